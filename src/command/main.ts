@@ -3,19 +3,18 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { systemClock } from '../shared/clock.js';
 import { readProduct } from '../shared/config/product.js';
 import { plain } from '../shared/text/paint.js';
-import { parseCommandLine } from './base/arguments.js';
 import { Client } from './base/client.js';
 import { addressFrom, storeSettings } from './base/environment.js';
 import { CommandError, exitCodes, InterruptedError } from './base/errors.js';
 import { Terminal } from './base/terminal.js';
-import { commands } from './commands.js';
+import { commands, parseCommandLine } from './command-line.js';
 import { commandHelp, programHelp } from './render/help.js';
 
 const terminal = new Terminal(process.env);
 
 /** Resolves with the exit code, or with null if the process must keep running. */
 async function main(): Promise<number | null> {
-  const invocation = parseCommandLine(process.argv.slice(2), commands);
+  const invocation = parseCommandLine(process.argv.slice(2));
   if (invocation.type === 'version') await terminal.writeLine(`prompt-relay ${readProduct().version}`);
   if (invocation.type === 'help') {
     const { command } = invocation;

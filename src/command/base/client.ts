@@ -6,16 +6,19 @@ import type { ServiceAddress } from './environment.js';
 import { CommandError, exitCodes, ServiceError } from './errors.js';
 import { type HttpRequest, readEvents, type ServerEvent, send } from './http.js';
 
-/** For responses that need no work in the service. */
-const stateTimeoutMs = 10_000;
-/** For what an operator would not wait for. */
-const soonMs = 1500;
-/** The service may first run its model CLI, three times for 10 s each. */
-const cliTimeoutMs = 60_000;
-/** The service gives up after 600 s. */
-const storeTimeoutMs = 660_000;
-/** The service sends a comment every 15 s, but a proxy may buffer it. */
-const jobTimeoutMs = 300_000;
+/** The longest time without a byte, in milliseconds. */
+const idleLimits = {
+  /** For responses that need no work in the service. */
+  state: 10_000,
+  /** For responses that the command can do without. */
+  optional: 1500,
+  /** The service may first run its model CLI, three times for 10 s each. */
+  cli: 60_000,
+  /** The service gives up after 600 s. */
+  store: 660_000,
+  /** The service sends a comment every 15 s, but a proxy may buffer it. */
+  job: 300_000,
+} as const;
 
 interface ClientRequest extends Pick<HttpRequest, 'method' | 'idleTimeoutMs'> {
   readonly path: string;
@@ -41,46 +44,47 @@ export class Client {
   }
 
   get<T>(path: string, schema: z.ZodType<T>): Promise<T> {
-    return this.#read({ method: 'GET', path, idleTimeoutMs: cliTimeoutMs }, schema);
+    return this.#read({ method: 'GET', path, idleTimeoutMs: idleLimits.cli }, schema);
   }
 
   post<T>(path: string, schema: z.ZodType<T>): Promise<T> {
-    return this.#read({ method: 'POST', path, idleTimeoutMs: cliTimeoutMs }, schema);
+    return this.#read({ method: 'POST', path, idleTimeoutMs: idleLimits.cli }, schema);
   }
 
   delete<T>(path: string, schema: z.ZodType<T>): Promise<T> {
-    return this.#read({ method: 'DELETE', path, idleTimeoutMs: stateTimeoutMs }, schema);
+    return this.#read({ method: 'DELETE', path, idleTimeoutMs: idleLimits.state }, schema);
   }
 
-  /** Leaves a job to the service, which goes on with it by itself. */
-  leave<T>(path: string, body: object, schema: z.ZodType<T>, signal: AbortSignal): Promise<T> {
+  /** Starts a background job. */
+  startInBackground<T>(path: string, body: object, schema: z.ZodType<T>, signal: AbortSignal): Promise<T> {
     const headers = { Prefer: 'respond-async' };
-    return this.#read({ method: 'POST', path, body, headers, idleTimeoutMs: stateTimeoutMs, signal }, schema);
+    return this.#read({ method: 'POST', path, body, headers, idleTimeoutMs: idleLimits.state, signal }, schema);
   }
 
-  /** For what goes through a whole store. */
-  order<T>(path: string, body: object, schema: z.ZodType<T>): Promise<T> {
-    return this.#read({ method: 'POST', path, body, idleTimeoutMs: storeTimeoutMs }, schema);
+  /** For work on a whole store, which may take minutes. */
+  postToStore<T>(path: string, body: object, schema: z.ZodType<T>): Promise<T> {
+    return this.#read({ method: 'POST', path, body, idleTimeoutMs: idleLimits.store }, schema);
   }
 
   /** Like `get`, with a shorter timeout: for paths that never run the model CLI. */
   getState<T>(path: string, schema: z.ZodType<T>, signal?: AbortSignal): Promise<T> {
-    return this.#read({ method: 'GET', path, idleTimeoutMs: stateTimeoutMs, signal }, schema);
+    return this.#read({ method: 'GET', path, idleTimeoutMs: idleLimits.state, signal }, schema);
   }
 
-  /** Null where the service does not tell, or not soon: for what can be left out. */
-  getIfTold<T>(path: string, schema: z.ZodType<T>, signal?: AbortSignal): Promise<T | null> {
-    const told = this.#read({ method: 'GET', path, idleTimeoutMs: soonMs, signal }, schema);
-    return told.catch((error: unknown) => {
+  /** Null if the service refuses, fails or is slow: for what the command can do without. */
+  async getOptional<T>(path: string, schema: z.ZodType<T>, signal?: AbortSignal): Promise<T | null> {
+    try {
+      return await this.#read({ method: 'GET', path, idleTimeoutMs: idleLimits.optional, signal }, schema);
+    } catch (error) {
       if (error instanceof CommandError) return null;
       throw error;
-    });
+    }
   }
 
   async getText(path: string, signal?: AbortSignal): Promise<string> {
-    const { text, isOk } = await this.#exchange({ method: 'GET', path, idleTimeoutMs: stateTimeoutMs, signal });
+    const { text, isOk } = await this.#exchange({ method: 'GET', path, idleTimeoutMs: idleLimits.state, signal });
     if (isOk) return text;
-    throw this.#serviceError(text);
+    throw new ServiceError(this.parse(text, errorBody));
   }
 
   /** The events of a job, until the stream ends. Throws a ServiceError if the job is refused. */
@@ -94,10 +98,10 @@ export class Client {
   }
 
   async *#events(request: Omit<ClientRequest, 'idleTimeoutMs'>, signal: AbortSignal): AsyncGenerator<ServerEvent> {
-    const response = await this.#send({ ...request, idleTimeoutMs: jobTimeoutMs, signal });
+    const response = await this.#send({ ...request, idleTimeoutMs: idleLimits.job, signal });
     try {
       if (response.statusCode === 204) return;
-      if (!isOk(response)) throw this.#serviceError(await readText(response));
+      if (!isOk(response)) throw new ServiceError(this.parse(await readText(response), errorBody));
       if (!response.headers['content-type']?.startsWith('text/event-stream')) throw this.#notPromptRelay();
       yield* readEvents(response);
     } catch (error) {
@@ -111,10 +115,9 @@ export class Client {
   /** Parses JSON. Unknown fields are accepted: the service may be newer than this program. */
   parse<T>(text: string, schema: z.ZodType<T>): T {
     const value = parseJson(text);
-    const parsed = schema.safeParse(value);
-    if (parsed.success) return parsed.data;
-    const isNewer = parsed.error.issues.every(({ code }) => code === 'unrecognized_keys');
-    if (isNewer) return value as T;
+    const { success, data, error } = schema.safeParse(value);
+    if (success) return data;
+    if (error.issues.every(({ code }) => code === 'unrecognized_keys')) return value as T;
     throw this.#notPromptRelay();
   }
 
@@ -122,8 +125,8 @@ export class Client {
   async #read<T>(request: ClientRequest, schema: z.ZodType<T>): Promise<T> {
     const { status, text, isOk } = await this.#exchange(request);
     const hasError = 'error' in Object(parseJson(text));
-    if ((isOk || status === 503) && !hasError) return this.parse(text, schema);
-    throw this.#serviceError(text);
+    if (hasError || !(isOk || status === 503)) throw new ServiceError(this.parse(text, errorBody));
+    return this.parse(text, schema);
   }
 
   async #exchange(request: ClientRequest) {
@@ -148,17 +151,11 @@ export class Client {
     }
   }
 
-  #serviceError(text: string): ServiceError {
-    return new ServiceError(this.parse(text, errorBody));
-  }
-
   #connectError({ code, message }: NodeJS.ErrnoException): CommandError {
     if (code?.startsWith('HPE_')) return this.#notPromptRelay(); // the response is not HTTP
     const cause = code === 'ECONNREFUSED' ? 'connection refused' : (code ?? message);
-    return new CommandError(
-      exitCodes.unavailable,
-      `no service answers at ${this.url} (${cause}): start one with "prompt-relay serve", or set another URL with --url`,
-    );
+    const wayOut = 'start one with "prompt-relay serve", or set another URL with --url';
+    return new CommandError(exitCodes.unavailable, `no service answers at ${this.url} (${cause}): ${wayOut}`);
   }
 
   /** What to throw when a response fails while it is read. */
@@ -166,10 +163,8 @@ export class Client {
     if (signal?.aborted) return signal.reason;
     if (error instanceof CommandError) return error;
     const { code, message } = error as NodeJS.ErrnoException;
-    return new CommandError(
-      exitCodes.unavailable,
-      `the response from ${this.url} was cut off (${code ?? message}): try again`,
-    );
+    const text = `the response from ${this.url} was cut off (${code ?? message}): try again`;
+    return new CommandError(exitCodes.unavailable, text);
   }
 
   #notPromptRelay(): CommandError {

@@ -127,7 +127,7 @@ export class SnapshotReader {
   /** It changes with the service only. */
   async #commandOf(startedAt: string, signal?: AbortSignal): Promise<readonly string[] | null> {
     if (this.#program?.startedAt === startedAt) return this.#program.command;
-    const setup = await this.#client.getIfTold('/setup', setupReport, signal);
+    const setup = await this.#client.getOptional('/setup', setupReport, signal);
     this.#program = { command: setup?.model_cli.command ?? null, startedAt };
     return this.#program.command;
   }

@@ -1,7 +1,6 @@
 import type { CheckReport, SetupReport, TrialAnswer } from '../../shared/api/setup.js';
-import { formatCount, formatDuration, formatNumber, labelledRows } from '../../shared/text/format.js';
+import { formatCount, formatDuration, formatNumber, labelledRows, shellWord } from '../../shared/text/format.js';
 import { type Paint, plain } from '../../shared/text/paint.js';
-import { shellWord } from './shell.js';
 
 type ShownCli = SetupReport['model_cli'] & { readonly cli?: string };
 

@@ -1,9 +1,15 @@
-import type { HealthBody, ReadinessBody, ReasonBody } from '../../shared/api/health.js';
-import { formatCount, formatDuration, formatNumber, wrapped, wrappedRows } from '../../shared/text/format.js';
+import type { HealthBody, ReasonBody } from '../../shared/api/health.js';
+import {
+  formatCount,
+  formatDuration,
+  formatNumber,
+  shellWord,
+  wrapped,
+  wrappedRows,
+} from '../../shared/text/format.js';
 import { escaped, type Paint, plain } from '../../shared/text/paint.js';
 import type { HourTotals, ServiceSnapshot, Totals, TotalsChange } from '../base/snapshot.js';
-import { accountLine } from './account.js';
-import { shellWord } from './shell.js';
+import { accountLine, clisOf, readinessLine, readinessStrip, untilText } from './model-cli.js';
 
 type Observability = HealthBody['observability'];
 type Runtime = Observability['model_runtime'];
@@ -31,7 +37,7 @@ export function renderStatus(snapshot: ServiceSnapshot, paint: Paint, columns = 
     ['processes', processes === undefined ? '' : processLine(processes, paint)],
     ['workers', workers.map((worker) => workerLabel(worker, paint)).join('   ')],
     ['total', snapshot.totals === null ? '' : totalsLine(snapshot.totals, paint)],
-    ['last hour', snapshot.lastHour === null ? '' : hourLine(snapshot.lastHour, paint)],
+    ['last hour', snapshot.lastHour === null ? '' : totalsLine(snapshot.lastHour, paint)],
     ['now', snapshot.change === null ? '' : ratesLine(snapshot.change, paint)],
   ];
   const shown = rows.filter(([, text]) => text !== '');
@@ -41,19 +47,13 @@ export function renderStatus(snapshot: ServiceSnapshot, paint: Paint, columns = 
   return [...wrapped(head, columns), ...wrappedRows(shown, columns, paint.dim)];
 }
 
-/** All that a service has. */
-export function clisOf({ readiness }: HealthBody): readonly ReadinessBody[] {
-  return readiness.model_clis ?? [readiness.model_cli];
-}
-
 function statusLabel(status: HealthBody['status'], paint: Paint): string {
   return { ok: paint.green, degraded: paint.red, draining: paint.yellow }[status](status);
 }
 
 /** The message may hold what a program wrote. */
 function reasonLine({ message, until }: ReasonBody, now: number, paint: Paint): string {
-  const next =
-    until === undefined ? '' : `; no job is started for ${formatDuration(Math.max(0, Date.parse(until) - now))}`;
+  const next = until === undefined ? '' : `; no job is started for ${untilText(until, now)}`;
   return paint.red(`${escaped(message)}${next}`);
 }
 
@@ -66,20 +66,9 @@ function refusedText({ refused_last_5_minutes: count = 0 }: Runtime, paint: Pain
   return count === 0 ? '' : paint.red(`${formatNumber(count)} in the last 5 minutes`);
 }
 
-/** The server may be any: nothing that it says may steer the terminal. */
+/** Any server may have answered: its text must not control the terminal. */
 export function failureLines(message: string, paint: Paint): string[] {
   return plain(message).split('\n').map(paint.red);
-}
-
-export function readinessLine(readiness: ReadinessBody, now: number, paint: Paint): string {
-  const { cli, adapter, version } = readiness;
-  const words = [cli ?? adapter, cli === undefined || cli === adapter ? '' : adapter, version ?? ''];
-  const name = escaped(words.filter((word) => word !== '').join(' '));
-  if (readiness.checked_at === null) return `${name}: ${paint.yellow('not checked yet')}`;
-  const verdict = readiness.status === 'ready' ? paint.green('ready') : paint.red('not ready');
-  const age = formatDuration(Math.max(0, now - Date.parse(readiness.checked_at)));
-  const error = readiness.error === undefined ? '' : `: ${escaped(readiness.error)}`;
-  return `${name}: ${verdict}${error} ${paint.dim(`(checked ${age} ago in ${formatDuration(readiness.duration_ms)}, trigger: ${readiness.trigger})`)}`;
 }
 
 const maxAges = 8;
@@ -88,17 +77,6 @@ const maxAges = 8;
 function agesLine(ages: readonly number[]): string {
   const rest = ages.length > maxAges ? ` and ${ages.length - maxAges} more` : '';
   return ages.slice(0, maxAges).map(formatDuration).join('  ') + rest;
-}
-
-const maxMarks = 40;
-
-/** One mark for each of the last checks, the newest at the right. */
-export function readinessStrip(checks: readonly ReadinessBody[], paint: Paint): string {
-  if (checks.length === 0) return '';
-  const shown = checks.slice(-maxMarks);
-  const marks = shown.map(({ status }) => (status === 'ready' ? paint.green('▪') : paint.red('✗')));
-  const ready = checks.filter(({ status }) => status === 'ready').length;
-  return `${marks.join('')}  ${paint.dim(`${ready} of ${formatCount(checks.length, 'check')} ready`)}`;
 }
 
 function ratio(used: number, limit: number): string {
@@ -129,23 +107,15 @@ function workerLabel({ pid, state, restarts }: Observability['workers'][number],
   return `${mark} ${pid ?? '–'}${note === '' ? '' : ` ${paint.yellow(note)}`}`;
 }
 
-function totalsLine(totals: Totals, paint: Paint): string {
-  return [
-    formatCount(totals.requests, 'request'),
-    formatCount(totals.jobs, 'job'),
-    redIfAny(totals.failed, `${formatNumber(totals.failed)} failed`, paint),
-    `${formatNumber(totals.cancelled)} cancelled`,
-    redIfAny(totals.refused, `${formatNumber(totals.refused)} refused`, paint),
-    formatCount(totals.tokensOut, 'output token'),
-  ].join(paint.dim(' · '));
-}
-
-function hourLine({ requests, jobs, failed, refused }: HourTotals, paint: Paint): string {
+function totalsLine(totals: HourTotals & Partial<Totals>, paint: Paint): string {
+  const { requests, jobs, failed, cancelled, refused, tokensOut } = totals;
   return [
     formatCount(requests, 'request'),
     formatCount(jobs, 'job'),
     redIfAny(failed, `${formatNumber(failed)} failed`, paint),
+    ...(cancelled === undefined ? [] : [`${formatNumber(cancelled)} cancelled`]),
     redIfAny(refused, `${formatNumber(refused)} refused`, paint),
+    ...(tokensOut === undefined ? [] : [formatCount(tokensOut, 'output token')]),
   ].join(paint.dim(' · '));
 }
 

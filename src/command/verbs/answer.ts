@@ -7,15 +7,6 @@ import { CommandError, exitCodes, ServiceError } from '../base/errors.js';
 import type { ServerEvent } from '../base/http.js';
 import type { Terminal } from '../base/terminal.js';
 
-/** Receives the progress of a job. */
-interface JobListener {
-  onQueued(position: number): void;
-  onStarted(): void;
-  onDelta(text: string): Promise<void>;
-  /** The final answer does not begin with the deltas so far. `response` is the whole answer. */
-  onReplaced(response: string): Promise<void>;
-}
-
 export interface JobAnswer {
   readonly response: string;
 }
@@ -35,47 +26,35 @@ export function runJob<T extends JobAnswer>(
   client: Client,
   { path, body, schema }: JobCall<T>,
   signal: AbortSignal,
-  listener?: JobListener,
+  printer?: AnswerPrinter,
 ): Promise<T> {
-  return collectJob(client, client.stream(path, body, signal), (data) => client.parse(data, schema), listener);
+  return collectJob(client, client.stream(path, body, signal), (data) => client.parse(data, schema), printer);
 }
 
-/** Returns the answer of the job that these events tell of. Throws a CommandError. */
+/** Reads the events of one job and returns its answer. Throws a CommandError. */
 export async function collectJob<T extends JobAnswer>(
   client: Client,
   events: AsyncIterable<ServerEvent>,
   answerOf: (data: string) => T,
-  listener?: JobListener,
+  printer?: AnswerPrinter,
 ): Promise<T> {
-  let received = '';
   for await (const { event, data } of events) {
-    if (event === 'queued') listener?.onQueued(client.parse(data, queuedEvent).position);
-    if (event === 'started') listener?.onStarted();
+    if (event === 'queued') printer?.onQueued(client.parse(data, queuedEvent).position);
+    if (event === 'started') printer?.onStarted();
     if (event === 'error') throw new ServiceError(client.parse(data, errorBody));
     if (event === 'cancelled') throw new CommandError(exitCodes.failed, 'the job was cancelled');
     if (event === 'delta') {
       const { text } = client.parse(data, deltaEvent);
-      received += text;
-      await listener?.onDelta(text);
+      await printer?.onDelta(text);
     }
-    if (event === 'done') {
-      const answer = answerOf(data);
-      await reportRest(answer.response, received, listener);
-      return answer;
-    }
+    if (event === 'done') return answerOf(data);
   }
   throw new CommandError(exitCodes.unavailable, `the response from ${client.url} was cut off before the answer ended`);
 }
 
-/** The final answer takes precedence over the deltas: a model may start over. */
-async function reportRest(response: string, received: string, listener?: JobListener): Promise<void> {
-  if (!response.startsWith(received)) await listener?.onReplaced(response);
-  else if (response.length > received.length) await listener?.onDelta(response.slice(received.length));
-}
-
 const stepMs = 1000;
 
-/** Owns the line of stderr that tells what a job waits for, and for how many seconds. It is there on a terminal only. */
+/** Owns the line on stderr that says what a job waits for, and for how many seconds. Only a terminal shows it. */
 class WaitingLine {
   readonly #terminal: Terminal;
   readonly #clock: Clock;
@@ -88,7 +67,7 @@ class WaitingLine {
     this.#clock = clock;
   }
 
-  /** The job waits for this from now on. What changes beside it, such as a place, does not restart the seconds. */
+  /** Shows what the job waits for. Only a new wait starts the seconds again, another place in the queue does not. */
   show(what: string, isNewWait: boolean): void {
     if (!this.#terminal.isStderrTty) return;
     if (isNewWait || this.#what === '') this.#sinceMs = this.#clock.monotonicMs();
@@ -110,8 +89,6 @@ class WaitingLine {
   }
 }
 
-const startedOver = '(The model started over. Ignore the text above.)';
-
 type PrinterParts = Pick<CommandContext, 'terminal' | 'clock'>;
 
 /** Runs a job and prints its answer. Throws what `runJob` throws. */
@@ -121,12 +98,12 @@ export function printJob<T extends JobAnswer>(
   signal: AbortSignal,
   parts: PrinterParts,
 ): Promise<T> {
-  return printAnswer((listener) => runJob(client, call, signal, listener), parts);
+  return printAnswer((printer) => runJob(client, call, signal, printer), parts);
 }
 
-/** Prints the answer of a job while `run` tells of it. */
+/** Prints the progress of a job and its answer. `run` reports them to the printer. */
 export async function printAnswer<T extends JobAnswer>(
-  run: (listener: JobListener) => Promise<T>,
+  run: (printer: AnswerPrinter) => Promise<T>,
   { terminal, clock }: PrinterParts,
 ): Promise<T> {
   const printer = new AnswerPrinter(terminal, new WaitingLine(terminal, clock));
@@ -141,11 +118,13 @@ export async function printAnswer<T extends JobAnswer>(
   }
 }
 
+const startedOver = '(The model started over. Ignore the text above.)';
+
 /** To a terminal, prints deltas as they arrive. To a file or a pipe, which cannot be corrected, prints the final answer. */
-class AnswerPrinter implements JobListener {
+class AnswerPrinter {
   readonly #terminal: Terminal;
-  #lastText = '';
   readonly #waiting: WaitingLine;
+  #printed = '';
 
   constructor(terminal: Terminal, waiting: WaitingLine) {
     this.#terminal = terminal;
@@ -168,33 +147,33 @@ class AnswerPrinter implements JobListener {
     if (this.#terminal.isStdoutTty) await this.#write(text);
   }
 
-  async onReplaced(response: string): Promise<void> {
-    if (!this.#terminal.isStdoutTty) return;
-    await this.#endLine();
-    await this.#terminal.writeLine(this.#terminal.paint.dim(startedOver));
-    await this.#write(response);
-  }
-
+  /** The final answer takes precedence over the deltas: a model may start over. */
   async finish({ response }: JobAnswer): Promise<void> {
-    if (!this.#terminal.isStdoutTty) await this.#write(response);
+    if (response.startsWith(this.#printed)) {
+      await this.#write(response.slice(this.#printed.length));
+    } else {
+      await this.#endLine();
+      await this.#terminal.writeLine(this.#terminal.paint.dim(startedOver));
+      await this.#write(response);
+    }
     await this.#endLine();
   }
 
   /** Ends the line of an unfinished answer, if any of it was printed. */
   async cut(): Promise<void> {
-    if (this.#lastText === '') this.#waiting.erase();
+    if (this.#printed === '') this.#waiting.erase();
     else await this.#endLine();
   }
 
   async #write(text: string): Promise<void> {
     if (text === '') return;
     this.#waiting.erase();
-    this.#lastText = text;
+    this.#printed += text;
     await this.#terminal.writeUntrusted(text);
   }
 
   async #endLine(): Promise<void> {
     this.#waiting.erase();
-    if (!this.#lastText.endsWith('\n')) await this.#terminal.write('\n');
+    if (!this.#printed.endsWith('\n')) await this.#terminal.write('\n');
   }
 }

@@ -68,21 +68,21 @@ export const ask: Command = {
     const call = { path: '/ask', body, schema: askResult } as const;
     const ending = new AbortController();
     using _ = terminal.onInterrupt(() => ending.abort(new InterruptedError()));
-    if (args.has('background')) await leaveJob(client, body, ending.signal, args, terminal);
+    if (args.has('background')) await startInBackground(client, body, ending.signal, args, terminal);
     else if (args.has('json')) await terminal.writeJson(await runJob(client, call, ending.signal));
     else await printJob(client, call, ending.signal, context);
     return exitCodes.ok;
   },
 };
 
-async function leaveJob(
+async function startInBackground(
   client: Client,
   body: object,
   signal: AbortSignal,
   args: CommandArguments,
   terminal: Terminal,
 ): Promise<void> {
-  const accepted = await client.leave('/ask', body, acceptedBody, signal);
+  const accepted = await client.startInBackground('/ask', body, acceptedBody, signal);
   if (args.has('json')) return terminal.writeJson(accepted);
   await terminal.writeUntrusted(`${accepted.job_id}\n`);
 }

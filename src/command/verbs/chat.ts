@@ -1,12 +1,34 @@
 import type { Interface } from 'node:readline';
+import { chatResult } from '../../shared/api/chat.js';
+import { conversationMessages } from '../../shared/api/conversations.js';
 import { modelList } from '../../shared/api/models.js';
 import { BoundedQueue } from '../../shared/async/bounded-queue.js';
+import { shellWord, wrappedRows } from '../../shared/text/format.js';
 import { plain } from '../../shared/text/paint.js';
 import type { Client } from '../base/client.js';
-import { addressFlags, type Command, clientFor, modelFlag } from '../base/command.js';
-import { exitCodes, InterruptedError } from '../base/errors.js';
+import {
+  addressFlags,
+  type Command,
+  type CommandArguments,
+  type CommandContext,
+  clientFor,
+  modelFlag,
+} from '../base/command.js';
+import { CommandError, exitCodes, InterruptedError, ServiceError } from '../base/errors.js';
 import type { Terminal } from '../base/terminal.js';
-import { ChatConversation, chatWords, readLine } from './chat-conversation.js';
+import { printJob } from './answer.js';
+
+/** What can be typed in a chat beside messages. */
+const chatWords = [
+  { word: '/help', argument: '', meaning: 'show this' },
+  { word: '/model', argument: '[id]', meaning: 'name the model, or choose another for what follows' },
+  { word: '/new', argument: '', meaning: 'start a new conversation' },
+  { word: '/history', argument: '', meaning: 'show the conversation so far' },
+  { word: '/save', argument: '<file>', meaning: 'write the conversation to a new file, as Markdown' },
+  { word: '/exit', argument: '', meaning: 'leave, like Ctrl-D' },
+] as const;
+
+type ChatWord = (typeof chatWords)[number]['word'];
 
 export const chat: Command = {
   name: 'chat',
@@ -156,4 +178,163 @@ class ChatInput implements Disposable {
     this.#terminal.message(this.#terminal.messagePaint.dim('To leave, press Ctrl-D or type /exit.'));
     this.#readline.prompt();
   }
+}
+
+/** What a line asks for. */
+type ChatLine =
+  | { readonly type: 'message'; readonly text: string }
+  | { readonly type: 'word'; readonly word: Exclude<ChatWord, '/exit'>; readonly argument: string }
+  | { readonly type: 'unknown'; readonly word: string }
+  | { readonly type: 'nothing' }
+  | { readonly type: 'leave' };
+
+/** A line that begins with a slash is never a message: a mistyped word is not for the model. Two slashes stand for one. */
+export function readLine(line: string): ChatLine {
+  const trimmed = line.trim();
+  if (trimmed === '') return { type: 'nothing' };
+  if (!trimmed.startsWith('/')) return { type: 'message', text: line };
+  if (trimmed.startsWith('//')) return { type: 'message', text: trimmed.slice(1) };
+  const [, word = '', argument = ''] = /^(\S+)\s*([\s\S]*)$/.exec(trimmed) ?? [];
+  if (word === '/exit' || word === '/quit') return { type: 'leave' };
+  const known = chatWords.find((candidate) => candidate.word === word)?.word;
+  if (known === undefined || known === '/exit') return { type: 'unknown', word };
+  return { type: 'word', word: known, argument };
+}
+
+/** What a conversation does beside sending messages. */
+type Wish = Exclude<ChatLine, { readonly type: 'message' | 'leave' }>;
+
+/** Owns the ID of the current conversation, and the model that its next turn names. */
+export class ChatConversation {
+  readonly client: Client;
+  readonly #context: CommandContext;
+  readonly #system: string | undefined;
+  #model: string | undefined;
+  #id: string | undefined;
+
+  constructor(client: Client, args: CommandArguments, context: CommandContext) {
+    this.client = client;
+    this.#context = context;
+    this.#model = args.value('model');
+    this.#system = args.value('system');
+    this.#id = args.value('conversation');
+    if (this.#id !== undefined && this.#system !== undefined)
+      throw new CommandError(
+        exitCodes.usage,
+        '--system and --conversation cannot be used together: --system is for new conversations only',
+      );
+  }
+
+  /** The one that was chosen; undefined: the service chooses. */
+  get model(): string | undefined {
+    return this.#model;
+  }
+
+  get resumeHint(): string {
+    return this.#id === undefined
+      ? 'There is no conversation to continue.'
+      : `To continue: prompt-relay chat --conversation ${shellWord(plain(this.#id))}`; // it came from the server, to be pasted into a shell
+  }
+
+  /** Sends a message, and prints the answer or the error. Resolves with the exit code of the turn. */
+  async send(message: string, signal: AbortSignal): Promise<number> {
+    const system = this.#id === undefined ? this.#system : undefined;
+    const body = { message, conversation_id: this.#id, model: this.#model, system };
+    const call = { path: '/chat', body, schema: chatResult } as const;
+    try {
+      this.#id = (await printJob(this.client, call, signal, this.#context)).conversation_id;
+      return exitCodes.ok;
+    } catch (error) {
+      return this.#report(error);
+    }
+  }
+
+  /** Does what a word asks for. Resolves with an exit code. */
+  async obey(wish: Wish): Promise<number> {
+    try {
+      if (wish.type === 'unknown') throw new CommandError(exitCodes.usage, unknownWord(wish.word));
+      if (wish.type === 'word') await this.#actions[wish.word](wish.argument);
+      return exitCodes.ok;
+    } catch (error) {
+      return this.#report(error);
+    }
+  }
+
+  readonly #actions = {
+    '/help': async () => this.#showHelp(),
+    '/model': (id: string) => this.#chooseModel(id),
+    '/new': async () => {
+      this.#id = undefined; // the next message starts one
+      this.#say('Started a new conversation.');
+    },
+    '/history': () => this.#showHistory(),
+    '/save': (path: string) => this.#save(path),
+  } as const;
+
+  #showHelp(): void {
+    const rows = chatWords.map(({ word, argument, meaning }) => [`${word} ${argument}`.trim(), meaning] as const);
+    const { textColumns, messagePaint, message } = this.#context.terminal;
+    for (const line of wrappedRows([...rows, ['//…', 'a message that begins with a slash']], textColumns))
+      message(messagePaint.dim(line));
+  }
+
+  async #chooseModel(id: string): Promise<void> {
+    const { models } = await this.client.get('/models', modelList);
+    const known = models.map((model) => model.id);
+    const current = this.#model ?? models.find((model) => model.default)?.id ?? "the model CLI's own";
+    if (id === '') return this.#say(`Model: ${current}. The service lists ${known.join(', ')}.`);
+    this.#model = id;
+    const isListed = known.includes(id);
+    this.#say(`Model: ${id}.${isListed ? '' : ` The service does not list it, but ${known.join(', ')}.`}`);
+  }
+
+  async #showHistory(): Promise<void> {
+    const { terminal } = this.#context;
+    const { messages } = await this.client.getState(this.#messagesPath(), conversationMessages);
+    for (const { role, content } of messages) {
+      const name = role === 'user' ? 'you' : 'model';
+      await terminal.writeLine(terminal.paint.bold(`${name}>`));
+      await terminal.writeUntrusted(`${content}\n`);
+    }
+  }
+
+  async #save(path: string): Promise<void> {
+    if (path === '') throw new CommandError(exitCodes.usage, '/save: name a file, such as /save talk.md');
+    const text = await this.client.getText(`${this.#messagesPath()}?format=markdown`);
+    await this.#context.files.create(path, text).catch((error: NodeJS.ErrnoException) => {
+      const cause = error.code === 'EEXIST' ? `${path} is there already: name a new file` : error.message;
+      throw new CommandError(exitCodes.output, `/save: ${cause}`);
+    });
+    this.#say(`Saved as ${path}.`);
+  }
+
+  #messagesPath(): string {
+    if (this.#id !== undefined) return `/chat/${encodeURIComponent(this.#id)}/messages`;
+    throw new CommandError(exitCodes.usage, 'The conversation has no messages yet.');
+  }
+
+  #say(text: string): void {
+    this.#context.terminal.sentences(plain(text), this.#context.terminal.messagePaint.dim);
+  }
+
+  #report(error: unknown): number {
+    const { terminal } = this.#context;
+    if (error instanceof InterruptedError) this.#say('Cancelled. The conversation is unchanged.');
+    else if (error instanceof ServiceError && error.concerns('conversation_id')) this.#reportLost();
+    else if (error instanceof CommandError) terminal.sentences(plain(error.message), terminal.messagePaint.red);
+    else throw error;
+    return error instanceof CommandError ? error.exitCode : exitCodes.interrupted;
+  }
+
+  /** Forgets the ID, which would make every later turn fail as well. */
+  #reportLost(): void {
+    const { terminal } = this.#context;
+    terminal.message(terminal.messagePaint.red(`The service has no conversation ${plain(String(this.#id))}.`));
+    if (terminal.isStdinTty) this.#say('Your next message starts a new one.');
+    this.#id = undefined;
+  }
+}
+
+function unknownWord(word: string): string {
+  return `There is no ${word}: /help shows what there is. To send a message that begins with a slash, type a second one before it.`;
 }

@@ -1,6 +1,6 @@
+import { shellQuoted } from '../../shared/text/format.js';
 import type { Command, Flag } from '../base/command.js';
 import { CommandError, exitCodes } from '../base/errors.js';
-import { shellQuoted } from '../render/shell.js';
 
 /** The lines of a script for bash 4 or newer. */
 export function bashCompletion(commands: readonly Command[]): string[] {

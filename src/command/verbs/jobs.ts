@@ -51,7 +51,7 @@ export const jobs: Command = {
 async function list(args: CommandArguments, context: CommandContext): Promise<number> {
   const client = await clientFor(args, context);
   const now = await client.getState('/status', jobsBody);
-  const own = await client.getIfTold('/jobs', jobList);
+  const own = await client.getOptional('/jobs', jobList);
   const background = own?.jobs ?? [];
   const nowMs = context.clock.now();
   const hasMore = own !== null && own.next_cursor !== null;
@@ -79,7 +79,7 @@ const actions: Readonly<Record<string, JobAction>> = {
       return { response: responseOf(result), result };
     };
     if (args.has('json')) await context.terminal.writeJson((await collectJob(client, events(), answerOf)).result);
-    else await printAnswer((listener) => collectJob(client, events(), answerOf, listener), context);
+    else await printAnswer((printer) => collectJob(client, events(), answerOf, printer), context);
     return exitCodes.ok;
   },
   cancel: async (client, path, args, { terminal }) => {

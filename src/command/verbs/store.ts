@@ -91,9 +91,9 @@ const actions: Readonly<Record<string, StoreAction>> = {
     const named = args.value('client');
     if (unexpected !== undefined || named === undefined)
       throw usageError('store', "purge: name the client with --client, such as --client 'key alice'");
-    const order = purgeRequest.safeParse({ client: named });
-    if (!order.success) throw usageError('store', `--client: ${order.error.issues[0]?.message}`);
-    const { client } = order.data;
+    const request = purgeRequest.safeParse({ client: named });
+    if (!request.success) throw usageError('store', `--client: ${request.error.issues[0]?.message}`);
+    const { client } = request.data;
     const settings = context.storeSettings(args.value('store'));
     const purged: PurgeReport =
       (await onFile(
@@ -104,7 +104,7 @@ const actions: Readonly<Record<string, StoreAction>> = {
           return { client, removed: await upkeep.purge(client), copies: await upkeep.copies() };
         },
         'purge',
-      )) ?? (await (await serviceWith(settings, args, context)).order('/store/purge', { client }, purgeReport));
+      )) ?? (await (await serviceWith(settings, args, context)).postToStore('/store/purge', { client }, purgeReport));
     return show(args, context.terminal, purged, (paint) => renderPurge(purged, paint));
   },
 };
@@ -153,7 +153,7 @@ async function verifyByService(
   args: CommandArguments,
   context: CommandContext,
 ): Promise<StoreReport> {
-  const report = await (await serviceWith(settings, args, context)).order('/store/verify', {}, storeReport);
+  const report = await (await serviceWith(settings, args, context)).postToStore('/store/verify', {}, storeReport);
   if (file === undefined || report.path === resolve(file)) return report;
   throw new CommandError(
     exitCodes.unavailable,
@@ -171,5 +171,5 @@ async function backupByService(file: string, args: CommandArguments, context: Co
       throw usageError('store', `backup: a service that runs writes beside its store alone: name a file in ${folder}`);
     }
   }
-  return client.order('/store/backup', { name: basename(file) }, storeBackup);
+  return client.postToStore('/store/backup', { name: basename(file) }, storeBackup);
 }

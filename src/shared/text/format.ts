@@ -87,3 +87,13 @@ export function wrappedRows(
     return [`${style(label.padEnd(width - 2))}  ${first}`.trimEnd(), ...rest.map((line) => ' '.repeat(width) + line)];
   });
 }
+
+/** Text in single quotes for a POSIX shell. A quote in the text ends the quotes, follows escaped, and begins them again. */
+export function shellQuoted(text: string): string {
+  return `'${text.replaceAll("'", `'\\''`)}'`;
+}
+
+/** A word for a POSIX shell, in quotes only if it needs them. */
+export function shellWord(word: string): string {
+  return /^[\w@%+=:,./{}-]+$/.test(word) ? word : shellQuoted(word);
+}

@@ -3,7 +3,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { commands } from '../../../src/command/commands.js';
+import { commands } from '../../../src/command/command-line.js';
 import type { ReasonBody } from '../../../src/shared/api/health.js';
 import type { SetupReport } from '../../../src/shared/api/setup.js';
 import { createGate } from '../../support/gate.js';

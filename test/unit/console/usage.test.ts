@@ -1,4 +1,4 @@
-import * as atTerminal from '../../../src/command/render/shell.js';
+import * as atTerminal from '../../../src/shared/text/format.js';
 import { consolePart } from '../../support/console-parts.js';
 
 interface Figures {

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { commands } from '../../../src/command/commands.js';
+import { commands } from '../../../src/command/command-line.js';
 import { manualText } from '../../../tools/manual-text.js';
 import { root } from '../../support/sources.js';
 

@@ -1,5 +1,5 @@
 import { exitCodes } from '../../../../src/command/base/errors.js';
-import { commands } from '../../../../src/command/commands.js';
+import { commands } from '../../../../src/command/command-line.js';
 import { commandHelp, exitMeanings, programHelp } from '../../../../src/command/render/help.js';
 import { shellWords } from '../../../../src/shared/config/clis.js';
 

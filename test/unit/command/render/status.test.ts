@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ServiceSnapshot } from '../../../../src/command/base/snapshot.js';
-import { failureLines, gauge, readinessStrip, renderStatus } from '../../../../src/command/render/status.js';
+import { readinessStrip } from '../../../../src/command/render/model-cli.js';
+import { failureLines, gauge, renderStatus } from '../../../../src/command/render/status.js';
 import type { ReadinessBody } from '../../../../src/shared/api/health.js';
 import { colourCodes, paintFor } from '../../../../src/shared/text/paint.js';
 import { root } from '../../../support/sources.js';

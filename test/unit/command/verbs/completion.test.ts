@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { commands } from '../../../../src/command/commands.js';
+import { commands } from '../../../../src/command/command-line.js';
 import { bashCompletion, fishCompletion, zshCompletion } from '../../../../src/command/verbs/completion.js';
 import { temporaryFolder } from '../../../support/folder.js';
 import { describeWith } from '../../../support/needs.js';

@@ -1,8 +1,7 @@
-import { parseCommandLine } from '../../../../src/command/base/arguments.js';
-import { commands } from '../../../../src/command/commands.js';
+import { parseCommandLine } from '../../../src/command/command-line.js';
 
 function parsed(line: string) {
-  const invocation = parseCommandLine(line.split(' '), commands);
+  const invocation = parseCommandLine(line.split(' '));
   if (invocation.type !== 'run') return [invocation.type];
   const { command, args } = invocation;
   return [command.name, args.value('url') ?? null, args.value('key') ?? null, ...args.positionals];

@@ -1,4 +1,4 @@
-import { accountLine } from '../../../../src/command/render/account.js';
+import { accountLine } from '../../../../src/command/render/model-cli.js';
 import type { BreakerBody } from '../../../../src/shared/api/health.js';
 import { paintFor } from '../../../../src/shared/text/paint.js';
 

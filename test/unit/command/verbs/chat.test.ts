@@ -1,6 +1,6 @@
 import type { Client } from '../../../../src/command/base/client.js';
 import type { CommandArguments, CommandContext } from '../../../../src/command/base/command.js';
-import { ChatConversation, readLine } from '../../../../src/command/verbs/chat-conversation.js';
+import { ChatConversation, readLine } from '../../../../src/command/verbs/chat.js';
 
 describe('a line of a chat', () => {
   it.each([

@@ -1,7 +1,32 @@
 import { parseArgs } from 'node:util';
-import { nearest } from '../../shared/text/nearest.js';
-import type { Command, CommandArguments, Flag } from './command.js';
-import { CommandError, exitCodes } from './errors.js';
+import { nearest } from '../shared/text/nearest.js';
+import type { Command, CommandArguments, Flag } from './base/command.js';
+import { CommandError, exitCodes } from './base/errors.js';
+import { ask } from './verbs/ask.js';
+import { chat } from './verbs/chat.js';
+import { completion } from './verbs/completion.js';
+import { jobs } from './verbs/jobs.js';
+import { keys } from './verbs/keys.js';
+import { models, usage } from './verbs/lists.js';
+import { check, serve } from './verbs/serve.js';
+import { recheck, status } from './verbs/status.js';
+import { store } from './verbs/store.js';
+
+/** All commands, as help, manual and completion show them. The first one is the default. */
+export const commands: readonly [Command, ...Command[]] = [
+  serve,
+  check,
+  ask,
+  chat,
+  status,
+  jobs,
+  models,
+  usage,
+  recheck,
+  keys,
+  store,
+  completion,
+];
 
 /** What a command line asks for. */
 type Invocation =
@@ -9,34 +34,29 @@ type Invocation =
   | { readonly type: 'help'; readonly command: Command | null }
   | { readonly type: 'version' };
 
-/** The first command of the list is the default. Throws a CommandError. */
-export function parseCommandLine(line: readonly string[], commands: readonly [Command, ...Command[]]): Invocation {
+/** Reads the words after the name of the program. Throws a CommandError. */
+export function parseCommandLine(line: readonly string[]): Invocation {
   const words = withAddressAfterName(line);
-  const [first = ''] = words;
-  if (['--help', '-h', 'help'].includes(first)) return { type: 'help', command: helpTopic(words[1], commands) };
+  const [first = '', topic = '-'] = words;
+  if (['--help', '-h', 'help'].includes(first))
+    return { type: 'help', command: topic.startsWith('-') ? null : findCommand(topic) };
   if (['--version', '-v', '-V'].includes(first)) return { type: 'version' };
   const isNamed = words.length > 0 && !first.startsWith('-');
-  const command = isNamed ? findCommand(first, commands) : commands[0];
+  const command = isNamed ? findCommand(first) : commands[0];
   const args = parseArguments(command, isNamed ? words.slice(1) : words);
   return args.has('help') ? { type: 'help', command } : { type: 'run', command, args };
 }
 
-/** The flags that nearly all commands have may stand before the name of the command, too. */
+/** Nearly all commands take --url and --key, which may also stand before the name of the command. */
 function withAddressAfterName(words: readonly string[]): readonly string[] {
-  const [flag = '', value = '', ...rest] = words;
-  if (/^--(url|key)=/.test(flag)) return afterName(withAddressAfterName(words.slice(1)), flag);
-  return /^--(url|key)$/.test(flag) && words.length > 1 ? afterName(withAddressAfterName(rest), flag, value) : words;
+  const [flag = ''] = words;
+  const count = /^--(url|key)=/.test(flag) ? 1 : /^--(url|key)$/.test(flag) ? 2 : 0;
+  if (count === 0) return words;
+  const [name, ...rest] = withAddressAfterName(words.slice(count));
+  return name === undefined ? words : [name, ...words.slice(0, count), ...rest];
 }
 
-function afterName([name, ...rest]: readonly string[], ...flags: readonly string[]): readonly string[] {
-  return name === undefined ? flags : [name, ...flags, ...rest];
-}
-
-function helpTopic(name: string | undefined, commands: readonly Command[]): Command | null {
-  return name === undefined || name.startsWith('-') ? null : findCommand(name, commands);
-}
-
-function findCommand(name: string, commands: readonly Command[]): Command {
+function findCommand(name: string): Command {
   const command = commands.find((known) => known.name === name);
   if (command !== undefined) return command;
   const names = commands.map((known) => known.name);
@@ -52,19 +72,12 @@ function parseArguments({ name, flags, maxPositionals }: Command, words: readonl
   return { positionals, value: (flag) => given(flag).at(-1), values: given, has: (flag) => values[flag] === true };
 }
 
-type Options = NonNullable<NonNullable<Parameters<typeof parseArgs>[0]>['options']>;
-
 function parseFlags(
   words: readonly string[],
   options: Readonly<Record<string, Pick<Flag, 'type' | 'short' | 'multiple'>>>,
 ) {
-  const known = Object.entries(options).map(([name, { type, short, multiple = false }]) => [
-    name,
-    { type, multiple, ...(short !== undefined && { short }) },
-  ]);
-  const parsed: unknown = Object.fromEntries(known);
   try {
-    return parseArgs({ args: [...words], options: parsed as Options, allowPositionals: true });
+    return parseArgs({ args: words, options, allowPositionals: true });
   } catch (error) {
     // After its first sentence, the message of parseArgs is meant for programmers.
     const [sentence = ''] = (error as Error).message.split(/\. |\n/);
