@@ -1,11 +1,170 @@
-import { render } from 'preact';
-import { App } from './app.mjs';
+import { html } from 'htm/preact';
+import { type FunctionComponent, render } from 'preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import type { VersionBody } from '../shared/api/version.js';
 import { Api } from './base/api.mjs';
 import { KeyKeeper, Link } from './base/connection.mjs';
-import { ConsoleContext, type ConsoleParts } from './base/context.mjs';
+import { ConsoleContext, type ConsoleParts, useLoad, useParts } from './base/context.mjs';
+import { asError } from './base/failures.mjs';
+import { useValue } from './base/observable.mjs';
 import { browserClock } from './base/page-clock.mjs';
+import { hrefOf, type PageProps, usePlace } from './base/router.mjs';
 import { TabMemory } from './base/tab-memory.mjs';
-import { html } from './ui/html.mjs';
+import { Dialog, Field } from './ui/controls.mjs';
+import { ErrorNotice } from './ui/notices.mjs';
+
+/** Beside this file: its folder has another name in each version. */
+const icon = new URL('icon.svg', import.meta.url).href;
+
+/** The whole console: what stands around the pages, and the page of the address. */
+export function App() {
+  const { page, params } = usePlace();
+  const current = pages.find(({ id }) => id === page) ?? pages[0];
+  const main = useRef<HTMLElement>(null);
+  const visited = useVisited(current);
+  useEffect(() => {
+    document.title = `${current.title} · prompt-relay`;
+  }, [current]);
+  const shown = visited.filter((entry) => entry === current || entry.isKept);
+  return html`
+    <${Header} current=${current} onSkip=${() => main.current?.focus()} />
+    <${GoneBanner} />
+    <main id="main" ref=${main} tabindex="-1" aria-label=${current.title}>
+      ${shown.map(
+        (entry) => html`<div class="page" key=${entry.id} hidden=${entry !== current}>
+          <${PageOf} entry=${entry} params=${entry === current ? params : undefined} />
+        </div>`,
+      )}
+    </main>
+    <${Footer} />
+    <${KeyDialog} />
+  `;
+}
+
+function useVisited(current: PageEntry): readonly PageEntry[] {
+  const [visited, setVisited] = useState<readonly PageEntry[]>([current]);
+  if (visited.includes(current)) return visited;
+  const all = [...visited, current];
+  setVisited(all);
+  return all;
+}
+
+function Header({ current, onSkip }: { readonly current: PageEntry; readonly onSkip: () => void }) {
+  const skip = (event: Event) => {
+    event.preventDefault(); // the part after # names the page
+    onSkip();
+  };
+  return html`<header class="top">
+    <a class="skip" href="#main" onClick=${skip}>Skip to the page</a>
+    <a class="brand" href=${hrefOf(pages[0].id)}><img src=${icon} alt="" width="22" height="22" />prompt-relay</a>
+    <nav aria-label="Pages">
+      ${pages.map(
+        ({ id, title }) =>
+          html`<a href=${hrefOf(id)} aria-current=${id === current.id ? 'page' : undefined}>${title}</a>`,
+      )}
+    </nav>
+  </header>`;
+}
+
+type PageCode =
+  | { readonly state: 'reading' }
+  | { readonly state: 'here'; readonly component: FunctionComponent<PageProps> }
+  | { readonly state: 'missing'; readonly error: Error };
+
+/** A page that is hidden keeps what it was told last. */
+function PageOf({ entry, params }: { readonly entry: PageEntry; readonly params?: PageProps['params'] }) {
+  const told = useRef<PageProps['params']>({});
+  if (params !== undefined) told.current = params;
+  const [code, setCode] = useState<PageCode>({ state: 'reading' });
+  const read = () => {
+    entry.load().then(
+      (component) => setCode({ state: 'here', component }),
+      (error: unknown) => setCode({ state: 'missing', error: asError(error) }),
+    );
+  };
+  useEffect(read, [entry]);
+  if (code.state === 'missing') return html`<${ErrorNotice} error=${code.error} onRetry=${() => location.reload()} />`;
+  return code.state === 'here' ? html`<${code.component} params=${told.current} />` : null;
+}
+
+interface PageEntry {
+  readonly id: string;
+  readonly title: string;
+  /** Its code is read when it is shown first. */
+  readonly load: () => Promise<FunctionComponent<PageProps>>;
+  /** It is hidden, not taken away, when another page is shown: something may go on in it. */
+  readonly isKept?: boolean;
+}
+
+/** Every page, in the order of the navigation. The first is shown where the address names none. */
+export const pages: readonly [PageEntry, ...PageEntry[]] = [
+  { id: 'ask', title: 'Ask', load: async () => (await import('./ask/page.mjs')).AskPage, isKept: true },
+  { id: 'now', title: 'Now', load: async () => (await import('./now/page.mjs')).NowPage },
+  { id: 'usage', title: 'Usage', load: async () => (await import('./usage/page.mjs')).UsagePage },
+  {
+    id: 'conversations',
+    title: 'Conversations',
+    load: async () => (await import('./conversations/page.mjs')).ConversationsPage,
+  },
+  { id: 'jobs', title: 'Jobs', load: async () => (await import('./jobs/page.mjs')).JobsPage },
+  { id: 'setup', title: 'Set-up', load: async () => (await import('./setup/page.mjs')).SetupPage },
+];
+
+/** Which service this is, and the way to its documents. */
+function Footer() {
+  const { keys, memory } = useParts();
+  const [version] = useLoad<VersionBody>('/version');
+  const hasKey = useValue(keys.hasKey);
+  const forget = () => {
+    keys.forget();
+    memory.forget();
+    location.reload();
+  };
+  return html`<footer class="bottom">
+    ${version.state === 'ready' && html`<span>${nameOf(version.value)}</span>`}
+    <a href="../docs/">API</a>
+    ${hasKey && html`<button class="link" onClick=${forget}>Forget the key</button>`}
+  </footer>`;
+}
+
+function nameOf({ version, model_cli: cli }: VersionBody): string {
+  return `prompt-relay ${version} · ${[cli.adapter, cli.version].filter(Boolean).join(' ')}`;
+}
+
+/** Says that the server does not answer, for as long as it does not. */
+function GoneBanner() {
+  const { link } = useParts();
+  const isGone = useValue(link.state) === 'gone';
+  return html`<div class="gone" role="status">
+    ${isGone && html`<p><span class="spinner" />The service does not answer. Trying again until it is back …</p>`}
+  </div>`;
+}
+
+/** Asks for the API key, once a request has been refused for want of one. */
+function KeyDialog() {
+  const { keys } = useParts();
+  const question = useValue(keys.question);
+  const input = useRef<HTMLInputElement>(null);
+  if (question === 'none') return null;
+  const enter = (event: Event) => {
+    event.preventDefault();
+    const key = input.current?.value.trim() ?? '';
+    if (key !== '') keys.enter(key);
+  };
+  const error = question === 'again' ? 'The service refuses this key.' : undefined;
+  return html`<${Dialog} title="API key" onClose=${() => keys.dismiss()}>
+    <p>This service answers only with a key. Whoever runs it can make one for you.</p>
+    <form onSubmit=${enter}>
+      <${Field} label="Your key" hint="Kept in this browser tab, until it is closed." error=${error}>
+        <input ref=${input} type="password" autofocus autocomplete="off" spellcheck=${false} required />
+      <//>
+      <div class="row end">
+        <button type="button" class="button quiet" onClick=${() => keys.dismiss()}>Not now</button>
+        <button class="button primary">Continue</button>
+      </div>
+    </form>
+  <//>`;
+}
 
 function consoleParts(): ConsoleParts {
   const keys = new KeyKeeper(sessionStorage);

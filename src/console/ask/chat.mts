@@ -3,12 +3,10 @@ import type { ConversationMessages } from '../../shared/api/conversations.js';
 import type { ErrorBody } from '../../shared/api/error.js';
 import type { Api, StreamEvent } from '../base/api.mjs';
 import { ApiError, asError, isAbort, ServerGone } from '../base/failures.mjs';
-import { Observable } from '../base/observable.mjs';
+import { DeltaBuffer, Observable } from '../base/observable.mjs';
 import type { PageClock } from '../base/page-clock.mjs';
 import type { TabMemory } from '../base/tab-memory.mjs';
-import { DeltaBuffer } from './delta-buffer.mjs';
-import { ChatTurn, chatBodyOf, turnsOf, type UserMessage } from './turn.mjs';
-import { rememberTurns, withRemembered } from './unkept-turns.mjs';
+import { ChatTurn, chatBodyOf, rememberTurns, turnsOf, type UserMessage, withRemembered } from './turn.mjs';
 
 /** What is shown of a conversation. */
 export interface ChatView {

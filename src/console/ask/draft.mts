@@ -1,8 +1,10 @@
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
+import type { AcceptedBody } from '../../shared/api/jobs.js';
 import type { ModelEntry } from '../../shared/api/models.js';
-import { useLeaving } from '../base/context.mjs';
+import { useAction, useLeaving, useParts } from '../base/context.mjs';
+import { hrefOf } from '../base/router.mjs';
 import type { TabMemory } from '../base/tab-memory.mjs';
-import type { AttachedImage, ChosenEffort, UserMessage } from './turn.mjs';
+import { type AttachedImage, type ChosenEffort, chatBodyOf, type UserMessage } from './turn.mjs';
 
 const maxSchemaBytes = 64 * 1024;
 
@@ -105,4 +107,58 @@ export function useDraft(memory: TabMemory): [draft: Draft, change: (change: Par
 
 function isEmpty(draft: Draft): boolean {
   return JSON.stringify(draft) === JSON.stringify(emptyDraft);
+}
+
+type TrySending = (send: (message: UserMessage) => void) => void;
+
+/** A draft that somebody tried to send, and could not. */
+interface Refused {
+  readonly draft: Draft;
+  readonly field: DraftFault['field'];
+}
+
+/**
+ * Sends what can be sent, and says why a draft can not be. That nothing is written yet is said only to somebody who tries
+ * to send it. What has to be changed gets the focus then.
+ */
+export function useSending(
+  draft: Draft,
+  read: ReadDraft,
+  openFields: () => void,
+): [why: string | null, tryToSend: TrySending] {
+  const [refused, setRefused] = useState<Refused | null>(null);
+  useEffect(() => {
+    if (refused !== null) document.querySelector<HTMLElement>(`[data-field=${refused.field}]`)?.focus();
+  }, [refused]);
+  const tryToSend: TrySending = (send) => {
+    if (read.kind === 'message') return send(read.message);
+    const { field } = read.fault;
+    if (field === 'schema') openFields();
+    setRefused({ draft, field });
+  };
+  if (read.kind === 'message') return [null, tryToSend];
+  const { field, message } = read.fault;
+  const isShown = field === 'schema' || field === 'images' || refused?.draft === draft;
+  return [isShown ? message : null, tryToSend];
+}
+
+/** How a message is sent whose answer is not waited for. */
+export interface BackgroundSending {
+  readonly send: (message: UserMessage) => void;
+  readonly isSending: boolean;
+  readonly failure: Error | null;
+}
+
+/** A message as a turn of this conversation. Once it is accepted, its job is shown. */
+export function useBackground(conversationId: string | null, onSent: () => void): BackgroundSending {
+  const { api } = useParts();
+  const { run, isRunning, failure } = useAction();
+  const send = (message: UserMessage) => {
+    const body = chatBodyOf(message, conversationId);
+    run(api.json<AcceptedBody>('/chat', { method: 'POST', body, prefer: 'respond-async' }), ({ job_id: id }) => {
+      onSent();
+      location.hash = hrefOf('jobs', { id });
+    });
+  };
+  return { send, isSending: isRunning, failure };
 }

@@ -1,6 +1,6 @@
+import { html } from 'htm/preact';
 import { bytesText } from '../base/format.mjs';
 import { Icon } from '../ui/controls.mjs';
-import { html } from '../ui/html.mjs';
 import type { AttachedImage } from './turn.mjs';
 
 /** What the first bytes of a file of each type that the API takes are, in hexadecimal. */

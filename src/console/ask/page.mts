@@ -1,18 +1,16 @@
+import { html } from 'htm/preact';
 import type { RefObject } from 'preact';
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { ModelEntry, ModelList } from '../../shared/api/models.js';
 import { useLeaving, useLoad, useParts } from '../base/context.mjs';
 import { useValue } from '../base/observable.mjs';
 import { hrefOf, type PageProps } from '../base/router.mjs';
-import { html } from '../ui/html.mjs';
 import { Chat, type ChatView } from './chat.mjs';
 import { Composer } from './composer.mjs';
-import { type Draft, readDraft, takesImages, useDraft } from './draft.mjs';
-import { useBackground } from './sending.mjs';
+import { type Draft, readDraft, takesImages, useBackground, useDraft } from './draft.mjs';
 import { SnippetDialog } from './snippets.mjs';
 import { chatBodyOf, type UserMessage } from './turn.mjs';
-import { TurnList } from './turn-list.mjs';
-import { Announcement } from './turns.mjs';
+import { Announcement, TurnList } from './turns.mjs';
 
 /** A chat with the model. */
 export function AskPage({ params }: PageProps) {

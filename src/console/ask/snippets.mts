@@ -1,7 +1,7 @@
+import { html } from 'htm/preact';
 import { useState } from 'preact/hooks';
 import { shellQuoted } from '../base/format.mjs';
 import { CodeBlock, Dialog } from '../ui/controls.mjs';
-import { html } from '../ui/html.mjs';
 import type { ChatBody } from './turn.mjs';
 
 /** A request as a program sends it. The key is never in it: it comes from the environment. */

@@ -1,27 +1,56 @@
-import type { FunctionComponent } from 'preact';
+import { html } from 'htm/preact';
 import type { ChatResult } from '../../shared/api/chat.js';
-import { useElapsed } from '../base/context.mjs';
+import type { VersionBody } from '../../shared/api/version.js';
+import { useLoad, useNow } from '../base/context.mjs';
 import { ApiError } from '../base/failures.mjs';
 import { costText, countText, durationText, plural } from '../base/format.mjs';
 import { useValue } from '../base/observable.mjs';
-import { CodeBlock, CopyButton } from '../ui/controls.mjs';
-import { html } from '../ui/html.mjs';
-import { ErrorNotice } from '../ui/notices.mjs';
+import { AnswerText, AnswerValue, SystemText, useMarkdown } from '../ui/answer.mjs';
+import { CopyButton } from '../ui/controls.mjs';
+import { EmptyState, ErrorNotice } from '../ui/notices.mjs';
+import type { Chat, ChatView } from './chat.mjs';
 import { ImageStrip } from './images.mjs';
 import type { ChatTurn, TurnState } from './turn.mjs';
 
-/** Draws Markdown. Its code is large, so that it is read once there is something to draw. */
-export type MarkdownView = FunctionComponent<{ readonly text: string; readonly isWhole: boolean }>;
-
-interface TurnArticleProps {
-  readonly turn: ChatTurn;
-  /** null: not there yet. */
-  readonly markdown: MarkdownView | null;
-  readonly actions: TurnActions;
+interface TurnListProps {
+  readonly chat: Chat;
+  readonly view: ChatView;
+  /** Whether the chosen model takes images. */
+  readonly takesImages: boolean;
 }
 
-/** A message and its answer. Only the one that grows is drawn again. */
-export function TurnArticle({ turn, markdown, actions }: TurnArticleProps) {
+/** The turns of the conversation, oldest first. */
+export function TurnList({ chat, view, takesImages }: TurnListProps) {
+  const { turns, system, state } = view;
+  const markdown = useMarkdown(turns.length > 0);
+  return html`<div class="turns">
+    <${SystemText} system=${system} />
+    ${turns.map((turn) => html`<${TurnArticle} key=${turn.id} turn=${turn} markdown=${markdown} chat=${chat} />`)}
+    ${state === 'reading' && html`<p class="figures"><span class="spinner" />Reading the conversation</p>`}
+    ${typeof state === 'object' && html`<${ErrorNotice} error=${state.unreadable} />`}
+    ${turns.length === 0 && state === 'ready' && html`<${Welcome} takesImages=${takesImages} />`}
+  </div>`;
+}
+
+function Welcome({ takesImages }: Pick<TurnListProps, 'takesImages'>) {
+  const [version] = useLoad<VersionBody>('/version');
+  const isDemo = version.state === 'ready' && version.value.model_cli.adapter === 'demo';
+  return html`<${EmptyState} title="Ask the model">
+    <p>Enter sends, Shift+Enter begins a new line, Escape stops an answer.${takesImages && ' Images can be pasted or dropped.'}</p>
+    ${isDemo && html`<p>It is the demo model that answers here: a small program, not a language model.</p>`}
+  <//>`;
+}
+
+type MarkdownCode = ReturnType<typeof useMarkdown>;
+
+interface TurnProps {
+  readonly turn: ChatTurn;
+  /** Asks again after a failure. */
+  readonly chat: Chat;
+}
+
+/** A message and its answer. While an answer grows, only its own turn is drawn again. */
+function TurnArticle({ turn, chat, markdown }: TurnProps & { readonly markdown: MarkdownCode }) {
   const state = useValue(turn.state);
   const { asked } = turn;
   return html`<article class="turn">
@@ -34,7 +63,7 @@ export function TurnArticle({ turn, markdown, actions }: TurnArticleProps) {
       <h2 class="unseen">The model</h2>
       <${Answer} turn=${turn} state=${state} markdown=${markdown} />
       <div class="row between">
-        <${TurnStateLine} turn=${turn} state=${state} actions=${actions} />
+        <${TurnStateLine} turn=${turn} state=${state} chat=${chat} />
         ${state.kind === 'done' && html`<${CopyButton} text=${() => turn.text.value} label="Copy" />`}
       </div>
     </div>
@@ -44,32 +73,20 @@ export function TurnArticle({ turn, markdown, actions }: TurnArticleProps) {
 interface AnswerProps {
   readonly turn: ChatTurn;
   readonly state: TurnState;
-  readonly markdown: MarkdownView | null;
+  readonly markdown: MarkdownCode;
 }
 
 function Answer({ turn, state, markdown }: AnswerProps) {
   const text = useValue(turn.text);
   const value = state.kind === 'done' ? state.result?.structured : undefined;
-  if (value !== undefined) return html`<${CodeBlock} code=${JSON.stringify(value, null, 2)} language="json" />`;
+  if (value !== undefined) return html`<${AnswerValue} value=${value} />`;
   if (text === '') return null;
-  if (turn.asked.schema !== null || markdown === null) return html`<p class="source">${text}</p>`;
-  return html`<${markdown} text=${text} isWhole=${!turn.isOpen} />`;
-}
-
-/** What a turn that has failed or was stopped offers. */
-interface TurnActions {
-  readonly askAgain: (turn: ChatTurn) => void;
-  readonly askAnew: (turn: ChatTurn) => void;
-}
-
-interface TurnStateProps {
-  readonly turn: ChatTurn;
-  readonly state: TurnState;
-  readonly actions: TurnActions;
+  const drawn = turn.asked.schema === null ? markdown : null; // JSON that is not complete yet
+  return html`<${AnswerText} text=${text} isWhole=${!turn.isOpen} markdown=${drawn} />`;
 }
 
 /** How far the answer is, below it. */
-function TurnStateLine({ turn, state, actions }: TurnStateProps) {
+function TurnStateLine({ turn, state, chat }: TurnProps & { readonly state: TurnState }) {
   switch (state.kind) {
     case 'sent':
       return html`<${Waiting} word="Sent" sinceMs=${state.sinceMs} />`;
@@ -80,53 +97,41 @@ function TurnStateLine({ turn, state, actions }: TurnStateProps) {
     case 'done':
       return state.result && html`<p class="figures">${figuresOf(state.result).join(' · ')}</p>`;
     case 'stopped':
-      return html`<${Unkept} word="Stopped." turn=${turn} actions=${actions} />`;
+      return html`<${Unfinished} word="Stopped." turn=${turn} chat=${chat} />`;
     case 'unfinished':
-      return html`<${Unkept} word="This answer was not finished." turn=${turn} actions=${actions} />`;
+      return html`<${Unfinished} word="This answer was not finished." turn=${turn} chat=${chat} />`;
     case 'failed':
-      return html`<${Failed} turn=${turn} error=${state.error} actions=${actions} />`;
+      return html`<${Failed} error=${state.error} turn=${turn} chat=${chat} />`;
   }
 }
 
-interface UnkeptProps {
-  readonly word: string;
-  readonly turn: ChatTurn;
-  readonly actions: TurnActions;
-}
-
-function Unkept({ word, turn, actions }: UnkeptProps) {
+function Unfinished({ word, turn, chat }: TurnProps & { readonly word: string }) {
   return html`<div class="row figures">
     <span>${word} The conversation goes on without it.</span>
-    <button class="button small" onClick=${() => actions.askAgain(turn)}>Ask again</button>
+    <button class="button small" onClick=${() => void chat.askAgain(turn)}>Ask again</button>
   </div>`;
 }
 
 function Waiting({ word, sinceMs }: { readonly word: string; readonly sinceMs: number }) {
-  const seconds = Math.floor(useElapsed(sinceMs) / 1000);
+  const seconds = Math.floor(Math.max(0, useNow() - sinceMs) / 1000);
   return html`<p class="figures"><span class="spinner" aria-hidden="true" />${word} · ${seconds} s</p>`;
 }
 
-interface FailedProps {
-  readonly turn: ChatTurn;
-  readonly error: Error;
-  readonly actions: TurnActions;
-}
-
-function Failed({ turn, error, actions }: FailedProps) {
+function Failed({ error, turn, chat }: TurnProps & { readonly error: Error }) {
   const isForgotten = error instanceof ApiError && error.body?.reason === 'conversation_unknown';
   return html`
-    <${ErrorNotice} error=${error} onRetry=${() => actions.askAgain(turn)} />
+    <${ErrorNotice} error=${error} onRetry=${() => void chat.askAgain(turn)} />
     ${
       isForgotten &&
       html`<div class="row">
-        <button class="button" onClick=${() => actions.askAnew(turn)}>Ask in a new conversation</button>
+        <button class="button" onClick=${() => void chat.askAnew(turn)}>Ask in a new conversation</button>
       </div>`
     }
   `;
 }
 
-/** What an answer has taken, in words. */
-export function figuresOf({ model, usage, queue_ms: queueMs, duration_ms: durationMs }: ChatResult): string[] {
+/** Model, tokens, cost and times of an answer. */
+function figuresOf({ model, usage, queue_ms: queueMs, duration_ms: durationMs }: ChatResult): string[] {
   const { input_tokens: input = null, output_tokens: output = null, cost_usd: cost } = usage ?? {};
   return [
     ...(model === null ? [] : [model]),
@@ -140,7 +145,7 @@ export function figuresOf({ model, usage, queue_ms: queueMs, duration_ms: durati
 
 const readAloudLength = 600;
 
-/** Says to screen readers how the last turn is doing. The stream itself would be a stammer. */
+/** Reports the state of the last turn to screen readers, not each piece of the stream. */
 export function Announcement({ turn }: { readonly turn: ChatTurn }) {
   const state = useValue(turn.state);
   return html`<p class="unseen" role="status">${wordsOf(turn, state)}</p>`;

@@ -29,7 +29,7 @@ export type Load<T> =
   | { readonly state: 'ready'; readonly value: T }
   | { readonly state: 'failed'; readonly error: Error };
 
-/** What is at a path of the API. Read again by `reload`, for another path, and when a server that was gone is back. */
+/** Reads a path of the API. Reads it again on `reload`, for another path, and when a lost server answers again. */
 export function useLoad<T>(path: string): [loaded: Load<T>, reload: () => void] {
   const { api, link } = useParts();
   const [loaded, setLoaded] = useState<Load<T>>({ state: 'loading' });
@@ -49,6 +49,22 @@ export function useLoad<T>(path: string): [loaded: Load<T>, reload: () => void] 
   return [loaded, reload];
 }
 
+/** A request that the user starts: whether it runs, and why the last one failed. */
+export function useAction() {
+  const [state, setState] = useState<'ready' | 'running' | { readonly failure: Error }>('ready');
+  const run = <T,>(request: Promise<T>, onSuccess: (answer: T) => void) => {
+    setState('running');
+    request.then(
+      (answer) => {
+        setState('ready');
+        onSuccess(answer);
+      },
+      (error: unknown) => setState({ failure: asError(error) }),
+    );
+  };
+  return { run, isRunning: state === 'running', failure: typeof state === 'object' ? state.failure : null };
+}
+
 /** The time, drawn again each second. */
 export function useNow(): number {
   const { clock } = useParts();
@@ -57,15 +73,7 @@ export function useNow(): number {
   return now;
 }
 
-/** Milliseconds since then, told again every second. */
-export function useElapsed(sinceMs: number): number {
-  const { clock } = useParts();
-  const [nowMs, setNowMs] = useState(() => clock.now());
-  useEffect(() => clock.every(1000, () => setNowMs(clock.now())), [clock]);
-  return Math.max(0, nowMs - sinceMs);
-}
-
-/** Calls when the page is about to go: a reload, another address, the end of the tab, or a phone that puts it away. */
+/** Calls before the page ends: on a reload, another address or a closed tab, and when a phone hides it. */
 export function useLeaving(call: () => void): void {
   const latest = useRef(call);
   latest.current = call;

@@ -1,14 +1,16 @@
+import { html } from 'htm/preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
+import type { ConversationBody } from '../../shared/api/chat.js';
 import type { ConversationMessages } from '../../shared/api/conversations.js';
-import { useLoad, useParts } from '../base/context.mjs';
-import { asError } from '../base/failures.mjs';
+import { ImageStrip } from '../ask/images.mjs';
+import type { AttachedImage } from '../ask/turn.mjs';
+import { useAction, useLoad, useParts } from '../base/context.mjs';
 import { plural } from '../base/format.mjs';
 import type { PageClock } from '../base/page-clock.mjs';
 import { hrefOf } from '../base/router.mjs';
-import { Dialog } from '../ui/controls.mjs';
-import { html } from '../ui/html.mjs';
+import { AnswerText, SystemText, useMarkdown } from '../ui/answer.mjs';
+import { CopyButton, Dialog } from '../ui/controls.mjs';
 import { ErrorNotice } from '../ui/notices.mjs';
-import { pathOf, Transcript } from './transcript.mjs';
 
 interface OpenProps {
   readonly id: string;
@@ -65,13 +67,11 @@ const formats = [
 /** What can be done with a conversation as a whole. */
 function ConversationActions({ id, title, onDeleted }: ActionsProps) {
   const { api, clock } = useParts();
-  const [failure, setFailure] = useState<Error | null>(null);
+  const { run, failure } = useAction();
   const [isAsking, setAsking] = useState(false);
   const save = ({ format, type, ending }: (typeof formats)[number]) => {
-    setFailure(null);
-    api.text(`${pathOf(id)}/messages?format=${format}`, { accept: type }).then(
-      (text) => saveFile(`conversation-${id}.${ending}`, type, text, clock),
-      (error: unknown) => setFailure(asError(error)),
+    run(api.text(`${pathOf(id)}/messages?format=${format}`, { accept: type }), (text) =>
+      saveFile(`conversation-${id}.${ending}`, type, text, clock),
     );
   };
   return html`
@@ -88,20 +88,14 @@ function ConversationActions({ id, title, onDeleted }: ActionsProps) {
 /** Nothing brings a conversation back, so it is asked for twice. */
 function DeleteDialog({ id, title, onDeleted, onClose }: ActionsProps & { readonly onClose: () => void }) {
   const { api } = useParts();
-  const [state, setState] = useState<'asking' | 'deleting' | { readonly failure: Error }>('asking');
-  const remove = () => {
-    setState('deleting');
-    api.json(pathOf(id), { method: 'DELETE' }).then(
-      () => onDeleted(id),
-      (error: unknown) => setState({ failure: asError(error) }),
-    );
-  };
+  const { run, isRunning, failure } = useAction();
+  const remove = () => run(api.json(pathOf(id), { method: 'DELETE' }), () => onDeleted(id));
   return html`<${Dialog} title="Delete this conversation?" onClose=${onClose}>
     <p>“${title}” is gone then, with all its messages. Nothing brings it back.</p>
-    ${typeof state === 'object' && html`<${ErrorNotice} error=${state.failure} />`}
+    ${failure !== null && html`<${ErrorNotice} error=${failure} />`}
     <div class="row end">
       <button type="button" class="button quiet" onClick=${onClose}>Keep it</button>
-      <button type="button" class="button danger" disabled=${state === 'deleting'} onClick=${remove}>Delete it</button>
+      <button type="button" class="button danger" disabled=${isRunning} onClick=${remove}>Delete it</button>
     </div>
   <//>`;
 }
@@ -116,4 +110,82 @@ function saveFile(name: string, type: string, text: string, clock: PageClock): v
   link.download = name;
   link.click();
   clock.after(keptMs, () => URL.revokeObjectURL(url)); // until then the browser may still read it
+}
+
+/** Where a conversation is in the API. */
+export function pathOf(id: string): string {
+  return `/chat/${encodeURIComponent(id)}`;
+}
+
+type SpokenMessage = ConversationMessages['messages'][number];
+
+interface TranscriptProps {
+  readonly conversation: ConversationMessages;
+  readonly onForked: (id: string) => void;
+}
+
+/** All that was said, oldest first. From the end of each turn another conversation can begin. */
+export function Transcript({ conversation, onForked }: TranscriptProps) {
+  const { conversation_id: id, system, messages } = conversation;
+  const { api } = useParts();
+  const markdown = useMarkdown(messages.length > 0);
+  const { run, isRunning, failure } = useAction();
+  const fork = (from: number) =>
+    run(
+      api.json<ConversationBody>(`${pathOf(id)}/fork`, { method: 'POST', body: { from } }),
+      ({ conversation_id: forked }) => onForked(forked),
+    );
+  return html`
+    ${failure !== null && html`<${ErrorNotice} error=${failure} />`}
+    <div class="turns">
+      <${SystemText} system=${system} />
+      ${messages.map((message, index) =>
+        message.role === 'user'
+          ? html`<${UserMessage} key=${index} message=${message} />`
+          : html`<${ModelMessage} key=${index} number=${index + 1} text=${message.content} markdown=${markdown} onFork=${isRunning ? null : fork} />`,
+      )}
+    </div>
+  `;
+}
+
+interface ModelMessageProps {
+  /** Counts from one. */
+  readonly number: number;
+  readonly text: string;
+  readonly markdown: ReturnType<typeof useMarkdown>;
+  /** null while one is being made. */
+  readonly onFork: ((number: number) => void) | null;
+}
+
+function ModelMessage({ number, text, markdown, onFork }: ModelMessageProps) {
+  return html`<article class="answer">
+    <h3 class="unseen">The model</h3>
+    <${AnswerText} text=${text} isWhole markdown=${markdown} />
+    <div class="row">
+      <${CopyButton} text=${() => text} />
+      <button
+        type="button"
+        class="button quiet small"
+        disabled=${onFork === null}
+        aria-label=${`Fork from here, after message ${number}`}
+        onClick=${() => onFork?.(number)}
+      >
+        Fork from here
+      </button>
+    </div>
+  </article>`;
+}
+
+function UserMessage({ message }: { readonly message: SpokenMessage }) {
+  const { content, images = [] } = message;
+  const shown = images.map(
+    ({ media_type: mediaType, data }, index): AttachedImage => ({ name: `Image ${index + 1}`, mediaType, data }),
+  );
+  return html`<article class="turn">
+    <div class="asked">
+      <h3 class="unseen">You</h3>
+      <${ImageStrip} images=${shown} />
+      <p class="source">${content}</p>
+    </div>
+  </article>`;
 }

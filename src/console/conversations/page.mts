@@ -1,14 +1,13 @@
+import { html } from 'htm/preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { ConversationList as ConversationListPage } from '../../shared/api/conversations.js';
 import { useParts } from '../base/context.mjs';
 import { ApiError, sentenceOf } from '../base/failures.mjs';
 import { plural, timeText } from '../base/format.mjs';
-import { type Listing, ListPages, type ListView } from '../base/list-pages.mjs';
 import { useValue } from '../base/observable.mjs';
 import { hrefOf, type PageProps } from '../base/router.mjs';
-import { html } from '../ui/html.mjs';
 import { EmptyState } from '../ui/notices.mjs';
-import { PagedList, type ShownList } from '../ui/paged-list.mjs';
+import { type Listing, ListPages, type ListView, PagedList, type ShownList } from '../ui/paged-list.mjs';
 import { OpenConversation } from './open-conversation.mjs';
 
 /** One's own conversations: to read, go on with, fork, save and delete. */

@@ -1,15 +1,16 @@
+import { html } from 'htm/preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import type { JobList as JobListPage, ListedJob } from '../../shared/api/jobs.js';
-import { useParts } from '../base/context.mjs';
+import type { JobBody, JobList as JobListPage, ListedJob } from '../../shared/api/jobs.js';
+import { useAction, useParts } from '../base/context.mjs';
+import { ApiError } from '../base/failures.mjs';
 import { timeText } from '../base/format.mjs';
-import { type Listing, ListPages, type ListView } from '../base/list-pages.mjs';
 import { useValue } from '../base/observable.mjs';
 import { hrefOf, type PageProps } from '../base/router.mjs';
-import { html } from '../ui/html.mjs';
-import { EmptyState, StatusDot } from '../ui/notices.mjs';
-import { PagedList, type ShownList } from '../ui/paged-list.mjs';
-import { statusText, toneOf } from './followed-job.mjs';
-import { OpenJob } from './open-job.mjs';
+import { AnswerText, AnswerValue, useMarkdown } from '../ui/answer.mjs';
+import { CopyButton } from '../ui/controls.mjs';
+import { EmptyState, ErrorNotice, StatusDot } from '../ui/notices.mjs';
+import { type Listing, ListPages, type ListView, PagedList, type ShownList } from '../ui/paged-list.mjs';
+import { answerOf, FollowedJob, statusText, timesText, toneOf } from './followed-job.mjs';
 
 const againMs = 3000;
 
@@ -74,4 +75,71 @@ function NoJobs() {
   return html`<${EmptyState} title="No background jobs">
     <p>On the page <a href=${hrefOf('ask')}>Ask</a>, the options have “Ask in the background”. Such a job goes on when you leave, and its answer is kept here for a while.</p>
   <//>`;
+}
+
+interface OpenJobProps {
+  readonly id: string;
+  /** It has gone on: the list may be old. */
+  readonly onChanged: () => void;
+  readonly onForgotten: (id: string) => void;
+}
+
+/** One background job, followed until it has ended. */
+export function OpenJob({ id, onChanged, onForgotten }: OpenJobProps) {
+  const { api, clock } = useParts();
+  const followed = useMemo(() => new FollowedJob(api, clock, id), [api, clock, id]);
+  const { job, text, failure } = useValue(followed.view);
+  useEffect(() => {
+    void followed.follow();
+    return () => followed.leave();
+  }, [followed]);
+  useEffect(onChanged, [job?.status]);
+  return html`<section class="talk" aria-label="Background job">
+    <a class="back" href=${hrefOf('jobs')}>← All background jobs</a>
+    ${failure !== null && html`<${ErrorNotice} error=${failure} />`}
+    ${job === null && failure === null && html`<p class="muted row"><span class="spinner" />Reading the job</p>`}
+    ${job !== null && html`<${Heading} job=${job} followed=${followed} onForgotten=${onForgotten} />`}
+    ${job !== null && html`<${JobAnswer} job=${job} text=${text} />`}
+  </section>`;
+}
+
+interface JobHeadingProps {
+  readonly job: JobBody;
+  readonly followed: FollowedJob;
+  readonly onForgotten: (id: string) => void;
+}
+
+/** Takes the focus, so that whoever has opened it by the keyboard stands in it. */
+function Heading({ job, followed, onForgotten }: JobHeadingProps) {
+  const heading = useRef<HTMLHeadingElement>(null);
+  const { run, failure } = useAction();
+  useEffect(() => heading.current?.focus(), [job.job_id]);
+  const hasEnded = job.ended_at !== null;
+  const remove = () => run(followed.remove(), (isForgotten) => isForgotten && onForgotten(job.job_id));
+  return html`<header>
+    <span class="unseen" role="status">${statusText(job)}</span>
+    <h2 ref=${heading} tabindex="-1"><${StatusDot} tone=${toneOf(job)} label=${statusText(job)} /></h2>
+    <small class="muted figure">${job.operation} · sent ${timeText(job.created_at)}${timesText(job) && ` · ${timesText(job)}`} · <code>${job.job_id}</code></small>
+    <div class="row">
+      <button type="button" class="button danger" onClick=${remove}>${hasEnded ? 'Forget' : 'Cancel'}</button>
+    </div>
+    ${failure !== null && html`<${ErrorNotice} error=${failure} />`}
+  </header>`;
+}
+
+/** What has come of it, and in the end all of it. */
+function JobAnswer({ job, text }: { readonly job: JobBody; readonly text: string }) {
+  const answer = job.result === undefined ? { text, value: undefined, conversationId: null } : answerOf(job.result);
+  const markdown = useMarkdown(answer.text !== '');
+  if (job.error !== undefined) return html`<${ErrorNotice} error=${new ApiError(0, job.error)} />`;
+  const isWhole = job.ended_at !== null;
+  return html`<article class="answer">
+    <h3 class="unseen">The model</h3>
+    ${answer.value !== undefined && html`<${AnswerValue} value=${answer.value} />`}
+    ${answer.value === undefined && answer.text !== '' && html`<${AnswerText} text=${answer.text} isWhole=${isWhole} markdown=${markdown} />`}
+    <div class="row">
+      ${isWhole && answer.text !== '' && html`<${CopyButton} text=${() => answer.text} label="Copy" />`}
+      ${answer.conversationId !== null && html`<a class="button" href=${hrefOf('ask', { conversation: answer.conversationId })}>Go on in Ask</a>`}
+    </div>
+  </article>`;
 }

@@ -1,8 +1,8 @@
+import { html } from 'htm/preact';
 import { useState } from 'preact/hooks';
 import type { StatusBody } from '../../shared/api/status.js';
 import { countText, durationText, hourText, plural } from '../base/format.mjs';
 import { type ChartColumn, type ChartProps, ColumnChart } from '../ui/column-chart.mjs';
-import { html } from '../ui/html.mjs';
 import { countTicks, durationTicks, durationTickText } from '../ui/scale.mjs';
 import { type Column, Table } from '../ui/tables.mjs';
 

@@ -1,8 +1,8 @@
+import { html } from 'htm/preact';
 import type { BreakerBody, ReasonBody } from '../../shared/api/health.js';
 import type { StatusBody } from '../../shared/api/status.js';
 import { sentenceOf } from '../base/failures.mjs';
 import { ageText, momentText, plural } from '../base/format.mjs';
-import { html } from '../ui/html.mjs';
 import { StatusDot, type Tone } from '../ui/notices.mjs';
 import type { FollowedStatus } from './status-follower.mjs';
 

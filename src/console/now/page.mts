@@ -1,10 +1,12 @@
+import { html } from 'htm/preact';
 import { useEffect, useMemo, useState } from 'preact/hooks';
+import type { StatusBody } from '../../shared/api/status.js';
 import { useNow, useParts } from '../base/context.mjs';
+import { ageText, plural } from '../base/format.mjs';
 import { useValue } from '../base/observable.mjs';
 import type { PageProps } from '../base/router.mjs';
-import { html } from '../ui/html.mjs';
-import { ErrorNotice } from '../ui/notices.mjs';
-import { CliProcesses, Queue, Slots, Workers } from './cards.mjs';
+import { ErrorNotice, StatusDot, type Tone } from '../ui/notices.mjs';
+import { type Column, Table } from '../ui/tables.mjs';
 import { LastHour } from './last-hour.mjs';
 import { BreakerNotices, DrainNotice, Headline, OldNotice, Reasons } from './notices.mjs';
 import { ReadinessCard } from './readiness.mjs';
@@ -27,30 +29,157 @@ export function NowPage(_: PageProps) {
 
 type ShownStatus = Extract<FollowedStatus, { readonly kind: 'live' | 'old' }>;
 
-/** Ages stand still in a status that is old: nobody knows whether they still hold. */
+/** Ages stand still in an old status: they may have changed since. */
 function Board({ view }: { readonly view: ShownStatus }) {
   const now = useNow();
   const { status, aheadMs } = view;
   const nowMs = (view.kind === 'old' ? view.sinceMs : now) + aheadMs;
   const hour = useMemo(() => html`<${LastHour} minutes=${status.last_hour} />`, [status.last_hour]);
-  const { may_recheck: mayRecheck } = status.service;
+  const { checks, service, queue } = status;
+  const { may_recheck: mayRecheck } = service;
   const readiness = useMemo(
-    () => html`<${ReadinessCard} checks=${status.checks} mayRecheck=${mayRecheck} />`,
-    [status.checks, mayRecheck],
+    () => html`<${ReadinessCard} checks=${checks} mayRecheck=${mayRecheck} />`,
+    [checks, mayRecheck],
   );
   return html`
-    <${Headline} service=${status.service} queue=${status.queue} isLive=${view.kind === 'live'} nowMs=${nowMs} />
+    <${Headline} service=${service} queue=${queue} isLive=${view.kind === 'live'} nowMs=${nowMs} />
     <${OldNotice} view=${view} nowMs=${now} />
-    <${DrainNotice} service=${status.service} nowMs=${nowMs} />
-    <${Reasons} service=${status.service} queue=${status.queue} nowMs=${nowMs} />
-    <${BreakerNotices} breaker=${status.breaker} reasons=${status.service.reasons} nowMs=${nowMs} />
+    <${DrainNotice} service=${service} nowMs=${nowMs} />
+    <${Reasons} service=${service} queue=${queue} nowMs=${nowMs} />
+    <${BreakerNotices} breaker=${status.breaker} reasons=${service.reasons} nowMs=${nowMs} />
     <div class="board">
-      <${Slots} slots=${status.slots} nowMs=${nowMs} />
-      <${Queue} queue=${status.queue} background=${status.background_jobs} nowMs=${nowMs} />
+      <${Slots} status=${status} nowMs=${nowMs} />
+      <${Queue} status=${status} nowMs=${nowMs} />
       ${hour}
       ${readiness}
       <${CliProcesses} counts=${status.cli_processes} />
       <${Workers} workers=${status.workers} />
     </div>
   `;
+}
+
+/** The service hides the names of other clients from those who may not see them. */
+function clientText(client: string | null): string {
+  return client ?? 'another client';
+}
+
+interface CardProps {
+  readonly status: StatusBody;
+  /** By the clock of the server. */
+  readonly nowMs: number;
+}
+
+/** Beyond this, one cell counts the other free slots. */
+const maxCells = 24;
+
+/** A cell for each slot, the longest running job first. */
+function Slots({ status, nowMs }: CardProps) {
+  const { max, running } = status.slots;
+  const free = Math.max(0, max - running.length);
+  const freeCells = Math.min(free, Math.max(1, maxCells - running.length));
+  const hidden = free - freeCells;
+  return html`<section class="card" aria-labelledby="now-slots">
+    <div class="row between">
+      <h2 id="now-slots">Slots</h2>
+      <span class="muted figure">${running.length} of ${max} busy</span>
+    </div>
+    <ul class="slots">
+      ${running.map((job) => html`<${BusySlot} key=${job.job} job=${job} nowMs=${nowMs} />`)}
+      ${Array.from({ length: freeCells }, (_, index) => html`<li key=${`free ${index}`} class="slot free">free</li>`)}
+      ${hidden > 0 && html`<li key="hidden" class="slot free">and ${plural(hidden, 'free one')} more</li>`}
+    </ul>
+  </section>`;
+}
+
+interface BusySlotProps extends Pick<CardProps, 'nowMs'> {
+  readonly job: StatusBody['slots']['running'][number];
+}
+
+function BusySlot({ job, nowMs }: BusySlotProps) {
+  const { client, operation, model, started_at: startedAt } = job;
+  return html`<li class="slot busy">
+    <strong class="figure">${ageText(nowMs - Date.parse(startedAt))}</strong>
+    <span class="cut" title=${clientText(client)}>${clientText(client)}</span>
+    <span class="cut muted" title=${model ?? undefined}>${operation}${model !== null && ` · ${model}`}</span>
+  </li>`;
+}
+
+type QueueRow = StatusBody['queue']['clients'][number] & { readonly place: number };
+
+/** What the oldest job of a client waits for. */
+const reasonTexts: Readonly<Record<NonNullable<QueueRow['reason']>, string>> = {
+  slot: 'a free slot',
+  client: 'its own jobs to end',
+  cli: 'its model CLI',
+  conversation: 'the turn before it',
+  account: 'the account of its CLI',
+};
+
+/** The clients that wait for a slot, the longest wait first, and the number of background jobs. */
+function Queue({ status, nowMs }: CardProps) {
+  const { max, waiting, clients } = status.queue;
+  const { background_jobs: background } = status;
+  const columns: readonly Column<QueueRow>[] = [
+    { title: 'Client', cell: ({ client }) => clientText(client) },
+    { title: 'Waiting', isNumber: true, cell: (row) => row.waiting },
+    { title: 'Waits for', cell: ({ reason = 'slot' }) => reasonTexts[reason] },
+    { title: 'Oldest wait', isNumber: true, cell: (row) => ageText(nowMs - Date.parse(row.oldest_since)) },
+  ];
+  const rows = clients.map((client, place) => ({ ...client, place }));
+  return html`<section class="card" aria-labelledby="now-queue">
+    <div class="row between">
+      <h2 id="now-queue">Queue</h2>
+      <span class="muted figure">${waiting} of ${max} places taken</span>
+    </div>
+    <progress class="fill" max=${Math.max(1, max)} value=${waiting} aria-label="Places in the queue that are taken" />
+    ${
+      rows.length === 0
+        ? html`<p class="muted">Nobody waits.</p>`
+        : html`<${Table} caption="Waiting, by client" columns=${columns} rows=${rows} keyOf=${(row: QueueRow) => row.place} />`
+    }
+    <small class="muted figure">Background jobs: ${background.waiting} of ${background.max} waiting, ${background.running} running</small>
+  </section>`;
+}
+
+type CliCounts = StatusBody['cli_processes'];
+
+const states: readonly [keyof CliCounts, meaning: string][] = [
+  ['busy', 'answer now'],
+  ['standby', 'wait for any request'],
+  ['live', 'wait for their conversation'],
+  ['stopping', 'are being ended'],
+];
+
+/** How many processes of the model CLI there are in each state. */
+function CliProcesses({ counts }: { readonly counts: CliCounts }) {
+  return html`<section class="card" aria-labelledby="now-cli">
+    <h2 id="now-cli">CLI processes</h2>
+    <dl class="counts">
+      ${states.map(
+        ([state, meaning]) => html`<div class=${counts[state] === 0 ? 'none' : undefined}>
+          <dt>${state}<small class="muted">${meaning}</small></dt>
+          <dd class="figure">${counts[state]}</dd>
+        </div>`,
+      )}
+    </dl>
+  </section>`;
+}
+
+type WorkerBody = StatusBody['workers'][number];
+
+const restartTexts = ['', 'restarted once'];
+const tones: Readonly<Record<WorkerBody['state'], Tone>> = { ready: 'good', starting: 'warn', stopping: 'warn' };
+
+function Workers({ workers }: { readonly workers: readonly WorkerBody[] }) {
+  return html`<section class="card" aria-labelledby="now-workers">
+    <h2 id="now-workers">Workers</h2>
+    <ul class="workers">
+      ${workers.map(
+        ({ id, pid, state, restarts }) => html`<li key=${id}>
+          <${StatusDot} tone=${tones[state]} label=${`Worker ${id}: ${state}`} />
+          <small class="muted figure">${[pid && `pid ${pid}`, restartTexts[restarts] ?? `restarted ${restarts} times`].filter(Boolean).join(' · ')}</small>
+        </li>`,
+      )}
+    </ul>
+  </section>`;
 }

@@ -1,3 +1,4 @@
+import { html } from 'htm/preact';
 import { useState } from 'preact/hooks';
 import type { ReadinessBody } from '../../shared/api/health.js';
 import type { StatusBody } from '../../shared/api/status.js';
@@ -5,7 +6,6 @@ import { useParts } from '../base/context.mjs';
 import { ApiError, asError } from '../base/failures.mjs';
 import { durationText, momentText } from '../base/format.mjs';
 import { Scrubber } from '../ui/column-chart.mjs';
-import { html } from '../ui/html.mjs';
 import { ErrorNotice, StatusDot } from '../ui/notices.mjs';
 
 const triggerTexts: Readonly<Record<ReadinessBody['trigger'], string>> = {

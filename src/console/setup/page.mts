@@ -1,9 +1,9 @@
+import { html } from 'htm/preact';
 import type { ComponentChildren } from 'preact';
 import type { SetupReport } from '../../shared/api/setup.js';
 import { useLoad } from '../base/context.mjs';
 import { countText, durationText, shellWord } from '../base/format.mjs';
 import type { PageProps } from '../base/router.mjs';
-import { html } from '../ui/html.mjs';
 import { ErrorNotice, StatusDot } from '../ui/notices.mjs';
 
 /** What the service is set up with, as `prompt-relay check` would say it. */

@@ -1,6 +1,6 @@
+import { html } from 'htm/preact';
 import type { RefObject } from 'preact';
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
-import { html } from './html.mjs';
 import { placeAt, type Ticks } from './scale.mjs';
 
 interface ScrubberProps {

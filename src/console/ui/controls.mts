@@ -1,7 +1,7 @@
+import { html } from 'htm/preact';
 import { type ComponentChildren, cloneElement, type VNode } from 'preact';
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import { useParts } from '../base/context.mjs';
-import { html } from './html.mjs';
 
 /** Drawn with lines on a field of 16 by 16. */
 const paths = {

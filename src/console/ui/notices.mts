@@ -1,6 +1,6 @@
+import { html } from 'htm/preact';
 import type { ComponentChildren } from 'preact';
 import { ApiError, mayPass, sentenceOf, titleOf } from '../base/failures.mjs';
-import { html } from './html.mjs';
 
 export type Tone = 'good' | 'warn' | 'bad' | 'idle';
 

@@ -1,8 +1,101 @@
+import { html } from 'htm/preact';
 import type { ComponentChildren } from 'preact';
-import type { ListPages, ListView, Paged } from '../base/list-pages.mjs';
+import type { Api } from '../base/api.mjs';
+import { asError } from '../base/failures.mjs';
+import { Observable } from '../base/observable.mjs';
 import { hrefOf } from '../base/router.mjs';
-import { html } from './html.mjs';
 import { ErrorNotice } from './notices.mjs';
+
+/** The list as far as it is read. */
+export interface ListView<Item> {
+  /** null: not even the first page is there. */
+  readonly items: readonly Item[] | null;
+  /** Of the page after it; null where this is all. */
+  readonly next: string | null;
+  readonly state: 'reading' | 'ready' | { readonly failure: Error };
+}
+
+/** One page, as the API tells it. */
+export interface Paged {
+  /** Gets the page after it; null on the last. */
+  readonly next_cursor: string | null;
+}
+
+/** What is listed, and how the API tells it. */
+export interface Listing<Page, Item> {
+  /** `/jobs`, say. */
+  readonly path: string;
+  itemsOf(page: Page): readonly Item[];
+  idOf(item: Item): string;
+  /** By which text each has its place, the greatest first; null where places change, as by activity. */
+  readonly orderOf: ((item: Item) => string) | null;
+}
+
+const pageSize = 30;
+
+/** Owns a list of the API, page after page. */
+export class ListPages<Page extends Paged, Item> {
+  readonly view = new Observable<ListView<Item>>({ items: null, next: null, state: 'reading' });
+  readonly listing: Listing<Page, Item>;
+  readonly #api: Pick<Api, 'json'>;
+  #rounds = 0;
+  /** Of the page that was asked for last. */
+  #asked: string | null = null;
+
+  constructor(api: Pick<Api, 'json'>, listing: Listing<Page, Item>) {
+    this.#api = api;
+    this.listing = listing;
+  }
+
+  /** Reads the first page anew. What was read after it stays, where nothing changes its place. */
+  async readFirst(): Promise<void> {
+    await this.#read(null);
+  }
+
+  async readMore(): Promise<void> {
+    const { next, state } = this.view.value;
+    if (next !== null && state !== 'reading') await this.#read(next);
+  }
+
+  /** What could not be read. */
+  async readAgain(): Promise<void> {
+    await this.#read(this.#asked);
+  }
+
+  forget(id: string): void {
+    const items = this.view.value.items?.filter((item) => this.listing.idOf(item) !== id) ?? null;
+    this.view.set({ ...this.view.value, items });
+  }
+
+  /** An answer that another request has overtaken is not shown. */
+  async #read(cursor: string | null): Promise<void> {
+    const round = ++this.#rounds;
+    this.#asked = cursor;
+    if (this.view.value.items === null || cursor !== null) this.view.set({ ...this.view.value, state: 'reading' });
+    const query = cursor === null ? '' : `&cursor=${encodeURIComponent(cursor)}`;
+    try {
+      const page = await this.#api.json<Page>(`${this.listing.path}?limit=${pageSize}${query}`);
+      if (round === this.#rounds) this.view.set(this.#with(page, cursor === null));
+    } catch (error) {
+      if (round === this.#rounds) this.view.set({ ...this.view.value, state: { failure: asError(error) } });
+    }
+  }
+
+  /** Each once: one that was active between two pages can be on both. */
+  #with(answer: Page, isFirst: boolean): ListView<Item> {
+    const { itemsOf, idOf, orderOf } = this.listing;
+    const { items: known, next: before } = this.view.value;
+    const page = itemsOf(answer);
+    const { next_cursor: next } = answer;
+    const named = new Set(page.map(idOf));
+    const others = (known ?? []).filter((item) => !named.has(idOf(item)));
+    if (!isFirst) return { items: [...others, ...page], next, state: 'ready' };
+    const last = page.at(-1);
+    const isAfter = (item: Item) => orderOf !== null && last !== undefined && orderOf(item) <= orderOf(last);
+    const after = next === null ? [] : others.filter(isAfter);
+    return { items: [...page, ...after], next: after.length === 0 ? next : before, state: 'ready' };
+  }
+}
 
 /** A list that is read page after page, with the one that is open beside it. */
 export interface ShownList<Page extends Paged, Item> {

@@ -1,6 +1,6 @@
+import { html } from 'htm/preact';
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
-import { html } from './html.mjs';
 
 export interface Column<Row> {
   readonly title: string;

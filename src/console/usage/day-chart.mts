@@ -1,7 +1,7 @@
+import { html } from 'htm/preact';
 import { useState } from 'preact/hooks';
 import { costText, countText, plural } from '../base/format.mjs';
 import { type ChartColumn, ColumnChart } from '../ui/column-chart.mjs';
-import { html } from '../ui/html.mjs';
 import { countTicks, durationTicks, durationTickText, type Ticks } from '../ui/scale.mjs';
 import { type DayUsage, secondsText, type UsageSum } from './usage-figures.mjs';
 

@@ -1,10 +1,10 @@
+import { html } from 'htm/preact';
 import type { SetupReport } from '../../shared/api/setup.js';
 import type { UsageReport, UsageRow } from '../../shared/api/usage.js';
 import { type Load, useLoad, useParts } from '../base/context.mjs';
 import { ApiError } from '../base/failures.mjs';
 import { costText, countText } from '../base/format.mjs';
 import { hrefOf, type PageProps } from '../base/router.mjs';
-import { html } from '../ui/html.mjs';
 import { EmptyState, ErrorNotice } from '../ui/notices.mjs';
 import { type SortableColumn, SortableTable } from '../ui/tables.mjs';
 import { DayChart, dayText } from './day-chart.mjs';

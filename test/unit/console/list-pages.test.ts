@@ -27,7 +27,7 @@ type Kind = typeof conversations | typeof jobs;
 
 async function pagesOf({ name }: Kind, api: Answering): Promise<ListPages> {
   const part = await consolePart<{ ListPages: new (api: Answering, listing: unknown) => ListPages }>(
-    'base/list-pages.mjs',
+    'ui/paged-list.mjs',
   );
   const { part: file, constant } = listings[name];
   const { [constant]: listing } = await consolePart<Record<string, unknown>>(file);

@@ -10,8 +10,8 @@ interface Reader {
 }
 
 const parts = Promise.all([
-  consolePart<{ MarkdownReader: new () => Reader }>('ask/markdown-blocks.mjs'),
-  consolePart<{ blockNode(token: unknown, depth: number): unknown }>('ask/markdown.mjs'),
+  consolePart<{ MarkdownReader: new () => Reader }>('ui/markdown-blocks.mjs'),
+  consolePart<{ blockNode(token: unknown, depth: number): unknown }>('ui/markdown.mjs'),
 ]);
 
 /** What Markdown is drawn as. Code blocks stand as `CodeBlock`. */

@@ -20,7 +20,7 @@ interface Parts {
 }
 
 async function parts(): Promise<Parts> {
-  const names = ['base/tab-memory.mjs', 'ask/turn.mjs', 'ask/unkept-turns.mjs'];
+  const names = ['base/tab-memory.mjs', 'ask/turn.mjs'];
   return Object.assign({}, ...(await Promise.all(names.map((name) => consolePart<object>(name))))) as Parts;
 }
 

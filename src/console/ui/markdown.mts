@@ -1,8 +1,8 @@
+import { html } from 'htm/preact';
 import type { Token, Tokens } from 'marked';
 import type { ComponentChildren } from 'preact';
 import { useMemo, useRef } from 'preact/hooks';
-import { CodeBlock } from '../ui/controls.mjs';
-import { html } from '../ui/html.mjs';
+import { CodeBlock } from './controls.mjs';
 import { type MarkdownBlock, MarkdownReader } from './markdown-blocks.mjs';
 
 /** The character references that models write. What is not here is shown as it was written. */
