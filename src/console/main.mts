@@ -1,5 +1,5 @@
 import { html } from 'htm/preact';
-import { type FunctionComponent, render } from 'preact';
+import { type FunctionComponent, type RefObject, render } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { VersionBody } from '../shared/api/version.js';
 import { Api } from './base/api.mjs';
@@ -13,10 +13,10 @@ import { TabMemory } from './base/tab-memory.mjs';
 import { Dialog, Field } from './ui/controls.mjs';
 import { ErrorNotice } from './ui/notices.mjs';
 
-/** Beside this file: its folder has another name in each version. */
+/** Relative to this file: the name of its folder changes with each version. */
 const icon = new URL('icon.svg', import.meta.url).href;
 
-/** The whole console: what stands around the pages, and the page of the address. */
+/** The whole console: header, footer and the page that the address names. */
 export function App() {
   const { page, params } = usePlace();
   const current = pages.find(({ id }) => id === page) ?? pages[0];
@@ -25,9 +25,9 @@ export function App() {
   useEffect(() => {
     document.title = `${current.title} · prompt-relay`;
   }, [current]);
-  const shown = visited.filter((entry) => entry === current || entry.isKept);
+  const shown = visited.filter((entry) => entry === current || entry.staysDrawn);
   return html`
-    <${Header} current=${current} onSkip=${() => main.current?.focus()} />
+    <${Header} current=${current} main=${main} />
     <${GoneBanner} />
     <main id="main" ref=${main} tabindex="-1" aria-label=${current.title}>
       ${shown.map(
@@ -49,10 +49,10 @@ function useVisited(current: PageEntry): readonly PageEntry[] {
   return all;
 }
 
-function Header({ current, onSkip }: { readonly current: PageEntry; readonly onSkip: () => void }) {
+function Header({ current, main }: { readonly current: PageEntry; readonly main: RefObject<HTMLElement | null> }) {
   const skip = (event: Event) => {
     event.preventDefault(); // the part after # names the page
-    onSkip();
+    main.current?.focus();
   };
   return html`<header class="top">
     <a class="skip" href="#main" onClick=${skip}>Skip to the page</a>
@@ -71,10 +71,10 @@ type PageCode =
   | { readonly state: 'here'; readonly component: FunctionComponent<PageProps> }
   | { readonly state: 'missing'; readonly error: Error };
 
-/** A page that is hidden keeps what it was told last. */
+/** A hidden page stays at its last parameters. */
 function PageOf({ entry, params }: { readonly entry: PageEntry; readonly params?: PageProps['params'] }) {
-  const told = useRef<PageProps['params']>({});
-  if (params !== undefined) told.current = params;
+  const lastParams = useRef<PageProps['params']>({});
+  if (params !== undefined) lastParams.current = params;
   const [code, setCode] = useState<PageCode>({ state: 'reading' });
   const read = () => {
     entry.load().then(
@@ -84,21 +84,21 @@ function PageOf({ entry, params }: { readonly entry: PageEntry; readonly params?
   };
   useEffect(read, [entry]);
   if (code.state === 'missing') return html`<${ErrorNotice} error=${code.error} onRetry=${() => location.reload()} />`;
-  return code.state === 'here' ? html`<${code.component} params=${told.current} />` : null;
+  return code.state === 'here' ? html`<${code.component} params=${lastParams.current} />` : null;
 }
 
 interface PageEntry {
   readonly id: string;
   readonly title: string;
-  /** Its code is read when it is shown first. */
+  /** Loads its code when it is first shown. */
   readonly load: () => Promise<FunctionComponent<PageProps>>;
-  /** It is hidden, not taken away, when another page is shown: something may go on in it. */
-  readonly isKept?: boolean;
+  /** Another page hides it instead of removing it: an answer may still be coming. */
+  readonly staysDrawn?: boolean;
 }
 
-/** Every page, in the order of the navigation. The first is shown where the address names none. */
+/** Every page, in the order of the navigation. The first one is the default. */
 export const pages: readonly [PageEntry, ...PageEntry[]] = [
-  { id: 'ask', title: 'Ask', load: async () => (await import('./ask/page.mjs')).AskPage, isKept: true },
+  { id: 'ask', title: 'Ask', load: async () => (await import('./ask/page.mjs')).AskPage, staysDrawn: true },
   { id: 'now', title: 'Now', load: async () => (await import('./now/page.mjs')).NowPage },
   { id: 'usage', title: 'Usage', load: async () => (await import('./usage/page.mjs')).UsagePage },
   {
@@ -110,11 +110,13 @@ export const pages: readonly [PageEntry, ...PageEntry[]] = [
   { id: 'setup', title: 'Set-up', load: async () => (await import('./setup/page.mjs')).SetupPage },
 ];
 
-/** Which service this is, and the way to its documents. */
+/** Version of the service, and the link to its API pages. */
 function Footer() {
   const { keys, memory } = useParts();
   const [version] = useLoad<VersionBody>('/version');
   const hasKey = useValue(keys.hasKey);
+  const nameOf = ({ version, model_cli: cli }: VersionBody) =>
+    `prompt-relay ${version} · ${[cli.adapter, cli.version].filter(Boolean).join(' ')}`;
   const forget = () => {
     keys.forget();
     memory.forget();
@@ -127,11 +129,7 @@ function Footer() {
   </footer>`;
 }
 
-function nameOf({ version, model_cli: cli }: VersionBody): string {
-  return `prompt-relay ${version} · ${[cli.adapter, cli.version].filter(Boolean).join(' ')}`;
-}
-
-/** Says that the server does not answer, for as long as it does not. */
+/** Shown while the server does not answer. */
 function GoneBanner() {
   const { link } = useParts();
   const isGone = useValue(link.state) === 'gone';
@@ -140,7 +138,7 @@ function GoneBanner() {
   </div>`;
 }
 
-/** Asks for the API key, once a request has been refused for want of one. */
+/** Asks for the API key after a request was refused without one. */
 function KeyDialog() {
   const { keys } = useParts();
   const question = useValue(keys.question);
@@ -180,6 +178,6 @@ function consoleParts(): ConsoleParts {
 
 const root = document.getElementById('console');
 if (root !== null) {
-  root.replaceChildren(); // the word that it is loading
+  root.replaceChildren(); // removes the loading text
   render(html`<${ConsoleContext.Provider} value=${consoleParts()}><${App} /><//>`, root);
 }

@@ -94,7 +94,7 @@ const keyHint = 'Set the key with --key, MODEL_API_KEY or MODEL_API_KEY_FILE.';
 const modelHint = 'See "prompt-relay models" for those there are.';
 const cliHint = 'On the machine of the service, "prompt-relay check" shows what the model CLI says.';
 
-/** The way out, where the message does not tell it. */
+/** What the user can do, if the message does not say so. */
 function hintFor({ error, reason, message, details }: ErrorBody): string {
   if (error === 'unauthorized') return message.includes('MODEL_API_KEY') ? '' : `\n${keyHint}`;
   if (reason === 'model_unknown' || details?.some(({ path }) => path === 'model')) return `\n${modelHint}`;

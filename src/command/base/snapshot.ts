@@ -57,7 +57,7 @@ export function hourTotals(minutes: StatusBody['last_hour']): HourTotals {
   };
 }
 
-/** An older service has only some of it. */
+/** An older service sends only some of it. */
 const countedStatus = statusBody.pick({ last_hour: true, totals: true }).partial();
 
 /** The state of a service at one moment. */
@@ -66,7 +66,7 @@ export interface ServiceSnapshot {
   /** Milliseconds since the epoch. */
   readonly takenAt: number;
   readonly version: VersionBody;
-  /** The words that start the model CLI; null where the service does not tell. */
+  /** The words that start the model CLI; null if the service does not report them. */
   readonly command: readonly string[] | null;
   readonly health: HealthBody;
   /** Readiness checks, oldest first. */
@@ -124,7 +124,7 @@ export class SnapshotReader {
     return code === 'not_found' || (code === 'unauthorized' && !this.#client.hasKey);
   }
 
-  /** It changes with the service only. */
+  /** Asked once for each start of the service. */
   async #commandOf(startedAt: string, signal?: AbortSignal): Promise<readonly string[] | null> {
     if (this.#program?.startedAt === startedAt) return this.#program.command;
     const setup = await this.#client.getOptional('/setup', setupReport, signal);

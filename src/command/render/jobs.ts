@@ -10,7 +10,7 @@ interface JobsNow extends Pick<StatusBody, 'slots'> {
   readonly background_jobs?: BackgroundNow | undefined;
 }
 
-/** The output of `jobs`: those that run, longest first, who waits, and how many wait behind them. */
+/** The output of `jobs`: running jobs, longest first, the clients that wait, and the number of background jobs. */
 export function renderJobs(
   { slots, queue, background_jobs: background }: JobsNow,
   now: number,
@@ -47,12 +47,12 @@ function table(head: readonly string[], rows: readonly (readonly string[])[], pa
   return [paint.dim(heading), ...lines].map((line) => `  ${line}`);
 }
 
-/** Names come from the service: nothing in them may steer the terminal. */
+/** Names come from the service, so control characters are escaped. */
 function nameOf(client: string | null): string {
   return client === null ? '–' : escaped(client);
 }
 
-/** The background jobs of the caller, newest first; nothing where there are none. */
+/** The background jobs of the caller, newest first; no lines if there are none. */
 export function renderOwnJobs(jobs: readonly ListedJob[], hasMore: boolean, now: number, paint: Paint): string[] {
   if (jobs.length === 0) return [];
   const open = jobs.filter(({ ended_at }) => ended_at === null).length;
@@ -62,7 +62,7 @@ export function renderOwnJobs(jobs: readonly ListedJob[], hasMore: boolean, now:
   return [`${paint.bold('yours')}  ${count}`, ...[paint.dim(heading), ...lines].map((line) => `  ${line}`)];
 }
 
-/** What is known of one, without its answer. */
+/** One background job, without its answer. */
 export function renderShownJob(job: JobBody, now: number, paint: Paint): string[] {
   const { created_at: created, started_at: started, ended_at: ended } = job;
   const waited = durationOf(created, started ?? ended, now);

@@ -73,7 +73,7 @@ export function failureLines(message: string, paint: Paint): string[] {
 
 const maxAges = 8;
 
-/** How long each job has held its slot, longest first. */
+/** How long each job has had its slot, longest first. */
 function agesLine(ages: readonly number[]): string {
   const rest = ages.length > maxAges ? ` and ${ages.length - maxAges} more` : '';
   return ages.slice(0, maxAges).map(formatDuration).join('  ') + rest;

@@ -119,8 +119,6 @@ async function insertStdin(positionals: readonly string[], terminal: Terminal): 
   return parts.filter((part) => part !== '').join('\n\n');
 }
 
-/** What `ask` sends beside the prompt. All throw a CommandError. */
-
 export function readEffort(given: string | undefined): Effort | undefined {
   if (given === undefined) return undefined;
   const known = efforts.find((effort) => effort === given);
@@ -139,7 +137,7 @@ export async function readSchema(given: string | undefined, files: NamedFiles): 
   }
 }
 
-/** The content tells the type, not the name. */
+/** Takes the type from the content of the file, not from its name. */
 export async function readImages(paths: readonly string[], files: NamedFiles): Promise<object[] | undefined> {
   if (paths.length === 0) return undefined;
   return Promise.all(

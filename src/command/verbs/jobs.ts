@@ -98,7 +98,7 @@ async function showJob(job: JobBody, terminal: CommandContext['terminal'], now: 
   await terminal.writeUntrusted(`\n${response}${response.endsWith('\n') ? '' : '\n'}`);
 }
 
-/** The text of an answer, in whichever form it is told. */
+/** The text of an answer, in the form of any endpoint. */
 function responseOf(result: JobResult): string {
   if ('response' in result && typeof result.response === 'string') return result.response;
   const { output } = result as { readonly output?: readonly OutputItem[] };
@@ -107,18 +107,18 @@ function responseOf(result: JobResult): string {
     .join('');
 }
 
-/** As /v1/responses tells it. */
+/** An item of /v1/responses. */
 interface OutputItem {
   readonly arguments?: string;
   readonly content?: readonly { readonly text?: string }[];
 }
 
-/** Times in a row that nothing new comes, until it is given up; and the time between them. */
+/** How often it reopens a stream that brings nothing new, and the pause before each try. */
 const maxTries = 10;
 const betweenMs = 500;
 const lastEvents = ['done', 'error', 'cancelled'];
 
-/** The events of a background job. It goes on where the stream has broken: when a worker is replaced, for example. */
+/** The events of a background job. Continues after a break of the stream, as when a worker is replaced. */
 export async function* followed(
   client: Client,
   path: string,

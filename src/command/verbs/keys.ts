@@ -19,7 +19,7 @@ const optionFlags = {
   expires: { type: 'string', placeholder: '<day>', description: 'refused from this day on (UTC), such as 2027-01-31' },
 } as const satisfies Record<string, Flag>;
 
-/** Makes API keys, and looks at keys files. Needs no service. */
+/** Makes API keys, and lists or checks keys files. Needs no service. */
 export const keys: Command = {
   name: 'keys',
   synopsis: 'new <name> | list [file] | check [file]',
@@ -50,8 +50,11 @@ const actions: Readonly<Record<string, Action>> = {
     if (name === undefined) throw usageError('keys', 'new: name the holder of the key');
     const key = `pr_${randomBytes(24).toString('base64url')}`;
     const line = [name, 'sha256', digestOf(key), ...optionsOf(args)].join(':');
-    const { keys: held, faults } = readKeysFile(line);
-    const fault = faults[0] ?? (held[0]?.name === name ? undefined : badName);
+    const {
+      keys: [made],
+      faults,
+    } = readKeysFile(line);
+    const fault = faults[0] ?? (made?.name === name ? undefined : badName);
     if (fault !== undefined) throw usageError('keys', `new: ${fault.replace(/^line 1: /, '')}`);
     if (args.has('json')) await terminal.writeJson({ name, key, line });
     else await terminal.writeLines([key, line]);
@@ -59,16 +62,16 @@ const actions: Readonly<Record<string, Action>> = {
     return exitCodes.ok;
   },
   list: async (file, args, context) => {
-    const { keys: held, faults } = readKeysFile(await context.readKeysFile(file));
-    const shown = held.map(({ digest: _, ...key }) => key);
+    const { keys: found, faults } = readKeysFile(await context.readKeysFile(file));
+    const shown = found.map(({ digest: _, ...key }) => key);
     if (args.has('json')) await context.terminal.writeJson({ keys: shown.map(jsonOf) });
     else await context.terminal.writeLines(renderKeys(shown, context.clock.now(), context.terminal.paint));
     return showFaults(faults, context.terminal);
   },
   check: async (file, args, context) => {
-    const { keys: held, faults } = readKeysFile(await context.readKeysFile(file));
-    if (args.has('json')) await context.terminal.writeJson({ keys: held.length, faults });
-    else if (faults.length === 0) await context.terminal.writeLine(`no faults, ${held.length} keys`);
+    const { keys: found, faults } = readKeysFile(await context.readKeysFile(file));
+    if (args.has('json')) await context.terminal.writeJson({ keys: found.length, faults });
+    else if (faults.length === 0) await context.terminal.writeLine(`no faults, ${found.length} keys`);
     return showFaults(faults, context.terminal);
   },
 };

@@ -111,7 +111,7 @@ const actions: Readonly<Record<string, StoreAction>> = {
 
 type Offline = NonNullable<Awaited<ReturnType<typeof import('../../primary/store/open.js')['openOffline']>>>;
 
-/** null where there is no file that can be worked on here: a service has it, or it is not known. */
+/** Works on the file of the store. Resolves with null if a service has it open, or if no file is known. */
 async function onFile<T>(
   path: string | null,
   args: CommandArguments,
@@ -140,7 +140,7 @@ async function verifyFile(
   return onFile(path, args, context, ({ upkeep }) => upkeep.verify(expiryAt(context.clock.now(), settings)));
 }
 
-/** The service that runs, where it may have this store. */
+/** The running service, if it may have this store. */
 async function serviceWith({ isRedis }: NamedStore, args: CommandArguments, context: CommandContext) {
   const client = await clientFor(args, context);
   if (!isRedis || (await client.getState('/setup', setupReport)).store.kind === 'redis') return client;
@@ -161,7 +161,7 @@ async function verifyByService(
   );
 }
 
-/** It writes nowhere but beside its store. */
+/** A service writes its backup only beside its store. */
 async function backupByService(file: string, args: CommandArguments, context: CommandContext) {
   const client = await clientFor(args, context);
   if (file !== basename(file)) {

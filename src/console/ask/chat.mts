@@ -8,12 +8,12 @@ import type { PageClock } from '../base/page-clock.mjs';
 import type { TabMemory } from '../base/tab-memory.mjs';
 import { ChatTurn, chatBodyOf, rememberTurns, turnsOf, type UserMessage, withRemembered } from './turn.mjs';
 
-/** What is shown of a conversation. */
+/** The conversation on the page. */
 export interface ChatView {
   readonly turns: readonly ChatTurn[];
   /** null before the first answer. */
   readonly conversationId: string | null;
-  /** Set by the first message; null where there is none, or none yet. */
+  /** Set by the first message; null if it has none. */
   readonly system: string | null;
   readonly state: 'ready' | 'reading' | { readonly unreadable: Error };
 }
@@ -23,7 +23,7 @@ const nothing: ChatView = { turns: [], conversationId: null, system: null, state
 /** Owns the conversation on the page, and the one request that may run for it. */
 export class Chat {
   readonly view = new Observable<ChatView>(nothing);
-  /** Whether an answer is awaited. */
+  /** Whether an answer is open. */
   readonly isBusy = new Observable(false);
   readonly #api: Api;
   readonly #clock: PageClock;
@@ -38,7 +38,7 @@ export class Chat {
     this.#memory = memory;
   }
 
-  /** Does nothing while an answer is awaited. */
+  /** Does nothing while an answer is open. */
   async ask(asked: UserMessage): Promise<void> {
     if (this.isBusy.value || this.view.value.state === 'reading') return;
     const turn = new ChatTurn(this.#nextId++, asked, { kind: 'sent', sinceMs: this.#clock.now() });
@@ -64,14 +64,14 @@ export class Chat {
     this.#request.abort();
   }
 
-  /** Asks the same once more, in the place of a turn that is not kept. */
+  /** Sends the message of a turn again. The new turn replaces the old one. */
   async askAgain(turn: ChatTurn): Promise<void> {
-    if (this.isBusy.value || turn.isKept) return;
+    if (this.isBusy.value || turn.isStored) return;
     this.#show({ turns: this.view.value.turns.filter((other) => other !== turn) });
     await this.ask(turn.asked);
   }
 
-  /** Asks the same in a conversation of its own. */
+  /** Sends the message of a turn in a new conversation. */
   async askAnew(turn: ChatTurn): Promise<void> {
     this.reset();
     await this.ask(turn.asked);
@@ -82,19 +82,19 @@ export class Chat {
     this.remember();
   }
 
-  /** What this tab remembers of a conversation that has no answer yet. */
+  /** Shows what this tab remembers of a conversation without an answer. */
   recall(): void {
     this.#show({ turns: this.#withRemembered(null, []) });
   }
 
-  /** Lets the tab remember what the service does not keep, for the next time that the page is loaded. */
+  /** Saves the turns that the service does not store, for a reload of the page. */
   remember(): void {
     const { conversationId, turns, state } = this.view.value;
     if (state === 'reading') return; // what it remembers is not on the page yet
     rememberTurns(this.#memory, conversationId, turns);
   }
 
-  /** Shows a conversation that the service has, to go on with it. */
+  /** Shows a stored conversation, so that the reader can continue it. */
   async read(conversationId: string): Promise<void> {
     if (conversationId === this.view.value.conversationId) return;
     const request = this.#begin({ ...nothing, conversationId, state: 'reading' });
@@ -105,7 +105,7 @@ export class Chat {
       if (this.#request === request) this.#show({ turns, system: said.system, state: 'ready' });
     } catch (error) {
       const unreadable = asError(error);
-      // Where nobody may read back, one may go on all the same.
+      // Where reading back is not allowed, the conversation can still be continued.
       const isThere = unreadable instanceof ApiError && unreadable.body?.error === 'forbidden';
       const id = isThere ? conversationId : null;
       const turns = this.#withRemembered(conversationId, []);
@@ -113,8 +113,8 @@ export class Chat {
     }
   }
 
-  #withRemembered(conversationId: string | null, kept: readonly ChatTurn[]): readonly ChatTurn[] {
-    return withRemembered(this.#memory, conversationId, kept, this.#takeId);
+  #withRemembered(conversationId: string | null, stored: readonly ChatTurn[]): readonly ChatTurn[] {
+    return withRemembered(this.#memory, conversationId, stored, this.#takeId);
   }
 
   #begin(view: ChatView): AbortController {

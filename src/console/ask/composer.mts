@@ -20,24 +20,24 @@ import { type ChosenEffort, efforts, type UserMessage } from './turn.mjs';
 export interface ComposerProps {
   readonly draft: Draft;
   readonly onChange: (change: Partial<Draft>) => void;
-  /** What the draft is, as a message to the model that is chosen. */
+  /** The draft as a message to the chosen model, or what is wrong with it. */
   readonly read: ReadDraft;
   readonly models: readonly ModelEntry[];
-  /** The one that is chosen, where it is listed. */
+  /** The chosen model, if it is listed. */
   readonly model: ModelEntry | undefined;
   readonly isBusy: boolean;
   readonly onSend: (message: UserMessage) => void;
   readonly background: BackgroundSending;
   readonly onStop: () => void;
   readonly onSnippet: () => void;
-  /** Set once the conversation has begun: then its system text stays. */
+  /** Once the conversation has begun, its system text is fixed. */
   readonly hasBegun: boolean;
   readonly system: string | null;
-  /** null: there is nothing to leave. */
+  /** null if the conversation is still empty. */
   readonly onNew: (() => void) | null;
 }
 
-/** Where a message is written, with all that may go with it. */
+/** The form for a message and its options. */
 export function Composer(props: ComposerProps) {
   const { draft, read, onChange, onSend, isBusy, model } = props;
   const [isOpen, setOpen] = useState(false);
@@ -77,7 +77,7 @@ export function Composer(props: ComposerProps) {
   </form>`;
 }
 
-/** Where there is a keyboard: else one would be drawn over the page. */
+/** Only on devices with a mouse: on a phone, the keyboard would cover the page. */
 function useFocusAtFirst() {
   const field = useRef<HTMLTextAreaElement>(null);
   useEffect(() => {
@@ -86,7 +86,7 @@ function useFocusAtFirst() {
   return field;
 }
 
-/** Enter sends, with Shift it is a new line. While a word is being composed it belongs to the input method. */
+/** Enter sends, Shift+Enter starts a new line. While an input method composes a word, Enter belongs to it. */
 function sendByEnter(event: KeyboardEvent): void {
   if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
   event.preventDefault();
@@ -119,7 +119,7 @@ function removeFrom({ images }: Draft, onChange: ComposerProps['onChange']) {
   return (removed: Draft['images'][number]) => onChange({ images: images.filter((image) => image !== removed) });
 }
 
-/** Takes what is dropped; the browser would open it in place of the page. */
+/** Takes dropped files; otherwise the browser would open them instead of the page. */
 function useDrop(addImages: AddImages) {
   const [isOver, setOver] = useState(false);
   return {
@@ -167,7 +167,7 @@ function Tools(props: ToolsProps) {
   </div>`;
 }
 
-/** How many options go with the message, so that none is forgotten where they are not shown. */
+/** How many options the message has: they are usually hidden. */
 function optionsOf({ system, effort, schemaText }: Draft, model: ComposerProps['model']): number {
   return [system.trim() !== '', effort !== null && takesEffort(model), schemaText.trim() !== ''].filter(Boolean).length;
 }
@@ -180,7 +180,7 @@ interface ToolProps {
   readonly isSet?: boolean;
 }
 
-/** The word is not shown where there is no room for it. */
+/** A narrow page shows only the icon. */
 function Tool({ icon, word, onPress, isOpen, isSet = false }: ToolProps) {
   const kind = `button quiet tool${isSet ? ' set' : ''}`;
   return html`<button type="button" class=${kind} title=${word} aria-expanded=${isOpen} onClick=${onPress}>
@@ -195,7 +195,7 @@ interface Typed {
   readonly currentTarget: HTMLTextAreaElement | HTMLSelectElement;
 }
 
-/** What few messages need: system text, effort, the schema of the answer. */
+/** The options: system text, effort, the schema of the answer. */
 export function ComposerFields(props: FieldsProps) {
   const { draft, onChange, model, hasBegun, system } = props;
   const schema = readSchema(draft.schemaText);
@@ -239,7 +239,7 @@ function InBackground({ background: { isSending, failure }, onBackground }: Back
 
 type ChoiceProps = Pick<ComposerProps, 'draft' | 'onChange' | 'models'>;
 
-/** Nothing to choose from until the list is there: then the service asks its default model. */
+/** Until the list is loaded, the only choice is the default model. */
 export function ModelChoice({ draft, onChange, models }: ChoiceProps) {
   const own = models.find((model) => model.default);
   const others = models.filter((model) => model !== own);

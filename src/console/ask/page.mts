@@ -62,7 +62,7 @@ function useComposing({ state }: ChatView) {
   return { draft, change, models, model, read: readDraft(draft, { model, isReading: state === 'reading' }) };
 }
 
-/** Of the address; without one, what the tab remembers. */
+/** Shows the conversation of the address, else what the tab remembers. */
 function useConversation(chat: Chat, params: PageProps['params']): void {
   useEffect(() => {
     if (params.conversation !== undefined) void chat.read(params.conversation);
@@ -72,7 +72,7 @@ function useConversation(chat: Chat, params: PageProps['params']): void {
   }, [chat]);
 }
 
-/** None until the list is there. */
+/** Empty until the list is loaded. */
 function useModels(): readonly ModelEntry[] {
   const [list] = useLoad<ModelList>('/models');
   return list.state === 'ready' ? list.value.models : [];
@@ -100,7 +100,7 @@ function useAddress({ conversationId }: ChatView): void {
   }, [conversationId]);
 }
 
-/** Wherever the focus is on this page, but for a dialog in front of it, which takes the key for itself. */
+/** Works wherever the focus is on this page. An open dialog takes the key itself. */
 function useStopByEscape(chat: Chat, page: RefObject<HTMLElement | null>): void {
   useEffect(() => {
     const stop = (event: KeyboardEvent) => {
@@ -127,7 +127,7 @@ function exampleOf({ schemaText: _, ...draft }: Draft): Omit<UserMessage, 'schem
   return { ...draft, text: 'Hello, my name is Ada' };
 }
 
-/** Of the message that is being written, else of the last one that was sent. */
+/** Shows the draft, else the last message, as a program would send it. */
 function Snippet({ view, draft, onClose }: SnippetProps) {
   const { keys } = useParts();
   const sent = view.turns.at(-1);
@@ -143,7 +143,7 @@ function Snippet({ view, draft, onClose }: SnippetProps) {
 
 const nearPx = 60;
 
-/** Keeps the end of the page in view while the element grows, for as long as the reader stays there. What is new leads to the end. */
+/** Scrolls with the growing answer while the reader is at the end of the page. A new turn always scrolls to the end. */
 function useFollowing(element: RefObject<HTMLElement | null>, newest: number | undefined): void {
   useLayoutEffect(() => {
     if (newest !== undefined) toEnd();
@@ -151,15 +151,15 @@ function useFollowing(element: RefObject<HTMLElement | null>, newest: number | u
   useEffect(() => {
     if (element.current === null) return;
     let isAtEnd = true;
-    const look = () => {
+    const follow = () => {
       isAtEnd = innerHeight + scrollY >= document.documentElement.scrollHeight - nearPx;
     };
     const growth = new ResizeObserver(() => isAtEnd && toEnd());
     growth.observe(element.current);
-    addEventListener('scroll', look, { passive: true });
+    addEventListener('scroll', follow, { passive: true });
     return () => {
       growth.disconnect();
-      removeEventListener('scroll', look);
+      removeEventListener('scroll', follow);
     };
   }, [element]);
 }

@@ -3,7 +3,6 @@ import type { ConversationMessages } from '../../shared/api/conversations.js';
 import { Observable } from '../base/observable.mjs';
 import type { TabMemory } from '../base/tab-memory.mjs';
 
-/** What POST /chat takes, as far as the page sends it. */
 export const efforts = ['low', 'medium', 'high'] as const;
 export type ChosenEffort = (typeof efforts)[number];
 
@@ -19,9 +18,9 @@ export interface AttachedImage {
 export interface UserMessage {
   readonly text: string;
   readonly images: readonly AttachedImage[];
-  /** Means something in the first message only. */
+  /** Used only in the first message. */
   readonly system: string;
-  /** null: the default one. */
+  /** null: the default model. */
   readonly model: string | null;
   readonly effort: ChosenEffort | null;
   readonly schema: object | null;
@@ -29,7 +28,7 @@ export interface UserMessage {
 
 export type ChatBody = Readonly<Record<string, unknown>>;
 
-/** The body of the request. Without an id it begins a conversation. */
+/** The body of POST /chat. Without an ID it starts a conversation. */
 export function chatBodyOf(message: UserMessage, conversationId: string | null): ChatBody {
   const { text, images, system, model, effort, schema } = message;
   return {
@@ -43,15 +42,15 @@ export function chatBodyOf(message: UserMessage, conversationId: string | null):
   };
 }
 
-/** How far the answer to a message is. Times are milliseconds since the epoch. */
+/** The progress of an answer. Times are milliseconds since the epoch. */
 export type TurnState =
   | { readonly kind: 'sent'; readonly sinceMs: number }
   | { readonly kind: 'queued'; readonly sinceMs: number; readonly position: number }
   | { readonly kind: 'running'; readonly sinceMs: number }
-  /** Without figures where it was read back. */
+  /** null if the turn was read back: then its figures are not known. */
   | { readonly kind: 'done'; readonly result: ChatResult | null }
   | { readonly kind: 'stopped' }
-  /** As this tab remembers it from before a reload. */
+  /** Remembered by this tab from before a reload. */
   | { readonly kind: 'unfinished' }
   | { readonly kind: 'failed'; readonly error: Error };
 
@@ -60,7 +59,7 @@ export class ChatTurn {
   readonly id: number;
   readonly asked: UserMessage;
   readonly state: Observable<TurnState>;
-  /** The answer as far as it has come. */
+  /** The answer so far. */
   readonly text: Observable<string>;
 
   constructor(id: number, asked: UserMessage, state: TurnState, text = '') {
@@ -74,8 +73,8 @@ export class ChatTurn {
     return ['sent', 'queued', 'running'].includes(this.state.value.kind);
   }
 
-  /** Whether the service keeps it as a part of the conversation. */
-  get isKept(): boolean {
+  /** Whether the service stores it in the conversation. */
+  get isStored(): boolean {
     return this.state.value.kind === 'done';
   }
 }
@@ -99,49 +98,50 @@ function imageOf({ media_type: mediaType, data }: NonNullable<Said['images']>[nu
   return { name: 'image', mediaType, data };
 }
 
-/** A turn that the service does not keep, because it did not end well. */
-interface UnkeptTurn {
+/** A turn that failed or was stopped, so the service does not store it. */
+interface UnstoredTurn {
   readonly asked: UserMessage;
   readonly answer: string;
-  /** It had no end yet when the page was left: the service may have kept it after all. */
+  /** The answer was still open when the reader left the page: the service may have stored it since. */
   readonly wasOpen: boolean;
-  /** How many turns that the service keeps stand before it. */
+  /** How many stored turns come before it. */
   readonly keptBefore: number;
 }
 
 interface RememberedTurns {
   /** Null before the first answer. */
   readonly conversationId: string | null;
-  readonly turns: readonly UnkeptTurn[];
+  readonly turns: readonly UnstoredTurn[];
 }
 
-/** Remembers which turns on the page the service does not keep; without their images where these take too much room. */
+/** Remembers the turns that the service does not store; without their images if these take too much space. */
 export function rememberTurns(memory: TabMemory, conversationId: string | null, turns: readonly ChatTurn[]): void {
-  const unkept = turns.flatMap((turn, index) => (turn.isKept ? [] : [unkeptTurn(turn, turns.slice(0, index))]));
-  const bare = unkept.map((turn) => ({ ...turn, asked: { ...turn.asked, images: [] } }));
-  const forms = unkept.length === 0 ? [] : [unkept, bare];
+  const unstored = turns.flatMap((turn, index) => (turn.isStored ? [] : [unstoredTurn(turn, turns.slice(0, index))]));
+  const bare = unstored.map((turn) => ({ ...turn, asked: { ...turn.asked, images: [] } }));
+  const forms = unstored.length === 0 ? [] : [unstored, bare];
   memory.remember('turns-1', ...forms.map((form): RememberedTurns => ({ conversationId, turns: form })));
 }
 
-function unkeptTurn({ asked, text, isOpen }: ChatTurn, before: readonly ChatTurn[]): UnkeptTurn {
-  const keptBefore = before.filter(({ isKept }) => isKept).length;
+function unstoredTurn({ asked, text, isOpen }: ChatTurn, before: readonly ChatTurn[]): UnstoredTurn {
+  const keptBefore = before.filter(({ isStored }) => isStored).length;
   return { asked, answer: text.value, wasOpen: isOpen, keptBefore };
 }
 
-/** The turns of a conversation that the service keeps, with those that this tab remembers in their places. */
+/** The stored turns of a conversation, with those that this tab remembers in their places. */
 export function withRemembered(
   memory: TabMemory,
   conversationId: string | null,
-  kept: readonly ChatTurn[],
+  stored: readonly ChatTurn[],
   nextId: () => number,
 ): readonly ChatTurn[] {
   const remembered = memory.recall<RememberedTurns>('turns-1');
-  if (remembered === null || remembered.conversationId !== conversationId) return kept;
-  const isKept = ({ asked, wasOpen, keptBefore }: UnkeptTurn) => wasOpen && kept[keptBefore]?.asked.text === asked.text;
-  const missing = remembered.turns.filter((turn) => !isKept(turn));
+  if (remembered === null || remembered.conversationId !== conversationId) return stored;
+  const wasStoredSince = ({ asked, wasOpen, keptBefore }: UnstoredTurn) =>
+    wasOpen && stored[keptBefore]?.asked.text === asked.text;
+  const missing = remembered.turns.filter((turn) => !wasStoredSince(turn));
   const before = (index: number) =>
     missing
-      .filter(({ keptBefore }) => Math.min(keptBefore, kept.length) === index)
+      .filter(({ keptBefore }) => Math.min(keptBefore, stored.length) === index)
       .map(({ asked, answer }) => new ChatTurn(nextId(), asked, { kind: 'unfinished' }, answer));
-  return [...kept.flatMap((turn, index) => [...before(index), turn]), ...before(kept.length)];
+  return [...stored.flatMap((turn, index) => [...before(index), turn]), ...before(stored.length)];
 }

@@ -8,14 +8,14 @@ export interface StreamEvent {
   readonly data: string;
 }
 
-/** Owns the text of an event stream that is not a whole event yet. Fields `id` and `retry` mean nothing here. */
+/** Owns the text of an event that is not complete yet. The fields `id` and `retry` are ignored. */
 export class EventParser {
   #rest = '';
   #event = '';
   #data: string[] = [];
   #isAtStart = true;
 
-  /** The events that this text completes. */
+  /** Returns the events that this text completes. */
   push(text: string): StreamEvent[] {
     const isFirst = this.#isAtStart && text !== '';
     if (isFirst) this.#isAtStart = false;
@@ -42,7 +42,7 @@ export class EventParser {
   }
 }
 
-/** The events of a response's body. Whoever stops reading cancels the response. */
+/** The events of a response's body. Leaving the loop cancels the response. */
 export async function* readEvents(body: ReadableStream<Uint8Array>): AsyncGenerator<StreamEvent> {
   const parser = new EventParser();
   const decoder = new TextDecoder();
@@ -65,15 +65,15 @@ interface ApiRequest {
   readonly accept?: string;
   readonly prefer?: 'respond-async';
   readonly signal?: AbortSignal;
-  /** false: a 401 is an error like any other, and no key is asked for. */
+  /** false: a 401 is an error like any other, and the user is not asked for a key. */
   readonly asksForKey?: boolean;
 }
 
 type Fetch = typeof globalThis.fetch;
 
 /**
- * Owns nothing: the way from the pages to the service's own API. Paths are those of the API, `/status` say. Every method
- * rejects with an ApiError, with ServerGone, or with the AbortError of the caller's own signal.
+ * Sends the requests of all pages. Paths are those of the API, such as `/status`. Every method rejects with an ApiError,
+ * ServerGone, or the AbortError of the caller's signal.
  */
 export class Api {
   readonly #fetch: Fetch;
@@ -114,7 +114,7 @@ export class Api {
     return response;
   }
 
-  /** Sent again with another key as long as the user has one to try. */
+  /** Repeats the request while the user enters another key. */
   async #send(path: string, request: ApiRequest): Promise<Response> {
     for (;;) {
       const { key } = this.#keys;
@@ -134,7 +134,7 @@ export class Api {
     }
   }
 
-  /** A browser does not say why a request has failed: the server is gone, unless the caller has stopped it. */
+  /** Browsers report any network failure as a TypeError: then the server is gone. */
   #broken(error: unknown): unknown {
     if (isAbort(error) || !(error instanceof TypeError)) return error;
     this.#link.lost();

@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { PageClock } from './page-clock.mjs';
 
-/** Owns one value, and tells those who listen when another takes its place. */
+/** Owns one value, and calls its listeners when the value changes. */
 export class Observable<T> {
   readonly #listeners = new Set<() => void>();
   #value: T;
@@ -20,24 +20,24 @@ export class Observable<T> {
     for (const listener of this.#listeners) listener();
   }
 
-  /** The function that it returns ends it. */
+  /** Returns the function that ends the subscription. */
   subscribe(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
   }
 }
 
-/** The value as it is now; the component is drawn again when it changes. */
+/** The current value. The component is drawn again when it changes. */
 export function useValue<T>(observable: Observable<T>): T {
   const [, setDrawn] = useState({});
   useEffect(() => observable.subscribe(() => setDrawn({})), [observable]);
   return observable.value;
 }
 
-/** Often enough to look like a stream, seldom enough to leave time for everything else. */
+/** Short enough for a smooth stream, long enough to leave time for other work. */
 const drawMs = 50;
 
-/** Owns the text that has come but is not shown yet: the page is drawn at most twenty times a second. */
+/** Owns text that is not shown yet, so that the page is drawn at most twenty times a second. */
 export class DeltaBuffer {
   readonly #shown: Observable<string>;
   readonly #clock: PageClock;
@@ -54,7 +54,7 @@ export class DeltaBuffer {
     this.#stopTimer ??= this.#clock.after(drawMs, () => this.#flush());
   }
 
-  /** Shows this text instead of all that has come. */
+  /** Replaces everything that was added. */
   settle(text: string): void {
     this.#waiting = '';
     this.#shown.set(text);
@@ -66,7 +66,7 @@ export class DeltaBuffer {
     this.#waiting = '';
   }
 
-  /** Shows what is left. */
+  /** Shows the rest at once. */
   close(): void {
     this.#stopTimer?.();
     this.#flush();

@@ -40,7 +40,7 @@ interface HeadingProps {
   readonly onDeleted: (id: string) => void;
 }
 
-/** Takes the focus, so that whoever has opened it by the keyboard stands in it. */
+/** Takes the focus, for readers who use the keyboard. */
 function Heading({ conversation, onDeleted }: HeadingProps) {
   const { conversation_id: id, messages } = conversation;
   const heading = useRef<HTMLHeadingElement>(null);
@@ -64,7 +64,6 @@ const formats = [
   { name: 'JSON', format: 'json', type: 'application/json', ending: 'json' },
 ] as const;
 
-/** What can be done with a conversation as a whole. */
 function ConversationActions({ id, title, onDeleted }: ActionsProps) {
   const { api, clock } = useParts();
   const { run, failure } = useAction();
@@ -85,7 +84,7 @@ function ConversationActions({ id, title, onDeleted }: ActionsProps) {
   `;
 }
 
-/** Nothing brings a conversation back, so it is asked for twice. */
+/** A deletion is final, so the reader confirms it. */
 function DeleteDialog({ id, title, onDeleted, onClose }: ActionsProps & { readonly onClose: () => void }) {
   const { api } = useParts();
   const { run, isRunning, failure } = useAction();
@@ -100,7 +99,7 @@ function DeleteDialog({ id, title, onDeleted, onClose }: ActionsProps & { readon
   <//>`;
 }
 
-const keptMs = 60_000;
+const revokeAfterMs = 60_000;
 
 /** Has the browser save a text as a file. */
 function saveFile(name: string, type: string, text: string, clock: PageClock): void {
@@ -109,10 +108,10 @@ function saveFile(name: string, type: string, text: string, clock: PageClock): v
   link.href = url;
   link.download = name;
   link.click();
-  clock.after(keptMs, () => URL.revokeObjectURL(url)); // until then the browser may still read it
+  clock.after(revokeAfterMs, () => URL.revokeObjectURL(url)); // until then the browser may still read it
 }
 
-/** Where a conversation is in the API. */
+/** The path of a conversation in the API. */
 export function pathOf(id: string): string {
   return `/chat/${encodeURIComponent(id)}`;
 }
@@ -124,7 +123,7 @@ interface TranscriptProps {
   readonly onForked: (id: string) => void;
 }
 
-/** All that was said, oldest first. From the end of each turn another conversation can begin. */
+/** All messages, oldest first. The reader can fork the conversation after each answer. */
 export function Transcript({ conversation, onForked }: TranscriptProps) {
   const { conversation_id: id, system, messages } = conversation;
   const { api } = useParts();

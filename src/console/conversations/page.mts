@@ -10,33 +10,33 @@ import { EmptyState } from '../ui/notices.mjs';
 import { type Listing, ListPages, type ListView, PagedList, type ShownList } from '../ui/paged-list.mjs';
 import { OpenConversation } from './open-conversation.mjs';
 
-/** One's own conversations: to read, go on with, fork, save and delete. */
+/** The conversations of the reader: to read, continue, fork, save and delete. */
 export function ConversationsPage({ params }: PageProps) {
   const { api, link } = useParts();
   const pages = useMemo(() => new ListPages(api, conversationListing), [api]);
   const view = useValue(pages.view);
   const isUp = useValue(link.state) === 'up';
-  const [told, setTold] = useState<{ readonly text: string; readonly id?: string }>({ text: '' });
+  const [notice, setNotice] = useState<{ readonly text: string; readonly id?: string }>({ text: '' });
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
     if (isUp) void pages.readFirst();
   }, [pages, isUp]);
   const leave = (id: string) => {
     pages.forget(id);
-    setTold({ text: 'The conversation is deleted.' });
+    setNotice({ text: 'The conversation is deleted.' });
     location.hash = hrefOf('conversations');
     heading.current?.focus();
   };
   const enter = (id: string) => {
     void pages.readFirst();
-    setTold({ text: 'This is the new conversation.', id });
+    setNotice({ text: 'This is the new conversation.', id });
     location.hash = hrefOf('conversations', { id });
   };
   const closed = refusalOf(view);
   return html`
     <div class="row between">
       <h1 ref=${heading} tabindex="-1">Conversations</h1>
-      <span class="muted" role="status">${told.id === params.id && told.text}</span>
+      <span class="muted" role="status">${notice.id === params.id && notice.text}</span>
     </div>
     ${
       closed === null
@@ -57,7 +57,7 @@ function NotShown({ refusal }: { readonly refusal: Error }) {
   <//>`;
 }
 
-/** The operator does not want them shown: that is a state of the service, and no failure. */
+/** The operator has switched reading back off: that is a setting, not a failure. */
 function refusalOf({ state }: Pick<ListView<unknown>, 'state'>): Error | null {
   if (typeof state !== 'object' || !(state.failure instanceof ApiError)) return null;
   return state.failure.status === 403 && state.failure.message.includes('MODEL_API_READ_BACK') ? state.failure : null;
@@ -65,7 +65,7 @@ function refusalOf({ state }: Pick<ListView<unknown>, 'state'>): Error | null {
 
 type ListedConversation = ConversationListPage['conversations'][number];
 
-/** One's own conversations, the most recently active one first. */
+/** The most recently active conversation first. */
 export const conversationListing: Listing<ConversationListPage, ListedConversation> = {
   path: '/chat',
   itemsOf: ({ conversations }) => conversations,

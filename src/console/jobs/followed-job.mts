@@ -6,7 +6,7 @@ import { Observable } from '../base/observable.mjs';
 import type { PageClock } from '../base/page-clock.mjs';
 import type { Tone } from '../ui/notices.mjs';
 
-/** Where a background job is in the API. */
+/** The path of a background job in the API. */
 function pathOfJob(id: string): string {
   return `/jobs/${encodeURIComponent(id)}`;
 }
@@ -27,7 +27,7 @@ export function statusText({ status, position }: Pick<ListedJob, 'status' | 'pos
   return position === null ? status : `${status}, place ${position}`;
 }
 
-/** `waited 2 s, ran 40 s`: as far as it has come. */
+/** `waited 2 s, ran 40 s`; without the second part until the job starts. */
 export function timesText({ created_at: created, started_at: started, ended_at: ended }: ListedJob): string {
   const between = (from: string, to: string) => durationText(Math.max(0, Date.parse(to) - Date.parse(from)));
   const end = started ?? ended;
@@ -36,7 +36,7 @@ export function timesText({ created_at: created, started_at: started, ended_at: 
   return started === null || ended === null ? waited : `${waited}, ran ${between(started, ended)}`;
 }
 
-/** What the job has answered: a text, or a value. */
+/** The answer of a job: a text, or a value. */
 interface JobAnswerShown {
   readonly text: string;
   readonly value: unknown;
@@ -48,7 +48,7 @@ interface WrittenItem {
   readonly content?: readonly { readonly text?: string }[];
 }
 
-/** In whichever form the answer is told: as the endpoint tells it that took the request. */
+/** Reads the answer in the form of the endpoint that took the request. */
 export function answerOf(result: NonNullable<JobBody['result']>): JobAnswerShown {
   const { response, structured, conversation_id: id, output } = result as Readonly<Record<string, unknown>>;
   const items = (output ?? []) as readonly WrittenItem[];
@@ -60,14 +60,14 @@ export function answerOf(result: NonNullable<JobBody['result']>): JobAnswerShown
 interface JobView {
   /** null: not read yet. */
   readonly job: JobBody | null;
-  /** What has come of the answer, while it comes. */
+  /** The answer so far, while the job runs. */
   readonly text: string;
   readonly failure: Error | null;
 }
 
 const againMs = 1000;
 
-/** Owns what is shown of one background job, until it is left. */
+/** Owns the view of one background job, until the reader leaves it. */
 export class FollowedJob {
   readonly view = new Observable<JobView>({ job: null, text: '', failure: null });
   readonly #api: Pick<Api, 'json' | 'events'>;
@@ -81,12 +81,12 @@ export class FollowedJob {
     this.#path = pathOfJob(id);
   }
 
-  /** Until it has ended. A stream that breaks is begun again: it tells all of it anew. */
+  /** Reads the events of the job until it ends. After a break it opens the stream again, which repeats every event. */
   async follow(): Promise<void> {
     const { signal } = this.#leaving;
     try {
       for (let isOpen = await this.#read(); isOpen; isOpen = await this.#read()) {
-        await this.#hear();
+        await this.#readEvents();
         await this.#pause();
         signal.throwIfAborted();
       }
@@ -99,29 +99,29 @@ export class FollowedJob {
     this.#leaving.abort();
   }
 
-  /** Resolves with whether the job is forgotten, because it had ended. */
+  /** Cancels a job that is open, and removes one that has ended. Resolves with whether it was removed. */
   async remove(): Promise<boolean> {
     const { deleted } = await this.#api.json<DeletedJob>(this.#path, { method: 'DELETE' });
     return deleted;
   }
 
-  /** Resolves with whether it has not ended. */
+  /** Resolves with whether the job is still open. */
   async #read(): Promise<boolean> {
     const job = await this.#api.json<JobBody>(this.#path, { signal: this.#leaving.signal });
     this.#set({ job, failure: null });
     return job.ended_at === null;
   }
 
-  async #hear(): Promise<void> {
+  async #readEvents(): Promise<void> {
     let text = '';
     try {
       for await (const { event, data } of this.#api.events(`${this.#path}/events`, { signal: this.#leaving.signal })) {
         const { job } = this.view.value;
-        const told = JSON.parse(data) as { readonly text?: string; readonly position?: number };
-        if (event === 'queued' && job) this.#set({ job: { ...job, position: told.position ?? null } });
+        const content = JSON.parse(data) as { readonly text?: string; readonly position?: number };
+        if (event === 'queued' && job) this.#set({ job: { ...job, position: content.position ?? null } });
         if (event === 'started' && job) this.#set({ job: { ...job, status: 'running', position: null } });
         if (event !== 'delta') continue;
-        text += told.text ?? '';
+        text += content.text ?? '';
         this.#set({ text });
       }
     } catch (error) {
@@ -129,7 +129,7 @@ export class FollowedJob {
     }
   }
 
-  /** So that a stream that ends at once is not begun without end. */
+  /** Without a pause, a stream that ends at once would be opened again without end. */
   #pause(): Promise<void> {
     const { job } = this.view.value;
     return new Promise((resolve) => void this.#clock.after(job?.ended_at === null ? againMs / 4 : againMs, resolve));

@@ -14,13 +14,13 @@ import { answerOf, FollowedJob, statusText, timesText, toneOf } from './followed
 
 const againMs = 3000;
 
-/** One's own jobs that outlive their request. */
+/** The background jobs of the reader. */
 export function JobsPage({ params }: PageProps) {
   const { api, link, clock } = useParts();
   const pages = useMemo(() => new ListPages(api, jobListing), [api]);
   const view = useValue(pages.view);
   const isUp = useValue(link.state) === 'up';
-  const [told, setTold] = useState('');
+  const [notice, setNotice] = useState('');
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
     if (!isUp) return;
@@ -29,7 +29,7 @@ export function JobsPage({ params }: PageProps) {
   }, [pages, clock, isUp]);
   const leave = (id: string) => {
     pages.forget(id);
-    setTold('The job is forgotten.');
+    setNotice('The job is forgotten.');
     location.hash = hrefOf('jobs');
     heading.current?.focus();
   };
@@ -37,7 +37,7 @@ export function JobsPage({ params }: PageProps) {
   return html`
     <div class="row between">
       <h1 ref=${heading} tabindex="-1">Background jobs</h1>
-      <span class="muted" role="status">${id === undefined && told}</span>
+      <span class="muted" role="status">${id === undefined && notice}</span>
     </div>
     <div class="shelf" data-open=${id !== undefined}>
       <${JobList} pages=${pages} view=${view} openId=${id} />
@@ -47,12 +47,12 @@ export function JobsPage({ params }: PageProps) {
   `;
 }
 
-/** Whether any of those that are shown may change by itself. */
+/** Whether any listed job is still open. */
 function mayChange({ items }: ListView<ListedJob>): boolean {
   return items?.some(({ ended_at: ended }) => ended === null) ?? false;
 }
 
-/** One's own background jobs, the newest one first. */
+/** The newest job first. */
 export const jobListing: Listing<JobListPage, ListedJob> = {
   path: '/jobs',
   itemsOf: ({ jobs }) => jobs,
@@ -79,7 +79,7 @@ function NoJobs() {
 
 interface OpenJobProps {
   readonly id: string;
-  /** It has gone on: the list may be old. */
+  /** Called when the job changes its state: the list may be out of date. */
   readonly onChanged: () => void;
   readonly onForgotten: (id: string) => void;
 }
@@ -109,7 +109,7 @@ interface JobHeadingProps {
   readonly onForgotten: (id: string) => void;
 }
 
-/** Takes the focus, so that whoever has opened it by the keyboard stands in it. */
+/** Takes the focus, for readers who use the keyboard. */
 function Heading({ job, followed, onForgotten }: JobHeadingProps) {
   const heading = useRef<HTMLHeadingElement>(null);
   const { run, failure } = useAction();
@@ -127,7 +127,7 @@ function Heading({ job, followed, onForgotten }: JobHeadingProps) {
   </header>`;
 }
 
-/** What has come of it, and in the end all of it. */
+/** The answer so far, and at the end the whole answer. */
 function JobAnswer({ job, text }: { readonly job: JobBody; readonly text: string }) {
   const answer = job.result === undefined ? { text, value: undefined, conversationId: null } : answerOf(job.result);
   const markdown = useMarkdown(answer.text !== '');

@@ -8,7 +8,7 @@ import { type Column, Table } from '../ui/tables.mjs';
 
 type HourMinute = StatusBody['last_hour'][number];
 
-/** Sums and extremes of some minutes; 0 where there are none. */
+/** Sums and maxima of some minutes; 0 for none. */
 export function hourFigures(minutes: readonly HourMinute[]) {
   const sumOf = (figureOf: (minute: HourMinute) => number) =>
     minutes.reduce((sum, minute) => sum + figureOf(minute), 0);
@@ -28,7 +28,7 @@ export function hourFigures(minutes: readonly HourMinute[]) {
 
 const minuteMs = 60_000;
 
-/** Begins of the minutes, oldest first, that are missing at the front of a whole hour. */
+/** The start times of the minutes that are missing before the first one, oldest first. */
 export function minutesBefore(minutes: readonly HourMinute[]): number[] {
   const first = Date.parse(minutes[0]?.at ?? '');
   if (Number.isNaN(first)) return [];
@@ -38,7 +38,7 @@ export function minutesBefore(minutes: readonly HourMinute[]): number[] {
 
 type Minutes = StatusBody['last_hour'];
 
-/** The last hour, minute by minute: what was asked, what has failed or was refused, how long it took. */
+/** Requests, errors and job times of each minute. */
 export function LastHour({ minutes }: { readonly minutes: Minutes }) {
   const [pointed, setPointed] = useState<number | null>(null);
   const charts = [requestChart(minutes), errorChart(minutes), timeChart(minutes)];
@@ -54,12 +54,12 @@ export function LastHour({ minutes }: { readonly minutes: Minutes }) {
   </section>`;
 }
 
-type ChartOfMinutes = Pick<ChartProps, 'title' | 'summary' | 'looks' | 'columns' | 'ticks' | 'tickText' | 'textOf'> & {
-  /** What the columns are made of, where they are made of more than one thing. */
-  readonly legend?: readonly (readonly [look: string, name: string])[];
+type ChartOfMinutes = Pick<ChartProps, 'title' | 'summary' | 'styles' | 'columns' | 'ticks' | 'tickText' | 'textOf'> & {
+  /** Names of the series, if there are several. */
+  readonly legend?: readonly (readonly [style: string, name: string])[];
 };
 
-/** Minutes before the start of the service stand there without a value. */
+/** Minutes before the start of the service have no value. */
 function chartColumns(minutes: Minutes, valuesOf: (minute: HourMinute) => readonly number[] | null): ChartColumn[] {
   const before = minutesBefore(minutes).map((at) => ({ label: hourText(at), values: null }));
   return [...before, ...minutes.map((minute) => ({ label: hourText(minute.at), values: valuesOf(minute) }))];
@@ -73,7 +73,7 @@ function requestChart(minutes: Minutes): ChartOfMinutes {
     title: 'Requests a minute',
     summary:
       requests === 0 ? 'None yet' : `${plural(requests, 'request')}, at most ${countText(maxRequests)} in one minute`,
-    looks: ['usual'],
+    styles: ['usual'],
     columns: chartColumns(minutes, (minute) => [minute.requests]),
     ticks: countTicks(maxRequests),
     tickText: countText,
@@ -87,7 +87,7 @@ function errorChart(minutes: Minutes): ChartOfMinutes {
     title: 'Errors a minute',
     // Short enough for one line: the chart must not move when somebody points at it.
     summary: `${plural(errors, 'error')}, ${plural(failedJobs, 'failed job')}, ${countText(refused)} refused`,
-    looks: ['refused', 'wrong'],
+    styles: ['refused', 'wrong'],
     legend: [
       ['wrong', 'errors'],
       ['refused', 'refused'],
@@ -107,7 +107,7 @@ function timeChart(minutes: Minutes): ChartOfMinutes {
       jobs === 0
         ? 'No job has ended'
         : `${plural(jobs, 'job')}, p50 up to ${durationText(maxP50)}, p95 up to ${durationText(maxP95)}`,
-    looks: ['soft', 'usual'],
+    styles: ['soft', 'usual'],
     legend: [
       ['usual', 'p50'],
       ['soft', 'p95'],
@@ -141,7 +141,7 @@ function HourChart({ legend, ...chart }: ChartOfMinutes & Pick<ChartProps, 'poin
     <figcaption>
       <h3>
         ${title}
-        ${legend?.map(([look, name]) => html`<small class="legend"><span class="swatch ${look}" />${name}</small>`)}
+        ${legend?.map(([style, name]) => html`<small class="legend"><span class="swatch ${style}" />${name}</small>`)}
       </h3>
       <small class="muted figure">${column === undefined ? summary : `${column.label}: ${textOf(column)}`}</small>
     </figcaption>

@@ -8,7 +8,7 @@ import type { FollowedStatus } from './status-follower.mjs';
 
 type ServiceAndQueue = Pick<StatusBody, 'service' | 'queue'>;
 
-/** How the service is, in a word or two. */
+/** The state of the service in a word or two. */
 export function standingOf({ service, queue }: ServiceAndQueue): readonly [tone: Tone, label: string] {
   if (service.status === 'draining') return ['warn', 'Draining'];
   if (service.status === 'degraded') return ['bad', 'Degraded'];
@@ -21,7 +21,7 @@ interface ReasonsProps extends ServiceAndQueue {
   readonly nowMs: number;
 }
 
-/** Why the service is not just healthy. It shows times, not ages: a screen reader would read each second of an age. */
+/** Why the service is not healthy. It shows times, not ages: a screen reader would read each second of an age. */
 export function Reasons({ service, queue, nowMs }: ReasonsProps) {
   const reasons = service.reasons.map((reason) => reasonText(reason, nowMs));
   const pressure = pressureTexts(queue, nowMs);
@@ -57,7 +57,7 @@ interface HeadlineProps {
   readonly nowMs: number;
 }
 
-/** How the service is, in one line. */
+/** The state of the service, its version and its uptime. */
 export function Headline({ service, queue, isLive, nowMs }: HeadlineProps) {
   const { version, started_at: startedAt } = service;
   const [tone, label] = standingOf({ service, queue });
@@ -73,7 +73,6 @@ export function Headline({ service, queue, isLive, nowMs }: HeadlineProps) {
   </div>`;
 }
 
-/** The end of the service is near. */
 export function DrainNotice({ service, nowMs }: Pick<HeadlineProps, 'service' | 'nowMs'>) {
   if (service.status !== 'draining') return null;
   const { drain_ends_at: endsAt } = service;
@@ -86,10 +85,10 @@ export function DrainNotice({ service, nowMs }: Pick<HeadlineProps, 'service' | 
   </div>`;
 }
 
-/** A moment without the stream, as when a worker is replaced, is not worth a word. */
+/** A shorter interruption, as when a worker is replaced, is not shown. */
 const quietMs = 1500;
 
-/** Says so when what stands on the page may not be true any more. */
+/** Warns that the page may be out of date. */
 export function OldNotice({ view, nowMs }: { readonly view: FollowedStatus; readonly nowMs: number }) {
   if (view.kind !== 'old' || nowMs - view.sinceMs < quietMs) return null;
   return html`<div class="notice warn">
@@ -100,7 +99,7 @@ export function OldNotice({ view, nowMs }: { readonly view: FollowedStatus; read
 
 interface BreakerProps {
   readonly breaker: BreakerBody;
-  /** What the page says already. */
+  /** Reasons that the page shows already. */
   readonly reasons: readonly ReasonBody[];
   /** By the clock of the server. */
   readonly nowMs: number;
@@ -109,16 +108,16 @@ interface BreakerProps {
 type CircuitBody = Pick<BreakerBody, 'state' | 'reason' | 'since' | 'until'>;
 type ModelCircuit = BreakerBody['models'][number];
 
-/** What holds jobs back and does not degrade the service, and which windows of the quota are near their end. */
+/** Circuits that stop jobs without degrading the service, and windows of the quota that are nearly used up. */
 export function BreakerNotices({ breaker, reasons, nowMs }: BreakerProps) {
   const { models, windows } = breaker;
   const isSaid = ({ model, state }: ModelCircuit) =>
     state === 'open' && (model === '' || reasons.some(({ name, until }) => name === model && until !== undefined));
-  const held = models.filter((circuit) => circuit.state !== 'closed' && !isSaid(circuit));
+  const shown = models.filter((circuit) => circuit.state !== 'closed' && !isSaid(circuit));
   const tight = windows.filter(({ status }) => status !== 'allowed');
   return html`
-    ${breaker.state === 'half_open' && html`<${Held} what="All jobs are" circuit=${breaker} nowMs=${nowMs} />`}
-    ${held.map(({ model, ...circuit }) => html`<${Held} key=${model} what=${whatOf(model)} circuit=${circuit} nowMs=${nowMs} />`)}
+    ${breaker.state === 'half_open' && html`<${CircuitNotice} what="All jobs are" circuit=${breaker} nowMs=${nowMs} />`}
+    ${shown.map(({ model, ...circuit }) => html`<${CircuitNotice} key=${model} what=${whatOf(model)} circuit=${circuit} nowMs=${nowMs} />`)}
     ${tight.length > 0 && html`<${QuotaNotice} windows=${tight} nowMs=${nowMs} />`}
   `;
 }
@@ -132,13 +131,13 @@ const reasons: Readonly<Record<NonNullable<CircuitBody['reason']>, string>> = {
   auth: 'the credential of the model CLI is refused',
 };
 
-interface HeldProps {
+interface CircuitProps {
   readonly what: string;
   readonly circuit: CircuitBody;
   readonly nowMs: number;
 }
 
-function Held({ what, circuit, nowMs }: HeldProps) {
+function CircuitNotice({ what, circuit, nowMs }: CircuitProps) {
   const { state, reason, since, until } = circuit;
   const next = state === 'half_open' ? ' The next job is let through alone, and decides.' : '';
   return html`<div class="notice bad" role="status">

@@ -27,10 +27,8 @@ export function NowPage(_: PageProps) {
   </div>`;
 }
 
-type ShownStatus = Extract<FollowedStatus, { readonly kind: 'live' | 'old' }>;
-
 /** Ages stand still in an old status: they may have changed since. */
-function Board({ view }: { readonly view: ShownStatus }) {
+function Board({ view }: { readonly view: Extract<FollowedStatus, { readonly kind: 'live' | 'old' }> }) {
   const now = useNow();
   const { status, aheadMs } = view;
   const nowMs = (view.kind === 'old' ? view.sinceMs : now) + aheadMs;
@@ -91,11 +89,9 @@ function Slots({ status, nowMs }: CardProps) {
   </section>`;
 }
 
-interface BusySlotProps extends Pick<CardProps, 'nowMs'> {
-  readonly job: StatusBody['slots']['running'][number];
-}
+type SlotJob = StatusBody['slots']['running'][number];
 
-function BusySlot({ job, nowMs }: BusySlotProps) {
+function BusySlot({ job, nowMs }: { readonly job: SlotJob; readonly nowMs: number }) {
   const { client, operation, model, started_at: startedAt } = job;
   return html`<li class="slot busy">
     <strong class="figure">${ageText(nowMs - Date.parse(startedAt))}</strong>
@@ -141,9 +137,7 @@ function Queue({ status, nowMs }: CardProps) {
   </section>`;
 }
 
-type CliCounts = StatusBody['cli_processes'];
-
-const states: readonly [keyof CliCounts, meaning: string][] = [
+const states: readonly [keyof StatusBody['cli_processes'], meaning: string][] = [
   ['busy', 'answer now'],
   ['standby', 'wait for any request'],
   ['live', 'wait for their conversation'],
@@ -151,7 +145,7 @@ const states: readonly [keyof CliCounts, meaning: string][] = [
 ];
 
 /** How many processes of the model CLI there are in each state. */
-function CliProcesses({ counts }: { readonly counts: CliCounts }) {
+function CliProcesses({ counts }: { readonly counts: StatusBody['cli_processes'] }) {
   return html`<section class="card" aria-labelledby="now-cli">
     <h2 id="now-cli">CLI processes</h2>
     <dl class="counts">

@@ -26,7 +26,7 @@ interface ReadinessProps {
   readonly mayRecheck: boolean;
 }
 
-/** What the last checks of the model CLIs have found, oldest first. An operator can ask for one more. */
+/** The last checks of the model CLIs, oldest first. An operator can start another one. */
 export function ReadinessCard({ checks, mayRecheck }: ReadinessProps) {
   const [pointed, setPointed] = useState<number | null>(null);
   const shown = checks.at(pointed ?? -1);
@@ -83,7 +83,7 @@ interface CheckLineProps {
   readonly label: string;
 }
 
-/** The check that is pointed at, else the last one. */
+/** The selected check, else the last one. */
 function CheckLine({ check, label }: CheckLineProps) {
   const { clock } = useParts();
   if (check === undefined || check.checked_at === null) return html`<p class="muted">No check has ended yet.</p>`;
@@ -113,19 +113,19 @@ function Recheck() {
     );
   };
   return html`<div class="row">
-      <span class="muted" role="status">${typeof state === 'string' && told[state]}</span>
+      <span class="muted" role="status">${typeof state === 'string' && recheckTexts[state]}</span>
       <button type="button" class="button small" disabled=${state === 'checking'} onClick=${check}>Check now</button>
     </div>
     ${typeof state === 'object' && html`<div class="whole"><${ErrorNotice} error=${state.failure} /></div>`}`;
 }
 
-const told: Readonly<Record<Extract<RecheckState, string>, string>> = {
+const recheckTexts: Readonly<Record<Extract<RecheckState, string>, string>> = {
   idle: '',
   checking: 'Checking …',
   checked: 'Checked',
 };
 
-/** 503 without an error says only that the service can't be used now. What the check has found is in the strip. */
+/** 503 without an error body is the health of the service, not a failed check: the strip shows its result. */
 function afterFailure(error: Error): RecheckState {
   return error instanceof ApiError && error.status === 503 && error.body === null ? 'checked' : { failure: error };
 }

@@ -8,15 +8,15 @@ import type { PageClock } from '../base/page-clock.mjs';
 const longestMs = 61_000;
 
 /**
- * Owns what the times that the server tells give away of its clock: none of them is later than now there. The minute that
- * runs is among them, so that a browser whose clock is ahead by more than that shows too.
+ * Owns an estimate of the server's clock. No time in a status is later than the server's now. The current minute is one of
+ * these times, so a browser whose clock is more than a minute ahead is noticed too.
  */
 export class ServerTime {
   #atLeastMs = Number.NEGATIVE_INFINITY;
 
-  /** How much further the server's clock is than the browser's. 0 where they may well be the same. */
-  aheadMs(told: StatusChange, nowMs: number): number {
-    const latest = Math.max(...timesOf(told).map((time) => Date.parse(time) - nowMs));
+  /** How far the server's clock is ahead of the browser's. 0 if they may be the same. */
+  aheadMs(change: StatusChange, nowMs: number): number {
+    const latest = Math.max(...timesOf(change).map((time) => Date.parse(time) - nowMs));
     this.#atLeastMs = Math.max(this.#atLeastMs, latest);
     if (this.#atLeastMs === Number.NEGATIVE_INFINITY) return 0;
     return this.#atLeastMs > 0 || this.#atLeastMs < -longestMs ? this.#atLeastMs : 0;
@@ -34,21 +34,21 @@ function timesOf({ slots, queue, checks, last_hour: minutes }: StatusChange): st
 
 export type FollowedStatus =
   | { readonly kind: 'opening' }
-  /** `aheadMs`: how much further the clock of the server is than the browser's. */
+  /** `aheadMs`: how far the server's clock is ahead of the browser's. */
   | { readonly kind: 'live'; readonly status: StatusBody; readonly aheadMs: number }
-  /** Nothing has come since `sinceMs`. */
+  /** The last event came at `sinceMs`. */
   | { readonly kind: 'old'; readonly status: StatusBody; readonly aheadMs: number; readonly sinceMs: number }
   | { readonly kind: 'refused'; readonly error: Error };
 
 const firstWaitMs = 500;
 const longestWaitMs = 8000;
-/** The last hour alone changes every minute: where nothing comes for longer, the connection is dead. */
+/** The last hour changes every minute, so a longer silence means a dead connection. */
 const longestSilenceMs = 90_000;
 
-/** Answers that the next attempt would only get again. */
+/** Another attempt would get the same answer. */
 const isFinal = (error: Error) => error instanceof ApiError && [401, 403, 404].includes(error.status);
 
-/** Owns the status as the stream has told it last, and the attempts to be told of it again when the stream breaks. */
+/** Owns the last status from the stream, and opens the stream again when it breaks. */
 export class StatusFollower {
   readonly view = new Observable<FollowedStatus>({ kind: 'opening' });
   readonly #api: Pick<Api, 'events'>;
@@ -81,7 +81,7 @@ export class StatusFollower {
     }
   }
 
-  /** Resolves with why it ended: null where the stream was over, as it is when a worker ends. */
+  /** Resolves with the error that ended the stream; null if the server ended it, as when a worker stops. */
   async #readOnce(stop: AbortSignal, onEvent: () => void): Promise<Error | null> {
     const silence = new AbortController();
     const watch = () => this.#clock.after(longestSilenceMs, () => silence.abort());
@@ -103,12 +103,12 @@ export class StatusFollower {
     }
   }
 
-  #take(event: string, told: StatusChange): void {
+  #take(event: string, change: StatusChange): void {
     const { value: view } = this.view;
-    const held = event === 'change' && view.kind === 'live' ? view.status : null;
-    const aheadMs = this.#serverTime.aheadMs(told, this.#clock.now());
-    // The first event is a snapshot, and holds every section.
-    this.view.set({ kind: 'live', status: { ...held, ...told } as StatusBody, aheadMs });
+    const last = event === 'change' && view.kind === 'live' ? view.status : null;
+    const aheadMs = this.#serverTime.aheadMs(change, this.#clock.now());
+    // The first event is a snapshot with every section.
+    this.view.set({ kind: 'live', status: { ...last, ...change } as StatusBody, aheadMs });
   }
 
   #lose(failure: Error | null): void {
@@ -118,7 +118,7 @@ export class StatusFollower {
     else if (view.kind !== 'old' && failure instanceof ApiError) this.view.set({ kind: 'refused', error: failure });
   }
 
-  /** Shorter where the server is found again in the meantime. */
+  /** Ends early when the server answers again. */
   #pause(ms: number, stop: AbortSignal): Promise<void> {
     return new Promise((resolve) => {
       const endings: (() => void)[] = [];

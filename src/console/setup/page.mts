@@ -6,7 +6,7 @@ import { countText, durationText, shellWord } from '../base/format.mjs';
 import type { PageProps } from '../base/router.mjs';
 import { ErrorNotice, StatusDot } from '../ui/notices.mjs';
 
-/** What the service is set up with, as `prompt-relay check` would say it. */
+/** The configuration of the service, as `prompt-relay check` shows it. */
 export function SetupPage(_: PageProps) {
   const [setup, reload] = useLoad<SetupReport>('/setup');
   return html`
@@ -17,7 +17,7 @@ export function SetupPage(_: PageProps) {
   `;
 }
 
-/** Warnings first: they are what somebody should do something about. */
+/** Warnings come first: the operator should act on them. */
 function SetupBoard({ setup }: { readonly setup: SetupReport }) {
   const { warnings } = setup;
   return html`
@@ -91,7 +91,7 @@ function Limits({ setup }: SetupProps) {
 
 interface ModelCliProps {
   readonly cli: SetupReport['model_cli'];
-  /** Where there are several. */
+  /** Set if there are several CLIs. */
   readonly name?: string;
 }
 
@@ -115,7 +115,7 @@ function Models({ models }: { readonly models: SetupReport['models'] }) {
   <//>`;
 }
 
-/** Whether requests need a key, and whether anybody has one. */
+/** Whether requests need a key, and whether any key exists. */
 export function accessText({ keys, needs_key: needsKey }: Pick<SetupReport, 'keys' | 'needs_key'>): string {
   if (!needsKey) return 'none: requests need no key';
   if (keys.length === 0) return 'none in the keys file: nobody is let in';
@@ -128,7 +128,7 @@ const modes: ReadonlyMap<string, string> = new Map([
   ['require', 'told apart by their user; who has no name is refused'],
 ]);
 
-/** How callers of this machine are known, without a key. */
+/** How the service knows local callers without a key. */
 function localUsersText(mode: string): string {
   return modes.get(mode) ?? mode;
 }

@@ -7,16 +7,16 @@ interface ScrubberProps {
   /** What it walks over, as in "Requests, minute by minute". */
   readonly label: string;
   readonly count: number;
-  /** null: nothing is pointed at. */
+  /** null: the reader points at nothing. */
   readonly index: number | null;
-  /** What is at the place that is pointed at, or at the last one. */
+  /** The value at that place, else at the last one. */
   readonly text: string;
   readonly onPoint: (index: number | null) => void;
 }
 
 /**
- * Lies over a drawing of places from left to right, and points at one: by the mouse, by a finger, and by the arrow keys. It
- * is a control of the browser's own, so that screen readers know how to use it.
+ * Covers a row of places, and lets the reader point at one with the mouse, a finger or the arrow keys. A range input,
+ * which screen readers already know.
  */
 export function Scrubber({ label, count, index, text, onPoint }: ScrubberProps) {
   const follow = ({ currentTarget, clientX, pointerType }: PointerEvent & { currentTarget: HTMLElement }) => {
@@ -43,9 +43,9 @@ export function Scrubber({ label, count, index, text, onPoint }: ScrubberProps) 
 }
 
 export interface ChartColumn {
-  /** Of its time, for the axis and whoever points at it. */
+  /** The time of the column, for the axis and the pointer. */
   readonly label: string;
-  /** One for each series, drawn over each other in that order; null where there is no value. */
+  /** One value for each series. The columns are drawn over each other in this order. null: no value. */
   readonly values: readonly number[] | null;
 }
 
@@ -53,8 +53,8 @@ export interface ChartProps {
   readonly title: string;
   /** One sentence that says what there is to see. */
   readonly summary: string;
-  /** Looks of the series, in the order of the values: names of classes. */
-  readonly looks: readonly string[];
+  /** CSS classes of the series, in the order of the values. */
+  readonly styles: readonly string[];
   readonly columns: readonly ChartColumn[];
   readonly ticks: Ticks;
   readonly tickText: (value: number) => string;
@@ -65,10 +65,10 @@ export interface ChartProps {
   readonly textOf: (column: ChartColumn) => string;
 }
 
-/** Of the drawing, which is as wide as there is room. */
+/** The drawing is as wide as its place on the page. */
 const height = 136;
 const firstWidth = 360;
-/** Where columns stand, and what is left beside them. The style sheet lays the scrubber over it. */
+/** The area of the columns. The style sheet places the scrubber over it. */
 const plot = { left: 44, rightGap: 4, top: 8, bottom: 114 } as const;
 
 const depthOf = (value: number, top: number) => (value / top) * (plot.bottom - plot.top);
@@ -99,7 +99,7 @@ export function ColumnChart(props: ChartProps) {
   </div>`;
 }
 
-/** The width of an element, drawn again when it changes: texts of a drawing that is only stretched are stretched too. */
+/** The width of an element. A drawing that is only stretched would stretch its texts too, so it is drawn again. */
 function useWidth(element: RefObject<HTMLElement | null>): number {
   const [width, setWidth] = useState(firstWidth);
   useEffect(() => {
@@ -135,7 +135,7 @@ interface ColumnProps {
 }
 
 function Column({ chart, column, index }: ColumnProps) {
-  const { columns, ticks, looks, pointed, isNamed, right } = chart;
+  const { columns, ticks, styles, pointed, isNamed, right } = chart;
   const step = (right - plot.left) / columns.length;
   const x = plot.left + index * step;
   const top = ticks.at(-1) ?? 1;
@@ -144,13 +144,13 @@ function Column({ chart, column, index }: ColumnProps) {
     ${pointed === index && html`<rect class="pointed" x=${x} width=${step} y=${plot.top} height=${plot.bottom - plot.top} />`}
     ${column.values?.map((value, series) => {
       const depth = value === 0 ? 0 : Math.max(1.5, depthOf(value, top));
-      return html`<rect class="column ${looks[series]}" x=${x + gap / 2} width=${step - gap} y=${plot.bottom - depth} height=${depth} />`;
+      return html`<rect class="column ${styles[series]}" x=${x + gap / 2} width=${step - gap} y=${plot.bottom - depth} height=${depth} />`;
     })}
     ${isNamed(column, index) && html`<${Name} x=${x + step / 2} right=${right} text=${column.label} />`}
   </g>`;
 }
 
-/** Beside the edges it stays inside of them. */
+/** A name at an edge stays inside the drawing. */
 function Name({ x, right, text }: { readonly x: number; readonly right: number; readonly text: string }) {
   const half = text.length * 3;
   const at = Math.min(right - half, Math.max(plot.left + half, x));

@@ -16,14 +16,14 @@ const paths = {
 
 export type IconName = keyof typeof paths;
 
-/** Says nothing to screen readers: the word beside it does. */
+/** Hidden from screen readers: they read the word beside it. */
 export function Icon({ name }: { readonly name: IconName }) {
   return html`<svg class="icon" viewBox="0 0 16 16" width="16" height="16" aria-hidden="true"><path d=${paths[name]} /></svg>`;
 }
 
-/** Copies a text. Rejects where the browser does not let it. */
+/** Rejects if the browser does not allow copying. */
 async function copyText(text: string, beside: HTMLElement): Promise<void> {
-  // Not there where the page comes over plain HTTP from another host.
+  // The clipboard is missing if the page comes over plain HTTP from another host.
   if (navigator.clipboard !== undefined) return navigator.clipboard.writeText(text);
   const field = document.createElement('textarea');
   field.className = 'unseen';
@@ -36,21 +36,21 @@ async function copyText(text: string, beside: HTMLElement): Promise<void> {
   if (!isCopied) throw new Error('the browser copies nothing');
 }
 
-const toldMs = 1500;
+const noticeMs = 1500;
 
-/** Copies a text, made when it is pressed, and says so for a moment. */
+/** Copies a text that it asks for when it is pressed, and shows the result for a moment. */
 export function CopyButton({ text, label = 'Copy' }: { readonly text: () => string; readonly label?: string }) {
   const { clock } = useParts();
-  const [told, setTold] = useState<string | null>(null);
-  useEffect(() => (told === null ? undefined : clock.after(toldMs, () => setTold(null))), [told]);
+  const [notice, setNotice] = useState<string | null>(null);
+  useEffect(() => (notice === null ? undefined : clock.after(noticeMs, () => setNotice(null))), [notice]);
   const copy = ({ currentTarget }: { currentTarget: HTMLButtonElement }) => {
     copyText(text(), currentTarget).then(
-      () => setTold('Copied'),
-      () => setTold('Not allowed here'),
+      () => setNotice('Copied'),
+      () => setNotice('Not allowed here'),
     );
   };
   return html`<button type="button" class="button quiet small" onClick=${copy}>
-    <span aria-live="polite">${told ?? label}</span>
+    <span aria-live="polite">${notice ?? label}</span>
   </button>`;
 }
 
@@ -73,7 +73,7 @@ interface FieldProps {
   readonly children: VNode<object>;
 }
 
-/** A control with its label, a hint and what is wrong with it, joined for screen readers. */
+/** A control with its label and a hint or an error, linked for screen readers. */
 export function Field({ label, hint, error, children }: FieldProps) {
   const id = useId();
   const noteId = `${id}-note`;
@@ -93,12 +93,12 @@ export function Field({ label, hint, error, children }: FieldProps) {
 interface DialogProps {
   readonly title: string;
   readonly isWide?: boolean;
-  /** Escape, or the button that closes it. */
+  /** Called on Escape and by the close button. */
   readonly onClose: () => void;
   readonly children: ComponentChildren;
 }
 
-/** Stands in front of the page while it is drawn. The browser keeps the focus inside, and gives it back. */
+/** Covers the page while it is drawn. The browser locks the focus inside, and restores it afterwards. */
 export function Dialog({ title, isWide = false, onClose, children }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   const titleId = useId();

@@ -1,11 +1,11 @@
 import { Lexer, type Token, type TokensList } from 'marked';
 
-/** Characters in one piece with emphasis, links and the like: their time grows with the square of it. */
+/** The longest inline text that is parsed: the time to parse emphasis and links grows with its square. */
 const maxInlineLength = 6000;
-/** Quotes and lists in each other: each level reads all of its text again. Deeper ones are not drawn anyway. */
+/** Nested quotes and lists: each level parses all of its text again. Deeper levels are not drawn anyway. */
 const maxBlockDepth = 25;
 
-/** Owns how far a text is read as Markdown: no text of a model can make the page stand still. The rest is plain text. */
+/** Limits how much of a text is parsed, so that no answer can freeze the page. The rest stays plain text. */
 class BoundedLexer extends Lexer {
   #depth = 0;
 
@@ -29,15 +29,15 @@ function plainTokens(text: string, tokens: Token[]): Token[] {
   return tokens;
 }
 
-/** A block of Markdown: what it was written as, and what it is. Blocks of one text are never changed, only replaced. */
+/** A block of Markdown: its source and its token. A block never changes; another one replaces it. */
 export interface MarkdownBlock {
   readonly raw: string;
   readonly token: Token;
 }
 
 /**
- * Owns the blocks of a text that grows. A block that another one follows will not change any more, so that only the last
- * one is read again. That is not quite so for links whose target stands at the end of the text: `whole` reads all of it.
+ * Owns the blocks of a text that grows. Only the last block can still change, so only that one is parsed again. Links
+ * whose target stands at the end of the text are the exception: `whole` parses everything for them.
  */
 export class MarkdownReader {
   #settled: MarkdownBlock[] = [];
@@ -52,7 +52,7 @@ export class MarkdownReader {
     const last = Math.max(
       0,
       open.findLastIndex(({ token }) => token.type !== 'space'),
-    ); // a list goes on after empty lines
+    ); // a list may continue after empty lines
     const settled = open.slice(0, last);
     this.#settled.push(...settled);
     this.#settledLength += settled.reduce((length, { raw }) => length + raw.length, 0);
@@ -74,7 +74,7 @@ function blocksOf(text: string): MarkdownBlock[] {
   return tokensOf(text.replaceAll('\r\n', '\n')).map((token) => ({ raw: token.raw, token }));
 }
 
-/** What is nested so deeply that it can't be read is shown as it was written. */
+/** A text that the parser can't read is shown as it was written. */
 function tokensOf(text: string): Token[] {
   try {
     return new BoundedLexer({ gfm: true }).lex(text);

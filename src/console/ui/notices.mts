@@ -4,23 +4,23 @@ import { ApiError, mayPass, sentenceOf, titleOf } from '../base/failures.mjs';
 
 export type Tone = 'good' | 'warn' | 'bad' | 'idle';
 
-/** A colour that says how it is, with the word beside it: the colour alone says nothing to many. */
+/** A state as a colour and a word: not everyone can tell the colours apart. */
 export function StatusDot({ tone, label }: { readonly tone: Tone; readonly label: string }) {
   return html`<span class="status ${tone}"><span class="dot" aria-hidden="true" />${label}</span>`;
 }
 
-/** Stands where there is nothing to show yet, and says how there would be. */
+/** Shown instead of an empty page. It says how to fill it. */
 export function EmptyState({ title, children }: { readonly title: string; readonly children?: ComponentChildren }) {
   return html`<div class="empty"><h2>${title}</h2>${children}</div>`;
 }
 
 interface ErrorNoticeProps {
   readonly error: Error;
-  /** Offered where it makes sense to try again. */
+  /** Offered if another try can succeed. */
   readonly onRetry?: () => void;
 }
 
-/** A failure in sentences, with the id that finds it in the log. */
+/** An error in sentences, with the ID of the request in the log. */
 export function ErrorNotice({ error, onRetry }: ErrorNoticeProps) {
   const body = error instanceof ApiError ? error.body : null;
   const details = body?.details ?? [];

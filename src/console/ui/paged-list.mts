@@ -6,28 +6,28 @@ import { Observable } from '../base/observable.mjs';
 import { hrefOf } from '../base/router.mjs';
 import { ErrorNotice } from './notices.mjs';
 
-/** The list as far as it is read. */
+/** The pages read so far. */
 export interface ListView<Item> {
-  /** null: not even the first page is there. */
+  /** null before the first page is read. */
   readonly items: readonly Item[] | null;
-  /** Of the page after it; null where this is all. */
+  /** The cursor of the next page; null at the end. */
   readonly next: string | null;
   readonly state: 'reading' | 'ready' | { readonly failure: Error };
 }
 
-/** One page, as the API tells it. */
+/** One page of a list in the API. */
 export interface Paged {
-  /** Gets the page after it; null on the last. */
+  /** Of the next page; null on the last one. */
   readonly next_cursor: string | null;
 }
 
-/** What is listed, and how the API tells it. */
+/** A list of the API: its path and the form of its pages. */
 export interface Listing<Page, Item> {
   /** `/jobs`, say. */
   readonly path: string;
   itemsOf(page: Page): readonly Item[];
   idOf(item: Item): string;
-  /** By which text each has its place, the greatest first; null where places change, as by activity. */
+  /** The text that the list is sorted by, greatest first. null if the order changes, as by activity. */
   readonly orderOf: ((item: Item) => string) | null;
 }
 
@@ -39,7 +39,7 @@ export class ListPages<Page extends Paged, Item> {
   readonly listing: Listing<Page, Item>;
   readonly #api: Pick<Api, 'json'>;
   #rounds = 0;
-  /** Of the page that was asked for last. */
+  /** The cursor of the last request. */
   #asked: string | null = null;
 
   constructor(api: Pick<Api, 'json'>, listing: Listing<Page, Item>) {
@@ -47,7 +47,7 @@ export class ListPages<Page extends Paged, Item> {
     this.listing = listing;
   }
 
-  /** Reads the first page anew. What was read after it stays, where nothing changes its place. */
+  /** Reads the first page again. Later pages stay if the order of the list is fixed. */
   async readFirst(): Promise<void> {
     await this.#read(null);
   }
@@ -57,7 +57,7 @@ export class ListPages<Page extends Paged, Item> {
     if (next !== null && state !== 'reading') await this.#read(next);
   }
 
-  /** What could not be read. */
+  /** Repeats the request that failed. */
   async readAgain(): Promise<void> {
     await this.#read(this.#asked);
   }
@@ -67,7 +67,7 @@ export class ListPages<Page extends Paged, Item> {
     this.view.set({ ...this.view.value, items });
   }
 
-  /** An answer that another request has overtaken is not shown. */
+  /** Ignores the answer if another request has started since. */
   async #read(cursor: string | null): Promise<void> {
     const round = ++this.#rounds;
     this.#asked = cursor;
@@ -81,7 +81,7 @@ export class ListPages<Page extends Paged, Item> {
     }
   }
 
-  /** Each once: one that was active between two pages can be on both. */
+  /** Lists each item once: one that was active between two requests can be on both pages. */
   #with(answer: Page, isFirst: boolean): ListView<Item> {
     const { itemsOf, idOf, orderOf } = this.listing;
     const { items: known, next: before } = this.view.value;
@@ -97,7 +97,7 @@ export class ListPages<Page extends Paged, Item> {
   }
 }
 
-/** A list that is read page after page, with the one that is open beside it. */
+/** A list, and the item that is open beside it. */
 export interface ShownList<Page extends Paged, Item> {
   readonly pages: ListPages<Page, Item>;
   readonly view: ListView<Item>;
@@ -105,16 +105,16 @@ export interface ShownList<Page extends Paged, Item> {
 }
 
 interface PagedListProps<Page extends Paged, Item> extends ShownList<Page, Item> {
-  /** Of the console: what is listed is opened there. */
+  /** The page of the console that opens an item. */
   readonly page: string;
-  /** What is listed, for screen readers. */
+  /** For screen readers. */
   readonly label: string;
   readonly entry: (item: Item) => ComponentChildren;
-  /** Stands in the place of a list of none. */
+  /** Shown instead of an empty list. */
   readonly none: ComponentChildren;
 }
 
-/** Links to what is listed, as far as was asked for. */
+/** Links to the items read so far. */
 export function PagedList<Page extends Paged, Item>(props: PagedListProps<Page, Item>) {
   const { pages, view, openId, page, label, entry, none } = props;
   const { items, next, state } = view;

@@ -120,10 +120,10 @@ function SortHeader({ column, direction, onPress }: SortHeaderProps) {
 function Cells<Row>({ columns, row }: { readonly columns: readonly SortableColumn<Row>[]; readonly row: Row }) {
   return html`<tr>
     ${columns.map(({ cell, isNumber }, index) => {
-      const look = isNumber ? 'number' : undefined;
+      const kind = isNumber ? 'number' : undefined;
       return index === 0
-        ? html`<th scope="row" class=${look}>${cell(row)}</th>`
-        : html`<td class=${look}>${cell(row)}</td>`;
+        ? html`<th scope="row" class=${kind}>${cell(row)}</th>`
+        : html`<td class=${kind}>${cell(row)}</td>`;
     })}
   </tr>`;
 }

@@ -7,12 +7,12 @@ import { type DayUsage, secondsText, type UsageSum } from './usage-figures.mjs';
 
 interface Measure {
   readonly name: string;
-  /** The whole, then parts of it that are drawn over it. */
+  /** The whole, then the parts that are drawn over it. */
   readonly valuesOf: (sum: UsageSum) => readonly number[];
   readonly ticks: (max: number) => Ticks;
   readonly tickText: (value: number) => string;
   readonly textOf: (...values: number[]) => string;
-  readonly looks: readonly string[];
+  readonly styles: readonly string[];
 }
 
 const centTicks = (max: number): Ticks => {
@@ -27,7 +27,7 @@ const measures: readonly [Measure, ...Measure[]] = [
     ticks: countTicks,
     tickText: countText,
     textOf: (jobs = 0, failed = 0) => `${plural(jobs, 'job')}, ${countText(failed)} failed`,
-    looks: ['usual', 'wrong'],
+    styles: ['usual', 'wrong'],
   },
   {
     name: 'Tokens',
@@ -35,7 +35,7 @@ const measures: readonly [Measure, ...Measure[]] = [
     ticks: countTicks,
     tickText: (value) => value.toLocaleString('en', { notation: 'compact' }),
     textOf: (all = 0, output = 0) => `${countText(all - output)} tokens in, ${countText(output)} out`,
-    looks: ['soft', 'usual'],
+    styles: ['soft', 'usual'],
   },
   {
     name: 'Cost',
@@ -43,7 +43,7 @@ const measures: readonly [Measure, ...Measure[]] = [
     ticks: centTicks,
     tickText: (value) => `$${value}`,
     textOf: (cost = 0) => costText(cost),
-    looks: ['usual'],
+    styles: ['usual'],
   },
   {
     name: 'Model time',
@@ -51,11 +51,11 @@ const measures: readonly [Measure, ...Measure[]] = [
     ticks: durationTicks,
     tickText: durationTickText,
     textOf: (ms = 0) => secondsText(ms / 1000),
-    looks: ['usual'],
+    styles: ['usual'],
   },
 ];
 
-const legends: Readonly<Record<string, readonly (readonly [look: string, name: string])[]>> = {
+const legends: Readonly<Record<string, readonly (readonly [style: string, name: string])[]>> = {
   Jobs: [
     ['usual', 'all'],
     ['wrong', 'failed'],
@@ -66,7 +66,7 @@ const legends: Readonly<Record<string, readonly (readonly [look: string, name: s
   ],
 };
 
-/** A column for each day, of what the reader has chosen. */
+/** A column for each day. The reader chooses what it shows. */
 export function DayChart({ days }: { readonly days: readonly DayUsage[] }) {
   const [name, setName] = useState('Jobs');
   const [pointed, setPointed] = useState<number | null>(null);
@@ -79,7 +79,7 @@ export function DayChart({ days }: { readonly days: readonly DayUsage[] }) {
     <figcaption class="row between">
       <h2 class="row">
         <span>${measure.name} a day</span>
-        ${legends[name]?.map(([look, part]) => html`<small class="legend"><span class="swatch ${look}" />${part}</small>`)}
+        ${legends[name]?.map(([style, part]) => html`<small class="legend"><span class="swatch ${style}" />${part}</small>`)}
       </h2>
       <span class="row">
         ${shown && html`<small class="muted figure">${shown.label}: ${textOf(shown)}</small>`}
@@ -91,7 +91,7 @@ export function DayChart({ days }: { readonly days: readonly DayUsage[] }) {
     <${ColumnChart}
       title=${`${measure.name} a day`}
       summary=${`${days.length} days; the tables below have the figures`}
-      looks=${measure.looks}
+      styles=${measure.styles}
       columns=${columns}
       ticks=${measure.ticks(Math.max(0, ...columns.map(({ values }) => values?.[0] ?? 0)))}
       tickText=${measure.tickText}

@@ -92,7 +92,7 @@ function UsageBoard({ rows, days }: BoardProps) {
   `;
 }
 
-/** What it all comes to, in large figures. */
+/** The sums of all days. */
 export function Totals({ sum }: { readonly sum: UsageSum }) {
   const { jobs, failed, refused, input, output, cost, seconds } = sum;
   const tiles = [
@@ -115,7 +115,7 @@ export function Totals({ sum }: { readonly sum: UsageSum }) {
   </dl>`;
 }
 
-/** Whose usage this is. Who may see that of all may see the set-up too. */
+/** Whose usage this is. A client that may read the set-up sees the usage of all clients. */
 function ScopeNote() {
   const [setup] = useLoad<SetupReport>('/setup');
   return html`<p class="muted">${noteOf(setup)} Days are in UTC.</p>`;

@@ -2,15 +2,15 @@ import type { UsageRow } from '../../shared/api/usage.js';
 import { costText, countText, durationText } from '../base/format.mjs';
 import type { SortableColumn } from '../ui/tables.mjs';
 
-/** What some rows of the usage come to. */
+/** The sum of some rows of the usage. */
 export interface UsageSum {
   readonly jobs: number;
-  /** Of those: with another outcome than `ok` and `cancelled`. */
+  /** Jobs with another outcome than `ok` and `cancelled`. */
   readonly failed: number;
   readonly refused: number;
   readonly input: number;
   readonly output: number;
-  /** In dollars; null where no row tells. */
+  /** In dollars; null if no row has a cost. */
   readonly cost: number | null;
   readonly seconds: number;
 }
@@ -55,7 +55,7 @@ export interface DayUsage extends UsageSum {
   readonly day: string;
 }
 
-/** One for each of these days, also where nothing was used. */
+/** One entry for each of these days, also if nothing was used. */
 export function byDay(rows: readonly UsageRow[], days: readonly string[]): DayUsage[] {
   return days.map((day) => ({ day, ...sumOf(rows.filter((row) => row.day === day)) }));
 }
