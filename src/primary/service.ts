@@ -1,4 +1,4 @@
-import { oneAtATime } from '../shared/async/promises.js';
+import { oneAtATime } from '../shared/async.js';
 import { delay } from '../shared/clock.js';
 import { localUrl } from '../shared/config/addresses.js';
 import type { Config } from '../shared/config/config.js';

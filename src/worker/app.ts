@@ -41,8 +41,7 @@ import {
 import type { StatusViewers } from './api/status.js';
 import { hostGuard, rateCap, rateWindows, refuseWhileDraining } from './http/checks.js';
 import { atRoute, type ExchangeParts, type Handler, openExchange } from './http/exchange.js';
-import { idempotency } from './http/idempotency.js';
-import { answerError, methodNotAllowed, notFound } from './http/responses.js';
+import { answerError, idempotency, methodNotAllowed, notFound } from './http/responses.js';
 import type { JobParts } from './jobs/run-job.js';
 import { postChatCompletions } from './openai/chat.js';
 import { cancelResponse, deleteResponse, getResponse, postResponses } from './openai/responses.js';

@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
-import { withResolvers } from '../../src/shared/async/promises.js';
+import { withResolvers } from '../../src/shared/async.js';
 import { temporaryFolder } from './folder.js';
 import { cacheFor, installNode, installOnce, npmInstall } from './install-once.js';
 import { root } from './sources.js';

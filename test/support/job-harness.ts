@@ -17,7 +17,7 @@ import { WaitingRoom } from '../../src/primary/jobs/waiting-room.js';
 import type { ConversationChange, ConversationJournal } from '../../src/primary/store/contract/conversations.js';
 import { noJournal } from '../../src/primary/store/memory/memory-store.js';
 import type { SchemaFinding } from '../../src/primary/threads/schema-thread.js';
-import { orAborted } from '../../src/shared/async/promises.js';
+import { orAborted } from '../../src/shared/async.js';
 import { cancelled, RelayError } from '../../src/shared/errors.js';
 import type { JobEnd, JobEvent, JobRequest } from '../../src/shared/job.js';
 import { healthOf } from './cli-health.js';

@@ -9,7 +9,7 @@ import { postAsk } from '../../src/worker/api/ask.js';
 import { speakAsClient } from '../../src/worker/api/doors.js';
 import { BodyMemory } from '../../src/worker/http/body-memory.js';
 import type { Handler, Primary } from '../../src/worker/http/exchange.js';
-import { idempotency } from '../../src/worker/http/idempotency.js';
+import { idempotency } from '../../src/worker/http/responses.js';
 import { postChatCompletions } from '../../src/worker/openai/chat.js';
 import { ChannelPair } from './channel-pair.js';
 import { type ExpressServer, serveWith } from './express-server.js';

@@ -5,7 +5,7 @@ import { openRedis, type RedisStore } from '../../src/primary/hosts/hosts.js';
 import type { RedisLimits } from '../../src/primary/hosts/redis-conversations.js';
 import type { RedisJobLimits } from '../../src/primary/hosts/redis-jobs.js';
 import { systemClock } from '../../src/shared/clock.js';
-import { type RedisPlace, storePlace } from '../../src/shared/config/store-place.js';
+import { type RedisPlace, storePlace } from '../../src/shared/config/values.js';
 import { type TemporaryFolder, temporaryFolder } from './folder.js';
 import { freePort } from './free-port.js';
 import { until } from './until.js';

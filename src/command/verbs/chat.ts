@@ -2,7 +2,7 @@ import type { Interface } from 'node:readline';
 import { chatResult } from '../../shared/api/chat.js';
 import { conversationMessages } from '../../shared/api/conversations.js';
 import { modelList } from '../../shared/api/models.js';
-import { BoundedQueue } from '../../shared/async/bounded-queue.js';
+import { BoundedQueue } from '../../shared/async.js';
 import { shellWord, wrappedRows } from '../../shared/text/format.js';
 import { plain } from '../../shared/text/paint.js';
 import type { Client } from '../base/client.js';

@@ -1,5 +1,5 @@
 import { healthBody } from '../../shared/api/health.js';
-import { orAborted } from '../../shared/async/promises.js';
+import { orAborted } from '../../shared/async.js';
 import { delay } from '../../shared/clock.js';
 import { clip } from '../../shared/text/paint.js';
 import {

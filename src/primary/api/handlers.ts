@@ -1,6 +1,6 @@
 import type { SetupReport } from '../../shared/api/setup.js';
 import type { UsageReport } from '../../shared/api/usage.js';
-import { inLine } from '../../shared/async/promises.js';
+import { inLine } from '../../shared/async.js';
 import { endOfLoopTurn } from '../../shared/clock.js';
 import type { Config } from '../../shared/config/config.js';
 import type { ConversationPage, ConversationSnapshot } from '../../shared/conversation.js';

@@ -1,7 +1,7 @@
 import type { ModelEntry, ModelList } from '../../shared/api/models.js';
-import { cached } from '../../shared/async/promises.js';
+import { cached } from '../../shared/async.js';
 import { type Clock, delay } from '../../shared/clock.js';
-import { anyOther, defaultModelName, type ModelAlias } from '../../shared/config/model-aliases.js';
+import { anyOther, defaultModelName, type ModelAlias } from '../../shared/config/values.js';
 import { RelayError } from '../../shared/errors.js';
 import type { JobRequest } from '../../shared/job.js';
 import type { ModelCli } from './model-cli.js';

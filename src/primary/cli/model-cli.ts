@@ -1,4 +1,4 @@
-import { coalesced, orAborted } from '../../shared/async/promises.js';
+import { coalesced, orAborted } from '../../shared/async.js';
 import type { Clock } from '../../shared/clock.js';
 import type { Config, Environment } from '../../shared/config/config.js';
 import type { ReadinessEntry, Verdict } from '../../shared/health.js';

@@ -1,6 +1,6 @@
 import type { ModelCapabilities } from '../../shared/api/models.js';
 import type { Config } from '../../shared/config/config.js';
-import { defaultModelName } from '../../shared/config/model-aliases.js';
+import { defaultModelName } from '../../shared/config/values.js';
 import { invalid } from '../../shared/errors.js';
 import type { JobRequest } from '../../shared/job.js';
 import type { Adapter, Capabilities, ModelEntry } from './contract/adapter.js';

@@ -1,6 +1,5 @@
 import type { Config } from '../../shared/config/config.js';
-import { anyOther, defaultModelName } from '../../shared/config/model-aliases.js';
-import { modelNamePattern } from '../../shared/config/values.js';
+import { anyOther, defaultModelName, modelNamePattern } from '../../shared/config/values.js';
 import type { JobRequest } from '../../shared/job.js';
 import type { ModelCli } from './model-cli.js';
 import {

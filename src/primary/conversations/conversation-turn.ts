@@ -1,4 +1,4 @@
-import { orAborted, withResolvers } from '../../shared/async/promises.js';
+import { orAborted, withResolvers } from '../../shared/async.js';
 import type { ConversationSnapshot } from '../../shared/conversation.js';
 import type { Image, JobRequest } from '../../shared/job.js';
 import type { Turn } from '../cli/contract/adapter.js';

@@ -1,4 +1,4 @@
-import { inLines } from '../../shared/async/promises.js';
+import { inLines } from '../../shared/async.js';
 import type { Clock } from '../../shared/clock.js';
 import type { ConversationSnapshot } from '../../shared/conversation.js';
 import type { ConversationJournal } from '../store/contract/conversations.js';

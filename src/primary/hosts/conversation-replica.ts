@@ -1,4 +1,4 @@
-import { orAborted } from '../../shared/async/promises.js';
+import { orAborted } from '../../shared/async.js';
 import { type Clock, delay, type StopTimer } from '../../shared/clock.js';
 import type { ConversationPage, ConversationSnapshot } from '../../shared/conversation.js';
 import { RelayError } from '../../shared/errors.js';

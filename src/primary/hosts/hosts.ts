@@ -1,6 +1,6 @@
 import type { Clock } from '../../shared/clock.js';
 import type { Config } from '../../shared/config/config.js';
-import type { RedisPlace } from '../../shared/config/store-place.js';
+import type { RedisPlace } from '../../shared/config/values.js';
 import type { JobRequest } from '../../shared/job.js';
 import { quarterOf } from '../access/client-bounds.js';
 import type { ConversationStore } from '../conversations/conversation-store.js';

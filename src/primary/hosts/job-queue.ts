@@ -1,6 +1,6 @@
 import { type Job, Queue, Worker } from 'bullmq';
 import type { Clock } from '../../shared/clock.js';
-import type { RedisPlace } from '../../shared/config/store-place.js';
+import type { RedisPlace } from '../../shared/config/values.js';
 import { newId } from '../conversations/conversation.js';
 import { connectTo, deadLinkMs } from './redis-link.js';
 

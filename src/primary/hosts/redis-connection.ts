@@ -1,4 +1,4 @@
-import { withResolvers } from '../../shared/async/promises.js';
+import { withResolvers } from '../../shared/async.js';
 import { type Clock, endOfLoopTurn, type StopTimer } from '../../shared/clock.js';
 import { storeUnavailable } from '../../shared/errors.js';
 import { type StoreObserver, type StoreOperation, silentObserver } from '../store/contract/store.js';

@@ -1,4 +1,4 @@
-import { withResolvers } from '../../shared/async/promises.js';
+import { withResolvers } from '../../shared/async.js';
 import type { JobForm, JobListOrder } from '../../shared/background.js';
 import type { Clock } from '../../shared/clock.js';
 import { storeUnavailable } from '../../shared/errors.js';

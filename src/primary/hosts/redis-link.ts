@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
-import type { RedisPlace } from '../../shared/config/store-place.js';
+import type { RedisPlace } from '../../shared/config/values.js';
 import { NotConnected } from './redis-faults.js';
 
 export type RedisArgument = string | number | Buffer;

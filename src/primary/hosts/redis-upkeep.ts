@@ -1,5 +1,5 @@
 import type { StoreBackup, StoreReport } from '../../shared/api/store.js';
-import { inLine } from '../../shared/async/promises.js';
+import { inLine } from '../../shared/async.js';
 import { invalid } from '../../shared/errors.js';
 import { answerTtlMs } from '../store/contract/answers.js';
 import type { Counts, StoreUpkeep } from '../store/contract/store.js';

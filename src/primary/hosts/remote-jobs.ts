@@ -1,4 +1,4 @@
-import { orAborted } from '../../shared/async/promises.js';
+import { orAborted } from '../../shared/async.js';
 import type { BackgroundJobView } from '../../shared/background.js';
 import { type Clock, delay } from '../../shared/clock.js';
 import { RelayError, storeUnavailable } from '../../shared/errors.js';

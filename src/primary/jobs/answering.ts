@@ -1,4 +1,4 @@
-import { orAborted } from '../../shared/async/promises.js';
+import { orAborted } from '../../shared/async.js';
 import { cliError } from '../../shared/errors.js';
 import type { TokenEstimate, Usage } from '../../shared/job.js';
 import { addedUsage, type Capabilities, type Turn, type TurnEnd } from '../cli/contract/adapter.js';

@@ -1,4 +1,4 @@
-import { orAborted, withResolvers } from '../../shared/async/promises.js';
+import { orAborted, withResolvers } from '../../shared/async.js';
 import type { AcceptedView, JobForm } from '../../shared/background.js';
 import { type Clock, delay } from '../../shared/clock.js';
 import { RelayError, storeUnavailable, toRelayError } from '../../shared/errors.js';

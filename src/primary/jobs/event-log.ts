@@ -1,4 +1,4 @@
-import { orAborted, withResolvers } from '../../shared/async/promises.js';
+import { orAborted, withResolvers } from '../../shared/async.js';
 import type { Clock } from '../../shared/clock.js';
 import type { JobEnd, JobEvent, JobStart, WaitReason } from '../../shared/job.js';
 import type { JobEvents } from './job-stream.js';

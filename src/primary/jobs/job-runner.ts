@@ -1,4 +1,4 @@
-import { orAborted, withResolvers } from '../../shared/async/promises.js';
+import { orAborted, withResolvers } from '../../shared/async.js';
 import { isDefect, RelayError, toRelayError } from '../../shared/errors.js';
 import type { FailedOutcome, JobEnd, JobFailed, JobRequest } from '../../shared/job.js';
 import { KnownModels } from '../cli/model-catalog.js';

@@ -1,4 +1,4 @@
-import { orAborted, withResolvers } from '../../shared/async/promises.js';
+import { orAborted, withResolvers } from '../../shared/async.js';
 import type { RelayError } from '../../shared/errors.js';
 import type { WaitReason } from '../../shared/job.js';
 import type { Member } from '../fairness/fair-queue.js';

@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import type { LogStyle } from '../../shared/log/style.js';
+import type { LogStyle } from '../../shared/log/text.js';
 import type { ServiceExit } from '../../shared/phase.js';
 import type { TracePlaces } from '../../shared/process/leftovers.js';
 import type { CliHost } from '../cli/model-cli.js';

@@ -1,5 +1,5 @@
 import { Registry } from 'prom-client';
-import { counter, histogram } from '../../shared/metrics/families.js';
+import { counter, histogram } from '../../shared/metrics.js';
 import { requestKinds } from '../cli/contract/adapter.js';
 import { type CliObserver, endReasons, exitClasses } from '../cli/contract/observer.js';
 

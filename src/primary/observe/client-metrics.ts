@@ -1,7 +1,7 @@
 import type { Counter, Registry } from 'prom-client';
 import { holderOf, readClientId } from '../../shared/client.js';
 import { type JobEnd, type JobRequest, outcomes } from '../../shared/job.js';
-import { counter } from '../../shared/metrics/families.js';
+import { counter } from '../../shared/metrics.js';
 import { addGauge } from './state-metrics.js';
 
 const maxKeys = 200;

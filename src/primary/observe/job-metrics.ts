@@ -2,7 +2,7 @@ import type { Registry } from 'prom-client';
 import { type ToolRoute, toolRoutes } from '../../shared/api/endpoints.js';
 import type { StatusBody } from '../../shared/api/status.js';
 import { type JobEnd, type JobRequest, operations, outcomes } from '../../shared/job.js';
-import { counter, histogram } from '../../shared/metrics/families.js';
+import { counter, histogram } from '../../shared/metrics.js';
 import { addCounter } from './state-metrics.js';
 
 const durationBuckets = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600];

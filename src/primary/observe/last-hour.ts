@@ -1,8 +1,7 @@
 import type { StatusBody } from '../../shared/api/status.js';
 import { type Clock, timestamp } from '../../shared/clock.js';
 import type { JobEnd, JobRequest } from '../../shared/job.js';
-import { metricPrefix } from '../../shared/metrics/families.js';
-import type { FamilyFigures, FigureValue } from '../../shared/metrics/figures.js';
+import { type FamilyFigures, type FigureValue, metricPrefix } from '../../shared/metrics.js';
 
 /** The upper bound of a bucket is this many times that of the one before. */
 const growth = 1.04;

@@ -2,7 +2,7 @@ import { type Counter, type Gauge, type Histogram, Registry } from 'prom-client'
 import { type RemovalCause, removalCauses } from '../../shared/conversation.js';
 import { type ReadinessEntry, readinessTriggers } from '../../shared/health.js';
 import type { Logger } from '../../shared/log/logger.js';
-import { addProcessMetrics, counter, gauge, histogram } from '../../shared/metrics/families.js';
+import { addProcessMetrics, counter, gauge, histogram } from '../../shared/metrics.js';
 import type { CliObserver } from '../cli/contract/observer.js';
 import type { ConversationStore } from '../conversations/conversation-store.js';
 import type { WaitingRoom } from '../jobs/waiting-room.js';

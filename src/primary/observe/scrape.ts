@@ -1,6 +1,6 @@
 import { AggregatorRegistry, type MetricObjectWithValues, type MetricValue, type Registry } from 'prom-client';
 import { type Clock, delay } from '../../shared/clock.js';
-import { type FamilyFigures, neverFalls, roundedToGrain, seriesOf } from '../../shared/metrics/figures.js';
+import { type FamilyFigures, neverFalls, roundedToGrain, seriesOf } from '../../shared/metrics.js';
 
 type Aggregated = MetricObjectWithValues<MetricValue<string>>;
 

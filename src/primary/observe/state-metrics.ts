@@ -1,6 +1,6 @@
 import { Counter, Gauge, type Registry } from 'prom-client';
 import type { Config } from '../../shared/config/config.js';
-import { metricPrefix } from '../../shared/metrics/families.js';
+import { metricPrefix } from '../../shared/metrics.js';
 import type { Phase } from '../../shared/phase.js';
 import type { ModelCli } from '../cli/model-cli.js';
 import { terminationMeans } from '../cli/terminate/containment.js';

@@ -1,5 +1,5 @@
 import type { SectionName } from '../../shared/api/status.js';
-import { orAborted, withResolvers } from '../../shared/async/promises.js';
+import { orAborted, withResolvers } from '../../shared/async.js';
 import type { Clock, StopTimer } from '../../shared/clock.js';
 import type { WrittenSections } from '../../shared/ipc/protocol.js';
 import type { Sections } from './status.js';

@@ -6,7 +6,7 @@ import type { VersionBody } from '../../shared/api/version.js';
 import { readClientId } from '../../shared/client.js';
 import { timestamp } from '../../shared/clock.js';
 import type { Config } from '../../shared/config/config.js';
-import { type StorePlace, urlOfRedis } from '../../shared/config/store-place.js';
+import { type StorePlace, urlOfRedis } from '../../shared/config/values.js';
 import type { BreakerReason, ReadinessEntry } from '../../shared/health.js';
 import type { ModelCli } from '../cli/model-cli.js';
 import type { AtLeastOne } from '../cli/models.js';

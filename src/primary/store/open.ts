@@ -2,7 +2,7 @@ import { stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Clock } from '../../shared/clock.js';
 import { ConfigFault } from '../../shared/config/config.js';
-import type { StorePlace } from '../../shared/config/store-place.js';
+import type { StorePlace } from '../../shared/config/values.js';
 import { HeldFault, type Store, StoreFault } from './contract/store.js';
 import { memoryStore } from './memory/memory-store.js';
 import { SqliteClient } from './sqlite/client.js';

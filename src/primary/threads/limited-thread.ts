@@ -1,5 +1,5 @@
 import type { Piscina } from 'piscina';
-import { orAborted, withResolvers } from '../../shared/async/promises.js';
+import { orAborted, withResolvers } from '../../shared/async.js';
 import type { Clock } from '../../shared/clock.js';
 import { FairQueue, type Member } from '../fairness/fair-queue.js';
 

@@ -1,7 +1,7 @@
 import cluster, { type Worker } from 'node:cluster';
 import type { Clock, StopTimer } from '../../shared/clock.js';
 import { describeError, type Logger } from '../../shared/log/logger.js';
-import type { FamilyFigures } from '../../shared/metrics/figures.js';
+import type { FamilyFigures } from '../../shared/metrics.js';
 import { closingFailed } from '../../shared/node-internals/spawned-children.js';
 import { workerExits } from '../../shared/phase.js';
 import {

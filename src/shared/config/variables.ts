@@ -1,8 +1,6 @@
 import type { z } from 'zod';
-import { logFormats } from '../log/style.js';
+import { logFormats } from '../log/text.js';
 import { cliLimits, cliList, kindOrFile } from './clis.js';
-import { modelAliases } from './model-aliases.js';
-import { storePlace } from './store-place.js';
 import {
   cgroupSetting,
   cidrs,
@@ -13,6 +11,7 @@ import {
   hosts,
   integer,
   megabytes,
+  modelAliases,
   modelName,
   modelNames,
   oneOf,
@@ -20,6 +19,7 @@ import {
   seconds,
   size,
   socketPath,
+  storePlace,
   text,
   userNames,
   variableNames,

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { BoundedQueue } from '../async/bounded-queue.js';
+import { BoundedQueue } from '../async.js';
 import { callerDied, cancelled, fromWire, isDefect, toWire, wireError } from '../errors.js';
 import type { Channel } from './channel.js';
 

@@ -11,8 +11,8 @@ import { scopes } from '../config/api-keys.js';
 import { localUserModes } from '../config/variables.js';
 import { conversationPage, conversationSnapshot } from '../conversation.js';
 import { imageTypes, jobDone, jobEvent, jobRequest } from '../job.js';
-import { logStyles } from '../log/style.js';
-import { familyFiguresSchema } from '../metrics/figures.js';
+import { logStyles } from '../log/text.js';
+import { familyFiguresSchema } from '../metrics.js';
 import { phases } from '../phase.js';
 import { claimItem, claimOrder, recordedAnswer, recordedPieceOrder } from './idempotency.js';
 

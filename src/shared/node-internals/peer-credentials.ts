@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Socket } from 'node:net';
-import { inLine, withResolvers } from '../async/promises.js';
+import { inLine, withResolvers } from '../async.js';
 import type { Clock } from '../clock.js';
 import { sendableOf } from './connections.js';
 

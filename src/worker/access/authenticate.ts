@@ -1,12 +1,16 @@
+import { readFile } from 'node:fs/promises';
+import { isIP, type Socket } from 'node:net';
 import type { Request } from 'express';
-import { addressClient, keyClient, subClient } from '../../shared/client.js';
+import { addressClient, keyClient, subClient, userClient } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import type { Scope } from '../../shared/config/api-keys.js';
 import { RelayError } from '../../shared/errors.js';
-import type { WorkerKey } from '../../shared/ipc/protocol.js';
-import type { AsyncHandler, Handler, Reply } from '../http/exchange.js';
+import type { WorkerKey, WorkerSettings } from '../../shared/ipc/protocol.js';
+import { isUnixSocket } from '../../shared/node-internals/connections.js';
+import type { PeerCredentials } from '../../shared/node-internals/peer-credentials.js';
+import type { AsyncHandler, Handler, Primary, Reply } from '../http/exchange.js';
 import type { KeyRing, WrongKeys } from './keys.js';
-import { addressOf, type LocalUsers } from './local-users.js';
+import type { SocketTable, UserNames } from './user-tables.js';
 
 /** What decides who the client is. */
 export interface Authority {
@@ -116,4 +120,174 @@ function mayName(res: Reply): boolean {
 
 function nameIn(req: Request): string | undefined {
   return req.get(header) || undefined;
+}
+
+interface LocalUser {
+  readonly uid: number;
+  readonly name: string;
+}
+
+/** Where the user of a connection is found. */
+export interface UserSources {
+  readonly table: Pick<SocketTable, 'uidOf'>;
+  readonly credentials: Pick<PeerCredentials, 'uidOf'>;
+  readonly names: Pick<UserNames, 'nameOf'>;
+}
+
+/** Owns what is known of the users at the other ends of this worker's connections. Each is searched once. */
+export class LocalUsers {
+  readonly #settings: Pick<WorkerSettings, 'localUsers' | 'allowedUsers'>;
+  readonly #sources: UserSources;
+  readonly #known = new WeakMap<Socket, Promise<LocalUser | null>>();
+
+  constructor(settings: Pick<WorkerSettings, 'localUsers' | 'allowedUsers'>, sources: UserSources) {
+    this.#settings = settings;
+    this.#sources = sources;
+  }
+
+  /** The client of a request without a key: its local user, else its address. Throws `forbidden` for who may not call. */
+  async admit(req: Request): Promise<string> {
+    const { localUsers, allowedUsers } = this.#settings;
+    const user = await this.#userOf(req);
+    if (allowedUsers.length > 0 && !isAmong(allowedUsers, user)) {
+      throw forbidden(
+        `${user === null ? 'this caller' : `the user ${user.name}`} is not among MODEL_API_ALLOWED_USERS`,
+      );
+    }
+    if (user === null && localUsers === 'require') throw forbidden(unnamed);
+    return clientOf(user, req);
+  }
+
+  /** The same, also for a client that may not call. */
+  async name(req: Request): Promise<string> {
+    return clientOf(await this.#userOf(req), req);
+  }
+
+  /** Null for a proxy that is trusted: it speaks for others, and says for which address. */
+  async #userOf(req: Request): Promise<LocalUser | null> {
+    if (this.#settings.localUsers === 'off' || isTrustedProxy(req)) return null;
+    const { socket } = req;
+    const known = this.#known.get(socket) ?? this.#lookUp(socket);
+    this.#known.set(socket, known);
+    return known;
+  }
+
+  async #lookUp(socket: Socket): Promise<LocalUser | null> {
+    const uid = await this.#uidOf(socket).catch(() => null); // for want of /proc, or of descriptors
+    if (uid === null || (uid === overflowUid && (await isMapped()))) return null;
+    return { uid, name: await this.#sources.names.nameOf(uid) };
+  }
+
+  async #uidOf(socket: Socket): Promise<number | null> {
+    const { table, credentials } = this.#sources;
+    const { localAddress, localPort, remoteAddress, remotePort } = socket;
+    if (isUnixSocket(socket)) return credentials.uidOf(socket);
+    if (!localAddress || !localPort || !remoteAddress || !remotePort) return null; // it has gone
+    return table.uidOf({ localAddress, localPort, remoteAddress, remotePort });
+  }
+}
+
+/**
+ * Has the primary count each open connection of a Unix socket for its user: a connection costs its user nothing, and the
+ * worker a descriptor.
+ */
+export class ConnectionLimit {
+  readonly #primary: Pick<Primary, 'stream'>;
+  readonly #credentials: Pick<PeerCredentials, 'uidOf'>;
+
+  constructor(primary: Pick<Primary, 'stream'>, credentials: Pick<PeerCredentials, 'uidOf'>) {
+    this.#primary = primary;
+    this.#credentials = credentials;
+  }
+
+  /** Resolves with whether it may stay. It may if the primary gives no answer. */
+  async admit(socket: Socket): Promise<boolean> {
+    const uid = await this.#credentials.uidOf(socket);
+    if (socket.destroyed) return false;
+    const counted = this.#primary.stream('connection', { uid });
+    socket.once('close', () => void counted.return(undefined).catch(() => {}));
+    const first = await counted.next().catch(() => null);
+    return first?.done === false ? first.value.isAllowed : true;
+  }
+}
+
+function clientOf(user: LocalUser | null, req: Request): string {
+  return user === null ? addressClient(addressOf(req)) : userClient(user.name);
+}
+
+const unnamed =
+  'this caller cannot be named: MODEL_API_LOCAL_USERS is require, so calls must come from a user of this machine';
+
+function forbidden(message: string): RelayError {
+  return new RelayError('forbidden', message);
+}
+
+/** An entry of digits is a uid, and no name. */
+function isAmong(allowed: readonly string[], user: LocalUser | null): boolean {
+  return user !== null && allowed.some((entry) => entry === (/^\d+$/.test(entry) ? String(user.uid) : user.name));
+}
+
+function isTrustedProxy(req: Request): boolean {
+  const isTrusted = req.app.get('trust proxy fn') as (address: string | undefined, hops: number) => boolean;
+  return isTrusted(req.socket.remoteAddress, 0);
+}
+
+/** In a user namespace, this uid stands for every user who has none there. */
+const overflowUid = 65_534;
+
+async function isMapped(): Promise<boolean> {
+  const map = await readFile('/proc/self/uid_map', 'latin1');
+  return !/^\s*0\s+0\s+4294967295\s*$/.test(map);
+}
+
+/** Every local user can call from any of the sixteen million addresses of loopback, so all of them count as this one. */
+const loopback = '127.0.0.1';
+
+/**
+ * The address that a request came from: the peer's, or what a trusted proxy says (express's `trust proxy`). An IPv4
+ * address mapped into IPv6 counts as IPv4. An IPv6 client counts by its /64, which is what one site gets.
+ */
+export function addressOf(req: Request): string {
+  const named = withoutPort(req.ip ?? '');
+  const address = isIP(named) === 0 ? (req.socket.remoteAddress ?? 'local') : named;
+  const plain = isIP(address) === 6 ? networkOf(groupsOf(address.replace(/%.*$/, ''))) : address;
+  return isIP(plain) === 4 && plain.startsWith('127.') ? loopback : plain;
+}
+
+/** Some proxies add the port. */
+function withoutPort(named: string): string {
+  const [, bracketed, dotted] = /^(?:\[([^\]]*)\](?::\d+)?|(\d+\.\d+\.\d+\.\d+):\d+)$/.exec(named) ?? [];
+  return bracketed ?? dotted ?? named;
+}
+
+function networkOf(groups: readonly number[]): string {
+  const [high = 0, low = 0] = groups.slice(6);
+  const isInFirstNetwork = groups.slice(0, 5).every((group) => group === 0);
+  if (isInFirstNetwork && groups[5] === 0xffff) return [high >> 8, high & 255, low >> 8, low & 255].join('.');
+  if (isInFirstNetwork && groups[5] === 0 && high === 0 && low === 1) return loopback;
+  return `${groups
+    .slice(0, 4)
+    .map((group) => group.toString(16))
+    .join(':')}::/64`;
+}
+
+/** The eight groups of an IPv6 address. */
+function groupsOf(address: string): number[] {
+  const [head = '', tail] = address.split('::', 2);
+  const left = written(head);
+  const right = tail === undefined ? [] : written(tail);
+  const zeros = Array.from({ length: Math.max(0, 8 - left.length - right.length) }, () => 0);
+  return [...left, ...zeros, ...right];
+}
+
+/** A dotted end stands for two groups. */
+function written(text: string): number[] {
+  return text === ''
+    ? []
+    : text.split(':').flatMap((group) => (group.includes('.') ? pairOf(group) : [Number.parseInt(group, 16)]));
+}
+
+function pairOf(dotted: string): [number, number] {
+  const [a = 0, b = 0, c = 0, d = 0] = dotted.split('.').map(Number);
+  return [a * 256 + b, c * 256 + d];
 }

@@ -1,6 +1,6 @@
 import { readFile, stat } from 'node:fs/promises';
 import { endianness } from 'node:os';
-import { oneAtATime } from '../../shared/async/promises.js';
+import { oneAtATime } from '../../shared/async.js';
 
 /** One TCP connection as its accepting end sees it: `local` is here, `remote` is the client's end. */
 export interface TcpEnds {

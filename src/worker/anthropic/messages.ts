@@ -4,16 +4,17 @@ import { subClientByBody } from '../access/authenticate.js';
 import { readBody } from '../http/body.js';
 import type { AsyncHandler, Reply } from '../http/exchange.js';
 import { sendJson } from '../http/responses.js';
+import { type ParsedRequest, requestOf, setIgnored } from '../jobs/job-request.js';
 import {
   type AnswerFormat,
+  answerWithJob,
   type CompletedAnswer,
   type Ending,
+  type JobParts,
   type Opening,
   SdkStream,
   type StreamFormat,
-} from '../jobs/answer-format.js';
-import { type ParsedRequest, requestOf, setIgnored } from '../jobs/job-request.js';
-import { answerWithJob, type JobParts } from '../jobs/run-job.js';
+} from '../jobs/run-job.js';
 import { anthropicErrorBody } from '../jobs/sdk-errors.js';
 import { messagesRequest } from './messages-content.js';
 import { parseMessages } from './messages-request.js';

@@ -9,7 +9,7 @@ import {
   limitQuery,
   usualPage,
 } from '../../shared/api/conversations.js';
-import { inLine } from '../../shared/async/promises.js';
+import { inLine } from '../../shared/async.js';
 import { timestamp } from '../../shared/clock.js';
 import type { ConversationPage, ConversationSnapshot } from '../../shared/conversation.js';
 import { RelayError } from '../../shared/errors.js';

@@ -8,9 +8,8 @@ import { queryOf } from '../http/body.js';
 import { EventStream, eventText } from '../http/event-stream.js';
 import type { AsyncHandler, Primary } from '../http/exchange.js';
 import { errorBodyOf, sendBody, sendJson, untilGone, workerLeaves } from '../http/responses.js';
-import { type CompletedAnswer, eventIn } from '../jobs/answer-format.js';
 import { storedBody } from '../jobs/background.js';
-import { follow, type JobParts } from '../jobs/run-job.js';
+import { type CompletedAnswer, eventIn, follow, type JobParts } from '../jobs/run-job.js';
 import { endedJob } from '../openai/responses.js';
 import { OwnStream, ownFormats } from './ask.js';
 

@@ -3,7 +3,7 @@ import { sinceQuery } from '../../shared/api/health.js';
 import type { ModelsBody } from '../../shared/api/models.js';
 import { backupRequest, purgeRequest, verifyRequest } from '../../shared/api/store.js';
 import { dayQuery } from '../../shared/api/usage.js';
-import { cached, coalesced, oneAtATime } from '../../shared/async/promises.js';
+import { cached, coalesced, oneAtATime } from '../../shared/async.js';
 import { type Clock, endOfLoopTurn } from '../../shared/clock.js';
 import { invalid } from '../../shared/errors.js';
 import type { AnswerOf } from '../../shared/ipc/peer.js';

@@ -1,5 +1,5 @@
 import { type SectionName, sectionNames } from '../../shared/api/status.js';
-import { withResolvers } from '../../shared/async/promises.js';
+import { withResolvers } from '../../shared/async.js';
 import type { Clock, StopTimer } from '../../shared/clock.js';
 import { RelayError } from '../../shared/errors.js';
 import type { WrittenSections } from '../../shared/ipc/protocol.js';

@@ -1,4 +1,4 @@
-import { inLine } from '../../shared/async/promises.js';
+import { inLine } from '../../shared/async.js';
 import { type Clock, endOfLoopTurn, type StopTimer } from '../../shared/clock.js';
 import { ReadingPace } from './body.js';
 

@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Request } from 'express';
 import type { z } from 'zod';
 import { legacyPayload } from '../../shared/api/chat.js';
-import { withResolvers } from '../../shared/async/promises.js';
+import { withResolvers } from '../../shared/async.js';
 import { holderOf } from '../../shared/client.js';
 import { type Clock, endOfLoopTurn, type StopTimer } from '../../shared/clock.js';
 import { cancelled, type Detail, invalid, RelayError } from '../../shared/errors.js';

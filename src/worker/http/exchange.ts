@@ -6,9 +6,9 @@ import type { Peer } from '../../shared/ipc/peer.js';
 import type { PrimaryCalls, WorkerCalls, WorkerKey } from '../../shared/ipc/protocol.js';
 import type { JobUsage, Outcome } from '../../shared/job.js';
 import type { Logger } from '../../shared/log/logger.js';
-import type { KeyedRequest } from './idempotency.js';
 import type { RouteLabel } from './known-responses.js';
 import { type HttpMetrics, isEndless } from './metrics.js';
+import type { KeyedRequest } from './responses.js';
 
 /** What the request log says of a job. */
 export interface JobFigures extends JobUsage {

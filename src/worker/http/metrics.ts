@@ -1,7 +1,13 @@
 import { Registry } from 'prom-client';
 import { httpStatusOf, type PublicCode, publicCodes } from '../../shared/errors.js';
-import { addProcessMetrics, counter, gauge, histogram } from '../../shared/metrics/families.js';
-import { type FamilyFigures, FigureReport } from '../../shared/metrics/figures.js';
+import {
+  addProcessMetrics,
+  counter,
+  type FamilyFigures,
+  FigureReport,
+  gauge,
+  histogram,
+} from '../../shared/metrics.js';
 import { type KnownResponse, knownResponses, methods, type RouteLabel, routeLabels } from './known-responses.js';
 
 /** Most answers take milliseconds, but a job may take its whole time-out. */

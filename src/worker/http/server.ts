@@ -1,8 +1,7 @@
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { Socket } from 'node:net';
 import type { StopTimer } from '../../shared/clock.js';
-import { closeGently, isUnixSocket } from '../../shared/node-internals/connections.js';
-import { listenOn } from '../../shared/node-internals/listening-socket.js';
+import { closeGently, isUnixSocket, listenOn } from '../../shared/node-internals/connections.js';
 import type { ReadingPace } from './body.js';
 import { Connection, type Listener } from './connection.js';
 import { answerRaw, type RefusalParts, refusalOf, tunnelRefusal } from './refusal.js';

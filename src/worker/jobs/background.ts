@@ -3,12 +3,10 @@ import type { AcceptedView, BackgroundJobView, JobForm } from '../../shared/back
 import { timestamp } from '../../shared/clock.js';
 import type { JobDone } from '../../shared/job.js';
 import type { Primary, Reply } from '../http/exchange.js';
-import { onceFor } from '../http/idempotency.js';
-import type { SentBody } from '../http/responses.js';
-import { sendRecorded } from '../http/responses.js';
-import { type CompletedAnswer, completed } from './answer-format.js';
+import { onceFor, type SentBody, sendRecorded } from '../http/responses.js';
 import { AnswerText, bodyAround, escaped } from './answer-text.js';
 import { type RequestedJob, requestOf } from './job-request.js';
+import { type CompletedAnswer, completed } from './run-job.js';
 
 /** UTF-16 units of a stored answer that a reader has in memory at once: it may read slowly. */
 const maxInMemory = 32 * 1024;

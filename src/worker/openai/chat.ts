@@ -3,13 +3,14 @@ import { readBody } from '../http/body.js';
 import type { AsyncHandler } from '../http/exchange.js';
 import {
   type AnswerFormat,
+  answerWithJob,
   type CompletedAnswer,
   type Ending,
+  type JobParts,
   type Opening,
   SdkStream,
   type StreamFormat,
-} from '../jobs/answer-format.js';
-import { answerWithJob, type JobParts } from '../jobs/run-job.js';
+} from '../jobs/run-job.js';
 import { openAiStreamError } from '../jobs/sdk-errors.js';
 import { chatCompletionRequest } from './chat-messages.js';
 import { parseChat } from './chat-request.js';

@@ -5,7 +5,7 @@ import {
   type Opening,
   SdkStream,
   type StreamFormat,
-} from '../jobs/answer-format.js';
+} from '../jobs/run-job.js';
 import { openAiStreamError } from '../jobs/sdk-errors.js';
 
 type ResponseStatus = 'queued' | 'in_progress' | 'completed' | 'incomplete' | 'failed' | 'cancelled';

@@ -2,7 +2,7 @@ import { RedisConnection } from '../../../src/primary/hosts/redis-connection.js'
 import { linkTo, readScripts } from '../../../src/primary/hosts/redis-link.js';
 import { RedisUpkeep } from '../../../src/primary/hosts/redis-upkeep.js';
 import { systemClock } from '../../../src/shared/clock.js';
-import { type RedisPlace, storePlace } from '../../../src/shared/config/store-place.js';
+import { type RedisPlace, storePlace } from '../../../src/shared/config/values.js';
 import { chat, startListener } from '../../support/chat.js';
 import { envFor, runCommand } from '../../support/command.js';
 import { metric } from '../../support/exposition.js';

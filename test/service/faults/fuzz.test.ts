@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { withResolvers } from '../../../src/shared/async/promises.js';
+import { withResolvers } from '../../../src/shared/async.js';
 import { Contract } from '../../support/contract.js';
 import { metric } from '../../support/exposition.js';
 import { type FuzzedRequest, RequestMaker } from '../../support/fuzzed-request.js';

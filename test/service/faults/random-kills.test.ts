@@ -1,5 +1,5 @@
 import { readdir } from 'node:fs/promises';
-import { withResolvers } from '../../../src/shared/async/promises.js';
+import { withResolvers } from '../../../src/shared/async.js';
 import { metric } from '../../support/exposition.js';
 import { startFaulty } from '../../support/faulty-run.js';
 import { createGate } from '../../support/gate.js';

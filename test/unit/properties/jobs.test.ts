@@ -1,6 +1,6 @@
 import { noBounds } from '../../../src/primary/access/client-bounds.js';
 import type { ConversationStore } from '../../../src/primary/conversations/conversation-store.js';
-import { orAborted, withResolvers } from '../../../src/shared/async/promises.js';
+import { orAborted, withResolvers } from '../../../src/shared/async.js';
 import { cliError, RelayError } from '../../../src/shared/errors.js';
 import type { JobEvent } from '../../../src/shared/job.js';
 import { failureOf } from '../../support/conversations.js';

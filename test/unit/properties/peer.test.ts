@@ -1,7 +1,6 @@
 import { array, constant, constantFrom, nat, oneof, record } from 'fast-check';
 import { z } from 'zod';
-import { BoundedQueue } from '../../../src/shared/async/bounded-queue.js';
-import { withResolvers } from '../../../src/shared/async/promises.js';
+import { BoundedQueue, withResolvers } from '../../../src/shared/async.js';
 import { cancelled, RelayError } from '../../../src/shared/errors.js';
 import { type Handlers, Peer, streamWindow } from '../../../src/shared/ipc/peer.js';
 import { ChannelPair } from '../../support/channel-pair.js';

@@ -4,7 +4,7 @@ import { pathToFileURL } from 'node:url';
 import type { Clock } from '../../../shared/clock.js';
 import { type AdapterFile, commandModel, isAdapterFile } from '../../../shared/config/clis.js';
 import { type Config, ConfigFault, type Environment } from '../../../shared/config/config.js';
-import { defaultModelName } from '../../../shared/config/model-aliases.js';
+import { defaultModelName } from '../../../shared/config/values.js';
 import { toRelayError } from '../../../shared/errors.js';
 import type { Adapter } from '../contract/adapter.js';
 import { type AtLeastOne, modelFor, type NamedAdapter } from '../models.js';

@@ -1,4 +1,4 @@
-import { withResolvers } from '../../../shared/async/promises.js';
+import { withResolvers } from '../../../shared/async.js';
 import type { Clock } from '../../../shared/clock.js';
 import { cliError, type RelayError, shuttingDown, toRelayError } from '../../../shared/errors.js';
 import type { CgroupUsage } from '../../../shared/process/cgroup.js';

@@ -1,4 +1,4 @@
-import { withResolvers } from '../../../shared/async/promises.js';
+import { withResolvers } from '../../../shared/async.js';
 import type { Clock, StopTimer } from '../../../shared/clock.js';
 import { cliError, RelayError } from '../../../shared/errors.js';
 import {

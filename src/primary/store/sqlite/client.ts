@@ -1,4 +1,4 @@
-import { withResolvers } from '../../../shared/async/promises.js';
+import { withResolvers } from '../../../shared/async.js';
 import type { Clock, StopTimer } from '../../../shared/clock.js';
 import { RelayError, storeUnavailable } from '../../../shared/errors.js';
 import { StoreFault, type StoreObserver, type StoreOperation, silentObserver } from '../contract/store.js';

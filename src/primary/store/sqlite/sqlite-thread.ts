@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import { withResolvers } from '../../../shared/async/promises.js';
+import { withResolvers } from '../../../shared/async.js';
 import { HeldFault, StoreFault } from '../contract/store.js';
 import {
   closeMessage,

@@ -1,7 +1,7 @@
 import { link, open, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { StoreBackup, StoreReport } from '../../../shared/api/store.js';
-import { inLine } from '../../../shared/async/promises.js';
+import { inLine } from '../../../shared/async.js';
 import { invalid, RelayError } from '../../../shared/errors.js';
 import type { Counts, Expiry, StoreUpkeep } from '../contract/store.js';
 import { call } from './calls.js';

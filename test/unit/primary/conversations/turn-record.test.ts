@@ -1,7 +1,7 @@
 import { TurnRecord } from '../../../../src/primary/conversations/conversation-turn.js';
 import type { ConversationChange } from '../../../../src/primary/store/contract/conversations.js';
 import { noJournal } from '../../../../src/primary/store/memory/memory-store.js';
-import { withResolvers } from '../../../../src/shared/async/promises.js';
+import { withResolvers } from '../../../../src/shared/async.js';
 import { storeUnavailable } from '../../../../src/shared/errors.js';
 import { StoreHarness } from '../../../support/conversations.js';
 import { jobRequest } from '../../../support/job-records.js';

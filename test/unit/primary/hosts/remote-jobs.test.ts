@@ -1,6 +1,6 @@
 import { RemoteJobs } from '../../../../src/primary/hosts/remote-jobs.js';
 import { AnswerLog } from '../../../../src/primary/jobs/event-log.js';
-import { withResolvers } from '../../../../src/shared/async/promises.js';
+import { withResolvers } from '../../../../src/shared/async.js';
 import type { JobEvent } from '../../../../src/shared/job.js';
 import { FakeClock } from '../../../support/fake-clock.js';
 import { all, gone } from '../../../support/job-harness.js';

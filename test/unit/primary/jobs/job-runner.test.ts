@@ -1,6 +1,6 @@
 import { plainLaunch } from '../../../../src/primary/cli/contract/adapter.js';
 import type { ModelChoice } from '../../../../src/primary/cli/models.js';
-import { orAborted } from '../../../../src/shared/async/promises.js';
+import { orAborted } from '../../../../src/shared/async.js';
 import { cliError, RelayError } from '../../../../src/shared/errors.js';
 import type { JobEvent } from '../../../../src/shared/job.js';
 import {

@@ -1,4 +1,4 @@
-import { orAborted } from '../../../../src/shared/async/promises.js';
+import { orAborted } from '../../../../src/shared/async.js';
 import { cliError } from '../../../../src/shared/errors.js';
 import {
   all,

@@ -4,7 +4,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { checkSocketPath, clearStaleSocket } from '../../../../src/primary/lifecycle/traces.js';
 import { ConfigFault } from '../../../../src/shared/config/config.js';
-import { bindUnix } from '../../../../src/shared/node-internals/listening-socket.js';
+import { bindUnix } from '../../../../src/shared/node-internals/connections.js';
 import { temporaryFolder } from '../../../support/folder.js';
 
 async function withPath(act: (path: string) => Promise<void>): Promise<void> {

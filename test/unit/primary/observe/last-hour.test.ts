@@ -1,6 +1,6 @@
 import { DurationSketch, LastHour } from '../../../../src/primary/observe/last-hour.js';
 import type { JobEnd } from '../../../../src/shared/job.js';
-import type { FamilyFigures } from '../../../../src/shared/metrics/figures.js';
+import type { FamilyFigures } from '../../../../src/shared/metrics.js';
 import { FakeClock } from '../../../support/fake-clock.js';
 import { jobDone, jobFailed, jobRequest } from '../../../support/job-records.js';
 

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { type Addresses, openAddresses } from '../../../../src/primary/workers/addresses.js';
 import { loadConfig } from '../../../../src/shared/config/config.js';
-import { bindTcp, bindUnix } from '../../../../src/shared/node-internals/listening-socket.js';
+import { bindTcp, bindUnix } from '../../../../src/shared/node-internals/connections.js';
 import { temporaryFolder } from '../../../support/folder.js';
 import { workerProgram } from '../../../support/workers-harness.js';
 

@@ -1,6 +1,6 @@
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { bindTcp } from '../../../../src/shared/node-internals/listening-socket.js';
+import { bindTcp } from '../../../../src/shared/node-internals/connections.js';
 import { isAlive } from '../../../support/processes.js';
 import { until } from '../../../support/until.js';
 import { WorkersHarness } from '../../../support/workers-harness.js';

@@ -1,4 +1,4 @@
-import { cached, coalesced, inLine, oneAtATime, withResolvers } from '../../../../src/shared/async/promises.js';
+import { cached, coalesced, inLine, oneAtATime, withResolvers } from '../../../../src/shared/async.js';
 import { delay, endOfLoopTurn } from '../../../../src/shared/clock.js';
 import { FakeClock } from '../../../support/fake-clock.js';
 import { settled } from '../../../support/settled.js';

@@ -1,4 +1,4 @@
-import { logStyleFor } from '../../../../src/shared/log/style.js';
+import { logStyleFor } from '../../../../src/shared/log/text.js';
 
 describe('the style of the log', () => {
   it.each([

@@ -10,21 +10,11 @@ import {
   bindTcp,
   bindUnix,
   inheritedSocket,
-} from '../../../../src/shared/node-internals/listening-socket.js';
+} from '../../../../src/shared/node-internals/connections.js';
 import { temporaryFolder } from '../../../support/folder.js';
 
 const loopback = '127.0.0.1';
-const moduleUnderTest = join(
-  __dirname,
-  '..',
-  '..',
-  '..',
-  '..',
-  'src',
-  'shared',
-  'node-internals',
-  'listening-socket.js',
-);
+const moduleUnderTest = join(__dirname, '..', '..', '..', '..', 'src', 'shared', 'node-internals', 'connections.js');
 
 /** Listens on descriptor 3, says so, and answers each connection with its name. */
 const listener = `

@@ -1,5 +1,5 @@
 import type { Request } from 'express';
-import { addressOf } from '../../../../src/worker/access/local-users.js';
+import { addressOf } from '../../../../src/worker/access/authenticate.js';
 
 function requestFrom(ip: string | undefined, remoteAddress?: string): Request {
   return { ip, socket: { remoteAddress } } as Request;

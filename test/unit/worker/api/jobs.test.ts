@@ -1,5 +1,5 @@
 import { connect } from 'node:net';
-import { orAborted } from '../../../../src/shared/async/promises.js';
+import { orAborted } from '../../../../src/shared/async.js';
 import { systemClock } from '../../../../src/shared/clock.js';
 import { RelayError } from '../../../../src/shared/errors.js';
 import type { JobEvent } from '../../../../src/shared/job.js';

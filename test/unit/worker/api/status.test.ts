@@ -1,4 +1,4 @@
-import { BoundedQueue } from '../../../../src/shared/async/bounded-queue.js';
+import { BoundedQueue } from '../../../../src/shared/async.js';
 import type { WrittenSections } from '../../../../src/shared/ipc/protocol.js';
 import { StatusViewers } from '../../../../src/worker/api/status.js';
 import { type AsyncHandler, atRoute, type Primary } from '../../../../src/worker/http/exchange.js';

@@ -1,5 +1,5 @@
 import type { Handler } from '../../../../src/worker/http/exchange.js';
-import { idempotency } from '../../../../src/worker/http/idempotency.js';
+import { idempotency } from '../../../../src/worker/http/responses.js';
 import { serveWith } from '../../../support/express-server.js';
 import { FakePrimary } from '../../../support/fake-primary.js';
 

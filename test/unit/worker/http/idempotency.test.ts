@@ -1,6 +1,6 @@
 import type { IdempotencyStore } from '../../../../src/primary/store/contract/answers.js';
 import { MemoryAnswers } from '../../../../src/primary/store/memory/memory-store.js';
-import { withResolvers } from '../../../../src/shared/async/promises.js';
+import { withResolvers } from '../../../../src/shared/async.js';
 import { maxRecordedBytes } from '../../../../src/shared/ipc/idempotency.js';
 import type { JobEvent } from '../../../../src/shared/job.js';
 import { jobDone, jobFailed } from '../../../support/job-records.js';

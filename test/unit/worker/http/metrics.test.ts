@@ -1,4 +1,4 @@
-import type { FamilyFigures } from '../../../../src/shared/metrics/figures.js';
+import type { FamilyFigures } from '../../../../src/shared/metrics.js';
 import { HttpMetrics } from '../../../../src/worker/http/metrics.js';
 import { families } from '../../../support/families.js';
 

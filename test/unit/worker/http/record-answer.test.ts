@@ -2,7 +2,7 @@ import { OutgoingMessage } from 'node:http';
 import type { NextFunction, Request } from 'express';
 import { maxRecordedBytes, type RecordedAnswer } from '../../../../src/shared/ipc/idempotency.js';
 import type { Primary, Reply } from '../../../../src/worker/http/exchange.js';
-import { idempotency, type KeyedRequest } from '../../../../src/worker/http/idempotency.js';
+import { idempotency, type KeyedRequest } from '../../../../src/worker/http/responses.js';
 
 const type = 'application/json';
 

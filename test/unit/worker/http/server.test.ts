@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { delay, systemClock } from '../../../../src/shared/clock.js';
-import { bindTcp } from '../../../../src/shared/node-internals/listening-socket.js';
+import { bindTcp } from '../../../../src/shared/node-internals/connections.js';
 import { ReadingPace } from '../../../../src/worker/http/body.js';
 import type { Listener } from '../../../../src/worker/http/connection.js';
 import { HttpMetrics } from '../../../../src/worker/http/metrics.js';

@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
-import { withResolvers } from '../../../../src/shared/async/promises.js';
+import { withResolvers } from '../../../../src/shared/async.js';
 import { systemClock } from '../../../../src/shared/clock.js';
-import { bindUnix } from '../../../../src/shared/node-internals/listening-socket.js';
+import { bindUnix } from '../../../../src/shared/node-internals/connections.js';
 import { ReadingPace } from '../../../../src/worker/http/body.js';
 import type { Listener } from '../../../../src/worker/http/connection.js';
 import { HttpMetrics } from '../../../../src/worker/http/metrics.js';

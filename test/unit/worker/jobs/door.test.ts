@@ -1,5 +1,5 @@
 import { tmpdir } from 'node:os';
-import { withResolvers } from '../../../../src/shared/async/promises.js';
+import { withResolvers } from '../../../../src/shared/async.js';
 import { cliError, RelayError, toWire } from '../../../../src/shared/errors.js';
 import type { JobDone, JobEvent } from '../../../../src/shared/job.js';
 import { SpillFolder } from '../../../../src/worker/jobs/spill-folder.js';

@@ -1,9 +1,8 @@
 import { systemClock } from '../../../../src/shared/clock.js';
 import { RelayError } from '../../../../src/shared/errors.js';
 import type { JobEvent } from '../../../../src/shared/job.js';
-import type { AnswerFormat, CompletedAnswer } from '../../../../src/worker/jobs/answer-format.js';
 import { ownRequest, type RequestedJob } from '../../../../src/worker/jobs/job-request.js';
-import { answerWithJob } from '../../../../src/worker/jobs/run-job.js';
+import { type AnswerFormat, answerWithJob, type CompletedAnswer } from '../../../../src/worker/jobs/run-job.js';
 import { serveWith } from '../../../support/express-server.js';
 import { FakePrimary } from '../../../support/fake-primary.js';
 import { jobDone, jobFailed } from '../../../support/job-records.js';

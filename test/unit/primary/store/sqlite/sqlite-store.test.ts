@@ -2,7 +2,7 @@ import type { ConversationChange } from '../../../../../src/primary/store/contra
 import { call, NoSuchConversation, type TableCall } from '../../../../../src/primary/store/sqlite/calls.js';
 import { SqliteStore } from '../../../../../src/primary/store/sqlite/sqlite-store.js';
 import { OutcomeUnknown } from '../../../../../src/primary/store/sqlite/sqlite-thread.js';
-import { withResolvers } from '../../../../../src/shared/async/promises.js';
+import { withResolvers } from '../../../../../src/shared/async.js';
 import { FakeClock } from '../../../../support/fake-clock.js';
 import { settled } from '../../../../support/settled.js';
 
