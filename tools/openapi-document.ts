@@ -39,7 +39,7 @@ import { dayQuery, usageReport } from '../src/shared/api/usage.js';
 import { versionBody } from '../src/shared/api/version.js';
 import { httpStatusOf, type PublicCode } from '../src/shared/errors.js';
 import { messagesRequest } from '../src/worker/anthropic/messages-content.js';
-import { chatCompletionRequest } from '../src/worker/openai/chat-messages.js';
+import { chatCompletionRequest } from '../src/worker/openai/chat-request.js';
 import { responsesRequest } from '../src/worker/openai/responses-input.js';
 
 type Operation = Pick<

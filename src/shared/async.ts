@@ -9,25 +9,18 @@ export function withResolvers<T = void>() {
   return { promise, ...settle };
 }
 
-/** Rejects with the signal's reason as soon as it aborts; the promise itself goes on for those who share it. */
+/** Rejects with the signal's reason as soon as it aborts. The promise itself is not cancelled: others may share it. */
 export async function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   signal.throwIfAborted();
-  let abort = () => {};
-  const aborted = new Promise<never>((_, reject) => {
-    abort = () => reject(signal.reason);
-    signal.addEventListener('abort', abort, { once: true });
-  });
-  try {
-    return await Promise.race([promise, aborted]);
-  } finally {
-    signal.removeEventListener('abort', abort);
-  }
+  const aborted = withResolvers<never>();
+  const abort = () => aborted.reject(signal.reason);
+  signal.addEventListener('abort', abort, { once: true });
+  return Promise.race([promise, aborted.promise]).finally(() => signal.removeEventListener('abort', abort));
 }
 
 /**
- * Coalesces the calls of one turn of the event loop: they share one call, which is made at its end. So no answer is older
- * than its question, and many requests at once cost few calls. A call under way is not joined: the loop would idle
- * until it ends, and each call would serve fewer requests.
+ * The callers of one turn of the event loop share one call, which is made at the end of the turn. No answer is older than
+ * its question. A call under way is not joined: the loop would idle until it ends, and each call would serve fewer requests.
  */
 export function coalesced<T>(call: () => Promise<T>): () => Promise<T> {
   let next: Promise<T> | null = null;
@@ -41,11 +34,12 @@ export function coalesced<T>(call: () => Promise<T>): () => Promise<T> {
   };
 }
 
-/** Calls again only when the last answer is older than this. A failure is not kept. */
+/** Calls again only when the last answer is older than this, or was a failure. */
 export function cached<T>(call: () => Promise<T>, maxAgeMs: number, clock: Clock): () => Promise<T> {
   let answer: Promise<T> | null = null;
   let askedMs = 0;
-  const ask = () => {
+  return () => {
+    if (answer !== null && clock.monotonicMs() - askedMs < maxAgeMs) return answer;
     const asked = call();
     askedMs = clock.monotonicMs();
     answer = asked;
@@ -54,12 +48,11 @@ export function cached<T>(call: () => Promise<T>, maxAgeMs: number, clock: Clock
     });
     return asked;
   };
-  return () => (answer !== null && clock.monotonicMs() - askedMs < maxAgeMs ? answer : ask());
 }
 
 /**
- * Makes one call at a time, with a pause after each if one is given, so that a crowd costs no more than one caller. All who ask meanwhile
- * share the next call: no answer is older than its question.
+ * Makes one call at a time, with a pause after each if one is given. All who ask during a call share the next one, so a crowd
+ * costs no more than one caller, and no answer is older than its question.
  */
 export function oneAtATime<T>(call: () => Promise<T>, pause: () => Promise<unknown> = noPause): () => Promise<T> {
   let next: Promise<T> | null = null;
@@ -76,14 +69,10 @@ export function oneAtATime<T>(call: () => Promise<T>, pause: () => Promise<unkno
   };
 }
 
-/** Makes the calls of a crowd one after the other, in the order they came. */
+/** Makes calls one after the other, in the order they came. */
 export function inLine(): <T>(call: () => Promise<T>) => Promise<T> {
-  let last: Promise<unknown> = Promise.resolve();
-  return (call) => {
-    const answer = last.then(call);
-    last = answer.then(noPause, noPause);
-    return answer;
-  };
+  const inLineOf = inLines();
+  return (call) => inLineOf('', call);
 }
 
 /** As `inLine`, with a line for each name. */
@@ -104,8 +93,8 @@ async function noPause(): Promise<void> {}
 type QueueEnding = { readonly error: unknown } | 'finished';
 
 /**
- * Owns the items that have arrived and have not been taken yet. One writer, one reader. `onTake` is called after each
- * item taken: the writer keeps to the bound by counting those calls.
+ * Owns the items that have arrived and are not taken yet. It has one writer and one reader. It calls `onTake` after each
+ * item that is taken; the writer counts these calls to stay within its bound.
  */
 export class BoundedQueue<T> implements AsyncIterableIterator<T, undefined> {
   readonly #onTake: () => void;
@@ -128,20 +117,23 @@ export class BoundedQueue<T> implements AsyncIterableIterator<T, undefined> {
     this.#wake();
   }
 
-  /** No more items will come. The reader gets those that wait, then the end. */
+  /** No more items come. The reader gets those that wait, then the end. */
   finish(): void {
-    this.#end('finished');
+    this.#ending ??= 'finished';
+    this.#wake();
   }
 
-  /** No more items will come. The reader gets those that wait, then the error. */
+  /** The same, with this error in place of the end. */
   fail(error: unknown): void {
-    this.#end({ error });
+    this.#ending ??= { error };
+    this.#wake();
   }
 
   /** The reader gets the error at once. Items that wait are dropped. */
   cut(error: unknown): void {
     if (this.#ending === 'finished' && this.#items.length === 0) return;
-    this.#drop();
+    this.#items = [];
+    this.#head = 0;
     this.#ending = { error };
     this.#wake();
   }
@@ -157,10 +149,11 @@ export class BoundedQueue<T> implements AsyncIterableIterator<T, undefined> {
     }
   }
 
-  return(): Promise<IteratorResult<T, undefined>> {
-    this.#drop();
-    this.#end('finished');
-    return Promise.resolve({ value: undefined, done: true });
+  async return(): Promise<IteratorResult<T, undefined>> {
+    this.#items = [];
+    this.#head = 0;
+    this.finish();
+    return { value: undefined, done: true };
   }
 
   [Symbol.asyncIterator](): this {
@@ -169,23 +162,13 @@ export class BoundedQueue<T> implements AsyncIterableIterator<T, undefined> {
 
   #take(): T {
     const item = this.#items[this.#head++] as T;
-    // Compact when half of the array has been taken, so that a slow reader does not keep taken items in memory.
+    // Cuts the array when half of it is taken, so that a slow reader holds no taken items in memory.
     if (this.#head * 2 >= this.#items.length) {
       this.#items = this.#items.slice(this.#head);
       this.#head = 0;
     }
     this.#onTake();
     return item;
-  }
-
-  #drop(): void {
-    this.#items = [];
-    this.#head = 0;
-  }
-
-  #end(ending: QueueEnding): void {
-    this.#ending ??= ending;
-    this.#wake();
   }
 
   #wake(): void {

@@ -7,7 +7,7 @@ import { operations, waitReasons } from './job.js';
 export const jobStatuses = ['queued', 'running', 'succeeded', 'failed', 'cancelled'] as const;
 export type JobStatus = (typeof jobStatuses)[number];
 
-/** How its answer is to be told: as the endpoint that took the request tells it. */
+/** The form of its answer: that of the endpoint which accepted the request. */
 export const jobForm = z
   .object({
     route: z.enum(['/ask', '/chat', '/v1/responses']),

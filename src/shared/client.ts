@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 
 /**
- * The client of a request: whom it is counted for, in the queue, at the rate cap and in the log, and whose conversations it
- * sees. The first word says what names it, so that a key, a user and an address of the same name are three clients.
+ * The client of a request. The queue, the rate cap and the log count the request for it, and it sees its own conversations
+ * only. The first word says what names it: a key, a user and an address of the same name are three clients.
  */
 
 /** The holder of the API key with this name. */
@@ -12,13 +12,13 @@ export function keyClient(name: string): string {
 
 const maxPlainSubclient = 64;
 
-/** One of those whom the holder of a key speaks for, by the name that the holder gives. What is long or odd goes by its digest. */
+/** A client that the holder of a key names. A long or odd name is replaced by its digest. */
 export function subClient(holder: string, name: string): string {
   const isPlain = name.length <= maxPlainSubclient && /^[\w.@+-]+$/.test(name);
   return `${holder}/${isPlain ? name : createHash('sha256').update(name).digest('hex').slice(0, 32)}`;
 }
 
-/** The client whose key it is that a sub-client comes with; any other client is its own. */
+/** The holder of the key that a sub-client uses; any other client itself. */
 export function holderOf(client: string): string {
   const end = client.startsWith('key ') ? client.indexOf('/') : -1;
   return end < 0 ? client : client.slice(0, end);
@@ -29,11 +29,11 @@ export function userClient(name: string): string {
   return `user ${name}`;
 }
 
-/** Whoever calls from this address. Of everybody here, `addressOf` makes one. */
+/** All callers from this address. `addressOf` gives all callers of this machine the same address. */
 export function addressClient(address: string): string {
   return `address ${address}`;
 }
-/** What a client can be told apart by. `other` stands for all that are not told apart. */
+/** What names a client. `other` stands for the clients that are counted together. */
 export const clientKinds = ['key', 'user', 'address', 'other'] as const;
 export type ClientKind = (typeof clientKinds)[number];
 

@@ -25,7 +25,7 @@ export const httpStatusOf = {
 export type PublicCode = keyof typeof httpStatusOf;
 export const publicCodes = Object.keys(httpStatusOf) as [PublicCode, ...PublicCode[]];
 
-/** `cancelled` exists inside only: the caller has gone, so nobody waits for an answer. */
+/** `cancelled` is never sent: the caller has gone and waits for no answer. */
 export const errorCodes = [...publicCodes, 'cancelled'] as const;
 export type ErrorCode = PublicCode | 'cancelled';
 
@@ -120,14 +120,14 @@ export function retrySeconds(ms: number): number {
   return Math.min(Math.max(Math.ceil(ms / 1000), 1), maxRetrySeconds);
 }
 
-/** Where nobody knows better, a service that restarts is back within a few seconds. */
+/** The default: a service that restarts is back within a few seconds. */
 const restartSeconds = 5;
 
 export function shuttingDown(retryAfterSeconds = restartSeconds): RelayError {
   return new RelayError('shutting_down', 'the service is shutting down', { retryAfterSeconds });
 }
 
-/** By then a disk may have room again, or not: the caller tries again. */
+/** By then a disk may have room again. */
 const storeSeconds = 5;
 
 export function storeUnavailable(): RelayError {
@@ -151,7 +151,7 @@ export function cancelled(message: string): RelayError {
   return new RelayError('cancelled', message);
 }
 
-/** Whoever had asked has died: for a job, its worker, whose request log will not tell of it. */
+/** The caller has died. For a job that is its worker, which can't log the request any more. */
 export const callerDied = 'the caller has gone';
 
 export function isCancelled(thrown: unknown): boolean {

@@ -8,7 +8,7 @@ export type BreakerReason = (typeof breakerReasons)[number];
 export const breakerStates = ['closed', 'open', 'half_open'] as const;
 export type BreakerState = (typeof breakerStates)[number];
 
-/** The limits of an account that a model CLI may tell of. The list is closed, because it is a label of a metric. */
+/** The limits of an account that a model CLI may report. The list is closed, because it is a label of a metric. */
 export const quotaWindowNames = [
   'five_hour',
   'seven_day',
@@ -22,14 +22,14 @@ export type QuotaWindowName = (typeof quotaWindowNames)[number];
 
 export const quotaStatuses = ['allowed', 'warning', 'rejected'] as const;
 
-/** How much of one limit is used, as the model CLI last told. */
+/** How much of one limit is used, as the model CLI last reported. */
 export interface QuotaWindow {
   readonly name: QuotaWindowName;
   /** `warning`: it is about to close. */
   readonly status: (typeof quotaStatuses)[number];
-  /** Usually from 0 to 1; null where the CLI does not tell. */
+  /** Usually from 0 to 1; null if the CLI does not report it. */
   readonly utilization: number | null;
-  /** Milliseconds since the epoch; null where the CLI does not tell. */
+  /** Milliseconds since the epoch; null if the CLI does not report it. */
   readonly resetsAt: number | null;
 }
 

@@ -43,7 +43,7 @@ export type Image = z.infer<typeof image>;
 
 const images = z.array(image).readonly();
 
-/** As they are held: base64 is ASCII. */
+/** The bytes of their base64, which is ASCII. */
 export function bytesOfImages(images: readonly Image[] = []): number {
   return images.reduce((sum, { data }) => sum + data.length, 0);
 }
@@ -61,7 +61,7 @@ export const jobRequest = z
     requestId: z.string(),
     /** Whose job it is, as of `shared/client.ts`. Conversations belong to it. */
     client: z.string(),
-    /** For `chat`: the conversation to go on with, null for a new one. */
+    /** For `chat`: the conversation to continue; null for a new one. */
     conversationId: z.string().nullable(),
     text: z.string(),
     images,
@@ -70,13 +70,13 @@ export const jobRequest = z
     /** A JSON Schema, as JSON: the answer must be a value that fits it. */
     schema: z.string().nullable(),
     effort: z.enum(efforts).nullable(),
-    /** Whether the job is refused where the model CLI knows no effort; else it goes on without. */
+    /** Whether the job is refused if the model CLI knows no effort; else it runs without. */
     isEffortNeeded: z.boolean(),
     /** The answer ends before the first of these. */
     stop: z.array(z.string()).readonly(),
     /** For `ask`, from a caller that keeps the conversation: what was said before, oldest first. */
     history: z.array(message).readonly(),
-    /** The chain of hashes over all that was said, the text of this job included; null: nobody goes on from here. */
+    /** The chains of hashes over the messages before this job's text, and with it; null if no later turn can follow. */
     chain: z.object({ before: z.string(), asked: z.string() }).readonly().nullable(),
     /** Whether the caller wants each event as it comes; else only the whole answer matters. */
     isStreamed: z.boolean(),
@@ -104,11 +104,11 @@ export type TextDelta = z.infer<typeof textDelta>;
 const jobAdmitted = z
   .object({
     type: z.literal('job-admitted'),
-    /** For a job with a chain: whether a process waits that has heard all of its history. */
+    /** For a job with a chain: whether a process waits that has had all of its history. */
     session: z.enum(['live', 'replay']).nullable(),
     /** The caller's effort means nothing to the model CLI. */
     ignoresEffort: z.boolean(),
-    /** For a job with a chain: the model that runs it, as far as it is known before its CLI tells. */
+    /** For a job with a chain: the model that runs it, as far as it is known before its CLI reports it. */
     model: z.string().nullable().optional(),
     /** For `chat`: a new conversation exists only once its first turn is answered. */
     conversationId: z.string().optional(),

@@ -66,7 +66,7 @@ const value = z.object({
   metricName: z.string().optional(),
 });
 
-/** What a worker tells of one family: the values of a gauge; of any other, their growth since it was last told. */
+/** What a worker reports of one family: the values of a gauge; of any other, their growth since its last report. */
 export const familyFiguresSchema = z.object({
   name: z.string(),
   help: z.string(),
@@ -95,26 +95,26 @@ export function neverFalls({ type }: Pick<FamilyFigures, 'type'>): boolean {
 /** About a millionth, as a power of two: multiples of it add up to the same sum in every order. */
 const grain = 2 ** -20;
 
-/** Owns what was told last. */
+/** Owns the values of the last report. */
 export class FigureReport {
-  readonly #told = new Map<string, number>();
+  readonly #reported = new Map<string, number>();
 
   /** What has grown since the last call, and every gauge, of what a prom-client registry holds. */
   changes(snapshot: readonly MetricObjectWithValues<MetricValue<string>>[]): FamilyFigures[] {
     return snapshot.flatMap(({ name, help, type, aggregator, values }) => {
       const family = { name, help, type: String(type) as FamilyFigures['type'], aggregator: String(aggregator) };
       const figures = (values as FigureValue[]).filter((figure) => Number.isFinite(figure.value)); // an average of nothing is NaN
-      const told = neverFalls(family) ? figures.flatMap((figure) => this.#growth(name, figure)) : figures;
-      return told.length === 0 ? [] : [{ ...family, values: told }];
+      const news = neverFalls(family) ? figures.flatMap((figure) => this.#growth(name, figure)) : figures;
+      return news.length === 0 ? [] : [{ ...family, values: news }];
     });
   }
 
   #growth(name: string, figure: FigureValue): FigureValue[] {
     const key = seriesOf(name, figure);
-    const before = this.#told.get(key);
+    const before = this.#reported.get(key);
     const now = roundedToGrain(figure.value);
     if (now === before) return [];
-    this.#told.set(key, now);
+    this.#reported.set(key, now);
     return [{ ...figure, value: now - (before ?? 0) }];
   }
 }

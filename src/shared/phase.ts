@@ -1,6 +1,6 @@
 export const phases = ['starting', 'ready', 'draining', 'stopped'] as const;
 
-/** Where the service is in its life. Owned by the primary's supervisor; workers hold the last one they were told. */
+/** The phase of the service. The primary's supervisor owns it and sends each change to the workers. */
 export type Phase = (typeof phases)[number];
 
 /** How the service ends; from 69 on the numbers are those of sysexits.h. */
@@ -17,7 +17,7 @@ export const serviceExits = {
 } as const;
 export type ServiceExit = (typeof serviceExits)[keyof typeof serviceExits];
 
-/** How a worker ends: its last word to the primary. */
+/** The exit codes of a worker. */
 export const workerExits = {
   clean: 0,
   /** A defect. */

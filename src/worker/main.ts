@@ -138,7 +138,7 @@ async function leave(primary: Primary, { metrics, log }: WorkerContext, code: nu
 
 /** The primary has died. Every worker ends what it has left behind: doing so twice does no harm. */
 async function outlive(primaryPid: number, { traces, listeners }: WorkerContext): Promise<never> {
-  void listeners.close('retire', outliveMs); // a front sends elsewhere whom it can't connect, but nobody who is lost here
+  void listeners.close('retire', outliveMs); // a front sends a client elsewhere if it can't connect, but not one that is lost here
   // Its channel closes a moment before it is gone, and as long as it lives, its processes are not left behind.
   for (let tries = 0; process.ppid === primaryPid && tries < 40; tries++) await delay(systemClock, 10);
   if (traces !== null) await endLeftovers(systemClock, traces);

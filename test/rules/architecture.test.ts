@@ -374,7 +374,7 @@ describe('Effects', () => {
   it('never block the event loop', () => {
     const pattern = /\b(\w+Sync)\(|Atomics\.wait\b/;
     const atStart = isOneOf('src/shared/config/product', 'src/shared/log/output');
-    const inMemory = isOneOf('src/shared/process/kernel-files');
+    const inMemory = isOneOf('src/shared/process/proc');
     const inThread = isOneOf('src/primary/store/sqlite/database'); // it waits for the disk anyway
     expect(placesOf(pattern, either(atStart, inMemory, inThread, isDemo))).toEqual([]);
   });

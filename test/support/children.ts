@@ -1,8 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { cookieName, type Instance } from '../../src/shared/process/instance.js';
-import { readOwner } from '../../src/shared/process/owner.js';
-import { instanceOfProcess } from '../../src/shared/process/proc.js';
+import { cookieName, type Instance, instanceOfProcess } from '../../src/shared/process/proc.js';
+import { readOwner } from '../../src/shared/process/scanner.js';
 import { programs } from './service.js';
 import { until } from './until.js';
 

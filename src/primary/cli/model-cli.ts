@@ -3,7 +3,7 @@ import type { Clock } from '../../shared/clock.js';
 import type { Config, Environment } from '../../shared/config/config.js';
 import type { ReadinessEntry, Verdict } from '../../shared/health.js';
 import type { Logger } from '../../shared/log/logger.js';
-import type { Instance } from '../../shared/process/instance.js';
+import type { Instance } from '../../shared/process/proc.js';
 import type { CircuitStatus } from '../health/circuit.js';
 import { CliHealth } from '../health/cli-health.js';
 import type { SeenClients } from '../health/seen-clients.js';

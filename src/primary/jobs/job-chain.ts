@@ -1,5 +1,5 @@
-import { chained, chainId } from '../../shared/chain.js';
 import type { JobRequest } from '../../shared/job.js';
+import { chained, chainId } from '../../shared/text/chain.js';
 import type { LaunchOptions } from '../cli/contract/adapter.js';
 import type { ConversationState } from '../cli/process/cli-process.js';
 import type { Route } from '../cli/route.js';

@@ -2,8 +2,7 @@ import { close } from 'node:fs';
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { type Config, type Environment, loadConfig } from '../../shared/config/config.js';
-import { eraseFromEnviron } from '../../shared/process/environ.js';
-import { readVirtualFile } from '../../shared/process/kernel-files.js';
+import { eraseFromEnviron, readVirtualFile } from '../../shared/process/proc.js';
 import { type Handover, takeHandover } from './systemd.js';
 
 /** What this process was started with. What its children must not inherit has been removed from its environment. */

@@ -5,9 +5,8 @@ import { join, resolve } from 'node:path';
 import { type Clock, delay } from '../../shared/clock.js';
 import { type Config, ConfigFault, type Environment } from '../../shared/config/config.js';
 import type { Logger } from '../../shared/log/logger.js';
-import { folderPrefix, type Instance } from '../../shared/process/instance.js';
 import { endLeftovers, removeTracesOf, type TracePlaces } from '../../shared/process/leftovers.js';
-import { instanceOfProcess } from '../../shared/process/proc.js';
+import { folderPrefix, type Instance, instanceOfProcess } from '../../shared/process/proc.js';
 import { cgroupParent } from '../cli/terminate/termination.js';
 
 /** Where every primary makes a folder of its own, and the variable that says so. */

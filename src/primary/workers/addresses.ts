@@ -2,8 +2,7 @@ import { readdir, readFile, readlink } from 'node:fs/promises';
 import { isLoopback } from '../../shared/config/addresses.js';
 import type { Config } from '../../shared/config/config.js';
 import { type BoundSocket, bindTcp, bindUnix, inheritedSocket } from '../../shared/node-internals/connections.js';
-import { readVirtualFile } from '../../shared/process/kernel-files.js';
-import { listPids } from '../../shared/process/proc.js';
+import { listPids, readVirtualFile } from '../../shared/process/proc.js';
 
 /** The addresses of the service. The primary keeps them open, and every worker listens on all of them. */
 export interface Addresses {

@@ -16,7 +16,7 @@ const signatures: Readonly<Record<ImageType, RegExp>> = {
 /** Base64 of the longest signature, and more. */
 const beginLength = 32;
 
-/** One look for a character that is none of its: a pattern for the whole text would go back over megabytes, until the stack ends. */
+/** Searches for one wrong character. A pattern for the whole text would backtrack over megabytes, until the stack ends. */
 function isBase64(data: string): boolean {
   const padding = data.endsWith('==') ? 2 : Number(data.endsWith('='));
   return data.length > padding && data.length % 4 === 0 && !/[^A-Za-z0-9+/]/.test(data.slice(0, -padding || undefined));

@@ -32,7 +32,7 @@ export const chatRequest = z
   })
   .meta({ id: 'ChatRequest' });
 
-/** What a client that still sends the older payload is told. */
+/** The message for a client that still sends the older payload. */
 export const legacyPayload = 'a list of messages is not accepted: send message, and conversation_id to go on';
 
 const count = z.int().nonnegative();

@@ -31,7 +31,7 @@ type FrontValues = Partial<
   Pick<Values, 'MODEL_API_AGENT_PORT' | 'MODEL_API_PORT' | 'MODEL_API_STORE' | 'MODEL_API_TRUST_PROXY'>
 >;
 
-/** What can't be, where a front asks this host how it is. Looks only at what could be read. */
+/** Faults of the port at which a front asks for the health of this host. Variables that could not be read are left out. */
 export function frontFaults({ MODEL_API_AGENT_PORT: agentPort, MODEL_API_PORT: port }: FrontValues): string[] {
   const isSame = typeof agentPort === 'number' && agentPort !== 0 && agentPort === port;
   return isSame ? [`MODEL_API_AGENT_PORT: ${agentPort} is MODEL_API_PORT: it needs a port of its own`] : [];

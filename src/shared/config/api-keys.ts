@@ -27,7 +27,7 @@ export interface KeyOptions {
   readonly expiresAt: number | null;
 }
 
-/** A key that clients may present. Only its digest is kept, so that no dump or message of ours can hold the key. */
+/** A key that clients may present. Only its digest is stored, so that no dump and no message can hold the key. */
 export interface ApiKey extends KeyOptions {
   readonly name: string;
   /** SHA-256, hex. */
@@ -77,7 +77,7 @@ export function checkKey(text: string): void {
 
 /**
  * Reads keys, one a line: `key`, or `name key`; blank lines and lines that begin with `#` don't count.
- * A key without a name is called `default`. Throws a sentence that never holds a key, also where there is none.
+ * A key without a name is called `default`. Throws a sentence that never holds a key; also if the text has no key.
  */
 export function readApiKeys(text: string): ApiKey[] {
   const lines = linesOf(text);

@@ -131,7 +131,7 @@ export function commandModel(
   };
 }
 
-/** What contradicts itself where several CLIs are named. Looks only at what could be read. */
+/** Faults of the variables about several CLIs. Variables that could not be read are left out. */
 export function clisFaults(values: Partial<Values>): string[] {
   const { MODEL_API_CLIS: clis, MODEL_API_CLI_LIMITS: limits } = values;
   if (clis === undefined || limits === undefined) return [];
@@ -142,7 +142,7 @@ export function clisFaults(values: Partial<Values>): string[] {
   return [...faults, ...besides(values), ...clis.flatMap(commandFaults), ...defaultFaults(values)];
 }
 
-/** Of which CLI they speak could not be told. */
+/** Variables of a single CLI: beside a list, it is not clear which CLI they mean. */
 function besides(values: Partial<Values>): string[] {
   const { MODEL_API_CLI: cli, MODEL_API_CLI_COMMAND: command, MODEL_API_CLI_ARGS: args } = values;
   const stand = [

@@ -34,7 +34,7 @@ const known: readonly BufferedProgram[] = [
   { program: /^(cut|fold|nl|paste|rev|tr|uniq)$/, isFlushing: () => false, cure: 'put stdbuf -oL in front' },
 ];
 
-/** What the interpreter is told before its script. */
+/** Whether a word is the option -u, or the first word that is no option: the script. */
 function isDecisive(word: string): boolean {
   return /^-[A-Za-z]*u/.test(word) || !word.startsWith('-');
 }
@@ -44,16 +44,16 @@ function isDecisive(word: string): boolean {
  * to do. `given`: the variables that it sees.
  */
 export function bufferedPrograms(words: readonly string[], given: SeenVariables): string[] {
-  const told = { ...given };
+  const seen = { ...given };
   let isFlushed = false;
   for (const [index, word] of words.entries()) {
     const [, variable, value] = /^([A-Za-z_]\w*)=(.*)$/s.exec(word) ?? [];
-    if (variable !== undefined) told[variable] = value ?? '';
+    if (variable !== undefined) seen[variable] = value ?? '';
     const name = word.split('/').at(-1) ?? '';
     isFlushed ||= flushers.has(name);
     const isBefore =
       variable !== undefined || starters.has(name) || flushers.has(name) || /^(-|\d+[smhd]?$)/.test(word);
-    if (!isBefore) return warningsOf(name, words.slice(index + 1), told, isFlushed);
+    if (!isBefore) return warningsOf(name, words.slice(index + 1), seen, isFlushed);
   }
   return [];
 }

@@ -21,7 +21,7 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 export class ConfigFault extends Error {
   override readonly name = 'ConfigFault';
   readonly faults: readonly string[];
-  /** What looks wrong beside them, such as a variable whose name is mistyped. */
+  /** What is probably wrong as well, such as a mistyped name of a variable. */
   readonly warnings: readonly string[];
 
   constructor(faults: readonly string[], warnings: readonly string[] = []) {
@@ -31,7 +31,7 @@ export class ConfigFault extends Error {
   }
 }
 
-/** Nothing is known of any file. */
+/** For a caller that does not check permissions: no file is readable by others. */
 const noModes: ModeOf = async () => 0;
 
 /** Parses the environment strictly. Durations are milliseconds, sizes bytes. Throws a ConfigFault with all faults. */
@@ -92,19 +92,19 @@ function parseValues(env: Environment, faults: string[]): Parsed {
   return values as Parsed;
 }
 
-/** Nothing where the variables themselves have faults. */
+/** Null if the variables themselves have faults. */
 async function loadKeysOf(env: Environment, parsed: Parsed, files: KeyFiles): Promise<LoadedKeys | null> {
   const { MODEL_API_KEY: key, MODEL_API_KEY_FILE: keyFile, MODEL_API_KEYS_FILE: keysFile } = parsed;
   if (key === undefined || keyFile === undefined || keysFile === undefined) return null;
   return loadKeys({ key, keyFile, keysFile, credentials: env.CREDENTIALS_DIRECTORY }, files);
 }
 
-/** Nobody but the users of this machine can reach the service, and nobody has called it production. */
+/** Whether only users of this machine can reach the service, and it is not marked as production. */
 function isTrial({ MODEL_API_HOST: host }: Parsed, production: boolean): boolean {
   return !production && host !== undefined && isLoopback(host);
 }
 
-/** Looks only at what could be read. */
+/** Faults of variables that contradict each other. Variables that could not be read are left out. */
 function contradictions(values: Parsed, keys: LoadedKeys | null): string[] {
   const faults: string[] = [];
   const host = values.MODEL_API_HOST;

@@ -5,7 +5,7 @@ import { readKeysFile } from './keys-file.js';
 
 export type ReadFile = (path: string) => Promise<string>;
 
-/** Permission bits of a file; rejects where there is none. */
+/** Permission bits of a file; rejects if the file does not exist. */
 export type ModeOf = (path: string) => Promise<number>;
 
 /** What the loading reads. */
@@ -28,7 +28,7 @@ export interface LoadedKeys {
   readonly apiKeys: readonly ApiKey[];
   /** Of the keys file, which may change. */
   readonly namedKeys: readonly ApiKey[];
-  /** Whether requests need a key. A keys file that holds none lets nobody in. */
+  /** Whether requests need a key. With a keys file that holds no key, every request is refused. */
   readonly needsKey: boolean;
   readonly faults: readonly string[];
   /** Faults too, except in a trial on one's own machine. */
@@ -148,8 +148,8 @@ async function openOnes(name: string, path: string, { modeOf }: KeyFiles): Promi
 type TokenSettings = Readonly<Record<'MODEL_CODE_OAUTH_TOKEN' | 'MODEL_CODE_OAUTH_TOKEN_FILE', string | null>>;
 
 /**
- * The credential of the model CLI: from its variable, else from the file that is named, else from a credential that systemd
- * has loaded; null where there is none. A fault goes to `faults` and never holds the token.
+ * The credential of the model CLI: from its variable, else from the named file, else from a credential that systemd has
+ * loaded; null if none is set. Adds its faults to `faults`; they never hold the token.
  */
 export async function loadOauthToken(
   env: Environment,
@@ -167,7 +167,7 @@ export async function loadOauthToken(
     throw new Error('must hold one token and nothing else');
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
-    // A unit may load other credentials only; and where none can be read, that has been told.
+    // A unit may load other credentials only. If none can be read, `faults` says so already.
     if (file === null && (code === 'ENOENT' || faults.some((fault) => fault.startsWith('$CREDENTIALS')))) return null;
     faults.push(`${file === null ? '$CREDENTIALS_DIRECTORY/oauth_token' : 'MODEL_CODE_OAUTH_TOKEN_FILE'}: ${message}`);
     return null;

@@ -236,11 +236,11 @@ const said =
 const usualPort = 6379;
 const usualPrefix = 'prompt-relay';
 
-/** Where conversations are kept. The path of a file is absolute: the folder that a service is started in is an accident. */
+/** Where conversations are stored. The path of a file is absolute: a service may be started in any folder. */
 export const storePlace = z.string().transform((value, context) => {
   const place = placeOf(value);
   if (place !== null) return place;
-  context.addIssue(said); // the value may hold a password: it is told nowhere
+  context.addIssue(said); // without the value, which may hold a password
   return z.NEVER;
 });
 export type StorePlace = z.output<typeof storePlace>;

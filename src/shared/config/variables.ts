@@ -36,7 +36,7 @@ type Variable = readonly [key: string | null, schema: z.ZodType, fallback: strin
 export const acpAgents = ['acp', 'gemini', 'opencode', 'qwen', 'goose'] as const;
 export const cliKinds = ['auto', 'claude', 'codex', 'command', 'demo', ...acpAgents] as const;
 const [, ...namedKinds] = cliKinds;
-/** How `command` tells its program system text and history. */
+/** How `command` writes system text and history for its program. */
 export const cliTemplates = ['transcript', 'plain', 'jsonl'] as const;
 export const logLevels = ['debug', 'info', 'warn', 'error', 'silent'] as const;
 

@@ -24,7 +24,7 @@ export function channelToWorker(worker: Worker): Channel {
   };
 }
 
-/** For a worker that is killed while a connection is passed to it, Node tells the exit but never the disconnect. */
+/** If a worker is killed while a connection is passed to it, Node emits `exit` but never `disconnect`. */
 function onceGone(worker: Worker, listener: () => void): void {
   const gone = () => {
     worker.off('disconnect', gone).off('exit', gone);

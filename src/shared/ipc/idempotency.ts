@@ -13,7 +13,7 @@ const recordedHead = z.object({
   status: z.int(),
   /** Those that belong to the answer, and not to the exchange. */
   headers: z.record(z.string(), z.string()).readonly(),
-  /** Code of the error that it tells, for the log and the counts. */
+  /** The error code in its body, for the log and the counts. */
   error: z.enum(publicCodes).nullable(),
 });
 export type RecordedHead = Readonly<z.infer<typeof recordedHead>>;
@@ -21,7 +21,7 @@ export type RecordedHead = Readonly<z.infer<typeof recordedHead>>;
 export const recordedAnswer = recordedHead.extend({ body: z.string() }).readonly();
 export type RecordedAnswer = z.infer<typeof recordedAnswer>;
 
-/** A recorded answer without most of its body, which is read piece by piece: however many send it again, nobody holds it. */
+/** A recorded answer with the first piece of its body. The rest is read piece by piece, so that no process holds all of it. */
 export const recordedBegin = recordedHead
   .extend({
     /** The first piece of the body. */
@@ -41,7 +41,7 @@ export const recordedPieceOrder = claimOrder.unwrap().extend({ from: z.int().non
 export type RecordedPieceOrder = z.infer<typeof recordedPieceOrder>;
 
 export const claimItem = z.discriminatedUnion('type', [
-  /** The key is the caller's until it cancels the call, or has the answer kept. */
+  /** The key belongs to the caller until it cancels the call, or has recorded the answer. */
   z.object({ type: z.literal('claimed'), claim: z.int() }),
   z.object({ type: z.literal('recorded'), answer: recordedBegin }),
 ]);

@@ -249,7 +249,7 @@ export class Peer<Out extends Calls, In extends Calls> {
       }
       if (!stream.signal.aborted) this.#send({ kind: 'end', id });
     } catch (error) {
-      if (!stream.signal.aborted || isDefect(error)) throw error; // else nobody waits for it
+      if (!stream.signal.aborted || isDefect(error)) throw error; // else no caller waits for it
     } finally {
       this.#served.delete(id);
     }

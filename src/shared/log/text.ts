@@ -1,5 +1,5 @@
 import { clip, escaped, type Paint, paintFor } from '../text/paint.js';
-import type { LogEvent } from './logger.js';
+import type { LogEvent, LogFields } from './logger.js';
 import type { LogDestination } from './output.js';
 
 export const logFormats = ['auto', 'json', 'text'] as const;
@@ -20,9 +20,9 @@ export function logStyleFor(format: string | undefined, isTerminal: boolean, env
   return isTerminal && !env.NO_COLOR && env.TERM !== 'dumb' ? 'coloured' : 'plain';
 }
 
-type Field = string | number | boolean | null | undefined;
-/** The fields of a record, with nothing in them that steers a terminal. */
-type Fields = Readonly<Record<string, Field>>;
+type Field = LogFields[string];
+/** The fields of a record. Their text is escaped, so that it cannot control a terminal. */
+type Fields = LogFields;
 export type LogSentence = (fields: Fields) => string;
 
 /** What people read of an event. One that is not here is shown as its name and its fields. */
@@ -98,13 +98,8 @@ function colourOf(status: number, paint: Paint): (text: string) => string {
   return status >= 400 ? paint.yellow : paint.green;
 }
 
-/** A record of the log as it is read again from its JSON. */
-export interface ReadRecord {
-  readonly time: string;
-  readonly level: string;
-  readonly event: string;
-  readonly [field: string]: string | number | boolean | null | undefined;
-}
+/** A record of the log, parsed from its JSON. */
+export type ReadRecord = LogFields & { readonly time: string; readonly level: string; readonly event: string };
 
 /** At four bytes a character, a line stays below the 4096 bytes that a pipe takes whole. */
 const maxColumns = 900;
@@ -114,7 +109,7 @@ export function logIn(style: LogStyle, output: LogDestination): LogDestination {
   return style === 'json' ? output : new TextLog(output, paintFor(style === 'coloured'));
 }
 
-/** Writes a log for people: a line for each record. Owns what the last readiness check has found: it is told once. */
+/** Writes a log for people, a line for each record. Owns the last result of a readiness check: a repeated one is left out. */
 class TextLog implements LogDestination {
   readonly #output: LogDestination;
   readonly #paint: Paint;
@@ -127,7 +122,7 @@ class TextLog implements LogDestination {
 
   write(line: string): void {
     const record = JSON.parse(line) as ReadRecord;
-    if (record.event === 'service_ready' || this.#isKnown(record)) return; // a banner tells of the first
+    if (record.event === 'service_ready' || this.#isKnown(record)) return; // a banner shows the first
     this.#output.write(`${renderRecord(record, this.#paint)}\n`);
   }
 
@@ -144,7 +139,7 @@ class TextLog implements LogDestination {
   }
 }
 
-/** One line. No field of the record can steer a terminal, or look like another line. */
+/** Writes a record as one line. No field of it can control the terminal or imitate another line. */
 export function renderRecord(record: ReadRecord, paint: Paint): string {
   const safe = escapedFields(record);
   return clip(`${paint.dim(timeOf(record.time))}  ${textOf(safe, paint)}`, maxColumns);
@@ -152,9 +147,7 @@ export function renderRecord(record: ReadRecord, paint: Paint): string {
 
 function textOf(record: ReadRecord, paint: Paint): string {
   if (record.event === 'http_request_completed') return requestLine(record, paint);
-  const sentence: LogSentence | undefined = Object.hasOwn(logSentences, record.event)
-    ? logSentences[record.event as keyof typeof logSentences]
-    : undefined;
+  const sentence = Object.hasOwn(logSentences, record.event) ? logSentences[record.event as LogEvent] : undefined;
   const text = sentence === undefined ? listed(record) : sentence(record);
   if (record.level === 'error') return paint.red(text);
   return record.level === 'warn' ? paint.yellow(text) : text;

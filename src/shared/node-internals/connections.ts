@@ -39,7 +39,7 @@ export function nonBlockingSetter(fd: number): () => void {
 
 /**
  * Owns when the client of one socket last took something of what was written to it. Node's own time limit is no measure:
- * every write resets it, so a ping every 15 s would keep a stream open that nobody reads.
+ * every write resets it, so a ping every 15 s would keep a stream open whose client reads nothing.
  */
 export class UnreadWatch {
   readonly #socket: Socket;

@@ -4,7 +4,7 @@ import { inLine, withResolvers } from '../async.js';
 import type { Clock } from '../clock.js';
 import { sendableOf } from './connections.js';
 
-/** The number of recvmsg(2), which Perl has no name for. On other machines nobody is asked. */
+/** The number of recvmsg(2), which Perl has no name for. On other machines no user is found. */
 const recvmsg: Readonly<Record<string, number>> = {
   ...{ x64: 47, arm64: 212, arm: 297, ia32: 372, ppc64: 342, s390x: 372, riscv64: 212, loong64: 212 },
 };
@@ -36,7 +36,7 @@ for (;;) {
 
 /** It answers in less than a millisecond. */
 const limitMs = 2000;
-/** Where there is no Perl, the next connections do not search for it. */
+/** If Perl is missing, it is not started again for so long. */
 const restMs = 60_000;
 
 /**
@@ -56,7 +56,7 @@ export class PeerCredentials implements Disposable {
     this.#program = program;
   }
 
-  /** Null where there is no Perl, or the connection is gone. Each connection is asked for once. */
+  /** Null without Perl, or if the connection is gone. The kernel is asked once for each connection. */
   uidOf(socket: Socket): Promise<number | null> {
     const uid = this.#known.get(socket) ?? this.#line(() => this.#ask(socket)).catch(() => null);
     this.#known.set(socket, uid);

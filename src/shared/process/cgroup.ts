@@ -1,8 +1,7 @@
 import { mkdir, readdir, readFile, rmdir, writeFile } from 'node:fs/promises';
 import { join, posix } from 'node:path';
 import { type Clock, delay } from '../clock.js';
-import { isThereNow, readNow } from './kernel-files.js';
-import { killNow } from './proc.js';
+import { isThereNow, killNow, readNow } from './proc.js';
 
 const pollMs = 5;
 
@@ -120,7 +119,7 @@ export class Cgroup {
   }
 }
 
-/** The cgroup that this process is in; null where there is no cgroup v2, or where its folder can't be seen from here. */
+/** The cgroup of this process; null without cgroup v2, or if its folder can't be seen from here. */
 export async function ownCgroup(): Promise<Cgroup | null> {
   const [mounts, memberships] = await Promise.all([
     readFile('/proc/self/mountinfo', 'utf8').catch(() => ''),

@@ -3,8 +3,7 @@ import { lstat, mkdir, readdir, readlink, rm, symlink } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { Clock } from '../clock.js';
 import { Cgroup } from './cgroup.js';
-import { folderPrefix, type Instance, instanceOf, ownerOfFolder, writeInstance } from './instance.js';
-import { isAlive } from './proc.js';
+import { folderPrefix, type Instance, instanceOf, isAlive, ownerOfFolder, writeInstance } from './proc.js';
 import { ProcessScanner, sweep } from './scanner.js';
 
 /** In a runtime directory: the link to the folder of its working directories. */
@@ -12,9 +11,9 @@ const linkName = 'work';
 const nameForm = /^[0-9a-f]{16}$/;
 
 /**
- * A folder for working directories, mode 0700, whose name tells nothing: a model CLI may tell the model where it works.
- * A link in the runtime directory leads to it, so whoever removes the one finds the other. Where no such folder can be
- * made, it is the runtime directory itself.
+ * Makes a folder for working directories, mode 0700. Its name reveals nothing, because a model CLI may send it to the model.
+ * A link in the runtime directory leads to it, so that both are removed together. If it can't be made, the runtime
+ * directory is used.
  */
 export async function makeWorkDirectory(runtimeDirectory: string, parent: string): Promise<string> {
   const path = join(parent, randomBytes(8).toString('hex'));
@@ -53,7 +52,7 @@ export interface TracePlaces {
 export async function endLeftovers(clock: Clock, places: TracePlaces): Promise<number> {
   const inCgroups = await endCgroups(clock, places.cgroupParent);
   const { killed } = await sweep(new ProcessScanner(clock), isOrphaned, clock, limitMs);
-  await removeFolders(places.runtimeParent, async (owner) => !(await isAlive(owner))); // nobody is left who could write there
+  await removeFolders(places.runtimeParent, async (owner) => !(await isAlive(owner))); // no process is left that could write there
   return inCgroups + killed;
 }
 

@@ -1,10 +1,106 @@
-import { access, readdir, readlink } from 'node:fs/promises';
-import type { Instance } from './instance.js';
-import { readNow, readVirtualFile } from './kernel-files.js';
+import { closeSync, existsSync, openSync, readSync } from 'node:fs';
+import { access, open, readdir, readlink } from 'node:fs/promises';
 
-/** What Linux tells of processes in /proc (proc(5)), read without blocking. */
+/** What Linux says of processes in /proc (proc(5)), and how one run of the service is named there. */
 
-/** Ids of all processes; null where there is no /proc; `unreadable` while it can't be read, as for want of descriptors. */
+/** Of a longer list of processes, the first 2,300 at least. */
+const maxNowBytes = 16 * 1024;
+
+/**
+ * The text of a small file that the kernel makes up; empty if there is no such file, or no descriptor is left to open it.
+ * Not asynchronous: a read takes five microseconds and waits for no disk, while a trip to a thread takes fifty.
+ */
+export function readNow(path: string): string {
+  try {
+    const fd = openSync(path, 'r');
+    try {
+      const buffer = Buffer.allocUnsafe(maxNowBytes);
+      let filled = 0;
+      for (let read = -1; read !== 0 && filled < maxNowBytes; filled += read) {
+        read = readSync(fd, buffer, filled, maxNowBytes - filled, null);
+      }
+      return buffer.toString('latin1', 0, filled);
+    } finally {
+      closeSync(fd);
+    }
+  } catch {
+    return '';
+  }
+}
+
+/** Whether there is such a file. Takes no descriptor. */
+export function isThereNow(path: string): boolean {
+  return existsSync(path);
+}
+
+/** Nearly every file of /proc fits; a buffer of this size comes from Node's own pool. */
+const firstBytes = 4096;
+
+/**
+ * Reads a file of one process, which the kernel makes up as it is read. Such files have no size, and a short read is the
+ * last one; `readFile` would take a stat and two reads of 64 KiB each. It is no use for lists: of those each read gives a
+ * page at most.
+ */
+export async function readVirtualFile(path: string): Promise<Buffer> {
+  await using file = await open(path);
+  let text = Buffer.allocUnsafe(firstBytes);
+  for (let filled = 0; ; ) {
+    const { bytesRead } = await file.read(text, filled);
+    filled += bytesRead;
+    if (filled < text.length) return text.subarray(0, filled);
+    text = Buffer.concat([text, Buffer.allocUnsafe(text.length)]);
+  }
+}
+
+/**
+ * Names one run of the primary for as long as its processes may live: its pid, its start in clock ticks, and its pid
+ * namespace, because a pid means nothing in another one.
+ */
+export interface Instance {
+  readonly pid: number;
+  readonly startTicks: string;
+  readonly pidNamespace: string;
+}
+
+const instanceForm = /^(\d+)\.(\d+)\.(\d+)$/;
+
+export function writeInstance({ pid, startTicks, pidNamespace }: Instance): string {
+  return `${pid}.${startTicks}.${pidNamespace}`;
+}
+
+export function readInstance(text: string): Instance | null {
+  const [, pid, startTicks, pidNamespace] = instanceForm.exec(text) ?? [];
+  if (pid === undefined || startTicks === undefined || pidNamespace === undefined) return null;
+  return { pid: Number(pid), startTicks, pidNamespace };
+}
+
+/** The variable that marks every process of a tree. A child inherits it over fork and exec. */
+export const cookieName = 'PROMPT_RELAY_JOB';
+
+const cookieForm = /^([^:]+):\d+$/;
+
+export function cookieOf(instance: Instance, serial: number): string {
+  return `${writeInstance(instance)}:${serial}`;
+}
+
+/** The instance that a cookie belongs to; null for what is no cookie of ours. */
+export function instanceOf(cookie: string): Instance | null {
+  return readInstance(cookieForm.exec(cookie)?.[1] ?? '');
+}
+
+const folderForm = /^prompt-relay-([\d.]+?)(?:-[A-Za-z0-9]{6})?$/;
+
+/** How the name of every folder that an instance makes begins: its runtime directory, its cgroup. */
+export function folderPrefix(owner: Instance): string {
+  return `prompt-relay-${writeInstance(owner)}`;
+}
+
+/** The instance that made a folder of this name; null for any other folder. */
+export function ownerOfFolder(name: string): Instance | null {
+  return readInstance(folderForm.exec(name)?.[1] ?? '');
+}
+
+/** Ids of all processes; null without a /proc; `unreadable` while it can't be read, as when no descriptor is left. */
 export async function listPids(): Promise<number[] | 'unreadable' | null> {
   try {
     const names = await readdir('/proc');
@@ -46,12 +142,12 @@ export async function idleTicks(): Promise<number | null> {
   return Number.isNaN(ticks) ? null : ticks;
 }
 
-/** Empty where there is no such file. */
+/** Empty if the file does not exist. */
 export function readText(path: string): Promise<string> {
   return readVirtualFile(path).then(String, () => '');
 }
 
-/** Processes of a process group, zombies apart. Those that come and go faster than they can be read are in neither. */
+/** Processes of a process group, zombies apart. Processes that end before they can be read are in neither list. */
 export async function membersOfGroup(leader: number): Promise<Record<'alive' | 'dead', number[]>> {
   const members: Record<'alive' | 'dead', number[]> = { alive: [], dead: [] };
   const pids = (await listPids()) ?? [];
@@ -130,7 +226,7 @@ export async function startTicksOf(pid: number): Promise<string> {
   return (await readStat(pid))?.startTicks ?? '';
 }
 
-/** Where there is no /proc. */
+/** Without a /proc. */
 const unknownNamespace = '0';
 
 async function pidNamespace(): Promise<string> {
@@ -138,7 +234,7 @@ async function pidNamespace(): Promise<string> {
   return /\d+/.exec(link)?.[0] ?? unknownNamespace;
 }
 
-/** Whether a process may have another time namespace than this one: then its start looks different from here. */
+/** Whether a process may have another time namespace than this one: then its start has another value here. */
 async function mayHaveOwnTime(pid: number): Promise<boolean> {
   const [own, other] = await Promise.all([timeNamespace('self'), timeNamespace(pid)]);
   return own !== null && other !== null && own !== other;
@@ -155,7 +251,7 @@ export async function instanceOfProcess(pid: number): Promise<Instance> {
   return { pid, startTicks: stat?.startTicks ?? '0', pidNamespace: await pidNamespace() };
 }
 
-/** Whether that run of a primary still lives. It counts as alive where that can't be known, as in another pid namespace. */
+/** Whether that run of a primary still lives. It counts as alive if that can't be known, as in another pid namespace. */
 export async function isAlive(instance: Instance): Promise<boolean> {
   const namespace = await pidNamespace();
   if (namespace === unknownNamespace || instance.pidNamespace !== namespace) return true;
@@ -176,4 +272,42 @@ export function killNow(pid: number): boolean {
   } catch {
     return false;
   }
+}
+
+/**
+ * Erases these variables from where the kernel shows this process's environment, /proc/<pid>/environ, to every program of
+ * the same user: deleting a variable leaves its text there. They must have been deleted already, so that nothing refers to
+ * the text any more. Returns whether none of them can be seen now.
+ */
+export async function eraseFromEnviron(names: readonly string[]): Promise<boolean> {
+  if (names.length === 0) return true;
+  try {
+    const [shown, place] = [await readVirtualFile('/proc/self/environ'), environPlaceNow()];
+    const pieces = piecesOf(shown, new Set(names));
+    if (pieces.length === 0) return true;
+    if (place.end - place.start !== shown.length) return false;
+    await using memory = await open('/proc/self/mem', 'r+');
+    for (const { at, length } of pieces) await memory.write(Buffer.alloc(length), 0, length, place.start + at);
+    return piecesOf(await readVirtualFile('/proc/self/environ'), new Set(names)).length === 0;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'ENOENT'; // without a /proc, nothing is shown
+  }
+}
+
+interface Piece {
+  readonly at: number;
+  readonly length: number;
+}
+
+/** Where variables with these names stand in an environment as it lies in memory. */
+function piecesOf(environ: Buffer, names: ReadonlySet<string>): readonly Piece[] {
+  const pieces: Piece[] = [];
+  for (let at = 0; at < environ.length; ) {
+    const end = environ.indexOf(0, at);
+    const length = (end < 0 ? environ.length : end) - at;
+    const [name = ''] = environ.toString('latin1', at, at + length).split('=', 1);
+    if (names.has(name)) pieces.push({ at, length });
+    at += length + 1;
+  }
+  return pieces;
 }

@@ -1,11 +1,120 @@
+import { readdir } from 'node:fs/promises';
 import { type Clock, delay } from '../clock.js';
-import { type Owner, readOwner } from './owner.js';
-import { killNow, lastPid, listPids, maxPid, startTicksNow, startTicksOf, totalForks } from './proc.js';
+import {
+  cookieName,
+  hasEnded,
+  isDead,
+  isThere,
+  killNow,
+  lastPid,
+  listPids,
+  maxPid,
+  readStat,
+  readText,
+  readVirtualFile,
+  type Stat,
+  startTicksNow,
+  startTicksOf,
+  totalForks,
+} from './proc.js';
+
+export type Owner =
+  | { readonly kind: 'cookie'; readonly cookie: string }
+  /** Two reads agree that it has no cookie. It never gains one. */
+  | { readonly kind: 'foreign' }
+  /** A process of our own user whose environment can't be read, because its program forbids that. Its owner is not known. */
+  | { readonly kind: 'hidden'; readonly startTicks: string }
+  /** It has exited; nothing of it runs. */
+  | { readonly kind: 'dead' }
+  /** It had gone before it was read, so its owner is not known. */
+  | { readonly kind: 'vanished' }
+  /** Two reads differ, as in the middle of an exec, or it can't be read now. Read it again later. */
+  | { readonly kind: 'unclear' };
+
+const marker = Buffer.from(`${cookieName}=`);
+
+/** Whose process it is. During an exec the cookie can't be seen: a process has none only if two reads are alike. */
+export async function readOwner(pid: number): Promise<Owner> {
+  const environ = await readEnviron(pid);
+  const cookie = cookieIn(environ);
+  if (cookie !== null) return { kind: 'cookie', cookie };
+  const stat = await readStat(pid);
+  if (stat === null) return { kind: (await isThere(`/proc/${pid}`)) ? 'unclear' : 'vanished' };
+  if (isDead(stat)) return { kind: 'dead' };
+  return hasEnded(stat) ? ownerByThreads(pid) : ownerAt(pid, pid, [environ, stat]);
+}
+
+/** Reads the same files of /proc a second time. */
+async function ownerAt(pid: number, place: number | string, first: ProcessRead): Promise<Owner> {
+  const environ = await readEnviron(place);
+  const cookie = cookieIn(environ);
+  if (cookie !== null) return { kind: 'cookie', cookie };
+  const stat = await readStat(place);
+  if (stat === null || !areAlike(first, [environ, stat])) return { kind: 'unclear' };
+  const isHidden = environ === 'denied' && (await isOfOwnUser(pid));
+  return isHidden ? { kind: 'hidden', startTicks: await startTicksOf(pid) } : { kind: 'foreign' };
+}
+
+/** After the main thread has ended, the running threads show the environment. */
+async function ownerByThreads(pid: number): Promise<Owner> {
+  const threads = await readdir(`/proc/${pid}/task`).catch(() => []);
+  let ended = 0;
+  for (const thread of threads) {
+    const place = `${pid}/task/${thread}`;
+    const [environ, stat] = [await readEnviron(place), await readStat(place)];
+    if (stat !== null && !hasEnded(stat)) return ownerAt(pid, place, [environ, stat]);
+    if (stat !== null) ended++;
+  }
+  const now = await readStat(pid);
+  // A thread that has ended remains until a debugger releases it.
+  return { kind: now?.threads === ended ? 'dead' : 'unclear' };
+}
+
+/** If a program forbids others to read it, its folder in /proc belongs to root. */
+async function isOfOwnUser(pid: number): Promise<boolean> {
+  const uid = /^Uid:\s+(\d+)/m.exec(await readText(`/proc/${pid}/status`))?.[1];
+  return uid !== undefined && Number(uid) === process.getuid?.();
+}
+
+/** The environment as it lies in memory; `denied` for another user's; null where it can't be read at the moment. */
+type Environ = Buffer | 'denied' | null;
+
+async function readEnviron(pid: number | string): Promise<Environ> {
+  try {
+    return await readVirtualFile(`/proc/${pid}/environ`);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'EACCES' || code === 'EPERM') return 'denied';
+    return code === 'ESRCH' ? Buffer.alloc(0) : null; // kernel threads and zombies; newer kernels refuse to open those
+  }
+}
+
+function cookieIn(environ: Environ): string | null {
+  if (!(environ instanceof Buffer)) return null;
+  for (let at = environ.indexOf(marker); at >= 0; at = environ.indexOf(marker, at + 1)) {
+    if (at > 0 && environ[at - 1] !== 0) continue;
+    const end = environ.indexOf(0, at);
+    return environ.toString('utf8', at + marker.length, end < 0 ? undefined : end);
+  }
+  return null;
+}
+
+type ProcessRead = readonly [environ: Environ, stat: Stat];
+
+function areAlike([environ, stat]: ProcessRead, [laterEnviron, laterStat]: ProcessRead): boolean {
+  if (stat.startTicks !== laterStat.startTicks || stat.environEnd !== laterStat.environEnd) return false;
+  if (stat.isKernelThread) return true;
+  if (!(environ instanceof Buffer) || !(laterEnviron instanceof Buffer)) {
+    return environ === 'denied' && laterEnviron === 'denied';
+  }
+  // An environment without a place in memory has not been set up yet.
+  return environ.equals(laterEnviron) && (environ.length > 0 || stat.environEnd !== '0');
+}
 
 /** Process ids can't go all the way round in less time: no machine forks that fast. */
 const surelyNoRoundMs = 1000;
 
-/** Whether a cookie is one of those looked for. */
+/** Whether a scan searches for processes with this cookie. */
 export type CookieFilter = (cookie: string) => boolean | Promise<boolean>;
 
 export interface ScanResult {
@@ -13,7 +122,7 @@ export interface ScanResult {
   readonly pids: readonly number[];
   /** A process that nothing was known of vanished before it could be read: it may have left a child behind. */
   readonly hasVanished: boolean;
-  /** A process lives whose owner could not be told yet. */
+  /** The owner of a living process is not clear yet. */
   readonly hasUnclear: boolean;
 }
 
@@ -38,12 +147,12 @@ export class ProcessScanner {
     this.#clock = clock;
   }
 
-  /** Processes of our own user that could not be looked at when they were last there: the id, and the start in clock ticks. */
+  /** Processes of our own user that could not be read in the last scan that found them: id, and start in clock ticks. */
   get hidden(): ReadonlyMap<number, string> {
     return this.#hidden;
   }
 
-  /** Looks at all processes once, after this call. `onSight` gets each that fits, and must act at once: later, the id may be a stranger's. */
+  /** Scans all processes once, after this call. `onSight` gets each that fits and must act at once: later, another process may have the id. */
   async find(fits: CookieFilter, onSight: (pid: number) => void = () => {}): Promise<ScanResult> {
     const pass = await this.#scanFromNow();
     const candidates = await this.#carriers(fits);
@@ -60,7 +169,7 @@ export class ProcessScanner {
     return carriers;
   }
 
-  /** Reads it again, so that `onSight` never gets an id that has passed to another process meanwhile. */
+  /** Reads the process again, so that `onSight` never gets an id that now belongs to another process. */
   async #isStillThere(pid: number, onSight: (pid: number) => void): Promise<boolean> {
     const startTicks = await startTicksOf(pid);
     const owner = await readOwner(pid);
@@ -71,7 +180,7 @@ export class ProcessScanner {
     return owner.kind === 'unclear' || (owner.kind === 'cookie' && !isOther);
   }
 
-  /** A scan under way may have missed what happens now, so all who ask meanwhile share the next one. */
+  /** A scan under way may miss what happens now, so all callers during it share the next one. */
   #scanFromNow(): Promise<Pass> {
     this.#next ??= this.#running.then(() => {
       this.#next = null;
@@ -114,7 +223,7 @@ export class ProcessScanner {
     this.#lastPid = last;
   }
 
-  /** Whether so many processes have been started since the last look that an id may mean another one. */
+  /** Whether so many processes have started since the last scan that an id may belong to another one. */
   async #mayHaveGoneRound(): Promise<boolean> {
     const now = this.#clock.monotonicMs();
     if (now - this.#countedMs < surelyNoRoundMs) return false;
@@ -128,8 +237,8 @@ export class ProcessScanner {
 
 const pauseMs = 5;
 /**
- * Scans in a row that find nothing but see strangers vanish, after which nothing is taken to be there. On a busy host
- * strangers vanish in nearly every scan; once something was found, more care is due.
+ * So many scans in a row that find no process, though unknown ones have vanished, show that none is left. On a busy host
+ * unknown processes vanish in nearly every scan. After a find, more scans are needed.
  */
 const maxScansWithVanished = { beforeFind: 3, afterFind: 6 };
 
@@ -141,8 +250,8 @@ export interface Swept {
 }
 
 /**
- * Kills every process whose cookie fits, until none is left: a process may fork while it is looked for. A process whose
- * owner is unclear is looked at again until it is clear.
+ * Kills every process whose cookie fits, until none is left: a process may fork during a scan. A process whose owner is
+ * unclear is read again until it is clear.
  */
 export async function sweep(
   scanner: ProcessScanner,

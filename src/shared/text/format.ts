@@ -73,7 +73,7 @@ export function wrappedWords(words: readonly string[], columns: number): string[
 /** The narrowest column of text that can be read. */
 const minTextColumns = 30;
 
-/** Labels with their texts beside them, or below them where there is too little room. Every line fits into the columns. */
+/** Labels with their texts beside them, or below them if the columns are too few. No line is longer than the columns. */
 export function wrappedRows(
   rows: readonly (readonly [label: string, text: string])[],
   columns: number,

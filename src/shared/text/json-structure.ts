@@ -39,7 +39,7 @@ export class JsonStructure {
     return null;
   }
 
-  /** The place of the quote that ends the string, or the length where it goes on in the next bytes. */
+  /** The place of the quote that ends the string, or the length if the string continues in the next bytes. */
   #endOfString(bytes: Uint8Array, from: number): number {
     let at = this.#isEscaped ? from + 1 : from;
     this.#isEscaped = false;

@@ -25,18 +25,18 @@ export function paintFor(isColoured: boolean): Paint {
 
 export const colourCodes = new RegExp(`${csi.replace('[', '\\[')}[0-9;]*m`, 'g');
 
-/** Cuts a line to this number of columns. Colour codes take no space and are all kept. */
+/** Cuts a line to this number of columns. Colour codes take no space; none is cut. */
 export function clip(line: string, columns: number): string {
   const text = line.replace(colourCodes, '');
   if ([...text].length <= columns) return line;
   let left = Math.max(0, columns - 1);
-  const kept = line.split(new RegExp(`(${colourCodes.source})`)).map((piece) => {
+  const pieces = line.split(new RegExp(`(${colourCodes.source})`)).map((piece) => {
     if (piece.startsWith(csi)) return piece;
     const cut = [...piece].slice(0, left);
     left -= cut.length;
     return cut.join('');
   });
-  return `${kept.join('')}…`;
+  return `${pieces.join('')}…`;
 }
 
 /** Removes control characters except line feed and tab, so that untrusted text cannot control the terminal. */

@@ -30,7 +30,7 @@ export function authenticate(authority: Authority, scope: Scope | null): AsyncHa
   };
 }
 
-/** For what only an operator may do. Without a configured key, nobody may. */
+/** For what only an operator may do. Without a configured key, every request is refused. */
 export function authenticateOperator(authority: Authority, scope: Scope): AsyncHandler {
   const check = authenticate(authority, scope);
   return async (req, res, next) => {
@@ -67,7 +67,7 @@ async function checkKey(authority: Authority, req: Request, res: Reply, scope: S
     throw new RelayError('forbidden', `this API key lacks the scope ${scope} (MODEL_API_KEYS_FILE)`);
 }
 
-/** Compared before: only a wrong key counts against its sender. On loopback an address would be everybody. */
+/** Counts a wrong key against its sender: the local user if known, because all users share the address of loopback. */
 async function refuseWrong({ users, wrongKeys }: Authority, req: Request, res: Reply): Promise<never> {
   res.locals.client = await users.name(req);
   await wrongKeys.count(res.locals.client);
@@ -98,7 +98,7 @@ function unauthorized(message: string): RelayError {
 
 const header = 'x-openwebui-user-id';
 
-/** Tells the clients apart whom the holder of a key speaks for, where the key allows that: by the header, if there is one. */
+/** Sets the client to the sub-client that the header names, if the key allows sub-clients. */
 export function subClientByHeader(): Handler {
   return (req, res, next) => {
     const name = nameIn(req);
@@ -107,7 +107,7 @@ export function subClientByHeader(): Handler {
   };
 }
 
-/** The same by the body, where the header names nobody. `name` is what the body calls its user. Returns whether that counts. */
+/** The same by the name of the user in the body, if the header names none. Returns whether that name is used. */
 export function subClientByBody(req: Request, res: Reply, name: string | undefined): boolean {
   if (!mayName(res) || nameIn(req) !== undefined || name === undefined || name === '') return false;
   res.locals.client = subClient(res.locals.client, name);
@@ -145,7 +145,7 @@ export class LocalUsers {
     this.#sources = sources;
   }
 
-  /** The client of a request without a key: its local user, else its address. Throws `forbidden` for who may not call. */
+  /** The client of a request without a key: its local user, else its address. Throws `forbidden` if it may not call. */
   async admit(req: Request): Promise<string> {
     const { localUsers, allowedUsers } = this.#settings;
     const user = await this.#userOf(req);

@@ -15,7 +15,7 @@ export class KeyRing {
   #accepted: readonly AcceptedKey[] | null = null;
   #isReplaced = false;
 
-  /** The keys as they were at the start; news that has come meanwhile is newer. */
+  /** Sets the keys of the start, unless newer ones have arrived already. */
   begin(keys: readonly WorkerKey[] | null): void {
     if (!this.#isReplaced) this.replace(keys);
   }
@@ -58,7 +58,7 @@ export class WrongKeys {
     this.#clock = clock;
   }
 
-  /** Counts a wrong key of this caller. Throws `rate_limited` where there were too many. A block costs the primary nothing. */
+  /** Counts a wrong key of this caller. Throws `rate_limited` after too many. A known block is not counted at the primary. */
   async count(caller: string): Promise<void> {
     const known = this.#secondsLeft(caller);
     if (known > 0) return this.#refuse(known);

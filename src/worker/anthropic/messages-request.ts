@@ -14,7 +14,7 @@ import { blocksIn, type MessagesRequest, messagesRequest, spokenIn } from './mes
 
 interface AskedEffort {
   readonly value: Effort | undefined;
-  /** The field that it comes from; null where there is none. */
+  /** The field that it comes from; null if none was sent. */
   readonly field: string | null;
   /** Fields about effort that mean nothing. */
   readonly ignored: readonly string[];
@@ -142,7 +142,7 @@ function schemaOf({ output_config: config, output_format: older }: MessagesReque
   return { path: `${path}.schema`, value: format.schema };
 }
 
-/** The field of the first image, which may be in a result; null where there is none. */
+/** The field of the first image, which may be in a result; null without images. */
 export function imageFieldOf({ messages }: MessagesRequest): string | null {
   const contents = messages.flatMap(({ content }, at) => {
     const field = `messages.${at}.content`;

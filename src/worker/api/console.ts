@@ -80,7 +80,7 @@ export function consoleFiles(): AsyncHandler {
   };
 }
 
-/** Hosts behind one front may have other versions for a while: each serves what it has, and lets nobody store that. */
+/** Hosts behind one front may have different versions for a while. Each serves its own, and no client may store that. */
 function fileAt({ page, files }: Edition, path: string): ConsoleFile | undefined {
   if (path === '/' || path === '/index.html') return page;
   return ofEdition.test(path) ? files.get(path.replace(ofEdition, '')) : undefined;

@@ -87,7 +87,7 @@ export function getConversations(primary: Primary): AsyncHandler {
   };
 }
 
-/** Readers take their pieces in turn: however many there are, one piece is under way, so that other calls are not held up. */
+/** Readers get their pieces in turn. One piece is under way at a time, however many readers there are, so that other calls don't wait. */
 export function getMessages(primary: Primary): AsyncHandler {
   const line = inLine();
   return async (req, res) => {

@@ -5,7 +5,7 @@ import { generateHTML, serveWithOptions } from 'swagger-ui-express';
 import type { AsyncHandler, Handler } from '../http/exchange.js';
 import { sendTyped } from '../http/responses.js';
 
-/** Committed, and held equal to what the schemas give. */
+/** Committed; a test compares it with what the schemas give. */
 const documentPath = join(__dirname, '..', '..', '..', '..', 'docs', 'openapi.yaml');
 
 /** Reads the file at once and only then: the folder of a running service may be replaced. */

@@ -52,7 +52,7 @@ export function getJobEvents(
     const job = await primary.call('job', { id: String(req.params.job_id), client });
     using out = new EventStream(res, clock);
     const isOpen = job.endedAt === null;
-    if (isOpen || req.method === 'HEAD') out.begin(); // nobody knows when the first event comes
+    if (isOpen || req.method === 'HEAD') out.begin(); // the first event may come late
     if (req.method === 'HEAD') return out.end();
     using caller = untilGone(res, isOpen ? closing : undefined);
     try {

@@ -13,9 +13,9 @@ const patienceMs = 250;
 const checkEveryMs = 250;
 
 /**
- * Owns the count of what this worker holds of bodies that are not complete. Once they reach the bound, memory is short:
- * a body beyond its first bytes is read only where the rest of it has room, and waits otherwise. So there is always one
- * that can end. Those go first whose clients hold least with them.
+ * Owns the count of bytes that this worker has received of incomplete bodies. At the bound memory is short: after its first
+ * bytes, a body is read only if there is room for the rest of it, and waits otherwise. So one body can always end. Bodies
+ * of the clients with the fewest bytes come first.
  */
 export class BodyMemory {
   /** The largest body. */
@@ -89,7 +89,7 @@ export class BodyMemory {
     this.#share();
   }
 
-  /** A body that has had its first bytes is read on only where there is room for all of it. */
+  /** After its first bytes, a body is read further only if there is room for all of it. */
   #place(body: ReceivedBody, mayRead = this.#hasRoomFor(body)): void {
     if (body.bytes <= freeBytes || body.rest === 0) return;
     if (mayRead) return this.#admit(body);
@@ -250,7 +250,7 @@ export class ReceivedBody {
     return first !== undefined && others.length === 0 ? first : Buffer.concat(this.#pieces);
   }
 
-  /** What has been received is held no longer: a connection may outlive its body by far. Called by `BodyMemory` alone. */
+  /** Frees what has been received: a connection may outlive its body by far. Called by `BodyMemory` alone. */
   close(): void {
     this.#isClosed = true;
     this.#pieces.length = 0;

@@ -53,7 +53,7 @@ function checkHeaders(req: Request): void {
 
 /** A longer body may take some ten milliseconds to parse and to check. */
 const smallBytes = 64 * 1024;
-/** The schema takes some microseconds for each value, while nobody else is served. */
+/** The schema takes some microseconds for each value, and blocks the loop. */
 const structureLimits = { maxValues: 50_000, maxDepth: 200 };
 
 /** Rejects as soon as a limit is exceeded. What the client still sends is read and dropped. */
@@ -184,8 +184,8 @@ export class ReadingPace {
 }
 
 /**
- * Owns whether one body is read at the moment. It stops the socket instead of the body: Node goes on reading for a body
- * that is paused, and keeps each piece with some hundred bytes of its own.
+ * Owns whether one body is read at the moment. It stops the socket, not the body: for a paused body Node continues to read,
+ * and adds some hundred bytes to each piece.
  */
 export class PacedReading {
   readonly #req: IncomingMessage;
@@ -259,7 +259,7 @@ export class PacedReading {
   }
 }
 
-/** Reads and drops what comes of a body that nobody reads. Node itself would do so without a rest. */
+/** Reads and drops a body that no handler reads, with rests. Node itself would do so without a rest. */
 function dropBody(req: IncomingMessage, pace: ReadingPace): void {
   if (req.complete || req.listenerCount('data') > 0) return;
   const reading = new PacedReading(req, pace);
@@ -267,7 +267,7 @@ function dropBody(req: IncomingMessage, pace: ReadingPace): void {
   req.read(0); // from here on Node takes it for read, and drops nothing of it itself
 }
 
-/** Nobody reads a body but that of a POST, and that not always. */
+/** Drops a body that is not read: that of any method but POST at once, that of a POST once its answer is sent. */
 export function dropUnread(req: IncomingMessage, res: ServerResponse, pace: ReadingPace): void {
   if (req.headers['transfer-encoding'] === undefined) return;
   if (req.method === 'POST') res.once('prefinish', () => dropBody(req, pace));

@@ -85,7 +85,7 @@ export class Connection {
     return this.#socket.writableLength;
   }
 
-  /** With a reset, where there is one: what the kernel still holds for the client is freed at once. */
+  /** With a reset if it is TCP, so that the kernel frees at once what it buffers for the client. */
   giveUp(): void {
     if (this.#socket.remoteAddress === undefined) this.#socket.destroy();
     else this.#socket.resetAndDestroy();
@@ -163,7 +163,7 @@ export class Connection {
     this.#app(exchange.req, exchange.res);
   }
 
-  /** After an answer that says `Connection: close`, no request is begun: nobody would get its answer. */
+  /** After an answer with `Connection: close`, no request is begun: its answer could not be sent. */
   #next(answered: OpenExchange['res']): void {
     this.#open = null;
     this.#hasSaidClose = answered.getHeader('connection') === 'close';

@@ -111,7 +111,7 @@ function isAmbiguous({ expect, upgrade, 'transfer-encoding': coding }: Request['
   return expect !== undefined || upgrade !== undefined || (coding ?? 'chunked').toLowerCase() !== 'chunked';
 }
 
-/** The files of the console are no request of anybody: a visit would fill the log with them. */
+/** One visit of the console loads many files, which would fill the log. */
 function levelOf({ locals: { route, error } }: Reply): 'debug' | 'info' {
   return route === '/console/' && error === null ? 'debug' : 'info';
 }
@@ -123,7 +123,7 @@ function count(metrics: HttpMetrics, method: string, res: Reply, seconds: number
   if (error !== null) metrics.failed(route, error);
 }
 
-/** Whether the client has stayed to the end, where there is one. */
+/** Whether the client has stayed to the end of the response. A stream without end counts as complete. */
 function isComplete(res: Reply): boolean {
   const isViewed = res.headersSent && isEndless({ route: res.locals.route, code: res.statusCode });
   return res.writableFinished || isViewed;

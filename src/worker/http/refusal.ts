@@ -10,7 +10,7 @@ export interface HttpRefusal {
   readonly status: number;
   readonly code: PublicCode;
   readonly message: string;
-  /** The request line, where there was one. */
+  /** Of the request line, if it could be read. */
   readonly method?: string;
   readonly path?: string;
 }
@@ -70,7 +70,7 @@ const lingerMs = 1000;
 /** What a refusal needs. */
 export type RefusalParts = Pick<ExchangeParts, 'log' | 'metrics' | 'clock'>;
 
-/** For bytes that never became a request: there is only a socket to answer on. */
+/** Answers bytes that never became a request, on the socket itself. */
 export function answerRaw(socket: Socket, refusal: HttpRefusal, { log, metrics, clock }: RefusalParts): void {
   const { status, code: error, method = '', path = '' } = refusal;
   const requestId = requestIdFrom(undefined);

@@ -20,7 +20,7 @@ import type { ErrorForm, Handler, Primary, Reply } from './exchange.js';
 export interface SentBody {
   /** All of it, where it is short; else null. */
   readonly short: string | null;
-  /** Bytes of the whole; null where nobody has counted them. */
+  /** Bytes of the whole; null if they are not counted. */
   length(): Promise<number | null>;
   pieces(): AsyncIterable<string | Buffer>;
 }
@@ -150,7 +150,7 @@ function isBadPath(thrown: unknown): boolean {
   return thrown instanceof URIError;
 }
 
-/** A client that follows something which goes on asks another worker. */
+/** The client asks another worker for the rest. */
 export const workerLeaves = cancelled('the worker ends');
 
 /**
@@ -190,7 +190,7 @@ export function idempotency(primary: Primary): Handler {
 /** How an answer is asked for, as far as the body alone does not say so. */
 type AnswerManner = 'plain' | 'stream' | 'background';
 
-/** Answers once for each key: with the recorded answer, where there is one. A request without a key is always answered. */
+/** Answers once for each key; a repeated request gets the recorded answer. A request without a key is always answered. */
 export async function onceFor(res: Reply, manner: AnswerManner, answer: () => Promise<void>): Promise<void> {
   const { idempotent } = res.locals;
   await (idempotent === null ? answer() : idempotent.once(manner, answer));
@@ -204,7 +204,7 @@ const bareKey = /^[!-~](?:[ -~]*[!-~])?$/;
 /** A string of RFC 9651: a quote and a backslash in it have a backslash before them. */
 const quotedKey = /^"((?:[ !#-[\]-~]|\\["\\])*)"$/;
 
-/** Quoted or bare, it is the same key. null where there is none. Throws `validation_error`. */
+/** The key, with or without quotes; null if none was sent. Throws `validation_error`. */
 function keyOf(req: Request): string | null {
   const [header, ...more] = valuesOf(req);
   if (header === undefined) return null;
@@ -347,7 +347,7 @@ export class KeyedRequest {
     let piece = begin;
     for (let sent = 0; sent < bytes; ) {
       if (sent > 0) piece = (await this.#primary.call('recordedPiece', { ...order, from: sent })).text;
-      if (piece === '') return void res.destroy(); // it has expired meanwhile
+      if (piece === '') return void res.destroy(); // it has expired
       sent += Buffer.byteLength(piece);
       await write(res, piece, caller.signal);
     }

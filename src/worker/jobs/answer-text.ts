@@ -57,7 +57,7 @@ export class AnswerText implements SentBody, AsyncDisposable {
     return bodyAround(this, isStructured, write);
   }
 
-  /** Where the disk takes no more, the rest stays in memory, as all of it would without a disk. */
+  /** If the disk is full, the rest stays in memory. */
   async #spill(): Promise<void> {
     this.#file ??= (await this.#folder?.file()) ?? null;
     this.#canSpill = (await this.#file?.append(Buffer.from(this.#inMemory.join('')))) ?? false;
@@ -126,7 +126,7 @@ export function valueIn(text: SentBody): SentBody {
   };
 }
 
-/** At the end of a piece: the first half of a pair of surrogates, and an escape that goes on in the next piece. */
+/** At the end of a piece: the first half of a pair of surrogates, and an escape that continues in the next piece. */
 const openEscape = /(?:^|[^\\])(?:\\\\)*((?:\\ud[89ab][\da-f]{2})?(?:\\(?:u[\da-f]{0,3})?)?)$/;
 
 function unescaped(text: string): string {

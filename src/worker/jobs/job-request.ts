@@ -1,9 +1,9 @@
 import type { Request } from 'express';
 import { schemaText } from '../../shared/api/ask.js';
 import { toolRoutes } from '../../shared/api/endpoints.js';
-import { chained, chainStart } from '../../shared/chain.js';
 import { fromWire, invalid, RelayError, toWire } from '../../shared/errors.js';
 import type { Effort, Image, JobRequest, Message, Operation } from '../../shared/job.js';
+import { chained, chainStart } from '../../shared/text/chain.js';
 import type { Primary, Reply } from '../http/exchange.js';
 
 /** A JSON Schema, and where it stands in the request. */
@@ -22,10 +22,10 @@ export interface RequestedJob {
   readonly model?: string | undefined;
   readonly schema?: RequestedSchema | undefined;
   readonly effort?: Effort | undefined;
-  /** Whether the job is refused where there is no effort. */
+  /** Whether the job is refused if the model CLI knows no effort. */
   readonly isEffortNeeded: boolean;
   readonly stop?: readonly string[] | undefined;
-  /** From a caller that keeps the conversation: what was said before. */
+  /** From a caller that stores the conversation itself: the messages before. */
   readonly history?: readonly Message[] | undefined;
   readonly stream: boolean;
 }
@@ -74,13 +74,13 @@ export interface ParsedRequest extends FailureWords {
   readonly tool: string | null;
   /** Fields that mean nothing here. */
   readonly ignored: readonly string[];
-  /** The field of the effort; null where there is none. */
+  /** The field of the effort; null if none was sent. */
   readonly effortField: string | null;
 }
 
 /** What a failure may be about in the request of an SDK. */
 export interface FailureWords {
-  /** The field of its first image; null where there is none. */
+  /** The field of its first image; null without images. */
   readonly imageField: string | null;
   /** Where it wants a JSON object and describes none: how to send the schema of one. Else null. */
   readonly schemaWish: string | null;
@@ -100,7 +100,7 @@ function isOfImages({ code, details }: RelayError): boolean {
   return code === 'validation_error' && details?.[0]?.path === 'images';
 }
 
-/** The field of the first part of this type, in these contents by their fields; null where there is none. */
+/** The field of the first part of this type in these contents, which stand with their fields; null if none is of this type. */
 export function partFieldIn(
   contents: readonly (readonly [field: string, content: unknown])[],
   type: string,
@@ -118,7 +118,7 @@ export function ownRequest(job: RequestedJob): ParsedRequest {
   return { job, model, tool: null, ignored: [], effortField: null, imageField: null, schemaWish: null };
 }
 
-/** A job that an SDK asks for: its caller holds the conversation, and effort that the model CLI does not know is ignored. */
+/** A job for an SDK: its caller stores the conversation, and effort that the model CLI does not know is ignored. */
 export function sdkJob(job: Omit<RequestedJob, 'operation' | 'conversationId' | 'isEffortNeeded'>): RequestedJob {
   return { operation: 'ask', ...job, isEffortNeeded: false };
 }
@@ -170,7 +170,7 @@ function isEmptyList(value: unknown): boolean {
 
 const ofTools = ['tools', 'functions'];
 
-/** Has it counted and logged that a client sends tools in vain. */
+/** Has the primary count and log that a client sends tools which are ignored. */
 export function noteIgnoredTools(primary: Primary, res: Reply, fields: readonly string[]): void {
   const { client } = res.locals;
   const route = toolRoutes.find((each) => each === res.locals.route);

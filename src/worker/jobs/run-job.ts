@@ -277,8 +277,8 @@ class AnswerWriter {
 }
 
 /**
- * Sends the events of a job as they come, to the client whose request it is or to a reader of a background job. Returns
- * the end; null where there is none.
+ * Hands each event of a job to `take` as it comes, for the client of a request or for a reader of a background job. Returns
+ * the end; null if the events stop before it.
  */
 export async function follow(
   events: AsyncIterable<JobEvent>,
@@ -318,7 +318,7 @@ export class JobReport implements JobProgress {
     return state.name === 'running' || (state.name === 'ended' && state.hadSlot);
   }
 
-  /** Takes the last step in advance: a client that leaves after the job's end has not cancelled it. */
+  /** Ends the call as soon as the job has ended: a client that leaves after that has not cancelled the job. */
   async *following(events: AsyncGenerator<JobEvent>): AsyncGenerator<JobEvent> {
     try {
       for (let step = await events.next(); step.done !== true; step = await events.next()) {

@@ -16,7 +16,7 @@ export class SpillFolder {
     this.#log = log;
   }
 
-  /** A new file that nobody else can open: it has lost its name already. Null where there can be none. */
+  /** A new file without a name, so that no other process can open it. Null if it can't be made. */
   async file(): Promise<SpillFile | null> {
     const path = join(this.#path, `prompt-relay-answer-${randomUUID()}`);
     try {
@@ -29,7 +29,7 @@ export class SpillFolder {
     }
   }
 
-  /** Logs the first failure of a row: a full disk would be logged with every answer. Null is a success. */
+  /** Logs the first of several failures in a row: a full disk would be logged with every answer. Null is a success. */
   report(error: unknown): void {
     const { code = 'unknown' } = (error ?? {}) as NodeJS.ErrnoException;
     if (error !== null && !this.#isFailing) this.#log.warn('answer_not_spilled', { error: code });

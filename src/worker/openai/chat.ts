@@ -12,8 +12,7 @@ import {
   type StreamFormat,
 } from '../jobs/run-job.js';
 import { openAiStreamError } from '../jobs/sdk-errors.js';
-import { chatCompletionRequest } from './chat-messages.js';
-import { parseChat } from './chat-request.js';
+import { chatCompletionRequest, parseChat } from './chat-request.js';
 
 const finishReasons = {
   whole: 'stop',
@@ -74,8 +73,8 @@ function callId(requestId: string): string {
 }
 
 /**
- * Events without names: the OpenAI SDK stumbles over any other in a chat completion. Owns whether the call has begun, which
- * it only does where there is one.
+ * Writes events without names: the OpenAI SDK fails at any other in a chat completion. Owns whether the call of a function,
+ * if the answer is one, has begun.
  */
 class ChatCompletionStream extends SdkStream implements StreamFormat {
   readonly #opening: Opening;

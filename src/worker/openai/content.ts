@@ -36,7 +36,7 @@ const efforts: Readonly<Record<string, Effort>> = {
   max: 'high',
 };
 
-/** Undefined for none, and for what nobody knows. */
+/** Undefined for `none` and for an unknown value. */
 export function effortOf(name: string | null | undefined): Effort | undefined {
   return name == null || !Object.hasOwn(efforts, name) ? undefined : efforts[name];
 }

@@ -129,7 +129,7 @@ function messageSaid({ role, content: said }: InputItem, path: string): SaidItem
   return { kind: 'spoken', message: messageOf(role, partsOf(said, at, responseParts, role === 'user')) };
 }
 
-/** The field of the first image; null where there is none. */
+/** The field of the first image; null without images. */
 export function imageFieldOf({ input }: ResponsesRequest): string | null {
   const items = typeof input === 'string' ? [] : input;
   const contents = items.flatMap(({ content: said, output }, at) => [

@@ -71,7 +71,7 @@ const { spawnProgram } = load('src/primary/cli/process/spawn');
 const { GroupContainments } = load('src/primary/cli/terminate/group-containment');
 const { ProcessTree } = load('src/primary/cli/terminate/process-tree');
 const { instanceOfProcess } = load('src/shared/process/proc');
-const { cookieOf } = load('src/shared/process/instance');
+const { cookieOf } = load('src/shared/process/proc');
 const { systemClock: clock } = load('src/shared/clock');
 const { LogBook } = load('test/support/log-book');
 process.setgroups([]);

@@ -10,7 +10,7 @@ const { GroupContainments } = load('src/primary/cli/terminate/group-containment'
 const { ProcessTree } = load('src/primary/cli/terminate/process-tree');
 const { createKillTree } = load('src/primary/cli/terminate/termination');
 const { instanceOfProcess } = load('src/shared/process/proc');
-const { cookieOf } = load('src/shared/process/instance');
+const { cookieOf } = load('src/shared/process/proc');
 const { systemClock: clock } = load('src/shared/clock');
 const { LogBook } = load('test/support/log-book');
 const observer = new Proxy({}, { get: () => () => {} });

@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import type { Environment } from '../../../shared/config/config.js';
 import { RelayError, shuttingDown } from '../../../shared/errors.js';
 import { closingFailed } from '../../../shared/node-internals/spawned-children.js';
-import { cookieName, cookieOf, type Instance } from '../../../shared/process/instance.js';
+import { cookieName, cookieOf, type Instance } from '../../../shared/process/proc.js';
 import type { CommandLine, PrivateHome } from '../contract/adapter.js';
 import type { CliObserver } from '../contract/observer.js';
 import type { Child, Containment, ContainmentFactory, ExitStatus } from '../terminate/containment.js';

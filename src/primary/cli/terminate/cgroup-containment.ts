@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { access, constants } from 'node:fs/promises';
 import { type Clock, delay } from '../../../shared/clock.js';
 import { type Cgroup, ownCgroup } from '../../../shared/process/cgroup.js';
-import { folderPrefix, type Instance } from '../../../shared/process/instance.js';
+import { folderPrefix, type Instance } from '../../../shared/process/proc.js';
 import type { Swept } from '../../../shared/process/scanner.js';
 import type { Containment, ContainmentFactory } from './containment.js';
 

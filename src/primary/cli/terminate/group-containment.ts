@@ -1,6 +1,5 @@
 import type { Clock } from '../../../shared/clock.js';
-import { type Instance, writeInstance } from '../../../shared/process/instance.js';
-import { membersOfGroup } from '../../../shared/process/proc.js';
+import { type Instance, membersOfGroup, writeInstance } from '../../../shared/process/proc.js';
 import { ProcessScanner, type Swept, sweep } from '../../../shared/process/scanner.js';
 import type { Containment, ContainmentFactory } from './containment.js';
 

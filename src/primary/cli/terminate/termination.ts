@@ -4,7 +4,7 @@ import { type Clock, delay } from '../../../shared/clock.js';
 import { ConfigFault } from '../../../shared/config/config.js';
 import { closingFailed, watchingChildren } from '../../../shared/node-internals/spawned-children.js';
 import { Cgroup, ownCgroup } from '../../../shared/process/cgroup.js';
-import type { Instance } from '../../../shared/process/instance.js';
+import type { Instance } from '../../../shared/process/proc.js';
 import { CgroupContainments, openCgroupHome } from './cgroup-containment.js';
 import type { ContainmentFactory } from './containment.js';
 import { GroupContainments } from './group-containment.js';

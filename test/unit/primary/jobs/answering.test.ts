@@ -1,6 +1,6 @@
 import type { Capabilities } from '../../../../src/primary/cli/contract/adapter.js';
-import { chained, chainStart } from '../../../../src/shared/chain.js';
 import type { Image, JobDone, JobEvent, JobRequest, Message } from '../../../../src/shared/job.js';
+import { chained, chainStart } from '../../../../src/shared/text/chain.js';
 import { all, endOf, JobHarness, type JobOptions, type Script, turnEnd, usage } from '../../../support/job-harness.js';
 import { settled } from '../../../support/settled.js';
 

@@ -6,7 +6,7 @@ const modules = join(__dirname, '..', '..', '..', '..', 'src');
 
 /** Deletes what is named, has it erased, and says what can be seen of this process then: by the kernel, by itself, by a child. */
 const erases = `
-const { eraseFromEnviron } = require(process.argv[1] + '/shared/process/environ.js');
+const { eraseFromEnviron } = require(process.argv[1] + '/shared/process/proc.js');
 const names = process.argv.slice(2);
 for (const name of names) delete process.env[name];
 eraseFromEnviron(names).then((isErased) => {

@@ -5,7 +5,7 @@ import {
   ownerOfFolder,
   readInstance,
   writeInstance,
-} from '../../../../src/shared/process/instance.js';
+} from '../../../../src/shared/process/proc.js';
 
 const instance = { pid: 4711, startTicks: '18446744073709551615', pidNamespace: '4026531836' };
 const written = '4711.18446744073709551615.4026531836';

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { readNow, readVirtualFile } from '../../../../src/shared/process/kernel-files.js';
+import { readNow, readVirtualFile } from '../../../../src/shared/process/proc.js';
 import { Children } from '../../../support/children.js';
 
 describe('A file that the kernel makes up', () => {

@@ -2,16 +2,14 @@ import { chown, mkdir, mkdtemp, readdir, readFile, readlink, stat, symlink, writ
 import { basename, join } from 'node:path';
 import { systemClock } from '../../../../src/shared/clock.js';
 import type { Cgroup } from '../../../../src/shared/process/cgroup.js';
-import { cookieOf, folderPrefix, type Instance } from '../../../../src/shared/process/instance.js';
 import {
   endLeftovers,
   makeWorkDirectory,
   removeTracesOf,
   removeWorkDirectory,
 } from '../../../../src/shared/process/leftovers.js';
-import { readOwner } from '../../../../src/shared/process/owner.js';
-import { instanceOfProcess } from '../../../../src/shared/process/proc.js';
-import { ProcessScanner } from '../../../../src/shared/process/scanner.js';
+import { cookieOf, folderPrefix, type Instance, instanceOfProcess } from '../../../../src/shared/process/proc.js';
+import { ProcessScanner, readOwner } from '../../../../src/shared/process/scanner.js';
 import { Children, deadInstance } from '../../../support/children.js';
 import { type TemporaryFolder, temporaryFolder } from '../../../support/folder.js';
 import { isAlive } from '../../../support/processes.js';

@@ -3,9 +3,14 @@ import { once } from 'node:events';
 import { chmod, cp, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { cookieName } from '../../../../src/shared/process/instance.js';
-import { readOwner } from '../../../../src/shared/process/owner.js';
-import { instanceOfProcess, isAlive, listPids, mainThreadHasEnded } from '../../../../src/shared/process/proc.js';
+import {
+  cookieName,
+  instanceOfProcess,
+  isAlive,
+  listPids,
+  mainThreadHasEnded,
+} from '../../../../src/shared/process/proc.js';
+import { readOwner } from '../../../../src/shared/process/scanner.js';
 import { Children } from '../../../support/children.js';
 import { temporaryFolder } from '../../../support/folder.js';
 import { programs } from '../../../support/service.js';
@@ -13,7 +18,7 @@ import { until } from '../../../support/until.js';
 
 const cookie = '1.2.3:4';
 const marked = { [cookieName]: cookie };
-const folderUnderTest = join(__dirname, '..', '..', '..', '..', 'src', 'shared', 'process');
+const folderUnderTest = join(__dirname, '..', '..', '..', '..', 'src', 'shared');
 const nobody = { uid: 65_534, gid: 65_534, cwd: '/' };
 /** For root, where another user may run this node too. */
 const asNobody = spawnSync(process.execPath, ['--version'], nobody).status === 0 ? it : it.skip;
@@ -31,7 +36,7 @@ async function kindForNobody(pid: number): Promise<string> {
   await using folder = await temporaryFolder();
   await chmod(folder.path, 0o755);
   await cp(folderUnderTest, folder.path, { recursive: true });
-  const module = JSON.stringify(join(folder.path, 'owner.js'));
+  const module = JSON.stringify(join(folder.path, 'process', 'scanner.js'));
   const look = `require(${module}).readOwner(${pid}).then(({ kind }) => process.stdout.write(kind))`;
   const { stdout } = await promisify(execFile)(process.execPath, ['-e', look], { ...nobody, encoding: 'utf8' });
   return stdout;

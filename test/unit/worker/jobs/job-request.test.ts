@@ -1,6 +1,6 @@
-import { chained, chainStart } from '../../../../src/shared/chain.js';
 import { RelayError } from '../../../../src/shared/errors.js';
 import type { Message } from '../../../../src/shared/job.js';
+import { chained, chainStart } from '../../../../src/shared/text/chain.js';
 import type { Reply } from '../../../../src/worker/http/exchange.js';
 import { type RequestedJob, requestOf } from '../../../../src/worker/jobs/job-request.js';
 import { FakePrimary } from '../../../support/fake-primary.js';

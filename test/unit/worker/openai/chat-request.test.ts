@@ -1,5 +1,4 @@
-import { chatCompletionRequest } from '../../../../src/worker/openai/chat-messages.js';
-import { parseChat } from '../../../../src/worker/openai/chat-request.js';
+import { chatCompletionRequest, parseChat } from '../../../../src/worker/openai/chat-request.js';
 import { jobDone } from '../../../support/job-records.js';
 import { always, begun, openAiDoor, said } from '../../../support/openai-door.js';
 

@@ -5,7 +5,7 @@ import type { ContainmentFactory } from '../../../../../src/primary/cli/terminat
 import { GroupContainments } from '../../../../../src/primary/cli/terminate/group-containment.js';
 import type { ProcessTree } from '../../../../../src/primary/cli/terminate/process-tree.js';
 import { cancelled } from '../../../../../src/shared/errors.js';
-import { cookieOf, type Instance } from '../../../../../src/shared/process/instance.js';
+import { cookieOf, type Instance } from '../../../../../src/shared/process/proc.js';
 import { type TemporaryFolder, temporaryFolder } from '../../../../support/folder.js';
 import { LogBook } from '../../../../support/log-book.js';
 import { silentObserver } from '../../../../support/scripted-cli.js';

@@ -6,7 +6,7 @@ import { entering, openCgroupHome } from '../../../../../src/primary/cli/termina
 import { cgroupParent } from '../../../../../src/primary/cli/terminate/termination.js';
 import { systemClock as clock } from '../../../../../src/shared/clock.js';
 import { Cgroup, ownCgroup } from '../../../../../src/shared/process/cgroup.js';
-import { folderPrefix, type Instance } from '../../../../../src/shared/process/instance.js';
+import { folderPrefix, type Instance } from '../../../../../src/shared/process/proc.js';
 import { temporaryFolder } from '../../../../support/folder.js';
 import { describeWithCgroups, temporaryCgroup } from '../../../../support/trees.js';
 

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { GroupContainments, signalGroup, tied } from '../../../../../src/primary/cli/terminate/group-containment.js';
-import { cookieName, cookieOf, type Instance } from '../../../../../src/shared/process/instance.js';
+import { cookieName, cookieOf, type Instance } from '../../../../../src/shared/process/proc.js';
 import { describeWith } from '../../../../support/needs.js';
 import { isAlive } from '../../../../support/processes.js';
 import { clock, freshMark, groupTrees, marked, temporaryInstance, untilSleeping } from '../../../../support/trees.js';

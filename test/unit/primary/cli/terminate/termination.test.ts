@@ -1,6 +1,6 @@
 import { chooseTermination, type HostTools } from '../../../../../src/primary/cli/terminate/termination.js';
 import { systemClock as clock } from '../../../../../src/shared/clock.js';
-import type { Instance } from '../../../../../src/shared/process/instance.js';
+import type { Instance } from '../../../../../src/shared/process/proc.js';
 import { describeWithCgroups, temporaryCgroup } from '../../../../support/trees.js';
 
 const instance: Instance = { pid: 1, startTicks: '2', pidNamespace: '3' };

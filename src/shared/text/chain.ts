@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
-import type { Message } from './job.js';
+import type { Message } from '../job.js';
 
 /**
- * A chain of hashes over what was said in a conversation. Equal ends mean equal texts, images and roles in equal order,
- * and nothing of them can be read from it. Hex.
+ * A chain of hashes (hex) over the messages of a conversation. Two chains with the same end have the same texts, images
+ * and roles in the same order. The text can't be read from it.
  */
 
-/** The begin of a chain: what a process is told before the first message. */
+/** The start of a chain: what a process gets before the first message. */
 export function chainStart(system: string | null, schema: string | null): string {
   return createHash('sha256')
     .update(JSON.stringify([system, schema]))
@@ -14,8 +14,8 @@ export function chainStart(system: string | null, schema: string | null): string
 }
 
 /**
- * The chain with one more message. No text holds NUL. The blanks around an answer don't count: clients such as Open WebUI
- * keep it without them.
+ * The chain with one more message. No text holds NUL. Blanks around an answer don't count: clients such as Open WebUI
+ * store it without them.
  */
 export function chained(before: string, { role, text, images = [] }: Message): string {
   const hash = createHash('sha256').update(`${before}\0${role}\0`);

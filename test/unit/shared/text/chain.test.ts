@@ -1,5 +1,5 @@
-import { chained, chainId, chainStart } from '../../../src/shared/chain.js';
-import type { Image, Message } from '../../../src/shared/job.js';
+import type { Image, Message } from '../../../../src/shared/job.js';
+import { chained, chainId, chainStart } from '../../../../src/shared/text/chain.js';
 
 const image: Image = { mediaType: 'image/png', data: 'AAAA', at: 0 };
 const message: Message = { role: 'user', text: 'Hello' };
