@@ -55,7 +55,13 @@ function withScheme(host: string, env: Environment): string {
 
 const defaultPort = 5051;
 
-function settingOf(env: Environment, name: 'MODEL_API_HOST' | 'MODEL_API_PORT'): string | number {
+type ReadSetting =
+  | 'MODEL_API_HOST'
+  | 'MODEL_API_PORT'
+  | 'MODEL_API_CONVERSATION_TTL_SECONDS'
+  | 'MODEL_API_JOB_TTL_SECONDS';
+
+function settingOf(env: Environment, name: ReadSetting): string | number {
   const [, schema, fallback] = variables[name];
   const parsed = schema.safeParse(env[name] ?? fallback);
   if (!parsed.success) throw configError(`${name}: ${parsed.error.issues[0]?.message}`);
@@ -91,7 +97,7 @@ function configError(message: string): CommandError {
 
 /** What the environment of the service says of its store. */
 export interface NamedStore {
-  /** null where nothing is said: then it is that of the service that runs. */
+  /** null if the environment names none: then the running service knows its store. */
   readonly path: string | null;
   readonly isRedis: boolean;
   readonly conversationTtlMs: number;
@@ -105,8 +111,8 @@ export function storeSettings(flag: string | undefined, env: Environment): Named
   return {
     path: text === undefined ? null : pathOf(text, source, flag === undefined ? exitCodes.config : exitCodes.usage),
     isRedis: isRedis(text),
-    conversationTtlMs: secondsOf('MODEL_API_CONVERSATION_TTL_SECONDS', env),
-    jobTtlMs: secondsOf('MODEL_API_JOB_TTL_SECONDS', env),
+    conversationTtlMs: Number(settingOf(env, 'MODEL_API_CONVERSATION_TTL_SECONDS')),
+    jobTtlMs: Number(settingOf(env, 'MODEL_API_JOB_TTL_SECONDS')),
   };
 }
 
@@ -120,11 +126,4 @@ function pathOf(text: string, source: string, exitCode: number): string | null {
 
 function isRedis(text: string | undefined): boolean {
   return /^rediss?:/.test(text ?? '');
-}
-
-function secondsOf(name: 'MODEL_API_CONVERSATION_TTL_SECONDS' | 'MODEL_API_JOB_TTL_SECONDS', env: Environment): number {
-  const [, schema, fallback] = variables[name];
-  const parsed = schema.safeParse(env[name] ?? fallback);
-  if (parsed.success) return parsed.data;
-  throw new CommandError(exitCodes.config, `${name}: ${parsed.error.issues[0]?.message}`);
 }

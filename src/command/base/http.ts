@@ -16,18 +16,10 @@ export interface HttpRequest {
  * Resolves when the headers have arrived; the body is still to be read. Both fail after the idle timeout.
  * Not fetch: on Node 20.20 it can wait forever when a connection closes at once, and can miss its signal.
  */
-export function send({
-  method,
-  url,
-  socketPath,
-  headers,
-  body,
-  idleTimeoutMs,
-  signal,
-}: HttpRequest): Promise<IncomingMessage> {
+export function send({ url, socketPath, body, idleTimeoutMs, signal, ...head }: HttpRequest): Promise<IncomingMessage> {
   const request = url.startsWith('https:') ? requestHttps : requestHttp;
   return new Promise((resolve, reject) => {
-    const options = { method, headers, timeout: idleTimeoutMs, agent: false, ...(socketPath && { socketPath }) };
+    const options = { ...head, timeout: idleTimeoutMs, agent: false, ...(socketPath && { socketPath }) };
     const sent = request(url, { ...options, ...(signal && { signal }) });
     sent.once('timeout', () => sent.destroy(new Error(`no data for ${idleTimeoutMs / 1000} s`)));
     sent.once('response', (response) => {

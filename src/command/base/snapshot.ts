@@ -114,14 +114,11 @@ export class SnapshotReader {
     try {
       return await this.#client.getState('/status', countedStatus, signal);
     } catch (error) {
-      if (error instanceof ServiceError && this.#isLeftOut(error)) return null;
+      const code = error instanceof ServiceError ? error.code : null;
+      // The service is older, or no key was given. A key that is not valid is a fault of the user.
+      if (code === 'not_found' || (code === 'unauthorized' && !this.#client.hasKey)) return null;
       throw error;
     }
-  }
-
-  /** No key was given, or the service is older. A key that is not valid is a fault of the user. */
-  #isLeftOut({ code }: ServiceError): boolean {
-    return code === 'not_found' || (code === 'unauthorized' && !this.#client.hasKey);
   }
 
   /** Asked once for each start of the service. */
