@@ -67,7 +67,7 @@ describeWithCgroups('A program that changes its process id all the time, in a cg
 
 /** Ends two jobs without root. The first leaves a program in a session of its own that nobody may look at. */
 const leavesHidden = `
-const { spawnProgram } = load('src/primary/cli/process/spawn');
+const { spawnProgram } = load('src/primary/cli/process/launcher');
 const { GroupContainments } = load('src/primary/cli/terminate/group-containment');
 const { ProcessTree } = load('src/primary/cli/terminate/process-tree');
 const { instanceOfProcess } = load('src/shared/process/proc');
