@@ -20,7 +20,7 @@ import { Redactor, secretsOf } from './cli/process/redactor.js';
 import { type ModelNames, ModelRouter } from './cli/route.js';
 import { conversationLimits } from './conversations/conversation-limits.js';
 import { ConversationStore } from './conversations/conversation-store.js';
-import { KeptConversations } from './conversations/kept-conversations.js';
+import { JournaledConversations } from './conversations/journaled-conversations.js';
 import type { CircuitStatus } from './health/circuit.js';
 import { SeenClients } from './health/seen-clients.js';
 import type { HealthAgent } from './hosts/health-agent.js';
@@ -95,7 +95,7 @@ function compose(input: StartInput) {
     forgetConversation(clis, id);
     if (cause !== 'deleted') store.conversations.forget(id); // else it is no longer there
   });
-  const kept = new KeptConversations(conversations, store.conversations, clock);
+  const kept = new JournaledConversations(conversations, store.conversations, clock);
   const onStale = (id: string) => forgetConversation(clis, id);
   const shared = hosts?.replicaOf(conversations, onStale) ?? null;
   const { turnGate } = conversations;

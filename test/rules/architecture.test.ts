@@ -334,7 +334,7 @@ describe('Effects', () => {
       ...['Launcher', 'Listeners', 'LogOutput', 'PrimaryMetrics', 'ProcessPool', 'RateLimit', 'CliHealth', 'Scrape'],
       ...[
         'Clients',
-        'KeptConversations',
+        'JournaledConversations',
         'KeyAttempts',
         'KeyRing',
         'LocalUsers',

@@ -1,6 +1,6 @@
 import { ConversationStore } from '../../src/primary/conversations/conversation-store.js';
 import { type ConversationTurn, TurnRecord } from '../../src/primary/conversations/conversation-turn.js';
-import { KeptConversations } from '../../src/primary/conversations/kept-conversations.js';
+import { JournaledConversations } from '../../src/primary/conversations/journaled-conversations.js';
 import { ConversationReplica } from '../../src/primary/hosts/conversation-replica.js';
 import type { SharedConversations } from '../../src/primary/hosts/redis-conversations.js';
 import type { ConversationJournal } from '../../src/primary/store/contract/conversations.js';
@@ -21,8 +21,8 @@ export class KeptRun {
   readonly store: ConversationStore;
   readonly journal: ConversationJournal;
   readonly shared: ConversationReplica | null;
-  readonly kept: Pick<KeptConversations, 'remove' | 'fork'>;
-  readonly #kept: KeptConversations;
+  readonly kept: Pick<JournaledConversations, 'remove' | 'fork'>;
+  readonly #kept: JournaledConversations;
   readonly #read: Pick<ConversationStore | ConversationReplica, 'list' | 'read' | 'snapshot'>;
 
   constructor(
@@ -35,7 +35,7 @@ export class KeptRun {
       if (cause !== 'deleted') journal.forget(id);
     });
     this.shared = shared && new ConversationReplica(this.store, shared, systemClock);
-    this.#kept = new KeptConversations(this.store, journal, systemClock);
+    this.#kept = new JournaledConversations(this.store, journal, systemClock);
     this.kept = this.shared ?? this.#kept;
     this.#read = this.shared ?? this.store;
   }

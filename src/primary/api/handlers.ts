@@ -13,7 +13,7 @@ import type { KeyAttempts } from '../access/key-attempts.js';
 import type { RateLimit } from '../access/rate-limit.js';
 import type { UserConnections } from '../access/user-connections.js';
 import { KnownModels, type ModelCatalog } from '../cli/model-catalog.js';
-import type { KeptConversations } from '../conversations/kept-conversations.js';
+import type { JournaledConversations } from '../conversations/journaled-conversations.js';
 import type { TurnGate } from '../conversations/turn-gate.js';
 import type { Claims } from '../idempotency/claims.js';
 import type { BackgroundJobs } from '../jobs/background-jobs.js';
@@ -86,7 +86,7 @@ export interface Services {
   readonly schemas: Pick<SchemaChecker, 'faultOf'>;
   readonly knownModels: Pick<KnownModels, 'explain'>;
   readonly conversations: ReadableConversations;
-  readonly kept: Pick<KeptConversations, 'remove' | 'fork'>;
+  readonly kept: Pick<JournaledConversations, 'remove' | 'fork'>;
   readonly claims: Pick<Claims, 'hold' | 'record' | 'read'>;
   readonly turnGate: Pick<TurnGate, 'admitting'>;
   readonly rateLimit: Pick<RateLimit, 'take'>;

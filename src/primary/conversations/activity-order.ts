@@ -4,8 +4,8 @@ import type { Conversation } from './conversation.js';
 const maxRunLength = 256;
 
 /**
- * Owns the order in which the conversations of one client were active, in runs of a few hundred: with a million of them
- * too, each place is found, and given up, in microseconds. Each has an `activity` that is higher than of all before it.
+ * Owns the order in which the conversations of one client were active, in runs of at most a few hundred. So even among a
+ * million of them a place is found and removed in microseconds. Each has a higher `activity` than all before it.
  */
 export class ActivityOrder {
   /** None is empty. */
@@ -29,12 +29,12 @@ export class ActivityOrder {
     else this.#join(at);
   }
 
-  /** The least recently active first. Nothing may change meanwhile. */
+  /** The least recently active first. The order may not change during the iteration. */
   *[Symbol.iterator](): Generator<Conversation> {
     for (const run of this.#runs) yield* run;
   }
 
-  /** The most recently active first, of those with a lower `activity` than this. Nothing may change meanwhile. */
+  /** The most recently active first, of those with a lower `activity` than this. The order may not change during the iteration. */
   *backwards(before: number): Generator<Conversation> {
     const first = Math.min(this.#runAt(before), this.#runs.length - 1);
     for (let at = first; at >= 0; at--) {
@@ -57,7 +57,7 @@ export class ActivityOrder {
   }
 }
 
-/** Where the first one stands that fits, as all after it do; the length where none does. */
+/** The index of the first item that fits, as all after it do; the length if none fits. */
 function firstFrom<T>(sorted: readonly T[], fits: (item: T) => boolean): number {
   let [low, high] = [0, sorted.length];
   while (low < high) {

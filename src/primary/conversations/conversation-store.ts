@@ -22,8 +22,8 @@ import { oneHostGate, type TurnGate } from './turn-gate.js';
 
 /**
  * Owns the conversations, in order of their last activity: the least recently active one is the first to expire and the
- * first to be evicted, those of clients that hold more than their share before all others. One with a turn that runs or
- * waits keeps its place and is skipped.
+ * first to be evicted, those of clients beyond their share before all others. One with a turn that runs or waits is
+ * skipped.
  */
 export class ConversationStore {
   readonly limits: ConversationLimits;
@@ -31,8 +31,8 @@ export class ConversationStore {
   turnGate: TurnGate = oneHostGate;
   readonly #clock: Clock;
   readonly #onRemoved: (cause: RemovalCause, id: string) => void;
-  readonly #held: ConversationIndex;
-  /** Conversations with a turn that runs or waits, including new ones, without those that were removed meanwhile. */
+  readonly #index: ConversationIndex;
+  /** Conversations with a turn that runs or waits: new ones too, but none that were removed. */
   #inUse = 0;
   #created = 0;
   #refused = 0;
@@ -47,11 +47,11 @@ export class ConversationStore {
     this.#clock = clock;
     this.#onRemoved = onRemoved;
     const maxConversations = quarterOf(limits.maxConversations);
-    this.#held = new ConversationIndex({ maxConversations, maxBytes: quarterOf(limits.maxBytes) });
+    this.#index = new ConversationIndex({ maxConversations, maxBytes: quarterOf(limits.maxBytes) });
   }
 
   get counts() {
-    return { ...this.#held.counts, created: this.#created };
+    return { ...this.#index.counts, created: this.#created };
   }
 
   /** Turns refused because every conversation was in use, counted from the start. */
@@ -61,7 +61,7 @@ export class ConversationStore {
 
   /** Whether a turn runs or waits on it. */
   isInUse(id: string | null): boolean {
-    return id !== null && (this.#held.get(id)?.turns ?? null) !== null;
+    return id !== null && (this.#index.get(id)?.turns ?? null) !== null;
   }
 
   /** Throws `not_found`, with the same words for every cause. */
@@ -77,7 +77,7 @@ export class ConversationStore {
   /**
    * The right to the next turn on a conversation, or (id null) to the first turn of a new one. Nothing is taken before
    * `open`. Throws `validation_error` for an id that can't be used or a message that would make the conversation too
-   * large, and `concurrency_limited` when as many conversations are in use as may be kept: a new one must always find an
+   * large, and `concurrency_limited` when the number in use is at its limit: a new one must always find an
    * idle one to evict.
    */
   turn(id: string | null, client: string, system: string | null, bytes: number): ConversationTurn {
@@ -91,10 +91,10 @@ export class ConversationStore {
   /** The client's own, the most recently active first: those that were last active before `before` (null: all). */
   list(client: string, before: number | null, limit: number): ConversationPage {
     this.expire();
-    return pageOf(this.#held.latest(client, before, limit + 1), limit, this.limits.ttlMs);
+    return pageOf(this.#index.latest(client, before, limit + 1), limit, this.limits.ttlMs);
   }
 
-  /** A piece of its finished turns. Throws `not_found`, also for the next piece of one that is gone meanwhile. */
+  /** A piece of its finished turns. Throws `not_found`, also for the next piece of one that has been removed. */
   read({ id, client, from, withImages }: TranscriptOrder): TranscriptItem {
     return transcriptFrom(this.#find(id, client) ?? notFound(), from, withImages);
   }
@@ -115,7 +115,7 @@ export class ConversationStore {
   /** It takes its place among the others as any new one does. Throws `concurrency_limited`. */
   publishFork(fork: Conversation): ConversationSnapshot {
     fork.lastActiveMs = this.#clock.monotonicMs(); // the order of activity is one of time too
-    this.#held.add(fork);
+    this.#index.add(fork);
     this.#created++;
     this.#makeRoom();
     if (fork.isRemoved) this.#refuse(); // all others are in use, or of clients that keep to their share
@@ -123,43 +123,43 @@ export class ConversationStore {
   }
 
   /** One that has outlived a restart. They come in the order of their activity. */
-  restore(kept: StoredConversation, lastActiveMs: number): void {
-    this.#held.add(Conversation.restored(kept, lastActiveMs));
+  restore(conversation: StoredConversation, lastActiveMs: number): void {
+    this.#index.add(Conversation.restored(conversation, lastActiveMs));
     this.#makeRoom();
   }
 
-  /** How many messages of it there are here; 0 where there is no such conversation. */
+  /** How many messages it has here; 0 for an unknown conversation. */
   messagesOf(id: string): number {
-    return this.#held.get(id)?.texts.length ?? 0;
+    return this.#index.get(id)?.texts.length ?? 0;
   }
 
-  /** Takes over turns that came to be elsewhere: those of `kept` begin after so many messages. What is here already stays. */
-  catchUp(kept: StoredConversation, from: number): void {
-    const known = this.#held.get(kept.id);
+  /** Adds the turns of another host. Those of `newest` begin after `from` messages; those that are here already stay. */
+  catchUp(newest: StoredConversation, from: number): void {
+    const known = this.#index.get(newest.id);
     if (known === undefined) {
-      if (from === 0) this.#keepClear(Conversation.restored(kept, this.#clock.monotonicMs()));
+      if (from === 0) this.#keepClear(Conversation.restored(newest, this.#clock.monotonicMs()));
       return;
     }
     const { bytes, tokens } = known;
-    known.catchUp(kept, from);
+    known.catchUp(newest, from);
     known.lastActiveMs = this.#clock.monotonicMs();
-    this.#held.grew(known, known.bytes - bytes, known.tokens - tokens);
+    this.#index.grew(known, known.bytes - bytes, known.tokens - tokens);
     this.#makeRoom();
   }
 
   /** Forgets it as the ones that are evicted. A turn that runs or waits still answers its caller. */
   drop(id: string): void {
-    const conversation = this.#held.get(id);
+    const conversation = this.#index.get(id);
     if (conversation !== undefined) this.#remove(conversation, 'evicted');
   }
 
   dropIdle(): void {
-    for (const conversation of this.#held.idleOnes()) this.#remove(conversation, 'evicted');
+    for (const conversation of this.#index.idleOnes()) this.#remove(conversation, 'evicted');
   }
 
   /** Removes what has expired. Called at every turn, and from time to time. */
   expire(): void {
-    for (const conversation of this.#held.idleOnes()) {
+    for (const conversation of this.#index.idleOnes()) {
       if (!this.#hasExpired(conversation)) return;
       this.#remove(conversation, 'expired');
     }
@@ -181,7 +181,7 @@ export class ConversationStore {
     images: readonly Image[],
   ): ConversationSnapshot {
     if (conversation.texts.length === 0) {
-      this.#held.add(conversation);
+      this.#index.add(conversation);
       this.#created++;
     }
     const bytesBefore = conversation.bytes;
@@ -189,7 +189,7 @@ export class ConversationStore {
     const bytes = conversation.bytes - bytesBefore;
     conversation.lastActivityAt = this.#clock.now();
     conversation.lastActiveMs = this.#clock.monotonicMs();
-    this.#held.grew(conversation, bytes, tokens);
+    this.#index.grew(conversation, bytes, tokens);
     this.#makeRoom();
     return conversation.snapshot(this.limits.ttlMs);
   }
@@ -211,30 +211,30 @@ export class ConversationStore {
     throw everyOneInUse();
   }
 
-  /** Somebody is about to use it: if it has to go, it goes later. */
+  /** It is about to be used, so this call does not evict it. */
   #keepClear(conversation: Conversation): void {
-    this.#held.add(conversation);
+    this.#index.add(conversation);
     conversation.turns = [];
     this.#makeRoom();
     conversation.turns = null;
   }
 
   #draft(client: string, system: string | null): Conversation {
-    const kept = system === null ? null : stored(system);
-    return new Conversation(newId(), client, kept, this.#clock.now(), this.#clock.monotonicMs());
+    const text = system === null ? null : stored(system);
+    return new Conversation(newId(), client, text, this.#clock.now(), this.#clock.monotonicMs());
   }
 
   /** Evicts idle ones until count and bytes are within their limits. */
   #makeRoom(): void {
-    while (!this.#held.areWithin(this.limits)) {
-      const first = this.#held.firstToGo;
+    while (!this.#index.areWithin(this.limits)) {
+      const first = this.#index.firstToGo;
       if (first === null) return;
       this.#remove(first, 'evicted');
     }
   }
 
   #find(id: string, client: string): Conversation | null {
-    const conversation = this.#held.get(id);
+    const conversation = this.#index.get(id);
     if (conversation === undefined || conversation.client !== client) return null;
     if (conversation.turns !== null || !this.#hasExpired(conversation)) return conversation;
     this.#remove(conversation, 'expired');
@@ -247,12 +247,12 @@ export class ConversationStore {
 
   #remove(conversation: Conversation, cause: RemovalCause): void {
     if (conversation.turns !== null) this.#inUse--;
-    this.#held.remove(conversation);
+    this.#index.remove(conversation);
     this.#onRemoved(cause, conversation.id);
   }
 }
 
-/** Owns which conversations there are, what they hold together, and the order of their last activity. */
+/** Owns the set of conversations, their sizes together, and the order of their last activity. */
 class ConversationIndex {
   readonly #byId = new Map<string, Conversation>();
   readonly #byActivity = new LinkedList<Conversation>();
@@ -285,7 +285,7 @@ class ConversationIndex {
     this.#tokens += conversation.tokens;
   }
 
-  /** It was active, and has so much more. Nothing for one that was removed. */
+  /** It was active, and grew. Does nothing for one that was removed. */
   grew(conversation: Conversation, bytes: number, tokens: number): void {
     if (conversation.place === null) return;
     this.#bytes += bytes;
@@ -308,7 +308,7 @@ class ConversationIndex {
     return this.#shares.latest(client, before, count);
   }
 
-  /** The first to be evicted, those of clients that hold more than their share before all others. */
+  /** The first to be evicted: one of a client beyond its share, else the least recently active one. */
   get firstToGo(): Conversation | null {
     return this.#shares.firstToGo() ?? this.idleOnes().next().value ?? null;
   }

@@ -20,7 +20,7 @@ export interface TurnInLine {
   wake(): void;
 }
 
-/** One conversation's text and times. Kept small: there may be a million. Changed by the store alone. */
+/** One conversation's text and times. It is small, for there may be a million. Only the store changes it. */
 export class Conversation {
   readonly id: string;
   /** Who created it; to any other client it does not exist. */
@@ -54,22 +54,22 @@ export class Conversation {
     this.lastActiveMs = monotonicMs;
   }
 
-  static restored(kept: StoredConversation, lastActiveMs: number): Conversation {
-    const { id, client, system, createdAt } = kept;
+  static restored(stored: StoredConversation, lastActiveMs: number): Conversation {
+    const { id, client, system, createdAt } = stored;
     const conversation = new Conversation(id, client, system, createdAt, lastActiveMs);
-    conversation.lastActivityAt = kept.lastActivityAt;
-    for (const { texts, images, totalTokens } of kept.turns) {
+    conversation.lastActivityAt = stored.lastActivityAt;
+    for (const { texts, images, totalTokens } of stored.turns) {
       conversation.add(texts, totalTokens - conversation.tokens, images);
     }
     return conversation;
   }
 
-  /** As `restored`, for the turns that it does not have yet: those of `kept` begin after so many messages. */
-  catchUp(kept: StoredConversation, from: number): void {
-    for (const { texts, images, totalTokens } of kept.turns.slice((this.texts.length - from) / 2)) {
+  /** As `restored`, for the turns that it does not have yet: those of `stored` begin after so many messages. */
+  catchUp(stored: StoredConversation, from: number): void {
+    for (const { texts, images, totalTokens } of stored.turns.slice((this.texts.length - from) / 2)) {
       this.add(texts, totalTokens - this.tokens, images);
     }
-    this.lastActivityAt = kept.lastActivityAt;
+    this.lastActivityAt = stored.lastActivityAt;
   }
 
   get isRemoved(): boolean {

@@ -18,7 +18,7 @@ export function titleOf({ texts: [first = ''] }: Pick<Conversation, 'texts'>): s
   return characters.join('').replace(/[\p{Cc}\u2028\u2029]/gu, ' ');
 }
 
-/** The first so many of those that were found; where there is another one, there is a next page. */
+/** A page of the first `limit` conversations. `next` is null if no others were found. */
 export function pageOf(found: readonly Conversation[], limit: number, ttlMs: number): ConversationPage {
   const shown = found.slice(0, limit);
   const conversations = shown.map((each) => ({ ...each.snapshot(ttlMs), title: titleOf(each) }));

@@ -1,7 +1,7 @@
 import type { JobRequest } from '../../shared/job.js';
 import type { ConversationTurn } from './conversation-turn.js';
 
-/** The right to change a conversation that no other host has meanwhile. */
+/** The right to change a conversation. Only one host has it at a time. */
 export interface TurnLock {
   /** null: no other host can have the conversation. */
   readonly token: number | null;

@@ -10,7 +10,7 @@ import type { ConversationTurn } from '../conversations/conversation-turn.js';
 import { noLock, type TurnGate, type TurnLock } from '../conversations/turn-gate.js';
 import type { SharedConversations, SharedState } from './redis-conversations.js';
 
-/** While another host has its turn, it is asked again after this time, and each time half as long again. */
+/** While another host has the lock, this host tries again after this time, and waits half as long again each time. */
 const firstWaitMs = 25;
 const longestWaitMs = 250;
 const renewalsInTime = 3;
@@ -108,11 +108,11 @@ export class ConversationReplica implements TurnGate {
 
   async begun(turn: ConversationTurn, signal: AbortSignal): Promise<void> {
     if (turn.isFirst || turn.lock.token !== null) return;
-    const held = await this.#locks.acquire(turn.id, turn.client, signal);
-    if (held === null) return this.#copies.drop(turn.id); // it still answers its caller, as any turn does that is under way
-    turn.lock = held.lock;
-    if (signal.aborted) held.lock.release(); // the turn may have left by now
-    const isThere = await this.#bringUpToDate(turn.id, held.messageCount);
+    const acquired = await this.#locks.acquire(turn.id, turn.client, signal);
+    if (acquired === null) return this.#copies.drop(turn.id); // the turn still answers its caller
+    turn.lock = acquired.lock;
+    if (signal.aborted) acquired.lock.release(); // the turn may have left by now
+    const isThere = await this.#bringUpToDate(turn.id, acquired.messageCount);
     if (!isThere) this.#copies.drop(turn.id);
   }
 
@@ -161,7 +161,7 @@ class TurnLocks {
     this.#offered.set(id, token);
   }
 
-  /** Does nothing where a turn has taken it. */
+  /** Does nothing if a turn has taken it. */
   giveUp(id: string, token: number): void {
     if (this.#offered.get(id) !== token) return;
     this.#offered.delete(id);
@@ -172,18 +172,18 @@ class TurnLocks {
   take(id: string): TurnLock {
     const token = this.#offered.get(id);
     this.#offered.delete(id);
-    return token === undefined ? noLock : this.#held(id, token);
+    return token === undefined ? noLock : this.#lockOf(id, token);
   }
 
   /**
-   * Waits until no other host has it. Resolves with where the conversation stands then, and with null where it is gone.
+   * Waits until no other host has it. Resolves with the state of the conversation then; null if it is gone.
    * Rejects with `store_unavailable`, or with the signal's reason.
    */
   async acquire(id: string, client: string, signal: AbortSignal): Promise<(SharedState & { lock: TurnLock }) | null> {
     for (let waitMs = firstWaitMs; ; waitMs = Math.min(waitMs * 1.5, longestWaitMs)) {
       const state = await this.#store.enter(id, client, true);
       if (state === null) return null;
-      const lock = state.token === null ? null : this.#held(id, state.token);
+      const lock = state.token === null ? null : this.#lockOf(id, state.token);
       if (signal.aborted) lock?.release();
       signal.throwIfAborted();
       if (lock !== null) return { ...state, lock };
@@ -191,12 +191,12 @@ class TurnLocks {
     }
   }
 
-  #held(id: string, token: number): TurnLock {
+  #lockOf(id: string, token: number): TurnLock {
     return new RenewedLock(id, token, this.#store, this.#clock);
   }
 }
 
-/** Owns that a lock is renewed as long as it is held. A renewal that fails says nothing: the commit will tell. */
+/** Renews its lock until it is released or used. A failed renewal does not end it: the commit finds out whether it is lost. */
 class RenewedLock implements TurnLock {
   readonly token: number;
   readonly #id: string;

@@ -3,7 +3,7 @@ import type { BackgroundJob, BackgroundJobs } from '../jobs/background-jobs.js';
 import { patienceMs } from '../jobs/waiting-room.js';
 import type { SharedJobs } from './redis-jobs.js';
 
-/** A job that can't start here may start on another host meanwhile, or here after this time. */
+/** A job that can't start here may start on another host at once, or here after this time. */
 const restMs = 1000;
 /** Jobs that are tried in a row: all of them may be for clients without a slot here. */
 const maxTries = 10;

@@ -8,7 +8,7 @@ import { connectTo, deadLinkMs } from './redis-link.js';
 const lockMs = 9000;
 const checkMs = 3000;
 const queueName = 'jobs';
-/** BullMQ stores it; nobody reads it. */
+/** BullMQ requires it; the service never reads it. */
 const jobName = 'job';
 const maxEvents = 10;
 

@@ -17,7 +17,7 @@ import { isAnswer } from './redis-faults.js';
 
 /** A host that dies, or stalls for longer, loses its keys. It renews them three times in this time. */
 const holdMs = 10_000;
-/** A request waits no longer for Redis, and goes on without. */
+/** A request waits no longer for Redis: it runs without its key then. */
 const limitMs = 200;
 
 /** The reservation of a key for the request with that digest. */

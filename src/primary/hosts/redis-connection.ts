@@ -71,7 +71,7 @@ export class RedisConnection {
     else void this.checkSettings();
   }
 
-  /** `action` is done as soon as Redis answers again, before anybody else may use it. */
+  /** Calls `action` when Redis answers again, before any other command is sent. */
   onBack(action: () => Promise<void>): void {
     this.#beforeBack.push(action);
   }
@@ -109,7 +109,7 @@ export class RedisConnection {
     });
   }
 
-  /** As `run`, for a caller who would rather go on without: its failure does not count as one of Redis. */
+  /** As `run`, for a caller who can do without: its failure does not count as one of Redis. */
   async runWithin(limitMs: number, name: ScriptName, args: ScriptArguments): Promise<ScriptReply> {
     if (!this.isUp || this.#open.isStalled(limitMs)) throw storeUnavailable();
     const reply = await this.#open.limited(() => this.#script(this.#link, name, args, limitMs), limitMs);
@@ -316,7 +316,7 @@ class RedisTime {
     this.#aheadMs = ticks / ticksPerMs - this.#clock.monotonicMs();
   }
 
-  /** The time after which nobody waits for a command that is sent now and may take so long. */
+  /** The time when the caller of a command that is sent now, with this limit, no longer waits. */
   after(limitMs: number): number {
     if (this.#aheadMs === null) return Number.MAX_SAFE_INTEGER;
     return Math.floor((this.#clock.monotonicMs() + this.#aheadMs + limitMs * marginShare) * ticksPerMs);

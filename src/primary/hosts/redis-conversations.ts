@@ -21,7 +21,7 @@ import type { ScriptArguments, ScriptReply } from './redis-link.js';
 /** A host that stalls for longer, or dies, loses its turn. It renews the lock three times in this time. */
 const lockMs = 10_000;
 const ticksPerMs = 100;
-/** Turns are read in pieces of about so many bytes, as far as those before tell; then others are answered. */
+/** Turns are read in pieces of about this size, estimated from the turns before. Redis serves others between pieces. */
 const pieceBytes = 1024 * 1024;
 const firstCount = 4;
 const maxCount = 1000;
@@ -234,7 +234,7 @@ async function readConversation(redis: RedisConnection, id: string, from: number
   return { id, client: String(client), system: text, createdAt, lastActivityAt, turns };
 }
 
-/** null where there are fewer: the conversation was removed meanwhile. */
+/** null if the conversation was removed while its turns were read. */
 async function readTurns(redis: RedisConnection, key: string, from: number, to: number): Promise<StoredTurn[] | null> {
   const read: StoredTurn[] = [];
   let bytes = 0;

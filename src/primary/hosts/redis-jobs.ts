@@ -197,7 +197,7 @@ export class RedisJobs implements JobStore {
   async take(which: 'next' | 'oldest'): Promise<AcceptedJob | null> {
     if (which === 'oldest' && this.#waiting.id !== null) await this.#limited(this.#queue.prioritise(this.#waiting.id));
     for (;;) {
-      this.#mayHaveNext = false; // a message comes for one that is added meanwhile
+      this.#mayHaveNext = false; // a message reports each job that is added from now on
       const id = await this.#takeId();
       if (id === null) return null;
       this.#mayHaveNext = true;
@@ -268,7 +268,7 @@ export class RedisJobs implements JobStore {
     this.#messages.close();
   }
 
-  /** A job that arrives too late goes back to the queue: nobody waits for it. */
+  /** A job that arrives too late returns to the queue: its caller has given up. */
   async #takeId(): Promise<string | null> {
     if (!this.#redis.isUp) throw storeUnavailable();
     const taking = this.#queue.take();

@@ -66,7 +66,7 @@ export function connectTo(
     maxRetriesPerRequest,
     retryStrategy: (times) => Math.min(50 * times, slowestRetryMs),
   });
-  // When its database is refused, ioredis would go on in database 0, which may belong to another installation.
+  // When Redis refuses the database, ioredis would use database 0, which may belong to another installation.
   redis.on('error', (error: Error & { readonly command?: { readonly name: string } }) => {
     if (error.command?.name === 'select') redis.disconnect(true);
   });

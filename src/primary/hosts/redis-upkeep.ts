@@ -6,7 +6,7 @@ import type { Counts, StoreUpkeep } from '../store/contract/store.js';
 import type { RedisConnection } from './redis-connection.js';
 import { usedThings } from './redis-counters.js';
 
-/** Entries that one script visits: it holds up all hosts meanwhile. */
+/** Entries that one script visits: all hosts wait while it runs. */
 const count = 100;
 const listCount = 20;
 const maxFaults = 20;
@@ -83,7 +83,7 @@ class RedisCheck {
     this.#conversationTtlMs = conversationTtlMs;
   }
 
-  /** Rejects with `store_unavailable`. It may miss what changes meanwhile. */
+  /** Rejects with `store_unavailable`. It may miss changes during the check. */
   async report(): Promise<StoreReport> {
     for (const sentence of await this.#redis.checkSettings()) this.#fault(sentence);
     await this.#checkKeys();

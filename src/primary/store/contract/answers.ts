@@ -32,8 +32,8 @@ export interface IdempotencyStore {
   /** A piece of the body of the answer to this request, from that byte on; empty at its end, and once it is gone. */
   read(key: ClientKey, digest: string, from: number): Promise<string>;
   /** Resolves once the answer is stored, and rejects if it is not. In both cases the key leaves this host. */
-  keep(key: ClientKey, kept: AnswerOfKey, at: number): Promise<void>;
-  /** The key is free again. Nobody waits for it. */
+  keep(key: ClientKey, answered: AnswerOfKey, at: number): Promise<void>;
+  /** The key is free again, without an answer to the caller. */
   release(key: ClientKey): void;
   /** Removes what has expired by then. */
   expire(at: number): void;

@@ -62,6 +62,6 @@ export interface ConversationJournal {
   commit(change: ConversationChange): Promise<void>;
   /** Calls `late` if the removal was done after all, although it was rejected. */
   remove(id: string, late?: () => void): Promise<void>;
-  /** Removes it when the store is able to: nobody waits for it. */
+  /** Removes it when the store is able to. The caller does not wait. */
   forget(id: string): void;
 }

@@ -71,7 +71,7 @@ export interface JobStore {
   restore(at: number): AsyncIterable<AcceptedJob>;
 }
 
-/** The end of a job whose service died while it ran: nobody knows how far it came. */
+/** The end of a job whose service died while it ran. Its usage is unknown. */
 export function lostEnd(queueMs: number, executionMs: number): JobEnd {
   const message = 'the service died while the job ran';
   const failure = { code: 'cli_error', reason: 'host_lost', message } as const;

@@ -1,13 +1,13 @@
 /**
- * Text as it is kept: its bytes of UTF-8, so that its `length` is what it costs. V8 alone would take two bytes for every
- * character of a text with one `…` in it.
+ * Text as memory stores it: the bytes of its UTF-8, so that its `length` is its cost. V8 takes two bytes for every
+ * character of a text as soon as one of them is not in Latin-1.
  */
 export type StoredText = string | Buffer;
 
-/** A buffer of its own costs some 200 bytes beside the text, a string 20, so short texts stay strings: of bytes, one a unit. */
+/** A buffer costs about 200 bytes beside its text, a string 20. So a short text is a string with one byte in each unit. */
 const minBufferBytes = 4096;
 
-/** ASCII is its own UTF-8, and most short texts are that. A pooled buffer would keep its whole pool. */
+/** ASCII is its own UTF-8, and most short texts are ASCII. A pooled buffer would keep its whole pool in memory. */
 export function stored(text: string): StoredText {
   const bytes = Buffer.byteLength(text);
   if (bytes < minBufferBytes) return bytes === text.length ? text : Buffer.from(text).toString('latin1');
@@ -21,12 +21,12 @@ export function textOf(stored: StoredText): string {
   return Buffer.from(stored, 'latin1').toString();
 }
 
-/** Its begin, cut after so many bytes: the last character may be broken. */
+/** Its first bytes as text. The last character may be cut. */
 export function startOf(stored: StoredText, bytes: number): string {
   return textOf(typeof stored === 'string' ? stored.slice(0, bytes) : stored.subarray(0, bytes));
 }
 
-/** A piece of whole characters from there on, of so many bytes at most, and where it ends. A long text is never decoded at once. */
+/** A piece of whole characters, from byte `at` on, and where it ends. A long text is never decoded at once. */
 export function pieceOf(
   stored: StoredText,
   at: number,

@@ -2,29 +2,29 @@ import type { JobListOrder } from '../../../shared/background.js';
 import { FairShare, type Sharer } from '../../fairness/fair-share.js';
 import type { AcceptedJob, EndedJob, JobPage, JobRecord, JobStore, LoggedText } from '../contract/jobs.js';
 
-/** UTF-16 units of all answers together, and ended jobs: beyond it the oldest of the client with most are forgotten, a key with all that it speaks for. */
+/** UTF-16 units of all answers together, and ended jobs. Beyond these the oldest job of the client with most is forgotten. */
 const maxLength = 128 * 1024 * 1024;
 const maxEnded = 10_000;
 
 const noText: LoggedText = { length: 0, blocks: [], read: () => '' };
 
-interface HeldJob extends Sharer {
+interface MemoryJob extends Sharer {
   /** Counts up with each job. */
   readonly number: number;
   record: JobRecord;
   text: LoggedText;
-  /** Of its answer, in UTF-16 units, and one more: so that many without any count, too. */
+  /** The length of its answer in UTF-16 units, plus one: so a job without text counts, too. */
   bytes: number;
 }
 
-/** Owns what is told of the background jobs of a service whose restart forgets them. */
+/** Owns the records and answers of the background jobs of a service whose restart forgets them. */
 export class MemoryJobs implements JobStore {
   readonly isDurable = false;
-  readonly #byId = new Map<string, HeldJob>();
+  readonly #byId = new Map<string, MemoryJob>();
   #lastNumber = 0;
   /** Those that have ended, in that order. */
-  readonly #ended = new Set<HeldJob>();
-  readonly #shares = new FairShare<HeldJob>();
+  readonly #ended = new Set<MemoryJob>();
+  readonly #shares = new FairShare<MemoryJob>();
 
   async accept({ id, form, request, createdAt }: AcceptedJob): Promise<void> {
     const { client, operation, requestId } = request;
@@ -93,7 +93,7 @@ export class MemoryJobs implements JobStore {
     if (oldest !== undefined) this.#forget(oldest);
   }
 
-  #forget(job: HeldJob): void {
+  #forget(job: MemoryJob): void {
     this.#byId.delete(job.record.id);
     this.#ended.delete(job);
     this.#shares.remove(job);

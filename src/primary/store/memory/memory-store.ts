@@ -53,33 +53,33 @@ export function memoryUpkeep(answers: { removeOf(client: string): number }): Sto
   };
 }
 
-/** An answer as it is held: bodies stay outside of the heap. */
-interface HeldAnswer {
+/** The body of an answer is a buffer: it stays outside of the heap. */
+interface MemoryAnswer {
   readonly digest: string;
   readonly head: RecordedHead;
   readonly body: Buffer;
   readonly recordedAt: number;
 }
 
-/** Owns the answers of a service that keeps nothing beyond its end. */
+/** Owns the answers of a service that stores nothing beyond its end. */
 export class MemoryAnswers implements IdempotencyStore {
   readonly #shares: AnswerShares;
-  readonly #answers = new Map<string, HeldAnswer>();
+  readonly #answers = new Map<string, MemoryAnswer>();
 
   constructor(maxBytes = maxAnswerBytes) {
     this.#shares = new AnswerShares(maxBytes);
   }
 
   async take(key: ClientKey, _digest: string, at: number): Promise<KnownKey> {
-    const held = this.#answers.get(nameOfKey(key));
-    if (held === undefined || isExpired(held, at)) return { type: 'free' };
-    const { digest, head, body } = held;
+    const found = this.#answers.get(nameOfKey(key));
+    if (found === undefined || isExpired(found, at)) return { type: 'free' };
+    const { digest, head, body } = found;
     return { type: 'answered', digest, answer: { ...head, begin: pieceAt(body, 0), bytes: body.length } };
   }
 
   async read(key: ClientKey, digest: string, from: number): Promise<string> {
-    const held = this.#answers.get(nameOfKey(key));
-    return held?.digest === digest ? pieceAt(held.body, from) : '';
+    const found = this.#answers.get(nameOfKey(key));
+    return found?.digest === digest ? pieceAt(found.body, from) : '';
   }
 
   async keep(key: ClientKey, { digest, answer }: AnswerOfKey, at: number): Promise<void> {

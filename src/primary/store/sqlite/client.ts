@@ -15,7 +15,7 @@ const probeMs = 1000;
 const probeBytes = 64 * 1024;
 /** Removed text is gone from the files too after this time. */
 const tidyMs = 1000;
-/** A disk that does not answer does not keep the service from its end. */
+/** The service ends after this time, even if the disk does not answer. */
 const closeLimitMs = 5000;
 
 export type StoreThread = Pick<SqliteThread, 'ask' | 'close'>;
@@ -96,7 +96,7 @@ export class SqliteClient {
     if (this.#state !== 'closed') this.#stopTidy ??= this.clock.after(tidyMs, () => void this.#tidy());
   }
 
-  /** The file does not hold what it should, or takes nothing. */
+  /** The file lacks what it should have, or cannot be written. */
   fails(reason: string): void {
     if (this.#state !== 'up') return;
     this.#state = 'down';
@@ -104,7 +104,7 @@ export class SqliteClient {
     this.#observer.down(reason);
   }
 
-  /** Resolves with false if the disk hangs: the thread goes on then, and nothing but SIGKILL ends it. */
+  /** Resolves with false if the disk hangs: only SIGKILL ends the thread then. */
   async close(): Promise<boolean> {
     this.#state = 'closed';
     this.#stopProbe();

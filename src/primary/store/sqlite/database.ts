@@ -101,8 +101,8 @@ interface OpenFile {
 }
 
 /**
- * Owns which files SQLite has open. SQLite goes on with a file that was deleted or moved away, and what it writes then
- * does not outlive the process.
+ * Owns which files SQLite has open. SQLite still writes to a file that was deleted or moved away, and what it writes then
+ * is lost when the process ends.
  */
 export class OpenFiles {
   readonly #files: readonly OpenFile[];

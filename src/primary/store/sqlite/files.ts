@@ -53,12 +53,12 @@ function cannot(what: string, path: string, { code }: NodeJS.ErrnoException): St
   return new StoreFault(`${path} cannot ${what} (${code})`);
 }
 
-/** An empty file for a copy. Throws where there is one already. */
+/** An empty file for a copy. Throws if the file exists. */
 export async function makeEmptyFile(path: string): Promise<void> {
   await (await open(path, 'wx', fileMode)).close();
 }
 
-/** Beside the file, the id of the process that holds it: the lock itself does not tell. */
+/** Beside the file, the id of the process that has it open: the lock itself does not contain it. */
 export function pidFileOf(path: string): string {
   return `${path}.pid`;
 }
@@ -71,7 +71,7 @@ export async function removePidFile(path: string): Promise<void> {
   await rm(pidFileOf(path), { force: true });
 }
 
-/** The process that holds the file, in words. */
+/** The process that has the file open, in words. */
 export async function holderOf(path: string): Promise<string> {
   const text = await readFile(pidFileOf(path), 'utf8').catch(() => '');
   const pid = /^\d+$/.exec(text.trim())?.[0];
@@ -99,7 +99,7 @@ async function faultOf(check: () => Promise<unknown>): Promise<string | null> {
   }
 }
 
-/** The begin of each file of SQLite. */
+/** The first bytes of each SQLite file. */
 const magic = 'SQLite format 3\0';
 
 /** Names of the other files of SQLite in its folder: copies from before a change of version, and backups. */

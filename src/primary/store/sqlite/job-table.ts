@@ -90,7 +90,7 @@ export class JobTable {
     return { jobs: shown.map(recordOf), next: rows.length > limit ? Number(shown.at(-1)?.number) : null };
   }
 
-  /** The next ones that wait, and the number to go on after. */
+  /** The next jobs that wait, and the number of the last one: the next call continues after it. */
   queued(after: number): { readonly jobs: readonly AcceptedJob[]; readonly last: number } {
     const rows = this.#sql.all(
       `SELECT number, id, form, request, created_at FROM jobs WHERE status = 'queued' AND number > ?

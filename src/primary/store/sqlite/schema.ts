@@ -3,10 +3,11 @@ import { makeEmptyFile } from './files.js';
 import type { SqlConnection } from './node-sqlite.js';
 
 /**
- * What brings a file from each version to the next; the first one makes an empty file a store. A text is the bytes of its
- * UTF-8. `activity` counts up with every turn: the order of activity, whatever the clock was told. `total_tokens` are of
- * the turn and all before it. `run` is the service that has started a job; what it was asked is kept until then only. What belongs to a client is in a table with a
- * column `client`, or goes with a row of one by a trigger: so a client is forgotten by one rule.
+ * The steps from each version of the file to the next; the first one makes an empty file a store. A text is stored as the
+ * bytes of its UTF-8. `activity` counts up with every turn, so the order does not depend on the clock. `total_tokens` are
+ * of the turn and all before it. `run` is the service that has started a job; a job loses its `request` when it starts.
+ * What belongs to a client is in a table with a column `client`, or a trigger removes it with a row of such a table. So
+ * one rule forgets a client.
  */
 export const migrations: readonly string[] = [
   `CREATE TABLE conversations (
@@ -94,7 +95,7 @@ function newer(path: string, version: number, known: number): StoreFault {
   return new StoreFault(`${path} is of a newer prompt-relay (version ${version}, this one knows ${known})`);
 }
 
-/** Brings the file to the version of this program, all or nothing. What a file held before stays beside it, as a copy. */
+/** Brings the file to the version of this program, all or nothing. A copy of the earlier version stays beside it. */
 export async function migrate(sql: SqlConnection, path: string, steps: readonly string[]): Promise<void> {
   const version = numberOf(sql, 'PRAGMA user_version', 'user_version');
   const target = steps.length;

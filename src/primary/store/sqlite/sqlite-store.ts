@@ -14,10 +14,10 @@ import { SqliteClient, type StoreThread } from './client.js';
 import { SqliteUpkeep } from './sqlite-upkeep.js';
 
 const dayMs = 86_400_000;
-/** How many conversations one call removes when nobody waits for it. */
+/** How many conversations one call removes when no caller waits for it. */
 const maxForgotten = 500;
 
-/** A store in a file. It holds nothing but what is still to be removed from the file. */
+/** A store in a file. In memory it has only what is still to be removed from the file. */
 export class SqliteStore implements Store {
   readonly kind = 'sqlite';
   readonly windows = null;

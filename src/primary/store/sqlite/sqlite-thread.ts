@@ -13,7 +13,7 @@ import {
 import { holderOf, removePidFile, writePidFile } from './files.js';
 import { migrations } from './schema.js';
 
-/** Nobody knows whether a call was done: the disk did not answer in time, or the thread died. */
+/** It is unknown whether a call was done: the disk did not answer in time, or the thread died. */
 export class OutcomeUnknown extends Error {}
 
 type PendingCall = Pick<ReturnType<typeof withResolvers<unknown>>, 'resolve' | 'reject'>;
@@ -43,7 +43,7 @@ export class SqliteThread {
 
   /**
    * Calls are done in their order. Rejects if the call failed, and then nothing was done; with `OutcomeUnknown` if the
-   * thread died meanwhile.
+   * thread died before it answered.
    */
   async ask<R>(call: TableCall<R>): Promise<R> {
     const worker = await this.#running();

@@ -5,10 +5,10 @@ import type { ConversationJournal } from '../store/contract/conversations.js';
 import type { ConversationStore } from './conversation-store.js';
 
 /**
- * Owns the order in which the journal and the store learn of a change that is no turn: the journal first, so that nobody
- * is told of anything that a restart would undo. Where it fails, the store is as it was.
+ * Deletes, forks and restores conversations. A change goes to the journal first, and to the store once it is journaled: so
+ * a restart never undoes what a caller has seen. If the journal fails, the store stays as it was.
  */
-export class KeptConversations {
+export class JournaledConversations {
   readonly #store: ConversationStore;
   readonly #journal: ConversationJournal;
   readonly #clock: Clock;
@@ -21,14 +21,14 @@ export class KeptConversations {
     this.#clock = clock;
   }
 
-  /** As `ConversationStore.remove`. A turn that is committed meanwhile is gone with it. */
+  /** As `ConversationStore.remove`. A turn that is committed during the call is removed with it. */
   async remove(id: string, client: string): Promise<void> {
     this.#store.snapshot(id, client); // throws
     await this.#journal.remove(id, () => this.#removeLate(id, client));
     this.#store.remove(id, client);
   }
 
-  /** It is gone from the journal; here it may have expired meanwhile. */
+  /** The journal has removed it after all. Here it may have expired before. */
   #removeLate(id: string, client: string): void {
     try {
       this.#store.remove(id, client);
@@ -36,8 +36,8 @@ export class KeptConversations {
   }
 
   /**
-   * As `ConversationStore.draftFork` and `publishFork`. One at a time for a client: a few bytes of a request make the journal write a
-   * whole conversation, so that a crowd of them would hold up the turns of others, and go beyond every limit meanwhile.
+   * As `ConversationStore.draftFork` and `publishFork`. A client has one fork at a time: a small request makes the journal
+   * write a whole conversation, so many at once would delay the turns of others and exceed every limit.
    */
   fork(id: string, client: string, messageCount: number | null): Promise<ConversationSnapshot> {
     return this.#forksInLine(client, () => this.#fork(id, client, messageCount));
@@ -50,14 +50,14 @@ export class KeptConversations {
     return this.#store.publishFork(fork);
   }
 
-  /** Takes over what the last service has left; resolves with how many. Wall-clock time has gone on meanwhile. */
+  /** Restores the conversations of the last service, with their ages by the wall clock. Resolves with how many there are. */
   async restore(): Promise<number> {
     const { ttlMs } = this.#store.limits;
     let lastActiveMs = -Infinity;
-    for await (const kept of this.#journal.restore(this.#clock.now() - ttlMs)) {
-      const ageMs = Math.max(0, this.#clock.now() - kept.lastActivityAt);
-      lastActiveMs = Math.max(lastActiveMs, this.#clock.monotonicMs() - ageMs); // in order, whatever the clock was told
-      this.#store.restore(kept, lastActiveMs);
+    for await (const conversation of this.#journal.restore(this.#clock.now() - ttlMs)) {
+      const ageMs = Math.max(0, this.#clock.now() - conversation.lastActivityAt);
+      lastActiveMs = Math.max(lastActiveMs, this.#clock.monotonicMs() - ageMs); // in order, even if the clock was set
+      this.#store.restore(conversation, lastActiveMs);
     }
     return this.#store.counts.conversations;
   }

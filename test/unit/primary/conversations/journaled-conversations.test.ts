@@ -1,4 +1,4 @@
-import { KeptConversations } from '../../../../src/primary/conversations/kept-conversations.js';
+import { JournaledConversations } from '../../../../src/primary/conversations/journaled-conversations.js';
 import type { ConversationChange } from '../../../../src/primary/store/contract/conversations.js';
 import { noJournal } from '../../../../src/primary/store/memory/memory-store.js';
 import { storeUnavailable } from '../../../../src/shared/errors.js';
@@ -23,7 +23,7 @@ class Listener {
 function createKept(limits = {}) {
   const harness = new StoreHarness(limits);
   const journal = new Listener();
-  const kept = new KeptConversations(harness.store, journal, harness.clock);
+  const kept = new JournaledConversations(harness.store, journal, harness.clock);
   return { harness, journal, kept };
 }
 
@@ -109,7 +109,7 @@ describe('What is restored', () => {
         yield { id: `${index}`, client: 'alice', system: null, ...times, turns };
       }
     };
-    const kept = new KeptConversations(harness.store, Object.assign(journal, { restore }), harness.clock);
+    const kept = new JournaledConversations(harness.store, Object.assign(journal, { restore }), harness.clock);
     return { harness, count: await kept.restore() };
   }
 
