@@ -89,7 +89,10 @@ function compose(input: StartInput) {
   const redactor = new Redactor(secretsOf(host.env, config), (digest) => clients.hasDigest(digest));
   const { maxConcurrent: maxActive, maxQueue: maxWaiting, cliLimits } = config;
   const boundsOf = clientBounds(config, optionsOf);
-  const room = new WaitingRoom({ maxActive, maxWaiting, maxWaitingBytes, cliLimits }, clock, boundsOf);
+  const room = new WaitingRoom({ maxActive, maxWaiting, maxWaitingBytes, cliLimits }, clock, boundsOf, () => {
+    standbyChanged();
+    feeder?.changed();
+  });
   const conversations = new ConversationStore(conversationLimits(config), clock, (cause, id) => {
     metrics.conversations.removed(cause);
     forgetConversation(clis, id);
@@ -209,10 +212,6 @@ function compose(input: StartInput) {
       if (phase === 'draining' && store.jobs.isDurable) background.stop(); // what waits is for the next service
     },
     exit: (code) => host.exit(code),
-  });
-  room.onChange(() => {
-    standbyChanged();
-    feeder?.changed();
   });
   const maxExchangeMs = config.queueTimeoutMs + config.executionMs + exchangeOverheadMs;
   const workersObserver: WorkersObserver = {

@@ -393,6 +393,22 @@ describe('The code', () => {
     expect(placesOf(pattern, () => false)).toEqual([]);
   });
 
+  /** A part gets its listener when it is made. These are made before what listens to them: the store, and what several hosts share. */
+  it('has hardly a listener that is set later: four, of which that of a store has two implementations', () => {
+    const settable = /^ {2}#(on[A-Z]\w*|\w*[oO]bserver|\w*[lL]istener|notify\w*)\b.*[^=]=[^=]/;
+    const lines = sources.flatMap(({ path, code }) =>
+      code.split('\n').flatMap((line) => (settable.test(line) ? [`${path} ${line.trim().split(/\W/)[1]}`] : [])),
+    );
+    expect(lines.toSorted()).toEqual([
+      'src/primary/hosts/job-messages.ts listener',
+      'src/primary/hosts/redis-connection.ts observer',
+      'src/primary/hosts/redis-connection.ts onConnected',
+      'src/primary/hosts/redis-conversations.ts observer',
+      'src/primary/store/sqlite/client.ts observer',
+    ]);
+    expect(sources.filter(({ code }) => /\blinkBack\b/.test(code))).toEqual([]);
+  });
+
   it('does not switch the type checker off', () => {
     const switches = /@ts-(ignore|nocheck|expect-error)/;
     expect(sources.filter(({ text }) => switches.test(text)).map(({ path }) => path)).toEqual([]);

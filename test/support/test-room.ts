@@ -13,13 +13,17 @@ export class TestRoom {
   readonly room: WaitingRoom;
   /** The background jobs that got their slots, in that order. */
   readonly started: string[] = [];
+  /** How many run and how many wait, after each change. */
+  readonly counts: string[] = [];
   readonly #held = new Set<Ticket | Entrant>();
   #turns = 0;
 
   constructor(limits: Partial<RoomLimits>, boundsOf: BoundsOf = noBounds, clock = new FakeClock()) {
     this.clock = clock;
     const all = { maxActive: 1, maxWaiting: 1_000_000, maxWaitingBytes: 1_000_000, cliLimits: {}, ...limits };
-    this.room = new WaitingRoom(all, clock, boundsOf);
+    this.room = new WaitingRoom(all, clock, boundsOf, () => {
+      this.counts.push(`${this.room.active} ${this.room.waiting}`);
+    });
   }
 
   admit(client = 'a', bytes = 1, differences: Partial<Entrant> = {}): Ticket {

@@ -93,7 +93,7 @@ export class ConversationTurn implements TurnInLine, Disposable {
     signal.throwIfAborted();
     if (this.mustWait) await orAborted(this.#woken.promise, signal);
     await this.#gate.begun(this, signal);
-    this.lock.onLost(onLost);
+    void this.lock.lost?.then(onLost);
     this.#isBegun = true;
   }
 

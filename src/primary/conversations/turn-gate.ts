@@ -5,8 +5,8 @@ import type { ConversationTurn } from './conversation-turn.js';
 export interface TurnLock {
   /** null: no other host can have the conversation. */
   readonly token: number | null;
-  /** `listener` is called when another host has the lock, or may have it. There is one listener. */
-  onLost(listener: (reason: Error) => void): void;
+  /** Resolves with the reason when another host has the lock, or may have it. null: that cannot happen. */
+  readonly lost: Promise<Error> | null;
   release(): void;
   /** The commit has released it. */
   spent(): void;
@@ -33,4 +33,4 @@ export const oneHostGate: TurnGate = {
 };
 
 /** Of a turn that needs no lock, or has none yet. */
-export const noLock: TurnLock = { token: null, onLost: () => {}, release: () => {}, spent: () => {} };
+export const noLock: TurnLock = { token: null, lost: null, release: () => {}, spent: () => {} };

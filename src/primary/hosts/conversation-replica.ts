@@ -1,4 +1,4 @@
-import { orAborted } from '../../shared/async.js';
+import { orAborted, withResolvers } from '../../shared/async.js';
 import { type Clock, delay, type StopTimer } from '../../shared/clock.js';
 import type { ConversationPage, ConversationSnapshot } from '../../shared/conversation.js';
 import { RelayError } from '../../shared/errors.js';
@@ -37,8 +37,7 @@ export class ConversationReplica implements TurnGate {
     this.#store = store;
     this.#locks = new TurnLocks(store, clock);
     copies.turnGate = this;
-    store.onGone((id) => copies.drop(id));
-    store.onReset(() => copies.dropIdle());
+    store.observe({ gone: (id) => copies.drop(id), reset: () => copies.dropIdle() });
   }
 
   async snapshot(id: string, client: string): Promise<ConversationSnapshot> {
@@ -202,7 +201,7 @@ class RenewedLock implements TurnLock {
   readonly #id: string;
   readonly #store: LockStore;
   readonly #stopTimer: StopTimer;
-  #onLost: (reason: Error) => void = () => {};
+  readonly #lost = withResolvers<Error>();
   #isHeld = true;
 
   constructor(id: string, token: number, store: LockStore, clock: Clock) {
@@ -212,8 +211,8 @@ class RenewedLock implements TurnLock {
     this.#stopTimer = clock.every(store.lockMs / renewalsInTime, () => void this.#renew());
   }
 
-  onLost(listener: (reason: Error) => void): void {
-    this.#onLost = listener;
+  get lost(): Promise<Error> {
+    return this.#lost.promise;
   }
 
   release(): void {
@@ -231,7 +230,7 @@ class RenewedLock implements TurnLock {
     const isMine = await this.#store.renew(this.#id, this.token).catch(() => true);
     if (isMine || !this.#isHeld) return;
     this.spent();
-    this.#onLost(lostLock());
+    this.#lost.resolve(lostLock());
   }
 }
 

@@ -51,13 +51,20 @@ interface OpenCommit {
   readonly name: string;
 }
 
+export interface SharedObserver {
+  /** A turn was not stored, because its conversation is gone. */
+  gone(id: string): void;
+  /** Stored conversations may have been lost. */
+  reset(): void;
+}
+
 /** Owns the conversations in Redis. A commit without an answer is undone before Redis is used again. */
 export class RedisConversations implements ConversationJournal {
   readonly lockMs = lockMs;
   readonly #redis: RedisConnection;
   readonly #limits: RedisLimits;
   readonly #clock: Pick<Clock, 'now'>;
-  #onGone: (id: string) => void = () => {};
+  #observer: SharedObserver | null = null;
   readonly #toWithdraw: OpenCommit[] = [];
   /** Locks that could not be released. */
   readonly #toRelease: { readonly id: string; readonly token: number }[] = [];
@@ -71,14 +78,10 @@ export class RedisConversations implements ConversationJournal {
     redis.onBack(() => this.#releaseAll());
   }
 
-  /** Calls `listener` when a turn was not stored because its conversation is gone. There is one listener. */
-  onGone(listener: (id: string) => void): void {
-    this.#onGone = listener;
-  }
-
-  /** Calls `listener` when stored conversations may have been lost. There is one listener. */
-  onReset(listener: () => void): void {
-    this.#redis.onConnected(listener);
+  /** There is one observer. */
+  observe(observer: SharedObserver): void {
+    this.#observer = observer;
+    this.#redis.onConnected(() => observer.reset());
   }
 
   /** A host starts without any: it reads a conversation when it needs it. */
@@ -91,7 +94,7 @@ export class RedisConversations implements ConversationJournal {
       if (error instanceof Unanswered) this.#toWithdraw.push({ change, name });
       throw error;
     });
-    if (reply.verdict === 'gone') this.#onGone(change.id);
+    if (reply.verdict === 'gone') this.#observer?.gone(change.id);
     if (reply.verdict === 'stale') throw staleTurn();
   }
 

@@ -60,12 +60,14 @@ export class WaitingRoom {
   /** Those of them that rank as callers, by holder. */
   readonly #promoted = new Map<string, Ticket>();
   readonly #idleWaiters: (() => void)[] = [];
-  #onChange: () => void = () => {};
+  readonly #onChange: () => void;
   #active = 0;
   readonly #runningOf = new RunningCounts();
   readonly #runningAt = new RunningCounts();
 
-  constructor(limits: RoomLimits, clock: Clock, boundsOf: BoundsOf = noBounds) {
+  /** `onChange` is called when a job has come or gone. */
+  constructor(limits: RoomLimits, clock: Clock, boundsOf: BoundsOf = noBounds, onChange = () => {}) {
+    this.#onChange = onChange;
     this.limits = limits;
     this.#clock = clock;
     this.#boundsOf = boundsOf;
@@ -122,11 +124,6 @@ export class WaitingRoom {
   /** Jobs refused because their client had as much of the queue as it may, since the start. */
   get refusedByBound(): number {
     return this.#places.refused.bound;
-  }
-
-  /** `listener` is called when a job has come or gone. There is one listener. */
-  onChange(listener: () => void): void {
-    this.#onChange = listener;
   }
 
   /** The tickets that are to get a slot next, in that order, without those that something else holds. */

@@ -14,6 +14,7 @@ function queue(maxActive: number, maxWaiting: number, maxWaitingBytes = 1000, bo
   const test = new TestRoom({ maxActive, maxWaiting, maxWaitingBytes }, boundsOf);
   return {
     room: test.room,
+    counts: test.counts,
     admit: test.admit.bind(test),
     park: test.park.bind(test),
     unpark: test.unpark.bind(test),
@@ -522,9 +523,7 @@ describe('a place that goes to another client', () => {
 });
 
 it('says when a job has come, got its slot or left', () => {
-  const { room, admit, park, unpark } = queue(1, 2);
-  const counts: string[] = [];
-  room.onChange(() => counts.push(`${room.active} ${room.waiting}`));
+  const { counts, admit, park, unpark } = queue(1, 2);
   const [running, parked] = [admit(), park('a', 1)];
   running.release();
   unpark(parked);
