@@ -1,5 +1,5 @@
 import { orAborted, withResolvers } from '../../shared/async.js';
-import { isDefect, RelayError, toRelayError } from '../../shared/errors.js';
+import { isDefect, RelayError, retrySeconds, toRelayError } from '../../shared/errors.js';
 import type { FailedOutcome, JobEnd, JobFailed, JobRequest } from '../../shared/job.js';
 import { KnownModels } from '../cli/model-catalog.js';
 import type { ModelCli } from '../cli/model-cli.js';
@@ -16,7 +16,6 @@ import type { BackgroundPart } from './background-part.js';
 import { isRefused, Job, mustWaitAgain, refusedEnd } from './job.js';
 import { JobProcesses } from './job-processes.js';
 import { JobStream } from './job-stream.js';
-import { RetryAdvice } from './retry-advice.js';
 import type { Ticket } from './ticket.js';
 
 export interface JobLimits {
@@ -314,4 +313,35 @@ function redacted({ failure, ...end }: JobFailed, redactor: Pick<Redactor, 'reda
   const { message, stderr } = failure;
   const told = { message: redactor.redact(message), ...(stderr !== undefined && { stderr: redactor.redact(stderr) }) };
   return { ...end, failure: { ...failure, ...told } };
+}
+
+/** The median is of so many jobs. */
+const maxJobs = 50;
+
+/** Owns how long the last jobs took, and estimates from it when a retry may succeed. */
+export class RetryAdvice {
+  /** Milliseconds, oldest first. */
+  readonly #durations: number[] = [];
+  readonly #slots: number;
+
+  constructor(slots: number) {
+    this.#slots = slots;
+  }
+
+  /** A job has given back its slot, after this time. */
+  took(ms: number): void {
+    this.#durations.push(ms);
+    if (this.#durations.length > maxJobs) this.#durations.shift();
+  }
+
+  /** The median; 0 before any job has ended. */
+  get medianMs(): number {
+    const sorted = this.#durations.toSorted((a, b) => a - b);
+    return sorted[Math.floor(sorted.length / 2)] ?? 0;
+  }
+
+  /** Seconds until a job that has this many before it is likely to have a slot: whole ones, between 1 and 300. */
+  seconds(ahead: number): number {
+    return retrySeconds((ahead / this.#slots) * this.medianMs);
+  }
 }

@@ -4,9 +4,8 @@ import type { WaitReason } from '../../shared/job.js';
 import { type BoundsOf, noBounds } from '../access/client-bounds.js';
 import { FairQueue } from '../fairness/fair-queue.js';
 import type { NameShare } from '../fairness/fair-share.js';
-import { FullQueue } from './full-queue.js';
 import { PositionReports, type Positions } from './position-reports.js';
-import { type PlaceLimits, QueuePlaces } from './queue-places.js';
+import { FullQueue, type PlaceLimits, QueuePlaces } from './queue-places.js';
 import { type BackgroundEntrant, type Entrant, Ticket } from './ticket.js';
 
 /** After this time a background job ranks as a caller. */

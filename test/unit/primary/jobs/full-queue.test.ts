@@ -1,4 +1,4 @@
-import { FullQueue } from '../../../../src/primary/jobs/full-queue.js';
+import { FullQueue } from '../../../../src/primary/jobs/queue-places.js';
 import { FakeClock } from '../../../support/fake-clock.js';
 import { TestRoom } from '../../../support/test-room.js';
 
