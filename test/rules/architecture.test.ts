@@ -443,7 +443,7 @@ describe('The code', () => {
  * How much of what the layout forbids is still there: it goes down with each change, and never up. Targets: 80 files with
  * one importer, none of them small, and no circle.
  */
-const leftover = { withOneImporter: 138, smallWithOneImporter: 6, circlesOfFolders: 0 };
+const leftover = { withOneImporter: 98, smallWithOneImporter: 2, circlesOfFolders: 0 };
 
 describe('The layout', () => {
   const importersOf = new Map<string, number>();

@@ -136,7 +136,8 @@ describe('A client with a thousand jobs', () => {
     const answers = await greedy;
     expect(statusesOf(answers)).toEqual({ 200: admitted, 429: crowd - admitted });
     const { body, headers } = answers.find(({ status }) => status === 429) as Answer;
-    expect([body.error, headers.get('retry-after')]).toEqual(['concurrency_limited', '1']);
+    expect(body.error).toBe('concurrency_limited');
+    expect(headers.get('retry-after')).toMatch(/^[1-9]$/); // as many seconds as the jobs before took, on a busy machine too
     expect(body.message).toContain('MODEL_API_CLIENT_MAX_QUEUE');
 
     const { usage } = (await service.get('/usage', keys.modest)).body as { usage: object[] };

@@ -116,6 +116,7 @@ describe('A background job starts', () => {
     const first = occupy(harness);
     const id = await harness.accept();
     await harness.store.start(id, 0); // as another host would
+    await settled();
     await first.leave();
     await settled();
     expect(harness.inner.processes).toHaveLength(1); // of the caller
@@ -130,6 +131,7 @@ describe('A background job that cannot start', () => {
     const first = occupy(harness);
     const ids = [await harness.accept(), await harness.accept()];
     harness.store.isAway = true;
+    await settled();
     await first.leave();
     await harness.clock.advance(10_000);
     expect(harness.store.starts.length).toBeGreaterThan(8);
