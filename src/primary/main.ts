@@ -19,8 +19,14 @@ import { adapterLoader, chooseAdapters } from './cli/adapters/registry.js';
 import { searchPathOf } from './cli/process/program.js';
 import { chooseTermination } from './cli/terminate/termination.js';
 import { findHostTools, findNotifier, type Host } from './lifecycle/host.js';
-import { closeInherited, readConfig, type StartEnvironment, takeEnvironment } from './lifecycle/start-environment.js';
-import { placesOfFault, startFault } from './lifecycle/start-fault.js';
+import {
+  closeInherited,
+  placesOfFault,
+  readConfig,
+  type StartEnvironment,
+  startFault,
+  takeEnvironment,
+} from './lifecycle/start-environment.js';
 import { ancestors, hangUpHandler, hasTerminal, isStartedByNpm, watchStarter } from './lifecycle/starter.js';
 import { Systemd } from './lifecycle/systemd.js';
 import {

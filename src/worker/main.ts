@@ -16,9 +16,8 @@ import { StatusViewers } from './api/status.js';
 import { createApp } from './app.js';
 import { BodyMemory } from './http/body-memory.js';
 import type { Primary } from './http/exchange.js';
-import { Listeners } from './http/listeners.js';
 import { HttpMetrics } from './http/metrics.js';
-import { HttpServer } from './http/server.js';
+import { HttpServer, Listeners } from './http/server.js';
 import { SpillFolder } from './jobs/spill-folder.js';
 
 const heartbeatMs = 2000;

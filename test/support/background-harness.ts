@@ -2,7 +2,7 @@ import { oneHostGate } from '../../src/primary/conversations/turn-gate.js';
 import { type BackgroundJob, BackgroundJobs } from '../../src/primary/jobs/background-jobs.js';
 import { ClientJobs } from '../../src/primary/jobs/client-jobs.js';
 import { StoredJobs } from '../../src/primary/jobs/stored-jobs.js';
-import { MemoryJobs } from '../../src/primary/store/memory/memory-jobs.js';
+import { MemoryJobs } from '../../src/primary/store/memory/memory-store.js';
 import type { BackgroundJobView, JobForm } from '../../src/shared/background.js';
 import { storeUnavailable } from '../../src/shared/errors.js';
 import type { JobEnd, JobEvent, JobRequest } from '../../src/shared/job.js';

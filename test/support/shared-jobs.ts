@@ -2,7 +2,7 @@ import type { SharedJobsListener } from '../../src/primary/hosts/job-queue.js';
 import type { Cancelling, SharedJobs } from '../../src/primary/hosts/redis-jobs.js';
 import { AnswerLog } from '../../src/primary/jobs/event-log.js';
 import type { AcceptedJob, EndedJob } from '../../src/primary/store/contract/jobs.js';
-import { MemoryJobs } from '../../src/primary/store/memory/memory-jobs.js';
+import { MemoryJobs } from '../../src/primary/store/memory/memory-store.js';
 import type { JobRequest } from '../../src/shared/job.js';
 import { plainForm } from './background-harness.js';
 import { jobDone, jobRequest } from './job-records.js';

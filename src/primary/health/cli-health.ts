@@ -11,8 +11,7 @@ import {
 import type { JobEnd, JobFailed } from '../../shared/job.js';
 import type { Logger } from '../../shared/log/logger.js';
 import { type CheckSettings, Checks } from './checks.js';
-import type { CircuitStatus } from './circuit.js';
-import { type CircuitJob, Circuits } from './circuits.js';
+import { type CircuitJob, type CircuitStatus, Circuits } from './circuit.js';
 import { Evidence } from './evidence.js';
 import type { SeenClients } from './seen-clients.js';
 

@@ -7,8 +7,7 @@ import type { ModelRouter, Route } from '../cli/route.js';
 import type { ConversationStore } from '../conversations/conversation-store.js';
 import type { BackgroundPart } from './background-part.js';
 import { type Job, type Prepared, sizeOf } from './job.js';
-import { JobChain } from './job-chain.js';
-import { RecentChains } from './recent-chains.js';
+import { JobChain, RecentChains } from './job-chain.js';
 import type { Ticket } from './ticket.js';
 import type { WaitingRoom } from './waiting-room.js';
 

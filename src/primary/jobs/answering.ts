@@ -1,7 +1,7 @@
 import { orAborted } from '../../shared/async.js';
 import { cliError } from '../../shared/errors.js';
 import type { TokenEstimate, Usage } from '../../shared/job.js';
-import { addedUsage, type Capabilities, type Turn, type TurnEnd } from '../cli/contract/adapter.js';
+import { addedUsage, type Capabilities, type Message, type Turn, type TurnEnd } from '../cli/contract/adapter.js';
 import { unsupported } from '../cli/models.js';
 import type { TextSink } from '../cli/process/open-turn.js';
 import type { CountTokens, TurnRecord } from '../conversations/conversation-turn.js';
@@ -9,8 +9,6 @@ import type { SchemaChecker } from '../threads/schema-checker.js';
 import type { SchemaFinding } from '../threads/schema-thread.js';
 import type { Job } from './job.js';
 import type { JobCli, JobProcesses } from './job-processes.js';
-import { askingFor, repairing } from './schema-prompt.js';
-import { StopCutter } from './stop-cutter.js';
 
 type Uncounted = Omit<Answered, 'estimate'>;
 
@@ -164,4 +162,80 @@ function checkExtras(extras: Capabilities, { request }: Job): void {
 
 function mismatch(fault: string): Error {
   return cliError('schema_mismatch', `the answer of the model does not fit the schema: ${fault}`);
+}
+
+/**
+ * Finds the first of some sequences in a text that comes in pieces, and lets through what stands before it. The first is
+ * the one that is complete first: so it is the same one however the text is cut.
+ */
+export class StopCutter {
+  readonly #sequences: readonly string[];
+  readonly #longest: number;
+  /** The end of what has come, as long as a sequence may begin in it. */
+  #held = '';
+  #found: string | null = null;
+
+  constructor(sequences: readonly string[]) {
+    this.#sequences = sequences;
+    this.#longest = Math.max(0, ...sequences.map(({ length }) => length));
+  }
+
+  /** The sequence that was found; null as long as there is none. */
+  get found(): string | null {
+    return this.#found;
+  }
+
+  /** Returns the text that is certain to stand before any sequence. */
+  add(piece: string): string {
+    if (this.#found !== null) return '';
+    const text = this.#held + piece;
+    const at = this.#firstIn(text);
+    const end = at ?? text.length - this.#beginsAtEnd(text);
+    this.#held = at === null ? text.slice(end) : '';
+    return text.slice(0, end);
+  }
+
+  /** What was held back, when no more comes. */
+  rest(): string {
+    const rest = this.#held;
+    this.#held = '';
+    return rest;
+  }
+
+  #firstIn(text: string): number | null {
+    let first: { readonly at: number; readonly end: number } | null = null;
+    for (const sequence of this.#sequences) {
+      const at = text.indexOf(sequence);
+      const end = at + sequence.length;
+      if (at < 0 || (first !== null && (end > first.end || (end === first.end && at >= first.at)))) continue;
+      first = { at, end };
+      this.#found = sequence;
+    }
+    return first?.at ?? null;
+  }
+
+  /** The length of the longest end of the text that a sequence begins with. */
+  #beginsAtEnd(text: string): number {
+    for (let length = Math.min(this.#longest - 1, text.length); length > 0; length--) {
+      const end = text.slice(-length);
+      if (this.#sequences.some((sequence) => sequence.startsWith(end))) return length;
+    }
+    return 0;
+  }
+}
+
+/** For a program that knows no schemas: the same turn, with the schema told in its text. */
+export function askingFor<T extends Turn>(turn: T, schema: string): T {
+  const request = `Answer with one JSON value alone, without any other text, that fits this JSON Schema:\n${schema}`;
+  return { ...turn, text: `${turn.text}\n\n${request}`, schema: null };
+}
+
+/** The turn that has the model repair an answer that did not fit. */
+export function repairing<T extends Turn>(asked: T, answer: string, fault: string): T {
+  const said: readonly Message[] = [
+    { role: 'user', text: asked.text, images: asked.images },
+    { role: 'assistant', text: answer },
+  ];
+  const text = `That does not fit the schema: ${fault}. Answer again, with the whole JSON value alone.`;
+  return { ...asked, text, images: [], history: [...asked.history, ...said] };
 }

@@ -1,8 +1,10 @@
 import { close } from 'node:fs';
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { promisify } from 'node:util';
-import { type Config, type Environment, loadConfig } from '../../shared/config/config.js';
+import { type Config, ConfigFault, type Environment, loadConfig } from '../../shared/config/config.js';
+import { describeError, type LogEvent } from '../../shared/log/logger.js';
 import { eraseFromEnviron, readVirtualFile } from '../../shared/process/proc.js';
+import { escaped } from '../../shared/text/paint.js';
 import { type Handover, takeHandover } from './systemd.js';
 
 /** What this process was started with. What its children must not inherit has been removed from its environment. */
@@ -68,4 +70,33 @@ async function isInherited(fd: number): Promise<boolean> {
   const text = await readVirtualFile(`/proc/self/fdinfo/${fd}`).then(String, () => '');
   const flags = /^flags:\s*([0-7]+)$/m.exec(text)?.[1];
   return flags !== undefined && (Number.parseInt(flags, 8) & closeOnExec) === 0;
+}
+
+/** Why the service can't start, for people and for the log. */
+export interface StartFault {
+  readonly isConfigFault: boolean;
+  readonly text: string;
+  readonly records: readonly (readonly [event: LogEvent, fields: Readonly<Record<string, string>>])[];
+}
+
+export function startFault(error: unknown): StartFault {
+  const isConfigFault = error instanceof ConfigFault;
+  const faults = isConfigFault ? error.faults : [describeError(error)];
+  const warnings = isConfigFault ? error.warnings : [];
+  const shown = [...faults, ...warnings.map((warning) => `Warning: ${warning}`)];
+  const lines = shown.flatMap((fault) => fault.split('\n')).map((line) => `  ${escaped(line)}\n`);
+  return {
+    isConfigFault,
+    text: `prompt-relay can't start:\n${lines.join('')}`,
+    records: [
+      ...faults.map((fault) => [isConfigFault ? 'config_invalid' : 'internal_error', { error: fault }] as const),
+      ...warnings.map((warning) => ['config_warning', { warning }] as const),
+    ],
+  };
+}
+
+/** Where both streams end at one place, such as a terminal or the journal, a fault is told there once. */
+export function placesOfFault(isSamePlace: boolean, isLogForPeople: boolean): { inText: boolean; inLog: boolean } {
+  if (!isSamePlace) return { inText: true, inLog: true };
+  return { inText: isLogForPeople, inLog: !isLogForPeople };
 }

@@ -1,5 +1,5 @@
-import { ActivityOrder } from '../../../../src/primary/conversations/activity-order.js';
 import { Conversation } from '../../../../src/primary/conversations/conversation.js';
+import { ActivityOrder } from '../../../../src/primary/conversations/conversation-shares.js';
 import { randomNumbers } from '../../../support/random.js';
 
 function conversationAt(activity: number): Conversation {

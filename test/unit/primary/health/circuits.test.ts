@@ -1,5 +1,4 @@
-import type { CircuitStatus } from '../../../../src/primary/health/circuit.js';
-import type { CircuitJob } from '../../../../src/primary/health/circuits.js';
+import type { CircuitJob, CircuitStatus } from '../../../../src/primary/health/circuit.js';
 import type { CliHealth } from '../../../../src/primary/health/cli-health.js';
 import { SeenClients } from '../../../../src/primary/health/seen-clients.js';
 import type { CliReason, QuotaRefusal } from '../../../../src/shared/errors.js';

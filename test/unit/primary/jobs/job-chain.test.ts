@@ -1,7 +1,6 @@
 import { plainLaunch } from '../../../../src/primary/cli/contract/adapter.js';
 import type { ConversationState } from '../../../../src/primary/cli/process/cli-process.js';
-import { JobChain } from '../../../../src/primary/jobs/job-chain.js';
-import { RecentChains } from '../../../../src/primary/jobs/recent-chains.js';
+import { JobChain, RecentChains } from '../../../../src/primary/jobs/job-chain.js';
 import type { JobRequest, Message } from '../../../../src/shared/job.js';
 import { chained, chainStart } from '../../../../src/shared/text/chain.js';
 import { FakeClock } from '../../../support/fake-clock.js';

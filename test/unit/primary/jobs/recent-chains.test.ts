@@ -1,4 +1,4 @@
-import { RecentChains } from '../../../../src/primary/jobs/recent-chains.js';
+import { RecentChains } from '../../../../src/primary/jobs/job-chain.js';
 import { FakeClock } from '../../../support/fake-clock.js';
 
 /** Requests, their answers, and the time between them. */

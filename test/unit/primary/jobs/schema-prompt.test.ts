@@ -1,5 +1,5 @@
 import { plainLaunch } from '../../../../src/primary/cli/contract/adapter.js';
-import { askingFor, repairing } from '../../../../src/primary/jobs/schema-prompt.js';
+import { askingFor, repairing } from '../../../../src/primary/jobs/answering.js';
 import type { Image } from '../../../../src/shared/job.js';
 
 const image: Image = { mediaType: 'image/png', data: 'AAAA', at: 0 };

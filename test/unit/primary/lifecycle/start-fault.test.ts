@@ -1,4 +1,4 @@
-import { placesOfFault, startFault } from '../../../../src/primary/lifecycle/start-fault.js';
+import { placesOfFault, startFault } from '../../../../src/primary/lifecycle/start-environment.js';
 import { ConfigFault } from '../../../../src/shared/config/config.js';
 
 describe('the fault of a start', () => {

@@ -1,5 +1,4 @@
-import { Listeners } from '../../../../src/worker/http/listeners.js';
-import type { HttpServer } from '../../../../src/worker/http/server.js';
+import { type HttpServer, Listeners } from '../../../../src/worker/http/server.js';
 
 /** A server that keeps what it is told. */
 class FakeServer {

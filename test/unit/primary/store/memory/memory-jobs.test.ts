@@ -1,5 +1,5 @@
 import { AnswerLog } from '../../../../../src/primary/jobs/event-log.js';
-import { MemoryJobs } from '../../../../../src/primary/store/memory/memory-jobs.js';
+import { MemoryJobs } from '../../../../../src/primary/store/memory/memory-store.js';
 import { plainForm } from '../../../../support/background-harness.js';
 import { jobDone, jobRequest } from '../../../../support/job-records.js';
 
