@@ -7,8 +7,16 @@ import type { CheckReport } from '../shared/api/setup.js';
 import { systemClock } from '../shared/clock.js';
 import type { Config, Environment } from '../shared/config/config.js';
 import { readProduct } from '../shared/config/product.js';
-import { createLogger, describeError, type Logger } from '../shared/log/logger.js';
-import { areSameFile, type LogDestination, LogOutput, openForLog, stdoutFd } from '../shared/log/output.js';
+import {
+  areSameFile,
+  createLogger,
+  describeError,
+  type LogDestination,
+  type Logger,
+  LogOutput,
+  openForLog,
+  stdoutFd,
+} from '../shared/log/logger.js';
 import { type LogStyle, logIn, logStyleFor } from '../shared/log/text.js';
 import { collectAll, HeapKeeper } from '../shared/node-internals/heap.js';
 import { type ServiceExit, serviceExits } from '../shared/phase.js';

@@ -1,9 +1,7 @@
 import { delay, systemClock } from '../shared/clock.js';
-import { channelToPrimary } from '../shared/ipc/channel.js';
-import { type Handlers, Peer } from '../shared/ipc/peer.js';
+import { channelToPrimary, type Handlers, Peer } from '../shared/ipc/peer.js';
 import { primaryCalls, type WorkerCalls, type WorkerSettings, workerCalls } from '../shared/ipc/protocol.js';
-import { createLogger, describeError, type Logger } from '../shared/log/logger.js';
-import { LogOutput, openForLog, stdoutFd } from '../shared/log/output.js';
+import { createLogger, describeError, type Logger, LogOutput, openForLog, stdoutFd } from '../shared/log/logger.js';
 import { logIn } from '../shared/log/text.js';
 import { collectAll, HeapKeeper } from '../shared/node-internals/heap.js';
 import { PeerCredentials } from '../shared/node-internals/peer-credentials.js';
@@ -15,10 +13,9 @@ import { SocketTable, UserNames } from './access/user-tables.js';
 import { StatusViewers } from './api/status.js';
 import { createApp } from './app.js';
 import { BodyMemory } from './http/body-memory.js';
-import type { Primary } from './http/exchange.js';
-import { HttpMetrics } from './http/metrics.js';
+import { HttpMetrics, type Primary } from './http/exchange.js';
 import { HttpServer, Listeners } from './http/server.js';
-import { SpillFolder } from './jobs/spill-folder.js';
+import { SpillFolder } from './jobs/answer-text.js';
 
 const heartbeatMs = 2000;
 /** What was counted is sent this often, so that little is lost with a worker that is killed. */

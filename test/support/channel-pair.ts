@@ -1,4 +1,4 @@
-import type { Channel } from '../../src/shared/ipc/channel.js';
+import type { Channel } from '../../src/shared/ipc/peer.js';
 
 class End implements Channel {
   /** Every packet that was handed to this end, as it went out. */

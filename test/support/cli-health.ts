@@ -1,5 +1,5 @@
 import { CliHealth, type HealthParts, type HealthSettings } from '../../src/primary/health/cli-health.js';
-import { SeenClients } from '../../src/primary/health/seen-clients.js';
+import { SeenClients } from '../../src/primary/health/evidence.js';
 import type { Clock } from '../../src/shared/clock.js';
 import { LogBook } from './log-book.js';
 

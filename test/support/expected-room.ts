@@ -1,4 +1,4 @@
-import type { ClientBounds } from '../../src/primary/access/client-bounds.js';
+import type { ClientBounds } from '../../src/primary/access/clients.js';
 import type { Ticket } from '../../src/primary/jobs/ticket.js';
 
 export const limits = { maxActive: 3, maxWaiting: 6, maxWaitingBytes: 60, cliLimits: { small: 1 } };

@@ -3,8 +3,13 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import express from 'express';
 import { systemClock } from '../../src/shared/clock.js';
-import { type AsyncHandler, type ExchangeParts, type Handler, openExchange } from '../../src/worker/http/exchange.js';
-import { HttpMetrics } from '../../src/worker/http/metrics.js';
+import {
+  type AsyncHandler,
+  type ExchangeParts,
+  type Handler,
+  HttpMetrics,
+  openExchange,
+} from '../../src/worker/http/exchange.js';
 import { answerError } from '../../src/worker/http/responses.js';
 import { LogBook } from './log-book.js';
 import { exchange, type RawAnswer, request } from './raw-http.js';

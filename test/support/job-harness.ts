@@ -1,4 +1,4 @@
-import type { BoundsOf } from '../../src/primary/access/client-bounds.js';
+import type { BoundsOf } from '../../src/primary/access/clients.js';
 import type { Capabilities, LaunchOptions, Turn, TurnEnd } from '../../src/primary/cli/contract/adapter.js';
 import type { ModelCli } from '../../src/primary/cli/model-cli.js';
 import { type ModelChoice, modelFor, namedModel, narrowed } from '../../src/primary/cli/models.js';
@@ -9,8 +9,8 @@ import { Redactor } from '../../src/primary/cli/process/redactor.js';
 import type { ModelRouter, Route } from '../../src/primary/cli/route.js';
 import { ConversationStore } from '../../src/primary/conversations/conversation-store.js';
 import type { CliHealth } from '../../src/primary/health/cli-health.js';
-import { SeenClients } from '../../src/primary/health/seen-clients.js';
-import type { JobCli } from '../../src/primary/jobs/job-processes.js';
+import { SeenClients } from '../../src/primary/health/evidence.js';
+import type { JobCli } from '../../src/primary/jobs/answering.js';
 import { type JobObserver, JobRunner } from '../../src/primary/jobs/job-runner.js';
 import type { JobStream } from '../../src/primary/jobs/job-stream.js';
 import { WaitingRoom } from '../../src/primary/jobs/waiting-room.js';

@@ -3,7 +3,7 @@ import { closeClis, createModelClis } from '../../src/primary/cli/model-cli.js';
 import type { AtLeastOne, NamedAdapter } from '../../src/primary/cli/models.js';
 import { ModelNames, ModelRouter, type ModelsOf } from '../../src/primary/cli/route.js';
 import { GroupContainments } from '../../src/primary/cli/terminate/group-containment.js';
-import { SeenClients } from '../../src/primary/health/seen-clients.js';
+import { SeenClients } from '../../src/primary/health/evidence.js';
 import { loadConfig } from '../../src/shared/config/config.js';
 import type { ReadinessEntry } from '../../src/shared/health.js';
 import { temporaryFolder } from './folder.js';

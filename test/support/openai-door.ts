@@ -3,7 +3,7 @@ import type { JobEvent, JobRequest } from '../../src/shared/job.js';
 import { getDoorModel, getDoorModels, speakAsClient } from '../../src/worker/api/doors.js';
 import { BodyMemory } from '../../src/worker/http/body-memory.js';
 import type { Handler } from '../../src/worker/http/exchange.js';
-import type { SpillFolder } from '../../src/worker/jobs/spill-folder.js';
+import type { SpillFolder } from '../../src/worker/jobs/answer-text.js';
 import { postChatCompletions } from '../../src/worker/openai/chat.js';
 import { postResponses } from '../../src/worker/openai/responses.js';
 import { serveWith } from './express-server.js';

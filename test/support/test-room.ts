@@ -1,4 +1,4 @@
-import { type BoundsOf, noBounds } from '../../src/primary/access/client-bounds.js';
+import { type BoundsOf, noBounds } from '../../src/primary/access/clients.js';
 import type { BackgroundEntrant, Entrant, Ticket } from '../../src/primary/jobs/ticket.js';
 import { type RoomLimits, WaitingRoom } from '../../src/primary/jobs/waiting-room.js';
 import { FakeClock } from './fake-clock.js';

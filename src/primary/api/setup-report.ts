@@ -9,7 +9,7 @@ import { ModelCatalog } from '../cli/model-catalog.js';
 import { closeClis, createModelClis } from '../cli/model-cli.js';
 import { Redactor, secretsOf } from '../cli/process/redactor.js';
 import { ModelRouter, type Route } from '../cli/route.js';
-import { SeenClients } from '../health/seen-clients.js';
+import { SeenClients } from '../health/evidence.js';
 import type { Host } from '../lifecycle/host.js';
 import { cliMetrics } from '../observe/cli-metrics.js';
 import { setupReportOf } from '../observe/status.js';

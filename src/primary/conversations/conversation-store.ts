@@ -2,7 +2,7 @@ import type { Clock } from '../../shared/clock.js';
 import type { ConversationPage, ConversationSnapshot, RemovalCause } from '../../shared/conversation.js';
 import type { TranscriptItem, TranscriptOrder } from '../../shared/ipc/protocol.js';
 import type { Image } from '../../shared/job.js';
-import { quarterOf } from '../access/client-bounds.js';
+import { quarterOf } from '../access/clients.js';
 import { LinkedList } from '../fairness/linked-list.js';
 import type { StoredConversation } from '../store/contract/conversations.js';
 import { stored } from '../store/contract/stored-text.js';

@@ -12,8 +12,7 @@ import type { JobEnd, JobFailed } from '../../shared/job.js';
 import type { Logger } from '../../shared/log/logger.js';
 import { type CheckSettings, Checks } from './checks.js';
 import { type CircuitJob, type CircuitStatus, Circuits } from './circuit.js';
-import { Evidence } from './evidence.js';
-import type { SeenClients } from './seen-clients.js';
+import { Evidence, type SeenClients } from './evidence.js';
 
 export interface HealthSettings extends CheckSettings {
   /** The circuit of a job that names no model. */

@@ -1,6 +1,5 @@
 import { holderOf } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
-import type { SeenClients } from './seen-clients.js';
 
 /** A refusal, as far as it speaks against the account or a model. */
 export interface Refusal {
@@ -156,5 +155,28 @@ export class Evidence {
     const isRecent = this.#clock.monotonicMs() - this.#failedMs < quietMs;
     if (count < maxFailures || !isRecent || !isBelieved) return null;
     return `${count} jobs in a row have failed, the last one with ${lastClass}: it is ready again when one is answered`;
+  }
+}
+
+/**
+ * Owns whether more than one client has asked this service since its start. What only the requests of one client show
+ * of a model CLI may be that client's own doing: it stops no job of another.
+ */
+export class SeenClients {
+  #first: string | null = null;
+  #areMany = false;
+
+  /** This client asks for a job, whatever becomes of it. Returns whether it is the second one. */
+  saw(client: string): boolean {
+    if (this.#areMany) return false;
+    const holder = holderOf(client);
+    this.#first ??= holder;
+    this.#areMany = holder !== this.#first;
+    return this.#areMany;
+  }
+
+  /** Whether failures of these clients may count against all: they are two, or no other has ever asked. */
+  mayAccuse(client: string, other = client): boolean {
+    return !this.#areMany || holderOf(client) !== holderOf(other);
   }
 }

@@ -2,7 +2,7 @@ import type { Clock } from '../../shared/clock.js';
 import type { Config } from '../../shared/config/config.js';
 import type { RedisPlace } from '../../shared/config/values.js';
 import type { JobRequest } from '../../shared/job.js';
-import { quarterOf } from '../access/client-bounds.js';
+import { quarterOf } from '../access/clients.js';
 import type { ConversationStore } from '../conversations/conversation-store.js';
 import type { BackgroundJobs } from '../jobs/background-jobs.js';
 import { maxWaitingBytes } from '../jobs/background-room.js';

@@ -8,13 +8,12 @@ import type { ConversationState } from '../cli/process/cli-process.js';
 import type { Redactor } from '../cli/process/redactor.js';
 import type { Route } from '../cli/route.js';
 import { TurnRecord, type TurnResources } from '../conversations/conversation-turn.js';
-import type { SeenClients } from '../health/seen-clients.js';
+import type { SeenClients } from '../health/evidence.js';
 import type { SchemaChecker } from '../threads/schema-checker.js';
 import { Admission, type AdmissionResources } from './admission.js';
-import { Answering } from './answering.js';
+import { Answering, JobProcesses } from './answering.js';
 import type { BackgroundPart } from './background-part.js';
 import { isRefused, Job, mustWaitAgain, refusedEnd } from './job.js';
-import { JobProcesses } from './job-processes.js';
 import { JobStream } from './job-stream.js';
 import type { Ticket } from './ticket.js';
 

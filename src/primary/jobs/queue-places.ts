@@ -1,7 +1,7 @@
 import { holderOf } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import { RelayError } from '../../shared/errors.js';
-import { type BoundsOf, quarterOf } from '../access/client-bounds.js';
+import { type BoundsOf, quarterOf } from '../access/clients.js';
 import {
   type Amount,
   FairShare,

@@ -1,12 +1,11 @@
 import { holderOf } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import type { WaitReason } from '../../shared/job.js';
-import { type BoundsOf, noBounds } from '../access/client-bounds.js';
+import { type BoundsOf, noBounds } from '../access/clients.js';
 import { FairQueue } from '../fairness/fair-queue.js';
 import type { NameShare } from '../fairness/fair-share.js';
-import { PositionReports, type Positions } from './position-reports.js';
 import { FullQueue, type PlaceLimits, QueuePlaces } from './queue-places.js';
-import { type BackgroundEntrant, type Entrant, Ticket } from './ticket.js';
+import { type BackgroundEntrant, type Entrant, PositionReports, type Positions, Ticket } from './ticket.js';
 
 /** After this time a background job ranks as a caller. */
 export const patienceMs = 60_000;

@@ -8,8 +8,7 @@ import type { BackgroundObserver } from '../jobs/background-jobs.js';
 import { isRefused } from '../jobs/job.js';
 import type { JobObserver } from '../jobs/job-runner.js';
 import type { SharedHandlers } from '../workers/worker-handle.js';
-import type { ClientMetrics } from './client-metrics.js';
-import type { JobMetrics } from './job-metrics.js';
+import type { ClientMetrics, JobMetrics } from './job-metrics.js';
 import type { LastHour } from './last-hour.js';
 import type { UsageLedger } from './usage-ledger.js';
 

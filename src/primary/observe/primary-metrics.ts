@@ -9,8 +9,7 @@ import type { WaitingRoom } from '../jobs/waiting-room.js';
 import { type StoreObserver, type StoreOperation, storeOperations } from '../store/contract/store.js';
 import { type RestartCause, restartCauses } from '../workers/worker-handle.js';
 import { cliMetrics } from './cli-metrics.js';
-import { ClientMetrics } from './client-metrics.js';
-import { JobMetrics } from './job-metrics.js';
+import { ClientMetrics, JobMetrics } from './job-metrics.js';
 import { addCounter } from './state-metrics.js';
 
 /** Owns what is counted of conversations that came and went. */

@@ -1,6 +1,5 @@
 import { clip, escaped, type Paint, paintFor } from '../text/paint.js';
-import type { LogEvent, LogFields } from './logger.js';
-import type { LogDestination } from './output.js';
+import type { LogDestination, LogEvent, LogFields } from './logger.js';
 
 export const logFormats = ['auto', 'json', 'text'] as const;
 export type LogFormat = (typeof logFormats)[number];

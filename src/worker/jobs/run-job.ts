@@ -12,9 +12,8 @@ import type { BodyMemory } from '../http/body-memory.js';
 import { EventStream } from '../http/event-stream.js';
 import type { JobFigures, JobProgress, Primary, Reply } from '../http/exchange.js';
 import { onceFor, publicCodeOf, type SentBody, sendBody, untilGone } from '../http/responses.js';
-import { AnswerText } from './answer-text.js';
+import { AnswerText, type SpillFolder } from './answer-text.js';
 import { inWordsOf, noteIgnoredTools, type ParsedRequest, requestOf, setIgnored } from './job-request.js';
-import type { SpillFolder } from './spill-folder.js';
 
 /** Why an answer has ended: it was whole, a stop sequence came, it is a call of a function, or the model refuses. */
 export type Ending = 'whole' | 'stop-sequence' | 'tool-call' | 'refusal';

@@ -1,4 +1,4 @@
-import { noBounds } from '../../../src/primary/access/client-bounds.js';
+import { noBounds } from '../../../src/primary/access/clients.js';
 import type { ConversationStore } from '../../../src/primary/conversations/conversation-store.js';
 import { orAborted, withResolvers } from '../../../src/shared/async.js';
 import { cliError, RelayError } from '../../../src/shared/errors.js';

@@ -1,4 +1,4 @@
-import { clientBounds, noBounds, quarterOf } from '../../../../src/primary/access/client-bounds.js';
+import { clientBounds, noBounds, quarterOf } from '../../../../src/primary/access/clients.js';
 
 const none = { maxConcurrent: null, maxQueued: null, weight: null };
 

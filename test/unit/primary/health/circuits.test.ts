@@ -1,6 +1,6 @@
 import type { CircuitJob, CircuitStatus } from '../../../../src/primary/health/circuit.js';
 import type { CliHealth } from '../../../../src/primary/health/cli-health.js';
-import { SeenClients } from '../../../../src/primary/health/seen-clients.js';
+import { SeenClients } from '../../../../src/primary/health/evidence.js';
 import type { CliReason, QuotaRefusal } from '../../../../src/shared/errors.js';
 import type { ReadinessEntry, Verdict } from '../../../../src/shared/health.js';
 import type { JobEnd, JobRequest } from '../../../../src/shared/job.js';

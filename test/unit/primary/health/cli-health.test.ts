@@ -1,6 +1,6 @@
 import type { Checks } from '../../../../src/primary/health/checks.js';
 import type { CliHealth } from '../../../../src/primary/health/cli-health.js';
-import { SeenClients } from '../../../../src/primary/health/seen-clients.js';
+import { SeenClients } from '../../../../src/primary/health/evidence.js';
 import { type CliReason, RelayError } from '../../../../src/shared/errors.js';
 import type { ReadinessEntry, Verdict } from '../../../../src/shared/health.js';
 import type { JobEnd, JobFailed } from '../../../../src/shared/job.js';

@@ -1,4 +1,4 @@
-import { SeenClients } from '../../../../src/primary/health/seen-clients.js';
+import { SeenClients } from '../../../../src/primary/health/evidence.js';
 
 describe('The clients that were seen', () => {
   it('may each speak for the service as long as there is one, and two of them from then on', () => {

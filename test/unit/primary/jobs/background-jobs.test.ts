@@ -1,4 +1,4 @@
-import { noBounds } from '../../../../src/primary/access/client-bounds.js';
+import { noBounds } from '../../../../src/primary/access/clients.js';
 import { cliError, RelayError } from '../../../../src/shared/errors.js';
 import { BackgroundHarness } from '../../../support/background-harness.js';
 import { all, answers, barrier, gone, hangs, type Script, throws } from '../../../support/job-harness.js';

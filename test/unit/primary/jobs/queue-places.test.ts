@@ -1,4 +1,4 @@
-import { type BoundsOf, noBounds, quarterOf } from '../../../../src/primary/access/client-bounds.js';
+import { type BoundsOf, noBounds, quarterOf } from '../../../../src/primary/access/clients.js';
 import { type PlaceHolder, QueuePlaces } from '../../../../src/primary/jobs/queue-places.js';
 import { holderOf } from '../../../../src/shared/client.js';
 import type { RelayError } from '../../../../src/shared/errors.js';

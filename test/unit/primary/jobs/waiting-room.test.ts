@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events';
-import { type BoundsOf, noBounds } from '../../../../src/primary/access/client-bounds.js';
+import { type BoundsOf, noBounds } from '../../../../src/primary/access/clients.js';
 import type { Ticket } from '../../../../src/primary/jobs/ticket.js';
 import { RelayError } from '../../../../src/shared/errors.js';
 import { randomNumbers } from '../../../support/random.js';

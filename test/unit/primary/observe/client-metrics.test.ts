@@ -1,5 +1,5 @@
 import { Registry } from 'prom-client';
-import { ClientMetrics } from '../../../../src/primary/observe/client-metrics.js';
+import { ClientMetrics } from '../../../../src/primary/observe/job-metrics.js';
 import { outcomes } from '../../../../src/shared/job.js';
 import { Exposition, fallen } from '../../../support/exposition.js';
 import { jobDone, jobFailed, jobRequest } from '../../../support/job-records.js';

@@ -1,6 +1,5 @@
 import { Registry } from 'prom-client';
-import { ClientMetrics } from '../../../../src/primary/observe/client-metrics.js';
-import { JobMetrics } from '../../../../src/primary/observe/job-metrics.js';
+import { ClientMetrics, JobMetrics } from '../../../../src/primary/observe/job-metrics.js';
 import { LastHour } from '../../../../src/primary/observe/last-hour.js';
 import { observeJobs } from '../../../../src/primary/observe/observers.js';
 import { UsageLedger } from '../../../../src/primary/observe/usage-ledger.js';

@@ -1,7 +1,7 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { Scrape, type ScrapedWorker } from '../../../../src/primary/observe/scrape.js';
 import type { FamilyFigures } from '../../../../src/shared/metrics.js';
-import { HttpMetrics } from '../../../../src/worker/http/metrics.js';
+import { HttpMetrics } from '../../../../src/worker/http/exchange.js';
 import { Exposition, fallen } from '../../../support/exposition.js';
 import { FakeClock } from '../../../support/fake-clock.js';
 import { randomNumbers } from '../../../support/random.js';

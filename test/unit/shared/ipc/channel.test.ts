@@ -1,6 +1,6 @@
 import type { Worker } from 'node:cluster';
 import { EventEmitter } from 'node:events';
-import { type Channel, channelToPrimary, channelToWorker } from '../../../../src/shared/ipc/channel.js';
+import { type Channel, channelToPrimary, channelToWorker } from '../../../../src/shared/ipc/peer.js';
 
 type Done = (error: Error | null) => void;
 

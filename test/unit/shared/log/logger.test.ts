@@ -1,5 +1,10 @@
-import { createLogger, describeError, type LogEvent, logEvents } from '../../../../src/shared/log/logger.js';
-import type { LogDestination } from '../../../../src/shared/log/output.js';
+import {
+  createLogger,
+  describeError,
+  type LogDestination,
+  type LogEvent,
+  logEvents,
+} from '../../../../src/shared/log/logger.js';
 
 class Lines implements LogDestination {
   readonly written: string[] = [];

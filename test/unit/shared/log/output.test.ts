@@ -1,6 +1,6 @@
 import { closeSync, constants, openSync, readFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
-import { LogOutput, type LogTarget, openForLog } from '../../../../src/shared/log/output.js';
+import { LogOutput, type LogTarget, openForLog } from '../../../../src/shared/log/logger.js';
 import { FakeClock } from '../../../support/fake-clock.js';
 import { createLogSocket, createPipe, type Pipe } from '../../../support/pipe.js';
 import { until } from '../../../support/until.js';

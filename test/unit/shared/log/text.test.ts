@@ -1,5 +1,4 @@
-import { createLogger, logEvents } from '../../../../src/shared/log/logger.js';
-import type { LogDestination } from '../../../../src/shared/log/output.js';
+import { createLogger, type LogDestination, logEvents } from '../../../../src/shared/log/logger.js';
 import { logIn } from '../../../../src/shared/log/text.js';
 
 /** What a log of this style has written. */

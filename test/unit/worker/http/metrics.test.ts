@@ -1,5 +1,5 @@
 import type { FamilyFigures } from '../../../../src/shared/metrics.js';
-import { HttpMetrics } from '../../../../src/worker/http/metrics.js';
+import { HttpMetrics } from '../../../../src/worker/http/exchange.js';
 import { families } from '../../../support/families.js';
 
 const ofTheWorker = [

@@ -4,7 +4,7 @@ import { delay, systemClock } from '../../../../src/shared/clock.js';
 import { bindTcp } from '../../../../src/shared/node-internals/connections.js';
 import { ReadingPace } from '../../../../src/worker/http/body.js';
 import type { Listener } from '../../../../src/worker/http/connection.js';
-import { HttpMetrics } from '../../../../src/worker/http/metrics.js';
+import { HttpMetrics } from '../../../../src/worker/http/exchange.js';
 import { HttpServer } from '../../../../src/worker/http/server.js';
 import { LogBook } from '../../../support/log-book.js';
 import { jsonPost, RawConnection, request } from '../../../support/raw-http.js';

@@ -6,7 +6,7 @@ import { systemClock } from '../../../../src/shared/clock.js';
 import { bindUnix } from '../../../../src/shared/node-internals/connections.js';
 import { ReadingPace } from '../../../../src/worker/http/body.js';
 import type { Listener } from '../../../../src/worker/http/connection.js';
-import { HttpMetrics } from '../../../../src/worker/http/metrics.js';
+import { HttpMetrics } from '../../../../src/worker/http/exchange.js';
 import { HttpServer } from '../../../../src/worker/http/server.js';
 import { temporaryFolder } from '../../../support/folder.js';
 import { LogBook } from '../../../support/log-book.js';

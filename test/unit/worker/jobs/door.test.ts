@@ -2,7 +2,7 @@ import { tmpdir } from 'node:os';
 import { withResolvers } from '../../../../src/shared/async.js';
 import { cliError, RelayError, toWire } from '../../../../src/shared/errors.js';
 import type { JobDone, JobEvent } from '../../../../src/shared/job.js';
-import { SpillFolder } from '../../../../src/worker/jobs/spill-folder.js';
+import { SpillFolder } from '../../../../src/worker/jobs/answer-text.js';
 import { jobDone, jobFailed } from '../../../support/job-records.js';
 import { LogBook } from '../../../support/log-book.js';
 import { always, begun, type DoorOptions, openAiDoor, said, streamed } from '../../../support/openai-door.js';

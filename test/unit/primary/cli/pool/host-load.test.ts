@@ -1,5 +1,5 @@
 import { availableParallelism } from 'node:os';
-import { HostLoad } from '../../../../../src/primary/cli/pool/host-load.js';
+import { HostLoad } from '../../../../../src/primary/cli/pool/standby-keeper.js';
 import { FakeClock } from '../../../../support/fake-clock.js';
 
 const plenty = 8 * 1024 ** 3;
