@@ -30,6 +30,6 @@ it(`A warm background job in Redis executes ${most} files at most beside those o
   };
   const asked = await filesOf(ask);
   const beside = (await filesOf(runJob)).filter((file) => !asked.includes(file));
-  expect(beside).toEqual(expect.arrayContaining(['primary/hosts/redis-jobs.js', 'primary/hosts/job-queue.js']));
+  expect(beside).toEqual(expect.arrayContaining(['primary/hosts/job-queue.js', 'primary/hosts/job-texts.js']));
   expect(beside.length).toBeLessThanOrEqual(most);
 });
