@@ -6,8 +6,8 @@ export interface ShareLimits {
   readonly maxBytes: number;
 }
 
-/** What one client holds. */
-interface Held {
+/** The conversations of one client. */
+interface OfClient {
   readonly byActivity: ActivityOrder;
   /** How often one of them was active, since the client has any. */
   activities: number;
@@ -16,14 +16,15 @@ interface Held {
 }
 
 /**
- * Owns which client holds how much, and in which order its conversations were active. Where something has to go, it is of
- * a client that holds more than its share, so that nobody can push out the conversations of the others.
+ * Owns how many conversations each client has, and in which order they were active. If one has to go, it is of a client
+ * that has more than its share, so that nobody can push out the conversations of the others. This is no `FairShare`: the
+ * size of a conversation grows, their order changes with each turn, and pages are read from the middle of that order.
  */
 export class ConversationShares {
   readonly #share: ShareLimits;
-  readonly #byClient = new Map<string, Held>();
-  /** Those that hold more than their share: with shares of a quarter, never more than a few. */
-  readonly #beyond = new Set<Held>();
+  readonly #byClient = new Map<string, OfClient>();
+  /** Those that have more than their share: with shares of a quarter, never more than a few. */
+  readonly #beyond = new Set<OfClient>();
 
   constructor(share: ShareLimits) {
     this.#share = share;
@@ -31,31 +32,31 @@ export class ConversationShares {
 
   add(conversation: Conversation): void {
     const { client, bytes } = conversation;
-    const held = this.#byClient.get(client) ?? { byActivity: new ActivityOrder(), activities: 0, count: 0, bytes: 0 };
-    this.#byClient.set(client, held);
-    conversation.activity = ++held.activities;
-    held.byActivity.append(conversation);
-    this.#change(held, 1, bytes);
+    const own = this.#byClient.get(client) ?? { byActivity: new ActivityOrder(), activities: 0, count: 0, bytes: 0 };
+    this.#byClient.set(client, own);
+    conversation.activity = ++own.activities;
+    own.byActivity.append(conversation);
+    this.#change(own, 1, bytes);
   }
 
   /** It was active, and has so much more text. */
   grew(conversation: Conversation, bytes: number): void {
-    const held = this.#byClient.get(conversation.client);
-    if (held === undefined || conversation.activity === 0) return;
-    held.byActivity.remove(conversation);
-    conversation.activity = ++held.activities;
-    held.byActivity.append(conversation);
-    this.#change(held, 0, bytes);
+    const own = this.#byClient.get(conversation.client);
+    if (own === undefined || conversation.activity === 0) return;
+    own.byActivity.remove(conversation);
+    conversation.activity = ++own.activities;
+    own.byActivity.append(conversation);
+    this.#change(own, 0, bytes);
   }
 
   remove(conversation: Conversation): void {
     const { client, activity, bytes } = conversation;
-    const held = this.#byClient.get(client);
-    if (held === undefined || activity === 0) return;
-    held.byActivity.remove(conversation);
+    const own = this.#byClient.get(client);
+    if (own === undefined || activity === 0) return;
+    own.byActivity.remove(conversation);
     conversation.activity = 0;
-    this.#change(held, -1, -bytes);
-    if (held.count === 0) this.#byClient.delete(client);
+    this.#change(own, -1, -bytes);
+    if (own.count === 0) this.#byClient.delete(client);
   }
 
   /** Of the client that is furthest beyond its share, the least recently active one that is not in use. */
@@ -77,15 +78,15 @@ export class ConversationShares {
     return found;
   }
 
-  #change(held: Held, count: number, bytes: number): void {
-    held.count += count;
-    held.bytes += bytes;
-    if (this.#excess(held) > 1) this.#beyond.add(held);
-    else this.#beyond.delete(held);
+  #change(own: OfClient, count: number, bytes: number): void {
+    own.count += count;
+    own.bytes += bytes;
+    if (this.#excess(own) > 1) this.#beyond.add(own);
+    else this.#beyond.delete(own);
   }
 
   /** More than 1 beyond the share, in number or in text. */
-  #excess({ count, bytes }: Held): number {
+  #excess({ count, bytes }: OfClient): number {
     return Math.max(count / this.#share.maxConversations, bytes / this.#share.maxBytes);
   }
 }

