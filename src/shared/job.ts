@@ -48,11 +48,56 @@ export function bytesOfImages(images: readonly Image[] = []): number {
   return images.reduce((sum, { data }) => sum + data.length, 0);
 }
 
-/** Without `images` it has none. */
+/** The model has called a tool of the client, which runs it. `input` is JSON, as the model has written it. */
+const toolCall = z.object({ id: z.string(), name: z.string(), input: z.string() }).readonly();
+export type ToolCall = z.infer<typeof toolCall>;
+
+/** What the client's tool has returned for the call with this id. */
+const toolResult = z
+  .object({ id: z.string(), text: z.string(), images: images.optional(), isError: z.boolean() })
+  .readonly();
+export type ToolResult = z.infer<typeof toolResult>;
+
+/** Each list is left out where it is empty. An assistant's calls stand behind its text, a user's results before it. */
 const message = z
-  .object({ role: z.enum(['user', 'assistant']), text: z.string(), images: images.optional() })
+  .object({
+    role: z.enum(['user', 'assistant']),
+    text: z.string(),
+    images: images.optional(),
+    calls: z.array(toolCall).readonly().optional(),
+    results: z.array(toolResult).readonly().optional(),
+  })
   .readonly();
 export type Message = z.infer<typeof message>;
+
+/** A tool of the client. `schema` is JSON, and describes its input, an object. */
+const tool = z.object({ name: z.string(), description: z.string(), schema: z.string() }).readonly();
+export type Tool = z.infer<typeof tool>;
+
+/** The tools that the model may call, at least one, and how. `choice` with a name: it must call that one. */
+const toolOffer = z
+  .object({
+    tools: z.array(tool).readonly(),
+    choice: z.union([z.enum(['auto', 'none', 'required']), z.object({ name: z.string() }).readonly()]),
+    isParallel: z.boolean(),
+  })
+  .readonly();
+export type ToolOffer = z.infer<typeof toolOffer>;
+
+/** How the model picks its words. What is left out is the model's own. */
+const sampling = z
+  .object({
+    temperature: z.number().optional(),
+    topP: z.number().optional(),
+    /** Of the answer, at most. */
+    maxTokens: z.int().positive().optional(),
+  })
+  .readonly();
+export type Sampling = z.infer<typeof sampling>;
+
+/** Wishes that a model CLI may be unable to grant: then they are reported to the client, and the job runs without. */
+export const optionalWishes = ['temperature', 'topP', 'maxTokens', 'isParallel'] as const;
+export type OptionalWish = (typeof optionalWishes)[number];
 
 /** One request for one answer. */
 export const jobRequest = z
@@ -65,6 +110,8 @@ export const jobRequest = z
     conversationId: z.string().nullable(),
     text: z.string(),
     images,
+    /** What the client's tools have returned for all open calls of the last message in `history`: they come before the text. */
+    results: z.array(toolResult).readonly().optional(),
     system: z.string().nullable(),
     model: z.string().nullable(),
     /** A JSON Schema, as JSON: the answer must be a value that fits it. */
@@ -74,6 +121,8 @@ export const jobRequest = z
     isEffortNeeded: z.boolean(),
     /** The answer ends before the first of these. */
     stop: z.array(z.string()).readonly(),
+    offer: toolOffer.optional(),
+    sampling: sampling.optional(),
     /** For `ask`, from a caller that keeps the conversation: what was said before, oldest first. */
     history: z.array(message).readonly(),
     /** The chains of hashes over the messages before this job's text, and with it; null if no later turn can follow. */
@@ -100,6 +149,14 @@ export type Usage = z.infer<typeof usage>;
 const textDelta = z.object({ type: z.literal('text-delta'), text: z.string() }).readonly();
 export type TextDelta = z.infer<typeof textDelta>;
 
+/** The model begins to call a tool. */
+const callStart = z.object({ type: z.literal('call-start'), id: z.string(), name: z.string() }).readonly();
+export type CallStart = z.infer<typeof callStart>;
+
+/** More of the input of the call that has begun last. */
+const callDelta = z.object({ type: z.literal('call-delta'), text: z.string() }).readonly();
+export type CallDelta = z.infer<typeof callDelta>;
+
 /** The first event of every job that was admitted. */
 const jobAdmitted = z
   .object({
@@ -108,6 +165,8 @@ const jobAdmitted = z
     session: z.enum(['live', 'replay']).nullable(),
     /** The caller's effort means nothing to the model CLI. */
     ignoresEffort: z.boolean(),
+    /** Other wishes of the request that mean nothing to the model CLI. */
+    ignores: z.array(z.enum(optionalWishes)).readonly().optional(),
     /** For a job with a chain: the model that runs it, as far as it is known before its CLI reports it. */
     model: z.string().nullable().optional(),
     /** For `chat`: a new conversation exists only once its first turn is answered. */
@@ -151,6 +210,10 @@ export const jobDone = z
     estimate: z.object({ inputTokens: z.int(), outputTokens: z.int() }).readonly().nullable(),
     /** The sequence of `stop` that has ended the answer. */
     stopSequence: z.string().nullable(),
+    /** The calls that the client is to answer, in their order; left out if there are none. */
+    calls: z.array(toolCall).readonly().optional(),
+    /** The answer has ended because it has `maxTokens`. */
+    isCutShort: z.boolean().optional(),
     /** For `chat`: the conversation with this turn in it. */
     conversation: conversationSnapshot.nullable(),
   })
@@ -165,5 +228,14 @@ export type JobEnd = JobDone | JobFailed;
 export type JobUsage = Pick<JobDone, keyof typeof jobUsage>;
 export const unknownJobUsage: JobUsage = { processorMs: null, peakMemoryBytes: null };
 
-export const jobEvent = z.union([textDelta, jobAdmitted, jobQueued, jobStart, jobDone, jobFailed]);
+export const jobEvent = z.union([
+  textDelta,
+  callStart,
+  callDelta,
+  jobAdmitted,
+  jobQueued,
+  jobStart,
+  jobDone,
+  jobFailed,
+]);
 export type JobEvent = z.infer<typeof jobEvent>;

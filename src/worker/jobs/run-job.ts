@@ -88,6 +88,8 @@ export function eventIn(format: StreamFormat, event: JobEvent): string {
       return format.started(event.queueMs);
     case 'text-delta':
       return format.delta(event.text);
+    case 'call-start':
+    case 'call-delta':
     case 'job-end':
       return '';
   }

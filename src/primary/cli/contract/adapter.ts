@@ -1,9 +1,37 @@
 import type { ModelEntry } from '../../../shared/api/models.js';
 import type { CliReason, QuotaRefusal } from '../../../shared/errors.js';
 import { type QuotaWindow, quotaWindowNames } from '../../../shared/health.js';
-import type { Effort, Image, Message, TextDelta, Usage } from '../../../shared/job.js';
+import type {
+  CallDelta,
+  CallStart,
+  Effort,
+  Image,
+  Message,
+  OptionalWish,
+  Sampling,
+  TextDelta,
+  Tool,
+  ToolCall,
+  ToolOffer,
+  ToolResult,
+  Usage,
+} from '../../../shared/job.js';
 
-export type { Effort, Image, Message, ModelEntry, QuotaWindow, TextDelta, Usage };
+export type {
+  Effort,
+  Image,
+  Message,
+  ModelEntry,
+  OptionalWish,
+  QuotaWindow,
+  Sampling,
+  TextDelta,
+  Tool,
+  ToolCall,
+  ToolOffer,
+  ToolResult,
+  Usage,
+};
 export { quotaWindowNames };
 
 /**
@@ -34,7 +62,14 @@ export interface CommandLine {
 export interface Turn extends LaunchOptions {
   readonly text: string;
   readonly images?: readonly Image[];
+  /** What the client's tools have returned for the calls of the last message in `history`, or of this process. */
+  readonly results?: readonly ToolResult[];
   readonly history: readonly Message[];
+  /** The tools of the client; without it, there are none. */
+  readonly offer?: ToolOffer;
+  readonly sampling?: Sampling;
+  /** The answer ends before the first of these, where the program can see to that. */
+  readonly stop?: readonly string[];
   /** The messages before it that this process has received or written itself; they are not sent again. */
   readonly heard?: readonly Message[];
 }
@@ -59,6 +94,12 @@ export interface TurnEnd {
   readonly text: string | null;
   readonly model: string | null;
   readonly usage: Usage;
+  /** What the model has called of the client's tools: the program waits for the results, as the next turn. */
+  readonly calls?: readonly ToolCall[];
+  /** The sequence of the turn's `stop` that has ended the answer. */
+  readonly stopSequence?: string | null;
+  /** The answer has ended because it has `maxTokens`. */
+  readonly isCutShort?: boolean;
 }
 
 export interface TurnFailed {
@@ -106,7 +147,7 @@ export interface RequestRefused {
   readonly request: RequestKind;
 }
 
-export type TurnEvent = TextDelta | InputTaken | TurnEnd | TurnFailed | OutOfTurn;
+export type TurnEvent = TextDelta | CallStart | CallDelta | InputTaken | TurnEnd | TurnFailed | OutOfTurn;
 /** What a program says at any time, in a turn or outside of one. */
 export type Aside = QuotaReport | StdinReply | RequestRefused | TextIgnored;
 export type DecoderEvent = TurnEvent | Aside;
@@ -165,6 +206,12 @@ export interface Capabilities {
   /** `schema` is JSON. Undefined for one that it does not take. */
   readonly schema?: (schema: string) => unknown;
   readonly effort?: (effort: Effort) => unknown;
+  /** How the model may call the client's tools: any number at once, or one at a time. Without it, calls are emulated by a schema. */
+  readonly tools?: 'parallel' | 'single';
+  /** It can be told that it must call a tool, and which. Otherwise such a call is emulated. */
+  readonly toolChoice?: true;
+  /** What it takes of these. */
+  readonly wishes?: readonly OptionalWish[];
 }
 
 /** One version of a program, as learned from its file: how to start it, and how to talk with it. Pure translation. */
