@@ -125,6 +125,7 @@ export class ClaudeSession implements AsyncDisposable {
     for (const event of events) {
       if (event.type === 'quota-report') this.reports.push(event);
       else if (event.type === 'input-taken') this.#child.stdin.write(this.#rest.shift() ?? '');
+      else if (event.type === 'reply') this.#child.stdin.write(event.text);
       else if (event.type === 'text-delta') this.#deltas.push(event.text);
       else if (event.type === 'turn-end' || event.type === 'turn-failed')
         this.#answered({ deltas: this.#deltas, end: event });

@@ -12,6 +12,10 @@ type Headers = Readonly<Record<string, string>>;
 interface ToolCall {
   readonly name: string;
   readonly input: unknown;
+  /** Else one is made up. */
+  readonly id?: string;
+  /** The input as it is sent, if that is to be no JSON. */
+  readonly json?: string;
 }
 
 /** How the stub treats one request. */
@@ -21,8 +25,9 @@ export type Behaviour =
       readonly blocks: Blocks;
       readonly pauseMs: number;
       readonly breaks: boolean;
-      readonly tool: ToolCall | null;
+      readonly calls: readonly ToolCall[];
       readonly stopReason?: string;
+      readonly stopSequence?: string | null;
       readonly headers?: Headers;
     }
   | {
@@ -42,7 +47,7 @@ type Refusal = Extract<Behaviour, { readonly kind: 'refuses' }>;
 export const tokens = { input: 10, cacheCreation: 3, cacheRead: 5, output: 7 } as const;
 
 export function says(...deltas: readonly string[]): Saying {
-  return { kind: 'says', blocks: [deltas], pauseMs: 0, breaks: false, tool: null };
+  return { kind: 'says', blocks: [deltas], pauseMs: 0, breaks: false, calls: [] };
 }
 
 /** A pause before each delta. */
@@ -62,12 +67,17 @@ export function breaksAfter(...deltas: readonly string[]): Saying {
 
 /** Says this, then calls the tool that runs a command. */
 export function saysAndRuns(text: string, command: string): Saying {
-  return { ...says(text), tool: { name: 'Bash', input: { command, description: 'a command of the test' } } };
+  return { ...says(text), calls: [{ name: 'Bash', input: { command, description: 'a command of the test' } }] };
 }
 
 /** Talks, and then gives a value, as it is told to where an answer must fit a schema. */
 export function saysAndGives(text: string, value: unknown): Saying {
-  return { ...says(text), tool: { name: 'StructuredOutput', input: value } };
+  return { ...says(text), calls: [{ name: 'StructuredOutput', input: value }] };
+}
+
+/** Says this, unless it is nothing, and then calls these tools in one message. */
+export function saysAndCalls(text: string, ...calls: readonly ToolCall[]): Saying {
+  return { ...says(text), blocks: text === '' ? [] : [[text]], calls };
 }
 
 /** Begins to answer, and is stopped by a safety classifier. */
@@ -155,13 +165,14 @@ class Reply {
     if (behaviour.kind === 'says') await this.#say(behaviour);
   }
 
-  async #say({ blocks, pauseMs, breaks, tool, stopReason = 'end_turn' }: Saying): Promise<void> {
+  async #say({ blocks, pauseMs, breaks, calls, stopReason, stopSequence = null }: Saying): Promise<void> {
     this.#event({ type: 'message_start', message: { ...this.#message([]), stop_reason: null } });
     for (const [index, deltas] of blocks.entries()) await this.#block(index, deltas, pauseMs);
     if (breaks) return void setTimeout(() => this.#response.destroy(), 50); // what was written must get through first
-    this.#event({ type: 'content_block_stop', index: blocks.length - 1 });
-    if (tool !== null) this.#call(blocks.length, tool);
-    const delta = { stop_reason: tool === null ? stopReason : 'tool_use', stop_sequence: null };
+    if (blocks.length > 0) this.#event({ type: 'content_block_stop', index: blocks.length - 1 });
+    for (const [at, call] of calls.entries()) this.#call(blocks.length + at, call);
+    const usual = calls.length === 0 ? 'end_turn' : 'tool_use';
+    const delta = { stop_reason: stopReason ?? usual, stop_sequence: stopSequence };
     this.#event({ type: 'message_delta', delta, usage: { output_tokens: tokens.output } });
     this.#event({ type: 'message_stop' });
     this.#response.end();
@@ -182,11 +193,11 @@ class Reply {
     this.#event({ type: 'content_block_delta', index, delta: { type: 'text_delta', text } });
   }
 
-  #call(index: number, { name, input }: ToolCall): void {
-    const block = { type: 'tool_use', id: `toolu_${randomUUID()}`, name, input: {} };
-    const json = JSON.stringify(input);
-    this.#event({ type: 'content_block_start', index, content_block: block });
-    this.#event({ type: 'content_block_delta', index, delta: { type: 'input_json_delta', partial_json: json } });
+  /** The input comes in two pieces. */
+  #call(index: number, { name, input, id = `toolu_${randomUUID()}`, json = JSON.stringify(input) }: ToolCall): void {
+    this.#event({ type: 'content_block_start', index, content_block: { type: 'tool_use', id, name, input: {} } });
+    for (const piece of [json.slice(0, 5), json.slice(5)])
+      this.#event({ type: 'content_block_delta', index, delta: { type: 'input_json_delta', partial_json: piece } });
     this.#event({ type: 'content_block_stop', index });
   }
 
@@ -238,6 +249,11 @@ export interface MessagesBody {
   readonly messages: readonly { readonly role: string; readonly content: string | readonly Block[] }[];
   readonly tools?: readonly { readonly name: string; readonly input_schema?: unknown }[];
   readonly output_config?: { readonly effort?: string };
+  readonly tool_choice?: unknown;
+  readonly thinking?: unknown;
+  readonly temperature?: number;
+  readonly top_p?: number;
+  readonly stop_sequences?: readonly string[];
 }
 
 export interface MessagesRequest {

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { cliError } from '../../../../shared/errors.js';
+import { optionalWishes } from '../../../../shared/job.js';
 import type { Adapter, Capabilities, Consult, Effort, ModelEntry, ProgramVersion } from '../../contract/adapter.js';
 import { jsonOf } from '../common/lines.js';
 import { ClaudeDecoder } from './decoder.js';
@@ -14,6 +15,10 @@ const environment = {
   DISABLE_COMPACT: '1',
   // It reports a refusal of the API within 10 s then. Its own ten retries take minutes, longer than a job may.
   CLAUDE_CODE_MAX_RETRIES: '4',
+  // Tools of clients keep their names, stand before the model at once, and are waited for.
+  CLAUDE_AGENT_SDK_MCP_NO_PREFIX: '1',
+  ENABLE_TOOL_SEARCH: 'false',
+  CLAUDE_CODE_MCP_AUTO_BACKGROUND_MS: '0',
 };
 
 export interface ClaudeOptions {
@@ -54,7 +59,7 @@ async function learn(consult: Consult, options: ClaudeOptions): Promise<ProgramV
     extras: extrasOf(profile, settable),
     protocol: () => {
       const writer = new ClaudeWriter(settable);
-      return { writer, decoder: new ClaudeDecoder(writer) };
+      return { writer, decoder: new ClaudeDecoder(writer, options.extraArgs.length > 0) };
     },
     check,
     listModels: (consult) => listModels(consult, profile.args),
@@ -69,6 +74,7 @@ function usesApiKey({ given, hasToken }: ClaudeOptions): boolean {
 function extrasOf({ known }: ClaudeProfile, settable: ReadonlySet<SettablePart>): Capabilities {
   return {
     image: imageBlock,
+    ...(settable.has('tools') && { tools: 'parallel', toolChoice: true, wishes: optionalWishes }),
     ...(settable.has('schema') && { schema: schemaOf }),
     ...((settable.has('effort') || known.has(effortFlag)) && { effort: (effort: Effort) => effort }),
   };

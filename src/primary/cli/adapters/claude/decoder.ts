@@ -1,30 +1,30 @@
-import type { QuotaRefusal } from '../../../../shared/errors.js';
 import {
   type Decoder,
   type DecoderEvent,
   type Exit,
-  type QuotaReport,
-  type QuotaWindow,
-  quotaWindowNames,
-  type Turn,
+  type ToolCall,
+  type TurnEnd,
   type TurnEvent,
-  type TurnFailed,
   type Usage,
   unknownUsage,
 } from '../../contract/adapter.js';
-import { type FailureTable, failedTurn, quotaOfModel, sentence, turnFailed } from '../common/failure.js';
-import { JsonLines } from '../common/lines.js';
+import { JsonLines, jsonOf } from '../common/lines.js';
+import { failed, quotaReport, rejected } from './failures.js';
 import {
   type AssistantLine,
   type BlockDelta,
+  type BlockStart,
   type ClaudeLine,
-  type ControlResponse,
+  type MessageDelta,
+  type MessageStart,
+  type MessageUsage,
   parseLine,
   type RateLimits,
   type ResultLine,
-  type StreamEventLine,
+  type StreamEvent,
 } from './lines.js';
-import { type ClaudeWriter, isOfOtherTurn, modelSettings } from './writer.js';
+import { nameForClient } from './tool-server.js';
+import { type ClaudeWriter, isOfOtherTurn } from './writer.js';
 
 interface ClaudeAnswer {
   /** The sum of the deltas, which may include a broken stream and its repetition. */
@@ -39,7 +39,17 @@ interface ClaudeAnswer {
   streaming: 'nothing' | 'own' | 'stray';
   /** A whole message before anything was streamed: late, or of a CLI that could not stream. What comes next shows which. */
   readonly unstreamed: AssistantLine[];
+  /** Of all messages of this answer, as far as they have come. */
+  used: MessageUsage;
+  stop: MessageDelta['delta'] | null;
+  /** The calls of client tools in the message that streams, and the pieces of their inputs. */
+  calls: { readonly id: string; readonly name: string; readonly input: string[] }[];
+  /** Whether the block that streams is the last of these. */
+  isCalling: boolean;
 }
+
+/** The CLI's own tool for an answer with a schema. */
+const ownTool = 'StructuredOutput';
 
 /** The model of a message that the CLI has written itself, about an error. */
 const synthetic = '<synthetic>';
@@ -57,11 +67,15 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
   #spentUsd = 0;
   /** Reported when they change, so a report from turns ago may still hold. */
   #limits: RateLimits | null = null;
-  readonly #writer: Pick<ClaudeWriter, 'asked' | 'answered'>;
+  readonly #writer: Pick<ClaudeWriter, 'asked' | 'answered' | 'tools'>;
+  readonly #hasOwnTools: boolean;
+  /** In a loop, the turn of the CLI goes on when it gets the results of the calls; `waiting` until then. */
+  #loop: 'none' | 'waiting' | 'going' = 'none';
 
-  /** `writer` is that of the same process. */
-  constructor(writer: Pick<ClaudeWriter, 'asked' | 'answered'>) {
+  /** `writer` is that of the same process. `hasOwnTools`: the CLI may run tools that the operator has opened. */
+  constructor(writer: Pick<ClaudeWriter, 'asked' | 'answered' | 'tools'>, hasOwnTools = false) {
     this.#writer = writer;
+    this.#hasOwnTools = hasOwnTools;
   }
 
   get hasBegun(): boolean {
@@ -73,16 +87,20 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
     return hasBegun || model !== null || error !== null || unstreamed.length > 0;
   }
 
+  /** A turn with results goes on with the CLI's own turn, whose lines keep its number. */
   begin(turn: number): void {
-    this.#turn = turn;
+    if (this.#loop !== 'waiting') this.#turn = turn;
+    this.#loop = this.#loop === 'waiting' ? 'going' : 'none';
     this.#answer = emptyAnswer();
   }
 
   #eventsOf(line: ClaudeLine): readonly DecoderEvent[] {
     if (line.type === 'rate_limit_event') return this.#limited(line.rate_limit_info);
     if (line.type === 'control_response') return this.#controlled(line);
+    if (line.type === 'control_request') return this.#writer.tools.requested(line);
+    if (this.#loop === 'waiting') return line.type === 'assistant' ? [] : outOfTurn; // the message has been read as it streamed
     const isNamedOther = isOfOtherTurn(line.user_message_uuid, this.#turn);
-    if (line.type === 'stream_event') return this.#streamed(line, isNamedOther);
+    if (line.type === 'stream_event') return this.#streamed(line.event, isNamedOther);
     if (isNamedOther) return outOfTurn;
     return line.type === 'assistant' ? this.#whole(line) : this.#ended(line);
   }
@@ -97,26 +115,93 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
   }
 
   /** Only the start of a message names its turn. */
-  #streamed({ event }: StreamEventLine, isNamedOther: boolean): readonly TurnEvent[] {
-    if (event.type === 'message_start') return this.#started(event.message.model, isNamedOther);
-    const { streaming, streamed } = this.#answer;
-    if (streaming === 'stray' || (streaming === 'nothing' && this.#habit.streams)) return outOfTurn;
-    if (event.type === 'content_block_delta') return this.#grown(event);
-    streamed.pass(event.content_block.type);
-    return [];
+  #streamed(event: StreamEvent, isNamedOther: boolean): readonly TurnEvent[] {
+    if (event.type === 'message_start') return this.#started(event.message, isNamedOther);
+    const { streaming } = this.#answer;
+    const isStray = streaming === 'stray' || (streaming === 'nothing' && this.#habit.streams);
+    switch (event.type) {
+      case 'content_block_delta':
+        return isStray ? outOfTurn : this.#grown(event);
+      case 'content_block_start':
+        return isStray ? outOfTurn : this.#blockStarted(event);
+      case 'message_delta':
+        return isStray ? [] : this.#messageEnds(event);
+      case 'message_stop':
+        return isStray ? [] : this.#messageEnded();
+    }
   }
 
-  #started(model: string, isNamedOther: boolean): readonly TurnEvent[] {
+  #started({ model, usage }: MessageStart['message'], isNamedOther: boolean) {
     this.#answer.streaming = isNamedOther ? 'stray' : 'own';
     if (isNamedOther) return outOfTurn;
-    this.#answer.model = model;
+    Object.assign(this.#answer, { model, stop: null, calls: [] });
+    if (usage) this.#answer.used = added(this.#answer.used, { ...usage, output_tokens: 0 });
     return this.#answer.unstreamed.splice(0).length > 0 ? outOfTurn : [];
+  }
+
+  #blockStarted({ content_block: { type, id, name } }: BlockStart): readonly TurnEvent[] {
+    const answer = this.#answer;
+    answer.streamed.pass(type);
+    answer.isCalling = type === 'tool_use' && this.#isOfClient(name ?? '');
+    if (!answer.isCalling || id == null || name == null) return [];
+    const call = { id, name: nameForClient(name), input: [] };
+    answer.calls.push(call);
+    if (this.#writer.tools.offers(call.name)) this.#writer.tools.called(id);
+    answer.hasBegun = true;
+    return [{ type: 'call-start', id, name: call.name }];
+  }
+
+  /** A name that nobody offered is a mistake of the model, unless the CLI has tools of its own. */
+  #isOfClient(name: string): boolean {
+    if (this.#writer.asked?.offer === undefined || name === ownTool) return false;
+    return this.#writer.tools.offers(nameForClient(name)) || !this.#hasOwnTools;
   }
 
   #grown({ delta }: BlockDelta): readonly TurnEvent[] {
     this.#answer.hasBegun = true; // not at message_start, which the API may send long before the model's first word
+    const json = delta.partial_json ?? '';
+    if (this.#answer.isCalling && json !== '') {
+      this.#answer.calls.at(-1)?.input.push(json);
+      return [{ type: 'call-delta', text: json }];
+    }
     const text = delta.type === 'text_delta' ? this.#answer.streamed.add(delta.text ?? '') : '';
     return text === '' ? [] : [{ type: 'text-delta', text }];
+  }
+
+  #messageEnds({ delta, usage }: MessageDelta): readonly TurnEvent[] {
+    this.#answer.stop = delta;
+    const output_tokens = usage?.output_tokens ?? 0;
+    this.#answer.used = added(this.#answer.used, { ...noTokens, output_tokens });
+    return [];
+  }
+
+  /** With calls, the turn ends here for the client: the CLI holds its own turn open until it has the results. */
+  #messageEnded(): readonly TurnEvent[] {
+    const { stop, calls: made, used, model } = this.#answer;
+    const calls = made.map(({ input, ...call }): ToolCall => ({ ...call, input: input.join('') || '{}' }));
+    const end: TurnEnd = { type: 'turn-end', text: null, model, usage: usageOf(used, null) };
+    if (stop?.stop_reason === 'tool_use' && calls.length > 0) return this.#waits({ ...end, calls });
+    const isCutShort = stop?.stop_reason === 'max_tokens' && this.#writer.asked?.sampling?.maxTokens !== undefined;
+    if (!isCutShort) return [];
+    this.#endTurn();
+    return [...outOfTurn, { ...end, isCutShort }]; // the CLI would have the model go on
+  }
+
+  /** The CLI answers a call itself that nobody offered, or whose input is no object: then it can't go on with this turn. */
+  #waits(end: TurnEnd & { readonly calls: readonly ToolCall[] }): readonly TurnEvent[] {
+    const { tools } = this.#writer;
+    const isHeld = end.calls.every(({ name, input }) => tools.offers(name) && isObject(jsonOf(input)));
+    this.#endTurn();
+    if (!isHeld) return [...outOfTurn, end];
+    this.#loop = 'waiting';
+    return [end];
+  }
+
+  #endTurn(): void {
+    this.#habit.speaks = true;
+    this.#habit.streams = true;
+    this.#answer = emptyAnswer();
+    this.#writer.answered();
   }
 
   #whole(line: AssistantLine): readonly TurnEvent[] {
@@ -150,8 +235,10 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
     const { asked } = this.#writer;
     this.#writer.answered();
     if (line.is_error || line.num_turns === 0) return [failed(line, answer.error, this.#limits, asked)];
-    const { model } = answer;
-    return [{ type: 'turn-end', text: correction(answer, line), model, usage: usageOf(line, costUsd) }];
+    const { model, stop, used } = answer;
+    const usage = usageOf(this.#loop === 'none' ? line.usage : used, costUsd); // the CLI counts all rounds of a loop together
+    const stopSequence = stop?.stop_reason === 'stop_sequence' ? (stop.stop_sequence ?? null) : null;
+    return [{ type: 'turn-end', text: correction(answer, line), model, usage, stopSequence }];
   }
 
   /** A good result of which nothing was said before, from a program that has always said its answers. */
@@ -171,7 +258,8 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
 
 function emptyAnswer(): ClaudeAnswer {
   const texts = { streamed: new GrowingText(), said: new GrowingText() };
-  return { ...texts, model: null, error: null, hasBegun: false, streaming: 'nothing', unstreamed: [] };
+  const message = { used: noTokens, stop: null, calls: [], isCalling: false };
+  return { ...texts, ...message, model: null, error: null, hasBegun: false, streaming: 'nothing', unstreamed: [] };
 }
 
 /** Of an answer with a schema, the value is the whole: the model may have talked before it. */
@@ -195,7 +283,23 @@ function roundedUsd(usd: number): number {
   return Math.round(usd * 1e9) / 1e9;
 }
 
-function usageOf({ usage }: ResultLine, costUsd: number | null): Usage {
+const noTokens: MessageUsage = {
+  input_tokens: 0,
+  cache_creation_input_tokens: 0,
+  cache_read_input_tokens: 0,
+  output_tokens: 0,
+};
+
+function added(first: MessageUsage, second: MessageUsage): MessageUsage {
+  return {
+    input_tokens: first.input_tokens + second.input_tokens,
+    cache_creation_input_tokens: first.cache_creation_input_tokens + second.cache_creation_input_tokens,
+    cache_read_input_tokens: first.cache_read_input_tokens + second.cache_read_input_tokens,
+    output_tokens: first.output_tokens + second.output_tokens,
+  };
+}
+
+function usageOf(usage: MessageUsage | null | undefined, costUsd: number | null): Usage {
   if (!usage) return { ...unknownUsage, costUsd };
   const { input_tokens: fresh, cache_creation_input_tokens: stored, cache_read_input_tokens: cached } = usage;
   return {
@@ -205,6 +309,10 @@ function usageOf({ usage }: ResultLine, costUsd: number | null): Usage {
     cacheReadTokens: cached,
     cacheWriteTokens: stored,
   };
+}
+
+function isObject(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /** A text that grows block by block. A blank line separates what comes before and after a tool call. */
@@ -229,116 +337,4 @@ export class GrowingText {
   toString(): string {
     return this.#text;
   }
-}
-
-const table: FailureTable = {
-  codes: [
-    ['stop_reason', 'refusal', 'refused'],
-    ['subtype', 'error_max_structured_output_retries', 'schema_mismatch'], // the only one that says anything
-    ['terminal_reason', 'prompt_too_long', 'prompt_too_long'],
-    ['terminal_reason', 'blocking_limit', 'prompt_too_long'], // by its own estimate, before any request
-    ['error', 'authentication_failed', 'auth', 'account'],
-    ['error', 'oauth_org_not_allowed', 'auth', 'account'],
-    ['error', 'account_on_hold', 'auth', 'account'],
-    ['error', 'verification_required', 'auth', 'account'],
-    ['error', 'cloud_credential_error', 'auth', 'account'],
-    ['error', 'billing_error', 'quota'],
-    ['error', 'rate_limit', 'quota'],
-    ['error', 'overloaded', 'overloaded'],
-    ['error', 'model_not_found', 'model_unknown'],
-    ['error', 'max_output_tokens', 'output_too_large'],
-  ],
-  words: [
-    [/prompt is too long/i, 'prompt_too_long'],
-    [/\/login\b|invalid api key/i, 'auth'],
-    [/overloaded/i, 'overloaded'], // some versions have no code for it
-  ],
-};
-
-/**
- * `error` is the CLI's own code for what went wrong, if any. The exit code has no meaning. `limits` is
- * the last report of the account, and `asked` the turn.
- */
-export function failed(
-  line: ResultLine,
-  error: string | null,
-  limits: RateLimits | null,
-  asked: Turn | null,
-): TurnFailed {
-  const { stop_reason, subtype, terminal_reason, api_error_status: status } = line;
-  return failedTurn(table, {
-    codes: [...Object.entries({ stop_reason, subtype, terminal_reason, error }), ['status', status]],
-    words: line.result === '' ? (line.errors[0] ?? '') : line.result,
-    asked,
-    // The program calls each 403 a failed authentication, also one that is about a model or about what a prompt says.
-    isOfRequest: error === 'authentication_failed' && status != null && status !== 401,
-    quota: quotaOf(line, error, limits, asked),
-  });
-}
-
-/** As `ClaudeWriter` names them: it is for the program to repeat that, and it may repeat anything. */
-const namedParts = /^[a-z ]{1,40}$/;
-
-/** What was sent to the process beside its turns has not reached it: its answers would be those to another question. */
-export function rejected({ request_id: id, error }: ControlResponse, asked: Turn | null): TurnFailed {
-  const what = id !== null && id !== undefined && namedParts.test(id) ? id : 'details';
-  const isOfModel = what === modelSettings && asked !== null && asked.model !== null;
-  const message = sentence(`the model CLI does not take the ${what} of this request`, error ?? '');
-  return turnFailed(isOfModel ? 'model_unknown' : 'other', message);
-}
-
-const isOutOfCredit = (line: ResultLine, error: string | null) =>
-  error === 'billing_error' || line.api_error_status === 402;
-
-/**
- * With an API key the CLI reports no window: a limit by the minute, which holds for one model, or an empty account. Of a
- * job that names a model, only that may have to be paid for.
- */
-function quotaOf(line: ResultLine, error: string | null, limits: RateLimits | null, asked: Turn | null): QuotaRefusal {
-  const isOfModel = asked !== null && asked.model !== null;
-  if (isOutOfCredit(line, error)) return { scope: isOfModel ? 'model' : 'account', resetsAt: null };
-  return limits !== null && isRefusing(limits) ? refusalOf(limits) : quotaOfModel;
-}
-
-/** What a line reports of the account's windows. `status` at the top is about one of them; the others have their own. */
-export function quotaReport(limits: RateLimits): QuotaReport {
-  const { rateLimitType, unifiedWindows } = limits;
-  const listed = Object.entries(unifiedWindows ?? {}).map(([name, window]) => windowOf(name, window));
-  const isListed = listed.some(({ name }) => name === nameOf(rateLimitType ?? ''));
-  return {
-    type: 'quota-report',
-    windows: isListed || !rateLimitType ? listed : [...listed, windowOf(rateLimitType, limits)],
-  };
-}
-
-/** Whether the API refuses requests because of this: a closed window may be served beyond its limit. */
-export function isRefusing({ status, isUsingOverage }: RateLimits): boolean {
-  return status === 'rejected' && isUsingOverage !== true;
-}
-
-const ofOneModel: ReadonlySet<string> = new Set(['seven_day_opus', 'seven_day_sonnet', 'seven_day_overage_included']);
-
-/** A refusal without a window comes from a limit by the minute, which the API counts for each model apart. */
-export function refusalOf({ rateLimitType, resetsAt }: RateLimits) {
-  const isOfModel = rateLimitType == null || ofOneModel.has(rateLimitType);
-  return { scope: isOfModel ? 'model' : 'account', resetsAt: epochMs(resetsAt) } as const;
-}
-
-type ReportedWindow = Pick<RateLimits, 'status' | 'utilization' | 'resetsAt'>;
-
-function windowOf(name: string, { status, utilization, resetsAt }: ReportedWindow): QuotaWindow {
-  return {
-    name: nameOf(name),
-    status: status === 'rejected' ? 'rejected' : status === 'allowed_warning' ? 'warning' : 'allowed',
-    utilization: utilization ?? null,
-    resetsAt: epochMs(resetsAt),
-  };
-}
-
-function nameOf(name: string): QuotaWindow['name'] {
-  return quotaWindowNames.find((known) => known === name) ?? 'other';
-}
-
-function epochMs(seconds: number | null | undefined): number | null {
-  return seconds == null ? null : seconds * 1000;
 }

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { cliError } from '../../../../shared/errors.js';
 import type { CommandLine, Consult, LaunchOptions } from '../../contract/adapter.js';
 import { jsonOf } from '../common/lines.js';
+import { serverName, ToolServer } from './tool-server.js';
 import { controlLine, guardedSystem, type SettablePart } from './writer.js';
 
 type Option = readonly [flag: string, ...values: string[]];
@@ -27,6 +28,7 @@ const wanted: readonly Option[] = [
   ['--no-session-persistence'],
   ['--disable-slash-commands'],
   ['--restricted'],
+  ['--allowed-tools', `mcp__${serverName}`], // else a call would be denied before it gets to the relay
 ];
 
 /** Keeps newer versions from sending the model the working directory and the platform. It takes API keys alone. */
@@ -97,7 +99,12 @@ const trialEffort: LaunchOptions['effort'] = 'low';
 
 /** The last line is a message of the past: it starts no turn, but makes the program list its tools. */
 const trialLines = [
-  controlLine('1', { subtype: 'initialize', systemPrompt: 'A trial.', jsonSchema: { type: 'object', properties: {} } }),
+  controlLine('1', {
+    subtype: 'initialize',
+    systemPrompt: 'A trial.',
+    jsonSchema: { type: 'object', properties: {} },
+    ...new ToolServer().introduce([{ name: 'trial', description: 'A trial.', schema: '{"type":"object"}' }]),
+  }),
   controlLine('2', { subtype: 'apply_flag_settings', settings: { model: trialModel, effortLevel: trialEffort } }),
   controlLine('3', { subtype: 'get_settings' }),
   controlLine('4', { subtype: 'get_context_usage', detail: 'summary' }),
@@ -137,9 +144,18 @@ function isTrace(line: unknown): boolean {
   return trace.safeParse(line).success;
 }
 
+/** The CLI speaks with the server of the client's tools, or has all that it needs of it. */
+const spoken = z.object({
+  type: z.literal('control_request'),
+  request: z.object({ subtype: z.literal('mcp_message'), server_name: z.literal(serverName) }),
+});
+const parked = z.object({ sdk_mcp_manifests_parked: z.object({ [serverName]: z.string() }) });
+
 function signsOf(line: unknown): readonly SettablePart[] {
   if (tools.safeParse(line).data?.tools.includes('StructuredOutput')) return ['schema'];
+  if (spoken.safeParse(line).success) return ['tools'];
   const answer = response.safeParse(line).data?.response.response;
+  if (parked.safeParse(answer).success) return ['tools'];
   const { categories = [] } = contextUsage.safeParse(answer).data ?? {};
   if (categories.some(({ name, tokens }) => name === 'System prompt' && tokens > 0)) return ['system'];
   const { applied } = settings.safeParse(answer).data ?? {};

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { jsonOf } from '../common/lines.js';
+import { controlRequest } from './tool-server.js';
 
 // The format drifts between versions, so a bad value in a field that only adds detail must not cost the whole line.
 const detail = z.string().nullish().catch(null);
@@ -11,15 +12,34 @@ const ofMainThread = { parent_tool_use_id: z.null().optional() };
 /** A piece of text, or of anything else that the model writes: a thought, the input of a tool. */
 const blockDelta = z.object({
   type: z.literal('content_block_delta'),
-  delta: z.object({ type: z.string(), text: z.string().optional() }),
+  delta: z.object({ type: z.string(), text: z.string().optional(), partial_json: z.string().optional() }),
 });
 
 const blockStart = z.object({
   type: z.literal('content_block_start'),
-  content_block: z.object({ type: z.string() }),
+  content_block: z.object({ type: z.string(), id: detail, name: detail }),
 });
 
-const messageStart = z.object({ type: z.literal('message_start'), message: z.object({ model: z.string() }) });
+const usage = z.object({
+  input_tokens: count,
+  cache_creation_input_tokens: count,
+  cache_read_input_tokens: count,
+  output_tokens: count,
+});
+
+const messageStart = z.object({
+  type: z.literal('message_start'),
+  message: z.object({ model: z.string(), usage: usage.nullish().catch(null) }),
+});
+
+/** Its usage counts all of the message, and leaves out what has not changed since its start. */
+const messageDelta = z.object({
+  type: z.literal('message_delta'),
+  delta: z.object({ stop_reason: detail, stop_sequence: detail }),
+  usage: z.object({ output_tokens: count }).nullish().catch(null),
+});
+
+const messageStop = z.object({ type: z.literal('message_stop') });
 
 /** The id of the user line that a line answers, where the version names it. */
 const ofTurn = { user_message_uuid: detail };
@@ -28,7 +48,7 @@ const streamEvent = z.object({
   type: z.literal('stream_event'),
   ...ofMainThread,
   ...ofTurn,
-  event: z.discriminatedUnion('type', [blockStart, blockDelta, messageStart]),
+  event: z.discriminatedUnion('type', [blockStart, blockDelta, messageStart, messageDelta, messageStop]),
 });
 
 const contentBlock = z.object({ type: z.string(), text: z.string().optional() });
@@ -39,13 +59,6 @@ const assistant = z.object({
   ...ofTurn,
   error: detail,
   message: z.object({ model: z.string(), content: z.array(contentBlock) }),
-});
-
-const usage = z.object({
-  input_tokens: count,
-  cache_creation_input_tokens: count,
-  cache_read_input_tokens: count,
-  output_tokens: count,
 });
 
 const result = z.object({
@@ -90,10 +103,22 @@ const controlResponse = z.object({
   response: z.object({ subtype: z.string(), request_id: detail, error: detail }),
 });
 
-const line = z.discriminatedUnion('type', [streamEvent, assistant, result, rateLimitEvent, controlResponse]);
+const line = z.discriminatedUnion('type', [
+  streamEvent,
+  assistant,
+  result,
+  rateLimitEvent,
+  controlResponse,
+  controlRequest,
+]);
 
 export type ClaudeLine = z.infer<typeof line>;
 export type StreamEventLine = z.infer<typeof streamEvent>;
+export type StreamEvent = StreamEventLine['event'];
+export type BlockStart = z.infer<typeof blockStart>;
+export type MessageStart = z.infer<typeof messageStart>;
+export type MessageDelta = z.infer<typeof messageDelta>;
+export type MessageUsage = z.infer<typeof usage>;
 export type BlockDelta = z.infer<typeof blockDelta>;
 export type AssistantLine = z.infer<typeof assistant>;
 export type ResultLine = z.infer<typeof result>;
@@ -101,7 +126,8 @@ export type ControlResponse = z.infer<typeof controlResponse>['response'];
 export type RateLimits = z.infer<typeof rateLimitEvent>['rate_limit_info'];
 
 /** Other types are not parsed: a `user` line holds whole tool results. Where `type` is not the first field, the parser decides. */
-const ofOtherType = /^\{"type":"(?!stream_event"|assistant"|result"|rate_limit_event"|control_response")/;
+const ofOtherType =
+  /^\{"type":"(?!stream_event"|assistant"|result"|rate_limit_event"|control_response"|control_request")/;
 
 /** Null for a line that says nothing about an answer, and for what is no line of the protocol. */
 export function parseLine(text: string): ClaudeLine | null {

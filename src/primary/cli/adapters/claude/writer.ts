@@ -1,21 +1,37 @@
-import type { Effort, Image, LaunchOptions, Turn, TurnInput, TurnWriter } from '../../contract/adapter.js';
+import type {
+  Effort,
+  Image,
+  LaunchOptions,
+  ToolCall,
+  ToolResult,
+  Turn,
+  TurnInput,
+  TurnWriter,
+} from '../../contract/adapter.js';
+import { jsonOf } from '../common/lines.js';
 import { type MessageContent, piecesOf } from '../common/transcript.js';
+import { nameForCli, ToolServer } from './tool-server.js';
 
-/** A part of a launch that a version takes over stdin once it runs. The other parts are decided at its start. */
-export type SettablePart = keyof LaunchOptions;
+/** What a version takes over stdin once it runs: parts of a launch, of which the others are decided at its start, and tools. */
+export type SettablePart = keyof LaunchOptions | 'tools';
 
-type SentSettings = Pick<LaunchOptions, 'model' | 'effort'>;
+type SentSettings = Pick<LaunchOptions, 'model' | 'effort'> & {
+  /** Fields for the API beside the CLI's own, as JSON. */
+  readonly extraBody: string;
+};
 
 /** The CLI's own names. Null gives a setting back to the CLI. */
 interface FlagSettings {
   model?: string | null;
   effortLevel?: Effort | null;
+  env?: { readonly CLAUDE_CODE_EXTRA_BODY: string };
 }
 
 /** Owns what was sent to one claude process beside its turns. */
 export class ClaudeWriter implements TurnWriter {
+  readonly tools = new ToolServer();
   readonly #settable: ReadonlySet<SettablePart>;
-  #sent: SentSettings = { model: null, effort: null };
+  #sent: SentSettings = { model: null, effort: null, extraBody: '{}' };
   #asked: Turn | null = null;
 
   /** `settable`: what this version takes over stdin. */
@@ -39,10 +55,12 @@ export class ClaudeWriter implements TurnWriter {
    */
   write(turn: Turn, number: number): TurnInput {
     this.#asked = turn;
+    if (this.tools.isWaiting)
+      return { text: this.#settings(turn) + this.tools.answer(turn.results ?? []), stdin: 'keep-open' };
     const parts: string[] = [];
     let part = (number === 1 ? this.#introduction(turn) : '') + this.#settings(turn);
-    for (const message of turn.history) {
-      part += message.role === 'user' ? userLine(message, { shouldQuery: false }) : assistantLine(message.text);
+    for (const [index, message] of turn.history.entries()) {
+      part += message.role === 'user' ? userLine(message, { shouldQuery: false }) : assistantLine(message, index);
       if (message.role === 'user') {
         parts.push(part);
         part = '';
@@ -53,25 +71,50 @@ export class ClaudeWriter implements TurnWriter {
   }
 
   /** The CLI takes it once, before its first turn, and ignores any other without a word. */
-  #introduction({ system, schema }: Turn): string {
+  #introduction({ system, schema, offer }: Turn): string {
     const parts = {
       ...(system !== null && this.#settable.has('system') && { systemPrompt: guardedSystem(system) }),
       ...(schema !== null && this.#settable.has('schema') && { jsonSchema: schemaOf(schema) }),
+      ...(offer !== undefined && this.tools.introduce(offer.tools)),
     };
-    return Object.keys(parts).length === 0
-      ? ''
-      : controlLine('system text and schema', { subtype: 'initialize', ...parts });
+    return Object.keys(parts).length === 0 ? '' : controlLine(introduction, { subtype: 'initialize', ...parts });
   }
 
   /** Only what differs: after a first turn, a change of the model leaves a text of the CLI's own in the context. */
-  #settings({ model, effort }: Turn): string {
+  #settings(turn: Turn): string {
+    const { model, effort } = turn;
+    const extraBody = JSON.stringify(extraBodyOf(turn));
     const settings: FlagSettings = {};
     if (model !== this.#sent.model && this.#settable.has('model')) settings.model = model;
     if (effort !== this.#sent.effort && this.#settable.has('effort')) settings.effortLevel = effort;
-    this.#sent = { model, effort };
+    if (extraBody !== this.#sent.extraBody) settings.env = { CLAUDE_CODE_EXTRA_BODY: extraBody };
+    this.#sent = { model, effort, extraBody };
     if (Object.keys(settings).length === 0) return '';
     return controlLine(modelSettings, { subtype: 'apply_flag_settings', settings });
   }
+}
+
+const introduction = 'system text and schema';
+
+/** As the Messages API has them. Nothing of a client's own object gets here. A forced call leaves no room for thinking. */
+function extraBodyOf({ offer, sampling = {}, stop = [] }: Turn): object {
+  const { temperature, topP, maxTokens } = sampling;
+  return {
+    ...(offer !== undefined && toolChoiceOf(offer)),
+    ...(temperature !== undefined && { temperature }),
+    ...(topP !== undefined && { top_p: topP }),
+    ...(maxTokens !== undefined && { max_tokens: maxTokens }),
+    ...(stop.length > 0 && { stop_sequences: stop }),
+  };
+}
+
+function toolChoiceOf({ choice, isParallel }: NonNullable<Turn['offer']>): object {
+  const single = isParallel ? {} : { disable_parallel_tool_use: true };
+  const thinking = { type: 'disabled' };
+  if (choice === 'none') return { tool_choice: { type: 'none' } };
+  if (choice === 'required') return { tool_choice: { type: 'any', ...single }, thinking };
+  if (choice !== 'auto') return { tool_choice: { type: 'tool', name: nameForCli(choice.name), ...single }, thinking };
+  return isParallel ? {} : { tool_choice: { type: 'auto', ...single } };
 }
 
 /** Answered without a model call, with a line that has the same id. */
@@ -104,19 +147,32 @@ function guarded(text: string, trigger: RegExp): string {
   return trigger.test(text) ? `\n${text}` : text;
 }
 
+type UserMessage = MessageContent & { readonly results?: readonly ToolResult[] | undefined };
+
 /** `client_composed` asks newer versions to expand nothing in the text and to run no command in it. */
-function userLine(
-  message: MessageContent,
-  extras: { readonly shouldQuery: false } | { readonly uuid: string },
-): string {
-  const line = { type: 'user', message: { role: 'user', content: contentOf(message) }, client_composed: true };
+function userLine(message: UserMessage, extras: { readonly shouldQuery: false } | { readonly uuid: string }): string {
+  const line = { type: 'user', message: { role: 'user', content: userContent(message) }, client_composed: true };
   return `${JSON.stringify({ ...line, ...extras })}\n`;
 }
 
-/** The text, cut where its images stand. Older versions take the last piece for a command, if it begins like one. */
+/** Results come first: the API takes them nowhere else. */
+function userContent(message: UserMessage) {
+  const { results = [] } = message;
+  if (results.length === 0) return contentOf(message);
+  return [...results.map(resultBlock), ...blocksOf(message)];
+}
+
+function resultBlock(result: ToolResult): object {
+  return { type: 'tool_result', tool_use_id: result.id, content: blocksOf(result), is_error: result.isError };
+}
+
+/** Older versions take the last piece for a command, if it begins like one. */
 function contentOf(message: MessageContent) {
-  const { text, images = [] } = message;
-  if (images.length === 0) return guarded(text, slashCommand);
+  return (message.images ?? []).length === 0 ? guarded(message.text, slashCommand) : blocksOf(message);
+}
+
+/** The text, cut where its images stand. */
+function blocksOf(message: MessageContent): readonly object[] {
   return piecesOf(message).flatMap((piece): readonly object[] =>
     typeof piece === 'string' ? textBlocks(piece) : [imageBlock(piece)],
   );
@@ -127,9 +183,24 @@ function textBlocks(text: string) {
   return text === '' ? [] : [{ type: 'text', text: guarded(text, slashCommand) } as const];
 }
 
-function assistantLine(text: string): string {
-  const message = { role: 'assistant', content: [{ type: 'text', text }] };
+/** Without ids of their own, 2.1.197 confuses the order of messages with calls. */
+function assistantLine(
+  { text, calls = [] }: { readonly text: string; readonly calls?: readonly ToolCall[] | undefined },
+  index: number,
+): string {
+  const content = calls.length === 0 ? [{ type: 'text', text }] : [...textBlocks(text), ...calls.map(callBlock)];
+  const message = { id: `msg_replay_${index}`, role: 'assistant', content };
   return `${JSON.stringify({ type: 'assistant', message })}\n`;
+}
+
+function callBlock({ id, name, input }: ToolCall): object {
+  return { type: 'tool_use', id, name: nameForCli(name), input: inputOf(input) };
+}
+
+/** The API takes objects alone. */
+function inputOf(json: string): unknown {
+  const value: unknown = jsonOf(json);
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : {};
 }
 
 /**

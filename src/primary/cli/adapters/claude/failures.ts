@@ -1,0 +1,123 @@
+import type { QuotaRefusal } from '../../../../shared/errors.js';
+import {
+  type QuotaReport,
+  type QuotaWindow,
+  quotaWindowNames,
+  type Turn,
+  type TurnFailed,
+} from '../../contract/adapter.js';
+import { type FailureTable, failedTurn, quotaOfModel, sentence, turnFailed } from '../common/failure.js';
+import type { ControlResponse, RateLimits, ResultLine } from './lines.js';
+import { modelSettings } from './writer.js';
+
+const table: FailureTable = {
+  codes: [
+    ['stop_reason', 'refusal', 'refused'],
+    ['subtype', 'error_max_structured_output_retries', 'schema_mismatch'], // the only one that says anything
+    ['terminal_reason', 'prompt_too_long', 'prompt_too_long'],
+    ['terminal_reason', 'blocking_limit', 'prompt_too_long'], // by its own estimate, before any request
+    ['error', 'authentication_failed', 'auth', 'account'],
+    ['error', 'oauth_org_not_allowed', 'auth', 'account'],
+    ['error', 'account_on_hold', 'auth', 'account'],
+    ['error', 'verification_required', 'auth', 'account'],
+    ['error', 'cloud_credential_error', 'auth', 'account'],
+    ['error', 'billing_error', 'quota'],
+    ['error', 'rate_limit', 'quota'],
+    ['error', 'overloaded', 'overloaded'],
+    ['error', 'model_not_found', 'model_unknown'],
+    ['error', 'max_output_tokens', 'output_too_large'],
+  ],
+  words: [
+    [/prompt is too long/i, 'prompt_too_long'],
+    [/\/login\b|invalid api key/i, 'auth'],
+    [/overloaded/i, 'overloaded'], // some versions have no code for it
+  ],
+};
+
+/**
+ * `error` is the CLI's own code for what went wrong, if any. The exit code has no meaning. `limits` is
+ * the last report of the account, and `asked` the turn.
+ */
+export function failed(
+  line: ResultLine,
+  error: string | null,
+  limits: RateLimits | null,
+  asked: Turn | null,
+): TurnFailed {
+  const { stop_reason, subtype, terminal_reason, api_error_status: status } = line;
+  return failedTurn(table, {
+    codes: [...Object.entries({ stop_reason, subtype, terminal_reason, error }), ['status', status]],
+    words: line.result === '' ? (line.errors[0] ?? '') : line.result,
+    asked,
+    // The program calls each 403 a failed authentication, also one that is about a model or about what a prompt says.
+    isOfRequest: error === 'authentication_failed' && status != null && status !== 401,
+    quota: quotaOf(line, error, limits, asked),
+  });
+}
+
+/** As `ClaudeWriter` names them: it is for the program to repeat that, and it may repeat anything. */
+const namedParts = /^[a-z ]{1,40}$/;
+
+/** What was sent to the process beside its turns has not reached it: its answers would be those to another question. */
+export function rejected({ request_id: id, error }: ControlResponse, asked: Turn | null): TurnFailed {
+  const what = id !== null && id !== undefined && namedParts.test(id) ? id : 'details';
+  const isOfModel = what === modelSettings && asked !== null && asked.model !== null;
+  const message = sentence(`the model CLI does not take the ${what} of this request`, error ?? '');
+  return turnFailed(isOfModel ? 'model_unknown' : 'other', message);
+}
+
+const isOutOfCredit = (line: ResultLine, error: string | null) =>
+  error === 'billing_error' || line.api_error_status === 402;
+
+/**
+ * With an API key the CLI reports no window: a limit by the minute, which holds for one model, or an empty account. Of a
+ * job that names a model, only that may have to be paid for.
+ */
+function quotaOf(line: ResultLine, error: string | null, limits: RateLimits | null, asked: Turn | null): QuotaRefusal {
+  const isOfModel = asked !== null && asked.model !== null;
+  if (isOutOfCredit(line, error)) return { scope: isOfModel ? 'model' : 'account', resetsAt: null };
+  return limits !== null && isRefusing(limits) ? refusalOf(limits) : quotaOfModel;
+}
+
+/** What a line reports of the account's windows. `status` at the top is about one of them; the others have their own. */
+export function quotaReport(limits: RateLimits): QuotaReport {
+  const { rateLimitType, unifiedWindows } = limits;
+  const listed = Object.entries(unifiedWindows ?? {}).map(([name, window]) => windowOf(name, window));
+  const isListed = listed.some(({ name }) => name === nameOf(rateLimitType ?? ''));
+  return {
+    type: 'quota-report',
+    windows: isListed || !rateLimitType ? listed : [...listed, windowOf(rateLimitType, limits)],
+  };
+}
+
+/** Whether the API refuses requests because of this: a closed window may be served beyond its limit. */
+export function isRefusing({ status, isUsingOverage }: RateLimits): boolean {
+  return status === 'rejected' && isUsingOverage !== true;
+}
+
+const ofOneModel: ReadonlySet<string> = new Set(['seven_day_opus', 'seven_day_sonnet', 'seven_day_overage_included']);
+
+/** A refusal without a window comes from a limit by the minute, which the API counts for each model apart. */
+export function refusalOf({ rateLimitType, resetsAt }: RateLimits) {
+  const isOfModel = rateLimitType == null || ofOneModel.has(rateLimitType);
+  return { scope: isOfModel ? 'model' : 'account', resetsAt: epochMs(resetsAt) } as const;
+}
+
+type ReportedWindow = Pick<RateLimits, 'status' | 'utilization' | 'resetsAt'>;
+
+function windowOf(name: string, { status, utilization, resetsAt }: ReportedWindow): QuotaWindow {
+  return {
+    name: nameOf(name),
+    status: status === 'rejected' ? 'rejected' : status === 'allowed_warning' ? 'warning' : 'allowed',
+    utilization: utilization ?? null,
+    resetsAt: epochMs(resetsAt),
+  };
+}
+
+function nameOf(name: string): QuotaWindow['name'] {
+  return quotaWindowNames.find((known) => known === name) ?? 'other';
+}
+
+function epochMs(seconds: number | null | undefined): number | null {
+  return seconds == null ? null : seconds * 1000;
+}

@@ -1,0 +1,193 @@
+import { z } from 'zod';
+import type { DecoderEvent, Tool, ToolResult } from '../../contract/adapter.js';
+import { piecesOf } from '../common/transcript.js';
+
+/** The name of the MCP server as the CLI sees it: a rule of the launch allows all tools of this server. */
+export const serverName = 'relay';
+
+/** Longer than any client may wait: the relay's own limit for idle processes ends the process before. */
+const timeoutMs = 24 * 60 * 60 * 1000;
+/** The CLI writes a longer result to a file, and gives the model a path that it can't read. */
+const maxResultLength = 500_000;
+/** The CLI cuts longer descriptions: 2.1.197 at 2,048, 2.1.330 at 4,096. */
+const maxDescriptionLength = 2000;
+const protocolVersion = '2025-11-25';
+
+/** The CLI means something else by these names: the model sees the client's tool by another one. */
+const reservedNames: ReadonlySet<string> = new Set(['ToolSearch', 'StructuredOutput']);
+const suffix = '__client';
+
+export function nameForCli(name: string): string {
+  return reservedNames.has(name) ? name + suffix : name;
+}
+
+export function nameForClient(name: string): string {
+  const own = name.endsWith(suffix) ? name.slice(0, -suffix.length) : name;
+  return reservedNames.has(own) ? own : name;
+}
+
+const rpcId = z.union([z.string(), z.number()]);
+
+const mcpMessage = z.object({
+  subtype: z.literal('mcp_message'),
+  message: z.object({
+    id: rpcId.optional(),
+    method: z.string(),
+    params: z
+      .object({
+        protocolVersion: z.string().optional(),
+        _meta: z.object({ 'claudecode/toolUseId': z.string().optional() }).optional(),
+      })
+      .optional()
+      .catch(undefined),
+  }),
+});
+
+const permission = z.object({
+  subtype: z.literal('can_use_tool'),
+  input: z.unknown(),
+  mcp_server: z.object({ source: z.string() }).optional().catch(undefined),
+});
+
+/** What the CLI asks of the relay. */
+export const controlRequest = z.object({
+  type: z.literal('control_request'),
+  request_id: z.string(),
+  request: z.union([mcpMessage, permission, z.object({ subtype: z.string() })]),
+});
+type ControlRequest = z.infer<typeof controlRequest>;
+type McpMessage = z.infer<typeof mcpMessage>['message'];
+
+/** A call that the model has made. The CLI's request for it and the client's result come in either order. */
+interface OpenCall {
+  request: { readonly requestId: string; readonly id: McpMessage['id'] } | null;
+  result: ToolResult | null;
+}
+
+/**
+ * Owns the tools of the client as one claude process sees them: an MCP server inside the relay, with which the CLI speaks
+ * over its stdin and stdout. A call is open until the client's result has been written.
+ */
+export class ToolServer {
+  #tools: readonly Tool[] = [];
+  readonly #open = new Map<string, OpenCall>();
+
+  /** Whether the CLI waits for results. */
+  get isWaiting(): boolean {
+    return this.#open.size > 0;
+  }
+
+  offers(name: string): boolean {
+    return this.#tools.some((tool) => tool.name === name);
+  }
+
+  /** What the request `initialize` has of the server. */
+  introduce(tools: readonly Tool[]): object {
+    this.#tools = tools;
+    const manifest = { initializeResult: serverInfo(protocolVersion), toolsListResult: this.#list() };
+    return {
+      sdkMcpServers: [serverName],
+      sdkMcpServerConfigs: { [serverName]: { timeout: timeoutMs } },
+      sdkMcpServerManifests: { [serverName]: manifest },
+    };
+  }
+
+  /** The model has made this call. */
+  called(id: string): void {
+    this.#callOf(id);
+  }
+
+  /** The lines that bring these results; without those for which the CLI has not asked yet. */
+  answer(results: readonly ToolResult[]): string {
+    return results.map((result) => this.#answered(result.id, (call) => ({ ...call, result }))).join('');
+  }
+
+  /** The CLI asks something of the relay: it gets its answer at once, unless it calls a tool. */
+  requested({ request_id: requestId, request }: ControlRequest): readonly DecoderEvent[] {
+    if ('message' in request) return replies(this.#message(requestId, request.message));
+    if ('input' in request && request.mcp_server?.source === 'sdk')
+      return replies(response(requestId, { behavior: 'allow', updatedInput: request.input }));
+    const refusal = response(requestId, { behavior: 'deny', message: 'This is not allowed here.' });
+    return [...replies(refusal), { type: 'request-refused', request: 'tool' }];
+  }
+
+  #message(requestId: string, { id, method, params }: McpMessage): string {
+    if (method === 'tools/call') {
+      const callId = params?._meta?.['claudecode/toolUseId'] ?? requestId;
+      return this.#answered(callId, (call) => ({ ...call, request: { requestId, id } }));
+    }
+    if (method === 'initialize')
+      return rpcResponse(requestId, id, serverInfo(params?.protocolVersion ?? protocolVersion));
+    return rpcResponse(requestId, id, method === 'tools/list' ? this.#list() : {});
+  }
+
+  #list(): object {
+    return { tools: this.#tools.map(toolForCli) };
+  }
+
+  #callOf(id: string): OpenCall {
+    const call = this.#open.get(id) ?? { request: null, result: null };
+    this.#open.set(id, call);
+    return call;
+  }
+
+  /** The line for a call that has both now, its request and its result; else nothing. */
+  #answered(id: string, complete: (call: OpenCall) => OpenCall): string {
+    const call = complete(this.#callOf(id));
+    this.#open.set(id, call);
+    const { request, result } = call;
+    if (request === null || result === null) return '';
+    this.#open.delete(id);
+    return rpcResponse(request.requestId, request.id, { content: contentOf(result), isError: result.isError });
+  }
+}
+
+function serverInfo(version: string): object {
+  return {
+    protocolVersion: version,
+    capabilities: { tools: {} },
+    serverInfo: { name: serverName, version: '1' },
+  };
+}
+
+/** With `readOnlyHint` the CLI makes all calls of a message at once. What the description has too much goes into the schema. */
+function toolForCli({ name, description, schema }: Tool): object {
+  const inputSchema: Readonly<Record<string, unknown>> = JSON.parse(schema);
+  const end = cutAt(description, maxDescriptionLength);
+  const rest = description.slice(end);
+  const inSchema = [rest, inputSchema.description]
+    .filter((text) => typeof text === 'string' && text !== '')
+    .join('\n\n');
+  return {
+    name: nameForCli(name),
+    description: description.slice(0, end),
+    inputSchema: rest === '' ? inputSchema : { ...inputSchema, description: inSchema },
+    annotations: { readOnlyHint: true },
+    _meta: { 'anthropic/maxResultSizeChars': maxResultLength, 'anthropic/alwaysLoad': true },
+  };
+}
+
+/** Not within a pair of surrogates. */
+function cutAt(text: string, max: number): number {
+  return text.length > max && /[\ud800-\udbff]/.test(text.charAt(max - 1)) ? max - 1 : Math.min(text.length, max);
+}
+
+function contentOf(result: ToolResult): object[] {
+  return piecesOf(result).flatMap((piece): object[] => {
+    if (typeof piece !== 'string') return [{ type: 'image', data: piece.data, mimeType: piece.mediaType }];
+    return piece === '' ? [] : [{ type: 'text', text: piece }];
+  });
+}
+
+function rpcResponse(requestId: string, id: McpMessage['id'], result: object): string {
+  return response(requestId, { mcp_response: { jsonrpc: '2.0', id: id ?? 0, result } });
+}
+
+function response(requestId: string, answer: object): string {
+  const body = { subtype: 'success', request_id: requestId, response: answer };
+  return `${JSON.stringify({ type: 'control_response', response: body })}\n`;
+}
+
+function replies(text: string): readonly DecoderEvent[] {
+  return text === '' ? [] : [{ type: 'reply', text }];
+}
