@@ -140,6 +140,7 @@ function compose(input: StartInput) {
     onChecked,
     onCircuit,
     waitingJobs: (cli) => runner.next(cli),
+    awaited: () => runner.awaited,
     isReady: () => supervisor.phase === 'ready',
     redactor,
     clients: clientsSeen,

@@ -68,6 +68,7 @@ export async function modelClisOf(
     onChecked,
     onCircuit: () => {},
     waitingJobs: () => [],
+    awaited: () => new Set<string>(),
     isReady: () => false,
   };
   const context = { ...listeners, redactor: noSecrets, clients: new SeenClients() };

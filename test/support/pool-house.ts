@@ -57,7 +57,7 @@ export class PoolHouse {
     };
     const settings = { maxSessions, idleMs, limits: { ...noLimits, ...limits } };
     this.pool = new ProcessPool(settings, {
-      ...{ launcher, history, clock, observer, redactor: noSecrets },
+      ...{ launcher, history, clock, observer, redactor: noSecrets, awaited: () => new Set<string>() },
       onChange: () => this.onChange(),
     });
   }

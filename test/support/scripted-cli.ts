@@ -2,6 +2,8 @@ import { EventEmitter } from 'node:events';
 import { PassThrough } from 'node:stream';
 import { LineSplitter } from '../../src/primary/cli/adapters/common/lines.js';
 import {
+  type CallDelta,
+  type CallStart,
   type Decoder,
   type DecoderEvent,
   type ProgramVersion,
@@ -200,8 +202,14 @@ export class TextBook implements TextSink {
     return this.texts.join('');
   }
 
+  readonly calls: (CallStart | CallDelta)[] = [];
+
   write(text: string): void {
     this.texts.push(text);
+  }
+
+  call(event: CallStart | CallDelta): void {
+    this.calls.push(event);
   }
 
   room(): Promise<void> {

@@ -61,6 +61,8 @@ export interface CliContext {
   readonly onCircuit: (status: CircuitStatus) => void;
   /** The jobs of this CLI that are next to get a slot. */
   readonly waitingJobs: (cli: ModelCli) => readonly WaitingJob[];
+  /** The conversations that jobs go on with which wait for a slot. */
+  readonly awaited: () => ReadonlySet<string>;
   /** Whether the service takes jobs. */
   readonly isReady: () => boolean;
   readonly redactor: Redactor;
@@ -102,7 +104,7 @@ function createModelCli(
   context: CliContext,
 ): ModelCli {
   const { name, adapter } = named;
-  const { redactor, clients, onChecked, onCircuit } = context;
+  const { redactor, clients, onChecked, onCircuit, awaited } = context;
   const { clock, log, random, searchPath } = host;
   const usual = named === names.usual.cli ? names.usual : { model: null, circuit: '' };
   const publicName = (model: string | null) => names.publicName(named, model);
@@ -117,7 +119,7 @@ function createModelCli(
   const limits = { maxOutputBytes, graceMs, firstOutputMs, stallMs };
   const settings = { maxSessions: config.liveSessions, idleMs: config.sessionIdleMs, limits };
   const onChange = () => standby.changed();
-  const pool = new ProcessPool(settings, { launcher, history, clock, observer, redactor, onChange });
+  const pool = new ProcessPool(settings, { launcher, history, clock, observer, redactor, awaited, onChange });
   const program = new CliProgram(adapter, searchPath, (...asked) => pool.consult(...asked));
   const findProgram = coalesced(() => program.find()); // callers in one turn of the event loop share one check of the file
   const probe = async (): Promise<Verdict> => {

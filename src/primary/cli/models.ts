@@ -2,7 +2,7 @@ import type { ModelCapabilities } from '../../shared/api/models.js';
 import type { Config } from '../../shared/config/config.js';
 import { defaultModelName } from '../../shared/config/values.js';
 import { invalid } from '../../shared/errors.js';
-import type { JobRequest } from '../../shared/job.js';
+import { type JobRequest, type OptionalWish, optionalWishes, type ToolOffer } from '../../shared/job.js';
 import type { Adapter, Capabilities, ModelEntry } from './contract/adapter.js';
 
 export type AtLeastOne<T> = readonly [T, ...T[]];
@@ -91,6 +91,20 @@ export function unsupported(extras: Capabilities, request: JobRequest): 'images'
   const messages = [request, ...request.history];
   if (extras.image === undefined && messages.some(({ images = [] }) => images.length > 0)) return 'images';
   return request.isEffortNeeded && request.effort !== null && extras.effort === undefined ? 'effort' : null;
+}
+
+/** Whether the relay has the model call tools by a schema, because its program can't, or can't be told to. */
+export function isEmulated(extras: Capabilities, { choice }: ToolOffer): boolean {
+  if (choice === 'none') return false;
+  return extras.tools === undefined || (choice !== 'auto' && extras.toolChoice !== true);
+}
+
+/** The wishes of a request that its program can't grant, as far as it is known. A program that makes one call at a time grants `isParallel` anyway. */
+export function ignoredWishes({ offer, sampling = {} }: JobRequest, extras: Capabilities | null): OptionalWish[] {
+  if (extras === null) return [];
+  const isSingle = offer?.isParallel === false && extras.tools === 'parallel';
+  const asked = optionalWishes.filter((wish) => (wish === 'isParallel' ? isSingle : sampling[wish] !== undefined));
+  return asked.filter((wish) => !extras.wishes?.includes(wish));
 }
 
 /** What its program can take, unless the program itself lists that this model does not. */

@@ -1,23 +1,50 @@
+import { randomUUID } from 'node:crypto';
 import { orAborted } from '../../shared/async.js';
 import { cliError } from '../../shared/errors.js';
-import type { TokenEstimate, Usage } from '../../shared/job.js';
-import { addedUsage, type Capabilities, type Message, type Turn, type TurnEnd } from '../cli/contract/adapter.js';
+import type { TokenEstimate } from '../../shared/job.js';
+import {
+  addedUsage,
+  type CallDelta,
+  type CallStart,
+  type Capabilities,
+  type Message,
+  type ToolCall,
+  type ToolOffer,
+  type Turn,
+  type TurnEnd,
+} from '../cli/contract/adapter.js';
 import { forgetConversation, type ModelCli } from '../cli/model-cli.js';
-import { unsupported } from '../cli/models.js';
+import { isEmulated, unsupported } from '../cli/models.js';
 import type { CliLease } from '../cli/pool/process-pool.js';
 import type { ConversationState } from '../cli/process/cli-process.js';
 import type { TextSink } from '../cli/process/open-turn.js';
 import type { CountTokens, TurnRecord } from '../conversations/conversation-turn.js';
 import type { SchemaChecker } from '../threads/schema-checker.js';
 import type { SchemaFinding } from '../threads/schema-thread.js';
-import type { Job } from './job.js';
+import { emulated, readAnswer, schemaOfCall, withoutTools } from './emulated-tools.js';
+import { type Job, textsOf } from './job.js';
 
 type Uncounted = Omit<Answered, 'estimate'>;
 
 /** The end of a job's answer. `text` is the whole of it, where it differs from what was passed on. */
 export interface Answered extends TurnEnd {
   readonly stopSequence: string | null;
+  /** The process waits for the results of the calls. */
+  readonly isWaiting: boolean;
+  /** The relay has ended it, so that its process knows more of it than the caller. */
+  readonly isCut: boolean;
   readonly estimate: TokenEstimate | null;
+}
+
+/** A value that fits its schema, as JSON; empty where the model has called tools. */
+interface Valued {
+  readonly end: TurnEnd;
+  readonly value: string;
+}
+
+/** Where a turn's answer goes. */
+interface AnswerPart extends Pick<TextSink, 'write' | 'call'> {
+  hasEnough(): boolean;
 }
 
 export interface AnsweringParts {
@@ -63,40 +90,115 @@ export class Answering {
   async #say(): Promise<Uncounted> {
     const cli = await this.#parts.processes.take();
     checkExtras(cli.extras, this.#job);
+    const { offer } = this.#job.request;
+    const asked = this.#asked();
+    if (offer === undefined) return this.#natively(cli, asked);
+    if (offer.choice === 'none' && cli.extras.toolChoice !== true) return this.#natively(cli, withoutTools(asked));
+    return isEmulated(cli.extras, offer) ? this.#emulated(cli, asked, offer) : this.#natively(cli, asked);
+  }
+
+  #asked(): Turn {
     const { request, launch, turn } = this.#job;
-    const asked: Turn = {
-      ...launch,
-      text: request.text,
-      images: request.images,
-      history: turn?.history ?? request.history,
+    const { text, images, results, offer, sampling, stop } = request;
+    return {
+      ...{ ...launch, text, images, history: turn?.history ?? request.history },
+      ...(results !== undefined && { results }),
+      ...(offer !== undefined && { offer }),
+      ...(sampling !== undefined && { sampling }),
+      ...(stop.length > 0 && { stop }),
     };
-    return launch.schema === null ? this.#freely(cli, asked) : this.#structured(cli, asked, launch.schema);
+  }
+
+  #natively(cli: JobCli, asked: Turn): Promise<Uncounted> {
+    const { schema } = this.#job.launch;
+    return schema === null ? this.#freely(cli, asked) : this.#structured(cli, asked, schema);
   }
 
   async #freely(cli: JobCli, asked: Turn): Promise<Uncounted> {
     const cutter = new StopCutter(this.#job.request.stop);
     const write = (text: string) => this.#pass(cutter.add(text));
-    const end = await this.#turn(cli, asked, { write, hasEnough: () => cutter.found !== null });
+    const call = (event: CallStart | CallDelta) => {
+      this.#pass(cutter.rest());
+      this.#job.events.call(event);
+    };
+    const end = await this.#turn(cli, asked, { write, call, hasEnough: () => cutter.found !== null });
     this.#pass(cutter.rest());
-    if (end.text === null) return { ...end, stopSequence: cutter.found };
+    const ended = { ...end, stopSequence: cutter.found ?? end.stopSequence ?? null, isCut: cutter.found !== null };
+    const isWaiting = (end.calls ?? []).length > 0;
+    if (end.text === null) return { ...ended, isWaiting };
     const whole = new StopCutter(this.#job.request.stop);
     const text = whole.add(end.text) + whole.rest();
-    return { ...end, text, stopSequence: whole.found };
+    const stopSequence = whole.found ?? end.stopSequence ?? null;
+    return { ...ended, text, stopSequence, isCut: whole.found !== null, isWaiting };
   }
 
-  /** By the program's own way, else by the prompt, with one more turn to repair an answer that does not fit. */
+  /** One call at most, as a value of a schema that we make of the tools. */
+  async #emulated(cli: JobCli, asked: Turn, offer: ToolOffer): Promise<Uncounted> {
+    const { turn, schema } = emulated(asked, offer, this.#job.launch.schema);
+    const { end, value } = await this.#valued(cli, turn, schema, (text) => this.#emulatedFault(offer, text));
+    const answer = readAnswer(JSON.parse(value), offer, this.#job.launch.schema !== null);
+    const plain = { ...plainEnd(end), stopSequence: null, isCut: false, isWaiting: false };
+    if (answer.kind === 'fault') throw mismatch(answer.fault);
+    if (answer.kind === 'text') {
+      this.#pass(answer.text);
+      return plain;
+    }
+    const call = { id: `call_${randomUUID()}`, name: answer.name, input: answer.input };
+    this.#passCall(call);
+    return { ...plain, calls: [call] };
+  }
+
+  /** What is wrong with an answer that fits the schema of all calls: its arguments must fit that of their tool. */
+  async #emulatedFault(offer: ToolOffer, value: string): Promise<string | null> {
+    const answer = readAnswer(JSON.parse(value), offer, this.#job.launch.schema !== null);
+    if (answer.kind === 'fault') return answer.fault;
+    if (answer.kind === 'text') return null;
+    const finding = await this.#read(schemaOfCall(offer, answer.name), answer.input);
+    return finding.kind === 'fits' ? null : finding.fault;
+  }
+
+  #passCall({ id, name, input }: ToolCall): void {
+    this.#job.events.call({ type: 'call-start', id, name });
+    this.#job.events.call({ type: 'call-delta', text: input });
+  }
+
   async #structured(cli: JobCli, asked: Turn, schema: string): Promise<Uncounted> {
+    const { end, value } = await this.#valued(cli, asked, schema);
+    const isWaiting = (end.calls ?? []).length > 0;
+    if (!isWaiting) this.#pass(value);
+    return { ...plainEnd(end), stopSequence: null, isCut: false, isWaiting };
+  }
+
+  /**
+   * A value by the program's own way, else by the prompt, with one more turn to repair an answer that does not fit, or
+   * with which `faultOf` finds a fault. Without a value where the model has called tools instead.
+   */
+  async #valued(
+    cli: JobCli,
+    asked: Turn,
+    schema: string,
+    faultOf: (value: string) => Promise<string | null> = async () => null,
+  ): Promise<Valued> {
     const isToldInPrompt = cli.extras.schema?.(schema) === undefined;
-    const turn = isToldInPrompt ? askingFor(asked, schema) : asked;
+    const turn = isToldInPrompt ? askingFor(asked, schema) : { ...asked, schema };
     const first = await this.#whole(cli, turn);
-    const finding = await this.#read(schema, first.text);
-    if (finding.kind === 'fits') return this.#value(first, finding.value);
-    if (!isToldInPrompt) throw mismatch(finding.fault);
-    const repair = repairing(turn, first.text, finding.fault);
+    if (first.calls !== undefined) return { end: first, value: '' };
+    const found = await this.#checked(schema, first.text, faultOf);
+    if (found.value !== null) return { end: first, value: found.value };
+    if (!isToldInPrompt) throw mismatch(found.fault);
+    const repair = repairing(turn, first.text, found.fault);
     const second = await this.#whole(await this.#parts.processes.takeAnother(), repair);
-    const repaired = await this.#read(schema, second.text);
-    if (repaired.kind !== 'fits') throw mismatch(repaired.fault);
-    return this.#value({ ...second, usage: addedUsage(first.usage, second.usage) }, repaired.value);
+    const repaired = await this.#checked(schema, second.text, faultOf);
+    if (repaired.value === null) throw mismatch(repaired.fault);
+    return { end: { ...second, usage: addedUsage(first.usage, second.usage) }, value: repaired.value };
+  }
+
+  async #checked(schema: string, text: string, faultOf: (value: string) => Promise<string | null>) {
+    const finding = await this.#read(schema, text);
+    const fault = finding.kind === 'fits' ? await faultOf(finding.value) : finding.fault;
+    return fault === null && finding.kind === 'fits'
+      ? ({ value: finding.value } as const)
+      : ({ value: null, fault: fault ?? '' } as const);
   }
 
   /** A job that is cut gives back its slot, and does not wait for its turn. */
@@ -105,25 +207,32 @@ export class Answering {
     return orAborted(this.#parts.schemas.read(schema, text, request.client), signal);
   }
 
+  /** What the model says before it calls tools is passed on. */
   async #whole(cli: JobCli, turn: Turn): Promise<TurnEnd & { readonly text: string }> {
     const pieces: string[] = [];
     const write = (text: string) => void pieces.push(text);
-    const end = await this.#turn(cli, turn, { write, hasEnough: () => false });
+    const call = (event: CallStart | CallDelta) => {
+      this.#pass(pieces.splice(0).join(''));
+      this.#job.events.call(event);
+    };
+    const end = await this.#turn(cli, turn, { write, call, hasEnough: () => false });
     return { ...end, text: end.text ?? pieces.join('') };
   }
 
-  #value(end: { readonly model: string | null; readonly usage: Usage }, value: string): Uncounted {
-    this.#pass(value);
-    return { type: 'turn-end', text: null, model: end.model, usage: end.usage, stopSequence: null };
-  }
-
-  #turn(cli: JobCli, turn: Turn, to: { write(text: string): void; hasEnough(): boolean }): Promise<TurnEnd> {
+  #turn(cli: JobCli, turn: Turn, to: AnswerPart): Promise<TurnEnd> {
     const { events, signal } = this.#job;
+    const begin = () => {
+      if (!this.#hasBegun) this.#parts.onFirstText();
+      this.#hasBegun = true;
+    };
     const sink: TextSink = {
       write: (text) => {
-        if (!this.#hasBegun) this.#parts.onFirstText();
-        this.#hasBegun = true;
+        begin();
         to.write(text);
+      },
+      call: (event) => {
+        begin();
+        to.call(event);
       },
       get hasEnough() {
         return to.hasEnough();
@@ -137,15 +246,16 @@ export class Answering {
   }
 
   /** Callers that keep the conversation themselves want to know how much of the model's memory it fills. */
-  async #estimated({ text, usage }: Uncounted, heard: Promise<number> | null): Promise<TokenEstimate | null> {
+  async #estimated({ text, usage, calls }: Uncounted, heard: Promise<number> | null): Promise<TokenEstimate | null> {
     if (this.#job.chain === null || usage.outputTokens !== null) return null;
-    const outputTokens = this.#parts.countTokens([text ?? this.said]);
+    const outputTokens = this.#parts.countTokens(textsOf({ text: text ?? this.said, calls }));
     return { inputTokens: await (heard ?? this.#countHeard()), outputTokens: await outputTokens };
   }
 
   #countHeard(): Promise<number> {
-    const { system, history, text } = this.#job.request;
-    return this.#parts.countTokens([system ?? '', ...history.map((message) => message.text), text]);
+    const { system, history, offer, ...asked } = this.#job.request;
+    const tools = offer?.tools.map(({ description, schema }) => description + schema) ?? [];
+    return this.#parts.countTokens([system ?? '', ...tools, ...[...history, asked].flatMap(textsOf)]);
   }
 
   #pass(text: string): void {
@@ -154,6 +264,12 @@ export class Answering {
     this.#parts.record?.add(text);
     this.#job.events.write(text);
   }
+}
+
+/** The end of a turn whose text has been passed on. */
+function plainEnd({ model, usage, calls, isCutShort }: TurnEnd): TurnEnd {
+  const more = { ...(calls !== undefined && { calls }), ...(isCutShort && { isCutShort }) };
+  return { type: 'turn-end', text: null, model, usage, ...more };
 }
 
 /** What was not known when the job was admitted: the program was looked at only now. */

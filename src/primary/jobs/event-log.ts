@@ -104,6 +104,9 @@ export class EventLog implements JobEvents {
 
   async room(): Promise<void> {}
 
+  /** The end has all calls. */
+  call(): void {}
+
   /** Readers ask for the position themselves. */
   queued(): boolean {
     return false;

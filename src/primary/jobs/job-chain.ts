@@ -1,5 +1,5 @@
 import type { Clock } from '../../shared/clock.js';
-import type { JobRequest } from '../../shared/job.js';
+import type { JobRequest, ToolCall } from '../../shared/job.js';
 import { chained, chainId } from '../../shared/text/chain.js';
 import type { LaunchOptions } from '../cli/contract/adapter.js';
 import type { ConversationState } from '../cli/process/cli-process.js';
@@ -49,18 +49,20 @@ export class JobChain {
     this.#recent = recent;
     const { client, history } = request;
     this.#arrival = recent.arrive(client);
-    const state = { id: chainId(before, client, this.#model), messageCount: history.length, launch };
+    const place = { id: chainId(before, client, this.#model), messageCount: history.length, launch };
+    const state = request.results === undefined ? place : { ...place, openCalls: answeredCalls(request) };
     this.isLive = history.length > 0 && isKept(state);
     this.#goesOn = this.isLive || recent.knows(state.id);
     if (history.length === 0) this.before = null;
     else this.before = this.isLive ? state : { ...state, id: nowhere };
   }
 
-  /** Where the conversation stands with this answer. */
-  after(answer: string): ConversationState {
+  /** Where the conversation stands with this answer. `isWaiting`: its process waits for the results of the calls. */
+  after(answer: string, calls: readonly ToolCall[] = [], isWaiting = false): ConversationState {
     const { client, history } = this.#request;
-    const chain = chained(this.#asked, { role: 'assistant', text: answer });
-    const state = { id: chainId(chain, client, this.#model), messageCount: history.length + 2 };
+    const chain = chained(this.#asked, { role: 'assistant', text: answer, ...(calls.length > 0 && { calls }) });
+    const place = { id: chainId(chain, client, this.#model), messageCount: history.length + 2 };
+    const state = isWaiting ? { ...place, openCalls: idsOf(calls) } : place;
     const kind = this.#recent.isBeside(this.#arrival) ? 'side' : 'question';
     this.#recent.answered(this.#arrival, state.id);
     return this.#goesOn ? state : { ...state, guess: { kind, client } };
@@ -69,6 +71,19 @@ export class JobChain {
   close(): void {
     this.#recent.leave(this.#arrival);
   }
+}
+
+/** A process may cut a longer result: it is replayed whole. */
+const maxResultLength = 500_000;
+
+/** The calls that a process which waits for them gets the results of; none where it must be replayed. */
+function answeredCalls({ results = [], text, images }: JobRequest): readonly string[] {
+  const isLong = results.some((result) => result.text.length > maxResultLength);
+  return text !== '' || images.length > 0 || isLong ? [] : idsOf(results);
+}
+
+function idsOf(calls: readonly { readonly id: string }[]): readonly string[] {
+  return calls.map(({ id }) => id).toSorted();
 }
 
 /** A request of a caller that keeps its conversation itself, until it is answered. */

@@ -3,6 +3,7 @@ import { isDefect, RelayError, retrySeconds, toRelayError } from '../../shared/e
 import type { FailedOutcome, JobEnd, JobFailed, JobRequest } from '../../shared/job.js';
 import { KnownModels } from '../cli/model-catalog.js';
 import type { ModelCli } from '../cli/model-cli.js';
+import { ignoredWishes } from '../cli/models.js';
 import type { WaitingJob } from '../cli/pool/standby-keeper.js';
 import type { ConversationState } from '../cli/process/cli-process.js';
 import type { Redactor } from '../cli/process/redactor.js';
@@ -86,7 +87,9 @@ export class JobRunner {
     const session = job.chain && (job.chain.isLive ? 'live' : 'replay');
     const ignoresEffort = request.effort !== null && job.launch.effort === null;
     const ofChain = job.chain && { model: route.label ?? request.model };
-    stream.admitted({ session, ignoresEffort, ...ofChain, ...(job.turn && { conversationId: job.turn.id }) });
+    const ignores = ignoredWishes(request, route.cli.program.extras);
+    const ofWishes = ignores.length > 0 && { ignores };
+    stream.admitted({ session, ignoresEffort, ...ofWishes, ...ofChain, ...(job.turn && { conversationId: job.turn.id }) });
     this.#start(job);
     return stream;
   }
@@ -141,6 +144,12 @@ export class JobRunner {
       const job = this.#open.get(ticket);
       return job?.route.cli === cli ? [{ launch: job.launch, conversation: job.continues }] : [];
     });
+  }
+
+  /** The conversations that jobs go on with which wait for a slot. */
+  get awaited(): ReadonlySet<string> {
+    const waiting = [...this.#open.values()].filter((job) => job.isWaiting);
+    return new Set(waiting.flatMap(({ continues }) => continues?.id ?? []));
   }
 
   /** Ends every job that waits or runs, for this reason. */
@@ -227,8 +236,8 @@ export class JobRunner {
       const answered = await answering.run();
       this.#isUsageUnknown = answered.usage.outputTokens === null;
       const conversation = record && (await record.commit(answered.text, job.signal));
-      // Of an answer that was cut short, the process knows more than the caller.
-      if (answered.stopSequence === null) kept = job.stateAfter(answered.text ?? answering.said, conversation);
+      const whole = { ...answered, text: answered.text ?? answering.said };
+      if (!answered.isCut) kept = job.stateAfter(whole, conversation);
       this.#end(job, job.done(answered, conversation));
     } catch (error) {
       if (isDefect(error)) observer.jobBroke(error);

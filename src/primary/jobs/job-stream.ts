@@ -1,4 +1,4 @@
-import type { JobAdmitted, JobEnd, JobEvent, JobStart, WaitReason } from '../../shared/job.js';
+import type { CallDelta, CallStart, JobAdmitted, JobEnd, JobEvent, JobStart, WaitReason } from '../../shared/job.js';
 
 /** UTF-16 units of text that may be held before the writer is asked to wait. */
 const maxHeldLength = 32 * 1024;
@@ -15,8 +15,15 @@ export interface JobEvents {
   queued(position: number, reason: WaitReason): boolean;
   started(queueMs: number): void;
   write(text: string): void;
+  call(event: CallStart | CallDelta): void;
   /** The last event. */
   end(end: JobEnd): void;
+}
+
+type Piece = string | CallStart | CallDelta;
+
+function inputIn(piece: Piece): string | null {
+  return typeof piece !== 'string' && piece.type === 'call-delta' ? piece.text : null;
 }
 
 interface Position {
@@ -33,7 +40,8 @@ export class JobStream implements JobEvents, AsyncIterableIterator<JobEvent, und
   #admission: JobAdmitted | null = null;
   #position: Position | null = null;
   #start: JobStart | 'taken' | null = null;
-  #texts: string[] = [];
+  /** Texts, and with them the calls of a streamed answer, in their order. */
+  #pieces: Piece[] = [];
   #textLength = 0;
   #lastPosition: Position | null = null;
   #end: JobEnd | 'taken' | null = null;
@@ -82,8 +90,16 @@ export class JobStream implements JobEvents, AsyncIterableIterator<JobEvent, und
 
   write(text: string): void {
     if (this.#end !== null) return;
-    this.#texts.push(text);
+    this.#pieces.push(text);
     this.#textLength += text.length;
+    this.#wakeReader();
+  }
+
+  /** Where the answer is not streamed, its end has all calls. */
+  call(event: CallStart | CallDelta): void {
+    if (this.#end !== null || !this.#isStreamed) return;
+    this.#pieces.push(event);
+    if (event.type === 'call-delta') this.#textLength += event.text.length;
     this.#wakeReader();
   }
 
@@ -108,7 +124,7 @@ export class JobStream implements JobEvents, AsyncIterableIterator<JobEvent, und
 
   /** The reader has gone: nothing is held for it any more. */
   return(): Promise<IteratorResult<JobEvent, undefined>> {
-    this.#texts = [];
+    this.#pieces = [];
     this.#end = 'taken';
     this.#wakeReader();
     this.#wakeWriter();
@@ -144,13 +160,28 @@ export class JobStream implements JobEvents, AsyncIterableIterator<JobEvent, und
 
   #takeText(): JobEvent | null {
     const isDue = this.#isStreamed || this.#textLength >= maxDeltaLength || this.#end !== null;
-    if (this.#texts.length === 0 || !isDue) return null;
-    const text = this.#isStreamed && !this.#isBehind ? (this.#texts.shift() ?? '') : this.#texts.splice(0).join('');
+    const [first] = this.#pieces;
+    if (first === undefined || !isDue) return null;
+    if (typeof first !== 'string' && first.type === 'call-start') {
+      this.#pieces.shift();
+      return first;
+    }
+    return typeof first === 'string'
+      ? { type: 'text-delta', text: this.#taken((piece) => (typeof piece === 'string' ? piece : null), String) }
+      : { type: 'call-delta', text: this.#taken(inputIn, (text) => ({ type: 'call-delta', text })) };
+  }
+
+  /** The text at the front, as much of it as is due: `textIn` tells which pieces belong to it. What is too long stays. */
+  #taken(textIn: (piece: Piece) => string | null, pieceOf: (text: string) => Piece): string {
+    const isBehind = !this.#isStreamed || this.#isBehind;
+    const other = this.#pieces.findIndex((piece) => textIn(piece) === null);
+    const count = isBehind ? (other < 0 ? this.#pieces.length : other) : 1;
+    const text = this.#pieces.splice(0, count).map(textIn).join('');
     const taken = text.slice(0, lengthWithoutHalf(text));
-    if (taken.length < text.length) this.#texts.unshift(text.slice(taken.length));
+    if (taken.length < text.length) this.#pieces.unshift(pieceOf(text.slice(taken.length)));
     this.#textLength -= taken.length;
     if (!this.isFull) this.#wakeWriter();
-    return { type: 'text-delta', text: taken };
+    return taken;
   }
 
   /** A reader that is behind gets what is held in few large pieces. */

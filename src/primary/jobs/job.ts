@@ -8,6 +8,7 @@ import {
   type JobEnd,
   type JobFailed,
   type JobRequest,
+  type Message,
   type Outcome,
   outcomes,
   unknownJobUsage,
@@ -24,6 +25,11 @@ import { withoutEcho } from './echo.js';
 import type { JobChain } from './job-chain.js';
 import type { JobEvents } from './job-stream.js';
 import type { Ticket } from './ticket.js';
+
+/** An answer as the conversation has it. `isWaiting`: the process waits for the results of its calls. */
+export interface WholeAnswer extends Pick<Answered, 'calls' | 'isWaiting'> {
+  readonly text: string;
+}
 
 /** What a job is to be started with, and its turn where it is one of a conversation. */
 export interface Prepared {
@@ -140,8 +146,9 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
   }
 
   /** Where it stands with this answer: what its process may be kept for. `conversation`: with this turn in it. */
-  stateAfter(answer: string, conversation: ConversationSnapshot | null): ConversationState | null {
-    return this.#withLaunch(this.turn?.stateAt(conversation?.messageCount) ?? this.chain?.after(answer) ?? null);
+  stateAfter({ text, calls = [], isWaiting }: WholeAnswer, conversation: ConversationSnapshot | null) {
+    const ofChain = () => this.chain?.after(text, calls, isWaiting) ?? null;
+    return this.#withLaunch(this.turn?.stateAt(conversation?.messageCount) ?? ofChain());
   }
 
   #withLaunch(state: ConversationState | null): ConversationState | null {
@@ -230,9 +237,11 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
     this.events.end(end);
   }
 
-  done({ text, usage, model, estimate, stopSequence }: Answered, conversation: ConversationSnapshot | null): JobDone {
+  done(answered: Answered, conversation: ConversationSnapshot | null): JobDone {
+    const { text, usage, model, estimate, stopSequence, calls, isCutShort } = answered;
     const answer = { text, usage, model: model ?? this.route.label, estimate, stopSequence, conversation };
-    return { type: 'job-end', outcome: 'ok', ...answer, ...this.#figures() };
+    const more = { ...(calls !== undefined && { calls }), ...(isCutShort && { isCutShort }) };
+    return { type: 'job-end', outcome: 'ok', ...answer, ...more, ...this.#figures() };
   }
 
   failed(thrown: unknown): JobFailed {
@@ -243,10 +252,14 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
 
   /** All texts that its program was told, the newest first. */
   *#texts(): Generator<string> {
-    const { text, system, history } = this.request;
+    const { text, results = [], system, history } = this.request;
     yield text;
+    for (const result of results) yield result.text;
     yield this.turn?.system ?? system ?? '';
-    for (const message of (this.turn?.history ?? history).toReversed()) yield message.text;
+    for (const message of (this.turn?.history ?? history).toReversed()) {
+      yield message.text;
+      for (const { text: result } of message.results ?? []) yield result;
+    }
   }
 
   #figures() {
@@ -266,10 +279,20 @@ function admitted<T>(part: T | null): T {
 }
 
 /** What a request holds while it waits, bytes: all of its texts and images. */
-export function sizeOf({ text, images, system, schema, history }: JobRequest): number {
-  const texts = [text, system ?? '', schema ?? '', ...history.map((message) => message.text)];
+export function sizeOf({ system, schema, history, offer, ...asked }: JobRequest): number {
+  const tools = (offer?.tools ?? []).flatMap(({ description, schema }) => [description, schema]);
+  const messages = [asked, ...history];
+  const texts = [system ?? '', schema ?? '', ...tools, ...messages.flatMap(textsOf)];
+  const shown = messages.flatMap((message) => [message, ...(message.results ?? [])]);
   const inTexts = texts.reduce((sum, each) => sum + Buffer.byteLength(each), 0);
-  return history.reduce((sum, message) => sum + bytesOfImages(message.images), inTexts + bytesOfImages(images));
+  return shown.reduce((sum, { images }) => sum + bytesOfImages(images), inTexts);
+}
+
+type Said = { readonly [field in 'text' | 'calls' | 'results']?: Message[field] | undefined } & Pick<Message, 'text'>;
+
+/** All that is said in a message. */
+export function textsOf({ text, calls = [], results = [] }: Said): readonly string[] {
+  return [text, ...calls.map(({ input }) => input), ...results.map((result) => result.text)];
 }
 
 /** Whether that is no end of a background job: it waits again. */

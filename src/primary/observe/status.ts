@@ -270,7 +270,7 @@ export function historyOf(clis: readonly Pick<ModelCli, 'health'>[], since: numb
 
 /** The processes of all CLIs, by what they are doing. */
 export function countsOf(clis: readonly Pick<ModelCli, 'pool'>[]): ReturnType<ModelCli['pool']['counts']> {
-  const sum = { standby: 0, live: 0, busy: 0, stopping: 0 };
+  const sum = { standby: 0, live: 0, tools: 0, busy: 0, stopping: 0 };
   for (const { pool } of clis) {
     const counts = pool.counts();
     for (const state of Object.keys(sum) as (keyof typeof sum)[]) sum[state] += counts[state];

@@ -18,6 +18,8 @@ import type {
 } from '../../../shared/job.js';
 
 export type {
+  CallDelta,
+  CallStart,
   Effort,
   Image,
   Message,

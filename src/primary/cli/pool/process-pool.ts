@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { Clock, StopTimer } from '../../../shared/clock.js';
 import type { CgroupUsage } from '../../../shared/process/cgroup.js';
 import type { Capabilities, Consultation, LaunchOptions, Turn, TurnEnd } from '../contract/adapter.js';
@@ -52,6 +53,8 @@ export interface PoolParts {
   readonly clock: Clock;
   readonly observer: CliObserver;
   readonly redactor: CliProcessParts['redactor'];
+  /** The conversations that jobs go on with which wait for a slot. */
+  readonly awaited: () => ReadonlySet<string>;
   /** A process of jobs has changed its state. */
   readonly onChange: () => void;
 }
@@ -86,13 +89,15 @@ export class ProcessPool {
     return [...this.#all].flatMap(([process, key]) => (key === null ? [] : [[process, key] as const]));
   }
 
-  /** Processes that wait for their conversation's next turn. */
+  /** Processes that wait for their conversation's next turn, or for the results of its calls. */
   get sessions(): readonly Session[] {
     return [...this.#all.keys()].flatMap((process) => {
       const { state, sinceMs } = process;
-      if (state.name !== 'idle') return [];
+      if (state.name !== 'idle' && state.name !== 'waiting_for_tools') return [];
       const { conversation } = state;
-      return [{ process, conversation, sinceMs, guess: conversation.guess ?? null }];
+      const isWaiting = state.name === 'waiting_for_tools';
+      const isAwaited = this.#parts.awaited().has(conversation.id);
+      return [{ process, conversation, sinceMs, isWaiting, isAwaited, guess: conversation.guess ?? null }];
     });
   }
 
@@ -163,11 +168,11 @@ export class ProcessPool {
   }
 
   /** Processes of jobs, and those that wait, by what they are doing. */
-  counts(): Record<'standby' | 'live' | 'busy' | 'stopping', number> {
-    const counts = { standby: 0, live: 0, busy: 0, stopping: 0 };
+  counts(): Record<'standby' | 'live' | 'tools' | 'busy' | 'stopping', number> {
+    const counts = { standby: 0, live: 0, tools: 0, busy: 0, stopping: 0 };
     for (const [{ state }, key] of this.#all) {
       if (key === null || state.name === 'gone' || state.name === 'starting') continue;
-      counts[state.name === 'idle' ? 'live' : state.name]++;
+      counts[countedAs[state.name]]++;
     }
     return counts;
   }
@@ -269,13 +274,23 @@ export class ProcessPool {
   }
 }
 
+const countedAs = {
+  standby: 'standby',
+  idle: 'live',
+  waiting_for_tools: 'tools',
+  busy: 'busy',
+  stopping: 'stopping',
+} as const;
+
 /** Whether the process is exactly where the turn finds its conversation, and has what this one asks for. Only its effort may change. */
-function canGoOn({ conversation }: Session, { messageCount, launch }: ConversationState): boolean {
+function canGoOn({ conversation }: Session, { messageCount, launch, openCalls }: ConversationState): boolean {
   const isSame = conversation.launch?.model === launch?.model && conversation.launch?.schema === launch?.schema;
-  return conversation.messageCount === messageCount && isSame;
+  const hasResults = conversation.openCalls === undefined || isDeepStrictEqual(conversation.openCalls, openCalls);
+  return conversation.messageCount === messageCount && isSame && hasResults;
 }
 
 function isWaiting({ state }: CliProcess): boolean {
+  if (state.name === 'waiting_for_tools') return true;
   return state.name === 'standby' || state.name === 'idle' || (state.name === 'starting' && state.next === 'standby');
 }
 
@@ -292,6 +307,10 @@ function claimIfAlive(process: CliProcess): CliProcess | null {
 export interface IdleSession {
   /** Since when it waits, monotonic. */
   readonly sinceMs: number;
+  /** It waits for the results of calls. */
+  readonly isWaiting: boolean;
+  /** A job that waits for a slot goes on there. */
+  readonly isAwaited: boolean;
   /** What it most likely is; null for a known conversation. */
   readonly guess: SessionGuess | null;
 }
@@ -323,13 +342,16 @@ export function planSessions<S extends IdleSession>(
 }
 
 /**
- * Conversations first: no single request ends one, however new it is. Then questions, one of each client before the second
+ * Those that a job waits for, then those in the middle of a turn: more would be lost with them. Of the others conversations first: no single request ends one, however new it is. Then questions, one of each client before the second
  * of any, so that a client with many of them ends its own. Side requests come last: hardly any of them is ever continued.
  */
 function mostWanted<S extends IdleSession>(sessions: readonly S[]): readonly S[] {
   const newestFirst = sessions.toSorted((a, b) => b.sinceMs - a.sinceMs);
-  const of = (kind: string) => newestFirst.filter(({ guess }) => (guess?.kind ?? 'conversation') === kind);
-  return [...of('conversation'), ...inTurnOfClients(of('question')), ...of('side')];
+  const wanted = newestFirst.filter(({ isAwaited }) => isAwaited);
+  const waiting = newestFirst.filter(({ isAwaited, isWaiting }) => isWaiting && !isAwaited);
+  const idle = newestFirst.filter(({ isAwaited, isWaiting }) => !isWaiting && !isAwaited);
+  const of = (kind: string) => idle.filter(({ guess }) => (guess?.kind ?? 'conversation') === kind);
+  return [...wanted, ...waiting, ...of('conversation'), ...inTurnOfClients(of('question')), ...of('side')];
 }
 
 /** The first of each client, then the second of each, and so on. */

@@ -22,6 +22,8 @@ import type { Redactor } from './redactor.js';
 export interface ConversationState {
   readonly id: string;
   readonly messageCount: number;
+  /** Of the calls that its last message has left open: those that its process waits for, or that the turn brings the results of. */
+  readonly openCalls?: readonly string[];
   /** The launch options that its process has for good. */
   readonly launch?: LaunchOptions;
   /** Where it may never be continued. */
@@ -39,14 +41,15 @@ export interface SessionGuess {
 
 /**
  * What a process is doing. `starting`: it is not there yet. `standby`: it waits for its first turn. `busy`: a job has it,
- * before, during or after its turn. `idle`: it waits for the next turn of its conversation. `stopping`: it is being ended,
+ * before, during or after its turn. `idle`: it waits for the next turn of its conversation. `waiting_for_tools`: it is in
+ * the middle of one, and waits for what the client's tools return. `stopping`: it is being ended,
  * perhaps because it has died on standby. `gone`: nothing of it is left.
  */
 export type CliState =
   | { readonly name: 'starting'; readonly next: 'standby' | 'busy' }
   | { readonly name: 'standby' }
   | { readonly name: 'busy'; readonly turn: OpenTurn | null; readonly isReusable: boolean }
-  | { readonly name: 'idle'; readonly conversation: ConversationState }
+  | { readonly name: 'idle' | 'waiting_for_tools'; readonly conversation: ConversationState }
   | { readonly name: 'stopping'; readonly hasDied: boolean }
   | { readonly name: 'gone' };
 
@@ -54,8 +57,9 @@ export type CliState =
 export const transitions: Readonly<Record<CliState['name'], readonly CliState['name'][]>> = {
   starting: ['standby', 'busy', 'stopping'],
   standby: ['busy', 'stopping'],
-  busy: ['busy', 'idle', 'stopping'],
+  busy: ['busy', 'idle', 'waiting_for_tools', 'stopping'],
   idle: ['busy', 'stopping'],
+  waiting_for_tools: ['busy', 'stopping'],
   stopping: ['gone'],
   gone: [],
 };
@@ -209,7 +213,7 @@ export class CliProcess {
   /** Leaves it to its conversation after a turn. Returns false where it can't be used again, and must be ended. */
   keepFor(conversation: ConversationState): boolean {
     if (this.#state.name !== 'busy' || !this.#state.isReusable || this.#exit !== null) return false;
-    this.#become({ name: 'idle', conversation });
+    this.#become({ name: conversation.openCalls === undefined ? 'idle' : 'waiting_for_tools', conversation });
     return true;
   }
 
@@ -271,15 +275,18 @@ export class CliProcess {
 
   /** It has said more than it was asked for: what it says next may enter the answer of a later turn. */
   #spokeOutOfTurn(): void {
-    if (this.#state.name !== 'busy')
-      void this.#stop('retired', this.#parts.limits.graceMs, this.#state.name !== 'idle');
+    if (this.#state.name !== 'busy') void this.#stop('retired', this.#parts.limits.graceMs, !this.#isOfConversation);
     else if (this.#state.isReusable) this.#become({ ...this.#state, isReusable: false });
   }
 
   #exited(exit: Exit): void {
     this.#exit = exit;
     if (this.#state.name === 'busy') this.#state.turn?.exited(exit);
-    else void this.#stop('retired', this.#parts.limits.graceMs, this.#state.name !== 'idle');
+    else void this.#stop('retired', this.#parts.limits.graceMs, !this.#isOfConversation);
+  }
+
+  get #isOfConversation(): boolean {
+    return this.#state.name === 'idle' || this.#state.name === 'waiting_for_tools';
   }
 
   #become(state: CliState): void {

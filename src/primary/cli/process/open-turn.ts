@@ -2,6 +2,8 @@ import { withResolvers } from '../../../shared/async.js';
 import type { Clock, StopTimer } from '../../../shared/clock.js';
 import { cliError, RelayError } from '../../../shared/errors.js';
 import {
+  type CallDelta,
+  type CallStart,
   type Decoder,
   type Exit,
   LineTooLong,
@@ -21,6 +23,8 @@ export interface TurnLimits extends SilenceLimits {
 /** Where the text of an answer goes. */
 export interface TextSink {
   write(text: string): void;
+  /** A call of a client's tool begins, or goes on. */
+  call(event: CallStart | CallDelta): void;
   /** Whether the answer has come to its end here, whatever the program still writes. */
   readonly hasEnough: boolean;
   /** Whether it wants no more before `room` has resolved. */
@@ -113,6 +117,7 @@ export class OpenTurn implements Disposable {
   #handle(event: TurnEvent): void {
     if (!this.#isOpen || event.type === 'stray') return this.#program.onOutOfTurn?.();
     if (event.type === 'text-delta') this.#add(event.text);
+    else if (event.type === 'call-start' || event.type === 'call-delta') this.#call(event);
     else if (event.type === 'turn-end') this.#end(event);
     else if (event.type === 'turn-failed') this.fail(cliError(event.reason, event.message, event));
     else this.#writeNext();
@@ -123,6 +128,12 @@ export class OpenTurn implements Disposable {
     if (this.#bytes > this.#maxOutputBytes) return this.fail(this.#tooLarge());
     this.#sink.write(text);
     if (this.#sink.hasEnough) this.#cutShort();
+  }
+
+  #call(event: CallStart | CallDelta): void {
+    if (event.type === 'call-delta') this.#bytes += Buffer.byteLength(event.text);
+    if (this.#bytes > this.#maxOutputBytes) return this.fail(this.#tooLarge());
+    this.#sink.call(event);
   }
 
   /** The process still writes, so it must not get another turn. */

@@ -240,7 +240,7 @@ export function consultPlan(args: readonly string[], file: string | undefined, p
 }
 
 const end: TurnEvent = { type: 'turn-end', text: null, model: null, usage: unknownUsage };
-const noSink = { write: () => {}, hasEnough: false, isFull: false, room: async () => {} };
+const noSink = { write: () => {}, call: () => {}, hasEnough: false, isFull: false, room: async () => {} };
 
 /** Lets a started program answer, within a limit of time, and ends it. Rejects with `spawn_error` where it gives no answer. */
 export async function consultation(

@@ -109,7 +109,7 @@ describe("a job's end", () => {
     job.start(10_000);
     await clock.advance(7);
     const said = { text: 'hi', usage, estimate: null, stopSequence: null };
-    const end = { type: 'turn-end', ...said } as const;
+    const end = { type: 'turn-end', isWaiting: false, isCut: false, ...said } as const;
     const answer = { type: 'job-end', outcome: 'ok', ...said, conversation: null };
     const done = { ...answer, queueMs: 5, executionMs: 7, ...unknownJobUsage };
     expect(job.done({ ...end, model: 'full-name' }, null)).toEqual({ ...done, model: 'full-name' });
@@ -123,7 +123,7 @@ describe("a job's end", () => {
     job.addUsage({ processorMs: 100, peakMemoryBytes: null });
     job.addUsage({ processorMs: 20, peakMemoryBytes: 4096 });
     const said = { text: null, model: null, usage, estimate: null, stopSequence: null };
-    const end = { type: 'turn-end', ...said } as const;
+    const end = { type: 'turn-end', isWaiting: false, isCut: false, ...said } as const;
     expect(job.done(end, null)).toMatchObject({ processorMs: 120, peakMemoryBytes: 4096 });
     expect(job.failed(gone)).toMatchObject({ processorMs: 120, peakMemoryBytes: 4096 });
   });

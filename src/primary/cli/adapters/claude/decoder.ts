@@ -237,8 +237,8 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
     if (line.is_error || line.num_turns === 0) return [failed(line, answer.error, this.#limits, asked)];
     const { model, stop, used } = answer;
     const usage = usageOf(this.#loop === 'none' ? line.usage : used, costUsd); // the CLI counts all rounds of a loop together
-    const stopSequence = stop?.stop_reason === 'stop_sequence' ? (stop.stop_sequence ?? null) : null;
-    return [{ type: 'turn-end', text: correction(answer, line), model, usage, stopSequence }];
+    const stopped = stop?.stop_reason === 'stop_sequence' && { stopSequence: stop.stop_sequence ?? null };
+    return [{ type: 'turn-end', text: correction(answer, line), model, usage, ...stopped }];
   }
 
   /** A good result of which nothing was said before, from a program that has always said its answers. */

@@ -4,17 +4,19 @@ interface Named extends IdleSession {
   readonly name: string;
 }
 
+const idle = { isWaiting: false, isAwaited: false };
+
 /** A conversation that goes on. */
 function session(name: string, sinceMs: number): Named {
-  return { name, sinceMs, guess: null };
+  return { ...idle, name, sinceMs, guess: null };
 }
 
 function question(name: string, sinceMs: number, client = 'ada'): Named {
-  return { name, sinceMs, guess: { kind: 'question', client } };
+  return { ...idle, name, sinceMs, guess: { kind: 'question', client } };
 }
 
 function side(name: string, sinceMs: number, client = 'ada'): Named {
-  return { name, sinceMs, guess: { kind: 'side', client } };
+  return { ...idle, name, sinceMs, guess: { kind: 'side', client } };
 }
 
 /** Names of the sessions that end, and when to look again. */
