@@ -97,7 +97,9 @@ export function gauge(used: number, limit: number, paint: Paint): string {
 function processLine(counts: Observability['cli_processes'], paint: Paint): string {
   const total = Object.values(counts).reduce((sum, count) => sum + count, 0);
   if (total === 0) return paint.dim('none');
-  return `${counts.busy} busy, ${counts.live} kept for conversations, ${counts.standby} on standby, ${counts.stopping} stopping`;
+  const { busy, live, tools, standby, stopping } = counts;
+  const waiting = tools === 0 ? '' : `${tools} waiting for tools, `;
+  return `${busy} busy, ${live} kept for conversations, ${waiting}${standby} on standby, ${stopping} stopping`;
 }
 
 function workerLabel({ pid, state, restarts }: Observability['workers'][number], paint: Paint): string {

@@ -141,6 +141,7 @@ const states: readonly [keyof StatusBody['cli_processes'], meaning: string][] = 
   ['busy', 'answer now'],
   ['standby', 'wait for any request'],
   ['live', 'wait for their conversation'],
+  ['tools', 'wait for the results of tools'],
   ['stopping', 'are being ended'],
 ];
 

@@ -89,7 +89,13 @@ export class JobRunner {
     const ofChain = job.chain && { model: route.label ?? request.model };
     const ignores = ignoredWishes(request, route.cli.program.extras);
     const ofWishes = ignores.length > 0 && { ignores };
-    stream.admitted({ session, ignoresEffort, ...ofWishes, ...ofChain, ...(job.turn && { conversationId: job.turn.id }) });
+    stream.admitted({
+      session,
+      ignoresEffort,
+      ...ofWishes,
+      ...ofChain,
+      ...(job.turn && { conversationId: job.turn.id }),
+    });
     this.#start(job);
     return stream;
   }

@@ -106,7 +106,7 @@ describe('What is told of several CLIs', () => {
   it('has one history, in the order of the checks, and the sum of their processes', () => {
     const cliOf = (entries: readonly ReadinessEntry[], live: number) => {
       const health = { checks: { history: () => entries } };
-      const pool = { counts: () => ({ standby: 1, live, busy: 0, stopping: 0 }) };
+      const pool = { counts: () => ({ standby: 1, live, tools: 0, busy: 0, stopping: 0 }) };
       return { health, pool } as unknown as ModelCli;
     };
     const clis = [
@@ -114,6 +114,6 @@ describe('What is told of several CLIs', () => {
       cliOf([entry('codex', 'ready', 2), entry('codex', 'not_ready', 3)], 3),
     ];
     expect(historyOf(clis, null).map(({ checkedAt }) => checkedAt)).toEqual([1, 2, 3, 4]);
-    expect(countsOf(clis)).toEqual({ standby: 2, live: 5, busy: 0, stopping: 0 });
+    expect(countsOf(clis)).toEqual({ standby: 2, live: 5, tools: 0, busy: 0, stopping: 0 });
   });
 });

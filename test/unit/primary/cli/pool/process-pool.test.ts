@@ -7,7 +7,7 @@ import { settled } from '../../../../support/settled.js';
 
 const never = new AbortController().signal;
 const withSchema: LaunchOptions = { ...plainLaunch(null), schema: '{"type":"object"}' };
-const none = { standby: 0, live: 0, busy: 0, stopping: 0 };
+const none = { standby: 0, live: 0, tools: 0, busy: 0, stopping: 0 };
 
 describe('a process for a job', () => {
   it('is a new one where none waits, and one that waits where there is one', async () => {

@@ -56,9 +56,9 @@ describe('what the claude adapter writes', () => {
 
   it('waits after every user line of the history', () => {
     const past = (content: string) => user(content, { shouldQuery: false });
-    const said = (words: string) => ({
+    const said = (words: string, index: number) => ({
       type: 'assistant',
-      message: { role: 'assistant', content: [{ type: 'text', text: words }] },
+      message: { id: `msg_replay_${index}`, role: 'assistant', content: [{ type: 'text', text: words }] },
     });
     const history: Turn['history'] = [
       { role: 'user', text: '/one' },
@@ -68,7 +68,7 @@ describe('what the claude adapter writes', () => {
     ];
     const { text, rest } = write(ask('three', { history, system: 'Be brief.' }));
     expect(text).toBe(lines(initialize({ systemPrompt: 'Be brief.' }), past('\n/one')));
-    expect(rest).toEqual([lines(said('/1'), past('two')), lines(said('2'), user('three', first))]);
+    expect(rest).toEqual([lines(said('/1', 1), past('two')), lines(said('2', 3), user('three', first))]);
   });
 });
 
