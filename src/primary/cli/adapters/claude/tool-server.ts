@@ -97,9 +97,14 @@ export class ToolServer {
     this.#callOf(id);
   }
 
-  /** The lines that bring these results; without those for which the CLI has not asked yet. */
+  /** The lines that bring these results, in the order of the calls; without those for which the CLI has not asked yet. */
   answer(results: readonly ToolResult[]): string {
-    return results.map((result) => this.#answered(result.id, (call) => ({ ...call, result }))).join('');
+    const byId = new Map(results.map((result) => [result.id, result]));
+    const answers = [...this.#open.keys()].map((id) => {
+      const result = byId.get(id);
+      return result === undefined ? '' : this.#answered(id, (call) => ({ ...call, result }));
+    });
+    return answers.join('');
   }
 
   /** The CLI asks something of the relay: it gets its answer at once, unless it calls a tool. */
