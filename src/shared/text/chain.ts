@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { Message } from '../job.js';
+import type { Message, Tool } from '../job.js';
 
 /**
  * A chain of hashes (hex) over the messages of a conversation. Two chains with the same end have the same texts, images
@@ -7,20 +7,49 @@ import type { Message } from '../job.js';
  */
 
 /** The start of a chain: what a process gets before the first message. */
-export function chainStart(system: string | null, schema: string | null): string {
+export function chainStart(system: string | null, schema: string | null, tools: readonly Tool[] = []): string {
+  const sorted = tools.map(({ name, description, schema }) => [name, description, canonical(schema)]).toSorted();
   return createHash('sha256')
-    .update(JSON.stringify([system, schema]))
+    .update(JSON.stringify([system, schema, ...(sorted.length > 0 ? [sorted] : [])]))
     .digest('hex');
 }
 
 /**
- * The chain with one more message. No text holds NUL. Blanks around an answer don't count: clients such as Open WebUI
- * store it without them.
+ * The chain with one more message. No text holds NUL. Blanks in an answer don't count: clients such as Open WebUI store it
+ * without those at its ends, and some APIs cut it into blocks. Nor does the order of results, and that of keys in an input.
  */
-export function chained(before: string, { role, text, images = [] }: Message): string {
+export function chained(before: string, message: Message): string {
+  const { role, text, images, calls = [], results = [] } = message;
   const hash = createHash('sha256').update(`${before}\0${role}\0`);
+  for (const result of results.toSorted((a, b) => (a.id < b.id ? -1 : 1))) {
+    hash.update(JSON.stringify([result.id, result.isError, result.text.trim()]));
+    addImages(hash, result.images);
+  }
+  addImages(hash, images);
+  hash.update(role === 'assistant' ? text.replace(/\s+/g, ' ').trim() : text);
+  for (const { id, name, input } of calls) hash.update(`\0${JSON.stringify([id, name, canonical(input)])}`);
+  return hash.digest('hex');
+}
+
+function addImages(hash: ReturnType<typeof createHash>, images: Message['images'] = []): void {
   for (const { mediaType, at, data } of images) hash.update(`${mediaType}\0${at}\0`).update(data).update('\0');
-  return hash.update(role === 'assistant' ? text.trim() : text).digest('hex');
+}
+
+/** JSON with its keys in order; a text that is no JSON, or nested too deeply, as it is. */
+function canonical(json: string): string {
+  try {
+    return JSON.stringify(JSON.parse(json), (_, value) => (isObject(value) ? inOrder(value) : value));
+  } catch {
+    return json;
+  }
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function inOrder(value: object): object {
+  return Object.fromEntries(Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1)));
 }
 
 /** The name of a conversation of this client with this model that stands at this point. */

@@ -2,9 +2,19 @@ import type { Request } from 'express';
 import { schemaText } from '../../shared/api/ask.js';
 import { toolRoutes } from '../../shared/api/endpoints.js';
 import { fromWire, invalid, RelayError, toWire } from '../../shared/errors.js';
-import type { Effort, Image, JobRequest, Message, Operation } from '../../shared/job.js';
+import type {
+  Effort,
+  Image,
+  JobRequest,
+  Message,
+  Operation,
+  Sampling,
+  ToolOffer,
+  ToolResult,
+} from '../../shared/job.js';
 import { chained, chainStart } from '../../shared/text/chain.js';
 import type { Primary, Reply } from '../http/exchange.js';
+import type { ToolForms, WishFields } from './tool-offer.js';
 
 /** A JSON Schema, and where it stands in the request. */
 export interface RequestedSchema {
@@ -18,6 +28,7 @@ export interface RequestedJob {
   readonly conversationId?: string | undefined;
   readonly text: string;
   readonly images?: readonly Image[] | undefined;
+  readonly results?: readonly ToolResult[] | undefined;
   readonly system?: string | undefined;
   readonly model?: string | undefined;
   readonly schema?: RequestedSchema | undefined;
@@ -25,6 +36,8 @@ export interface RequestedJob {
   /** Whether the job is refused if the model CLI knows no effort. */
   readonly isEffortNeeded: boolean;
   readonly stop?: readonly string[] | undefined;
+  readonly offer?: ToolOffer | undefined;
+  readonly sampling?: Sampling | undefined;
   /** From a caller that stores the conversation itself: the messages before. */
   readonly history?: readonly Message[] | undefined;
   readonly stream: boolean;
@@ -33,12 +46,14 @@ export interface RequestedJob {
 /** The job that is requested. Throws `validation_error` for a schema that cannot be used. */
 export async function requestOf(job: RequestedJob, primary: Primary, res: Reply): Promise<JobRequest> {
   const { operation, text, images = [], stop = [], history, stream: isStreamed, isEffortNeeded } = job;
-  const { conversationId = null, system = null, model = null, effort = null } = job;
+  const { conversationId = null, system = null, model = null, effort = null, offer, sampling, results } = job;
   const { requestId, client } = res.locals;
   const schema = job.schema === undefined ? null : await checkedSchema(job.schema, primary, client);
-  const chain = history === undefined ? null : chainOf(history, { role: 'user', text, images }, system, schema);
+  const more = { ...(results && { results }), ...(offer && { offer }), ...(sampling && { sampling }) };
+  const said = { role: 'user', text, images, ...(results && { results }) } as const;
+  const chain = history === undefined ? null : chainOf(history, said, chainStart(system, schema, offer?.tools));
   const asked = { operation, conversationId, text, images, system, model, schema, effort, isEffortNeeded, stop };
-  return { ...asked, history: history ?? [], chain, requestId, client, isStreamed };
+  return { ...asked, ...more, history: history ?? [], chain, requestId, client, isStreamed };
 }
 
 async function checkedSchema({ value, path }: RequestedSchema, primary: Primary, client: string): Promise<string> {
@@ -48,13 +63,8 @@ async function checkedSchema({ value, path }: RequestedSchema, primary: Primary,
   return schema;
 }
 
-function chainOf(
-  history: readonly Message[],
-  asked: Message,
-  system: string | null,
-  schema: string | null,
-): JobRequest['chain'] {
-  const before = history.reduce(chained, chainStart(system, schema));
+function chainOf(history: readonly Message[], asked: Message, start: string): JobRequest['chain'] {
+  const before = history.reduce(chained, start);
   return { before, asked: chained(before, asked) };
 }
 
@@ -70,8 +80,12 @@ export interface ParsedRequest extends FailureWords {
   readonly job: RequestedJob;
   /** The model by the name that the caller gave it. */
   readonly model: string;
-  /** The function that the answer is to be a call of. */
-  readonly tool: string | null;
+  /** How calls of some tools are written. */
+  readonly forms: ToolForms;
+  /** The types of tools that are left out, because the servers of the API would run them. */
+  readonly droppedTools: readonly string[];
+  /** The fields of wishes that the model CLI may be unable to grant. */
+  readonly wishFields: WishFields;
   /** Fields that mean nothing here. */
   readonly ignored: readonly string[];
   /** The field of the effort; null if none was sent. */
@@ -115,7 +129,8 @@ export function partFieldIn(
 /** A request of the service's own API: nothing of it is ignored, and failures name its fields already. */
 export function ownRequest(job: RequestedJob): ParsedRequest {
   const { model = '' } = job;
-  return { job, model, tool: null, ignored: [], effortField: null, imageField: null, schemaWish: null };
+  const nothing = { forms: {}, droppedTools: [], wishFields: {}, ignored: [] };
+  return { job, model, ...nothing, effortField: null, imageField: null, schemaWish: null };
 }
 
 /** A job for an SDK: its caller stores the conversation, and effort that the model CLI does not know is ignored. */
@@ -168,12 +183,10 @@ function isEmptyList(value: unknown): boolean {
   return Array.isArray(value) && value.length === 0;
 }
 
-const ofTools = ['tools', 'functions'];
-
-/** Has the primary count and log that a client sends tools which are ignored. */
-export function noteIgnoredTools(primary: Primary, res: Reply, fields: readonly string[]): void {
+/** Has the primary count and log that a client sends tools which are left out. */
+export function noteDroppedTools(primary: Primary, res: Reply, { droppedTools }: Pick<ParsedRequest, 'droppedTools'>): void {
   const { client } = res.locals;
   const route = toolRoutes.find((each) => each === res.locals.route);
-  if (route === undefined || !fields.some((field) => ofTools.includes(field))) return;
+  if (route === undefined || droppedTools.length === 0) return;
   primary.call('toolsIgnored', { client, route }).catch(() => {}); // the answer does not depend on it
 }

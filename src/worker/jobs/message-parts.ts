@@ -2,11 +2,17 @@ import { z } from 'zod';
 import { imageFault, imageType } from '../../shared/api/ask.js';
 import { modelName } from '../../shared/config/values.js';
 import { invalid, type RelayError } from '../../shared/errors.js';
-import type { Image, Message } from '../../shared/job.js';
+import type { Image, Message, ToolCall, ToolResult } from '../../shared/job.js';
 import { mustBeSent } from '../http/body.js';
+import { checkCalls } from './tool-offer.js';
 
 /** A piece of a foreign message. */
-export type Part = { readonly type: 'text'; readonly text: string } | ({ readonly type: 'image' } & Omit<Image, 'at'>);
+export type Part = ShownPart | ({ readonly type: 'call' } & ToolCall) | ResultPart;
+/** What can stand in a result, too. */
+export type ShownPart =
+  | { readonly type: 'text'; readonly text: string }
+  | ({ readonly type: 'image' } & Omit<Image, 'at'>);
+type ResultPart = { readonly type: 'result' } & ToolResult;
 
 const noString = 'must be a string';
 
@@ -51,6 +57,22 @@ export function joined(texts: readonly string[]): string | undefined {
 
 /** The parts of a message as one text, with the images at their places in it. A blank line stands between two texts. */
 export function messageOf(role: Message['role'], parts: readonly Part[]): Message {
+  const calls = parts.flatMap((part) => (part.type === 'call' ? [withoutType(part)] : []));
+  const results = parts.flatMap((part) => (part.type === 'result' ? [withoutType(part)] : []));
+  const shown = parts.filter((part) => part.type === 'text' || part.type === 'image');
+  return { role, ...contentOf(shown), ...(calls.length > 0 && { calls }), ...(results.length > 0 && { results }) };
+}
+
+function withoutType<T extends { readonly type: string }>({ type: _, ...rest }: T): Omit<T, 'type'> {
+  return rest;
+}
+
+/** The result of a call, with its texts and images as in a message. */
+export function resultOf(id: string, parts: readonly ShownPart[], isError: boolean): ResultPart {
+  return { type: 'result', id, ...contentOf(parts), isError };
+}
+
+function contentOf(parts: readonly ShownPart[]): Pick<Message, 'text' | 'images'> {
   let text = '';
   let isAfterText = false;
   const images: Image[] = [];
@@ -59,18 +81,22 @@ export function messageOf(role: Message['role'], parts: readonly Part[]): Messag
     else text += isAfterText && part.text !== '' ? blankLine + part.text : part.text;
     isAfterText = part.type === 'text' && text !== '';
   }
-  return images.length === 0 ? { role, text } : { role, text, images };
+  return images.length === 0 ? { text } : { text, images };
 }
 
 /** A conversation in which the roles take turns: what is empty is left out, and neighbours of one role become one message. */
 export function inTurns(messages: readonly Message[]): Message[] {
   const turns: Message[][] = [];
-  for (const message of messages.filter(({ text, images }) => text !== '' || images !== undefined)) {
+  for (const message of messages.filter(saysSomething)) {
     const last = turns.at(-1);
     if (last?.[0]?.role === message.role) last.push(message);
     else turns.push([message]);
   }
   return turns.map(merged);
+}
+
+function saysSomething({ text, images, calls, results }: Message): boolean {
+  return text !== '' || images !== undefined || calls !== undefined || results !== undefined;
 }
 
 /** There may be thousands, so each is read once. */
@@ -84,7 +110,13 @@ function merged(messages: readonly Message[]): Message {
     for (const image of images) all.push({ ...image, at: image.at + text.length });
     text += next;
   }
-  return { role: first.role, text, ...(all.length > 0 && { images: all }) };
+  const calls = messages.flatMap((message) => message.calls ?? []);
+  const results = messages.flatMap((message) => message.results ?? []);
+  return {
+    ...{ role: first.role, text, ...(all.length > 0 && { images: all }) },
+    ...(calls.length > 0 && { calls }),
+    ...(results.length > 0 && { results }),
+  };
 }
 
 /** The last message, which must be the user's, and those before it. Throws `validation_error` that names the field. */
@@ -93,14 +125,15 @@ export function lastOfUser(messages: readonly Message[], field: string): { asked
   if (last === undefined) throw invalid(field, 'must hold a message of the user');
   if (last.role !== 'user')
     throw invalid(field, 'must end with a message of the user: an answer can not be begun for the model');
-  if (last.text.trim() === '' && last.images === undefined)
+  if (last.text.trim() === '' && last.images === undefined && last.results === undefined)
     throw invalid(field, 'must end with a message that is not blank');
   const turns = inTurns(messages);
+  checkCalls(turns, field);
   return { asked: turns.at(-1) ?? last, history: turns.slice(0, -1) };
 }
 
 /** An image that was sent as its bytes. Throws `validation_error`. */
-export function imageOf(mediaType: string, data: string, path: string): Part {
+export function imageOf(mediaType: string, data: string, path: string): ShownPart {
   const known = imageType.safeParse(mediaType);
   if (!known.success) throw invalid(path, known.error.issues[0]?.message ?? 'is of an unknown type');
   const fault = imageFault(known.data, data);
@@ -111,45 +144,10 @@ export function imageOf(mediaType: string, data: string, path: string): Part {
 const dataUrl = /^data:([a-z]+\/[a-z0-9.+-]+);base64,/i;
 
 /** An image in a data URL: nothing is ever fetched for a caller. Throws `validation_error`. */
-export function imageOfUrl(url: string, path: string): Part {
+export function imageOfUrl(url: string, path: string): ShownPart {
   const [head = '', mediaType = ''] = dataUrl.exec(url.slice(0, 200)) ?? [];
   if (head === '') throw invalid(path, 'must be a data URL with base64: images are not fetched');
   return imageOf(mediaType.toLowerCase().replace('image/jpg', 'image/jpeg'), url.slice(head.length), path);
-}
-
-/** A function that a foreign request offers to the model. */
-export interface OfferedTool {
-  readonly name: string;
-  readonly description?: string | undefined;
-  readonly schema?: Readonly<Record<string, unknown>> | undefined;
-}
-
-/** What the caller wants of the tools: a call of one, a call of any, or nothing in particular. */
-export type ToolWish =
-  | { readonly kind: 'named'; readonly name: string }
-  | { readonly kind: 'any' }
-  | { readonly kind: 'free' };
-
-/**
- * The one function whose call the answer is to be, as structured output; null where the model may just talk. A model
- * behind this service has no tools. Throws `validation_error` where it would have to choose among several.
- */
-export function calledTool(
-  tools: readonly OfferedTool[],
-  wish: ToolWish,
-  field = 'tool_choice',
-  what = 'tools',
-): OfferedTool | null {
-  if (wish.kind === 'free') return null;
-  if (wish.kind === 'any') {
-    const [only, ...others] = tools;
-    if (only === undefined) throw invalid(field, `needs ${what}`);
-    if (others.length > 0) throw invalid(field, 'can only require a call where there is one tool: name it');
-    return only;
-  }
-  const named = tools.find(({ name }) => name === wish.name);
-  if (named === undefined) throw invalid(field, `must name one of the ${what}`);
-  return named;
 }
 
 const functionName = /^[\w.-]{1,128}$/;
@@ -160,14 +158,8 @@ export function namesOfCalls(calls: readonly (readonly [id: unknown, name: unkno
 }
 
 /** The result of a call as text for the model, with the name of the function, which distinguishes several results. */
-export function resultParts(name: unknown, result: readonly Part[], isError = false): Part[] {
+export function resultParts(name: unknown, result: readonly ShownPart[], isError = false): ShownPart[] {
   const what = typeof name === 'string' && functionName.test(name) ? name : 'the function';
-  const end: Part[] = result.at(-1)?.type === 'image' ? [{ type: 'text', text: '' }] : []; // so that a blank line follows
+  const end: ShownPart[] = result.at(-1)?.type === 'image' ? [{ type: 'text', text: '' }] : []; // so that a blank line follows
   return [{ type: 'text', text: `${isError ? 'Error' : 'Result'} of ${what}:` }, ...result, ...end];
-}
-
-/** The schema of a call's arguments. It says to the model what the function is for. */
-export function argumentsSchema({ name, description, schema }: OfferedTool): Readonly<Record<string, unknown>> {
-  const header = { title: name, ...(description !== undefined && { description }) };
-  return { type: 'object', ...header, ...schema };
 }

@@ -1,0 +1,174 @@
+import { z } from 'zod';
+import { invalid } from '../../shared/errors.js';
+import type { Message, OptionalWish, Sampling, Tool, ToolCall, ToolOffer } from '../../shared/job.js';
+import { mustBeSent } from '../http/body.js';
+
+/** How the calls of a tool are written for its client: some APIs have tools whose input is a text, or group them. */
+const toolForm = z.object({ isCustom: z.boolean(), name: z.string(), namespace: z.string().optional() }).readonly();
+export const toolForms = z.record(z.string(), toolForm).readonly();
+/** By the name that the model knows; only of tools that are more than a function. */
+export type ToolForms = z.infer<typeof toolForms>;
+
+/** A tool as a request has it. */
+export interface SentTool {
+  /** Its field. */
+  readonly path: string;
+  /** `custom`: its input is a text. `provider`: the servers of the API would run it. */
+  readonly kind: 'function' | 'custom' | 'provider';
+  /** As the API calls this kind. */
+  readonly type: string;
+  readonly name: string | null | undefined;
+  readonly description?: string | null | undefined;
+  readonly schema?: Readonly<Record<string, unknown>> | null | undefined;
+  readonly namespace?: string | undefined;
+}
+
+export interface ToolWish {
+  readonly choice: ToolOffer['choice'];
+  /** The field of the choice. */
+  readonly path: string;
+  readonly isParallel: boolean;
+}
+
+/** What a request offers to the model. */
+export interface ParsedTools {
+  /** Undefined where it offers nothing. */
+  readonly offer: ToolOffer | undefined;
+  readonly forms: ToolForms;
+  /** The types of those that the servers of the API would run: they are left out. */
+  readonly dropped: readonly string[];
+}
+
+const maxTools = 128;
+const maxToolBytes = 256 * 1024;
+const toolName = /^[a-zA-Z0-9_-]{1,64}$/;
+const textInput = { type: 'object', properties: { input: { type: 'string' } }, required: ['input'] };
+
+/** Throws `validation_error` that names the field. */
+export function parsedTools(sent: readonly SentTool[], { choice, path, isParallel }: ToolWish): ParsedTools {
+  const own = sent.filter(({ kind }) => kind !== 'provider');
+  const dropped = [...new Set(sent.filter(({ kind }) => kind === 'provider').map(({ type }) => type))];
+  if (own.length === 0) {
+    if (dropped.length > 0 && choice !== 'none')
+      throw invalid('tools', `must have a tool of the client: ${dropped.join(', ')} would be run by the provider's servers`);
+    if (choice !== 'auto' && choice !== 'none') throw invalid(path, 'needs tools');
+    return { offer: undefined, forms: {}, dropped };
+  }
+  const tools = own.map(checkedTool);
+  checkTogether(tools, own);
+  if (typeof choice !== 'string' && !tools.some(({ name }) => name === choice.name))
+    throw invalid(path, 'must name one of the tools');
+  return { offer: { tools, choice, isParallel }, forms: formsOf(own), dropped };
+}
+
+function checkedTool(sent: SentTool): Tool {
+  const name = nameOf(sent);
+  if (sent.name == null) throw invalid(`${sent.path}.name`, mustBeSent);
+  if (!toolName.test(name)) throw invalid(`${sent.path}.name`, 'must be 1 to 64 letters, digits, _ and -');
+  const schema = sent.kind === 'custom' ? textInput : { type: 'object', ...sent.schema };
+  if (schema.type !== 'object') throw invalid(`${sent.path}`, 'must have the schema of an object');
+  return { name, description: sent.description ?? '', schema: JSON.stringify(schema) };
+}
+
+function checkTogether(tools: readonly Tool[], sent: readonly SentTool[]): void {
+  if (tools.length > maxTools) throw invalid('tools', `must be ${maxTools} at most`);
+  const names = tools.map(({ name }) => name);
+  const twice = names.findIndex((name, index) => names.indexOf(name) < index);
+  if (twice >= 0) throw invalid(`${sent[twice]?.path}.name`, 'must not be that of another tool');
+  if (Buffer.byteLength(JSON.stringify(tools)) > maxToolBytes)
+    throw invalid('tools', `must be ${maxToolBytes} bytes at most, all together`);
+}
+
+/** The model knows a tool of a namespace by one name. */
+export function nameOf({ name, namespace }: Pick<SentTool, 'name' | 'namespace'>): string {
+  return namespace === undefined ? (name ?? '') : `${namespace}__${name}`;
+}
+
+function formsOf(tools: readonly SentTool[]): ToolForms {
+  const special = tools.filter(({ kind, namespace }) => kind === 'custom' || namespace !== undefined);
+  return Object.fromEntries(
+    special.map((tool) => {
+      const { kind, name, namespace } = tool;
+      return [nameOf(tool), { isCustom: kind === 'custom', name: name ?? '', ...(namespace && { namespace }) }];
+    }),
+  );
+}
+
+/** A call in the form of its tool. */
+export interface WrittenCall extends ToolForm {
+  readonly id: string;
+  /** JSON, or the text of a custom tool. */
+  readonly input: string;
+}
+type ToolForm = z.infer<typeof toolForm>;
+
+export function writtenCall({ id, name, input }: ToolCall, forms: ToolForms): WrittenCall {
+  const form = Object.hasOwn(forms, name) ? forms[name] : undefined;
+  if (form === undefined) return { id, name, isCustom: false, input: input === '' ? '{}' : input };
+  return { ...form, id, input: form.isCustom ? textIn(input) : input };
+}
+
+/** The one text in the input of a custom tool. */
+function textIn(input: string): string {
+  const { data } = z.object({ input: z.string() }).safeParse(parsed(input));
+  return data?.input ?? input;
+}
+
+/** The input of a custom tool as the model writes it. */
+export function wrappedText(text: string): string {
+  return JSON.stringify({ input: text });
+}
+
+function parsed(json: string): unknown {
+  try {
+    return JSON.parse(json);
+  } catch {
+    return null;
+  }
+}
+
+/** Where the request asks how words are to be picked: the field of each wish. */
+export type WishFields = Readonly<Partial<Record<OptionalWish, string>>>;
+
+export const temperature = z.number('must be a number').min(0, 'must be 0 to 2').max(2, 'must be 0 to 2');
+export const topP = z.number('must be a number').min(0, 'must be 0 to 1').max(1, 'must be 0 to 1');
+export const maxTokens = z.int('must be a whole number').min(1, 'must be at least 1');
+
+/** Undefined without any wish. */
+export function samplingOf(wishes: { readonly [wish in keyof Sampling]?: number | null | undefined }): Sampling | undefined {
+  const sent = Object.entries(wishes).filter(([, value]) => value != null);
+  return sent.length === 0 ? undefined : (Object.fromEntries(sent) as Sampling);
+}
+
+const maxIdLength = 256;
+const maxResultLength = 16 * 1024 * 1024;
+
+/**
+ * Each call must have its one result in the next message: a model CLI would make up one that is missing. Throws
+ * `validation_error` that names the ids.
+ */
+export function checkCalls(messages: readonly Message[], field: string): void {
+  for (const [index, { calls = [] }] of messages.entries()) {
+    const { results = [] } = messages[index + 1] ?? {};
+    checkIds(calls.map(({ id }) => id), 'call', field);
+    checkIds(results.map(({ id }) => id), 'result', field);
+    const missing = calls.filter(({ id }) => !results.some((result) => result.id === id));
+    if (missing.length > 0) throw invalid(field, `must have a result for each call: none for ${listed(missing)}`);
+    const unknown = results.filter(({ id }) => !calls.some((call) => call.id === id));
+    if (unknown.length > 0) throw invalid(field, `must have a call for each result: none for ${listed(unknown)}`);
+    if (results.some(({ text }) => text.length > maxResultLength)) throw invalid(field, 'must have shorter results');
+  }
+  const [{ results = [] } = {}] = messages;
+  if (results.length > 0) throw invalid(field, `must have a call for each result: none for ${listed(results)}`);
+}
+
+function checkIds(ids: readonly string[], what: string, field: string): void {
+  const wrong = ids.find((id) => id === '' || id.length > maxIdLength);
+  if (wrong !== undefined) throw invalid(field, `must have an id of 1 to ${maxIdLength} characters for each ${what}`);
+  const twice = ids.find((id, index) => ids.indexOf(id) < index);
+  if (twice !== undefined) throw invalid(field, `must have one ${what} alone with the id ${twice}`);
+}
+
+function listed(parts: readonly { readonly id: string }[]): string {
+  return parts.map(({ id }) => id).join(', ');
+}
