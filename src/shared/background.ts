@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { wireError } from './errors.js';
-import { operations, waitReasons } from './job.js';
+import { operations, toolForm, waitReasons } from './job.js';
 
 /** A background job, one that outlives its request, as it crosses between worker and primary. */
 
@@ -11,9 +11,9 @@ export type JobStatus = (typeof jobStatuses)[number];
 export const jobForm = z
   .object({
     route: z.enum(['/ask', '/chat', '/v1/responses']),
-    /** For a door: the model, and the function that the answer is to be a call of. */
+    /** For a door: the model, and how calls of some tools are written. */
     model: z.string().nullable(),
-    tool: z.string().nullable(),
+    tools: z.record(z.string(), toolForm).readonly().optional(),
     /** Whether the answer is a value that fits a schema. */
     isStructured: z.boolean(),
   })

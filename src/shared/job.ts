@@ -84,6 +84,14 @@ const toolOffer = z
   .readonly();
 export type ToolOffer = z.infer<typeof toolOffer>;
 
+/** How the calls of a tool are written for its client: some APIs have tools whose input is a text, or group them. */
+export const toolForm = z
+  .object({ isCustom: z.boolean(), name: z.string(), namespace: z.string().optional() })
+  .readonly();
+export type ToolForm = z.infer<typeof toolForm>;
+/** By the name that the model knows; only of tools that are more than a function. */
+export type ToolForms = Readonly<Record<string, ToolForm>>;
+
 /** How the model picks its words. What is left out is the model's own. */
 const sampling = z
   .object({

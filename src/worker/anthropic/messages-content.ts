@@ -10,10 +10,13 @@ import {
   messageOf,
   namesOfCalls,
   type Part,
+  resultOf,
   resultParts,
+  type ShownPart,
   stopSequences,
   textAt,
 } from '../jobs/message-parts.js';
+import { maxTokens, temperature, topP } from '../jobs/tool-offer.js';
 
 /** A piece of content. What its type is decides what else it holds. */
 const block = z.looseObject({ type: z.string('must be a string') });
@@ -43,7 +46,16 @@ export const messagesRequest = z.looseObject({
   stream: z.boolean('must be true or false').nullish(),
   stop_sequences: stopSequences.nullish(),
   tools: z.array(tool, 'must be a list').nullish(),
-  tool_choice: z.looseObject({ type: z.string('must be a string'), name: z.string().nullish() }).nullish(),
+  tool_choice: z
+    .looseObject({
+      type: z.string('must be a string'),
+      name: z.string().nullish(),
+      disable_parallel_tool_use: z.boolean('must be true or false').nullish(),
+    })
+    .nullish(),
+  max_tokens: maxTokens.nullish(),
+  temperature: temperature.nullish(),
+  top_p: topP.nullish(),
   output_config: z.looseObject({ format: outputFormat.nullish(), effort: z.string().nullish() }).nullish(),
   /** What `output_config.format` was called while it was tried out. */
   output_format: outputFormat.nullish(),
@@ -70,12 +82,12 @@ export interface Spoken {
   readonly history: Message[];
 }
 
-/** What is said in the request. Throws `validation_error` that names the field. */
-export function spokenIn({ system, messages }: MessagesRequest): Spoken {
+/** What is said in the request; without tools, calls and results as text. Throws `validation_error` that names the field. */
+export function spokenIn({ system, messages }: MessagesRequest, hasTools = false): Spoken {
   const instructed = messages.flatMap((each, index) =>
     each.role === 'system' ? [textOf(each.content, `messages.${index}.content`)] : [],
   );
-  const names = namesOfCalls(blocksIn(messages).map(({ type, id, name }) => [type === 'tool_use' ? id : null, name]));
+  const names = hasTools ? null : namesIn(messages);
   const spoken = messages.flatMap((each, index) =>
     each.role === 'system' ? [] : [messageSaid(each, `messages.${index}`, names)],
   );
@@ -86,7 +98,12 @@ export function blocksIn(messages: readonly { readonly content: unknown }[]): Bl
   return messages.flatMap(({ content }) => (Array.isArray(content) ? (content as Block[]) : []));
 }
 
-type CallNames = ReturnType<typeof namesOfCalls>;
+/** Of the functions that were called; null where calls and results stay what they are. */
+type CallNames = ReturnType<typeof namesOfCalls> | null;
+
+function namesIn(messages: MessagesRequest['messages']): CallNames {
+  return namesOfCalls(blocksIn(messages).map(({ type, id, name }) => [type === 'tool_use' ? id : null, name]));
+}
 
 function messageSaid({ role, content }: SaidMessage, path: string, names: CallNames): Message {
   if (role !== 'user' && role !== 'assistant') throw invalid(`${path}.role`, 'must be user, assistant or system');
@@ -103,7 +120,11 @@ function textOf(content: BlockContent, path: string): string {
   return joined(texts.map((part) => (part.type === 'text' ? part.text : ''))) ?? '';
 }
 
-function partsOf(content: BlockContent, path: string, partOf: (block: Block, at: string) => Part[]): Part[] {
+function partsOf<P extends Part>(
+  content: BlockContent,
+  path: string,
+  partOf: (block: Block, at: string) => P[],
+): (P | Extract<ShownPart, { type: 'text' }>)[] {
   if (typeof content === 'string') return [{ type: 'text', text: textAt(content, path) }];
   return content.flatMap((block, index) => partOf(block, `${path}.${index}`));
 }
@@ -113,38 +134,42 @@ function partsOfUser(block: Block, at: string, names: CallNames): Part[] {
   return [shownPart(block, at) ?? refuse(at, 'must be text, image or tool_result')];
 }
 
-function partsOfAssistant(block: Block, at: string): Part[] {
+function partsOfAssistant(block: Block, at: string, names: CallNames): Part[] {
   if (thoughts.has(block.type)) return [];
-  return [textPart(block, at) ?? callPart(block, at) ?? refuse(at, 'must be text, tool_use or thinking')];
+  return [textPart(block, at) ?? callPart(block, at, names) ?? refuse(at, 'must be text, tool_use or thinking')];
 }
 
-/** There are no tools here: the model gets the result as text. */
+/** Without tools, the model gets the result as text. */
 function resultSaid({ content, tool_use_id: id, is_error: isError }: Block, at: string, names: CallNames): Part[] {
   const { data } = blockContent.safeParse(content ?? '');
   if (data === undefined) throw invalid(`${at}.content`, 'must be text, or a list of blocks with a type each');
   const said = partsOf(data, `${at}.content`, (block, path) => [
     shownPart(block, path) ?? refuse(path, 'must be text or image'),
   ]);
-  return resultParts(names.get(id), said, isError === true);
+  if (names !== null) return resultParts(names.get(id), said, isError === true);
+  return [resultOf(textAt(id, `${at}.tool_use_id`), said, isError === true)];
 }
 
-function shownPart(block: Block, at: string): Part | null {
+function shownPart(block: Block, at: string): ShownPart | null {
   return textPart(block, at) ?? imagePart(block, at);
 }
 
-function textPart(block: Block, at: string): Part | null {
+function textPart(block: Block, at: string): ShownPart | null {
   return block.type === 'text' ? { type: 'text', text: textAt(block.text, `${at}.text`) } : null;
 }
 
-function imagePart(block: Block, at: string): Part | null {
+function imagePart(block: Block, at: string): ShownPart | null {
   if (block.type !== 'image') return null;
   const { media_type: mediaType, data } = imageSourceIn(block, at);
   return imageOf(mediaType, data, `${at}.source`);
 }
 
-/** A call that was made stands in the history as its arguments, as which the model has said it. */
-function callPart(block: Block, at: string): Part | null {
-  return block.type === 'tool_use' ? { type: 'text', text: inputText(block.input, at) } : null;
+/** Without tools, a call stands in the history as its arguments, as which the model has said it. */
+function callPart(block: Block, at: string, names: CallNames): Part | null {
+  if (block.type !== 'tool_use') return null;
+  const input = inputText(block.input, at);
+  if (names !== null) return { type: 'text', text: input };
+  return { type: 'call', id: textAt(block.id, `${at}.id`), name: textAt(block.name, `${at}.name`), input };
 }
 
 function inputText(input: unknown, at: string): string {

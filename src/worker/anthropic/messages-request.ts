@@ -9,7 +9,7 @@ import {
   type RequestedSchema,
   sdkJob,
 } from '../jobs/job-request.js';
-import { argumentsSchema, calledTool, type OfferedTool, type ToolWish } from '../jobs/message-parts.js';
+import { type ParsedTools, parsedTools, type SentTool, samplingOf } from '../jobs/tool-offer.js';
 import { blocksIn, type MessagesRequest, messagesRequest, spokenIn } from './messages-content.js';
 
 interface AskedEffort {
@@ -57,35 +57,36 @@ function ofBudget(thinking: MessagesRequest['thinking']): Effort | undefined {
 /** Fields that are followed, or named below where they mean nothing. */
 const known = fieldsOf(messagesRequest, 'metadata');
 const knownOutput = new Set(['format', 'effort']);
-const knownOfTool = new Set(['type', 'name', 'description', 'input_schema', 'strict']);
+const knownOfTool = new Set(['type', 'name', 'description', 'input_schema']);
 
 /** The job that a request for a message asks for. Throws `validation_error` for what this service can't do. */
 export function parseMessages(body: MessagesRequest): ParsedRequest {
-  const { system, asked, history } = spokenIn(body);
+  const { offer, forms, dropped } = toolsIn(body);
+  const { system, asked, history } = spokenIn(body, offer !== undefined);
   const { model, stop_sequences: sequences } = body;
-  const called = calledTool(toolsOf(body), wishOf(body));
-  const schema = called === null ? schemaOf(body) : { path: 'tools', value: argumentsSchema(called) };
+  const schema = schemaOf(body);
   const stop = schema === undefined ? (sequences ?? []).filter((sequence) => sequence !== '') : [];
   const effort = effortOf(body);
   const stream = body.stream === true;
+  const { text, images, results } = asked;
+  const said = { text, images, results, history, system, offer };
+  const sampling = samplingOf({ temperature: body.temperature, topP: body.top_p, maxTokens: body.max_tokens });
   return {
-    job: sdkJob({
-      text: asked.text,
-      images: asked.images,
-      history,
-      system,
-      model,
-      schema,
-      effort: effort.value,
-      stop,
-      stream,
-    }),
+    job: sdkJob({ ...said, model, schema, effort: effort.value, stop, sampling, stream }),
     model,
-    tool: called?.name ?? null,
+    forms,
+    droppedTools: dropped,
+    wishFields: {
+      temperature: 'temperature',
+      topP: 'top_p',
+      maxTokens: 'max_tokens',
+      isParallel: 'tool_choice.disable_parallel_tool_use',
+    },
     ignored: [
       ...ignoredFields(body, known),
+      ...dropped.map((type) => `tools.${type}`),
       ...ignoredIn('output_config', [body.output_config], knownOutput),
-      ...meaningless(body, called !== null, schema !== undefined),
+      ...meaningless(body, schema !== undefined),
       ...effort.ignored,
       ...ignoredInMessages(body),
     ],
@@ -96,42 +97,49 @@ export function parseMessages(body: MessagesRequest): ParsedRequest {
 }
 
 /** Fields that are known, and mean nothing in this request. */
-function meaningless(body: MessagesRequest, isCall: boolean, hasSchema: boolean): string[] {
+function meaningless(body: MessagesRequest, hasSchema: boolean): string[] {
   const { tools, tool_choice: choice, output_config: config, output_format: format, stop_sequences: stop } = body;
-  const isSent = isCall && (tools ?? []).every(isOfCaller);
+  const own = (tools ?? []).filter(isOfCaller);
   return [
-    ...((tools ?? []).length > 0 && !isSent ? ['tools'] : []),
-    ...(choice != null && !isCall ? ['tool_choice'] : []),
-    ...(config?.format != null && isCall ? ['output_config.format'] : []),
-    ...(format != null && (isCall || config?.format != null) ? ['output_format'] : []),
+    ...(choice != null && own.length === 0 ? ['tool_choice'] : []),
+    ...(format != null && config?.format != null ? ['output_format'] : []),
     ...((stop ?? []).length > 0 && hasSchema ? ['stop_sequences'] : []),
-    ...(isSent ? ignoredIn('tools', tools ?? [], knownOfTool) : []),
-    ...(isCall ? ignoredIn('tool_choice', [choice], new Set(['type', 'name'])) : []),
+    ...ignoredIn('tools', own.map(withoutLaxity), knownOfTool),
+    ...ignoredIn('tool_choice', [choice], new Set(['type', 'name', 'disable_parallel_tool_use'])),
   ];
 }
 
-type SentTool = NonNullable<MessagesRequest['tools']>[number];
+/** A tool that is not to be strict asks for nothing; where it is cached, does not matter here. */
+function withoutLaxity({ strict, cache_control: _, ...tool }: OfferedTool) {
+  return strict === true ? { ...tool, strict } : tool;
+}
+
+type OfferedTool = NonNullable<MessagesRequest['tools']>[number];
 
 /** Any other tool is one that Anthropic's servers run. */
-function isOfCaller({ type }: SentTool): boolean {
+function isOfCaller({ type }: OfferedTool): boolean {
   return type == null || type === 'custom';
 }
 
-function toolsOf({ tools }: MessagesRequest): OfferedTool[] {
-  return (tools ?? []).flatMap((tool, index) => {
-    const { name, description, input_schema: schema } = tool;
-    if (!isOfCaller(tool)) return [];
-    if (name == null) throw invalid(`tools.${index}.name`, 'must be sent');
-    return [{ name, description: description ?? undefined, schema: schema ?? undefined }];
-  });
+/** Throws `validation_error`. */
+function toolsIn({ tools, tool_choice: choice }: MessagesRequest): ParsedTools {
+  const isParallel = choice?.disable_parallel_tool_use !== true;
+  return parsedTools((tools ?? []).map(sentTool), { choice: choiceIn(choice), path: 'tool_choice', isParallel });
 }
 
-function wishOf({ tool_choice: choice }: MessagesRequest): ToolWish {
-  if (choice == null || choice.type === 'auto' || choice.type === 'none') return { kind: 'free' };
-  if (choice.type === 'any') return { kind: 'any' };
+function sentTool(tool: OfferedTool, index: number): SentTool {
+  const { name, description, input_schema: schema, type } = tool;
+  const kind = isOfCaller(tool) ? 'function' : 'provider';
+  return { path: `tools.${index}`, kind, type: type ?? 'custom', name, description, schema };
+}
+
+function choiceIn(choice: MessagesRequest['tool_choice']) {
+  if (choice == null || choice.type === 'auto') return 'auto';
+  if (choice.type === 'none') return 'none';
+  if (choice.type === 'any') return 'required';
   if (choice.type !== 'tool') throw invalid('tool_choice.type', 'must be auto, any, tool or none');
   if (choice.name == null) throw invalid('tool_choice.name', 'must be sent');
-  return { kind: 'named', name: choice.name };
+  return { name: choice.name };
 }
 
 function schemaOf({ output_config: config, output_format: older }: MessagesRequest): RequestedSchema | undefined {

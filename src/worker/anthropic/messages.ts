@@ -1,5 +1,5 @@
 import type { Request } from 'express';
-import type { JobRequest } from '../../shared/job.js';
+import type { JobRequest, Message } from '../../shared/job.js';
 import { subClientByBody } from '../access/authenticate.js';
 import { readBody } from '../http/body.js';
 import type { AsyncHandler, Reply } from '../http/exchange.js';
@@ -16,6 +16,7 @@ import {
   type StreamFormat,
 } from '../jobs/run-job.js';
 import { anthropicErrorBody } from '../jobs/sdk-errors.js';
+import type { WrittenCall } from '../jobs/tool-offer.js';
 import { messagesRequest } from './messages-content.js';
 import { parseMessages } from './messages-request.js';
 
@@ -23,6 +24,7 @@ const stopReasons = {
   whole: 'end_turn',
   'stop-sequence': 'stop_sequence',
   'tool-call': 'tool_use',
+  length: 'max_tokens',
   refusal: 'refusal',
 } as const satisfies Record<Ending, string>;
 
@@ -36,17 +38,26 @@ function messageOf({ requestId, model }: Opening, content: readonly object[]): o
   return { id: `msg_${requestId}`, type: 'message', role: 'assistant', model, content, container: null };
 }
 
-function contentOf({ requestId, text, value, tool, ending }: CompletedAnswer): object[] {
-  if (tool === null) return [textBlock(text)];
-  return ending === 'tool-call' ? [callBlock(requestId, tool, value)] : [];
+function contentOf({ text, hasText, calls, ending }: CompletedAnswer): object[] {
+  const isText = hasText || (calls.length === 0 && ending !== 'refusal');
+  return [...(isText ? [textBlock(text)] : []), ...calls.map((call) => callBlock(call, inputOf(call.input)))];
+}
+
+/** What the model writes may be no JSON. */
+function inputOf(json: string): unknown {
+  try {
+    return JSON.parse(json);
+  } catch {
+    return {};
+  }
 }
 
 function textBlock(text: string): object {
   return { type: 'text', text, citations: null };
 }
 
-function callBlock(requestId: string, name: string, input: unknown): object {
-  return { type: 'tool_use', id: `toolu_${requestId}`, name, input, caller: { type: 'direct' } };
+function callBlock({ id, name }: Pick<WrittenCall, 'id' | 'name'>, input: unknown): object {
+  return { type: 'tool_use', id, name, input, caller: { type: 'direct' } };
 }
 
 function endOf({ ending, stopSequence }: CompletedAnswer): object {
@@ -66,10 +77,11 @@ function usageOf({ usage: { input, output, cacheRead, cacheWrite } }: Pick<Compl
 
 const nothingUsed = { usage: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 } };
 
-/** Owns where in the message a stream is: its one block of content begins with the first text, or at the end. */
+/** Owns where in the message a stream is: its blocks of content come one after the other. */
 class MessageStream extends SdkStream implements StreamFormat {
   readonly #opening: Opening;
-  #hasBlock = false;
+  #open: 'text' | 'call' | null = null;
+  #blocks = 0;
 
   constructor(opening: Opening) {
     super();
@@ -82,28 +94,46 @@ class MessageStream extends SdkStream implements StreamFormat {
   }
 
   delta(text: string): string {
-    const isCall = this.#opening.tool !== null;
-    const delta = isCall ? { type: 'input_json_delta', partial_json: text } : { type: 'text_delta', text };
-    return this.#blockStart() + event('content_block_delta', { index: 0, delta });
+    return this.#textStart() + this.#delta({ type: 'text_delta', text });
+  }
+
+  callStart(call: Parameters<StreamFormat['callStart']>[0]): string {
+    return this.#start('call', callBlock(call, {}));
+  }
+
+  callDelta(text: string): string {
+    return this.#delta({ type: 'input_json_delta', partial_json: text });
   }
 
   end(answer: CompletedAnswer): string {
-    const start = contentOf(answer).length > 0 ? this.#blockStart() : '';
-    const stop = this.#hasBlock ? event('content_block_stop', { index: 0 }) : '';
+    const start = this.#blocks === 0 && contentOf(answer).length > 0 ? this.#textStart() : '';
     const delta = { ...endOf(answer), container: null };
-    return `${start}${stop}${event('message_delta', { delta, usage: usageOf(answer) })}${event('message_stop', {})}`;
+    const end = event('message_delta', { delta, usage: usageOf(answer) }) + event('message_stop', {});
+    return start + this.#stop() + end;
   }
 
   failure(error: Parameters<StreamFormat['failure']>[0]): string {
     return written('error', anthropicErrorBody(error, this.#opening.requestId));
   }
 
-  #blockStart(): string {
-    if (this.#hasBlock) return '';
-    this.#hasBlock = true;
-    const { requestId, tool } = this.#opening;
-    const block = tool === null ? textBlock('') : callBlock(requestId, tool, {});
-    return event('content_block_start', { index: 0, content_block: block });
+  #textStart(): string {
+    return this.#open === 'text' ? '' : this.#start('text', textBlock(''));
+  }
+
+  #start(kind: 'text' | 'call', block: object): string {
+    const stop = this.#stop();
+    this.#open = kind;
+    return stop + event('content_block_start', { index: this.#blocks++, content_block: block });
+  }
+
+  #stop(): string {
+    const stop = this.#open === null ? '' : event('content_block_stop', { index: this.#blocks - 1 });
+    this.#open = null;
+    return stop;
+  }
+
+  #delta(delta: object): string {
+    return event('content_block_delta', { index: this.#blocks - 1, delta });
   }
 }
 
@@ -136,14 +166,20 @@ async function readRequest(req: Request, res: Reply, { bodies }: JobParts): Prom
   return parseMessages(usesUser ? { ...body, metadata: undefined } : body);
 }
 
-function textsOf({ system, history, text, schema }: JobRequest): string[] {
-  return [system ?? '', ...history.map((message) => message.text), text, schema ?? ''];
+function textsOf({ system, history, schema, offer, ...asked }: JobRequest): string[] {
+  const tools = (offer?.tools ?? []).map(({ name, description, schema }) => `${name} ${description} ${schema}`);
+  return [system ?? '', ...[...history, asked].flatMap(textsIn), schema ?? '', ...tools];
+}
+
+function textsIn({ text, calls = [], results = [] }: Omit<Message, 'role'>): string[] {
+  return [text, ...calls.map(({ input }) => input), ...results.map((result) => result.text)];
 }
 
 /** About what Anthropic's models take for an image of the greatest size that they don't make smaller. */
 const tokensOfImage = 1600;
 
-function tokensOfImages({ history, images }: JobRequest): number {
-  const count = history.reduce((sum, message) => sum + (message.images?.length ?? 0), images.length);
+function tokensOfImages({ history, images, results = [] }: JobRequest): number {
+  const shown = [...history, ...history.flatMap(({ results = [] }) => results), ...results];
+  const count = shown.reduce((sum, part) => sum + (part.images?.length ?? 0), images.length);
   return count * tokensOfImage;
 }

@@ -42,7 +42,7 @@ export function postChat(parts: JobParts): AsyncHandler {
 
 async function answer(parts: JobParts, req: Request, res: Reply, job: RequestedJob): Promise<void> {
   const route = `/${job.operation}` as const;
-  if (prefersAsync(req)) return acceptJob(parts.primary, res, job, { route, model: null, tool: null });
+  if (prefersAsync(req)) return acceptJob(parts.primary, res, job, { route, model: null });
   await answerWithJob(parts, res, ownRequest(job), ownFormats[route]);
 }
 
@@ -84,6 +84,15 @@ export class OwnStream implements StreamFormat {
 
   queued(position: number, reason: WaitReason): string {
     return eventText('queued', { position, reason });
+  }
+
+  /** There are no tools here. */
+  callStart(): string {
+    return '';
+  }
+
+  callDelta(): string {
+    return '';
   }
 
   started(queueMs: number): string {

@@ -50,12 +50,12 @@ export async function storedBody(
   client: string,
   write: (answer: CompletedAnswer) => string,
 ): Promise<SentBody> {
-  const { route, model, tool, isStructured } = job.form;
+  const { route, model, tools: forms = {}, isStructured } = job.form;
   const requestId = route === '/v1/responses' ? job.id : job.requestId;
-  const opening = { requestId, model: model ?? '', tool };
+  const opening = { requestId, model: model ?? '', forms, hasTools: false };
   const stored = await storedAnswer(primary, { id: job.id, client });
   return bodyAround(stored.text, isStructured, (text, value) =>
-    write(completed(opening, { text, value, end: stored.end })),
+    write(completed(opening, { text, value, end: stored.end, hasText: stored.text.short !== '' })),
   );
 }
 

@@ -9,12 +9,13 @@ import type {
   Message,
   Operation,
   Sampling,
+  ToolForms,
   ToolOffer,
   ToolResult,
 } from '../../shared/job.js';
 import { chained, chainStart } from '../../shared/text/chain.js';
 import type { Primary, Reply } from '../http/exchange.js';
-import type { ToolForms, WishFields } from './tool-offer.js';
+import type { WishFields } from './tool-offer.js';
 
 /** A JSON Schema, and where it stands in the request. */
 export interface RequestedSchema {
@@ -184,7 +185,11 @@ function isEmptyList(value: unknown): boolean {
 }
 
 /** Has the primary count and log that a client sends tools which are left out. */
-export function noteDroppedTools(primary: Primary, res: Reply, { droppedTools }: Pick<ParsedRequest, 'droppedTools'>): void {
+export function noteDroppedTools(
+  primary: Primary,
+  res: Reply,
+  { droppedTools }: Pick<ParsedRequest, 'droppedTools'>,
+): void {
   const { client } = res.locals;
   const route = toolRoutes.find((each) => each === res.locals.route);
   if (route === undefined || droppedTools.length === 0) return;

@@ -5,6 +5,7 @@ import {
   type JobDone,
   type JobEnd,
   type JobEvent,
+  type ToolForms,
   unknownJobUsage,
   type WaitReason,
 } from '../../shared/job.js';
@@ -13,20 +14,27 @@ import { EventStream } from '../http/event-stream.js';
 import type { JobFigures, JobProgress, Primary, Reply } from '../http/exchange.js';
 import { onceFor, publicCodeOf, type SentBody, sendBody, untilGone } from '../http/responses.js';
 import { AnswerText, type SpillFolder } from './answer-text.js';
-import { inWordsOf, noteIgnoredTools, type ParsedRequest, requestOf, setIgnored } from './job-request.js';
+import { inWordsOf, noteDroppedTools, type ParsedRequest, requestOf, setIgnored } from './job-request.js';
+import { type WrittenCall, writtenCall } from './tool-offer.js';
 
-/** Why an answer has ended: it was whole, a stop sequence came, it is a call of a function, or the model refuses. */
-export type Ending = 'whole' | 'stop-sequence' | 'tool-call' | 'refusal';
+/** Why an answer has ended: it was whole, a stop sequence came, it calls tools, it is as long as it may be, or the model refuses. */
+export type Ending = 'whole' | 'stop-sequence' | 'tool-call' | 'length' | 'refusal';
 
 /** An answer, as a format writes it. */
 export interface CompletedAnswer {
   readonly requestId: string;
   /** The one that has answered, as far as it is known; else as the caller named it. */
   readonly model: string;
-  /** The function that the answer is a call of. */
-  readonly tool: string | null;
+  /** How calls of some tools are written. */
+  readonly forms: ToolForms;
+  /** Whether the model could call tools. */
+  readonly hasTools: boolean;
+  /** The calls that the client is to answer. */
+  readonly calls: readonly WrittenCall[];
   /** Stands for the text, which may be long: only for JSON strings. */
   readonly text: string;
+  /** Whether there is any. */
+  readonly hasText: boolean;
   /** Of a job with a schema: stands for the value that the text is. */
   readonly value: string | undefined;
   readonly ending: Ending;
@@ -45,7 +53,7 @@ export interface TokenUsage {
 }
 
 /** What is known when a stream begins. */
-export type Opening = Pick<CompletedAnswer, 'requestId' | 'model' | 'tool'>;
+export type Opening = Pick<CompletedAnswer, 'requestId' | 'model' | 'forms' | 'hasTools'>;
 
 /** How an API writes a streamed answer: server-sent events. An empty text sends nothing. */
 export interface StreamFormat {
@@ -53,6 +61,9 @@ export interface StreamFormat {
   queued(position: number, reason: WaitReason): string;
   started(queueMs: number): string;
   delta(text: string): string;
+  /** A call begins. The input of a custom tool comes whole. */
+  callStart(call: Pick<WrittenCall, 'id' | 'name' | 'namespace' | 'isCustom'>): string;
+  callDelta(text: string): string;
   /** May repeat the whole text, in JSON strings. */
   end(answer: CompletedAnswer): string;
   failure(error: RelayError): string;
@@ -78,7 +89,7 @@ export abstract class SdkStream {
 }
 
 /** What an event says in this format, but for the end of the job. */
-export function eventIn(format: StreamFormat, event: JobEvent): string {
+export function eventIn(format: StreamFormat, event: JobEvent, forms: ToolForms = {}): string {
   switch (event.type) {
     case 'job-admitted':
       return format.begin();
@@ -89,7 +100,9 @@ export function eventIn(format: StreamFormat, event: JobEvent): string {
     case 'text-delta':
       return format.delta(event.text);
     case 'call-start':
+      return format.callStart(writtenCall({ ...event, input: '' }, forms));
     case 'call-delta':
+      return format.callDelta(event.text);
     case 'job-end':
       return '';
   }
@@ -97,14 +110,20 @@ export function eventIn(format: StreamFormat, event: JobEvent): string {
 
 /** An answer whose end is known. */
 export function completed(
-  { requestId, model, tool }: Opening,
-  { text, value, end }: Pick<CompletedAnswer, 'text' | 'value' | 'end'>,
+  opening: Opening,
+  answer: Pick<CompletedAnswer, 'text' | 'hasText' | 'value' | 'end'>,
 ): CompletedAnswer {
+  const { end } = answer;
   const { stopSequence } = end;
-  const whole = stopSequence === null ? 'whole' : 'stop-sequence';
-  const ending = tool === null ? whole : 'tool-call';
-  const usage = tokensOf(end);
-  return { requestId, model: end.model ?? model, tool, text, value, ending, stopSequence, usage, end };
+  const calls = (end.calls ?? []).map((call) => writtenCall(call, opening.forms));
+  const model = end.model ?? opening.model;
+  return { ...opening, ...answer, model, calls, ending: endingOf(end), stopSequence, usage: tokensOf(end) };
+}
+
+function endingOf({ calls = [], isCutShort, stopSequence }: JobDone): Ending {
+  if (calls.length > 0) return 'tool-call';
+  if (isCutShort === true) return 'length';
+  return stopSequence === null ? 'whole' : 'stop-sequence';
 }
 
 function tokensOf({ usage, estimate }: JobDone): TokenUsage {
@@ -152,7 +171,7 @@ export async function answerWithJob(
   format: AnswerFormat,
 ): Promise<void> {
   using client = untilGone(res);
-  noteIgnoredTools(parts.primary, res, parsed.ignored);
+  noteDroppedTools(parts.primary, res, parsed);
   const request = await requestOf(parsed.job, parts.primary, res);
   await onceFor(res, parsed.job.stream ? 'stream' : 'plain', async () => {
     await using text = new AnswerText(parts.spill);
@@ -210,7 +229,7 @@ class AnswerWriter {
           this.#nameConversation(event.conversationId);
           out.begin();
         }
-        await out.write(eventIn(format, event), this.#signal);
+        await out.write(eventIn(format, event, this.#parsed.forms), this.#signal);
       });
       await out.writeLast(
         this.#bodyOf(end, (answer) => format.end(answer)),
@@ -253,9 +272,11 @@ class AnswerWriter {
 
   #admit(admission: JobAdmitted): void {
     this.#admission = admission;
-    const { session, ignoresEffort } = admission;
-    const { ignored, effortField } = this.#parsed;
-    setIgnored(this.#res, ignoresEffort && effortField !== null ? [...ignored, effortField] : ignored);
+    const { session, ignoresEffort, ignores = [] } = admission;
+    const { ignored, effortField, wishFields } = this.#parsed;
+    const ofWishes = ignores.flatMap((wish) => wishFields[wish] ?? []);
+    const ofEffort = ignoresEffort && effortField !== null ? [effortField] : [];
+    setIgnored(this.#res, [...ignored, ...ofEffort, ...ofWishes]);
     if (session !== null) this.#res.set('X-Session', session);
   }
 
@@ -265,13 +286,14 @@ class AnswerWriter {
   }
 
   get #opening(): Opening {
-    const { model, tool } = this.#parsed;
-    return { requestId: this.#res.locals.requestId, model: this.#admission?.model ?? model, tool };
+    const { model, forms, job } = this.#parsed;
+    const { requestId } = this.#res.locals;
+    return { requestId, model: this.#admission?.model ?? model, forms, hasTools: job.offer !== undefined };
   }
 
   #bodyOf(end: JobDone, write: (answer: ReturnType<typeof completed>) => string): SentBody {
     return this.#text.body(this.#parsed.job.schema !== undefined, (text, value) => {
-      const answer = completed(this.#opening, { text, value, end });
+      const answer = completed(this.#opening, { text, value, end, hasText: this.#text.short !== '' });
       return write(this.#isRefusal ? { ...answer, ending: 'refusal' } : answer);
     });
   }

@@ -1,13 +1,16 @@
 import { z } from 'zod';
 import { invalid } from '../../shared/errors.js';
-import type { Message, OptionalWish, Sampling, Tool, ToolCall, ToolOffer } from '../../shared/job.js';
+import type {
+  Message,
+  OptionalWish,
+  Sampling,
+  Tool,
+  ToolCall,
+  ToolForm,
+  ToolForms,
+  ToolOffer,
+} from '../../shared/job.js';
 import { mustBeSent } from '../http/body.js';
-
-/** How the calls of a tool are written for its client: some APIs have tools whose input is a text, or group them. */
-const toolForm = z.object({ isCustom: z.boolean(), name: z.string(), namespace: z.string().optional() }).readonly();
-export const toolForms = z.record(z.string(), toolForm).readonly();
-/** By the name that the model knows; only of tools that are more than a function. */
-export type ToolForms = z.infer<typeof toolForms>;
 
 /** A tool as a request has it. */
 export interface SentTool {
@@ -50,7 +53,10 @@ export function parsedTools(sent: readonly SentTool[], { choice, path, isParalle
   const dropped = [...new Set(sent.filter(({ kind }) => kind === 'provider').map(({ type }) => type))];
   if (own.length === 0) {
     if (dropped.length > 0 && choice !== 'none')
-      throw invalid('tools', `must have a tool of the client: ${dropped.join(', ')} would be run by the provider's servers`);
+      throw invalid(
+        'tools',
+        `must have a tool of the client: ${dropped.join(', ')} would be run by the provider's servers`,
+      );
     if (choice !== 'auto' && choice !== 'none') throw invalid(path, 'needs tools');
     return { offer: undefined, forms: {}, dropped };
   }
@@ -100,7 +106,6 @@ export interface WrittenCall extends ToolForm {
   /** JSON, or the text of a custom tool. */
   readonly input: string;
 }
-type ToolForm = z.infer<typeof toolForm>;
 
 export function writtenCall({ id, name, input }: ToolCall, forms: ToolForms): WrittenCall {
   const form = Object.hasOwn(forms, name) ? forms[name] : undefined;
@@ -109,7 +114,7 @@ export function writtenCall({ id, name, input }: ToolCall, forms: ToolForms): Wr
 }
 
 /** The one text in the input of a custom tool. */
-function textIn(input: string): string {
+export function textIn(input: string): string {
   const { data } = z.object({ input: z.string() }).safeParse(parsed(input));
   return data?.input ?? input;
 }
@@ -135,7 +140,9 @@ export const topP = z.number('must be a number').min(0, 'must be 0 to 1').max(1,
 export const maxTokens = z.int('must be a whole number').min(1, 'must be at least 1');
 
 /** Undefined without any wish. */
-export function samplingOf(wishes: { readonly [wish in keyof Sampling]?: number | null | undefined }): Sampling | undefined {
+export function samplingOf(
+  wishes: { readonly [wish in keyof Sampling]?: number | null | undefined },
+): Sampling | undefined {
   const sent = Object.entries(wishes).filter(([, value]) => value != null);
   return sent.length === 0 ? undefined : (Object.fromEntries(sent) as Sampling);
 }
@@ -150,8 +157,16 @@ const maxResultLength = 16 * 1024 * 1024;
 export function checkCalls(messages: readonly Message[], field: string): void {
   for (const [index, { calls = [] }] of messages.entries()) {
     const { results = [] } = messages[index + 1] ?? {};
-    checkIds(calls.map(({ id }) => id), 'call', field);
-    checkIds(results.map(({ id }) => id), 'result', field);
+    checkIds(
+      calls.map(({ id }) => id),
+      'call',
+      field,
+    );
+    checkIds(
+      results.map(({ id }) => id),
+      'result',
+      field,
+    );
     const missing = calls.filter(({ id }) => !results.some((result) => result.id === id));
     if (missing.length > 0) throw invalid(field, `must have a result for each call: none for ${listed(missing)}`);
     const unknown = results.filter(({ id }) => !calls.some((call) => call.id === id));

@@ -11,21 +11,29 @@ import {
   sdkJob,
 } from '../jobs/job-request.js';
 import {
-  argumentsSchema,
   askedModel,
-  calledTool,
   joined,
   lastOfUser,
   messageOf,
   namesOfCalls,
-  type OfferedTool,
   type Part,
   plainText,
+  resultOf,
   resultParts,
   stopSequence,
   stopSequences,
-  type ToolWish,
+  textAt,
 } from '../jobs/message-parts.js';
+import {
+  maxTokens,
+  type ParsedTools,
+  parsedTools,
+  type SentTool,
+  samplingOf,
+  temperature,
+  topP,
+  wrappedText,
+} from '../jobs/tool-offer.js';
 import {
   content,
   effortOf,
@@ -38,8 +46,8 @@ import {
   textOf,
 } from './content.js';
 
-const madeCall = z.looseObject({ arguments: plainText });
-const customCall = z.looseObject({ input: plainText });
+const madeCall = z.looseObject({ arguments: plainText, name: z.string().nullish() });
+const customCall = z.looseObject({ input: plainText, name: z.string().nullish() });
 const toolCall = z.looseObject({ function: madeCall.optional(), custom: customCall.optional() });
 
 const message = z.looseObject({
@@ -50,13 +58,15 @@ const message = z.looseObject({
 });
 
 const offered = z.looseObject({ name: named, description: named.nullish(), parameters: jsonSchema.nullish() });
-const tool = z.looseObject({ type: named, function: offered.optional() });
+const custom = z.looseObject({ name: named, description: named.nullish() });
+const tool = z.looseObject({ type: named, function: offered.optional(), custom: custom.optional() });
 
 const unknownChoice = 'must be none, auto, required or one function';
 const toolChoice = z.union(
   [
     z.enum(['none', 'auto', 'required']),
     z.looseObject({ type: z.literal('function'), function: z.looseObject({ name: z.string() }) }),
+    z.looseObject({ type: z.literal('custom'), custom: z.looseObject({ name: z.string() }) }),
   ],
   unknownChoice,
 );
@@ -89,6 +99,11 @@ export const chatCompletionRequest = z.looseObject({
   modalities: z.array(z.string(), 'must be a list').nullish(),
   tools: z.array(tool, 'must be a list').nullish(),
   tool_choice: toolChoice.nullish(),
+  parallel_tool_calls: z.boolean('must be true or false').nullish(),
+  temperature: temperature.nullish(),
+  top_p: topP.nullish(),
+  max_tokens: maxTokens.nullish(),
+  max_completion_tokens: maxTokens.nullish(),
   functions: z.array(offered, 'must be a list').nullish(),
   function_call: functionCall.nullish(),
   response_format: responseFormat.nullish(),
@@ -112,45 +127,81 @@ function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null;
 }
 
-/** What is said in the request. Throws `validation_error` that names the field. */
-export function spokenIn({ messages }: ChatCompletionRequest) {
+/** What is said in the request; without tools, calls and results as text. Throws `validation_error` that names the field. */
+export function spokenIn({ messages }: ChatCompletionRequest, hasTools = false) {
   const instructed = messages.flatMap((each, index) =>
     isSystem(each) ? [textOf(each.content ?? '', `messages.${index}.content`, chatParts)] : [],
   );
-  const calls = messages.flatMap(({ tool_calls: calls }) => calls ?? []);
-  const names = namesOfCalls(calls.map((call) => [call.id, (call.function ?? call.custom)?.name] as const));
+  const names = hasTools ? null : namesIn(messages);
+  const open = new OpenCalls();
   const spoken = messages.flatMap((each, index) =>
-    isSystem(each) ? [] : [messageSaid(each, `messages.${index}`, names)],
+    isSystem(each) ? [] : [messageSaid(each, `messages.${index}`, names, open)],
   );
   return { system: joined(instructed), ...lastOfUser(spoken, 'messages') };
+}
+
+type CallNames = ReadonlyMap<unknown, unknown>;
+
+function namesIn(messages: readonly ChatMessage[]): CallNames {
+  const calls = messages.flatMap(({ tool_calls: calls }) => calls ?? []);
+  return namesOfCalls(calls.map((call) => [call.id, (call.function ?? call.custom)?.name] as const));
+}
+
+/** Calls and results from before there were tools have no ids: a result belongs to the last call of its name. */
+class OpenCalls {
+  #count = 0;
+  readonly #ids = new Map<unknown, string>();
+
+  add(name: unknown): string {
+    const id = `call_legacy_${this.#count++}`;
+    this.#ids.set(name, id);
+    return id;
+  }
+
+  take(name: unknown): string {
+    return this.#ids.get(name) ?? `the result of ${String(name)}`;
+  }
 }
 
 function isSystem({ role }: ChatMessage): boolean {
   return role === 'system' || role === 'developer';
 }
 
-/** A call that was made stands in the history as its arguments, as which the model has said it; its result as text. */
-function messageSaid(message: ChatMessage, path: string, names: ReadonlyMap<unknown, unknown>): Message {
+/** `names`: of the functions that were called; null where calls and results stay what they are. */
+function messageSaid(message: ChatMessage, path: string, names: CallNames | null, open: OpenCalls): Message {
   const { role, content } = message;
-  if (role === 'tool' || role === 'function') return messageOf('user', resultSaid(message, path, names));
+  if (role === 'tool' || role === 'function') return messageOf('user', resultSaid(message, path, names, open));
   if (role !== 'user' && role !== 'assistant')
     throw invalid(`${path}.role`, 'must be system, developer, user, assistant or tool');
   if (role === 'user' && content == null) throw invalid(`${path}.content`, 'must be sent');
   const said = partsOf(content ?? '', `${path}.content`, chatParts, role === 'user');
-  return messageOf(role, [...said, ...callsIn(message)]);
+  if (role === 'user') return messageOf(role, said);
+  return messageOf(role, [...said, ...(names === null ? callsIn(message, path, open) : callTexts(message))]);
 }
 
-function resultSaid(
-  { content, name, tool_call_id: id }: ChatMessage,
-  path: string,
-  names: ReadonlyMap<unknown, unknown>,
-) {
-  return resultParts(names.get(id) ?? name, partsOf(content ?? '', `${path}.content`, chatParts, true));
+function resultSaid(message: ChatMessage, path: string, names: CallNames | null, open: OpenCalls): Part[] {
+  const { content, name, tool_call_id: id, role } = message;
+  const said = partsOf(content ?? '', `${path}.content`, chatParts, true);
+  if (names !== null) return resultParts(names.get(id) ?? name, said);
+  return [resultOf(role === 'tool' ? textAt(id, `${path}.tool_call_id`) : open.take(name), said, false)];
 }
 
-function callsIn({ tool_calls: calls, function_call: call }: ChatMessage): Part[] {
+/** A call stands in the history as its arguments, as which the model has said it. */
+function callTexts({ tool_calls: calls, function_call: call }: ChatMessage): Part[] {
   const made = (calls ?? []).map((each) => each.function?.arguments ?? each.custom?.input ?? '');
   return [...made, ...(call == null ? [] : [call.arguments])].map((text) => ({ type: 'text', text }));
+}
+
+function callsIn({ tool_calls: calls, function_call: legacy }: ChatMessage, path: string, open: OpenCalls): Part[] {
+  const made = (calls ?? []).map((call, index): Part => {
+    const at = `${path}.tool_calls.${index}`;
+    const name = textAt((call.function ?? call.custom)?.name, `${at}.function.name`);
+    const input = call.custom === undefined ? (call.function?.arguments ?? '') : wrappedText(call.custom.input);
+    return { type: 'call', id: textAt(call.id, `${at}.id`), name, input };
+  });
+  if (legacy == null) return made;
+  const name = textAt(legacy.name, `${path}.function_call.name`);
+  return [...made, { type: 'call', id: open.add(name), name, input: legacy.arguments }];
 }
 
 /** The field of the first image; null without images. */
@@ -184,16 +235,13 @@ const path = 'response_format';
 const guided = 'guided_json';
 
 /**
- * The form that the answer is to have: that of `response_format`, else of vLLM's `guided_json`. `isCall`: the answer is the
- * call of a function, which has a form already. `isBare`: it is a JSON object that nothing more is said of. Throws
- * `validation_error`.
+ * The form that the answer is to have: that of `response_format`, else of vLLM's `guided_json`. `isBare`: it is a JSON
+ * object that nothing more is said of. Throws `validation_error`.
  */
-function formatIn(body: ChatCompletionRequest, isCall: boolean) {
+function formatIn(body: ChatCompletionRequest) {
   const { response_format: format, guided_json: json } = body;
   const isText = format == null || format.type === 'text';
-  const ignoredGuide = json != null && (isCall || !isText) ? [guided] : [];
-  if (isCall) return { schema: undefined, isBare: false, ignored: [...(isText ? [] : [path]), ...ignoredGuide] };
-  const ignored = [...ignoredInFormat(body), ...ignoredGuide];
+  const ignored = [...ignoredInFormat(body), ...(json != null && !isText ? [guided] : [])];
   if (isText && json != null) return { schema: { path: guided, value: schemaIn(json) }, isBare: false, ignored };
   if (format == null) return { schema: undefined, isBare: false, ignored };
   const { json_schema: named, schema: inner, type } = format;
@@ -240,28 +288,37 @@ const schemaWish =
 /** The job that a chat completion asks for. Throws `validation_error` for what this service can't do. */
 export function parseChat(body: ChatCompletionRequest): ParsedChat {
   refuseUnable(body);
-  const { model } = body;
-  const { system, asked, history } = spokenIn(body);
-  const { called, isLegacy, field, ignored } = toolsIn(body);
-  const format = formatIn(body, called !== null);
-  const schema = called === null ? format.schema : { path: field, value: argumentsSchema(called) };
+  const { model, max_completion_tokens: most, max_tokens: older } = body;
+  const { offer, forms, dropped, isLegacy } = toolsIn(body);
+  const { system, asked, history } = spokenIn(body, offer !== undefined);
+  const { schema, isBare, ignored } = formatIn(body);
+  const sampling = samplingOf({ temperature: body.temperature, topP: body.top_p, maxTokens: most ?? older });
   const effort = effortOf(body.reasoning_effort);
   const stop = schema === undefined ? stopsOf(body) : [];
   const stream = body.stream === true;
+  const { text, images, results } = asked;
+  const said = { text, images, results, history, system, offer };
   return {
-    job: sdkJob({ text: asked.text, images: asked.images, history, system, model, schema, effort, stop, stream }),
+    job: sdkJob({ ...said, model, schema, effort, stop, sampling, stream }),
     model,
-    tool: called?.name ?? null,
+    forms,
+    droppedTools: dropped,
+    wishFields: {
+      temperature: 'temperature',
+      topP: 'top_p',
+      maxTokens: most == null ? 'max_tokens' : 'max_completion_tokens',
+      isParallel: 'parallel_tool_calls',
+    },
     ignored: [
       ...ignoredFields(body, known),
+      ...dropped.map((type) => `tools.${type}`),
       ...ignored,
-      ...format.ignored,
-      ...meaningless(body, called !== null, schema !== undefined),
+      ...meaningless(body, schema !== undefined),
       ...ignoredInMessages(body),
     ],
     effortField: 'reasoning_effort',
     imageField: imageFieldOf(body),
-    schemaWish: format.isBare ? schemaWish : null,
+    schemaWish: isBare ? schemaWish : null,
     wantsUsage: body.stream_options?.include_usage === true,
     isLegacyCall: isLegacy,
   };
@@ -275,17 +332,27 @@ function refuseUnable({ n, logprobs, top_logprobs, audio, modalities }: ChatComp
   if (modalities?.some((each) => each !== 'text')) throw invalid('modalities', 'must be text alone');
 }
 
-const knownOfTool = new Set(['type', 'function']);
+const knownOfTool = new Set(['type', 'function', 'custom']);
+const knownOfFunction = new Set(['name', 'description', 'parameters']);
 
 /** Fields that are known, and mean nothing in this request. */
-function meaningless(body: ChatCompletionRequest, isCall: boolean, hasSchema: boolean): string[] {
-  const { reasoning_effort: effort, stream_options: options, tools } = body;
+function meaningless(body: ChatCompletionRequest, hasSchema: boolean): string[] {
+  const { reasoning_effort: effort, stream_options: options, tools, functions, parallel_tool_calls: parallel } = body;
+  const own = (tools ?? []).filter(({ type }) => type === 'function' || type === 'custom');
+  const described = [...own.map((each) => each.function), ...(functions ?? [])];
   return [
     ...(stopsOf(body).length > 0 && hasSchema ? ['stop'] : []),
     ...(effort != null && effortOf(effort) === undefined ? ['reasoning_effort'] : []),
     ...ignoredIn('stream_options', [options], new Set(['include_usage'])),
-    ...(isCall ? ignoredIn('tools', tools ?? [], knownOfTool) : []),
+    ...ignoredIn('tools', own, knownOfTool),
+    ...ignoredIn('tools.function', described.map(withoutLaxity), knownOfFunction),
+    ...(parallel != null && own.length === 0 ? ['parallel_tool_calls'] : []),
   ];
+}
+
+/** A function that is not to be strict asks for nothing. */
+function withoutLaxity(offered: Readonly<Record<string, unknown>> | undefined) {
+  return offered?.strict === false ? { ...offered, strict: undefined } : offered;
 }
 
 function stopsOf({ stop }: ChatCompletionRequest): string[] {
@@ -294,48 +361,37 @@ function stopsOf({ stop }: ChatCompletionRequest): string[] {
 }
 
 /**
- * The call that the request requires of its tools, else of its functions, as they were called before there were tools
- * (`isLegacy`). Throws `validation_error`.
+ * What the request offers as its tools, else as its functions, as they were before there were tools (`isLegacy`). Throws
+ * `validation_error`.
  */
-function toolsIn(body: ChatCompletionRequest) {
+function toolsIn(body: ChatCompletionRequest): ParsedTools & { readonly isLegacy: boolean } {
   const { tools, tool_choice: choice, functions, function_call: call } = body;
-  const hasFunctions = (functions ?? []).length > 0;
-  const isLegacy = (tools ?? []).length === 0 && choice == null && (hasFunctions || call != null);
-  const called = isLegacy
-    ? calledTool(offeredFunctions(body), wishOfCall(body), 'function_call', 'functions')
-    : calledTool(offeredTools(body), wishOfChoice(body));
-  const isInVain = (legacy: boolean) => called === null || isLegacy !== legacy;
+  const isLegacy = (tools ?? []).length === 0 && choice == null && ((functions ?? []).length > 0 || call != null);
+  if (isLegacy) {
+    const asked = call == null || typeof call === 'string' ? (call ?? 'auto') : { name: call.name };
+    const sent = (functions ?? []).map((each, at) => sentFunction(each, `functions.${at}`));
+    return { ...parsedTools(sent, { choice: asked, path: 'function_call', isParallel: false }), isLegacy };
+  }
+  const isParallel = body.parallel_tool_calls !== false;
   return {
-    called,
+    ...parsedTools((tools ?? []).map(sentTool), { choice: choiceIn(choice), path: 'tool_choice', isParallel }),
     isLegacy,
-    field: isLegacy ? 'functions' : 'tools',
-    ignored: [
-      ...((tools ?? []).length > 0 && isInVain(false) ? ['tools'] : []),
-      ...(choice != null && isInVain(false) ? ['tool_choice'] : []),
-      ...(hasFunctions && isInVain(true) ? ['functions'] : []),
-      ...(call != null && isInVain(true) ? ['function_call'] : []),
-    ],
   };
 }
 
-function offeredTools({ tools }: ChatCompletionRequest): OfferedTool[] {
-  return (tools ?? []).flatMap(({ function: offered }) => (offered === undefined ? [] : [offeredBy(offered)]));
+function sentTool({ type, function: offered, custom }: z.infer<typeof tool>, index: number): SentTool {
+  const path = `tools.${index}`;
+  if (type === 'function' && offered !== undefined) return sentFunction(offered, `${path}.function`);
+  if (type === 'function') throw invalid(`${path}.function`, 'must be sent');
+  if (type !== 'custom') return { path, kind: 'provider', type, name: null };
+  return { path: `${path}.custom`, kind: 'custom', type, name: custom?.name, description: custom?.description };
 }
 
-function offeredFunctions({ functions }: ChatCompletionRequest): OfferedTool[] {
-  return (functions ?? []).map(offeredBy);
+function sentFunction({ name, description, parameters: schema }: z.infer<typeof offered>, path: string): SentTool {
+  return { path, kind: 'function', type: 'function', name, description, schema };
 }
 
-function offeredBy({ name, description, parameters }: NonNullable<ChatCompletionRequest['functions']>[number]) {
-  return { name, description: description ?? undefined, schema: parameters ?? undefined };
-}
-
-function wishOfChoice({ tool_choice: choice }: ChatCompletionRequest): ToolWish {
-  if (choice === 'required') return { kind: 'any' };
-  if (choice == null || typeof choice === 'string') return { kind: 'free' };
-  return { kind: 'named', name: choice.function.name };
-}
-
-function wishOfCall({ function_call: call }: ChatCompletionRequest): ToolWish {
-  return call == null || typeof call === 'string' ? { kind: 'free' } : { kind: 'named', name: call.name };
+function choiceIn(choice: ChatCompletionRequest['tool_choice']) {
+  if (choice == null || typeof choice === 'string') return choice ?? 'auto';
+  return { name: choice.type === 'function' ? choice.function.name : choice.custom.name };
 }

@@ -12,12 +12,14 @@ import {
   type StreamFormat,
 } from '../jobs/run-job.js';
 import { openAiStreamError } from '../jobs/sdk-errors.js';
+import { textIn, type WrittenCall } from '../jobs/tool-offer.js';
 import { chatCompletionRequest, parseChat } from './chat-request.js';
 
 const finishReasons = {
   whole: 'stop',
   'stop-sequence': 'stop',
   'tool-call': 'tool_calls',
+  length: 'length',
   refusal: 'content_filter',
 } as const satisfies Record<Ending, string>;
 
@@ -57,30 +59,34 @@ function finishOf({ ending }: CompletedAnswer, isLegacyCall: boolean): string {
   return isLegacyCall && ending === 'tool-call' ? 'function_call' : finishReasons[ending];
 }
 
-function messageOf({ requestId, text, tool, ending }: CompletedAnswer, isLegacyCall: boolean): object {
-  if (tool === null || ending === 'refusal') return { role: 'assistant', content: text, refusal: null };
-  const made = { name: tool, arguments: text };
-  const calls = { tool_calls: [{ id: callId(requestId), type: 'function', function: made }] };
-  return { role: 'assistant', content: null, refusal: null, ...(isLegacyCall ? { function_call: made } : calls) };
+function messageOf({ text, hasText, calls }: CompletedAnswer, isLegacyCall: boolean): object {
+  const [first] = calls;
+  const content = hasText || first === undefined ? text : null;
+  if (first === undefined) return { role: 'assistant', content, refusal: null };
+  const { name, input } = first;
+  const made = isLegacyCall ? { function_call: { name, arguments: input } } : { tool_calls: calls.map(callOf) };
+  return { role: 'assistant', content, refusal: null, ...made };
+}
+
+function callOf({ id, name, input, isCustom }: WrittenCall): object {
+  if (isCustom) return { id, type: 'custom', custom: { name, input } };
+  return { id, type: 'function', function: { name, arguments: input } };
 }
 
 function idOf(requestId: string): string {
   return `chatcmpl-${requestId}`;
 }
 
-function callId(requestId: string): string {
-  return `call_${requestId}`;
-}
-
 /**
- * Writes events without names: the OpenAI SDK fails at any other in a chat completion. Owns whether the call of a function,
- * if the answer is one, has begun.
+ * Writes events without names: the OpenAI SDK fails at any other in a chat completion. Owns how many
+ * calls have begun, and the input of a custom one until it is whole.
  */
 class ChatCompletionStream extends SdkStream implements StreamFormat {
   readonly #opening: Opening;
   readonly #created: number;
   readonly #manner: ChatManner;
-  #hasCall = false;
+  #calls = 0;
+  #custom: string[] | null = null;
 
   constructor(opening: Opening, created: number, manner: ChatManner) {
     super();
@@ -90,34 +96,49 @@ class ChatCompletionStream extends SdkStream implements StreamFormat {
   }
 
   begin(): string {
-    return this.#choice({ role: 'assistant', content: this.#opening.tool === null ? '' : null });
+    return this.#choice({ role: 'assistant', content: this.#opening.hasTools ? null : '' });
   }
 
   delta(text: string): string {
-    if (this.#opening.tool === null) return this.#choice({ content: text });
-    return this.#callStart() + this.#call({ arguments: text });
+    return this.#customEnd() + this.#choice({ content: text });
+  }
+
+  callStart({ id, name, isCustom }: Parameters<StreamFormat['callStart']>[0]): string {
+    const end = this.#customEnd();
+    this.#calls++;
+    if (isCustom) this.#custom = [];
+    const head = isCustom ? { type: 'custom', custom: { name, input: '' } } : { type: 'function' };
+    return end + (isCustom ? this.#call({ id, ...head }) : this.#function({ name, arguments: '' }, { id, ...head }));
+  }
+
+  callDelta(text: string): string {
+    if (this.#custom === null) return this.#function({ arguments: text });
+    this.#custom.push(text);
+    return '';
   }
 
   end(answer: CompletedAnswer): string {
     const last = this.#choice({}, finishOf(answer, this.#manner.isLegacyCall));
     const usage = this.#manner.wantsUsage ? this.#chunk({ choices: [], usage: usageOf(answer) }) : '';
-    return `${last}${usage}data: [DONE]\n\n`;
+    return `${this.#customEnd()}${last}${usage}data: [DONE]\n\n`;
   }
 
   failure(error: Parameters<StreamFormat['failure']>[0]): string {
     return `data: ${JSON.stringify(openAiStreamError(error))}\n\n`;
   }
 
-  #callStart(): string {
-    if (this.#hasCall) return '';
-    this.#hasCall = true;
-    const { tool, requestId } = this.#opening;
-    return this.#call({ name: tool, arguments: '' }, { id: callId(requestId), type: 'function' });
+  #customEnd(): string {
+    const input = this.#custom;
+    this.#custom = null;
+    return input === null ? '' : this.#call({ custom: { input: textIn(input.join('')) } });
   }
 
-  #call(made: object, more: object = {}): string {
-    if (this.#manner.isLegacyCall) return this.#choice({ function_call: made });
-    return this.#choice({ tool_calls: [{ index: 0, ...more, function: made }] });
+  #function(made: object, more: object = {}): string {
+    return this.#manner.isLegacyCall ? this.#choice({ function_call: made }) : this.#call({ ...more, function: made });
+  }
+
+  #call(made: object): string {
+    return this.#choice({ tool_calls: [{ index: this.#calls - 1, ...made }] });
   }
 
   #choice(delta: object, reason: string | null = null): string {

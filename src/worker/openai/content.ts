@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { invalid } from '../../shared/errors.js';
 import type { Effort } from '../../shared/job.js';
 import type { RequestedSchema } from '../jobs/job-request.js';
-import { imageOfUrl, joined, type Part, textAt } from '../jobs/message-parts.js';
+import { imageOfUrl, joined, type ShownPart, textAt } from '../jobs/message-parts.js';
 
 export const streamed = z.boolean('must be true or false').nullish();
 export const named = z.string('must be a string');
@@ -56,7 +56,7 @@ export interface PartForms {
 }
 
 /** The parts of content. Only users show images. Throws `validation_error` for what is neither text nor image. */
-export function partsOf(content: SentContent, path: string, forms: PartForms, mayShow: boolean): Part[] {
+export function partsOf(content: SentContent, path: string, forms: PartForms, mayShow: boolean): ShownPart[] {
   if (typeof content === 'string') return [{ type: 'text', text: textAt(content, path) }];
   return content.map((each, index) => {
     const at = `${path}.${index}`;
@@ -69,7 +69,7 @@ export function partsOf(content: SentContent, path: string, forms: PartForms, ma
   });
 }
 
-function imageIn(each: SentPart, at: string, { urlIn, urlField }: PartForms['image']): Part {
+function imageIn(each: SentPart, at: string, { urlIn, urlField }: PartForms['image']): ShownPart {
   const [url, path] = [urlIn(each), `${at}.${urlField}`];
   if (url == null) throw invalid(path, 'must be sent, as a data URL: there are no files here');
   if (typeof url !== 'string') throw invalid(path, 'must be a string');

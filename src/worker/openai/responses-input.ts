@@ -2,7 +2,18 @@ import { z } from 'zod';
 import { invalid } from '../../shared/errors.js';
 import type { Message } from '../../shared/job.js';
 import { ignoredIn, partFieldIn } from '../jobs/job-request.js';
-import { askedModel, joined, lastOfUser, messageOf, namesOfCalls, resultParts, textAt } from '../jobs/message-parts.js';
+import {
+  askedModel,
+  joined,
+  lastOfUser,
+  messageOf,
+  namesOfCalls,
+  type Part,
+  resultOf,
+  resultParts,
+  textAt,
+} from '../jobs/message-parts.js';
+import { maxTokens, nameOf, temperature, topP, wrappedText } from '../jobs/tool-offer.js';
 import { content, jsonSchema, named, type PartForms, partsOf, streamed, textOf } from './content.js';
 
 /** A message, or another thing that a response was made of. Its type decides what it holds; a message may come without. */
@@ -22,8 +33,14 @@ const tool = z.looseObject({
   parameters: jsonSchema.nullish(),
 });
 
+/** A namespace has tools of its own. */
+const toolOrSpace = tool.extend({ tools: z.array(tool, 'must be a list').nullish() });
+
 const toolChoice = z.union(
-  [z.enum(['none', 'auto', 'required']), z.looseObject({ type: z.literal('function'), name: z.string() })],
+  [
+    z.enum(['none', 'auto', 'required']),
+    z.looseObject({ type: z.enum(['function', 'custom']), name: z.string(), namespace: z.string().optional() }),
+  ],
   'must be none, auto, required or one function',
 );
 
@@ -36,8 +53,12 @@ export const responsesRequest = z.looseObject({
   stream: streamed,
   text: z.looseObject({ format: format.nullish() }).nullish(),
   reasoning: z.looseObject({ effort: named.nullish() }).nullish(),
-  tools: z.array(tool, 'must be a list').nullish(),
+  tools: z.array(toolOrSpace, 'must be a list').nullish(),
   tool_choice: toolChoice.nullish(),
+  parallel_tool_calls: z.boolean('must be true or false').nullish(),
+  temperature: temperature.nullish(),
+  top_p: topP.nullish(),
+  max_output_tokens: maxTokens.nullish(),
   background: z.boolean('must be true or false').nullish(),
   top_logprobs: z.number('must be a number').nullish(),
   user: named.nullish(),
@@ -62,33 +83,33 @@ type SaidItem =
   | { readonly kind: 'spoken'; readonly message: Message }
   | { readonly kind: 'passed-over' };
 
-/** What is said in the request. Throws `validation_error` that names the field. */
-export function spokenIn({ input, instructions }: ResponsesRequest) {
-  const said = typeof input === 'string' ? [ofUser(input)] : saidIn(input);
+/** What is said in the request; without tools, calls and results as text. Throws `validation_error` that names the field. */
+export function spokenIn({ input, instructions }: ResponsesRequest, hasTools = false) {
+  const said = typeof input === 'string' ? [ofUser(input)] : saidIn(input, hasTools);
   const instructed = said.flatMap((each) => (each.kind === 'system' ? [each.text] : []));
   const spoken = said.flatMap((each) => (each.kind === 'spoken' ? [each.message] : []));
   const system = joined([textAt(instructions ?? '', 'instructions'), ...instructed]);
   return { system, ...lastOfUser(spoken, 'input') };
 }
 
+/** Of the functions that were called; null where calls and results stay what they are. */
+type CallNames = ReadonlyMap<unknown, unknown> | null;
+
 function ofUser(input: string): SaidItem {
   return { kind: 'spoken', message: { role: 'user', text: textAt(input, 'input') } };
 }
 
-function saidIn(items: readonly InputItem[]): SaidItem[] {
+function saidIn(items: readonly InputItem[], hasTools: boolean): SaidItem[] {
   const names = namesOfCalls(items.map(({ type, call_id: id, name }) => [isCall(type) ? id : null, name] as const));
-  return items.map((item, index) => saidBy(item, `input.${index}`, names));
+  return items.map((item, index) => saidBy(item, `input.${index}`, hasTools ? null : names));
 }
 
 function isCall(type: unknown): boolean {
   return type === 'function_call' || type === 'custom_tool_call';
 }
 
-/**
- * What the model once thought is not sent to it again. A call that was made stands in the history as its arguments, and
- * its result as text.
- */
-function saidBy(item: InputItem, path: string, names: ReadonlyMap<unknown, unknown>): SaidItem {
+/** What the model once thought is not sent to it again. */
+function saidBy(item: InputItem, path: string, names: CallNames): SaidItem {
   const type = item.type ?? 'message';
   switch (type) {
     case 'message':
@@ -96,9 +117,11 @@ function saidBy(item: InputItem, path: string, names: ReadonlyMap<unknown, unkno
     case 'reasoning':
       return { kind: 'passed-over' };
     case 'function_call':
-      return called(item.arguments, `${path}.arguments`);
-    case 'custom_tool_call':
-      return called(item.input, `${path}.input`);
+      return called(item, textAt(item.arguments, `${path}.arguments`), path, names);
+    case 'custom_tool_call': {
+      const input = textAt(item.input, `${path}.input`);
+      return called(item, names === null ? wrappedText(input) : input, path, names);
+    }
     case 'function_call_output':
     case 'custom_tool_call_output':
       return { kind: 'spoken', message: messageOf('user', resultSaid(item, path, names)) };
@@ -107,15 +130,22 @@ function saidBy(item: InputItem, path: string, names: ReadonlyMap<unknown, unkno
   }
 }
 
-function called(made: unknown, path: string): SaidItem {
-  return { kind: 'spoken', message: { role: 'assistant', text: textAt(made, path) } };
+/** Without tools, a call stands in the history as its arguments, as which the model has said it. */
+function called(item: InputItem, input: string, path: string, names: CallNames): SaidItem {
+  if (names !== null) return { kind: 'spoken', message: { role: 'assistant', text: input } };
+  const namespace = typeof item.namespace === 'string' ? item.namespace : undefined;
+  const name = nameOf({ name: textAt(item.name, `${path}.name`), namespace });
+  const call = { type: 'call', id: textAt(item.call_id, `${path}.call_id`), name, input } as const;
+  return { kind: 'spoken', message: messageOf('assistant', [call]) };
 }
 
-function resultSaid({ output, call_id: id }: InputItem, path: string, names: ReadonlyMap<unknown, unknown>) {
+function resultSaid({ output, call_id: id }: InputItem, path: string, names: CallNames): Part[] {
   const at = `${path}.output`;
   const { data } = content.safeParse(output);
   if (data === undefined) throw invalid(at, output == null ? 'must be sent' : 'must be text, or a list of parts');
-  return resultParts(names.get(id), partsOf(data, at, responseParts, true));
+  const said = partsOf(data, at, responseParts, true);
+  if (names !== null) return resultParts(names.get(id), said);
+  return [resultOf(textAt(id, `${path}.call_id`), said, false)];
 }
 
 const unknownItem = 'must be message, or a call of a function or its output: nothing is kept here';
@@ -139,7 +169,7 @@ export function imageFieldOf({ input }: ResponsesRequest): string | null {
   return partFieldIn(contents, responseParts.image.type);
 }
 
-const labels = ['id', 'status', 'call_id', 'name']; // of an item of an answer that comes back
+const labels = ['id', 'status', 'call_id', 'name', 'namespace']; // of an item of an answer that comes back
 const knownOfItem = new Set(['type', 'role', 'content', 'arguments', 'input', 'output', ...labels]);
 const knownOfPart = new Set(['type', 'text', 'refusal', 'image_url']);
 

@@ -7,7 +7,7 @@ import {
   type RequestedSchema,
   sdkJob,
 } from '../jobs/job-request.js';
-import { argumentsSchema, calledTool, type OfferedTool, type ToolWish } from '../jobs/message-parts.js';
+import { nameOf, type ParsedTools, parsedTools, type SentTool, samplingOf } from '../jobs/tool-offer.js';
 import { effortOf, schemaOf } from './content.js';
 import { ignoredInInput, imageFieldOf, type ResponsesRequest, responsesRequest, spokenIn } from './responses-input.js';
 
@@ -21,25 +21,36 @@ const schemaWish = 'text.format: {"type": "json_schema", "name": …, "schema": 
 export function parseResponses(body: ResponsesRequest): ParsedRequest {
   refuseUnable(body);
   const { model } = body;
-  const { system, asked, history } = spokenIn(body);
-  const called = calledTool(toolsOf(body), wishOf(body));
-  const schema = called === null ? formatOf(body) : { path: 'tools', value: argumentsSchema(called) };
+  const { offer, forms, dropped } = toolsIn(body);
+  const { system, asked, history } = spokenIn(body, offer !== undefined);
+  const schema = formatOf(body);
   const effort = effortOf(body.reasoning?.effort);
   const stream = body.stream === true;
+  const { text, images, results } = asked;
+  const said = { text, images, results, history, system, offer };
+  const sampling = samplingOf({ temperature: body.temperature, topP: body.top_p, maxTokens: body.max_output_tokens });
   return {
-    job: sdkJob({ text: asked.text, images: asked.images, history, system, model, schema, effort, stream }),
+    job: sdkJob({ ...said, model, schema, effort, sampling, stream }),
     model,
-    tool: called?.name ?? null,
+    forms,
+    droppedTools: dropped,
+    wishFields: {
+      temperature: 'temperature',
+      topP: 'top_p',
+      maxTokens: 'max_output_tokens',
+      isParallel: 'parallel_tool_calls',
+    },
     ignored: [
       ...ignoredFields(body, known),
+      ...dropped.map((type) => `tools.${type}`),
       ...ignoredIn('text', [body.text], new Set(['format'])),
       ...ignoredIn('reasoning', [body.reasoning], new Set(['effort'])),
-      ...meaningless(body, called !== null),
+      ...meaningless(body),
       ...ignoredInInput(body),
     ],
     effortField,
     imageField: imageFieldOf(body),
-    schemaWish: called === null && isBare(body) ? schemaWish : null,
+    schemaWish: isBare(body) ? schemaWish : null,
   };
 }
 
@@ -57,43 +68,51 @@ function refuseUnable({ top_logprobs, prompt, ...body }: ResponsesRequest): void
   if ((top_logprobs ?? 0) > 0) throw invalid('top_logprobs', 'are not known here');
 }
 
-const knownOfTool = new Set(['type', 'name', 'description', 'parameters', 'strict']);
+const knownOfTool = new Set(['type', 'name', 'description', 'parameters', 'format', 'tools']);
 
 /** Fields that are known, and mean nothing in this request. */
-function meaningless(body: ResponsesRequest, isCall: boolean): string[] {
-  const { tools, tool_choice: choice, reasoning, text } = body;
+function meaningless(body: ResponsesRequest): string[] {
+  const { tools, tool_choice: choice, parallel_tool_calls: parallel, reasoning, text } = body;
   const knownOfFormat = new Set(['type', ...(text?.format?.type === 'text' ? [] : ['name', 'schema', 'strict'])]);
-  const isToolIgnored = (tools ?? []).some((tool) => !isCall || !isFunction(tool));
-  const format = text?.format?.type ?? 'text';
+  const own = (tools ?? []).filter(({ type }) => ownTypes.has(type));
   return [
-    ...(isToolIgnored ? ['tools'] : []),
-    ...(choice != null && !isCall ? ['tool_choice'] : []),
-    ...(format !== 'text' && isCall ? ['text.format'] : ignoredIn('text.format', [text?.format], knownOfFormat)),
-    ...(isCall ? ignoredIn('tools', (tools ?? []).filter(isFunction), knownOfTool) : []),
+    ...(choice != null && own.length === 0 ? ['tool_choice'] : []),
+    ...(parallel != null && own.length === 0 ? ['parallel_tool_calls'] : []),
+    ...ignoredIn('text.format', [text?.format], knownOfFormat),
+    ...ignoredIn('tools', own.map(withoutLaxity), knownOfTool),
     ...(reasoning?.effort != null && effortOf(reasoning.effort) === undefined ? [effortField] : []),
   ];
 }
 
 type FlatTool = NonNullable<ResponsesRequest['tools']>[number];
+type PlainTool = Pick<FlatTool, 'type' | 'name' | 'description' | 'parameters'>;
 
 /** Any other tool is one that OpenAI's servers run. */
-function isFunction({ type }: FlatTool): boolean {
-  return type === 'function';
+const ownTypes: ReadonlySet<string> = new Set(['function', 'custom', 'namespace']);
+
+/** A function that is not to be strict asks for nothing. */
+function withoutLaxity({ strict, ...tool }: FlatTool) {
+  return strict === true ? { ...tool, strict } : tool;
 }
 
-function toolsOf({ tools }: ResponsesRequest): OfferedTool[] {
-  return (tools ?? []).flatMap((tool, index) => {
-    const { name, description, parameters } = tool;
-    if (!isFunction(tool)) return [];
-    if (name == null) throw invalid(`tools.${index}.name`, 'must be sent');
-    return [{ name, description: description ?? undefined, schema: parameters ?? undefined }];
-  });
+/** Throws `validation_error`. */
+function toolsIn({ tools, tool_choice: choice, parallel_tool_calls: parallel }: ResponsesRequest): ParsedTools {
+  const sent = (tools ?? []).flatMap((tool, index) => sentTools(tool, `tools.${index}`));
+  const named = choice == null || typeof choice === 'string' ? (choice ?? 'auto') : { name: nameOf(choice) };
+  return parsedTools(sent, { choice: named, path: 'tool_choice', isParallel: parallel !== false });
 }
 
-function wishOf({ tool_choice: choice }: ResponsesRequest): ToolWish {
-  if (choice === 'required') return { kind: 'any' };
-  if (choice == null || typeof choice === 'string') return { kind: 'free' };
-  return { kind: 'named', name: choice.name };
+function sentTools({ tools, ...tool }: FlatTool, path: string): SentTool[] {
+  if (tool.type !== 'namespace') return [sentTool(tool, path)];
+  return (tools ?? []).map((each, index) => ({
+    ...sentTool(each, `${path}.tools.${index}`),
+    namespace: tool.name ?? '',
+  }));
+}
+
+function sentTool({ type, name, description, parameters: schema }: PlainTool, path: string): SentTool {
+  const kind = type === 'function' || type === 'custom' ? type : 'provider';
+  return { path, kind, type, name, description, schema };
 }
 
 function formatOf({ text }: ResponsesRequest): RequestedSchema | undefined {

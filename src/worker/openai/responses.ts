@@ -6,7 +6,7 @@ import { readBody } from '../http/body.js';
 import type { AsyncHandler, Primary, Reply } from '../http/exchange.js';
 import { publicCodeOf, sendBody, sendJson, untilGone } from '../http/responses.js';
 import { acceptJob, storedBody } from '../jobs/background.js';
-import { inWordsOf, noteIgnoredTools, type ParsedRequest, prefersAsync, setIgnored } from '../jobs/job-request.js';
+import { inWordsOf, noteDroppedTools, type ParsedRequest, prefersAsync, setIgnored } from '../jobs/job-request.js';
 import { answerWithJob, type CompletedAnswer, type JobParts } from '../jobs/run-job.js';
 import { openResponse, responseFormat } from './responses-answer.js';
 import { responsesRequest } from './responses-input.js';
@@ -28,12 +28,13 @@ export function postResponses(parts: JobParts): AsyncHandler {
 
 /** What an SDK of OpenAI expects is there too. */
 async function acceptResponse(primary: Primary, res: Reply, parsed: ParsedRequest): Promise<void> {
-  const { model, tool, ignored } = parsed;
+  const { model, forms, ignored, job } = parsed;
   setIgnored(res, ignored);
-  noteIgnoredTools(primary, res, ignored);
-  const form = { route: '/v1/responses', model, tool } as const;
+  noteDroppedTools(primary, res, parsed);
+  const form = { route: '/v1/responses', model, ...(Object.keys(forms).length > 0 && { tools: forms }) } as const;
+  const opening = { forms, hasTools: job.offer !== undefined };
   const accepted = ({ id, createdAt, model: target }: AcceptedView) =>
-    openResponse({ requestId: id, model: target ?? model, tool }, Math.floor(createdAt / 1000), 'queued');
+    openResponse({ requestId: id, model: target ?? model, ...opening }, Math.floor(createdAt / 1000), 'queued');
   await acceptJob(primary, res, parsed.job, form, accepted).catch((error: unknown) => {
     throw inWordsOf(parsed, error);
   });
@@ -103,7 +104,7 @@ export function endedJob(createdAt: number): (answer: CompletedAnswer) => object
 }
 
 function unfinished({ id, form, status, createdAt, failure }: BackgroundJobView): object {
-  const opening = { requestId: id, model: form.model ?? '', tool: form.tool };
+  const opening = { requestId: id, model: form.model ?? '', forms: form.tools ?? {}, hasTools: false };
   const response = openResponse(opening, Math.floor(createdAt / 1000), statusOf[status]);
   if (failure === null) return response;
   return { ...response, error: { code: publicCodeOf(fromWire(failure)), message: failure.message } };
