@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { callsIn, saidOf } from './calls.js';
 import { Eliza } from './eliza.js';
 import {
   countWords,
@@ -26,12 +27,17 @@ function voiceOf(model: string): Voice | null {
   return model === 'echo' ? { instruct: () => undefined, answer: (prompt) => prompt } : null;
 }
 
-function respond(model: string, voice: Voice | null, input: Input | null): readonly Output[] {
+/** The names of the tools that were called, by the ids of the calls. */
+type CallNames = Map<string, string>;
+
+function respond(model: string, voice: Voice | null, names: CallNames, input: Input | null): readonly Output[] {
   if (input === null) return [{ type: 'error', reason: 'other', message: 'a line broke the protocol of the demo' }];
   if (input.type === 'models') return [{ type: 'models', models }];
-  if (input.type === 'user') return voice === null ? [unknownModel()] : answer(model, voice, input);
+  if (input.type === 'user') return voice === null ? [unknownModel()] : answer(model, voice, names, input);
   if (input.type === 'system') voice?.instruct(input.text);
-  else if (input.role === 'user') voice?.answer(input.text); // the same answer as then
+  else if (input.role === 'user')
+    voice?.answer(input.text); // the same answer as then
+  else for (const { id, name } of input.calls ?? []) names.set(id, name);
   return [];
 }
 
@@ -40,13 +46,20 @@ function unknownModel(): Output {
   return { type: 'error', reason: 'model_unknown', message: `the demo has no such model; it has: ${ids}` };
 }
 
-function answer(model: string, voice: Voice, { text: prompt, turn, images = [], schema }: UserLine): readonly Output[] {
-  const said = images.map(seen).join('') + voice.answer(prompt);
-  const text = schema == null ? said : JSON.stringify(sampleOf(schema, said));
+function answer(model: string, voice: Voice, names: CallNames, line: UserLine): readonly Output[] {
+  const { text: prompt, turn, images = [], schema, results = [] } = line;
   const ofTurn = turn === undefined ? {} : { turn };
-  const usage = { input_tokens: countWords(prompt), output_tokens: countWords(text) };
+  const calls = callsIn(line);
+  for (const { id, name } of calls) names.set(id, name);
+  const heard = saidOf(results, names);
+  const spoken = prompt === '' && results.length > 0 ? '' : voice.answer(prompt);
+  const said = [heard, images.map(seen).join('') + spoken].filter((part) => part !== '').join(' ');
+  const text = schema == null ? said : JSON.stringify(sampleOf(schema, said));
+  const outputTokens = countWords(calls.length > 0 ? JSON.stringify(calls) : text);
+  const usage = { input_tokens: countWords(prompt), output_tokens: outputTokens };
   const deltas = deltasOf(text).map((text) => ({ type: 'delta' as const, text, ...ofTurn }));
-  return [...deltas, { type: 'end', model, usage, ...ofTurn }];
+  const called = calls.map((call) => ({ type: 'call' as const, ...call, ...ofTurn }));
+  return [...(calls.length > 0 ? called : deltas), { type: 'end', model, usage, ...ofTurn }];
 }
 
 function seen({ media_type, data }: DemoImage): string {
@@ -61,8 +74,9 @@ async function send(outputs: readonly Output[]): Promise<void> {
 
 async function converse(model: string): Promise<void> {
   const voice = voiceOf(model);
+  const names: CallNames = new Map();
   const chunks: AsyncIterable<string> = process.stdin.setEncoding('utf8');
-  for await (const line of linesOf(chunks)) await send(respond(model, voice, parse(line)));
+  for await (const line of linesOf(chunks)) await send(respond(model, voice, names, parse(line)));
 }
 
 function modelOf(args: readonly string[]): string {

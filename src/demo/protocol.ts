@@ -4,6 +4,29 @@ export interface UserLine extends OfTurn {
   readonly text: string;
   readonly images?: readonly DemoImage[];
   readonly schema?: unknown;
+  /** The tools that the answer may call. */
+  readonly tools?: readonly DemoTool[];
+  /** Whether it must call one: with a name, that one. */
+  readonly must?: boolean | string;
+  /** What the tools have returned that were called before. */
+  readonly results?: readonly DemoResult[];
+}
+
+export interface DemoTool {
+  readonly name: string;
+  readonly schema: unknown;
+}
+
+export interface DemoCall {
+  readonly id: string;
+  readonly name: string;
+  readonly input: unknown;
+}
+
+export interface DemoResult {
+  readonly id: string;
+  readonly text: string;
+  readonly is_error: boolean;
 }
 
 export interface DemoImage {
@@ -15,7 +38,12 @@ export interface DemoImage {
 export type Input =
   | { readonly type: 'system'; readonly text: string }
   | UserLine
-  | { readonly type: 'replay'; readonly role: 'user' | 'assistant'; readonly text: string }
+  | {
+      readonly type: 'replay';
+      readonly role: 'user' | 'assistant';
+      readonly text: string;
+      readonly calls?: readonly DemoCall[];
+    }
   | { readonly type: 'models' };
 
 export type TokenCounts = Readonly<Record<'input_tokens' | 'output_tokens', number>>;
@@ -28,6 +56,7 @@ interface OfTurn {
 /** What the program writes: one JSON object a line. A delta is at most 16 KiB of UTF-8; tokens are words. */
 export type Output =
   | (OfTurn & { readonly type: 'delta'; readonly text: string })
+  | (OfTurn & DemoCall & { readonly type: 'call' })
   | (OfTurn & { readonly type: 'end'; readonly model: string; readonly usage: TokenCounts })
   | { readonly type: 'models'; readonly models: readonly object[] }
   | { readonly type: 'error'; readonly reason: 'model_unknown' | 'other'; readonly message: string };
@@ -35,13 +64,13 @@ export type Output =
 /** Null for a line that breaks the protocol. */
 export function parse(line: string): Input | null {
   try {
-    const { type, role, text, turn, images, schema }: Readonly<Record<string, unknown>> = JSON.parse(line);
+    const { type, role, text, turn, images, schema, ...more }: Readonly<Record<string, unknown>> = JSON.parse(line);
     if (type === 'models') return { type };
     if (typeof text !== 'string') return null;
     if (type === 'system') return { type, text };
     if (type === 'user')
-      return { type, text, images: imagesOf(images), schema, ...(typeof turn === 'number' && { turn }) };
-    return type === 'replay' && (role === 'user' || role === 'assistant') ? { type, role, text } : null;
+      return { ...more, type, text, images: imagesOf(images), schema, ...(typeof turn === 'number' && { turn }) };
+    return type === 'replay' && (role === 'user' || role === 'assistant') ? { ...more, type, role, text } : null;
   } catch {
     return null;
   }

@@ -136,7 +136,7 @@ export class Answering {
   async #emulated(cli: JobCli, asked: Turn, offer: ToolOffer): Promise<Uncounted> {
     const { turn, schema } = emulated(asked, offer, this.#job.launch.schema);
     const { end, value } = await this.#valued(cli, turn, schema, (text) => this.#emulatedFault(offer, text));
-    const answer = readAnswer(JSON.parse(value), offer, this.#job.launch.schema !== null);
+    const answer = readAnswer(value, offer, this.#job.launch.schema !== null);
     const plain = { ...plainEnd(end), stopSequence: null, isCut: false, isWaiting: false };
     if (answer.kind === 'fault') throw mismatch(answer.fault);
     if (answer.kind === 'text') {
@@ -150,7 +150,7 @@ export class Answering {
 
   /** What is wrong with an answer that fits the schema of all calls: its arguments must fit that of their tool. */
   async #emulatedFault(offer: ToolOffer, value: string): Promise<string | null> {
-    const answer = readAnswer(JSON.parse(value), offer, this.#job.launch.schema !== null);
+    const answer = readAnswer(value, offer, this.#job.launch.schema !== null);
     if (answer.kind === 'fault') return answer.fault;
     if (answer.kind === 'text') return null;
     const finding = await this.#read(schemaOfCall(offer, answer.name), answer.input);

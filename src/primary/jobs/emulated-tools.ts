@@ -1,17 +1,130 @@
-import type { ToolOffer, Turn } from '../cli/contract/adapter.js';
-export function emulated(turn: Turn, _offer: ToolOffer, schema: string | null): { turn: Turn; schema: string } {
-  return { turn, schema: schema ?? '{}' };
+import { z } from 'zod';
+import type { Image, Message, ToolCall, ToolOffer, ToolResult, Turn } from '../cli/contract/adapter.js';
+
+/**
+ * Tools for a program that knows none: they stand in the system text, and the model answers with a value of a schema, which
+ * is a text or one call. What was called before stands in the history as that.
+ */
+
+/** A turn without tools, and the schema of its answer, as JSON. */
+export interface EmulatedTurn {
+  readonly turn: Turn;
+  readonly schema: string;
 }
-export function withoutTools(turn: Turn): Turn {
-  return turn;
+
+/** `schema`: of the text, where the client wants a value; else null. */
+export function emulated(turn: Turn, { tools, choice }: ToolOffer, schema: string | null): EmulatedTurn {
+  const plain = { ...withoutTools(turn), schema: null };
+  const forced = typeof choice === 'string' ? undefined : tools.find(({ name }) => name === choice.name);
+  if (forced !== undefined) {
+    const input = { title: forced.name, description: forced.description, ...JSON.parse(forced.schema) };
+    return { turn: plain, schema: JSON.stringify(input) };
+  }
+  const list = tools.map(
+    ({ name, description, schema: input }) => `- ${name}: ${description}\n  Its arguments: ${input}`,
+  );
+  const system = [turn.system, [howTo[choice === 'required' ? 'call' : 'either'], ...list].join('\n')];
+  const text = schema === null ? { type: 'string' } : JSON.parse(schema);
+  const kinds = choice === 'required' ? ['call'] : ['text', 'call'];
+  const envelope = {
+    type: 'object',
+    properties: {
+      kind: { enum: kinds },
+      ...(choice !== 'required' && { text }),
+      name: { enum: tools.map(({ name }) => name) },
+      arguments: { type: 'object' },
+    },
+    required: choice === 'required' ? ['kind', 'name', 'arguments'] : ['kind'],
+    additionalProperties: false,
+  };
+  return {
+    turn: { ...plain, system: system.filter((part) => part !== null).join('\n\n') },
+    schema: JSON.stringify(envelope),
+  };
 }
-export function readAnswer(
-  _value: unknown,
-  _offer: ToolOffer,
-  _hasSchema: boolean,
-): { kind: 'text'; text: string } | { kind: 'call'; name: string; input: string } | { kind: 'fault'; fault: string } {
-  return { kind: 'text', text: '' };
+
+const form = '{"kind": "call", "name": …, "arguments": {…}}';
+const howTo = {
+  either: `You can call the tools below, one at a time: to call one, answer with ${form}. You get its result with the next message. To answer the user, answer with {"kind": "text", "text": …}. The tools:`,
+  call: `You must call one of the tools below: answer with ${form}. You get its result with the next message. The tools:`,
+};
+
+/** The same turn with calls and results as text. */
+export function withoutTools({ results, offer: _, history, ...turn }: Turn): Turn {
+  const names = namesIn(history);
+  const asked = messageWithout({ role: 'user', text: turn.text, images: turn.images, results }, names);
+  const { text, images = [] } = asked;
+  return { ...turn, text, images, history: history.map((message) => messageWithout(message, names)) };
 }
-export function schemaOfCall(_offer: ToolOffer, _name: string): string {
-  return '{}';
+
+type CallNames = ReadonlyMap<string, string>;
+
+function namesIn(history: readonly Message[]): CallNames {
+  return new Map(history.flatMap(({ calls = [] }) => calls.map(({ id, name }) => [id, name] as const)));
+}
+
+type AnyMessage = Pick<Message, 'role' | 'text'> & {
+  readonly images?: readonly Image[] | undefined;
+  readonly calls?: readonly ToolCall[] | undefined;
+  readonly results?: readonly ToolResult[] | undefined;
+};
+
+function messageWithout({ role, text, images = [], calls = [], results = [] }: AnyMessage, names: CallNames): Message {
+  const made = calls.map(
+    ({ name, input }) => `{"kind": "call", "name": ${JSON.stringify(name)}, "arguments": ${input}}`,
+  );
+  let said = '';
+  const shown: Image[] = [];
+  const parts = [
+    ...results.map((result) => resultText(result, names)),
+    { text, images },
+    ...made.map((call) => ({ text: call, images: [] })),
+  ];
+  for (const part of parts) {
+    if (part.text === '' && part.images.length === 0) continue;
+    if (said !== '') said += '\n\n';
+    for (const image of part.images) shown.push({ ...image, at: image.at + said.length });
+    said += part.text;
+  }
+  return { role, text: said, ...(shown.length > 0 && { images: shown }) };
+}
+
+function resultText({ id, text, images = [], isError }: ToolResult, names: CallNames) {
+  const head = `${isError ? 'Error' : 'Result'} of ${names.get(id) ?? 'the tool'} (${id}):\n`;
+  return { text: head + text, images: images.map((image) => ({ ...image, at: image.at + head.length })) };
+}
+
+/** What the model has answered. */
+export type EmulatedAnswer =
+  | { readonly kind: 'text'; readonly text: string }
+  /** `input` is JSON. */
+  | { readonly kind: 'call'; readonly name: string; readonly input: string }
+  | { readonly kind: 'fault'; readonly fault: string };
+
+const envelope = z.object({
+  kind: z.enum(['text', 'call']),
+  text: z.unknown().optional(),
+  name: z.string().optional(),
+  arguments: z.record(z.string(), z.unknown()).optional(),
+});
+
+/** `value`: JSON that fits the schema of the emulated turn. `hasSchema`: the client wants a value for its text. */
+export function readAnswer(value: string, { choice }: ToolOffer, hasSchema: boolean): EmulatedAnswer {
+  if (typeof choice !== 'string') return { kind: 'call', name: choice.name, input: value };
+  const { kind, text, name, arguments: input } = envelope.parse(JSON.parse(value));
+  if (kind === 'call') {
+    if (name === undefined || input === undefined) return fault('a call must have a name and arguments');
+    return { kind, name, input: JSON.stringify(input) };
+  }
+  if (text === undefined) return fault('a text must have a text');
+  return { kind, text: hasSchema ? JSON.stringify(text) : String(text) };
+}
+
+function fault(fault: string): EmulatedAnswer {
+  return { kind: 'fault', fault };
+}
+
+/** The schema of a tool's input, as JSON. */
+export function schemaOfCall({ tools }: ToolOffer, name: string): string {
+  return tools.find((tool) => tool.name === name)?.schema ?? '{}';
 }

@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Request } from 'express';
 import type { z } from 'zod';
 import { legacyPayload } from '../../shared/api/chat.js';
+import { toolRoutes } from '../../shared/api/endpoints.js';
 import { withResolvers } from '../../shared/async.js';
 import { holderOf } from '../../shared/client.js';
 import { type Clock, endOfLoopTurn, type StopTimer } from '../../shared/clock.js';
@@ -121,7 +122,11 @@ export const mustBeSent = 'must be sent';
 const maxDetails = 20;
 const maxNameLength = 64;
 
+/** Of a client's tools. */
+const toolFields = new Set(['tools', 'tool_choice', 'functions', 'function_call']);
+
 function unknownField(name: string): string {
+  if (toolFields.has(name)) return `is taken by ${toolRoutes.map((route) => `POST ${route}`).join(', ')} alone`;
   return name === 'messages' ? legacyPayload : 'unknown field';
 }
 

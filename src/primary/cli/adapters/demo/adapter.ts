@@ -10,8 +10,13 @@ import {
   type LaunchOptions,
   type ModelEntry,
   type ProgramVersion,
+  type TextDelta,
+  type ToolCall,
+  type ToolOffer,
   type Turn,
+  type TurnEnd,
   type TurnEvent,
+  type TurnFailed,
   type TurnInput,
   unknownUsage,
 } from '../../contract/adapter.js';
@@ -24,7 +29,7 @@ const turnLine = z.object({ turn: z.number().optional() });
 
 const delta = z
   .object({ type: z.literal('delta'), text: z.string() })
-  .transform(({ text }): TurnEvent => ({ type: 'text-delta', text }));
+  .transform(({ text }): TextDelta => ({ type: 'text-delta', text }));
 
 const usage = z
   .object({ input_tokens: z.int().nonnegative(), output_tokens: z.int().nonnegative() })
@@ -32,16 +37,20 @@ const usage = z
 
 const end = z
   .object({ type: z.literal('end'), model: z.string(), usage })
-  .transform(({ model, usage }): TurnEvent => ({ type: 'turn-end', text: null, model, usage }));
+  .transform(({ model, usage }): TurnEnd => ({ type: 'turn-end', text: null, model, usage }));
 
 const error = z
   .object({ type: z.literal('error'), reason: z.enum(cliReasons).catch('other'), message: z.string() })
-  .transform(({ reason, message }): TurnEvent => {
+  .transform(({ reason, message }): TurnFailed => {
     const failed = { type: 'turn-failed', reason, message } as const;
     return reason === 'auth' ? { ...failed, scope: 'account' } : failed; // a code of its own
   });
 
-const lineSchema = z.discriminatedUnion('type', [delta, end, error]);
+const call = z
+  .object({ type: z.literal('call'), id: z.string(), name: z.string(), input: z.unknown() })
+  .transform(({ id, name, input }) => ({ type: 'call' as const, call: { id, name, input: JSON.stringify(input) } }));
+
+const lineSchema = z.discriminatedUnion('type', [delta, call, end, error]);
 
 /** The demo model's own program: JSON lines both ways, one process, many turns. */
 export function demoAdapter(command: readonly [string, ...string[]]): Adapter {
@@ -63,17 +72,32 @@ function plan({ model }: LaunchOptions): CommandLine {
 }
 
 const extras = {
+  tools: 'parallel',
+  toolChoice: true,
   image: ({ mediaType, data }: Image) => ({ media_type: mediaType, data }),
   schema: (schema: string): unknown => JSON.parse(schema),
-};
+} as const;
 
-function write({ text, images = [], system, schema, history }: Turn, turn: number): TurnInput {
+function write(asked: Turn, turn: number): TurnInput {
+  const { text, images = [], system, schema, history, results = [], offer } = asked;
   const instruction = system === null ? [] : [{ type: 'system', text: system }];
-  const replay = history.map((turn) => ({ type: 'replay', role: turn.role, text: turn.text }));
-  const shown = images.length > 0 && { images: images.map(extras.image) };
-  const question = { type: 'user', text, ...shown, ...(schema !== null && { schema: extras.schema(schema) }), turn };
+  const replay = history.map(({ role, text, calls }) => ({ type: 'replay', role, text, ...(calls && { calls }) }));
+  const question = {
+    ...{ type: 'user', text },
+    ...(images.length > 0 && { images: images.map(extras.image) }),
+    ...(schema !== null && { schema: extras.schema(schema) }),
+    ...(offer !== undefined && toolsOf(offer)),
+    ...(results.length > 0 && { results: results.map(({ id, text, isError }) => ({ id, text, is_error: isError })) }),
+    turn,
+  };
   const lines = [...instruction, ...replay, question].map((line) => `${JSON.stringify(line)}\n`);
   return { text: lines.join(''), stdin: 'keep-open' };
+}
+
+function toolsOf({ tools, choice }: ToolOffer): object {
+  if (choice === 'none') return {};
+  const must = choice === 'required' || (typeof choice === 'string' ? false : choice.name);
+  return { tools: tools.map(({ name, schema }) => ({ name, schema: JSON.parse(schema) })), must };
 }
 
 const modelsLine = z.object({
@@ -92,11 +116,27 @@ async function check(consult: Consult): Promise<string | null> {
 
 function decoder(): Decoder<DecoderEvent> {
   let turn: number | undefined;
-  const lines = new JsonLines(jsonOf, (value) => eventsOf(value, turn), maxLineLength);
+  let calls: ToolCall[] = [];
+  const eventsOf = (value: unknown): readonly TurnEvent[] => {
+    const { data } = lineSchema.safeParse(value);
+    if (data === undefined) return []; // a message that is not known here
+    const named = turnLine.safeParse(value).data?.turn ?? turn;
+    if (turn !== undefined && named !== turn) return [{ type: 'stray' }];
+    if (data.type === 'turn-end') return [calls.length === 0 ? data : { ...data, calls: calls.splice(0) }];
+    if (data.type !== 'call') return [data];
+    calls = [...calls, data.call];
+    const { id, name, input } = data.call;
+    return [
+      { type: 'call-start', id, name },
+      { type: 'call-delta', text: input },
+    ];
+  };
+  const lines = new JsonLines(jsonOf, eventsOf, maxLineLength);
   return {
     hasBegun: true, // it writes nothing but answers
     begin(number) {
       turn = number;
+      calls = [];
     },
     read: (chunk) => lines.read(chunk),
     exit: (exit) => lines.exit(exit),
@@ -106,11 +146,3 @@ function decoder(): Decoder<DecoderEvent> {
 const protocol = () => ({ writer: { write }, decoder: decoder() });
 
 const programVersion = { extras, plan, protocol, check, listModels };
-
-/** None for a message that is not known here. */
-function eventsOf(value: unknown, turn: number | undefined): readonly TurnEvent[] {
-  const { data } = lineSchema.safeParse(value);
-  if (data === undefined) return [];
-  const named = turnLine.safeParse(value).data?.turn ?? turn;
-  return turn === undefined || named === turn ? [data] : [{ type: 'stray' }];
-}
