@@ -106,6 +106,10 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
     'none',
   ],
   MODEL_API_MAX_OUTPUT_BYTES: ['longest answer, bytes; a longer one is `cli_error` (output_too_large)'],
+  MODEL_API_TOOLS: ['`off`: a request with `tools` is refused'],
+  MODEL_API_SAMPLING: [
+    '`off`: `temperature`, `top_p` and the maximum of tokens are ignored, and named in `X-Ignored-Parameters`, with every model CLI',
+  ],
   MODEL_API_EXPOSE_STDERR: [
     '`true`: callers are told what a model CLI that fails wrote to stderr, without the secrets that the service knows; it may name paths',
   ],

@@ -149,7 +149,7 @@ function compose(input: StartInput) {
     for (const { standby } of clis) standby.changed();
   };
   const router = new ModelRouter(names, clis, (client) => optionsOf(client).models);
-  const catalog = new ModelCatalog(clis, router, config.modelAliases, clock);
+  const catalog = new ModelCatalog(clis, router, config, clock);
   const knownModels = new KnownModels({ router, catalog, clock });
 
   // Jobs

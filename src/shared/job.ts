@@ -222,6 +222,8 @@ export const jobDone = z
     calls: z.array(toolCall).readonly().optional(),
     /** The answer has ended because it has `maxTokens`. */
     isCutShort: z.boolean().optional(),
+    /** Wishes of the request that the model has refused. */
+    ignores: z.array(z.enum(optionalWishes)).readonly().optional(),
     /** For `chat`: the conversation with this turn in it. */
     conversation: conversationSnapshot.nullable(),
   })

@@ -9,7 +9,7 @@ import type { JobEnd, JobEvent, JobRequest } from '../../src/shared/job.js';
 import { JobHarness, type JobOptions } from './job-harness.js';
 import { jobRequest } from './job-records.js';
 
-export const plainForm: JobForm = { route: '/ask', model: null, tool: null, isStructured: false };
+export const plainForm: JobForm = { route: '/ask', model: null, isStructured: false };
 
 /** A store in memory that can be away, and knows what it was asked for. */
 class WatchedJobs extends MemoryJobs {

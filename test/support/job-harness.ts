@@ -188,6 +188,8 @@ export class JobHarness {
       queueTimeoutMs: 15_000,
       executionMs: 120_000,
       exposeStderr: false,
+      tools: 'on',
+      sampling: 'on',
     });
   }
 

@@ -5,7 +5,7 @@ import type { JobRequest } from '../../src/shared/job.js';
 import { jobDone, jobFailed, jobRequest } from './job-records.js';
 import type { StorePlaceForTests } from './store-contract.js';
 
-const form = { route: '/ask', model: null, tool: null, isStructured: false } as const;
+const form = { route: '/ask', model: null, isStructured: false } as const;
 const now = Date.UTC(2026, 0, 1);
 /** Text that is easily broken: half of a pair, too. */
 const odd = "ü🚀\u0000 \u2028 “quoted” \\ '); DROP TABLE jobs; -- \ud83d";

@@ -1,4 +1,4 @@
-import { type ModelList, modelList } from '../../shared/api/models.js';
+import { type ModelEntry, type ModelList, modelList } from '../../shared/api/models.js';
 import { dayQuery, type UsageReport, type UsageRow, usageReport } from '../../shared/api/usage.js';
 import { alignColumns, formatDuration, formatNumber } from '../../shared/text/format.js';
 import { escaped, type Paint } from '../../shared/text/paint.js';
@@ -20,9 +20,10 @@ export const models: Command = {
 
 /** The ID is in the first column, for use with `cut`. A star marks the default model. */
 function renderModels({ models: list }: ModelList, paint: Paint): string[] {
-  const rows = list.map(({ id, name, default: isDefault, description, alias_of: target }) => [
+  const rows = list.map(({ id, name, default: isDefault, description, alias_of: target, capabilities }) => [
     id,
     isDefault ? '*' : '',
+    abilitiesOf(capabilities),
     target === undefined
       ? [name === id ? '' : name, description ?? ''].filter((text) => text !== '').join(': ')
       : `stands for ${target}`,
@@ -30,6 +31,13 @@ function renderModels({ models: list }: ModelList, paint: Paint): string[] {
   return alignColumns(rows.map((row) => row.map(escaped))).map((line, index) =>
     list[index]?.default ? paint.bold(line) : line,
   );
+}
+
+/** What a request for the model may have beside text. */
+function abilitiesOf(capabilities: ModelEntry['capabilities']): string {
+  const { tools, images = false, effort = false } = capabilities ?? {};
+  const all = [tools !== undefined && 'tools', images && 'images', effort && 'effort'];
+  return all.filter((ability) => ability !== false).join(', ');
 }
 
 export const usage: Command = {

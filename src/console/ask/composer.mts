@@ -248,8 +248,15 @@ export function ModelChoice({ draft, onChange, models }: ChoiceProps) {
   const choose = ({ currentTarget: { value } }: { currentTarget: HTMLSelectElement }) =>
     onChange({ model: value === '' ? null : value });
   return html`<select class="model" aria-label="Model" value=${chosen ?? ''} onChange=${choose}>
-    <option value="">${own?.name ?? 'Default model'}</option>
-    ${others.map(({ id, name }) => html`<option value=${id}>${name}</option>`)}
+    <option value="">${own === undefined ? 'Default model' : labelOf(own)}</option>
+    ${others.map((model) => html`<option value=${model.id}>${labelOf(model)}</option>`)}
     ${!isListed && html`<option value=${chosen}>${chosen}</option>`}
   </select>`;
+}
+
+/** The name of a model, with what it can do beside texts. */
+function labelOf({ name, capabilities }: ModelEntry): string {
+  const abilities = [capabilities?.tools !== undefined && 'tools', capabilities?.images === true && 'images'];
+  const all = abilities.filter((ability) => ability !== false).join(', ');
+  return all === '' ? name : `${name} – ${all}`;
 }

@@ -5,7 +5,14 @@ import { anyOther, defaultModelName, type ModelAlias } from '../../shared/config
 import { RelayError } from '../../shared/errors.js';
 import type { JobRequest } from '../../shared/job.js';
 import type { ModelCli } from './model-cli.js';
-import { type AtLeastOne, capabilitiesOf, type ModelChoice, mustBeOneOf, narrowed } from './models.js';
+import {
+  type AtLeastOne,
+  type CapabilitySwitches,
+  capabilitiesOf,
+  type ModelChoice,
+  mustBeOneOf,
+  narrowed,
+} from './models.js';
 import type { ModelNames, ModelRouter, OwnModels } from './route.js';
 
 /** How long a list, or a refusal that names the models, waits for one CLI. */
@@ -26,11 +33,18 @@ export class ModelCatalog {
   readonly #clis: AtLeastOne<ModelsOfCli>;
   readonly #router: ModelRouter;
   readonly #aliases: readonly ModelAlias[];
+  readonly #switches: CapabilitySwitches;
   readonly #clock: Clock;
 
-  constructor(clis: AtLeastOne<ModelCli>, router: ModelRouter, aliases: readonly ModelAlias[], clock: Clock) {
+  constructor(
+    clis: AtLeastOne<ModelCli>,
+    router: ModelRouter,
+    config: CapabilitySwitches & { readonly modelAliases: readonly ModelAlias[] },
+    clock: Clock,
+  ) {
     this.#router = router;
-    this.#aliases = aliases;
+    this.#aliases = config.modelAliases;
+    this.#switches = config;
     this.#clock = clock;
     const listed = (cli: ModelCli): ModelsOfCli => {
       const list = modelLister(() => listModels(cli), clock);
@@ -107,7 +121,9 @@ export class ModelCatalog {
 
   #withOwnCapabilities({ capabilities: listed, ...model }: ModelEntry): ModelEntry {
     const { extras } = this.#router.split(model.id).cli.program;
-    return extras === null ? model : { ...model, capabilities: capabilitiesOf({ capabilities: listed }, extras) };
+    return extras === null
+      ? model
+      : { ...model, capabilities: capabilitiesOf({ capabilities: listed }, extras, this.#switches) };
   }
 
   async #listOf(asked: ModelsOfCli): Promise<OwnModels> {

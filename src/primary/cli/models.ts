@@ -100,18 +100,33 @@ export function isEmulated(extras: Capabilities, { choice }: ToolOffer): boolean
 }
 
 /** The wishes of a request that its program can't grant, as far as it is known. A program that makes one call at a time grants `isParallel` anyway. */
-export function ignoredWishes({ offer, sampling = {} }: JobRequest, extras: Capabilities | null): OptionalWish[] {
+export function ignoredWishes(
+  { offer, sampling = {} }: JobRequest,
+  extras: Pick<Capabilities, 'tools' | 'wishes'> | null,
+): OptionalWish[] {
   if (extras === null) return [];
   const isSingle = offer?.isParallel === false && extras.tools === 'parallel';
   const asked = optionalWishes.filter((wish) => (wish === 'isParallel' ? isSingle : sampling[wish] !== undefined));
   return asked.filter((wish) => !extras.wishes?.includes(wish));
 }
 
+/** What the operator has switched off for all models. */
+export type CapabilitySwitches = Pick<Config, 'tools' | 'sampling'>;
+
 /** What its program can take, unless the program itself lists that this model does not. */
 export function capabilitiesOf(
   { capabilities }: Pick<ModelEntry, 'capabilities'>,
   extras: Capabilities,
+  switches: CapabilitySwitches,
 ): ModelCapabilities {
   const { images = true, effort = true } = capabilities ?? {};
-  return { images: images && extras.image !== undefined, effort: effort && extras.effort !== undefined };
+  const isNative = extras.tools !== undefined;
+  const tools = { tools: isNative ? 'native' : 'emulated', parallel_tools: extras.tools === 'parallel' } as const;
+  return {
+    ...(switches.tools === 'on' && tools),
+    schema: extras.schema !== undefined,
+    sampling: switches.sampling === 'on' && extras.wishes?.includes('temperature') === true,
+    images: images && extras.image !== undefined,
+    effort: effort && extras.effort !== undefined,
+  };
 }

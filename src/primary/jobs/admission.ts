@@ -1,4 +1,5 @@
 import type { Clock } from '../../shared/clock.js';
+import type { SwitchPosition } from '../../shared/config/variables.js';
 import { invalid, storeUnavailable } from '../../shared/errors.js';
 import type { JobRequest, WaitReason } from '../../shared/job.js';
 import { unsupported } from '../cli/models.js';
@@ -35,9 +36,11 @@ interface Admitted {
 export class Admission {
   readonly #resources: AdmissionResources;
   readonly #recent: RecentChains;
+  readonly #tools: SwitchPosition;
 
-  constructor(resources: AdmissionResources) {
+  constructor(resources: AdmissionResources, { tools }: { readonly tools: SwitchPosition }) {
     this.#resources = resources;
+    this.#tools = tools;
     this.#recent = new RecentChains(resources.clock);
   }
 
@@ -107,6 +110,8 @@ export class Admission {
   examine(request: JobRequest, route: Route): Examined {
     const { operation, conversationId, client, system, schema } = request;
     this.#resources.router.check(request);
+    if (request.offer !== undefined && this.#tools === 'off')
+      throw invalid('tools', 'are switched off here (MODEL_API_TOOLS=off)');
     const effort = effortOf(request, route);
     const bytes = sizeOf(request);
     const isChat = operation === 'chat';

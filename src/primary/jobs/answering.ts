@@ -8,6 +8,7 @@ import {
   type CallStart,
   type Capabilities,
   type Message,
+  type OptionalWish,
   type ToolCall,
   type ToolOffer,
   type Turn,
@@ -23,6 +24,7 @@ import type { SchemaChecker } from '../threads/schema-checker.js';
 import type { SchemaFinding } from '../threads/schema-thread.js';
 import { emulated, readAnswer, schemaOfCall, withoutTools } from './emulated-tools.js';
 import { type Job, textsOf } from './job.js';
+import { type SamplingRules, samplingWishes } from './sampling-rules.js';
 
 type Uncounted = Omit<Answered, 'estimate'>;
 
@@ -33,6 +35,8 @@ export interface Answered extends TurnEnd {
   readonly isWaiting: boolean;
   /** The relay has ended it, so that its process knows more of it than the caller. */
   readonly isCut: boolean;
+  /** Wishes of the request that the model has refused. */
+  readonly ignores?: readonly OptionalWish[];
   readonly estimate: TokenEstimate | null;
 }
 
@@ -55,6 +59,7 @@ export interface AnsweringParts {
   readonly countTokens: CountTokens;
   /** Whether the program reported no tokens for the job before. */
   readonly isUsageUnknown: boolean;
+  readonly sampling: Pick<SamplingRules, 'isTold' | 'isRefused'>;
   onFirstText(): void;
 }
 
@@ -87,11 +92,25 @@ export class Answering {
     return { ...said, model, estimate: await this.#estimated(said, heard) };
   }
 
+  /** A model that refuses to be told how it picks its words has not run yet: it is asked once more, and not told. */
   async #say(): Promise<Uncounted> {
-    const cli = await this.#parts.processes.take();
-    checkExtras(cli.extras, this.#job);
-    const { offer } = this.#job.request;
+    const { sampling, processes } = this.#parts;
+    const { route, request } = this.#job;
     const asked = this.#asked();
+    const cli = await processes.take();
+    checkExtras(cli.extras, this.#job);
+    if (!sampling.isTold(route)) return this.#answer(cli, withoutSampling(asked));
+    try {
+      return await this.#answer(cli, asked);
+    } catch (error) {
+      if (this.#hasBegun || !sampling.isRefused(error, asked, route)) throw error;
+      const answer = await this.#answer(await processes.takeAnother(), withoutSampling(asked));
+      return { ...answer, ignores: samplingWishes(request) };
+    }
+  }
+
+  async #answer(cli: JobCli, asked: Turn): Promise<Uncounted> {
+    const { offer } = this.#job.request;
     if (offer === undefined) return this.#natively(cli, asked);
     if (offer.choice === 'none' && cli.extras.toolChoice !== true) return this.#natively(cli, withoutTools(asked));
     return isEmulated(cli.extras, offer) ? this.#emulated(cli, asked, offer) : this.#natively(cli, asked);
@@ -264,6 +283,10 @@ export class Answering {
     this.#parts.record?.add(text);
     this.#job.events.write(text);
   }
+}
+
+function withoutSampling({ sampling: _, stop: __, ...turn }: Turn): Turn {
+  return turn;
 }
 
 /** The end of a turn whose text has been passed on. */

@@ -1,9 +1,9 @@
 import { orAborted, withResolvers } from '../../shared/async.js';
+import type { SwitchPosition } from '../../shared/config/variables.js';
 import { isDefect, RelayError, retrySeconds, toRelayError } from '../../shared/errors.js';
 import type { FailedOutcome, JobEnd, JobFailed, JobRequest } from '../../shared/job.js';
 import { KnownModels } from '../cli/model-catalog.js';
 import type { ModelCli } from '../cli/model-cli.js';
-import { ignoredWishes } from '../cli/models.js';
 import type { WaitingJob } from '../cli/pool/standby-keeper.js';
 import type { ConversationState } from '../cli/process/cli-process.js';
 import type { Redactor } from '../cli/process/redactor.js';
@@ -16,6 +16,7 @@ import { Answering, JobProcesses } from './answering.js';
 import type { BackgroundPart } from './background-part.js';
 import { isRefused, Job, mustWaitAgain, refusedEnd } from './job.js';
 import { JobStream } from './job-stream.js';
+import { SamplingRules } from './sampling-rules.js';
 import type { Ticket } from './ticket.js';
 
 export interface JobLimits {
@@ -23,6 +24,10 @@ export interface JobLimits {
   readonly executionMs: number;
   /** Whether callers are told what a program wrote to stderr. */
   readonly exposeStderr: boolean;
+  /** Whether clients may offer tools. */
+  readonly tools: SwitchPosition;
+  /** Whether clients may say how the model picks its words. */
+  readonly sampling: SwitchPosition;
 }
 
 export interface JobObserver {
@@ -53,6 +58,7 @@ export class JobRunner {
   readonly #admission: Admission;
   readonly #limits: JobLimits;
   readonly #advice: RetryAdvice;
+  readonly #sampling: SamplingRules;
   /** Whether the program reported no tokens for the last job that was answered. */
   #isUsageUnknown = false;
   #lastNumber = 0;
@@ -60,7 +66,8 @@ export class JobRunner {
 
   constructor(resources: JobResources, limits: JobLimits) {
     this.#resources = resources;
-    this.#admission = new Admission(resources);
+    this.#admission = new Admission(resources, limits);
+    this.#sampling = new SamplingRules(limits.sampling === 'on');
     this.#limits = limits;
     this.#advice = new RetryAdvice(resources.room.limits.maxActive);
   }
@@ -87,7 +94,7 @@ export class JobRunner {
     const session = job.chain && (job.chain.isLive ? 'live' : 'replay');
     const ignoresEffort = request.effort !== null && job.launch.effort === null;
     const ofChain = job.chain && { model: route.label ?? request.model };
-    const ignores = ignoredWishes(request, route.cli.program.extras);
+    const ignores = this.#sampling.ignored(request, route);
     const ofWishes = ignores.length > 0 && { ignores };
     stream.admitted({
       session,
@@ -280,7 +287,15 @@ export class JobRunner {
       job.route.cli.health.circuits.served(job);
     };
     const isUsageUnknown = this.#isUsageUnknown;
-    return new Answering(job, { processes, schemas, countTokens, isUsageUnknown, record, onFirstText });
+    return new Answering(job, {
+      processes,
+      schemas,
+      countTokens,
+      isUsageUnknown,
+      record,
+      onFirstText,
+      sampling: this.#sampling,
+    });
   }
 
   /** The one end of a job. */

@@ -238,9 +238,13 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
   }
 
   done(answered: Answered, conversation: ConversationSnapshot | null): JobDone {
-    const { text, usage, model, estimate, stopSequence, calls, isCutShort } = answered;
+    const { text, usage, model, estimate, stopSequence, calls, isCutShort, ignores } = answered;
     const answer = { text, usage, model: model ?? this.route.label, estimate, stopSequence, conversation };
-    const more = { ...(calls !== undefined && { calls }), ...(isCutShort && { isCutShort }) };
+    const more = {
+      ...(calls !== undefined && { calls }),
+      ...(isCutShort && { isCutShort }),
+      ...(ignores && { ignores }),
+    };
     return { type: 'job-end', outcome: 'ok', ...answer, ...more, ...this.#figures() };
   }
 

@@ -2,6 +2,19 @@ import { z } from 'zod';
 
 const modelCapabilities = z
   .strictObject({
+    tools: z.enum(['native', 'emulated']).optional().meta({
+      description:
+        'A request may have `tools`. `native`: the model CLI calls them itself; `emulated`: the service has the model call one at a time, by a JSON Schema. Left out where tools are switched off.',
+    }),
+    parallel_tools: z.boolean().optional().meta({ description: 'It may call several tools at once.' }),
+    schema: z
+      .boolean()
+      .optional()
+      .meta({ description: 'It knows JSON Schemas itself; else a schema stands in the prompt.' }),
+    sampling: z
+      .boolean()
+      .optional()
+      .meta({ description: 'It is told `temperature`, `top_p` and the maximum of tokens.' }),
     images: z.boolean().meta({ description: 'A message may have images.' }),
     effort: z.boolean().meta({ description: 'A request may have an `effort`.' }),
   })
@@ -32,6 +45,7 @@ export const openAiModel = z.strictObject({
   created: z.int(),
   owned_by: z.string(),
   alias_of: z.string().optional(),
+  capabilities: modelCapabilities.optional(),
 });
 export type OpenAiModel = z.infer<typeof openAiModel>;
 

@@ -41,6 +41,7 @@ export const cliTemplates = ['transcript', 'plain', 'jsonl'] as const;
 export const logLevels = ['debug', 'info', 'warn', 'error', 'silent'] as const;
 
 export const switchPositions = ['on', 'off'] as const;
+export type SwitchPosition = (typeof switchPositions)[number];
 
 export const localUserModes = ['off', 'identify', 'require'] as const;
 export type LocalUserMode = (typeof localUserModes)[number];
@@ -103,6 +104,8 @@ export const variables = {
   MODEL_API_ALLOWED_MODELS: ['allowedModels', modelNames, ''],
   MODEL_API_MODEL_ALIASES: ['modelAliases', modelAliases, ''],
   MODEL_API_MAX_OUTPUT_BYTES: ['maxOutputBytes', integer(1, maxAnswerBytes), '8388608'],
+  MODEL_API_TOOLS: ['tools', oneOf(switchPositions), 'on'],
+  MODEL_API_SAMPLING: ['sampling', oneOf(switchPositions), 'on'],
   MODEL_API_EXPOSE_STDERR: ['exposeStderr', flag, 'false'],
   MODEL_API_STANDBY: ['standby', integer(0, 16), '1'],
   MODEL_API_LIVE_SESSIONS: ['liveSessions', integer(0, 1024), '4'],

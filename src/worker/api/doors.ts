@@ -129,19 +129,23 @@ function modelIn(req: Request, model: ModelEntry): object {
   return speaksAnthropic(req) ? anthropicModel(model) : openAiModel(model);
 }
 
-function openAiModel({ id, alias_of: target }: ModelEntry): OpenAiModel {
+function openAiModel({ id, alias_of: target, capabilities }: ModelEntry): OpenAiModel {
   return {
     id,
     object: 'model',
     created: 0,
     owned_by: 'prompt-relay',
     ...(target !== undefined && { alias_of: target }),
+    ...(capabilities !== undefined && { capabilities }),
   };
 }
 
-function anthropicModel({ id, name, alias_of: target }: ModelEntry): object {
-  const model = { type: 'model', id, display_name: name, created_at: noDate };
-  return target === undefined ? model : { ...model, alias_of: target };
+function anthropicModel({ id, name, alias_of: target, capabilities }: ModelEntry): object {
+  const more = {
+    ...(target !== undefined && { alias_of: target }),
+    ...(capabilities !== undefined && { capabilities }),
+  };
+  return { type: 'model', id, display_name: name, created_at: noDate, ...more };
 }
 
 function anthropicList(models: readonly ModelEntry[]): object {

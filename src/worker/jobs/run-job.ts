@@ -5,6 +5,7 @@ import {
   type JobDone,
   type JobEnd,
   type JobEvent,
+  type OptionalWish,
   type ToolForms,
   unknownJobUsage,
   type WaitReason,
@@ -210,6 +211,7 @@ class AnswerWriter {
 
   async plain(events: AsyncIterable<JobEvent>): Promise<void> {
     const end = await this.#endOf(events, async () => {});
+    this.#setIgnored(end.ignores);
     this.#nameConversation(end.conversation?.id);
     const body = this.#bodyOf(end, (answer) => JSON.stringify(this.#format.body(answer)));
     await sendBody(this.#res, body, this.#signal);
@@ -272,12 +274,18 @@ class AnswerWriter {
 
   #admit(admission: JobAdmitted): void {
     this.#admission = admission;
-    const { session, ignoresEffort, ignores = [] } = admission;
+    const { session } = admission;
+    this.#setIgnored();
+    if (session !== null) this.#res.set('X-Session', session);
+  }
+
+  /** `refused`: wishes that the model has refused since. */
+  #setIgnored(refused: readonly OptionalWish[] = []): void {
     const { ignored, effortField, wishFields } = this.#parsed;
-    const ofWishes = ignores.flatMap((wish) => wishFields[wish] ?? []);
+    const { ignoresEffort = false, ignores = [] } = this.#admission ?? {};
+    const ofWishes = [...ignores, ...refused].flatMap((wish) => wishFields[wish] ?? []);
     const ofEffort = ignoresEffort && effortField !== null ? [effortField] : [];
     setIgnored(this.#res, [...ignored, ...ofEffort, ...ofWishes]);
-    if (session !== null) this.#res.set('X-Session', session);
   }
 
   /** A front that can't read the body sends the next turn to where the process of the conversation is. */

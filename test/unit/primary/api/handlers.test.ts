@@ -80,7 +80,7 @@ describe('a job that a worker asks for', () => {
     await expect(reading()).rejects.toThrow('model: is not known to a');
     const accepting = handlers.accept({
       job: jobRequest(),
-      form: { route: '/ask', model: null, tool: null, isStructured: false },
+      form: { route: '/ask', model: null, isStructured: false },
     });
     await expect(accepting).rejects.toThrow('model: is not known to a');
   });

@@ -10,7 +10,7 @@ import { clock } from '../../../support/trees.js';
 
 async function create(clis: AtLeastOne<NamedAdapter>, env: Readonly<Record<string, string>> = {}) {
   const made = await modelClisOf(clis, env);
-  const catalog = new ModelCatalog(made.clis, made.router, made.config.modelAliases, clock);
+  const catalog = new ModelCatalog(made.clis, made.router, made.config, clock);
   return { ...made, catalog };
 }
 
@@ -105,7 +105,7 @@ describe('The list of models', () => {
   async function catalogOf(aliases: string) {
     const config = await loadConfig({ MODEL_API_MODEL_ALIASES: aliases }, async () => '');
     const clis = [stub('a', models), stub('b', null)] as const;
-    return new ModelCatalog(clis, new ModelRouter(new ModelNames(config, clis), clis), config.modelAliases, clock);
+    return new ModelCatalog(clis, new ModelRouter(new ModelNames(config, clis), clis), config, clock);
   }
 
   it('ends with the aliases, and what they stand for', async () => {
@@ -133,7 +133,7 @@ describe('A request', () => {
     const program = { listModels: async () => [] };
     const adapter = { models: listed ? null : ['haiku'] };
     const cli = { name: 'a', adapter, program, publicName: (model: string | null) => model } as unknown as ModelCli;
-    return new ModelCatalog([cli], new ModelRouter(new ModelNames(config, [cli]), [cli]), config.modelAliases, clock);
+    return new ModelCatalog([cli], new ModelRouter(new ModelNames(config, [cli]), [cli]), config, clock);
   };
   const request = jobRequest({ model: 'gpt-4o' });
 

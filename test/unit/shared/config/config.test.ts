@@ -238,6 +238,8 @@ const expectations: Readonly<Record<VariableName, Expectation>> = {
   MODEL_API_KILL_GRACE_MS: { key: 'killGraceMs', good: [['0', 0]], bad: [...noWholeNumbers, '60001'] },
   MODEL_API_FIRST_OUTPUT_TIMEOUT: { key: 'firstOutputMs', good: [['0', 0]], bad: [...noSeconds, '86401'] },
   MODEL_API_STALL_TIMEOUT: { key: 'stallMs', good: [['1.5', 1500]], bad: [...noSeconds, '86401'] },
+  MODEL_API_TOOLS: { key: 'tools', good: [['off', 'off']], bad: ['', 'true', 'ON'] },
+  MODEL_API_SAMPLING: { key: 'sampling', good: [['off', 'off']], bad: ['', 'true', 'ON'] },
   MODEL_API_EXPOSE_STDERR: {
     key: 'exposeStderr',
     good: [
@@ -545,6 +547,8 @@ describe('the configuration', () => {
       queueTimeoutMs: 120_000,
       drainMs: 30_000,
       killGraceMs: 2000,
+      tools: 'on',
+      sampling: 'on',
       exposeStderr: false,
       firstOutputMs: 0,
       stallMs: 0,
