@@ -28,9 +28,9 @@ function voiceOf(model: string): Voice | null {
 }
 
 /** The names of the tools that were called, by the ids of the calls. */
-type CallNames = Map<string, string>;
+type KnownCalls = Map<string, string>;
 
-function respond(model: string, voice: Voice | null, names: CallNames, input: Input | null): readonly Output[] {
+function respond(model: string, voice: Voice | null, names: KnownCalls, input: Input | null): readonly Output[] {
   if (input === null) return [{ type: 'error', reason: 'other', message: 'a line broke the protocol of the demo' }];
   if (input.type === 'models') return [{ type: 'models', models }];
   if (input.type === 'user') return voice === null ? [unknownModel()] : answer(model, voice, names, input);
@@ -46,7 +46,7 @@ function unknownModel(): Output {
   return { type: 'error', reason: 'model_unknown', message: `the demo has no such model; it has: ${ids}` };
 }
 
-function answer(model: string, voice: Voice, names: CallNames, line: UserLine): readonly Output[] {
+function answer(model: string, voice: Voice, names: KnownCalls, line: UserLine): readonly Output[] {
   const { text: prompt, turn, images = [], schema, results = [] } = line;
   const ofTurn = turn === undefined ? {} : { turn };
   const calls = callsIn(line);
@@ -74,7 +74,7 @@ async function send(outputs: readonly Output[]): Promise<void> {
 
 async function converse(model: string): Promise<void> {
   const voice = voiceOf(model);
-  const names: CallNames = new Map();
+  const names: KnownCalls = new Map();
   const chunks: AsyncIterable<string> = process.stdin.setEncoding('utf8');
   for await (const line of linesOf(chunks)) await send(respond(model, voice, names, parse(line)));
 }

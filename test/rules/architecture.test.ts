@@ -256,6 +256,7 @@ describe('The imports', () => {
         'src/command/base/client',
         'src/command/verbs/answer',
         'src/worker/jobs/message-parts',
+        'src/worker/jobs/tool-offer',
       ),
     );
     const strays = (source: Source, target: string, isType: boolean) =>

@@ -1,4 +1,3 @@
-import { z } from 'zod';
 import type { Image, Message, ToolCall, ToolOffer, ToolResult, Turn } from '../cli/contract/adapter.js';
 
 /**
@@ -57,9 +56,9 @@ export function withoutTools({ results, offer: _, history, ...turn }: Turn): Tur
   return { ...turn, text, images, history: history.map((message) => messageWithout(message, names)) };
 }
 
-type CallNames = ReadonlyMap<string, string>;
+type NamesById = ReadonlyMap<string, string>;
 
-function namesIn(history: readonly Message[]): CallNames {
+function namesIn(history: readonly Message[]): NamesById {
   return new Map(history.flatMap(({ calls = [] }) => calls.map(({ id, name }) => [id, name] as const)));
 }
 
@@ -69,7 +68,7 @@ type AnyMessage = Pick<Message, 'role' | 'text'> & {
   readonly results?: readonly ToolResult[] | undefined;
 };
 
-function messageWithout({ role, text, images = [], calls = [], results = [] }: AnyMessage, names: CallNames): Message {
+function messageWithout({ role, text, images = [], calls = [], results = [] }: AnyMessage, names: NamesById): Message {
   const made = calls.map(
     ({ name, input }) => `{"kind": "call", "name": ${JSON.stringify(name)}, "arguments": ${input}}`,
   );
@@ -89,7 +88,7 @@ function messageWithout({ role, text, images = [], calls = [], results = [] }: A
   return { role, text: said, ...(shown.length > 0 && { images: shown }) };
 }
 
-function resultText({ id, text, images = [], isError }: ToolResult, names: CallNames) {
+function resultText({ id, text, images = [], isError }: ToolResult, names: NamesById) {
   const head = `${isError ? 'Error' : 'Result'} of ${names.get(id) ?? 'the tool'} (${id}):\n`;
   return { text: head + text, images: images.map((image) => ({ ...image, at: image.at + head.length })) };
 }
@@ -101,17 +100,18 @@ export type EmulatedAnswer =
   | { readonly kind: 'call'; readonly name: string; readonly input: string }
   | { readonly kind: 'fault'; readonly fault: string };
 
-const envelope = z.object({
-  kind: z.enum(['text', 'call']),
-  text: z.unknown().optional(),
-  name: z.string().optional(),
-  arguments: z.record(z.string(), z.unknown()).optional(),
-});
+/** A value that fits the schema of an emulated turn with a free choice. */
+interface Envelope {
+  readonly kind: 'text' | 'call';
+  readonly text?: unknown;
+  readonly name?: string;
+  readonly arguments?: object;
+}
 
 /** `value`: JSON that fits the schema of the emulated turn. `hasSchema`: the client wants a value for its text. */
 export function readAnswer(value: string, { choice }: ToolOffer, hasSchema: boolean): EmulatedAnswer {
   if (typeof choice !== 'string') return { kind: 'call', name: choice.name, input: value };
-  const { kind, text, name, arguments: input } = envelope.parse(JSON.parse(value));
+  const { kind, text, name, arguments: input }: Envelope = JSON.parse(value);
   if (kind === 'call') {
     if (name === undefined || input === undefined) return fault('a call must have a name and arguments');
     return { kind, name, input: JSON.stringify(input) };

@@ -20,9 +20,9 @@ export interface JobEvents {
   end(end: JobEnd): void;
 }
 
-type Piece = string | CallStart | CallDelta;
+type StreamPiece = string | CallStart | CallDelta;
 
-function inputIn(piece: Piece): string | null {
+function inputIn(piece: StreamPiece): string | null {
   return typeof piece !== 'string' && piece.type === 'call-delta' ? piece.text : null;
 }
 
@@ -41,7 +41,7 @@ export class JobStream implements JobEvents, AsyncIterableIterator<JobEvent, und
   #position: Position | null = null;
   #start: JobStart | 'taken' | null = null;
   /** Texts, and with them the calls of a streamed answer, in their order. */
-  #pieces: Piece[] = [];
+  #pieces: StreamPiece[] = [];
   #textLength = 0;
   #lastPosition: Position | null = null;
   #end: JobEnd | 'taken' | null = null;
@@ -172,7 +172,7 @@ export class JobStream implements JobEvents, AsyncIterableIterator<JobEvent, und
   }
 
   /** The text at the front, as much of it as is due: `textIn` tells which pieces belong to it. What is too long stays. */
-  #taken(textIn: (piece: Piece) => string | null, pieceOf: (text: string) => Piece): string {
+  #taken(textIn: (piece: StreamPiece) => string | null, pieceOf: (text: string) => StreamPiece): string {
     const isBehind = !this.#isStreamed || this.#isBehind;
     const other = this.#pieces.findIndex((piece) => textIn(piece) === null);
     const count = isBehind ? (other < 0 ? this.#pieces.length : other) : 1;

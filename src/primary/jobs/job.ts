@@ -292,10 +292,13 @@ export function sizeOf({ system, schema, history, offer, ...asked }: JobRequest)
   return shown.reduce((sum, { images }) => sum + bytesOfImages(images), inTexts);
 }
 
-type Said = { readonly [field in 'text' | 'calls' | 'results']?: Message[field] | undefined } & Pick<Message, 'text'>;
+type SpokenParts = { readonly [field in 'text' | 'calls' | 'results']?: Message[field] | undefined } & Pick<
+  Message,
+  'text'
+>;
 
 /** All that is said in a message. */
-export function textsOf({ text, calls = [], results = [] }: Said): readonly string[] {
+export function textsOf({ text, calls = [], results = [] }: SpokenParts): readonly string[] {
   return [text, ...calls.map(({ input }) => input), ...results.map((result) => result.text)];
 }
 

@@ -4,6 +4,7 @@ import type { Message } from '../../shared/job.js';
 import { mustBeSent } from '../http/body.js';
 import {
   askedModel,
+  type CallNames,
   imageOf,
   joined,
   lastOfUser,
@@ -97,9 +98,6 @@ export function spokenIn({ system, messages }: MessagesRequest, hasTools = false
 export function blocksIn(messages: readonly { readonly content: unknown }[]): Block[] {
   return messages.flatMap(({ content }) => (Array.isArray(content) ? (content as Block[]) : []));
 }
-
-/** Of the functions that were called; null where calls and results stay what they are. */
-type CallNames = ReturnType<typeof namesOfCalls> | null;
 
 function namesIn(messages: MessagesRequest['messages']): CallNames {
   return namesOfCalls(blocksIn(messages).map(({ type, id, name }) => [type === 'tool_use' ? id : null, name]));

@@ -152,6 +152,9 @@ export function imageOfUrl(url: string, path: string): ShownPart {
 
 const functionName = /^[\w.-]{1,128}$/;
 
+/** The names of functions by the ids of their calls; null where calls and results stay what they are. */
+export type CallNames = ReadonlyMap<unknown, unknown> | null;
+
 /** The names of functions by the ids of their calls. What is no id and no name is left out. */
 export function namesOfCalls(calls: readonly (readonly [id: unknown, name: unknown])[]): ReadonlyMap<unknown, unknown> {
   return new Map(calls.filter(([id]) => typeof id === 'string'));

@@ -12,6 +12,7 @@ import {
 } from '../jobs/job-request.js';
 import {
   askedModel,
+  type CallNames,
   joined,
   lastOfUser,
   messageOf,
@@ -140,8 +141,6 @@ export function spokenIn({ messages }: ChatCompletionRequest, hasTools = false) 
   return { system: joined(instructed), ...lastOfUser(spoken, 'messages') };
 }
 
-type CallNames = ReadonlyMap<unknown, unknown>;
-
 function namesIn(messages: readonly ChatMessage[]): CallNames {
   const calls = messages.flatMap(({ tool_calls: calls }) => calls ?? []);
   return namesOfCalls(calls.map((call) => [call.id, (call.function ?? call.custom)?.name] as const));
@@ -168,7 +167,7 @@ function isSystem({ role }: ChatMessage): boolean {
 }
 
 /** `names`: of the functions that were called; null where calls and results stay what they are. */
-function messageSaid(message: ChatMessage, path: string, names: CallNames | null, open: OpenCalls): Message {
+function messageSaid(message: ChatMessage, path: string, names: CallNames, open: OpenCalls): Message {
   const { role, content } = message;
   if (role === 'tool' || role === 'function') return messageOf('user', resultSaid(message, path, names, open));
   if (role !== 'user' && role !== 'assistant')
@@ -179,7 +178,7 @@ function messageSaid(message: ChatMessage, path: string, names: CallNames | null
   return messageOf(role, [...said, ...(names === null ? callsIn(message, path, open) : callTexts(message))]);
 }
 
-function resultSaid(message: ChatMessage, path: string, names: CallNames | null, open: OpenCalls): Part[] {
+function resultSaid(message: ChatMessage, path: string, names: CallNames, open: OpenCalls): Part[] {
   const { content, name, tool_call_id: id, role } = message;
   const said = partsOf(content ?? '', `${path}.content`, chatParts, true);
   if (names !== null) return resultParts(names.get(id) ?? name, said);

@@ -4,6 +4,7 @@ import type { Message } from '../../shared/job.js';
 import { ignoredIn, partFieldIn } from '../jobs/job-request.js';
 import {
   askedModel,
+  type CallNames,
   joined,
   lastOfUser,
   messageOf,
@@ -91,9 +92,6 @@ export function spokenIn({ input, instructions }: ResponsesRequest, hasTools = f
   const system = joined([textAt(instructions ?? '', 'instructions'), ...instructed]);
   return { system, ...lastOfUser(spoken, 'input') };
 }
-
-/** Of the functions that were called; null where calls and results stay what they are. */
-type CallNames = ReadonlyMap<unknown, unknown> | null;
 
 function ofUser(input: string): SaidItem {
   return { kind: 'spoken', message: { role: 'user', text: textAt(input, 'input') } };

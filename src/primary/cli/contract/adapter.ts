@@ -1,20 +1,21 @@
 import type { ModelEntry } from '../../../shared/api/models.js';
 import type { CliReason, QuotaRefusal } from '../../../shared/errors.js';
 import { type QuotaWindow, quotaWindowNames } from '../../../shared/health.js';
-import type {
-  CallDelta,
-  CallStart,
-  Effort,
-  Image,
-  Message,
-  OptionalWish,
-  Sampling,
-  TextDelta,
-  Tool,
-  ToolCall,
-  ToolOffer,
-  ToolResult,
-  Usage,
+import {
+  type CallDelta,
+  type CallStart,
+  type Effort,
+  type Image,
+  type Message,
+  type OptionalWish,
+  optionalWishes,
+  type Sampling,
+  type TextDelta,
+  type Tool,
+  type ToolCall,
+  type ToolOffer,
+  type ToolResult,
+  type Usage,
 } from '../../../shared/job.js';
 
 export type {
@@ -34,7 +35,7 @@ export type {
   ToolResult,
   Usage,
 };
-export { quotaWindowNames };
+export { optionalWishes, quotaWindowNames };
 
 /**
  * What a job asks for that a program may need at its start. Where its plan does not depend on a part, a

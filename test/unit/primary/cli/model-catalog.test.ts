@@ -78,12 +78,17 @@ describe('Several CLIs', () => {
   it('list what their models take beside text, once the program is known', async () => {
     await using made = await create([echoCli('claude', { image: () => '' }), echoCli('codex')]);
     const { models } = await made.catalog.list();
+    const plain = { tools: 'emulated', parallel_tools: false, schema: false, sampling: false, images: false, effort: false };
     expect(models.map(({ id, capabilities }) => [id, capabilities])).toEqual([
-      ['claude/big', { images: true, effort: false }],
-      ['claude/small', { images: false, effort: false }],
-      ['codex/big', { images: false, effort: false }],
-      ['codex/small', { images: false, effort: false }],
+      ['claude/big', { ...plain, images: true }],
+      ['claude/small', plain],
+      ['codex/big', plain],
+      ['codex/small', plain],
     ]);
+    const off = { MODEL_API_TOOLS: 'off', MODEL_API_SAMPLING: 'off' };
+    await using able = await create([echoCli('claude', { tools: 'parallel', wishes: ['temperature'] })], off);
+    const [{ capabilities } = {}] = (await able.catalog.list()).models;
+    expect(capabilities).toEqual({ schema: false, sampling: false, images: false, effort: false });
     await using absent = await create([echoCli('claude', {}, ['/nowhere'])], { MODEL_API_ALLOWED_MODELS: 'opus' });
     expect((await absent.catalog.list()).models).toEqual([{ id: 'opus', name: 'opus', default: true }]);
   });

@@ -1,4 +1,4 @@
-import { StopCutter } from '../../../../src/primary/jobs/answering.js';
+import { StopCutter } from '../../../../src/primary/jobs/stop-cutter.js';
 
 /** What is let through of these pieces, the rest included, and the sequence that was found. */
 function cut(stop: readonly string[], ...pieces: readonly string[]) {

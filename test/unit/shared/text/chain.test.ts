@@ -18,7 +18,8 @@ describe('a chain of hashes', () => {
   it('does not count the blanks around an answer, as clients may not keep them', () => {
     const answer: Message = { role: 'assistant', text: ' \n\n Well,\n\n  hello \u00a0\n' };
     expect(chained('0', answer)).toBe(chained('0', { ...answer, text: 'Well,\n\n  hello' }));
-    expect(chained('0', answer)).not.toBe(chained('0', { ...answer, text: 'Well,\nhello' }));
+    expect(chained('0', answer)).toBe(chained('0', { ...answer, text: 'Well,\nhello' }));
+    expect(chained('0', answer)).not.toBe(chained('0', { ...answer, text: 'Well,hello' }));
   });
 
   it.each<[string, Message]>([

@@ -1,7 +1,14 @@
 import { z } from 'zod';
 import { cliError } from '../../../../shared/errors.js';
-import { optionalWishes } from '../../../../shared/job.js';
-import type { Adapter, Capabilities, Consult, Effort, ModelEntry, ProgramVersion } from '../../contract/adapter.js';
+import {
+  type Adapter,
+  type Capabilities,
+  type Consult,
+  type Effort,
+  type ModelEntry,
+  optionalWishes,
+  type ProgramVersion,
+} from '../../contract/adapter.js';
 import { jsonOf } from '../common/lines.js';
 import { ClaudeDecoder } from './decoder.js';
 import { type ClaudeProfile, effortFlag, findSettable, planFor, profileFor } from './launch.js';

@@ -16,12 +16,12 @@ import {
   type BlockStart,
   type ClaudeLine,
   type MessageDelta,
+  type MessageEvent,
   type MessageStart,
   type MessageUsage,
   parseLine,
   type RateLimits,
   type ResultLine,
-  type StreamEvent,
 } from './lines.js';
 import { nameForClient } from './tool-server.js';
 import { type ClaudeWriter, isOfOtherTurn } from './writer.js';
@@ -115,7 +115,7 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
   }
 
   /** Only the start of a message names its turn. */
-  #streamed(event: StreamEvent, isNamedOther: boolean): readonly TurnEvent[] {
+  #streamed(event: MessageEvent, isNamedOther: boolean): readonly TurnEvent[] {
     if (event.type === 'message_start') return this.#started(event.message, isNamedOther);
     const { streaming } = this.#answer;
     const isStray = streaming === 'stray' || (streaming === 'nothing' && this.#habit.streams);

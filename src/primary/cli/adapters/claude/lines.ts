@@ -114,7 +114,7 @@ const line = z.discriminatedUnion('type', [
 
 export type ClaudeLine = z.infer<typeof line>;
 export type StreamEventLine = z.infer<typeof streamEvent>;
-export type StreamEvent = StreamEventLine['event'];
+export type MessageEvent = StreamEventLine['event'];
 export type BlockStart = z.infer<typeof blockStart>;
 export type MessageStart = z.infer<typeof messageStart>;
 export type MessageDelta = z.infer<typeof messageDelta>;

@@ -59,7 +59,7 @@ type ControlRequest = z.infer<typeof controlRequest>;
 type McpMessage = z.infer<typeof mcpMessage>['message'];
 
 /** A call that the model has made. The CLI's request for it and the client's result come in either order. */
-interface OpenCall {
+interface HeldCall {
   request: { readonly requestId: string; readonly id: McpMessage['id'] } | null;
   result: ToolResult | null;
 }
@@ -70,7 +70,7 @@ interface OpenCall {
  */
 export class ToolServer {
   #tools: readonly Tool[] = [];
-  readonly #open = new Map<string, OpenCall>();
+  readonly #open = new Map<string, HeldCall>();
 
   /** Whether the CLI waits for results. */
   get isWaiting(): boolean {
@@ -130,14 +130,14 @@ export class ToolServer {
     return { tools: this.#tools.map(toolForCli) };
   }
 
-  #callOf(id: string): OpenCall {
+  #callOf(id: string): HeldCall {
     const call = this.#open.get(id) ?? { request: null, result: null };
     this.#open.set(id, call);
     return call;
   }
 
   /** The line for a call that has both now, its request and its result; else nothing. */
-  #answered(id: string, complete: (call: OpenCall) => OpenCall): string {
+  #answered(id: string, complete: (call: HeldCall) => HeldCall): string {
     const call = complete(this.#callOf(id));
     this.#open.set(id, call);
     const { request, result } = call;

@@ -147,16 +147,16 @@ function guarded(text: string, trigger: RegExp): string {
   return trigger.test(text) ? `\n${text}` : text;
 }
 
-type UserMessage = MessageContent & { readonly results?: readonly ToolResult[] | undefined };
+type UserTurn = MessageContent & { readonly results?: readonly ToolResult[] | undefined };
 
 /** `client_composed` asks newer versions to expand nothing in the text and to run no command in it. */
-function userLine(message: UserMessage, extras: { readonly shouldQuery: false } | { readonly uuid: string }): string {
+function userLine(message: UserTurn, extras: { readonly shouldQuery: false } | { readonly uuid: string }): string {
   const line = { type: 'user', message: { role: 'user', content: userContent(message) }, client_composed: true };
   return `${JSON.stringify({ ...line, ...extras })}\n`;
 }
 
 /** Results come first: the API takes them nowhere else. */
-function userContent(message: UserMessage) {
+function userContent(message: UserTurn) {
   const { results = [] } = message;
   if (results.length === 0) return contentOf(message);
   return [...results.map(resultBlock), ...blocksOf(message)];
