@@ -109,8 +109,8 @@ function meaningless(body: MessagesRequest, hasSchema: boolean): string[] {
   ];
 }
 
-/** A tool that is not to be strict asks for nothing; where it is cached, does not matter here. */
-function withoutLaxity({ strict, cache_control: _, ...tool }: OfferedTool) {
+/** A tool that is not to be strict asks for nothing. */
+function withoutLaxity({ strict, ...tool }: OfferedTool) {
   return strict === true ? { ...tool, strict } : tool;
 }
 

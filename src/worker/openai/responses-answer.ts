@@ -130,8 +130,11 @@ class ResponseStream extends SdkStream implements StreamFormat {
 
   begin(): string {
     const response = responseOf(this.#opening, this.#createdAt, 'in_progress');
-    const first = this.#opening.hasTools ? '' : this.#messageStart();
-    return this.#event('response.created', { response }) + this.#event('response.in_progress', { response }) + first;
+    return [
+      this.#event('response.created', { response }),
+      this.#event('response.in_progress', { response }),
+      this.#opening.hasTools ? '' : this.#messageStart(),
+    ].join('');
   }
 
   delta(text: string): string {

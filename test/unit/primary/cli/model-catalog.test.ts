@@ -78,7 +78,14 @@ describe('Several CLIs', () => {
   it('list what their models take beside text, once the program is known', async () => {
     await using made = await create([echoCli('claude', { image: () => '' }), echoCli('codex')]);
     const { models } = await made.catalog.list();
-    const plain = { tools: 'emulated', parallel_tools: false, schema: false, sampling: false, images: false, effort: false };
+    const plain = {
+      tools: 'emulated',
+      parallel_tools: false,
+      schema: false,
+      sampling: false,
+      images: false,
+      effort: false,
+    };
     expect(models.map(({ id, capabilities }) => [id, capabilities])).toEqual([
       ['claude/big', { ...plain, images: true }],
       ['claude/small', plain],

@@ -13,7 +13,7 @@ const weather = { name: 'weather', description: 'Tells it', input_schema: ofCity
 const cook = { name: 'cook', input_schema: { type: 'object' } };
 const search = { type: 'web_search_20250305', name: 'web_search' };
 const format = { type: 'json_schema', schema: ofCity };
-const weatherSchema = { title: 'weather', description: 'Tells it', ...ofCity };
+const weatherTool = { name: 'weather', description: 'Tells it', schema: JSON.stringify(ofCity) };
 
 function asked(fields: object): ParsedRequest {
   const body = { model: 'eliza', messages: [user('Hi')], ...fields };
@@ -22,7 +22,7 @@ function asked(fields: object): ParsedRequest {
 
 describe('A request for a message', () => {
   it('is the job with all that it says', () => {
-    const { job, model, tool, ignored } = asked({
+    const { job, model, ignored } = asked({
       system: [text('Be kind.'), { ...text('Be brief.'), cache_control: { type: 'ephemeral' } }],
       messages: [user('Hi'), assistant([text('Hello.')]), user([image, text('Who is it?')])],
       stop_sequences: ['END', ''],
@@ -43,13 +43,16 @@ describe('A request for a message', () => {
       ],
       system: 'Be kind.\n\nBe brief.',
       model: 'eliza',
+      results: undefined,
+      offer: undefined,
       schema: undefined,
       effort: undefined,
       stop: ['END'],
+      sampling: { temperature: 0.5, maxTokens: 100 },
       stream: true,
     });
-    expect([model, tool]).toEqual(['eliza', null]);
-    expect(ignored).toEqual(['metadata', 'max_tokens', 'temperature', 'top_k', 'system.cache_control']);
+    expect(model).toBe('eliza');
+    expect(ignored).toEqual(['metadata', 'top_k', 'system.cache_control']);
   });
 
   it.each<[string, object, Partial<ParsedRequest['job']>]>([
@@ -82,7 +85,7 @@ describe('A request for a message', () => {
       },
     ],
     [
-      'the results of calls, which are told as text',
+      'the results of calls, which are text where there are no tools',
       {
         messages: [
           user('Hi'),
@@ -105,6 +108,28 @@ describe('A request for a message', () => {
         ],
         text: 'Result of map:\n\nHere\n\nError of weather:\n\nno wind\n\nResult of the function:\n\nSo?',
         images: [{ mediaType: 'image/png', data: png, at: 20 }],
+      },
+    ],
+    [
+      'calls and results with their ids, where it has tools',
+      {
+        tools: [weather],
+        messages: [
+          user('Hi'),
+          assistant([text('I look.'), { type: 'tool_use', id: '1', name: 'weather', input: { city: 'Bonn' } }]),
+          user([
+            { type: 'tool_result', tool_use_id: '1', content: [text('Here'), image], is_error: true },
+            text('So?'),
+          ]),
+        ],
+      },
+      {
+        history: [
+          { role: 'user', text: 'Hi' },
+          { role: 'assistant', text: 'I look.', calls: [{ id: '1', name: 'weather', input: '{"city":"Bonn"}' }] },
+        ],
+        text: 'So?',
+        results: [{ id: '1', text: 'Here', images: [{ mediaType: 'image/png', data: png, at: 4 }], isError: true }],
       },
     ],
     [
@@ -141,34 +166,39 @@ describe('A request for a message', () => {
     expect(asked(fields).job).toMatchObject(expected);
   });
 
-  it.each<[string, object, string | null, object | undefined]>([
+  it.each<[string, object, object]>([
     [
       'a named tool',
       { tools: [cook, weather], tool_choice: { type: 'tool', name: 'weather' } },
-      'weather',
-      weatherSchema,
+      { tools: [{ name: 'cook', description: '' }, weatherTool], choice: { name: 'weather' }, isParallel: true },
     ],
-    ['any of one tool', { tools: [weather], tool_choice: { type: 'any' } }, 'weather', weatherSchema],
+    ['any tool', { tools: [weather], tool_choice: { type: 'any' } }, { tools: [weatherTool], choice: 'required' }],
     [
-      'any, beside a tool of a server',
-      { tools: [search, weather], tool_choice: { type: 'any' } },
-      'weather',
-      weatherSchema,
+      'one at a time',
+      { tools: [weather], tool_choice: { type: 'auto', disable_parallel_tool_use: true } },
+      { isParallel: false },
     ],
-    ['a tool if it likes', { tools: [weather], tool_choice: { type: 'auto' } }, null, undefined],
-    ['no tool', { tools: [weather], tool_choice: { type: 'none' } }, null, undefined],
-    ['tools without a choice', { tools: [weather, search] }, null, undefined],
-  ])('that wants %s has the arguments as its schema', (_what, fields, tool, value) => {
-    const { job, ...rest } = asked(fields);
-    expect([rest.tool, job.schema?.value]).toEqual([tool, value]);
+    ['no tool', { tools: [weather], tool_choice: { type: 'none' } }, { choice: 'none' }],
+    ['tools without a choice', { tools: [weather, search] }, { tools: [weatherTool], choice: 'auto' }],
+  ])('may want %s', (_what, fields, offer) => {
+    expect(asked(fields).job.offer).toMatchObject(offer);
   });
 
   it.each<[object, string[]]>([
     [{ tools: [weather], tool_choice: { type: 'any' } }, []],
-    [{ tools: [weather, search], tool_choice: { type: 'any' } }, ['tools']],
-    [{ tools: [weather], tool_choice: { type: 'auto' } }, ['tools', 'tool_choice']],
+    [{ tools: [weather, search], tool_choice: { type: 'any' } }, ['tools.web_search_20250305']],
+    [
+      {
+        tools: [
+          { ...weather, strict: true },
+          { ...cook, strict: false },
+        ],
+      },
+      ['tools.strict'],
+    ],
+    [{ tool_choice: { type: 'auto' } }, ['tool_choice']],
     [{ tools: [] }, []],
-    [{ tools: [weather], tool_choice: { type: 'any' }, output_config: { format } }, ['output_config.format']],
+    [{ tools: [weather], tool_choice: { type: 'any' }, output_config: { format } }, []],
     [
       { output_config: { format, effort: 'odd', task_budget: {} }, output_format: format },
       ['output_config.task_budget', 'output_format', 'output_config.effort'],
@@ -182,7 +212,7 @@ describe('A request for a message', () => {
     ],
     [
       { tools: [{ ...weather, cache_control: {} }], tool_choice: { type: 'any', disable_parallel_tool_use: true } },
-      ['tools.cache_control', 'tool_choice.disable_parallel_tool_use'],
+      ['tools.cache_control'],
     ],
     [{ mcp_servers: [], service_tier: null, 'odd name': 1 }, ['mcp_servers', '(odd name)']],
   ])('tells of %j what it ignores', (fields, expected) => {
@@ -245,10 +275,12 @@ describe('A request for a message', () => {
     ['messages.1.content.0.type', { messages: [user('Hi'), assistant([{ type: 'server_tool_use' }]), user('?')] }],
     ['system.0.type', { system: [image] }],
     ['messages.0.content.0.type', { messages: [{ role: 'system', content: [image] }, user('Hi')] }],
-    ['tool_choice', { tools: [weather, cook], tool_choice: { type: 'any' } }],
-    ['tool_choice', { tools: [search], tool_choice: { type: 'any' } }],
+    ['tool_choice', { tool_choice: { type: 'any' } }],
+    ['tools', { tools: [search], tool_choice: { type: 'any' } }],
     ['tool_choice', { tools: [weather], tool_choice: { type: 'tool', name: 'cook' } }],
-    ['tool_choice', { tools: [search], tool_choice: { type: 'tool', name: 'web_search' } }],
+    ['tools', { tools: [search] }],
+    ['tool_choice', { tools: [search, cook], tool_choice: { type: 'tool', name: 'web_search' } }],
+    ['messages', { tools: [cook], messages: [user([{ type: 'tool_result', tool_use_id: '1' }])] }],
     ['tool_choice.name', { tools: [weather], tool_choice: { type: 'tool' } }],
     ['tool_choice.type', { tools: [weather], tool_choice: { type: 'odd' } }],
     ['tools.1.name', { tools: [search, { input_schema: {} }], tool_choice: { type: 'any' } }],

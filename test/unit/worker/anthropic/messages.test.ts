@@ -19,7 +19,13 @@ const refusal = {
   stop_reason: 'refusal',
   stop_details: { type: 'refusal', category: null, explanation: null },
 };
-const call = { type: 'tool_use', id: 'toolu_mine', name: 'weather', caller: { type: 'direct' } };
+const call = { type: 'tool_use', id: 'toolu_1', name: 'weather', caller: { type: 'direct' } };
+const calls = [{ id: 'toolu_1', name: 'weather', input: '{"city":"Bonn"}' }];
+const called: JobEvent[] = [
+  { type: 'call-start', id: 'toolu_1', name: 'weather' },
+  { type: 'call-delta', text: '{"city":' },
+  { type: 'call-delta', text: '"Bonn"}' },
+];
 
 function says(...texts: readonly string[]): JobEvent[] {
   return texts.map((text) => ({ type: 'text-delta', text }));
@@ -30,6 +36,7 @@ function failing(outcome: FailedOutcome, reason?: CliReason, details?: [{ path: 
 }
 
 const done = jobDone({ model: 'eliza', usage: used });
+const waiting = jobDone({ model: 'eliza', usage: used, calls });
 const cut = jobDone({ model: 'eliza', usage: used, stopSequence: 'END' });
 const refused = failing('cli_error', 'refused');
 
@@ -58,10 +65,16 @@ describe('A message', () => {
       },
     ],
     [
-      'a call of a tool, with its input as a value',
+      'a call of a tool behind its text',
       calling,
-      [...says('{"city":"Bonn"}'), done],
-      { content: [{ ...call, input: { city: 'Bonn' } }], ...end, stop_reason: 'tool_use', usage },
+      [...says('Well'), ...called, waiting],
+      {
+        content: [
+          { type: 'text', text: 'Well', citations: null },
+          { ...call, input: { city: 'Bonn' } },
+        ],
+        ...{ ...end, stop_reason: 'tool_use', usage },
+      },
     ],
     [
       'a refusal',
@@ -78,9 +91,12 @@ describe('A message', () => {
   });
 
   it('tells what was ignored, the effort too where the model knows none', async () => {
-    await using door = await open({ type: 'job-admitted', session: null, ignoresEffort: true }, done);
+    await using door = await open(
+      { type: 'job-admitted', session: null, ignoresEffort: true, ignores: ['maxTokens'] },
+      done,
+    );
     const { headers } = await door.post({ ...hello, output_config: { effort: 'low' } });
-    expect(headers.get('x-ignored-parameters')).toBe('max_tokens, output_config.effort');
+    expect(headers.get('x-ignored-parameters')).toBe('output_config.effort, max_tokens');
     expect(door.job).toMatchObject({ operation: 'ask', effort: 'low', isEffortNeeded: false, isStreamed: false });
   });
 
@@ -95,12 +111,12 @@ describe('A streamed message', () => {
     'message_start',
     { type: 'message_start', message: { ...message, content: [], ...end, stop_reason: null, usage: nothing } },
   ];
-  const block = (content_block: object) => [
+  const block = (content_block: object, index = 0) => [
     'content_block_start',
-    { type: 'content_block_start', index: 0, content_block },
+    { type: 'content_block_start', index, content_block },
   ];
   const textBlock = block({ type: 'text', text: '', citations: null });
-  const delta = (delta: object) => ['content_block_delta', { type: 'content_block_delta', index: 0, delta }];
+  const delta = (delta: object, index = 0) => ['content_block_delta', { type: 'content_block_delta', index, delta }];
   const textDelta = (text: string) => delta({ type: 'text_delta', text });
   const blockStop = ['content_block_stop', { type: 'content_block_stop', index: 0 }];
   const stop = ['message_stop', { type: 'message_stop' }];
@@ -131,11 +147,13 @@ describe('A streamed message', () => {
     [
       'a call of a tool',
       calling,
-      [...says('{"city":"Bonn"}'), done],
+      [...says('Well'), ...called, waiting],
       [
-        block({ ...call, input: {} }),
-        delta({ type: 'input_json_delta', partial_json: '{"city":"Bonn"}' }),
-        blockStop,
+        ...[textBlock, textDelta('Well'), blockStop],
+        block({ ...call, input: {} }, 1),
+        delta({ type: 'input_json_delta', partial_json: '{"city":' }, 1),
+        delta({ type: 'input_json_delta', partial_json: '"Bonn"}' }, 1),
+        ['content_block_stop', { type: 'content_block_stop', index: 1 }],
         ...last({ ...end, stop_reason: 'tool_use' }),
       ],
     ],
@@ -155,7 +173,7 @@ describe('A streamed message', () => {
     await using door = await open(...begun, ...events);
     const { status, headers, text } = await door.post({ ...hello, ...fields, stream: true }, '/v1/messages', mine);
     expect([status, headers.get('content-type')]).toEqual([200, 'text/event-stream; charset=utf-8']);
-    expect([headers.get('request-id'), headers.get('x-ignored-parameters')]).toEqual(['mine', 'max_tokens']);
+    expect([headers.get('request-id'), headers.get('x-ignored-parameters')]).toEqual(['mine', null]);
     expect(messageEvents(text)).toEqual([start, ...expected]);
   });
 
@@ -270,12 +288,9 @@ describe('A count of tokens', () => {
     const body = { ...hello, ...calling, system: 'Be kind.', messages };
     const { status, headers, body: answer } = await door.post(body, '/v1/messages/count_tokens', mine);
     expect([status, answer]).toEqual([200, { input_tokens: 7 + 3 * 1600 }]);
-    expect([headers.get('request-id'), headers.get('x-ignored-parameters')]).toEqual(['mine', 'max_tokens']);
-    const schema = JSON.stringify({ type: ofCity.type, title: 'weather', properties: ofCity.properties });
-    expect(door.primary.calls).toEqual([
-      { name: 'schemaFault', request: { schema, client: expect.any(String) } },
-      { name: 'countTokens', request: { texts: ['Be kind.', 'One', 'Two', 'Three', schema] } },
-    ]);
+    expect([headers.get('request-id'), headers.get('x-ignored-parameters')]).toEqual(['mine', null]);
+    const texts = ['Be kind.', 'One', 'Two', 'Three', '', `weather  ${JSON.stringify(ofCity)}`];
+    expect(door.primary.calls).toEqual([{ name: 'countTokens', request: { texts } }]);
   });
 });
 
@@ -292,7 +307,7 @@ describe('The user in the metadata', () => {
   it.each(['/v1/messages', '/v1/messages/count_tokens'])('is the client where the key allows it: %s', async (path) => {
     await using door = await MessagesDoor.open(() => eventsOf(...begun, done), [withKey(true)]);
     const { status, headers } = await door.post(named, path);
-    expect([status, headers.get('x-ignored-parameters')]).toEqual([200, 'max_tokens']);
+    expect([status, headers.get('x-ignored-parameters')]).toEqual([200, null]);
     if (path === '/v1/messages') expect(door.job.client).toBe('key app/ada');
   });
 
@@ -300,7 +315,7 @@ describe('The user in the metadata', () => {
     await using door = await MessagesDoor.open(() => eventsOf(...begun, done), [withKey(false)]);
     const { headers } = await door.post(named);
     expect(door.job.client).toBe('key app');
-    expect(headers.get('x-ignored-parameters')).toBe('metadata, max_tokens');
+    expect(headers.get('x-ignored-parameters')).toBe('metadata');
   });
 });
 

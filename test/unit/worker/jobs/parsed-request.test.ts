@@ -1,5 +1,5 @@
 import type { Reply } from '../../../../src/worker/http/exchange.js';
-import { ignoredFields, ignoredIn, noteIgnoredTools } from '../../../../src/worker/jobs/job-request.js';
+import { ignoredFields, ignoredIn, noteDroppedTools } from '../../../../src/worker/jobs/job-request.js';
 import { FakePrimary } from '../../../support/fake-primary.js';
 
 const many = Object.fromEntries(Array.from({ length: 50 }, (_, index) => [`f${index}`, index]));
@@ -24,24 +24,24 @@ describe('The fields that are ignored', () => {
   });
 });
 
-describe('Tools that are ignored', () => {
-  function noted(fields: readonly string[], route = '/v1/messages') {
+describe('Tools that are left out', () => {
+  function noted(droppedTools: readonly string[], route = '/v1/messages') {
     const primary = new FakePrimary({ toolsIgnored: {} });
     const res = { locals: { client: 'key ada', route } } as unknown as Reply;
-    noteIgnoredTools(primary.asPrimary, res, fields);
+    noteDroppedTools(primary.asPrimary, res, { droppedTools });
     return primary.calls;
   }
 
-  it('are told to the primary, by the client and the door', () => {
+  it('are reported to the primary, with the client and the door', () => {
     const call = { name: 'toolsIgnored', request: { client: 'key ada', route: '/v1/messages' } };
-    expect([noted(['seed', 'tools']), noted(['functions'])]).toEqual([[call], [call]]);
-    expect([noted(['seed', 'tool_choice', 'tools.strict']), noted(['tools'], '/ask')]).toEqual([[], []]);
+    expect(noted(['web_search'])).toEqual([call]);
+    expect([noted([]), noted(['web_search'], '/ask')]).toEqual([[], []]);
   });
 
   it('do no harm where the primary has gone', async () => {
     const primary = new FakePrimary({ toolsIgnored: new Error('gone') });
     const res = { locals: { client: 'a', route: '/v1/responses' } } as unknown as Reply;
-    expect(() => noteIgnoredTools(primary.asPrimary, res, ['tools'])).not.toThrow();
+    expect(() => noteDroppedTools(primary.asPrimary, res, { droppedTools: ['web_search'] })).not.toThrow();
     await new Promise(setImmediate); // a rejection that nobody takes would end the test here
   });
 });

@@ -21,6 +21,8 @@ const lines: AnswerFormat = {
     queued: (position) => `queued ${position}\n`,
     started: (queueMs) => `started ${queueMs}\n`,
     delta: (text) => `delta ${text}\n`,
+    callStart: ({ name }) => `call ${name}\n`,
+    callDelta: (text) => `input ${text}\n`,
     end: ({ text, ending }) => `end ${text} ${ending}\n`,
     failure: ({ code }) => `failure ${code}\n`,
   }),

@@ -8,7 +8,9 @@ const hi = [{ role: 'user', content: 'Hi' }];
 const parameters = { type: 'object', properties: { city: { type: 'string' } } };
 const weather = { type: 'function', function: { name: 'weather', description: 'of a city', parameters } };
 const time = { type: 'function', function: { name: 'time' } };
-const weatherSchema = { path: 'tools', value: { ...parameters, title: 'weather', description: 'of a city' } };
+const weatherTool = { name: 'weather', description: 'of a city', schema: JSON.stringify(parameters) };
+const timeTool = { name: 'time', description: '', schema: '{"type":"object"}' };
+const search = { type: 'web_search' };
 const schema = { type: 'object', properties: { a: { type: 'string' } } };
 const format = { type: 'json_schema', json_schema: { name: 'a', strict: true, schema } };
 
@@ -41,13 +43,23 @@ describe('A chat completion asks for', () => {
         ],
         system: 'Be brief.\n\nBe kind.',
         model: 'eliza',
+        results: undefined,
+        offer: undefined,
         schema: undefined,
         effort: undefined,
         stop: [],
+        sampling: undefined,
         stream: false,
       },
       model: 'eliza',
-      tool: null,
+      forms: {},
+      droppedTools: [],
+      wishFields: {
+        temperature: 'temperature',
+        topP: 'top_p',
+        maxTokens: 'max_tokens',
+        isParallel: 'parallel_tool_calls',
+      },
       ignored: ['messages.name', 'messages.content.image_url.detail'],
       effortField: 'reasoning_effort',
       imageField: 'messages.4.content.1',
@@ -57,7 +69,7 @@ describe('A chat completion asks for', () => {
     });
   });
 
-  it('an answer after the results of calls, which are told as text', () => {
+  it('an answer after the results of calls, which are text where there are no tools', () => {
     const call = (id: string, name: string) => ({ id, type: 'function', function: { name, arguments: '{}' } });
     const parts = [{ type: 'text', text: '12 o’clock' }, image];
     const messages = [
@@ -130,7 +142,7 @@ describe('A chat completion asks for', () => {
   });
 
   it.each([
-    [{}, { schema: undefined, tool: null, ignored: [] }],
+    [{}, { schema: undefined, offer: undefined, ignored: [] }],
     [
       { stream: true, stream_options: { include_usage: true } },
       { stream: true, wantsUsage: true, ignored: [] },
@@ -143,7 +155,11 @@ describe('A chat completion asks for', () => {
     ],
     [
       { temperature: 1, seed: 2, store: true, metadata: {}, max_tokens: 5, max_completion_tokens: null },
-      { ignored: ['temperature', 'seed', 'store', 'metadata', 'max_tokens'] },
+      { sampling: { temperature: 1, maxTokens: 5 }, ignored: ['seed', 'store', 'metadata'] },
+    ],
+    [
+      { top_p: 0.5, max_tokens: 5, max_completion_tokens: 6 },
+      { sampling: { topP: 0.5, maxTokens: 6 }, wishFields: { maxTokens: 'max_completion_tokens' }, ignored: [] },
     ],
     [{ 'odd name\n': 1, user: 'joe' }, { ignored: ['user', '(odd name)'] }],
     [{ reasoning_effort: 'xhigh' }, { effort: 'high', ignored: [] }],
@@ -187,18 +203,17 @@ describe('A chat completion asks for', () => {
       { response_format: format, stop: 'X' },
       { stop: [], ignored: ['stop'] },
     ],
-    [{ tools: [weather, time] }, { tool: null, schema: undefined, ignored: ['tools'] }],
     [
-      { tools: [weather], tool_choice: 'auto' },
-      { tool: null, ignored: ['tools', 'tool_choice'] },
+      { tools: [weather, time] },
+      { offer: { tools: [weatherTool, timeTool], choice: 'auto', isParallel: true }, ignored: [] },
     ],
     [
-      { tools: [weather], tool_choice: 'none' },
-      { tool: null, ignored: ['tools', 'tool_choice'] },
+      { tools: [weather], tool_choice: 'none', parallel_tool_calls: false },
+      { offer: { tools: [weatherTool], choice: 'none', isParallel: false }, ignored: [] },
     ],
     [
       { tools: [weather], tool_choice: 'required' },
-      { tool: 'weather', schema: weatherSchema, ignored: [] },
+      { offer: { choice: 'required' }, ignored: [] },
     ],
     [
       {
@@ -207,37 +222,99 @@ describe('A chat completion asks for', () => {
         stop: ['X'],
         response_format: format,
       },
-      { tool: 'weather', schema: weatherSchema, stop: [], ignored: ['response_format', 'stop'] },
+      { offer: { choice: { name: 'weather' } }, schema: { value: schema }, stop: [], ignored: ['stop'] },
     ],
     [
       { functions: [time.function, weather.function], function_call: { name: 'weather' }, guided_json: schema },
       {
-        tool: 'weather',
+        offer: { tools: [timeTool, weatherTool], choice: { name: 'weather' }, isParallel: false },
         isLegacyCall: true,
-        schema: { ...weatherSchema, path: 'functions' },
-        ignored: ['guided_json'],
+        schema: { path: 'guided_json' },
+        ignored: [],
       },
     ],
-    [{ functions: [weather.function] }, { tool: null, isLegacyCall: true, ignored: ['functions'] }],
-    [
-      { functions: [weather.function], function_call: 'auto' },
-      { tool: null, schema: undefined, ignored: ['functions', 'function_call'] },
-    ],
+    [{ functions: [weather.function] }, { offer: { choice: 'auto' }, isLegacyCall: true, ignored: [] }],
     [
       { tools: [weather], tool_choice: 'required', functions: [time.function], function_call: { name: 'time' } },
-      { tool: 'weather', isLegacyCall: false, ignored: ['functions', 'function_call'] },
+      { offer: { tools: [weatherTool] }, isLegacyCall: false, ignored: [] },
     ],
     [
-      { tools: [{ ...weather, cache_control: { type: 'ephemeral' } }], tool_choice: 'required' },
-      { tool: 'weather', ignored: ['tools.cache_control'] },
+      { tools: [{ ...weather, cache_control: { type: 'ephemeral' } }, search] },
+      {
+        offer: { tools: [weatherTool] },
+        droppedTools: ['web_search'],
+        ignored: ['tools.web_search', 'tools.cache_control'],
+      },
+    ],
+    [
+      { tools: [{ ...weather, function: { ...weather.function, strict: true } }] },
+      { ignored: ['tools.function.strict'] },
+    ],
+    [{ tools: [{ ...weather, function: { ...weather.function, strict: false } }] }, { ignored: [] }],
+    [
+      {
+        tools: [{ type: 'custom', custom: { name: 'run' } }],
+        tool_choice: { type: 'custom', custom: { name: 'run' } },
+      },
+      { offer: { choice: { name: 'run' } }, forms: { run: { isCustom: true, name: 'run' } } },
     ],
     [
       { functions: [], function_call: 'none', tools: [] },
-      { tool: null, ignored: ['function_call'] },
+      { offer: undefined, ignored: [] },
+    ],
+    [
+      { tools: [], parallel_tool_calls: true },
+      { offer: undefined, ignored: ['parallel_tool_calls'] },
     ],
   ])('what %j says', (body, expected) => {
     const { job, ...rest } = asked(body);
     expect({ ...job, ...rest }).toMatchObject(expected);
+  });
+});
+
+describe('With tools, a chat completion', () => {
+  const made = (id: string, name: string) => ({ id, type: 'function', function: { name, arguments: '{"a":1}' } });
+
+  it('has calls and results with their ids, and images in results', () => {
+    const messages = [
+      ...hi,
+      { role: 'assistant', content: 'I look.', tool_calls: [made('a', 'weather'), made('b', 'time')] },
+      { role: 'tool', tool_call_id: 'b', content: [{ type: 'text', text: 'noon' }, image] },
+      { role: 'tool', tool_call_id: 'a', content: 'Rain' },
+      { role: 'user', content: 'So?' },
+    ];
+    const results = [
+      { id: 'b', text: 'noon', images: [{ mediaType: 'image/png', data: png, at: 4 }], isError: false },
+      { id: 'a', text: 'Rain', isError: false },
+    ];
+    expect(asked({ messages, tools: [weather] }).job).toMatchObject({
+      history: [
+        { role: 'user', text: 'Hi' },
+        {
+          ...{ role: 'assistant', text: 'I look.' },
+          calls: ['weather', 'time'].map((name, at) => ({ id: 'ab'[at], name, input: '{"a":1}' })),
+        },
+      ],
+      ...{ text: 'So?', results },
+    });
+  });
+
+  it('may end with results alone, of functions and of custom tools', () => {
+    const run = { id: 'c', type: 'custom', custom: { name: 'run', input: 'ls' } };
+    const messages = [
+      ...hi,
+      { role: 'assistant', content: null, function_call: { name: 'weather', arguments: '{}' } },
+      { role: 'function', name: 'weather', content: 'Sun' },
+      { role: 'assistant', content: null, tool_calls: [run] },
+      { role: 'tool', tool_call_id: 'c', content: 'a.txt' },
+    ];
+    const { job } = asked({ messages, tools: [weather, { type: 'custom', custom: { name: 'run' } }] });
+    expect(job.history?.slice(1)).toEqual([
+      { role: 'assistant', text: '', calls: [{ id: 'call_legacy_0', name: 'weather', input: '{}' }] },
+      { role: 'user', text: '', results: [{ id: 'call_legacy_0', text: 'Sun', isError: false }] },
+      { role: 'assistant', text: '', calls: [{ id: 'c', name: 'run', input: '{"input":"ls"}' }] },
+    ]);
+    expect([job.text, job.results]).toEqual(['', [{ id: 'c', text: 'a.txt', isError: false }]]);
   });
 });
 
@@ -316,11 +393,6 @@ describe('A chat completion is refused, and the field named,', () => {
     ],
     [{ tool_choice: 'required' }, 'tool_choice', 'needs tools'],
     [
-      { tools: [weather, time], tool_choice: 'required' },
-      'tool_choice',
-      'can only require a call where there is one tool',
-    ],
-    [
       { tools: [time], tool_choice: { type: 'function', function: { name: 'weather' } } },
       'tool_choice',
       'must name one of the tools',
@@ -328,21 +400,38 @@ describe('A chat completion is refused, and the field named,', () => {
     [{ tools: [time], tool_choice: 'any' }, 'tool_choice', 'must be none, auto, required or one function'],
     [{ tools: [time], tool_choice: { type: 'custom', custom: {} } }, 'tool_choice', 'must be none, auto, required'],
     [
-      {
-        tools: [{ type: 'function', function: { name: 'f', parameters: { type: 'string' } } }],
-        tool_choice: 'required',
-      },
-      'tools',
-      'must have an object at its root',
+      { tools: [{ type: 'function', function: { name: 'f', parameters: { type: 'string' } } }] },
+      'tools[0].function',
+      'must have the schema of an object',
     ],
+    [{ tools: [{ type: 'function' }] }, 'tools[0].function', 'must be sent'],
+    [{ tools: [search] }, 'tools', 'web_search would be run by the provider'],
+    [{ tools: [time, time] }, 'tools[1].function.name', 'must not be that of another tool'],
+    [{ tools: [{ type: 'custom' }] }, 'tools[0].custom.name', 'must be sent'],
+    [{ temperature: 3 }, 'temperature', 'must be 0 to 2'],
+    [{ top_p: '1' }, 'top_p', 'must be a number'],
+    [{ max_tokens: 0 }, 'max_tokens', 'must be at least 1'],
+    [
+      {
+        tools: [time],
+        messages: [
+          ...hi,
+          { role: 'assistant', tool_calls: [{ id: 'x', function: { name: 'time', arguments: '' } }] },
+          ...hi,
+        ],
+      },
+      'messages',
+      'none for x',
+    ],
+    [{ tools: [time], messages: [...hi, { role: 'tool', content: 'x' }] }, 'messages[1].tool_call_id', 'must be sent'],
     [{ functions: {} }, 'functions', 'must be a list'],
     [{ functions: [{}] }, 'functions[0].name', 'must be sent'],
     [{ function_call: 'weather' }, 'function_call', 'must be none, auto or one function'],
-    [{ function_call: { name: 'weather' } }, 'function_call', 'must name one of the functions'],
+    [{ function_call: { name: 'weather' } }, 'function_call', 'needs tools'],
     [
       { functions: [{ name: 'f', parameters: { type: 'string' } }], function_call: { name: 'f' } },
-      'functions',
-      'must have an object at its root',
+      'functions[0]',
+      'must have the schema of an object',
     ],
     [{ guided_json: [] }, 'guided_json', 'must be a JSON Schema'],
     [{ guided_json: '[1]' }, 'guided_json', 'must be a JSON Schema'],

@@ -4,7 +4,10 @@ import { chatCompletionFormat } from '../../../../src/worker/openai/chat.js';
 import { jobDone } from '../../../support/job-records.js';
 import { streamed } from '../../../support/openai-door.js';
 
-const opening = { requestId: 'r1', model: 'eliza', tool: null };
+const opening = { requestId: 'r1', model: 'eliza', forms: {}, hasTools: false };
+const withTools = { ...opening, hasTools: true };
+const call = { id: 'c1', name: 'f', input: '{"a":1}', isCustom: false };
+const custom = { id: 'c2', name: 'run', input: 'ls', isCustom: true };
 const usage = { input: 10, output: 5, cacheRead: 4, cacheWrite: 1 };
 const toldUsage = {
   prompt_tokens: 10,
@@ -16,7 +19,9 @@ const toldUsage = {
 function told(differences: Partial<CompletedAnswer> = {}): CompletedAnswer {
   return {
     ...opening,
+    calls: [],
     text: 'good day',
+    hasText: true,
     value: undefined,
     ending: 'whole',
     stopSequence: null,
@@ -44,10 +49,24 @@ describe('A chat completion', () => {
     });
   });
 
-  it('is a call of the function that was asked for', () => {
-    const call = { id: 'call_r1', type: 'function', function: { name: 'f', arguments: '{}' } };
-    expect(chatCompletionFormat(7, false).body(told({ tool: 'f', text: '{}', ending: 'tool-call' }))).toMatchObject({
-      choices: [{ message: { content: null, tool_calls: [call] }, finish_reason: 'tool_calls' }],
+  it('has the calls of functions and of custom tools, beside its text', () => {
+    const calls = [
+      { id: 'c1', type: 'function', function: { name: 'f', arguments: '{"a":1}' } },
+      { id: 'c2', type: 'custom', custom: { name: 'run', input: 'ls' } },
+    ];
+    const answer = told({ calls: [call, custom], ending: 'tool-call' });
+    expect(chatCompletionFormat(7, false).body(answer)).toMatchObject({
+      choices: [{ message: { content: 'good day', tool_calls: calls }, finish_reason: 'tool_calls' }],
+    });
+    expect(chatCompletionFormat(7, false).body({ ...answer, text: '', hasText: false })).toMatchObject({
+      choices: [{ message: { content: null } }],
+    });
+  });
+
+  it('has the call of a function as it was before there were tools', () => {
+    const made = { name: 'f', arguments: '{"a":1}' };
+    expect(chatCompletionFormat(7, false, true).body(told({ calls: [call], ending: 'tool-call' }))).toMatchObject({
+      choices: [{ message: { function_call: made }, finish_reason: 'function_call' }],
     });
   });
 
@@ -55,24 +74,11 @@ describe('A chat completion', () => {
     ['whole', 'stop'],
     ['stop-sequence', 'stop'],
     ['refusal', 'content_filter'],
+    ['length', 'length'],
   ])('that ended as %s has finished for %s', (ending, reason) => {
     expect(chatCompletionFormat(7, false).body(told({ ending }))).toMatchObject({
       choices: [{ finish_reason: reason }],
     });
-  });
-
-  it('is no call where the model refuses one', () => {
-    const { choices } = chatCompletionFormat(7, false).body(told({ tool: 'f', text: '', ending: 'refusal' })) as {
-      choices: readonly object[];
-    };
-    expect(choices).toEqual([
-      {
-        index: 0,
-        message: { role: 'assistant', content: '', refusal: null },
-        logprobs: null,
-        finish_reason: 'content_filter',
-      },
-    ]);
   });
 });
 
@@ -98,31 +104,40 @@ describe('A streamed chat completion', () => {
     ]);
   });
 
-  it('is a call that begins with its arguments', () => {
-    const asCall = { ...opening, tool: 'f' };
-    const stream = chatCompletionFormat(7, false).stream(asCall);
-    const text =
-      stream.begin() +
-      stream.delta('{"a"') +
-      stream.delta(':1}') +
-      stream.end(told({ tool: 'f', ending: 'tool-call' }));
-    const call = { index: 0, id: 'call_r1', type: 'function', function: { name: 'f', arguments: '' } };
+  it('has each call with an index of its own, and the input of a custom tool as a whole', () => {
+    const stream = chatCompletionFormat(7, false).stream(withTools);
+    const text = [
+      stream.begin(),
+      stream.delta('Well'),
+      stream.callStart(call),
+      stream.callDelta('{"a"'),
+      stream.callDelta(':1}'),
+      stream.callStart(custom),
+      stream.callDelta('{"inp'),
+      stream.callDelta('ut":"ls"}'),
+      stream.end(told({ ending: 'tool-call' })),
+    ].join('');
+    const begun = { index: 0, id: 'c1', type: 'function', function: { name: 'f', arguments: '' } };
     expect(streamed(text)).toEqual([
       chunk({ role: 'assistant', content: null }),
-      chunk({ tool_calls: [call] }),
+      chunk({ content: 'Well' }),
+      chunk({ tool_calls: [begun] }),
       chunk({ tool_calls: [{ index: 0, function: { arguments: '{"a"' } }] }),
       chunk({ tool_calls: [{ index: 0, function: { arguments: ':1}' } }] }),
+      chunk({ tool_calls: [{ index: 1, id: 'c2', type: 'custom', custom: { name: 'run', input: '' } }] }),
+      chunk({ tool_calls: [{ index: 1, custom: { input: 'ls' } }] }),
       chunk({}, 'tool_calls'),
       'data: [DONE]',
     ]);
   });
 
-  it('has no call where the model refuses one', () => {
-    const stream = chatCompletionFormat(7, false).stream({ ...opening, tool: 'f' });
-    const text = stream.begin() + stream.end(told({ tool: 'f', text: '', ending: 'refusal' }));
+  it('has the call of a function as it was before there were tools', () => {
+    const stream = chatCompletionFormat(7, false, true).stream(withTools);
+    const text = stream.callStart(call) + stream.callDelta('{}') + stream.end(told({ ending: 'tool-call' }));
     expect(streamed(text)).toEqual([
-      chunk({ role: 'assistant', content: null }),
-      chunk({}, 'content_filter'),
+      chunk({ function_call: { name: 'f', arguments: '' } }),
+      chunk({ function_call: { arguments: '{}' } }),
+      chunk({}, 'function_call'),
       'data: [DONE]',
     ]);
   });

@@ -4,8 +4,10 @@ import { responseFormat } from '../../../../src/worker/openai/responses-answer.j
 import { jobDone } from '../../../support/job-records.js';
 import { streamed } from '../../../support/openai-door.js';
 
-const opening = { requestId: 'r1', model: 'eliza', tool: null };
-const asCall = { ...opening, tool: 'f' };
+const opening = { requestId: 'r1', model: 'eliza', forms: {}, hasTools: false };
+const withTools = { ...opening, hasTools: true };
+const made = { id: 'c1', name: 'f', input: '{}', isCustom: false };
+const custom = { id: 'c2', name: 'run', namespace: 'shell', input: 'ls', isCustom: true };
 const usage = { input: 10, output: 5, cacheRead: 4, cacheWrite: 1 };
 const toldUsage = {
   input_tokens: 10,
@@ -43,7 +45,9 @@ const response = {
 function told(differences: Partial<CompletedAnswer> = {}): CompletedAnswer {
   return {
     ...opening,
+    calls: [],
     text: 'good day',
+    hasText: true,
     value: undefined,
     ending: 'whole',
     stopSequence: null,
@@ -51,6 +55,11 @@ function told(differences: Partial<CompletedAnswer> = {}): CompletedAnswer {
     end: jobDone(),
     ...differences,
   };
+}
+
+interface Sent {
+  readonly type: string;
+  readonly response?: object;
 }
 
 function part(text: string) {
@@ -62,7 +71,7 @@ function message(status: string, ...content: object[]) {
 }
 
 function call(status: string, text: string) {
-  return { id: 'fc_r1', type: 'function_call', status, call_id: 'call_r1', name: 'f', arguments: text };
+  return { id: 'fc_r1', type: 'function_call', status, call_id: 'c1', name: 'f', arguments: text };
 }
 
 /** Events with the numbers that they should have. */
@@ -71,7 +80,6 @@ function numbered(...events: readonly (readonly [string, object])[]) {
 }
 
 const ofText = { item_id: 'msg_r1', output_index: 0, content_index: 0 };
-const ofCall = { item_id: 'fc_r1', output_index: 0 };
 const first = { output_index: 0 };
 
 describe('A response', () => {
@@ -84,25 +92,34 @@ describe('A response', () => {
     });
   });
 
-  it('is a call of the function that was asked for', () => {
-    expect(responseFormat(7).body(told({ tool: 'f', text: '{}', ending: 'tool-call' }))).toEqual({
+  it('has calls as items of its own, behind the message', () => {
+    const run = {
+      id: 'fc_r1_1',
+      type: 'custom_tool_call',
+      status: 'completed',
+      call_id: 'c2',
+      name: 'run',
+      input: 'ls',
+    };
+    const answer = told({ ...withTools, calls: [made, custom], ending: 'tool-call' });
+    expect(responseFormat(7).body(answer)).toEqual({
       ...response,
       status: 'completed',
-      tool_choice: { type: 'function', name: 'f' },
-      output: [call('completed', '{}')],
+      parallel_tool_calls: true,
+      output: [message('completed', part('good day')), call('completed', '{}'), { ...run, namespace: 'shell' }],
       usage: toldUsage,
     });
+    const [first] = (responseFormat(7).body({ ...answer, text: '', hasText: false }) as { output: object[] }).output;
+    expect(first).toEqual(call('completed', '{}'));
   });
 
-  it('is incomplete where the model refuses, and a call was never made', () => {
-    const details = { status: 'incomplete', incomplete_details: { reason: 'content_filter' } };
-    expect(responseFormat(7).body(told({ ending: 'refusal', text: 'I' }))).toMatchObject({
-      ...details,
+  it.each([
+    ['refusal', 'content_filter'],
+    ['length', 'max_output_tokens'],
+  ] as const)('is incomplete after a %s', (ending, reason) => {
+    expect(responseFormat(7).body(told({ ending, text: 'I' }))).toMatchObject({
+      ...{ status: 'incomplete', incomplete_details: { reason } },
       output: [message('incomplete', part('I'))],
-    });
-    expect(responseFormat(7).body(told({ ending: 'refusal', tool: 'f', text: '' }))).toMatchObject({
-      ...details,
-      output: [],
     });
   });
 });
@@ -129,36 +146,73 @@ describe('A streamed response', () => {
     );
   });
 
-  it('is a call with its arguments', () => {
-    const stream = responseFormat(7).stream(asCall);
-    const text = stream.begin() + stream.delta('{}') + stream.end(told({ tool: 'f', text: '{}', ending: 'tool-call' }));
-    const choice = { tool_choice: { type: 'function', name: 'f' } };
-    const begun = { ...response, ...choice, status: 'in_progress' };
-    const item = call('completed', '{}');
+  it('has an item for the text and one for each call, as they come', () => {
+    const stream = responseFormat(7).stream(withTools);
+    const text = [
+      stream.begin(),
+      stream.delta('Well'),
+      stream.callStart(made),
+      stream.callDelta('{}'),
+      stream.callStart(custom),
+      stream.callDelta('{"input":"ls"}'),
+      stream.end(told({ ...withTools, calls: [made, custom], ending: 'tool-call' })),
+    ].join('');
+    const begun = { ...response, parallel_tool_calls: true, status: 'in_progress' };
+    const ofCall = { item_id: 'fc_r1', output_index: 1 };
+    const ofRun = { item_id: 'fc_r1_1', output_index: 2 };
+    const run = { id: 'fc_r1_1', type: 'custom_tool_call', call_id: 'c2', name: 'run', namespace: 'shell' };
+    const items = [
+      message('completed', part('Well')),
+      call('completed', '{}'),
+      { ...run, status: 'completed', input: 'ls' },
+    ];
     expect(streamed(text)).toEqual(
       numbered(
         ['created', { response: begun }],
         ['in_progress', { response: begun }],
-        ['output_item.added', { ...first, item: call('in_progress', '') }],
+        ['output_item.added', { ...first, item: message('in_progress') }],
+        ['content_part.added', { ...ofText, part: part('') }],
+        ['output_text.delta', { ...ofText, delta: 'Well', logprobs: [] }],
+        ['output_text.done', { ...ofText, text: 'Well', logprobs: [] }],
+        ['content_part.done', { ...ofText, part: part('Well') }],
+        ['output_item.done', { ...first, item: items[0] }],
+        ['output_item.added', { output_index: 1, item: call('in_progress', '') }],
         ['function_call_arguments.delta', { ...ofCall, delta: '{}' }],
         ['function_call_arguments.done', { ...ofCall, name: 'f', arguments: '{}' }],
-        ['output_item.done', { ...first, item }],
-        ['completed', { response: { ...response, ...choice, status: 'completed', output: [item], usage: toldUsage } }],
+        ['output_item.done', { output_index: 1, item: items[1] }],
+        ['output_item.added', { output_index: 2, item: { ...run, status: 'in_progress', input: '' } }],
+        ['custom_tool_call_input.delta', { ...ofRun, delta: 'ls' }],
+        ['custom_tool_call_input.done', { ...ofRun, input: 'ls' }],
+        ['output_item.done', { output_index: 2, item: items[2] }],
+        ['completed', { response: { ...begun, status: 'completed', output: items, usage: toldUsage } }],
       ),
     );
   });
 
-  it('is incomplete where the model refuses', () => {
-    const [refused, uncalled] = [opening, asCall].map((each) => {
-      const stream = responseFormat(7).stream(each);
-      stream.begin();
-      return streamed(stream.end(told({ ...each, text: '', ending: 'refusal' })));
-    });
-    const details = { status: 'incomplete', incomplete_details: { reason: 'content_filter' } };
-    expect(refused?.at(-1)).toMatchObject({ type: 'response.incomplete', sequence_number: 7, response: details });
-    expect(uncalled).toMatchObject([
-      { type: 'response.incomplete', sequence_number: 3, response: { ...details, output: [] } },
+  it('is one message where the model could call tools and does not', () => {
+    const stream = responseFormat(7).stream(withTools);
+    const events = streamed(stream.begin() + stream.delta('good ') + stream.end(told(withTools))) as Sent[];
+    expect(events.map(({ type }) => type).slice(2)).toEqual([
+      'response.output_item.added',
+      'response.content_part.added',
+      'response.output_text.delta',
+      'response.output_text.done',
+      'response.content_part.done',
+      'response.output_item.done',
+      'response.completed',
     ]);
+    expect(events.at(-1)?.response).toMatchObject({ output: [message('completed', part('good day'))] });
+    const silent = responseFormat(7).stream(withTools);
+    const ended = streamed(silent.begin() + silent.end(told({ ...withTools, text: '', hasText: false }))) as Sent[];
+    expect(ended.at(-1)?.response).toMatchObject({ output: [message('completed', part(''))] });
+  });
+
+  it('is incomplete where the model refuses', () => {
+    const stream = responseFormat(7).stream(opening);
+    stream.begin();
+    const events = streamed(stream.end(told({ text: '', ending: 'refusal' })));
+    const details = { status: 'incomplete', incomplete_details: { reason: 'content_filter' } };
+    expect(events.at(-1)).toMatchObject({ type: 'response.incomplete', sequence_number: 7, response: details });
   });
 
   it('ends with its error where it fails', () => {

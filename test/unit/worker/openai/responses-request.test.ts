@@ -6,9 +6,9 @@ const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwA
 const image = { type: 'input_image', detail: 'auto', image_url: `data:image/png;base64,${png}` };
 const hi = { role: 'user', content: 'Hi' };
 const parameters = { type: 'object', properties: { city: { type: 'string' } } };
-const weather = { type: 'function', name: 'weather', description: 'of a city', parameters, strict: true };
+const weather = { type: 'function', name: 'weather', description: 'of a city', parameters, strict: false };
 const time = { type: 'function', name: 'time' };
-const weatherSchema = { path: 'tools', value: { ...parameters, title: 'weather', description: 'of a city' } };
+const weatherTool = { name: 'weather', description: 'of a city', schema: JSON.stringify(parameters) };
 const format = { type: 'json_schema', name: 'a', strict: true, schema: parameters };
 
 function asked(body: object) {
@@ -26,12 +26,22 @@ describe('A response asks for', () => {
         history: [],
         system: undefined,
         model: 'eliza',
+        results: undefined,
+        offer: undefined,
         schema: undefined,
         effort: undefined,
+        sampling: undefined,
         stream: false,
       },
       model: 'eliza',
-      tool: null,
+      forms: {},
+      droppedTools: [],
+      wishFields: {
+        temperature: 'temperature',
+        topP: 'top_p',
+        maxTokens: 'max_output_tokens',
+        isParallel: 'parallel_tool_calls',
+      },
       ignored: [],
       effortField: 'reasoning.effort',
       imageField: null,
@@ -39,7 +49,7 @@ describe('A response asks for', () => {
     });
   });
 
-  it('an answer after the results of calls, which are told as text', () => {
+  it('an answer after the results of calls, which are text where there are no tools', () => {
     const input = [
       hi,
       { type: 'function_call', call_id: 'a', name: 'weather', arguments: '{}' },
@@ -57,6 +67,33 @@ describe('A response asks for', () => {
       images: [{ mediaType: 'image/png', data: png, at: 47 }],
     });
     expect([imageField, ignored]).toEqual(['input.4.output.1', []]);
+  });
+
+  it('an answer after calls and results with their ids, where it has tools', () => {
+    const input = [
+      hi,
+      { type: 'function_call', call_id: 'a', name: 'time', namespace: 'crm', arguments: '{}' },
+      { type: 'custom_tool_call', call_id: 'b', name: 'run', input: 'ls' },
+      { type: 'function_call_output', call_id: 'a', output: 'Noon' },
+      { type: 'custom_tool_call_output', call_id: 'b', output: [{ type: 'input_text', text: 'a.txt' }, image] },
+    ];
+    expect(asked({ input, tools: [weather] }).job).toMatchObject({
+      history: [
+        { role: 'user', text: 'Hi' },
+        {
+          ...{ role: 'assistant', text: '' },
+          calls: [
+            { id: 'a', name: 'crm__time', input: '{}' },
+            { id: 'b', name: 'run', input: '{"input":"ls"}' },
+          ],
+        },
+      ],
+      text: '',
+      results: [
+        { id: 'a', text: 'Noon' },
+        { id: 'b', text: 'a.txt', images: [{ mediaType: 'image/png', data: png, at: 5 }] },
+      ],
+    });
   });
 
   it('one answer to the last of several items', () => {
@@ -96,7 +133,7 @@ describe('A response asks for', () => {
     ],
     [
       { temperature: 1, store: true, include: [], max_output_tokens: 5 },
-      { ignored: ['temperature', 'store', 'include', 'max_output_tokens'] },
+      { sampling: { temperature: 1, maxTokens: 5 }, ignored: ['store', 'include'] },
     ],
     [{ text: { format: { type: 'text' }, verbosity: 'low' } }, { schema: undefined, ignored: ['text.verbosity'] }],
     [{ text: { format: { type: 'json_object' } } }, { schema: { path: 'text.format', value: { type: 'object' } } }],
@@ -117,21 +154,39 @@ describe('A response asks for', () => {
     [{ reasoning: { effort: 'none' } }, { effort: undefined, ignored: ['reasoning.effort'] }],
     [
       { tools: [weather, time], tool_choice: 'auto' },
-      { tool: null, ignored: ['tools', 'tool_choice'] },
-    ],
-    [{ tools: [{ type: 'web_search' }] }, { tool: null, ignored: ['tools'] }],
-    [
-      { tools: [weather], tool_choice: 'required' },
-      { tool: 'weather', schema: weatherSchema, ignored: [] },
+      { offer: { tools: [weatherTool, { name: 'time' }], choice: 'auto', isParallel: true }, ignored: [] },
     ],
     [
-      { tools: [weather, { type: 'web_search' }], tool_choice: 'required' },
-      { tool: 'weather', ignored: ['tools'] },
+      { tools: [{ ...weather, strict: true }, { type: 'web_search' }], tool_choice: 'required' },
+      {
+        offer: { tools: [weatherTool], choice: 'required' },
+        droppedTools: ['web_search'],
+        ignored: ['tools.web_search', 'tools.strict'],
+      },
     ],
     [
       { tools: [time, weather], tool_choice: { type: 'function', name: 'weather' }, text: { format } },
-      { tool: 'weather', schema: weatherSchema, ignored: ['text.format'] },
+      { offer: { choice: { name: 'weather' } }, schema: { value: parameters }, ignored: [] },
     ],
+    [
+      {
+        tools: [
+          { type: 'namespace', name: 'crm', tools: [time] },
+          { type: 'custom', name: 'run' },
+        ],
+        tool_choice: { type: 'function', name: 'time', namespace: 'crm' },
+        parallel_tool_calls: false,
+      },
+      {
+        offer: { tools: [{ name: 'crm__time' }, { name: 'run' }], choice: { name: 'crm__time' }, isParallel: false },
+        forms: {
+          crm__time: { isCustom: false, name: 'time', namespace: 'crm' },
+          run: { isCustom: true, name: 'run' },
+        },
+        ignored: [],
+      },
+    ],
+    [{ tool_choice: 'auto', parallel_tool_calls: true }, { ignored: ['tool_choice', 'parallel_tool_calls'] }],
   ])('what %j says', (body, expected) => {
     const { job, ...rest } = asked(body);
     expect({ ...job, ...rest }).toMatchObject(expected);
@@ -182,12 +237,7 @@ describe('A response is refused, and the field named,', () => {
     ],
     [{ reasoning: { effort: 5 } }, 'reasoning.effort', 'must be a string'],
     [{ tools: [{ type: 'function' }] }, 'tools[0].name', 'must be sent'],
-    [
-      { tools: [weather, time], tool_choice: 'required' },
-      'tool_choice',
-      'can only require a call where there is one tool',
-    ],
-    [{ tools: [{ type: 'web_search' }], tool_choice: 'required' }, 'tool_choice', 'needs tools'],
+    [{ tools: [{ type: 'web_search' }], tool_choice: 'required' }, 'tools', 'web_search would be run by'],
     [
       { tools: [weather], tool_choice: { type: 'web_search' } },
       'tool_choice',

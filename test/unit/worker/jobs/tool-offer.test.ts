@@ -1,0 +1,109 @@
+import type { Message, ToolOffer } from '../../../../src/shared/job.js';
+import {
+  checkCalls,
+  parsedTools,
+  type SentTool,
+  samplingOf,
+  writtenCall,
+} from '../../../../src/worker/jobs/tool-offer.js';
+
+const free = { choice: 'auto', path: 'tool_choice', isParallel: true } as const;
+
+function sent(name: string | null, more: Partial<SentTool> = {}): SentTool {
+  return { path: `tools.${name}`, kind: 'function', type: 'function', name, ...more };
+}
+
+function tool(name: string, schema: object = { type: 'object' }) {
+  return { name, description: '', schema: JSON.stringify(schema) };
+}
+
+describe('The tools of a request', () => {
+  it('are offered with their descriptions and schemas', () => {
+    const schema = { properties: { city: { type: 'string' } } };
+    const { offer, forms, dropped } = parsedTools([sent('a', { description: 'does it', schema }), sent('b')], free);
+    const described = { ...tool('a', { type: 'object', ...schema }), description: 'does it' };
+    expect(offer).toEqual({ tools: [described, tool('b')], choice: 'auto', isParallel: true });
+    expect([forms, dropped]).toEqual([{}, []]);
+  });
+
+  it('are none where the request has none', () => {
+    expect(parsedTools([], free)).toEqual({ offer: undefined, forms: {}, dropped: [] });
+    expect(parsedTools([], { ...free, choice: 'none' }).offer).toBeUndefined();
+  });
+
+  it('leave out those that the servers of the provider would run', () => {
+    const search = sent('web_search', { kind: 'provider', type: 'web_search' });
+    expect(parsedTools([search, sent('a'), search], free)).toMatchObject({
+      offer: { tools: [{ name: 'a' }] },
+      dropped: ['web_search'],
+    });
+    expect(() => parsedTools([search], free)).toThrow('web_search would be run by');
+    expect(parsedTools([search], { ...free, choice: 'none' }).offer).toBeUndefined();
+  });
+
+  it('may take a text, or stand in a namespace: their calls are written so again', () => {
+    const tools = [sent('run', { kind: 'custom' }), sent('add', { namespace: 'crm' }), sent('plain')];
+    const { offer, forms } = parsedTools(tools, free);
+    expect(offer?.tools.map(({ name }) => name)).toEqual(['run', 'crm__add', 'plain']);
+    expect(JSON.parse(offer?.tools[0]?.schema ?? '')).toMatchObject({ required: ['input'] });
+    const written = (name: string, input: string) => writtenCall({ id: '1', name, input }, forms);
+    expect(written('run', '{"input":"ls"}')).toEqual({ id: '1', name: 'run', isCustom: true, input: 'ls' });
+    expect(written('run', 'no JSON')).toMatchObject({ input: 'no JSON' });
+    expect(written('crm__add', '{}')).toEqual({ id: '1', name: 'add', namespace: 'crm', isCustom: false, input: '{}' });
+    expect(written('plain', '')).toEqual({ id: '1', name: 'plain', isCustom: false, input: '{}' });
+    expect(written('toString', '{}')).toMatchObject({ name: 'toString', isCustom: false });
+  });
+
+  it.each<[string, readonly SentTool[], ToolOffer['choice'], string]>([
+    ['has no name', [sent(null)], 'auto', 'tools.null.name: must be sent'],
+    ['has an odd name', [sent('a b')], 'auto', 'must be 1 to 64 letters'],
+    ['has a long name', [sent('a'.repeat(65))], 'auto', 'must be 1 to 64 letters'],
+    ['has the name of another', [sent('a'), sent('a')], 'auto', 'must not be that of another tool'],
+    ['takes no object', [sent('a', { schema: { type: 'string' } })], 'auto', 'must have the schema of an object'],
+    ['is one of too many', Array.from({ length: 129 }, (_, at) => sent(`t${at}`)), 'auto', 'must be 128 at most'],
+    ['is too large', [sent('a', { description: 'x'.repeat(262_144) })], 'auto', 'bytes at most'],
+    ['is required of none', [], 'required', 'needs tools'],
+    ['is named and not offered', [sent('a')], { name: 'b' }, 'must name one of the tools'],
+  ])('are refused where one %s', (_, tools, choice, message) => {
+    expect(() => parsedTools(tools, { ...free, choice })).toThrow(message);
+  });
+});
+
+describe('What a request says of the words', () => {
+  it('is nothing, or just what it has', () => {
+    expect(samplingOf({ temperature: null, topP: undefined })).toBeUndefined();
+    expect(samplingOf({ temperature: 0, topP: null, maxTokens: 5 })).toEqual({ temperature: 0, maxTokens: 5 });
+  });
+});
+
+describe('The calls of a history', () => {
+  const calls = (...ids: string[]): Message => ({
+    role: 'assistant',
+    text: '',
+    calls: ids.map((id) => ({ id, name: 'a', input: '{}' })),
+  });
+  const results = (...ids: string[]): Message => ({
+    role: 'user',
+    text: '',
+    results: ids.map((id) => ({ id, text: 'x', isError: false })),
+  });
+  const hi: Message = { role: 'user', text: 'Hi' };
+
+  it('have their results in the next message, in any order', () => {
+    expect(() =>
+      checkCalls([hi, calls('1', '2'), results('2', '1'), calls('1'), results('1')], 'messages'),
+    ).not.toThrow();
+  });
+
+  it.each<[string, readonly Message[], string]>([
+    ['a result is missing', [hi, calls('1', '2'), results('1')], 'none for 2'],
+    ['all results are missing', [hi, calls('1'), hi], 'none for 1'],
+    ['a result has no call', [hi, calls('1'), results('1', '3')], 'none for 3'],
+    ['results have no calls at all', [results('4')], 'none for 4'],
+    ['a result comes twice', [hi, calls('1'), results('1', '1')], 'one result alone with the id 1'],
+    ['a call comes twice', [hi, calls('1', '1'), results('1')], 'one call alone with the id 1'],
+    ['an id is empty', [hi, calls(''), results('')], 'an id of 1 to 256 characters'],
+  ])('are refused where %s', (_, messages, message) => {
+    expect(() => checkCalls(messages, 'messages')).toThrow(message);
+  });
+});
