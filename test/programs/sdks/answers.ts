@@ -90,7 +90,7 @@ export function describeAnswers(lab: SdkLab, face: SdkFace): void {
     it('sends the result of a call, and is answered', async () => {
       const input = { model: 'echo', prompt: 'Ada', result: 'Noted.' };
       const { result, seen } = await lab.client.call<{ text: string }>(lab.demo, face.name, 'loop', input);
-      expect([result.text, seen.map(({ status }) => status)]).toEqual([`Result of ${tool}:\n\nNoted.`, [200, 200]]);
+      expect([result.text, seen.map(({ status }) => status)]).toEqual([`The result of ${tool} is: Noted.`, [200, 200]]);
     });
 
     it.each(['', '/', '/v1', '/v1/', '/v1/v1'])('may be given this base URL: %j', async (base) => {

@@ -2,6 +2,7 @@ import {
   conversationOf,
   echoes,
   refusals,
+  saysAndCalls,
   saysAndGives,
   saysSlowly,
   systemOf,
@@ -52,7 +53,9 @@ export function describeClaude(lab: SdkLab, face: SdkFace): void {
     });
 
     it.each([...face.structured, ...face.objects, 'tool'])('gets a value by %s', async (call) => {
-      lab.api.behave = () => saysAndGives('Let me see.', ada);
+      const isCall = call === 'tool' || call === 'functionCalling';
+      const calls = () => saysAndCalls('Let me see.', { name: 'note_person', input: ada });
+      lab.api.behave = isCall ? calls : () => saysAndGives('Let me see.', ada);
       const answer = await ask(call, { prompt: 'Who is she?' });
       expect(call === 'tool' ? answer.tool : answer.value).toEqual(
         call === 'tool' ? { name: 'note_person', value: ada } : ada,

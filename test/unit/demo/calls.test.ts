@@ -1,0 +1,46 @@
+import { callsIn, saidOf } from '../../../src/demo/calls.js';
+
+const person = { type: 'object', properties: { name: { type: 'string' } } };
+const tools = [
+  { name: 'note', schema: person },
+  { name: 'look', schema: { type: 'object' } },
+];
+
+function wanted(text: string, must?: boolean | string) {
+  const calls = callsIn({ type: 'user', text, tools, ...(must !== undefined && { must }) });
+  return calls.map(({ name, input }) => [name, input]);
+}
+
+describe('The demo model', () => {
+  it('calls the tools that a text names at the beginning of a line', () => {
+    expect(wanted('call note {"name": "A}da", "deep": {"a": 1}} and\ncall look')).toEqual([
+      ['note', { name: 'A}da', deep: { a: 1 } }],
+      ['look', {}],
+    ]);
+    expect(wanted('call look {"a": ')).toEqual([['look', {}]]);
+  });
+
+  it('calls no tool that there is not, and none that the text only speaks of', () => {
+    expect(wanted('call other {}\nplease call note')).toEqual([]);
+    expect(callsIn({ type: 'user', text: 'call note' })).toEqual([]);
+  });
+
+  it('calls one in any case where it must', () => {
+    expect(wanted('Ada', true)).toEqual([['note', { name: 'Ada' }]]);
+    expect(wanted('Ada', 'look')).toEqual([['look', {}]]);
+    expect(callsIn({ type: 'user', text: 'Ada', must: true })).toEqual([]);
+  });
+
+  it('gives each call an id of its own', () => {
+    const ids = callsIn({ type: 'user', text: 'call look\ncall look', tools }).map(({ id }) => id);
+    expect(new Set(ids).size).toBe(2);
+  });
+
+  it('repeats what tools have returned', () => {
+    const results = [
+      { id: '1', text: 'sun', is_error: false },
+      { id: '2', text: 'gone', is_error: true },
+    ];
+    expect(saidOf(results, new Map([['1', 'look']]))).toBe('The result of look is: sun The error of the tool is: gone');
+  });
+});

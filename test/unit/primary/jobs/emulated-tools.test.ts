@@ -1,0 +1,93 @@
+import { plainLaunch, type ToolOffer, type Turn } from '../../../../src/primary/cli/contract/adapter.js';
+import { emulated, readAnswer, schemaOfCall, withoutTools } from '../../../../src/primary/jobs/emulated-tools.js';
+
+const ofCity = { type: 'object', properties: { city: { type: 'string' } } };
+const weather = { name: 'weather', description: 'of a city', schema: JSON.stringify(ofCity) };
+const time = { name: 'time', description: 'of day', schema: '{"type":"object"}' };
+const offer: ToolOffer = { tools: [weather, time], choice: 'auto', isParallel: true };
+const required: ToolOffer = { ...offer, choice: 'required' };
+const named: ToolOffer = { ...offer, choice: { name: 'weather' } };
+
+function turn(more: Partial<Turn> = {}): Turn {
+  return { ...plainLaunch(null), text: 'Hi', history: [], offer, ...more };
+}
+
+describe('An emulated turn', () => {
+  it('has the tools in its system text, and asks for a text or one call', () => {
+    const { turn: told, schema } = emulated(turn({ system: 'Be kind.' }), offer, null);
+    expect(told.system).toMatch(/^Be kind\.\n\nYou can call the tools below/);
+    expect(told.system).toContain(`- weather: of a city\n  Its arguments: ${weather.schema}`);
+    expect(told).not.toHaveProperty('offer');
+    expect(JSON.parse(schema)).toMatchObject({
+      properties: { kind: { enum: ['text', 'call'] }, text: { type: 'string' }, name: { enum: ['weather', 'time'] } },
+      required: ['kind'],
+    });
+  });
+
+  it('has a value for its text where the client wants one', () => {
+    const { schema } = emulated(turn(), offer, weather.schema);
+    expect(JSON.parse(schema)).toMatchObject({ properties: { text: ofCity } });
+  });
+
+  it('asks for a call alone where one is required', () => {
+    const { turn: told, schema } = emulated(turn(), required, null);
+    expect(told.system).toMatch(/^You must call one of the tools below/);
+    expect(JSON.parse(schema)).toMatchObject({
+      properties: { kind: { enum: ['call'] } },
+      required: ['kind', 'name', 'arguments'],
+    });
+    expect(JSON.parse(schema).properties).not.toHaveProperty('text');
+  });
+
+  it('asks for the arguments of the one function that must be called', () => {
+    const { turn: told, schema } = emulated(turn(), named, null);
+    expect(told.system).toBeNull();
+    expect(JSON.parse(schema)).toEqual({ title: 'weather', description: 'of a city', ...ofCity });
+  });
+
+  it('has the calls and results of its history as text, with images where they stood', () => {
+    const image = { mediaType: 'image/png', data: 'eA==', at: 2 } as const;
+    const asked = turn({
+      history: [
+        { role: 'user', text: 'Hi' },
+        { role: 'assistant', text: 'I look.', calls: [{ id: '1', name: 'weather', input: '{"city":"Ulm"}' }] },
+      ],
+      text: 'So?',
+      images: [{ ...image, at: 0 }],
+      results: [{ id: '1', text: 'Rain', images: [image], isError: true }],
+    });
+    const plain = withoutTools(asked);
+    expect(plain.history[1]).toEqual({
+      role: 'assistant',
+      text: 'I look.\n\n{"kind": "call", "name": "weather", "arguments": {"city":"Ulm"}}',
+    });
+    expect(plain.text).toBe('Error of weather (1):\nRain\n\nSo?');
+    expect(plain.images?.map(({ at }) => at)).toEqual([
+      'Error of weather (1):\nRa'.length,
+      'Error of weather (1):\nRain\n\n'.length,
+    ]);
+    expect(plain).not.toHaveProperty('results');
+  });
+});
+
+describe('The answer to an emulated turn', () => {
+  it.each([
+    ['{"kind":"text","text":"Sun"}', offer, false, { kind: 'text', text: 'Sun' }],
+    ['{"kind":"text","text":{"city":"Ulm"}}', offer, true, { kind: 'text', text: '{"city":"Ulm"}' }],
+    [
+      '{"kind":"call","name":"time","arguments":{"a":1}}',
+      offer,
+      false,
+      { kind: 'call', name: 'time', input: '{"a":1}' },
+    ],
+    ['{"kind":"call","name":"time"}', offer, false, { kind: 'fault', fault: 'a call must have a name and arguments' }],
+    ['{"kind":"text"}', offer, false, { kind: 'fault', fault: 'a text must have a text' }],
+    ['{"city":"Ulm"}', named, false, { kind: 'call', name: 'weather', input: '{"city":"Ulm"}' }],
+  ])('%s is read', (value, wanted, hasSchema, answer) => {
+    expect(readAnswer(value, wanted, hasSchema)).toEqual(answer);
+  });
+
+  it('is checked against the schema of its tool', () => {
+    expect([schemaOfCall(offer, 'weather'), schemaOfCall(offer, 'other')]).toEqual([weather.schema, '{}']);
+  });
+});
