@@ -67,7 +67,14 @@ describe('this version', () => {
     const [plain, full] = [lab.plan(), lab.plan(all)];
     if (isOlder) expect(full.args).toEqual(expect.arrayContaining(['--model=opus', '--system-prompt-file']));
     else expect(full).toEqual({ ...plain, files: [] });
-    expect(Object.keys(known.programVersion.extras).toSorted()).toEqual(['effort', 'image', 'schema']);
+    expect(Object.keys(known.programVersion.extras).toSorted()).toEqual([
+      'effort',
+      'image',
+      'schema',
+      'toolChoice',
+      'tools',
+      'wishes',
+    ]);
   });
 
   it('is tried out without a request to the API', async () => {

@@ -155,7 +155,8 @@ async function talk(service: Service): Promise<void> {
   await service.post('/chat', { message: 'What is my name?', conversation_id: id }, key);
   await service.post('/chat', { message: 'Hello' }, key);
   await service.delete(`/chat/${id}`, key);
-  const tools = [{ type: 'function', function: { name: 'look', parameters: { type: 'object' } } }];
+  const look = { type: 'function', function: { name: 'look', parameters: { type: 'object' } } };
+  const tools = [look, { type: 'web_search' }];
   const messages = [{ role: 'user', content: 'Hello' }];
   await service.post('/v1/chat/completions', { model: 'default', messages, tools }, key);
   await service.post('/health/recheck', {}, key);

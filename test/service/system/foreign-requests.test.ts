@@ -83,7 +83,6 @@ describe('The result of a call', () => {
           { role: 'assistant', content: null, tool_calls: [call] },
           { role: 'tool', tool_call_id: 'c1', content: 'Rain' },
         ],
-        tools: [{ type: 'function', function: weather }],
       },
     ],
     [
@@ -117,7 +116,7 @@ describe('The result of a call', () => {
         ],
       },
     ],
-  ])('reaches the model as text: %s', async (path, body) => {
+  ])('reaches the model as text where there are no tools: %s', async (path, body) => {
     const { status, text } = await post(path, body);
     const told = JSON.parse(`"${/A conversation follows.*?the answer alone\./.exec(text)?.[0]}"`) as string;
     expect([
@@ -198,15 +197,23 @@ describe('The schema of an answer', () => {
   });
 });
 
-describe('Tools that nobody asked a call of', () => {
+describe('Tools that the servers of a provider run', () => {
+  const ofWeather = { type: 'function', function: weather };
+  const none = { tool_choice: 'none' };
   const offers: readonly [string, object, string][] = [
-    [completions, { messages: [hi], tools: [{ type: 'function', function: weather }] }, 'tools'],
-    [completions, { messages: [hi], functions: [weather], function_call: 'auto' }, 'functions, function_call'],
-    [responses, { input: 'Hi', tools: [{ type: 'web_search' }] }, 'tools'],
+    [completions, { messages: [hi], tools: [ofWeather, { type: 'web_search' }], ...none }, 'tools.web_search'],
+    [completions, { messages: [hi], tools: [ofWeather, { type: 'mcp' }], ...none }, 'tools.mcp'],
+    [responses, { input: 'Hi', tools: [{ type: 'web_search' }], ...none }, 'tools.web_search, tool_choice'],
     [
       messages,
-      { messages: [hi], max_tokens: 9, tools: [{ name: 'weather', input_schema: parameters }] },
-      'max_tokens, tools',
+      {
+        ...{ messages: [hi], max_tokens: 9, tool_choice: { type: 'none' } },
+        tools: [
+          { name: 'weather', input_schema: parameters },
+          { type: 'web_search_20250305', name: 'web_search' },
+        ],
+      },
+      'tools.web_search_20250305, max_tokens',
     ],
   ];
   const count = (route: string) => metric(service, `tools_ignored_total{route="${route}"}`);
@@ -215,11 +222,7 @@ describe('Tools that nobody asked a call of', () => {
     const before = await Promise.all(doors.map(count));
     for (const [path, body, ignored] of offers)
       expect([path, ignoredBy(await post(path, body))]).toEqual([path, ignored]);
-    await post(completions, {
-      messages: [hi],
-      tools: [{ type: 'function', function: weather }],
-      tool_choice: 'required',
-    });
+    await post(completions, { messages: [hi], tools: [ofWeather], ...none });
     await post(completions, { messages: [hi], tools: [] });
     const after = await Promise.all(doors.map(count));
     expect(after.map((sum, at) => sum - (before[at] ?? 0))).toEqual([2, 1, 1]);
@@ -228,7 +231,12 @@ describe('Tools that nobody asked a call of', () => {
     expect(told).toMatchObject([{ level: 'warn', client: 'address 127.0.0.1', path: completions }]);
   });
 
-  it('are told of by client', async () => {
+  it('alone are refused', async () => {
+    const { status, text } = await post(completions, { messages: [hi], tools: [{ type: 'web_search' }] });
+    expect([status, text]).toEqual([400, expect.stringContaining('web_search would be run by')]);
+  });
+
+  it('are reported once for each client', async () => {
     const other = await startWithProgram('cat', { MODEL_API_KEY: 'a-key-of-some-length' });
     await using _ = other;
     for (const key of ['a-key-of-some-length', 'a-key-of-some-length'])

@@ -140,7 +140,7 @@ describe('A name that stands for a model', () => {
       expect((await service.get(`/v1/models/${id}`)).body).toMatchObject({ id, alias_of: target });
     const { stdout } = await runCommand(['models'], { env: envFor(service) });
     expect(stdout).toMatch(
-      /^eliza {8}\* {2}Eliza.*\necho .*\ngpt-4o-mini {5}stands for echo\ngpt-4o {10}stands for eliza\n$/,
+      /^eliza {8}\* {2}tools, images {2}Eliza.*\necho .*\ngpt-4o-mini {5}tools, images {2}stands for echo\ngpt-4o {10}tools, images {2}stands for eliza\n$/,
     );
   });
 
