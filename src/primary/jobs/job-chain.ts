@@ -63,7 +63,8 @@ export class JobChain {
     const chain = chained(this.#asked, { role: 'assistant', text: answer, ...(calls.length > 0 && { calls }) });
     const place = { id: chainId(chain, client, this.#model), messageCount: history.length + 2 };
     const state = isWaiting ? { ...place, openCalls: idsOf(calls) } : place;
-    const kind = this.#recent.isBeside(this.#arrival) ? 'side' : 'question';
+    const isForced = isWaiting && this.#request.offer?.choice !== 'auto'; // then the call itself is the answer, most often
+    const kind = isForced || this.#recent.isBeside(this.#arrival) ? 'side' : 'question';
     this.#recent.answered(this.#arrival, state.id);
     return this.#goesOn ? state : { ...state, guess: { kind, client } };
   }

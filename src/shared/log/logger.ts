@@ -25,7 +25,7 @@ export const logEvents = {
   cli_text_ignored:
     'a program greets before it is asked anything: that is left out. Told once for each model CLI, not for each process',
   tools_ignored:
-    'a client offers tools to the model, which this service ignores: client and path. Told once an hour for each client',
+    'a client sends tools that the servers of a provider would run, and they are left out: client and path. Logged once an hour for each client',
   wrong_keys: 'a client has sent too many wrong API keys: its further ones are refused with 429 for these seconds',
   reload_start: 'SIGHUP: the workers are being replaced',
   reload_complete: 'SIGHUP: all workers have been replaced',

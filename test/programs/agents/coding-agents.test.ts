@@ -52,7 +52,7 @@ describe.each(codingAgents)('%s as a client', (agent) => {
       ['user', expect.stringContaining('And then')],
     ]);
     expect(systemOf(last).join('\n')).toMatch(new RegExp(`\\b${agent}\\b`, 'i'));
-    expect(last.body.tools ?? []).toEqual([]);
+    expect(last.body.tools?.length).toBeGreaterThan(0);
   });
 
   it('shows its user why the model failed, and asks it no second time', async () => {

@@ -1,6 +1,7 @@
 import {
   conversationOf,
   echoes,
+  type MessagesRequest,
   refusals,
   saysAndCalls,
   saysAndGives,
@@ -54,7 +55,8 @@ export function describeClaude(lab: SdkLab, face: SdkFace): void {
 
     it.each([...face.structured, ...face.objects, 'tool'])('gets a value by %s', async (call) => {
       const isCall = call === 'tool' || call === 'functionCalling';
-      const calls = () => saysAndCalls('Let me see.', { name: 'note_person', input: ada });
+      const calls = ({ body: { tools = [] } }: MessagesRequest) =>
+        saysAndCalls('Let me see.', { name: tools[0]?.name ?? '', input: ada });
       lab.api.behave = isCall ? calls : () => saysAndGives('Let me see.', ada);
       const answer = await ask(call, { prompt: 'Who is she?' });
       expect(call === 'tool' ? answer.tool : answer.value).toEqual(

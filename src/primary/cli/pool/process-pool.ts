@@ -348,9 +348,10 @@ export function planSessions<S extends IdleSession>(
 function mostWanted<S extends IdleSession>(sessions: readonly S[]): readonly S[] {
   const newestFirst = sessions.toSorted((a, b) => b.sinceMs - a.sinceMs);
   const wanted = newestFirst.filter(({ isAwaited }) => isAwaited);
-  const waiting = newestFirst.filter(({ isAwaited, isWaiting }) => isWaiting && !isAwaited);
-  const idle = newestFirst.filter(({ isAwaited, isWaiting }) => !isWaiting && !isAwaited);
-  const of = (kind: string) => idle.filter(({ guess }) => (guess?.kind ?? 'conversation') === kind);
+  const isHeld = ({ isWaiting, guess }: S) => isWaiting && guess?.kind !== 'side';
+  const waiting = newestFirst.filter((session) => isHeld(session) && !session.isAwaited);
+  const others = newestFirst.filter((session) => !isHeld(session) && !session.isAwaited);
+  const of = (kind: string) => others.filter(({ guess }) => (guess?.kind ?? 'conversation') === kind);
   return [...wanted, ...waiting, ...of('conversation'), ...inTurnOfClients(of('question')), ...of('side')];
 }
 

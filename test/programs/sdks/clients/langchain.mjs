@@ -51,10 +51,9 @@ function faceOf(useResponsesApi) {
     const model = modelOf(input, useResponsesApi).withStructuredOutput(person, { name: personName, method });
     return { value: await model.invoke(messagesOf(input)) };
   };
-  const calling = (input) => {
-    const noted = tool(() => 'noted', { name: personTool, description: personUse, schema: person });
-    return modelOf(input, useResponsesApi).bindTools([noted], { tool_choice: personTool });
-  };
+  const noted = tool(() => 'noted', { name: personTool, description: personUse, schema: person });
+  const offering = (input) => modelOf(input, useResponsesApi).bindTools([noted]);
+  const calling = (input) => modelOf(input, useResponsesApi).bindTools([noted], { tool_choice: personTool });
   return {
     ask: async (input) => told(await modelOf(input, useResponsesApi).invoke(messagesOf(input))),
 
@@ -81,7 +80,7 @@ function faceOf(useResponsesApi) {
       const said = messagesOf(input);
       const called = await calling(input).invoke(said);
       const result = new ToolMessage({ content: input.result, tool_call_id: called.tool_calls[0].id });
-      return told(await modelOf(input, useResponsesApi).invoke([...said, called, result]));
+      return told(await offering(input).invoke([...said, called, result]));
     },
 
     async toolStream(input) {
