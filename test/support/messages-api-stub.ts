@@ -217,7 +217,7 @@ class Reply {
 
   #message(blocks: Blocks) {
     return {
-      id: 'msg_of_the_stub',
+      id: `msg_${randomUUID()}`, // the CLI joins messages of one id
       type: 'message',
       role: 'assistant',
       model: this.#model,

@@ -32,6 +32,8 @@ export class PoolHouse {
   readonly orders: { readonly program: string; readonly args: readonly string[] }[] = [];
   readonly counted = { hit: 0, miss: 0, live: 0, replay: 0 };
   readonly startups: number[] = [];
+  /** The conversations that jobs in the queue go on with. */
+  readonly awaited = new Set<string>();
   isStopped = false;
   /** Awaited at each start; a start fails with what it throws. */
   onStart: () => Promise<void> = async () => {};
@@ -57,7 +59,7 @@ export class PoolHouse {
     };
     const settings = { maxSessions, idleMs, limits: { ...noLimits, ...limits } };
     this.pool = new ProcessPool(settings, {
-      ...{ launcher, history, clock, observer, redactor: noSecrets, awaited: () => new Set<string>() },
+      ...{ launcher, history, clock, observer, redactor: noSecrets, awaited: () => this.awaited },
       onChange: () => this.onChange(),
     });
   }

@@ -20,7 +20,7 @@ function familiesIn(registry: Registry) {
   const processor = 'Processor time of the processes of jobs, where they run in cgroups.';
   const memory = 'Peak memory of the processes of a job, where the memory controller is delegated.';
   const limited = 'Requests refused because their address had used up its window.';
-  const inVain = 'Requests that offered tools to the model, which were ignored.';
+  const inVain = 'Requests with tools that the servers of a provider would run, which were left out.';
   return {
     jobs: counter(registry, 'jobs_total', 'Jobs that were admitted and have ended.', 'operation', 'outcome'),
     durations: histogram(registry, 'job_duration_seconds', duration, durationBuckets, 'operation', 'outcome'),

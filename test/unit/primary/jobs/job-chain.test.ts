@@ -1,7 +1,7 @@
 import { plainLaunch } from '../../../../src/primary/cli/contract/adapter.js';
 import type { ConversationState } from '../../../../src/primary/cli/process/cli-process.js';
 import { JobChain, RecentChains } from '../../../../src/primary/jobs/job-chain.js';
-import type { JobRequest, Message } from '../../../../src/shared/job.js';
+import type { Image, JobRequest, Message, ToolCall, ToolResult } from '../../../../src/shared/job.js';
 import { chained, chainStart } from '../../../../src/shared/text/chain.js';
 import { FakeClock } from '../../../support/fake-clock.js';
 import { jobRequest } from '../../../support/job-records.js';
@@ -113,5 +113,90 @@ describe('the chain of a job', () => {
     expect(title?.after('Greetings').guess).toEqual({ kind: 'side', client: 'ada' });
     title?.close();
     expect(question?.after('Hi').guess).toEqual({ kind: 'question', client: 'ada' });
+  });
+});
+
+describe('the chain of a job with calls', () => {
+  const calls: readonly ToolCall[] = [
+    { id: 'b', name: 'weather', input: '{"city":"Bonn","days":2}' },
+    { id: 'a', name: 'cook', input: '{}' },
+  ];
+  const results: readonly ToolResult[] = [
+    { id: 'b', text: 'windy', isError: false },
+    { id: 'a', text: 'no fire', isError: true },
+  ];
+  const image: Image = { mediaType: 'image/png', data: 'AAAA', at: 0 };
+
+  /** Where the process is kept that has made these calls. */
+  function afterCalls(isWaiting: boolean, text = 'I see.', made = calls): ConversationState {
+    const chain = JobChain.of(routed(requestWith([], hello.text, {})), fresh(), () => false);
+    if (chain === null) throw new Error('the request has a chain');
+    return chain.after(text, made, isWaiting);
+  }
+
+  /** The chain of a job that brings results, and the place where it looks for a process. */
+  function answering(more: Partial<JobRequest> = {}, said: Message = { role: 'assistant', text: 'I see.', calls }) {
+    const history = [hello, said];
+    const request = { ...requestWith(history, '', {}), text: '', results, ...more };
+    const asked: ConversationState[] = [];
+    const chain = JobChain.of(routed(request), fresh(), (state) => asked.push(state) > 0);
+    return { chain, place: asked[0] };
+  }
+
+  it('keeps a process that waits with the ids of its calls in a fixed order, and any other without', () => {
+    expect(afterCalls(true)).toMatchObject({ messageCount: 2, openCalls: ['a', 'b'] });
+    expect(afterCalls(false)).not.toHaveProperty('openCalls');
+    expect(afterCalls(false).id).toBe(afterCalls(true).id);
+  });
+
+  it('goes on where the process waits for exactly these results, in whatever order they come', () => {
+    const kept = afterCalls(true);
+    for (const sent of [results, results.toReversed()]) {
+      const { chain, place } = answering({ results: sent });
+      expect(place).toMatchObject({ id: kept.id, messageCount: 2, openCalls: ['a', 'b'] });
+      expect([chain?.isLive, chain?.before]).toEqual([true, place]);
+    }
+  });
+
+  it('finds its process where the client has written the same inputs in another way', () => {
+    const [first, ...others] = calls as [ToolCall, ToolCall];
+    const written = [{ ...first, input: '{ "days": 2, "city": "Bonn" }' }, ...others];
+    const said: Message = { role: 'assistant', text: ' I see. ', calls: written };
+    expect(answering({}, said).place?.id).toBe(afterCalls(true).id);
+  });
+
+  it.each<[string, readonly ToolCall[] | undefined]>([
+    ['no calls', undefined],
+    ['fewer calls', calls.slice(1)],
+    ['other ids', calls.map((call) => ({ ...call, id: `${call.id}1` }))],
+    ['another input', calls.map((call) => ({ ...call, input: '{"city":"Rome"}' }))],
+    ['calls in another order', calls.toReversed()],
+  ])('finds none where its history has %s', (_, made) => {
+    const said: Message = { role: 'assistant', text: 'I see.', ...(made && { calls: made }) };
+    expect(answering({}, said).place?.id).not.toBe(afterCalls(true).id);
+  });
+
+  it.each<[string, Partial<JobRequest>]>([
+    ['a text stands beside the results', { text: 'So?' }],
+    ['an image stands beside the results', { images: [image] }],
+    ['a result is longer than a process takes', { results: [{ ...results[0], text: 'x'.repeat(500_001) }] as never }],
+  ])('goes on in no process that waits where %s', (_, more) => {
+    expect(answering(more).place).toMatchObject({ messageCount: 2, openCalls: [] });
+  });
+
+  it('goes on with a result that is as long as a process takes', () => {
+    const long = results.map((result) => ({ ...result, text: 'x'.repeat(500_000) }));
+    expect(answering({ results: long }).place?.openCalls).toEqual(['a', 'b']);
+  });
+
+  it('of a question without results asks for no calls', () => {
+    const { place } = answering({ results: undefined, text: 'So?' } as Partial<JobRequest>, hi);
+    expect(place).not.toHaveProperty('openCalls');
+  });
+
+  it('is replayed in no process that is kept where none waits', () => {
+    const request = { ...requestWith([hello, { ...hi, calls }], '', {}), text: '', results };
+    const chain = JobChain.of(routed(request), fresh(), () => false);
+    expect([chain?.isLive, chain?.before]).toMatchObject([false, { id: '', messageCount: 2, openCalls: ['a', 'b'] }]);
   });
 });

@@ -1,5 +1,5 @@
 import { JobStream } from '../../../../src/primary/jobs/job-stream.js';
-import type { JobEvent } from '../../../../src/shared/job.js';
+import type { CallDelta, CallStart, JobEvent } from '../../../../src/shared/job.js';
 import { jobDone, jobFailed } from '../../../support/job-records.js';
 import { randomNumbers } from '../../../support/random.js';
 import { settled } from '../../../support/settled.js';
@@ -162,6 +162,98 @@ describe('the text of a streamed answer', () => {
     const stream = streamOf('x'.repeat(maxDeltaLength * 2 + 1));
     stream.end(end);
     expect((await textsOf(stream)).map(({ length }) => length)).toEqual([maxDeltaLength, maxDeltaLength, 1]);
+  });
+});
+
+describe('the calls of a streamed answer', () => {
+  const start = (id: string): CallStart => ({ type: 'call-start', id, name: 'weather' });
+  const input = (text: string): CallDelta => ({ type: 'call-delta', text });
+
+  it('come where they were made, between the texts', async () => {
+    const stream = streamOf('I ', 'see.');
+    for (const call of [start('1'), input('{"a"'), input(':1}'), start('2'), start('3')]) stream.call(call);
+    stream.write('And');
+    stream.call(start('4'));
+    stream.end(end);
+    expect(await all(stream)).toEqual([
+      ...[delta('I '), delta('see.')],
+      ...[start('1'), input('{"a"'), input(':1}'), start('2'), start('3')],
+      ...[delta('And'), start('4'), end],
+    ]);
+  });
+
+  it('wake a reader that waits for them', async () => {
+    const stream = new JobStream(true);
+    for (const call of [start('1'), input('{}')]) {
+      const next = nextOf(stream);
+      await settled();
+      stream.call(call);
+      expect(await next).toEqual(call);
+    }
+  });
+
+  it('come in few large pieces to a reader that is behind, each with no more than its own input', async () => {
+    const stream = new JobStream(true);
+    const piece = 'x'.repeat(1000);
+    for (const id of ['1', '2']) {
+      stream.call(start(id));
+      for (let index = 0; index < 20; index++) stream.call(input(piece));
+      stream.write('text');
+    }
+    stream.end(end);
+    const events = await all(stream);
+    const inputs = events.flatMap((event) => (event.type === 'call-delta' ? [event.text.length] : []));
+    expect(inputs.slice(0, 2)).toEqual([maxDeltaLength, 20_000 - maxDeltaLength]);
+    expect(inputs.reduce((sum, length) => sum + length)).toBe(40_000);
+    const others = events.filter((event) => event.type !== 'call-delta');
+    expect(others).toEqual([start('1'), delta('text'), start('2'), delta('text'), end]);
+    const order = events.map(({ type }) => type).filter((type, index, types) => type !== types[index - 1]);
+    const ofOne = ['call-start', 'call-delta', 'text-delta'];
+    expect(order).toEqual([...ofOne, ...ofOne, 'job-end']);
+  });
+
+  it('are cut where an input is larger than an event may be, but never within a surrogate pair', async () => {
+    const stream = new JobStream(true);
+    const text = `x${'👩'.repeat(maxDeltaLength)}`;
+    stream.call(start('1'));
+    stream.call(input(text));
+    stream.end(end);
+    const inputs = (await all(stream)).flatMap((event) => (event.type === 'call-delta' ? [event.text] : []));
+    expect(inputs.join('')).toBe(text);
+    expect(inputs.length).toBeGreaterThan(1);
+    expect(inputs.filter((each) => Buffer.from(each).toString() !== each)).toEqual([]);
+  });
+
+  it('fill the stream with their inputs, until those are read', async () => {
+    const stream = new JobStream(true);
+    stream.call(start('1'));
+    expect(stream.isFull).toBe(false);
+    stream.call(input('x'.repeat(maxHeldLength)));
+    expect(stream.isFull).toBe(true);
+    const room = stream.room();
+    await stream.next();
+    expect(await isResolved(room)).toBe(false);
+    await stream.next();
+    await room;
+    expect(stream.isFull).toBe(false);
+  });
+
+  it('are none after the end', async () => {
+    const stream = new JobStream(true);
+    stream.end(end);
+    stream.call(start('1'));
+    expect(await all(stream)).toEqual([end]);
+  });
+
+  it('are left out where the answer is not streamed: its end has them', async () => {
+    const stream = new JobStream(false);
+    stream.write('I see.');
+    stream.call(start('1'));
+    stream.call(input('x'.repeat(maxHeldLength)));
+    expect(stream.isFull).toBe(false);
+    const calls = [{ id: '1', name: 'weather', input: '{}' }];
+    stream.end(jobDone({ calls }));
+    expect(await all(stream)).toEqual([delta('I see.'), jobDone({ calls })]);
   });
 });
 

@@ -302,6 +302,100 @@ describe('a session', () => {
   });
 });
 
+describe('a process that waits for the results of calls', () => {
+  const openCalls = ['1', '2'];
+
+  /** One that has called two tools. */
+  async function waiting(house: PoolHouse, id = 'a') {
+    const lease = await house.acquire();
+    const tree = await house.answer(lease);
+    await lease.release({ id, messageCount: 2, openCalls });
+    return tree;
+  }
+
+  it('is counted apart from those that wait for another question', async () => {
+    const house = new PoolHouse();
+    await waiting(house);
+    await house.turn('b');
+    expect(house.pool.counts()).toEqual({ ...none, tools: 1, live: 1 });
+    expect(house.pool.sessions).toMatchObject([
+      { conversation: { id: 'a', openCalls }, isWaiting: true, isAwaited: false },
+      { conversation: { id: 'b' }, isWaiting: false },
+    ]);
+  });
+
+  it.each<[string, readonly string[] | undefined, boolean]>([
+    ['exactly its calls', ['1', '2'], true],
+    ['some of its calls', ['1'], false],
+    ['more calls', ['1', '2', '3'], false],
+    ['other calls', ['1', '3'], false],
+    ['none, as its turn must be replayed', [], false],
+    ['no calls, as there is another question', undefined, false],
+  ])('goes on, or is replaced, where the results are of %s', async (_, answered, isLive) => {
+    const house = new PoolHouse();
+    const tree = await waiting(house);
+    const state = { id: 'a', messageCount: 2, ...(answered && { openCalls: answered }) };
+    expect(house.pool.keeps(state)).toBe(isLive);
+    const lease = await house.pool.acquire(house.program, usual, state, never);
+    const answering = await house.answer(lease);
+    expect([lease.origin, answering === tree]).toEqual(isLive ? ['live', true] : ['new', false]);
+    expect(tree.heard).toBe(isLive ? 'earlier\nhello\nhello\n' : 'earlier\nhello\n');
+    expect(tree.ends).toEqual(isLive ? [] : ['retired']);
+    await lease.release({ id: 'b', messageCount: 4 });
+    expect(house.pool.counts()).toEqual({ ...none, live: 1 });
+  });
+
+  it('goes on for no other place of its conversation', async () => {
+    const house = new PoolHouse();
+    await waiting(house);
+    expect(house.pool.keeps({ id: 'a', messageCount: 4, openCalls })).toBe(false);
+    expect(house.pool.keeps({ id: 'b', messageCount: 2, openCalls })).toBe(false);
+  });
+
+  it('may go on by results where it does not wait for them itself', async () => {
+    const house = new PoolHouse();
+    const tree = await house.turn('a');
+    const state = { id: 'a', messageCount: 2, openCalls };
+    expect(house.pool.keeps(state)).toBe(true);
+    const { origin, process } = await house.pool.acquire(house.program, usual, state, never);
+    expect([origin, house.treeOf({ process })]).toEqual(['live', tree]);
+  });
+
+  it('stays while newer conversations end, and so does one that a job in the queue goes on with', async () => {
+    const house = new PoolHouse({ maxSessions: 2 });
+    const [first, second] = [await house.turn('awaited'), await waiting(house)];
+    house.awaited.add('awaited');
+    await house.clock.advance(10);
+    const last = await house.turn('b');
+    expect([first.ends, second.ends, last.ends]).toEqual([[], [], ['retired']]);
+    house.awaited.clear();
+    await house.clock.advance(10);
+    const newest = await house.turn('c');
+    expect([first.ends, second.ends, newest.ends]).toEqual([['retired'], [], []]);
+  });
+
+  it('ends when no results come for too long', async () => {
+    const house = new PoolHouse({ idleMs: 1000 });
+    const tree = await waiting(house);
+    await house.clock.advance(1000);
+    house.pool.endSpentSessions();
+    await settled();
+    expect([tree.ends, house.pool.counts()]).toEqual([['retired'], none]);
+  });
+
+  it('ends at a flush, with its conversation, and when its program speaks or dies', async () => {
+    const house = new PoolHouse();
+    const trees = [await waiting(house, 'a'), await waiting(house, 'b'), await waiting(house, 'c')] as const;
+    house.pool.forget('a');
+    await trees[1].say('+late\n');
+    await trees[2].exit(1);
+    expect(house.pool.counts()).toEqual(none);
+    const last = await waiting(house, 'd');
+    await house.pool.flush();
+    expect([...trees, last].map(({ ends }) => ends)).toEqual(Array.from({ length: 4 }, () => ['retired']));
+  });
+});
+
 describe('a process that is started in advance', () => {
   it('has failed its launch where it dies while it waits: another one is tried later', async () => {
     const house = new PoolHouse();

@@ -99,6 +99,37 @@ describe('the plan for sessions', () => {
     });
   });
 
+  it('ends no process that waits for the results of calls before a conversation, however old its turn is', () => {
+    const waiting = { ...question('w', 0), isWaiting: true };
+    const sessions = [session('a', 300), waiting, session('b', 400), question('c', 500)];
+    expect(plan(sessions, { maxSessions: 2, nowMs: 600 }).end).toEqual(['a', 'c']);
+    expect(plan(sessions, { maxSessions: 1, nowMs: 600 }).end).toEqual(['a', 'b', 'c']);
+  });
+
+  it('keeps of those that wait the most recent ones', () => {
+    const sessions = [100, 300, 200].map((sinceMs) => ({ ...session(`w${sinceMs}`, sinceMs), isWaiting: true }));
+    expect(plan(sessions, { maxSessions: 2, nowMs: 400 }).end).toEqual(['w100']);
+  });
+
+  it('ends one that a job in the queue goes on with last of all', () => {
+    const awaited = { ...side('s', 0), isAwaited: true };
+    const both = { ...session('both', 10), isWaiting: true, isAwaited: true };
+    const waiting = { ...session('w', 400), isWaiting: true };
+    const sessions = [session('a', 500), waiting, awaited, both];
+    expect(plan(sessions, { maxSessions: 3, nowMs: 600 }).end).toEqual(['a']);
+    expect(plan(sessions, { maxSessions: 2, nowMs: 600 }).end).toEqual(['a', 'w']);
+    expect(plan(sessions, { maxSessions: 1, nowMs: 600 }).end).toEqual(['a', 's', 'w']);
+  });
+
+  it('ends one that waits, or is awaited, when that takes too long', () => {
+    const sessions = [
+      { ...session('w', 0), isWaiting: true },
+      { ...session('a', 0), isAwaited: true },
+    ];
+    expect(plan(sessions, { nowMs: 999 })).toEqual({ end: [], nextMs: 1000 });
+    expect(plan(sessions, { nowMs: 1000 }).end).toEqual(['a', 'w']);
+  });
+
   it('leaves the list that it is given as it was', () => {
     const sessions = Object.freeze([session('a', 100), session('b', 200)]);
     expect(plan(sessions, { maxSessions: 1 }).end).toEqual(['a']);

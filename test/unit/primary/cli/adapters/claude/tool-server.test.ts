@@ -1,107 +1,234 @@
 import {
+  controlRequest,
   nameForCli,
   nameForClient,
   ToolServer,
 } from '../../../../../../src/primary/cli/adapters/claude/tool-server.js';
-import type { ToolResult } from '../../../../../../src/primary/cli/contract/adapter.js';
+import type { DecoderEvent, Tool, ToolResult } from '../../../../../../src/primary/cli/contract/adapter.js';
 
-const tool = { name: 'look', description: 'Looks.', schema: '{"type":"object","description":"Where."}' };
-const result: ToolResult = { id: 'toolu_1', text: 'sun', isError: false };
+const ofCity = { type: 'object', properties: { city: { type: 'string' } } };
+const weather: Tool = { name: 'weather', description: 'Tells it', schema: JSON.stringify(ofCity) };
+const cook: Tool = { name: 'cook', description: '', schema: '{"type":"object"}' };
 
-function requested(request: object, id = 'r1') {
-  return { type: 'control_request', request_id: id, request } as Parameters<ToolServer['requested']>[0];
+/** A server that offers these tools, and what `initialize` has of it. */
+function offering(...tools: readonly Tool[]) {
+  const server = new ToolServer();
+  return { server, introduction: server.introduce(tools) as Readonly<Record<string, unknown>> };
+}
+
+/** What the CLI is told when it asks for this. */
+function ask(server: ToolServer, request: object, requestId = 'r1'): readonly DecoderEvent[] {
+  return server.requested(controlRequest.parse({ type: 'control_request', request_id: requestId, request }));
 }
 
 function message(method: string, more: object = {}) {
-  return requested({ subtype: 'mcp_message', message: { id: 5, method, ...more } });
+  return { subtype: 'mcp_message', server_name: 'relay', message: { jsonrpc: '2.0', id: 7, method, ...more } };
 }
 
-const call = message('tools/call', { params: { _meta: { 'claudecode/toolUseId': 'toolu_1' } } });
-
-/** What the relay answers to a message of the CLI. */
-function answerIn(line: string) {
-  return JSON.parse(line).response.response.mcp_response;
+/** The CLI asks for the call with this id. */
+function call(server: ToolServer, id: string, rpcId: number | string = 7): readonly DecoderEvent[] {
+  const params = { name: 'weather', arguments: {}, _meta: { 'claudecode/toolUseId': id } };
+  return ask(server, message('tools/call', { id: rpcId, params }), `request ${id}`);
 }
 
-function replyTo(server: ToolServer, line: ReturnType<typeof requested>) {
-  const [reply] = server.requested(line);
-  return reply?.type === 'reply' ? reply.text : null;
+function response(requestId: string, answer: object): string {
+  const body = { subtype: 'success', request_id: requestId, response: answer };
+  return `${JSON.stringify({ type: 'control_response', response: body })}\n`;
 }
 
-describe('The tools of a client, as claude sees them,', () => {
-  it('are introduced at once, and listed where it asks', () => {
-    const server = new ToolServer();
-    const introduced = JSON.stringify(server.introduce([tool]));
-    expect(introduced).toContain('"sdkMcpServers":["relay"]');
-    expect(introduced).toContain('"name":"look"');
-    expect(answerIn(replyTo(server, message('tools/list')) ?? '')).toMatchObject({
-      ...{ jsonrpc: '2.0', id: 5 },
-      result: { tools: [{ name: 'look', description: 'Looks.', annotations: { readOnlyHint: true } }] },
+function rpc(requestId: string, id: number | string, result: object): string {
+  return response(requestId, { mcp_response: { jsonrpc: '2.0', id, result } });
+}
+
+/** The line that brings the result of the call with this id. */
+function returned(id: string, text: string, isError = false, rpcId: number | string = 7): string {
+  return rpc(`request ${id}`, rpcId, { content: [{ type: 'text', text }], isError });
+}
+
+function result(id: string, text: string, more: Partial<ToolResult> = {}): ToolResult {
+  return { id, text, isError: false, ...more };
+}
+
+const reply = (text: string) => [{ type: 'reply', text }];
+
+describe('the tools of a client as claude sees them', () => {
+  const annotations = { readOnlyHint: true };
+  const _meta = { 'anthropic/maxResultSizeChars': 500_000, 'anthropic/alwaysLoad': true };
+  const listed = [
+    { name: 'weather', description: 'Tells it', inputSchema: ofCity, annotations, _meta },
+    { name: 'cook', description: '', inputSchema: { type: 'object' }, annotations, _meta },
+  ];
+  const info = { capabilities: { tools: {} }, serverInfo: { name: 'relay', version: '1' } };
+
+  it('are introduced as a server that needs no handshake, and has time enough for any call', () => {
+    expect(offering(weather, cook).introduction).toEqual({
+      sdkMcpServers: ['relay'],
+      sdkMcpServerConfigs: { relay: { timeout: 86_400_000 } },
+      sdkMcpServerManifests: {
+        relay: {
+          initializeResult: { protocolVersion: '2025-11-25', ...info },
+          toolsListResult: { tools: listed },
+        },
+      },
     });
-    const hello = message('initialize', { params: { protocolVersion: '2024-11-05' } });
-    expect(answerIn(replyTo(server, hello) ?? '')).toMatchObject({ result: { protocolVersion: '2024-11-05' } });
-    const initialized = requested({ subtype: 'mcp_message', message: { method: 'notifications/initialized' } });
-    expect(answerIn(replyTo(server, initialized) ?? '')).toEqual({ jsonrpc: '2.0', id: 0, result: {} });
   });
 
-  it('have the end of a long description in their schema', () => {
-    const server = new ToolServer();
-    const description = `${'x'.repeat(1999)}🚀${'y'.repeat(50)}`;
-    const { sdkMcpServerManifests: manifests } = server.introduce([{ ...tool, description }]) as {
-      sdkMcpServerManifests: { relay: { toolsListResult: { tools: { description: string; inputSchema: object }[] } } };
-    };
-    const [listed] = manifests.relay.toolsListResult.tools;
-    expect(listed?.description).toBe('x'.repeat(1999));
-    expect(listed?.inputSchema).toMatchObject({ description: `🚀${'y'.repeat(50)}\n\nWhere.` });
+  it.each<[string, object, object]>([
+    [
+      'a handshake',
+      message('initialize', { params: { protocolVersion: '2024-11-05' } }),
+      { protocolVersion: '2024-11-05', ...info },
+    ],
+    ['a handshake without a version', message('initialize'), { protocolVersion: '2025-11-25', ...info }],
+    [
+      'a handshake with odd parameters',
+      message('initialize', { params: [1] }),
+      { protocolVersion: '2025-11-25', ...info },
+    ],
+    ['the list of tools', message('tools/list'), { tools: listed }],
+    ['anything else', message('ping'), {}],
+  ])('answer %s at once', (_, request, answer) => {
+    const { server } = offering(weather, cook);
+    expect(ask(server, request)).toEqual(reply(rpc('r1', 7, answer)));
+    expect(server.isWaiting).toBe(false);
   });
 
-  it('have other names where the CLI means something else by them', () => {
-    expect(['ToolSearch', 'StructuredOutput', 'Bash', 'x__client'].map(nameForCli)).toEqual([
+  it('answer a notification, which has no id, too: the CLI waits for that', () => {
+    const request = { subtype: 'mcp_message', message: { method: 'notifications/initialized' } };
+    expect(ask(offering(weather).server, request)).toEqual(reply(rpc('r1', 0, {})));
+  });
+
+  it('are those that are offered', () => {
+    const { server } = offering(weather);
+    expect([server.offers('weather'), server.offers('cook'), new ToolServer().offers('weather')]).toEqual([
+      true,
+      false,
+      false,
+    ]);
+  });
+
+  it('have another name where claude means something else by their own', () => {
+    expect(['ToolSearch', 'StructuredOutput', 'weather'].map(nameForCli)).toEqual([
       'ToolSearch__client',
       'StructuredOutput__client',
-      'Bash',
-      'x__client',
+      'weather',
     ]);
-    expect(['ToolSearch__client', 'Bash', 'x__client'].map(nameForClient)).toEqual(['ToolSearch', 'Bash', 'x__client']);
+    const { server, introduction } = offering({ ...cook, name: 'ToolSearch' });
+    expect(JSON.stringify(introduction)).toContain('"name":"ToolSearch__client"');
+    expect(server.offers('ToolSearch')).toBe(true);
   });
 
-  it('have a call open until both its request and its result are there, in either order', () => {
-    for (const isEarly of [true, false]) {
-      const server = new ToolServer();
-      server.called('toolu_1');
-      expect(server.isWaiting).toBe(true);
-      const asked = () => replyTo(server, call) ?? '';
-      const brought = () => server.answer([result]);
-      const lines = isEarly ? [brought(), asked()] : [asked(), brought()];
-      expect(lines[0]).toBe('');
-      expect(answerIn(lines[1] ?? '')).toEqual({
-        ...{ jsonrpc: '2.0', id: 5 },
-        result: { content: [{ type: 'text', text: 'sun' }], isError: false },
-      });
-      expect(server.isWaiting).toBe(false);
-    }
-  });
+  it.each(['ToolSearch', 'StructuredOutput', 'weather', 'weather__client', '__client', 'toolsearch'])(
+    'have their own name again for the client: %s',
+    (name) => {
+      expect(nameForClient(nameForCli(name))).toBe(name);
+    },
+  );
 
-  it('return images where they stood', () => {
-    const server = new ToolServer();
-    server.called('toolu_1');
-    replyTo(server, call);
-    const images = [{ mediaType: 'image/png', data: 'eA==', at: 2 }] as const;
-    expect(answerIn(server.answer([{ ...result, text: 'a b', images }])).result.content).toEqual([
-      { type: 'text', text: 'a ' },
-      { type: 'image', data: 'eA==', mimeType: 'image/png' },
-      { type: 'text', text: 'b' },
+  /** The description and the schema of one tool, as they are listed. */
+  function described(description: string, schema: object = ofCity) {
+    const { introduction } = offering({ name: 'weather', description, schema: JSON.stringify(schema) });
+    const { sdkMcpServerManifests: manifests } = introduction as {
+      sdkMcpServerManifests: { relay: { toolsListResult: { tools: { description: string; inputSchema: object }[] } } };
+    };
+    const [tool] = manifests.relay.toolsListResult.tools;
+    return [tool?.description, tool?.inputSchema];
+  }
+
+  it('have what is too long in a description in their schema', () => {
+    const whole = 'x'.repeat(2000);
+    expect(described(whole)).toEqual([whole, ofCity]);
+    expect(described(`${whole}and more`)).toEqual([whole, { ...ofCity, description: 'and more' }]);
+    expect(described(`${whole}and more`, { ...ofCity, description: 'A city.' })).toEqual([
+      whole,
+      { ...ofCity, description: 'and more\n\nA city.' },
     ]);
   });
 
-  it('are all that it may use', () => {
-    const server = new ToolServer();
-    const may = requested({ subtype: 'can_use_tool', input: { a: 1 }, mcp_server: { source: 'sdk' } });
-    expect(replyTo(server, may)).toContain('"behavior":"allow","updatedInput":{"a":1}');
-    const other = server.requested(requested({ subtype: 'can_use_tool', input: {} }));
-    expect(other).toEqual([
-      { type: 'reply', text: expect.stringContaining('"behavior":"deny"') },
-      { type: 'request-refused', request: 'tool' },
-    ]);
+  it('have a long description that is not cut within a surrogate pair', () => {
+    const start = 'x'.repeat(1999);
+    expect(described(`${start}👩!`)).toEqual([start, { ...ofCity, description: '👩!' }]);
+    expect(described(`${start}x👩!`)).toEqual([`${start}x`, { ...ofCity, description: '👩!' }]);
+  });
+});
+
+describe('a call of claude', () => {
+  it('waits for the result of the client, and gets it', () => {
+    const { server } = offering(weather);
+    server.called('1');
+    expect(server.isWaiting).toBe(true);
+    expect([call(server, '1'), server.isWaiting]).toEqual([[], true]);
+    expect(server.answer([result('1', 'windy')])).toBe(returned('1', 'windy'));
+    expect(server.isWaiting).toBe(false);
+  });
+
+  it('gets at once the result that has come before it', () => {
+    const { server } = offering(weather);
+    server.called('1');
+    expect([server.answer([result('1', 'windy')]), server.isWaiting]).toEqual(['', true]);
+    expect(call(server, '1')).toEqual(reply(returned('1', 'windy')));
+    expect(server.isWaiting).toBe(false);
+  });
+
+  it('is open from when claude asks for it, though nobody has seen the model make it', () => {
+    const { server } = offering(weather);
+    expect([call(server, '1'), server.isWaiting]).toEqual([[], true]);
+    expect(server.answer([result('1', 'windy')])).toBe(returned('1', 'windy'));
+  });
+
+  it('of several gets its own result: they are written in the order of the calls, the others when claude asks', () => {
+    const { server } = offering(weather);
+    for (const id of ['1', '2', '3']) server.called(id);
+    for (const id of ['3', '1']) call(server, id, `rpc ${id}`);
+    const results = [result('3', 'c'), result('2', 'b', { isError: true }), result('1', 'a')];
+    expect(server.answer(results)).toBe(returned('1', 'a', false, 'rpc 1') + returned('3', 'c', false, 'rpc 3'));
+    expect(server.isWaiting).toBe(true);
+    expect(call(server, '2')).toEqual(reply(returned('2', 'b', true)));
+    expect(server.isWaiting).toBe(false);
+  });
+
+  it('stays open where its result is not among those that come', () => {
+    const { server } = offering(weather);
+    call(server, '1');
+    expect([server.answer([result('2', 'windy')]), server.isWaiting]).toEqual(['', true]);
+    expect([server.answer([]), server.isWaiting]).toEqual(['', true]);
+  });
+
+  it('gets images at their places, and no empty texts', () => {
+    const { server } = offering(weather);
+    for (const id of ['1', '2']) call(server, id);
+    const image = (at: number) => ({ mediaType: 'image/png', data: 'AAAA', at }) as const;
+    const shown = { type: 'image', data: 'AAAA', mimeType: 'image/png' };
+    const texts = [{ type: 'text', text: 'See' }, shown, { type: 'text', text: '!' }, shown];
+    expect(server.answer([result('1', 'See!', { images: [image(3), image(4)] }), result('2', '')])).toBe(
+      rpc('request 1', 7, { content: texts, isError: false }) + rpc('request 2', 7, { content: [], isError: false }),
+    );
+  });
+});
+
+describe('what claude asks leave for', () => {
+  const input = { city: 'Bonn' };
+  const denied = (requestId: string) => [
+    { type: 'reply', text: response(requestId, { behavior: 'deny', message: 'This is not allowed here.' }) },
+    { type: 'request-refused', request: 'tool' },
+  ];
+
+  it('is allowed for a tool of the client, with the input as it is', () => {
+    const request = { subtype: 'can_use_tool', tool_name: 'mcp__relay__weather', input, mcp_server: { source: 'sdk' } };
+    expect(ask(offering(weather).server, request)).toEqual(
+      reply(response('r1', { behavior: 'allow', updatedInput: input })),
+    );
+  });
+
+  it.each<[string, object]>([
+    ['a tool of its own', { subtype: 'can_use_tool', tool_name: 'Bash', input }],
+    ['a tool of another server', { subtype: 'can_use_tool', input, mcp_server: { source: 'project' } }],
+    ['a tool of a server that is told in an odd way', { subtype: 'can_use_tool', input, mcp_server: 'sdk' }],
+    ['something unknown', { subtype: 'elicitation', mcp_server: { source: 'sdk' }, input }],
+    ['a message without a method', { subtype: 'mcp_message', message: {} }],
+  ])('is refused for %s, and that is told', (_, request) => {
+    const { server } = offering(weather);
+    expect(ask(server, request, 'r2')).toEqual(denied('r2'));
+    expect(server.isWaiting).toBe(false);
   });
 });

@@ -8,6 +8,7 @@ import {
   type Exit,
   type ProgramVersion,
   plainLaunch,
+  type ToolOffer,
   type TurnEvent,
 } from '../../../../../../src/primary/cli/contract/adapter.js';
 
@@ -99,7 +100,78 @@ describe('what the demo adapter writes', () => {
   });
 });
 
+describe('what the demo adapter writes of tools', () => {
+  const tools = [{ name: 'weather', description: 'Tells it', schema: '{"type":"object"}' }];
+  const asked = { ...plainLaunch(null), text: 'Hi', history: [] };
+  const schemas = [{ name: 'weather', schema: { type: 'object' } }];
+
+  it.each<[ToolOffer['choice'], object]>([
+    ['auto', { tools: schemas, must: false }],
+    ['required', { tools: schemas, must: true }],
+    [{ name: 'weather' }, { tools: schemas, must: 'weather' }],
+    ['none', {}],
+  ])('is what it may call, and what it must: %j', async (choice, expected) => {
+    const { write } = (await programVersion()).protocol().writer;
+    const { text } = write({ ...asked, offer: { tools, choice, isParallel: true } }, 1);
+    expect(text).toBe(lines({ type: 'user', text: 'Hi', ...expected, turn: 1 }));
+  });
+
+  it('is the calls of the history, and the results of those that are open', async () => {
+    const { write } = (await programVersion()).protocol().writer;
+    const calls = [{ id: '1', name: 'weather', input: '{"city":"Bonn"}' }];
+    const history = [
+      { role: 'user', text: 'one' },
+      { role: 'assistant', text: '', calls },
+    ] as const;
+    const results = [
+      { id: '1', text: 'windy', isError: false },
+      { id: '2', text: 'gone', isError: true },
+    ];
+    expect(write({ ...asked, text: '', history, results }, 3).text).toBe(
+      lines(
+        { type: 'replay', role: 'user', text: 'one' },
+        { type: 'replay', role: 'assistant', text: '', calls },
+        {
+          ...{ type: 'user', text: '' },
+          results: [
+            { id: '1', text: 'windy', is_error: false },
+            { id: '2', text: 'gone', is_error: true },
+          ],
+          turn: 3,
+        },
+      ),
+    );
+  });
+});
+
 describe('the demo program', () => {
+  it('calls a tool, and says what it returned, after a replay too', async () => {
+    const { write } = (await programVersion()).protocol().writer;
+    const tools = [{ name: 'weather', description: '', schema: '{"type":"object"}' }];
+    const offer = { tools, choice: 'auto', isParallel: true } as const;
+    const text = 'call weather {"city":"Bonn"}';
+    const question = write({ ...plainLaunch(null), text, history: [], offer }, 1).text;
+    const { stdout } = await askProgram([], question);
+    const [start, input, end, ...more] = read(await decoder(), [stdout]);
+    expect([start, input, more]).toEqual([
+      { type: 'call-start', id: expect.any(String), name: 'weather' },
+      { type: 'call-delta', text: '{"city":"Bonn"}' },
+      [],
+    ]);
+    const calls = end?.type === 'turn-end' ? end.calls : undefined;
+    expect(calls).toEqual([{ id: expect.any(String), name: 'weather', input: '{"city":"Bonn"}' }]);
+    const results = [{ id: calls?.[0]?.id ?? '', text: 'windy', isError: false }];
+    const history = [
+      { role: 'user', text },
+      { role: 'assistant', text: '', calls: calls ?? [] },
+    ] as const;
+    const replayed = await askProgram([], write({ ...plainLaunch(null), text: '', history, results, offer }, 1).text);
+    const said = read(await decoder(), [replayed.stdout]).map((event) =>
+      event.type === 'text-delta' ? event.text : '',
+    );
+    expect(said.join('')).toBe('The result of weather is: windy');
+  });
+
   it('repeats the number of the turn in each line of its answer', async () => {
     const { write } = (await programVersion()).protocol().writer;
     const { text } = write({ ...plainLaunch(null), text: 'hello', history: [] }, 7);
@@ -148,6 +220,35 @@ describe('the demo decoder', () => {
     ['a negative count', lines({ ...end, usage: { input_tokens: -1, output_tokens: 0 } })],
   ])('passes over a line that has %s', async (_, noise) => {
     expect(read(await decoder(), [noise, stdout])).toEqual(events);
+  });
+
+  const weather = { type: 'call', id: '1', name: 'weather', input: { city: 'Bonn' } };
+  const cook = { type: 'call', id: '2', name: 'cook', input: {} };
+
+  it('reads calls, and ends the turn with all of them', async () => {
+    const one = await decoder();
+    one.begin?.(1);
+    const calls = [
+      { id: '1', name: 'weather', input: '{"city":"Bonn"}' },
+      { id: '2', name: 'cook', input: '{}' },
+    ];
+    expect(read(one, [lines(weather, cook, end)])).toEqual([
+      { type: 'call-start', id: '1', name: 'weather' },
+      { type: 'call-delta', text: '{"city":"Bonn"}' },
+      { type: 'call-start', id: '2', name: 'cook' },
+      { type: 'call-delta', text: '{}' },
+      { ...turnEnd, calls },
+    ]);
+    one.begin?.(2);
+    expect(read(one, [stdout])).toEqual(events);
+  });
+
+  it('takes no call of a turn for one of the next', async () => {
+    const one = await decoder();
+    one.begin?.(1);
+    read(one, [lines(weather, { type: 'error', reason: 'other', message: 'x' })]);
+    one.begin?.(2);
+    expect(read(one, [lines({ ...cook, turn: 1 }, end)])).toEqual([{ type: 'stray' }, turnEnd]);
   });
 
   it('reads no line that answers another turn', async () => {
