@@ -13,7 +13,7 @@ export interface EmulatedTurn {
 
 /** `schema`: of the text, where the client wants a value; else null. */
 export function emulated(turn: Turn, { tools, choice }: ToolOffer, schema: string | null): EmulatedTurn {
-  const plain = { ...withoutTools(turn), schema: null };
+  const { stop: _, ...plain } = { ...withoutTools(turn), schema: null }; // a stop sequence would cut the value
   const forced = typeof choice === 'string' ? undefined : tools.find(({ name }) => name === choice.name);
   if (forced !== undefined) {
     const input = { title: forced.name, description: forced.description, ...JSON.parse(forced.schema) };
@@ -23,7 +23,7 @@ export function emulated(turn: Turn, { tools, choice }: ToolOffer, schema: strin
     ({ name, description, schema: input }) => `- ${name}: ${description}\n  Its arguments: ${input}`,
   );
   const system = [turn.system, [howTo[choice === 'required' ? 'call' : 'either'], ...list].join('\n')];
-  const text = schema === null ? { type: 'string' } : JSON.parse(schema);
+  const text = schema === null ? { type: 'string' } : movedTo('#/properties/text', JSON.parse(schema));
   const kinds = choice === 'required' ? ['call'] : ['text', 'call'];
   const envelope = {
     type: 'object',
@@ -42,6 +42,18 @@ export function emulated(turn: Turn, { tools, choice }: ToolOffer, schema: strin
   };
 }
 
+/** The same schema at another place: its references begin there. */
+function movedTo(place: string, schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map((part) => movedTo(place, part));
+  if (typeof schema !== 'object' || schema === null) return schema;
+  return Object.fromEntries(
+    Object.entries(schema).map(([key, part]) => {
+      const isReference = key === '$ref' && typeof part === 'string';
+      return [key, isReference ? part.replace(/^#(?=\/|$)/, place) : movedTo(place, part)];
+    }),
+  );
+}
+
 const form = '{"kind": "call", "name": …, "arguments": {…}}';
 const howTo = {
   either: `You can call the tools below, one at a time: to call one, answer with ${form}. You get its result with the next message. To answer the user, answer with {"kind": "text", "text": …}. The tools:`,
@@ -49,11 +61,12 @@ const howTo = {
 };
 
 /** The same turn with calls and results as text. */
-export function withoutTools({ results, offer: _, history, ...turn }: Turn): Turn {
-  const names = namesIn(history);
+export function withoutTools({ results, offer: _, history, heard, ...turn }: Turn): Turn {
+  const names = namesIn([...(heard ?? []), ...history]);
   const asked = messageWithout({ role: 'user', text: turn.text, images: turn.images, results }, names);
   const { text, images = [] } = asked;
-  return { ...turn, text, images, history: history.map((message) => messageWithout(message, names)) };
+  const plain = (messages: readonly Message[]) => messages.map((message) => messageWithout(message, names));
+  return { ...turn, text, images, history: plain(history), ...(heard && { heard: plain(heard) }) };
 }
 
 type NamesById = ReadonlyMap<string, string>;
