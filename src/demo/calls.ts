@@ -6,29 +6,42 @@ import { sampleOf } from './sample.js';
 const order = /^call ([\w-]{1,64})[ \t]*(\{)?/gm;
 
 /** What the text asks for: calls of tools that there are. One that must call a tool calls one in any case. */
-export function callsIn({ text, tools = [], must = false }: UserLine): DemoCall[] {
-  const wanted = [...text.matchAll(order)].flatMap(({ 0: head, 1: name, 2: brace, index }): DemoCall[] => {
+export function callsIn({ text, tools: all = [], must = false }: UserLine): DemoCall[] {
+  const tools = typeof must === 'string' ? all.filter(({ name }) => name === must) : all;
+  const orders = [...text.matchAll(order)];
+  const wanted = orders.flatMap(({ 0: head, 1: name, 2: brace, index }, at): DemoCall[] => {
     if (!tools.some((tool) => tool.name === name) || name === undefined) return [];
-    const input = brace === undefined ? {} : objectAt(text, index + head.length - 1);
-    return [{ id: `call_${randomUUID()}`, name, input }];
+    const rest = text.slice(index + head.length - 1, orders[at + 1]?.index); // no JSON holds the line of another order
+    return [{ id: `call_${randomUUID()}`, name, input: brace === undefined ? {} : objectIn(rest) }];
   });
-  return wanted.length > 0 || must === false ? wanted : [sampleCall(tools, must, text)].flat();
+  return wanted.length > 0 || must === false ? wanted : sampleCalls(tools, text);
 }
 
-function sampleCall(tools: readonly DemoTool[], must: true | string, text: string): DemoCall[] {
-  const tool = tools.find(({ name }) => name === must) ?? tools[0];
+function sampleCalls([tool]: readonly DemoTool[], text: string): DemoCall[] {
   if (tool === undefined) return [];
   return [{ id: `call_${randomUUID()}`, name: tool.name, input: sampleOf(tool.schema, text) }];
 }
 
-/** The JSON object that begins there: up to the first brace with which it is whole. */
-function objectAt(text: string, from: number): unknown {
-  for (let end = text.indexOf('}', from); end >= 0; end = text.indexOf('}', end + 1)) {
-    try {
-      return JSON.parse(text.slice(from, end + 1));
-    } catch {} // it goes on
+/** The JSON object that the text begins with; an empty one where there is none. Reads the text once, however long it is. */
+function objectIn(text: string): unknown {
+  let depth = 0;
+  let isQuoted = false;
+  for (let at = 0; at < text.length; at++) {
+    const unit = text[at];
+    if (isQuoted && unit === '\\') at++;
+    else if (unit === '"') isQuoted = !isQuoted;
+    else if (!isQuoted && unit === '{') depth++;
+    else if (!isQuoted && unit === '}' && --depth === 0) return parsed(text.slice(0, at + 1));
   }
   return {};
+}
+
+function parsed(json: string): unknown {
+  try {
+    return JSON.parse(json);
+  } catch {
+    return {};
+  }
 }
 
 /** What the model says of these results. `names`: of the tools that were called, by the ids of the calls. */

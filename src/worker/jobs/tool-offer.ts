@@ -50,7 +50,7 @@ const textInput = { type: 'object', properties: { input: { type: 'string' } }, r
 /** Throws `validation_error` that names the field. */
 export function parsedTools(sent: readonly SentTool[], { choice, path, isParallel }: ToolWish): ParsedTools {
   const own = sent.filter(({ kind }) => kind !== 'provider');
-  const dropped = [...new Set(sent.filter(({ kind }) => kind === 'provider').map(({ type }) => type))];
+  const dropped = [...new Set(sent.filter(({ kind }) => kind === 'provider').map(({ type }) => typeForHeader(type)))];
   if (own.length === 0) {
     if (dropped.length > 0 && choice !== 'none')
       throw invalid(
@@ -65,6 +65,11 @@ export function parsedTools(sent: readonly SentTool[], { choice, path, isParalle
   if (typeof choice !== 'string' && !tools.some(({ name }) => name === choice.name))
     throw invalid(path, 'must name one of the tools');
   return { offer: { tools, choice, isParallel }, forms: formsOf(own), dropped };
+}
+
+/** The types that are left out stand in a header and in a failure: a client may send anything as one. */
+function typeForHeader(type: string): string {
+  return /^[\w.-]{1,64}$/.test(type) ? type : '(odd name)';
 }
 
 function checkedTool(sent: SentTool): Tool {

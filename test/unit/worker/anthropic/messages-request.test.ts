@@ -1,4 +1,5 @@
 import { RelayError } from '../../../../src/shared/errors.js';
+import type { ToolOffer } from '../../../../src/shared/job.js';
 import { type MessagesRequest, messagesRequest } from '../../../../src/worker/anthropic/messages-content.js';
 import { parseMessages } from '../../../../src/worker/anthropic/messages-request.js';
 import type { ParsedRequest } from '../../../../src/worker/jobs/job-request.js';
@@ -14,6 +15,9 @@ const cook = { name: 'cook', input_schema: { type: 'object' } };
 const search = { type: 'web_search_20250305', name: 'web_search' };
 const format = { type: 'json_schema', schema: ofCity };
 const weatherTool = { name: 'weather', description: 'Tells it', schema: JSON.stringify(ofCity) };
+const cookTool = { name: 'cook', description: '', schema: '{"type":"object"}' };
+const asksWeather = { type: 'tool_use', id: '1', name: 'weather', input: { city: 'Bonn' } };
+const answersWeather = { type: 'tool_result', tool_use_id: '1', content: 'windy' };
 
 function asked(fields: object): ParsedRequest {
   const body = { model: 'eliza', messages: [user('Hi')], ...fields };
@@ -29,6 +33,7 @@ describe('A request for a message', () => {
       stream: true,
       max_tokens: 100,
       temperature: 0.5,
+      top_p: 0.9,
       top_k: 5,
       metadata: { user_id: 'ada' },
     });
@@ -43,12 +48,11 @@ describe('A request for a message', () => {
       ],
       system: 'Be kind.\n\nBe brief.',
       model: 'eliza',
-      results: undefined,
-      offer: undefined,
       schema: undefined,
       effort: undefined,
+      offer: undefined,
+      sampling: { temperature: 0.5, topP: 0.9, maxTokens: 100 },
       stop: ['END'],
-      sampling: { temperature: 0.5, maxTokens: 100 },
       stream: true,
     });
     expect(model).toBe('eliza');
@@ -69,7 +73,7 @@ describe('A request for a message', () => {
       { text: 'One\n\nTwo\n\nThree', images: [{ mediaType: 'image/png', data: png, at: 8 }], history: [] },
     ],
     [
-      'a call of a tool that was made',
+      'a call of a tool that is offered no more, which is told as text',
       {
         messages: [
           user('Hi'),
@@ -85,7 +89,7 @@ describe('A request for a message', () => {
       },
     ],
     [
-      'the results of calls, which are text where there are no tools',
+      'the results of such calls, which are told as text',
       {
         messages: [
           user('Hi'),
@@ -111,28 +115,6 @@ describe('A request for a message', () => {
       },
     ],
     [
-      'calls and results with their ids, where it has tools',
-      {
-        tools: [weather],
-        messages: [
-          user('Hi'),
-          assistant([text('I look.'), { type: 'tool_use', id: '1', name: 'weather', input: { city: 'Bonn' } }]),
-          user([
-            { type: 'tool_result', tool_use_id: '1', content: [text('Here'), image], is_error: true },
-            text('So?'),
-          ]),
-        ],
-      },
-      {
-        history: [
-          { role: 'user', text: 'Hi' },
-          { role: 'assistant', text: 'I look.', calls: [{ id: '1', name: 'weather', input: '{"city":"Bonn"}' }] },
-        ],
-        text: 'So?',
-        results: [{ id: '1', text: 'Here', images: [{ mediaType: 'image/png', data: png, at: 4 }], isError: true }],
-      },
-    ],
-    [
       'thoughts of the model',
       {
         messages: [
@@ -148,6 +130,72 @@ describe('A request for a message', () => {
         ],
       },
     ],
+    [
+      'calls of its tools and their results, as what they are',
+      {
+        tools: [weather],
+        messages: [
+          user('Hi'),
+          assistant([text('I see.'), asksWeather, { type: 'tool_use', id: '2', name: 'map' }]),
+          user([
+            { type: 'tool_result', tool_use_id: '2', content: [text('Here'), image, text('it is')] },
+            { ...answersWeather, is_error: true },
+            text('So?'),
+          ]),
+        ],
+      },
+      {
+        history: [
+          { role: 'user', text: 'Hi' },
+          {
+            role: 'assistant',
+            text: 'I see.',
+            calls: [
+              { id: '1', name: 'weather', input: '{"city":"Bonn"}' },
+              { id: '2', name: 'map', input: '{}' },
+            ],
+          },
+        ],
+        text: 'So?',
+        results: [
+          { id: '2', text: 'Hereit is', images: [{ mediaType: 'image/png', data: png, at: 4 }], isError: false },
+          { id: '1', text: 'windy', isError: true },
+        ],
+      },
+    ],
+    [
+      'results in several messages in a row, and no text',
+      {
+        tools: [weather],
+        messages: [
+          user('Hi'),
+          assistant([asksWeather]),
+          assistant([{ ...asksWeather, id: '2' }]),
+          user([answersWeather]),
+          user([{ type: 'tool_result', tool_use_id: '2' }]),
+        ],
+      },
+      {
+        history: [
+          { role: 'user', text: 'Hi' },
+          {
+            role: 'assistant',
+            text: '',
+            calls: [
+              { id: '1', name: 'weather', input: '{"city":"Bonn"}' },
+              { id: '2', name: 'weather', input: '{"city":"Bonn"}' },
+            ],
+          },
+        ],
+        text: '',
+        results: [
+          { id: '1', text: 'windy', isError: false },
+          { id: '2', text: '', isError: false },
+        ],
+      },
+    ],
+    ['a wish for few tokens', { max_tokens: 1 }, { sampling: { maxTokens: 1 } }],
+    ['wishes that say nothing', { temperature: null, top_p: null, max_tokens: null }, { sampling: undefined }],
     ['a format', { output_config: { format } }, { schema: { path: 'output_config.format.schema', value: ofCity } }],
     [
       'a format by its older name',
@@ -166,39 +214,71 @@ describe('A request for a message', () => {
     expect(asked(fields).job).toMatchObject(expected);
   });
 
-  it.each<[string, object, object]>([
+  it.each<[string, object, Partial<ToolOffer>]>([
     [
       'a named tool',
       { tools: [cook, weather], tool_choice: { type: 'tool', name: 'weather' } },
-      { tools: [{ name: 'cook', description: '' }, weatherTool], choice: { name: 'weather' }, isParallel: true },
+      { tools: [cookTool, weatherTool], choice: { name: 'weather' }, isParallel: true },
     ],
-    ['any tool', { tools: [weather], tool_choice: { type: 'any' } }, { tools: [weatherTool], choice: 'required' }],
+    ['any tool', { tools: [cook, weather], tool_choice: { type: 'any' } }, { choice: 'required' }],
+    ['a tool if it likes', { tools: [weather], tool_choice: { type: 'auto' } }, { choice: 'auto' }],
+    ['no tool for now', { tools: [weather], tool_choice: { type: 'none' } }, { choice: 'none' }],
+    ['tools without a choice', { tools: [weather], tool_choice: null }, { choice: 'auto', isParallel: true }],
+    ['a tool of the type custom', { tools: [{ ...weather, type: 'custom' }] }, { tools: [weatherTool] }],
+    ['a tool without a schema', { tools: [{ name: 'cook' }] }, { tools: [cookTool] }],
+    ['its own tool beside one of a server', { tools: [search, weather] }, { tools: [weatherTool], choice: 'auto' }],
     [
-      'one at a time',
-      { tools: [weather], tool_choice: { type: 'auto', disable_parallel_tool_use: true } },
-      { isParallel: false },
+      'one call at a time',
+      { tools: [weather], tool_choice: { type: 'any', disable_parallel_tool_use: true } },
+      { choice: 'required', isParallel: false },
     ],
-    ['no tool', { tools: [weather], tool_choice: { type: 'none' } }, { choice: 'none' }],
-    ['tools without a choice', { tools: [weather, search] }, { tools: [weatherTool], choice: 'auto' }],
-  ])('may want %s', (_what, fields, offer) => {
+  ])('that wants %s offers that to the model', (_what, fields, offer) => {
     expect(asked(fields).job.offer).toMatchObject(offer);
+    expect(asked(fields).job.schema).toBeUndefined();
+  });
+
+  it('leaves out the tools that the servers of the API would run, and tells of each type once', () => {
+    const browse = { type: 'web_fetch_20250910', name: 'web_fetch' };
+    const { job, droppedTools, ignored } = asked({ tools: [search, weather, browse, { ...search, name: 'again' }] });
+    expect(job.offer?.tools).toEqual([weatherTool]);
+    expect(droppedTools).toEqual(['web_search_20250305', 'web_fetch_20250910']);
+    expect(ignored).toEqual(['tools.web_search_20250305', 'tools.web_fetch_20250910']);
+  });
+
+  it('has no tools where it has those of servers alone and wants none of them', () => {
+    const { job, droppedTools } = asked({ tools: [search], tool_choice: { type: 'none' } });
+    expect([job.offer, droppedTools]).toEqual([undefined, ['web_search_20250305']]);
+  });
+
+  it('tells of a type that can not stand in a header, without its name', () => {
+    const odd = [{ type: 'a\r\nb' }, { type: 'ä' }, { type: 'x'.repeat(5000) }];
+    expect(asked({ tools: [weather, ...odd] }).ignored).toEqual(['tools.(odd name)']);
+  });
+
+  it('names the fields of the wishes that the model may know nothing of', () => {
+    expect(asked({}).wishFields).toEqual({
+      temperature: 'temperature',
+      topP: 'top_p',
+      maxTokens: 'max_tokens',
+      isParallel: 'tool_choice.disable_parallel_tool_use',
+    });
   });
 
   it.each<[object, string[]]>([
     [{ tools: [weather], tool_choice: { type: 'any' } }, []],
     [{ tools: [weather, search], tool_choice: { type: 'any' } }, ['tools.web_search_20250305']],
+    [{ tools: [], tool_choice: { type: 'auto' } }, ['tool_choice']],
+    [{ tools: [] }, []],
+    [{ tools: [weather], tool_choice: { type: 'any' }, output_config: { format } }, []],
     [
       {
         tools: [
-          { ...weather, strict: true },
-          { ...cook, strict: false },
+          { ...weather, strict: false },
+          { ...cook, strict: true, defer_loading: true },
         ],
       },
-      ['tools.strict'],
+      ['tools.defer_loading', 'tools.strict'],
     ],
-    [{ tool_choice: { type: 'auto' } }, ['tool_choice']],
-    [{ tools: [] }, []],
-    [{ tools: [weather], tool_choice: { type: 'any' }, output_config: { format } }, []],
     [
       { output_config: { format, effort: 'odd', task_budget: {} }, output_format: format },
       ['output_config.task_budget', 'output_format', 'output_config.effort'],
@@ -211,9 +291,13 @@ describe('A request for a message', () => {
       ['messages.name', 'messages.content.cache_control'],
     ],
     [
-      { tools: [{ ...weather, cache_control: {} }], tool_choice: { type: 'any', disable_parallel_tool_use: true } },
-      ['tools.cache_control'],
+      {
+        tools: [{ ...weather, cache_control: {} }],
+        tool_choice: { type: 'any', disable_parallel_tool_use: true, odd: 1 },
+      },
+      ['tool_choice.odd'],
     ],
+    [{ max_tokens: 5, temperature: 1, top_p: 1, top_k: 1 }, ['top_k']],
     [{ mcp_servers: [], service_tier: null, 'odd name': 1 }, ['mcp_servers', '(odd name)']],
   ])('tells of %j what it ignores', (fields, expected) => {
     expect(asked(fields).ignored).toEqual(expected);
@@ -275,15 +359,41 @@ describe('A request for a message', () => {
     ['messages.1.content.0.type', { messages: [user('Hi'), assistant([{ type: 'server_tool_use' }]), user('?')] }],
     ['system.0.type', { system: [image] }],
     ['messages.0.content.0.type', { messages: [{ role: 'system', content: [image] }, user('Hi')] }],
-    ['tool_choice', { tool_choice: { type: 'any' } }],
-    ['tools', { tools: [search], tool_choice: { type: 'any' } }],
-    ['tool_choice', { tools: [weather], tool_choice: { type: 'tool', name: 'cook' } }],
     ['tools', { tools: [search] }],
-    ['tool_choice', { tools: [search, cook], tool_choice: { type: 'tool', name: 'web_search' } }],
-    ['messages', { tools: [cook], messages: [user([{ type: 'tool_result', tool_use_id: '1' }])] }],
+    ['tools', { tools: [search], tool_choice: { type: 'any' } }],
+    ['tools', { tools: [search], tool_choice: { type: 'tool', name: 'web_search' } }],
+    ['tools', { tools: Array.from({ length: 129 }, (_, index) => ({ ...cook, name: `cook${index}` })) }],
+    ['tools', { tools: [{ ...cook, description: 'x'.repeat(256 * 1024) }] }],
+    ['tools.1.name', { tools: [cook, { ...cook }] }],
+    ['tools.0.name', { tools: [{ ...cook, name: 'a b' }] }],
+    ['tools.0.name', { tools: [{ ...cook, name: 'x'.repeat(65) }] }],
+    ['tools.0', { tools: [{ name: 'cook', input_schema: { type: 'string' } }] }],
+    ['tool_choice', { tool_choice: { type: 'any' } }],
+    ['tool_choice', { tools: [search, weather], tool_choice: { type: 'tool', name: 'web_search' } }],
+    ['tool_choice', { tools: [weather], tool_choice: { type: 'tool', name: 'cook' } }],
     ['tool_choice.name', { tools: [weather], tool_choice: { type: 'tool' } }],
     ['tool_choice.type', { tools: [weather], tool_choice: { type: 'odd' } }],
-    ['tools.1.name', { tools: [search, { input_schema: {} }], tool_choice: { type: 'any' } }],
+    ['tools.1.name', { tools: [search, { input_schema: {} }] }],
+    ['messages', { tools: [weather], messages: [user('Hi'), assistant([asksWeather]), user('So?')] }],
+    ['messages', { tools: [weather], messages: [user([answersWeather])] }],
+    ['messages', { tools: [weather], messages: [user('Hi'), assistant('I'), user([answersWeather])] }],
+    [
+      'messages',
+      { tools: [weather], messages: [user('Hi'), assistant([asksWeather]), user([answersWeather, answersWeather])] },
+    ],
+    [
+      'messages',
+      { tools: [weather], messages: [user('Hi'), assistant([asksWeather, asksWeather]), user([answersWeather])] },
+    ],
+    [
+      'messages.1.content.0.id',
+      { tools: [weather], messages: [user('Hi'), assistant([{ type: 'tool_use', name: 'weather' }]), user('?')] },
+    ],
+    [
+      'messages.1.content.0.name',
+      { tools: [weather], messages: [user('Hi'), assistant([{ type: 'tool_use', id: '1' }]), user('?')] },
+    ],
+    ['messages.0.content.0.tool_use_id', { tools: [weather], messages: [user([{ type: 'tool_result' }])] }],
     ['output_config.format.type', { output_config: { format: { type: 'json_object' } } }],
     ['output_config.format.schema', { output_config: { format: { type: 'json_schema' } } }],
     ['output_format.type', { output_format: { type: 'text' } }],
@@ -304,6 +414,11 @@ describe('A request for a message', () => {
     ['stop_sequences.0', { stop_sequences: ['x'.repeat(501)] }],
     ['stop_sequences', { stop_sequences: Array.from({ length: 17 }, () => 'x') }],
     ['tools', { tools: {} }],
+    ['max_tokens', { max_tokens: 0 }],
+    ['max_tokens', { max_tokens: 1.5 }],
+    ['temperature', { temperature: 2.1 }],
+    ['top_p', { top_p: -0.1 }],
+    ['tool_choice.disable_parallel_tool_use', { tool_choice: { type: 'any', disable_parallel_tool_use: 'yes' } }],
     ['tools.0.input_schema', { tools: [{ name: 'x', input_schema: [] }] }],
     ['tool_choice', { tool_choice: 'any' }],
     ['output_config.format.type', { output_config: { format: {} } }],

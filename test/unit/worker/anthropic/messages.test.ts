@@ -20,12 +20,6 @@ const refusal = {
   stop_details: { type: 'refusal', category: null, explanation: null },
 };
 const call = { type: 'tool_use', id: 'toolu_1', name: 'weather', caller: { type: 'direct' } };
-const calls = [{ id: 'toolu_1', name: 'weather', input: '{"city":"Bonn"}' }];
-const called: JobEvent[] = [
-  { type: 'call-start', id: 'toolu_1', name: 'weather' },
-  { type: 'call-delta', text: '{"city":' },
-  { type: 'call-delta', text: '"Bonn"}' },
-];
 
 function says(...texts: readonly string[]): JobEvent[] {
   return texts.map((text) => ({ type: 'text-delta', text }));
@@ -36,7 +30,14 @@ function failing(outcome: FailedOutcome, reason?: CliReason, details?: [{ path: 
 }
 
 const done = jobDone({ model: 'eliza', usage: used });
-const waiting = jobDone({ model: 'eliza', usage: used, calls });
+const made = { id: 'toolu_1', name: 'weather', input: '{"city":"Bonn"}' };
+const calls = jobDone({ model: 'eliza', usage: used, calls: [made] });
+/** How the model begins to call, and goes on in two pieces. */
+const begins: JobEvent[] = [
+  { type: 'call-start', id: made.id, name: made.name },
+  { type: 'call-delta', text: '{"city"' },
+  { type: 'call-delta', text: ':"Bonn"}' },
+];
 const cut = jobDone({ model: 'eliza', usage: used, stopSequence: 'END' });
 const refused = failing('cli_error', 'refused');
 
@@ -65,16 +66,43 @@ describe('A message', () => {
       },
     ],
     [
-      'a call of a tool behind its text',
+      'a call of a tool, with its input as a value',
       calling,
-      [...says('Well'), ...called, waiting],
+      [calls],
+      { content: [{ ...call, input: { city: 'Bonn' } }], ...end, stop_reason: 'tool_use', usage },
+    ],
+    [
+      'text, and several calls behind it',
+      calling,
+      [...says('I see.'), jobDone({ model: 'eliza', usage: used, calls: [made, { ...made, id: 'b', input: '' }] })],
       {
         content: [
-          { type: 'text', text: 'Well', citations: null },
+          { type: 'text', text: 'I see.', citations: null },
           { ...call, input: { city: 'Bonn' } },
+          { ...call, id: 'b', input: {} },
         ],
-        ...{ ...end, stop_reason: 'tool_use', usage },
+        ...end,
+        stop_reason: 'tool_use',
+        usage,
       },
+    ],
+    [
+      'a call whose input is no JSON',
+      calling,
+      [jobDone({ model: 'eliza', usage: used, calls: [{ ...made, input: '{"city' }] })],
+      { content: [{ ...call, input: {} }], ...end, stop_reason: 'tool_use', usage },
+    ],
+    [
+      'text though there are tools',
+      calling,
+      [...says('{"city":"Bonn"}'), done],
+      { content: [{ type: 'text', text: '{"city":"Bonn"}', citations: null }], ...end, usage },
+    ],
+    [
+      'text that has as many tokens as were wanted',
+      {},
+      [...says('Good'), jobDone({ model: 'eliza', usage: used, isCutShort: true })],
+      { content: [{ type: 'text', text: 'Good', citations: null }], ...end, stop_reason: 'max_tokens', usage },
     ],
     [
       'a refusal',
@@ -91,13 +119,51 @@ describe('A message', () => {
   });
 
   it('tells what was ignored, the effort too where the model knows none', async () => {
-    await using door = await open(
-      { type: 'job-admitted', session: null, ignoresEffort: true, ignores: ['maxTokens'] },
-      done,
-    );
-    const { headers } = await door.post({ ...hello, output_config: { effort: 'low' } });
-    expect(headers.get('x-ignored-parameters')).toBe('output_config.effort, max_tokens');
+    await using door = await open({ type: 'job-admitted', session: null, ignoresEffort: true }, done);
+    const { headers } = await door.post({ ...hello, top_k: 5, output_config: { effort: 'low' } });
+    expect(headers.get('x-ignored-parameters')).toBe('top_k, output_config.effort');
     expect(door.job).toMatchObject({ operation: 'ask', effort: 'low', isEffortNeeded: false, isStreamed: false });
+  });
+
+  it('tells which of its wishes the model knows nothing of', async () => {
+    const ignores = ['maxTokens', 'temperature', 'isParallel'] as const;
+    await using door = await open({ type: 'job-admitted', session: null, ignoresEffort: false, ignores }, done);
+    const choice = { type: 'auto', disable_parallel_tool_use: true };
+    const { headers } = await door.post({ ...hello, ...calling, tool_choice: choice, temperature: 1 });
+    expect(headers.get('x-ignored-parameters')).toBe('max_tokens, temperature, tool_choice.disable_parallel_tool_use');
+  });
+
+  it('has its tools, its wishes and the results of calls in its job', async () => {
+    await using door = await open(...begun, done);
+    const messages = [
+      ...hello.messages,
+      { role: 'assistant', content: [{ type: 'tool_use', id: '1', name: 'weather', input: {} }] },
+      { role: 'user', content: [{ type: 'tool_result', tool_use_id: '1', content: 'windy' }] },
+    ];
+    await door.post({ ...hello, ...calling, messages, temperature: 0.5 });
+    expect(door.job).toMatchObject({
+      text: '',
+      results: [{ id: '1', text: 'windy', isError: false }],
+      history: [
+        { role: 'user', text: 'Hi' },
+        { role: 'assistant', text: '', calls: [{ id: '1', name: 'weather', input: '{}' }] },
+      ],
+      schema: null,
+      offer: {
+        tools: [{ name: 'weather', description: '', schema: JSON.stringify(ofCity) }],
+        choice: 'required',
+        isParallel: true,
+      },
+      sampling: { maxTokens: 100, temperature: 0.5 },
+    });
+  });
+
+  it('goes without the tools of servers, and tells so', async () => {
+    await using door = await open(...begun, done);
+    const search = { type: 'web_search_20250305', name: 'web_search' };
+    const { headers } = await door.post({ ...hello, tools: [...calling.tools, search] });
+    expect(headers.get('x-ignored-parameters')).toBe('tools.web_search_20250305');
+    expect(door.job.offer?.tools.map(({ name }) => name)).toEqual(['weather']);
   });
 
   it('counts the tokens of the tokenizer where the model tells none', async () => {
@@ -118,7 +184,9 @@ describe('A streamed message', () => {
   const textBlock = block({ type: 'text', text: '', citations: null });
   const delta = (delta: object, index = 0) => ['content_block_delta', { type: 'content_block_delta', index, delta }];
   const textDelta = (text: string) => delta({ type: 'text_delta', text });
-  const blockStop = ['content_block_stop', { type: 'content_block_stop', index: 0 }];
+  const inputDelta = (partial_json: string, index = 0) => delta({ type: 'input_json_delta', partial_json }, index);
+  const stopOf = (index: number) => ['content_block_stop', { type: 'content_block_stop', index }];
+  const blockStop = stopOf(0);
   const stop = ['message_stop', { type: 'message_stop' }];
   const last = (ending: object, used: object = usage) => [
     ['message_delta', { type: 'message_delta', delta: { ...ending, container: null }, usage: used }],
@@ -147,15 +215,42 @@ describe('A streamed message', () => {
     [
       'a call of a tool',
       calling,
-      [...says('Well'), ...called, waiting],
+      [...begins, calls],
       [
-        ...[textBlock, textDelta('Well'), blockStop],
-        block({ ...call, input: {} }, 1),
-        delta({ type: 'input_json_delta', partial_json: '{"city":' }, 1),
-        delta({ type: 'input_json_delta', partial_json: '"Bonn"}' }, 1),
-        ['content_block_stop', { type: 'content_block_stop', index: 1 }],
+        block({ ...call, input: {} }),
+        inputDelta('{"city"'),
+        inputDelta(':"Bonn"}'),
+        blockStop,
         ...last({ ...end, stop_reason: 'tool_use' }),
       ],
+    ],
+    [
+      'text, and several calls behind it',
+      calling,
+      [
+        ...says('I see.'),
+        ...begins,
+        { type: 'call-start', id: 'b', name: 'weather' },
+        jobDone({ model: 'eliza', usage: used, calls: [made, { ...made, id: 'b', input: '{}' }] }),
+      ],
+      [
+        textBlock,
+        textDelta('I see.'),
+        blockStop,
+        block({ ...call, input: {} }, 1),
+        inputDelta('{"city"', 1),
+        inputDelta(':"Bonn"}', 1),
+        stopOf(1),
+        block({ ...call, id: 'b', input: {} }, 2),
+        stopOf(2),
+        ...last({ ...end, stop_reason: 'tool_use' }),
+      ],
+    ],
+    [
+      'text that has as many tokens as were wanted',
+      {},
+      [...says('Good'), jobDone({ model: 'eliza', usage: used, isCutShort: true })],
+      [textBlock, textDelta('Good'), blockStop, ...last({ ...end, stop_reason: 'max_tokens' })],
     ],
     ['a refusal', {}, [...says('I'), refused], [textBlock, textDelta('I'), blockStop, ...last(refusal, nothing)]],
     ['a refused call of a tool', calling, [refused], last(refusal, nothing)],
@@ -258,6 +353,13 @@ describe('A failure', () => {
       'the body is larger than 100000 bytes (MODEL_API_BODY_LIMIT)',
     ],
     [
+      'tools of servers alone',
+      { ...hello, tools: [{ type: 'web_search_20250305', name: 'web_search' }] },
+      400,
+      'invalid_request_error',
+      "tools: must have a tool of the client: web_search_20250305 would be run by the provider's servers",
+    ],
+    [
       'an answer that was begun',
       { ...hello, messages: [...hello.messages, { role: 'assistant', content: 'I' }] },
       400,
@@ -285,11 +387,36 @@ describe('A count of tokens', () => {
       { role: 'assistant', content: 'Two' },
       { role: 'user', content: [image, image, { type: 'text', text: 'Three' }] },
     ];
-    const body = { ...hello, ...calling, system: 'Be kind.', messages };
+    const body = { ...hello, ...calling, top_k: 5, system: 'Be kind.', messages };
     const { status, headers, body: answer } = await door.post(body, '/v1/messages/count_tokens', mine);
     expect([status, answer]).toEqual([200, { input_tokens: 7 + 3 * 1600 }]);
-    expect([headers.get('request-id'), headers.get('x-ignored-parameters')]).toEqual(['mine', null]);
+    expect([headers.get('request-id'), headers.get('x-ignored-parameters')]).toEqual(['mine', 'top_k']);
     const texts = ['Be kind.', 'One', 'Two', 'Three', '', `weather  ${JSON.stringify(ofCity)}`];
+    expect(door.primary.calls).toEqual([{ name: 'countTokens', request: { texts } }]);
+  });
+
+  it('is of calls, and of results with their images, too', async () => {
+    await using door = await open();
+    const messages = [
+      { role: 'user', content: 'One' },
+      {
+        role: 'assistant',
+        content: [
+          { type: 'text', text: 'Two' },
+          { type: 'tool_use', id: '1', name: 'weather', input: { city: 'Bonn' } },
+        ],
+      },
+      { role: 'user', content: [{ type: 'tool_result', tool_use_id: '1', content: [image] }] },
+      { role: 'assistant', content: [{ type: 'tool_use', id: '2', name: 'weather', input: {} }] },
+      {
+        role: 'user',
+        content: [{ type: 'tool_result', tool_use_id: '2', content: [{ type: 'text', text: 'windy' }, image] }],
+      },
+    ];
+    const { body } = await door.post({ ...hello, ...calling, messages }, '/v1/messages/count_tokens');
+    expect(body).toEqual({ input_tokens: 7 + 2 * 1600 });
+    const said = ['One', 'Two', '{"city":"Bonn"}', '', '', '', '{}', '', 'windy'];
+    const texts = ['', ...said, '', `weather  ${JSON.stringify(ofCity)}`];
     expect(door.primary.calls).toEqual([{ name: 'countTokens', request: { texts } }]);
   });
 });
