@@ -114,8 +114,9 @@ export interface WrittenCall extends ToolForm {
 
 export function writtenCall({ id, name, input }: ToolCall, forms: ToolForms): WrittenCall {
   const form = Object.hasOwn(forms, name) ? forms[name] : undefined;
-  if (form === undefined) return { id, name, isCustom: false, input: input === '' ? '{}' : input };
-  return { ...form, id, input: form.isCustom ? textIn(input) : input };
+  const json = input === '' ? '{}' : input;
+  if (form === undefined) return { id, name, isCustom: false, input: json };
+  return { ...form, id, input: form.isCustom ? textIn(json) : json };
 }
 
 /** The one text in the input of a custom tool. */
@@ -172,9 +173,10 @@ export function checkCalls(messages: readonly Message[], field: string): void {
       'result',
       field,
     );
-    const missing = calls.filter(({ id }) => !results.some((result) => result.id === id));
+    const [called, answered] = [calls, results].map((parts) => new Set(parts.map(({ id }) => id)));
+    const missing = calls.filter(({ id }) => answered?.has(id) !== true);
     if (missing.length > 0) throw invalid(field, `must have a result for each call: none for ${listed(missing)}`);
-    const unknown = results.filter(({ id }) => !calls.some((call) => call.id === id));
+    const unknown = results.filter(({ id }) => called?.has(id) !== true);
     if (unknown.length > 0) throw invalid(field, `must have a call for each result: none for ${listed(unknown)}`);
     if (results.some(({ text }) => text.length > maxResultLength)) throw invalid(field, 'must have shorter results');
   }
@@ -185,10 +187,14 @@ export function checkCalls(messages: readonly Message[], field: string): void {
 function checkIds(ids: readonly string[], what: string, field: string): void {
   const wrong = ids.find((id) => id === '' || id.length > maxIdLength);
   if (wrong !== undefined) throw invalid(field, `must have an id of 1 to ${maxIdLength} characters for each ${what}`);
-  const twice = ids.find((id, index) => ids.indexOf(id) < index);
+  const seen = new Set<string>();
+  const twice = ids.find((id) => seen.size === seen.add(id).size);
   if (twice !== undefined) throw invalid(field, `must have one ${what} alone with the id ${twice}`);
 }
 
+const maxListed = 5;
+
 function listed(parts: readonly { readonly id: string }[]): string {
-  return parts.map(({ id }) => id).join(', ');
+  const first = parts.slice(0, maxListed).map(({ id }) => id.slice(0, 64));
+  return parts.length > maxListed ? `${first.join(', ')} and others` : first.join(', ');
 }

@@ -87,6 +87,8 @@ class ChatCompletionStream extends SdkStream implements StreamFormat {
   readonly #manner: ChatManner;
   #calls = 0;
   #custom: string[] | null = null;
+  /** Whether the function that is being called has no input yet. */
+  #isBare = false;
 
   constructor(opening: Opening, created: number, manner: ChatManner) {
     super();
@@ -100,18 +102,20 @@ class ChatCompletionStream extends SdkStream implements StreamFormat {
   }
 
   delta(text: string): string {
-    return this.#customEnd() + this.#choice({ content: text });
+    return this.#callEnd() + this.#choice({ content: text });
   }
 
   callStart({ id, name, isCustom }: Parameters<StreamFormat['callStart']>[0]): string {
-    const end = this.#customEnd();
+    const end = this.#callEnd();
     this.#calls++;
     if (isCustom) this.#custom = [];
+    this.#isBare = !isCustom;
     const head = isCustom ? { type: 'custom', custom: { name, input: '' } } : { type: 'function' };
     return end + (isCustom ? this.#call({ id, ...head }) : this.#function({ name, arguments: '' }, { id, ...head }));
   }
 
   callDelta(text: string): string {
+    this.#isBare &&= text === '';
     if (this.#custom === null) return this.#function({ arguments: text });
     this.#custom.push(text);
     return '';
@@ -120,16 +124,19 @@ class ChatCompletionStream extends SdkStream implements StreamFormat {
   end(answer: CompletedAnswer): string {
     const last = this.#choice({}, finishOf(answer, this.#manner.isLegacyCall));
     const usage = this.#manner.wantsUsage ? this.#chunk({ choices: [], usage: usageOf(answer) }) : '';
-    return `${this.#customEnd()}${last}${usage}data: [DONE]\n\n`;
+    return `${this.#callEnd()}${last}${usage}data: [DONE]\n\n`;
   }
 
   failure(error: Parameters<StreamFormat['failure']>[0]): string {
     return `data: ${JSON.stringify(openAiStreamError(error))}\n\n`;
   }
 
-  #customEnd(): string {
+  #callEnd(): string {
     const input = this.#custom;
+    const isBare = this.#isBare;
     this.#custom = null;
+    this.#isBare = false;
+    if (isBare) return this.#function({ arguments: '{}' });
     return input === null ? '' : this.#call({ custom: { input: textIn(input.join('')) } });
   }
 

@@ -164,7 +164,7 @@ class ResponseStream extends SdkStream implements StreamFormat {
     const isRefusal = answer.ending === 'refusal' && this.#opening.hasTools && this.#open === null;
     const start = this.#index === 0 && this.#open === null && !isRefusal ? this.#messageStart() : '';
     const stop = answer.calls.length === 0 ? this.#stop(answer.text, status) : this.#stop();
-    const output = answer.calls.length === 0 ? itemsOf(answer) : this.#items;
+    const output = answer.calls.length === 0 && !isRefusal ? itemsOf(answer) : this.#items;
     const response = endedResponse(answer, this.#createdAt, output);
     return start + stop + this.#event(`response.${status}`, { response });
   }

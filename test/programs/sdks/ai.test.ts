@@ -2,6 +2,7 @@ import { type SdkFace, sdkLab } from '../../support/sdk-lab.js';
 import { describeAnswers } from './answers.js';
 import { describeClaude } from './claude.js';
 import { describeFailures } from './failures.js';
+import { describeLoops } from './loops.js';
 import { describeRetries } from './retries.js';
 
 const compatible: SdkFace = {
@@ -25,6 +26,7 @@ describe('ai with @ai-sdk/openai-compatible', () => {
   describeClaude(lab, compatible);
   describeFailures(lab, compatible);
   describeRetries(lab, compatible);
+  describeLoops(lab, compatible.name);
 });
 
 describe('ai with @ai-sdk/openai', () => {
@@ -32,4 +34,5 @@ describe('ai with @ai-sdk/openai', () => {
   describeClaude(lab, openai);
   describeFailures(lab, openai);
   describeRetries(lab, openai);
+  describeLoops(lab, openai.name);
 });

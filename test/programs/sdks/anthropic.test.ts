@@ -2,6 +2,7 @@ import { type SdkFace, sdkLab } from '../../support/sdk-lab.js';
 import { describeAnswers } from './answers.js';
 import { describeClaude } from './claude.js';
 import { describeFailures } from './failures.js';
+import { describeLoops } from './loops.js';
 import { describeRetries } from './retries.js';
 
 const classes: Readonly<Record<number, string>> = {
@@ -37,4 +38,5 @@ describe('messages of @anthropic-ai/sdk', () => {
   describeClaude(lab, messages);
   describeFailures(lab, messages);
   describeRetries(lab, messages);
+  describeLoops(lab, messages.name);
 });

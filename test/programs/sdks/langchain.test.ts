@@ -2,6 +2,7 @@ import { type SdkFace, sdkLab } from '../../support/sdk-lab.js';
 import { describeAnswers } from './answers.js';
 import { describeClaude } from './claude.js';
 import { describeFailures } from './failures.js';
+import { describeLoops } from './loops.js';
 import { openAiClass } from './openai-classes.js';
 import { describeRetries } from './retries.js';
 
@@ -31,6 +32,7 @@ describe('ChatOpenAI of @langchain/openai', () => {
   describeClaude(lab, chat);
   describeFailures(lab, chat);
   describeRetries(lab, chat);
+  describeLoops(lab, chat.name);
 });
 
 describe('ChatOpenAI of @langchain/openai with its Responses API', () => {
@@ -38,4 +40,5 @@ describe('ChatOpenAI of @langchain/openai with its Responses API', () => {
   describeClaude(lab, responses);
   describeFailures(lab, responses);
   describeRetries(lab, responses);
+  describeLoops(lab, responses.name);
 });

@@ -2,6 +2,7 @@ import { type SdkFace, sdkLab } from '../../support/sdk-lab.js';
 import { describeAnswers } from './answers.js';
 import { describeClaude } from './claude.js';
 import { describeFailures } from './failures.js';
+import { describeLoops } from './loops.js';
 import { openAiClass } from './openai-classes.js';
 import { describeRetries } from './retries.js';
 
@@ -38,6 +39,7 @@ describe('chat.completions of openai', () => {
   describeClaude(lab, chat);
   describeFailures(lab, chat);
   describeRetries(lab, chat);
+  describeLoops(lab, chat.name);
 });
 
 describe('responses of openai', () => {
@@ -45,4 +47,5 @@ describe('responses of openai', () => {
   describeClaude(lab, responses);
   describeFailures(lab, responses);
   describeRetries(lab, responses);
+  describeLoops(lab, responses.name);
 });

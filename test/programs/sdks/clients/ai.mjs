@@ -1,7 +1,7 @@
 import { createOpenAI } from '@ai-sdk/openai';
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import { generateObject, generateText, Output, RetryError, stepCountIs, streamObject, streamText, tool } from 'ai';
-import { person, personName, personTool, personUse } from './person.mjs';
+import { noting, person, personName, personTool, personUse } from './person.mjs';
 
 globalThis.AI_SDK_LOG_WARNINGS = false;
 
@@ -117,12 +117,34 @@ function faceOf(modelOf) {
       return told(await generateText(options));
     },
 
+    async steps(input) {
+      const called = [];
+      const { text } = await generateText({ ...stepping(input, called), model: modelOf(input) });
+      return { text, called };
+    },
+
+    async stepsStream(input) {
+      const called = [];
+      const result = streamText({ ...stepping(input, called), model: modelOf(input), onError() {} });
+      return { text: await result.text, called };
+    },
+
     async toolStream(input) {
       const result = streamText({ ...requestOf(input), ...calling, model: modelOf(input), onError() {} });
       const [call] = await result.toolCalls;
       return { finish: await result.finishReason, tool: { name: call.toolName, value: call.input } };
     },
   };
+}
+
+/** A request whose tool the SDK runs itself, for as many steps as the model wants. */
+function stepping(input, called) {
+  const note = noting(called);
+  const tools = {
+    [personTool]: tool({ description: personUse, inputSchema: person, execute: async (made) => note(made) }),
+  };
+  const providerOptions = { openai: { store: false } }; // else it sends references to what it thinks is kept
+  return { ...requestOf(input), tools, stopWhen: stepCountIs(9), providerOptions };
 }
 
 const calling = {

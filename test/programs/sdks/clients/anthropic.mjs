@@ -1,7 +1,7 @@
 import Anthropic from '@anthropic-ai/sdk';
 import { zodOutputFormat } from '@anthropic-ai/sdk/helpers/zod';
 import { z } from 'zod';
-import { person, personTool, personUse } from './person.mjs';
+import { noting, person, personTool, personUse } from './person.mjs';
 
 function clientOf({ url, base = '', key, fetch, headers, maxRetries = 0 }) {
   return new Anthropic({ baseURL: `${url}${base}`, apiKey: key, fetch, maxRetries, defaultHeaders: headers });
@@ -92,11 +92,29 @@ const messages = {
     return told(await clientOf(input).messages.create({ ...requestOf({ ...input, messages: said }), tools }));
   },
 
+  steps: (input) => steps(input, (request) => clientOf(input).messages.create(request)),
+  stepsStream: (input) => steps(input, (request) => clientOf(input).messages.stream(request).finalMessage()),
+
   async countTokens(input) {
     const { max_tokens: _, ...request } = requestOf(input);
     return (await clientOf(input).messages.countTokens(request)).input_tokens;
   },
 };
+
+/** The SDK leaves the loop to its callers. */
+async function steps(input, ask) {
+  const called = [];
+  const note = noting(called);
+  const { tools } = toolRequestOf(input);
+  const { messages, ...request } = requestOf(input);
+  for (;;) {
+    const { content } = await ask({ ...request, messages, tools });
+    const calls = content.filter(({ type }) => type === 'tool_use');
+    if (calls.length === 0) return { text: content.map(({ text = '' }) => text).join(''), called };
+    const results = calls.map(({ id, input: made }) => ({ type: 'tool_result', tool_use_id: id, content: note(made) }));
+    messages.push({ role: 'assistant', content }, { role: 'user', content: results });
+  }
+}
 
 function personRequestOf(input) {
   return { ...requestOf(input), output_config: { format: zodOutputFormat(person) } };

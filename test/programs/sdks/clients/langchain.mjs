@@ -1,7 +1,8 @@
-import { AIMessage, HumanMessage, SystemMessage, ToolMessage } from '@langchain/core/messages';
+import { AIMessage, AIMessageChunk, HumanMessage, SystemMessage, ToolMessage } from '@langchain/core/messages';
 import { tool } from '@langchain/core/tools';
 import { ChatOpenAI } from '@langchain/openai';
-import { person, personName, personTool, personUse } from './person.mjs';
+import { createAgent } from 'langchain';
+import { noting, person, personName, personTool, personUse } from './person.mjs';
 
 function modelOf({ url, base = '/v1', key, fetch, model, maxRetries = 0 }, useResponsesApi) {
   const configuration = { baseURL: `${url}${base}`, fetch };
@@ -46,6 +47,12 @@ function told({ text, usage_metadata: usage, response_metadata: metadata, tool_c
   };
 }
 
+function agentOf(model) {
+  const called = [];
+  const note = tool(noting(called), { name: personTool, description: personUse, schema: person });
+  return { agent: createAgent({ model, tools: [note] }), called };
+}
+
 function faceOf(useResponsesApi) {
   const structured = (method) => async (input) => {
     const model = modelOf(input, useResponsesApi).withStructuredOutput(person, { name: personName, method });
@@ -81,6 +88,22 @@ function faceOf(useResponsesApi) {
       const called = await calling(input).invoke(said);
       const result = new ToolMessage({ content: input.result, tool_call_id: called.tool_calls[0].id });
       return told(await offering(input).invoke([...said, called, result]));
+    },
+
+    /** An agent of LangChain. */
+    async steps(input) {
+      const { agent, called } = agentOf(modelOf(input, useResponsesApi));
+      const { messages } = await agent.invoke({ messages: messagesOf(input) });
+      return { text: messages.at(-1).text, called };
+    },
+
+    async stepsStream(input) {
+      const { agent, called } = agentOf(modelOf(input, useResponsesApi));
+      const texts = [];
+      for await (const [chunk] of await agent.stream({ messages: messagesOf(input) }, { streamMode: 'messages' })) {
+        if (chunk instanceof AIMessageChunk && chunk.text !== '') texts.push(chunk.text);
+      }
+      return { text: texts.join(''), called };
     },
 
     async toolStream(input) {

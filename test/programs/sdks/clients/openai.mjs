@@ -1,6 +1,6 @@
 import OpenAI from 'openai';
 import { zodFunction, zodResponseFormat, zodResponsesFunction, zodTextFormat } from 'openai/helpers/zod';
-import { person, personName, personTool, personUse } from './person.mjs';
+import { noting, person, personName, personTool, personUse } from './person.mjs';
 
 export function clientOf({ url, base = '/v1', key, fetch, headers, maxRetries = 0 }) {
   return new OpenAI({ baseURL: `${url}${base}`, apiKey: key, fetch, maxRetries, defaultHeaders: headers });
@@ -103,7 +103,17 @@ const chat = {
   },
 
   loop: chatLoop,
+  steps: (input) => chatSteps(input, false),
+  stepsStream: (input) => chatSteps(input, true),
 };
+
+/** The loop of the SDK itself. */
+async function chatSteps(input, stream) {
+  const called = [];
+  const note = zodFunction({ name: personTool, description: personUse, parameters: person, function: noting(called) });
+  const runner = clientOf(input).chat.completions.runTools({ ...chatOf(input), tools: [note], stream });
+  return { text: await runner.finalContent(), called };
+}
 
 /** Sends the result of the call, and asks on with the same tool. */
 async function chatLoop(input) {
@@ -195,6 +205,8 @@ const responses = {
   },
 
   loop: responseLoop,
+  steps: (input) => responseSteps(input, false),
+  stepsStream: (input) => responseSteps(input, true),
 };
 
 async function responseLoop(input) {
@@ -204,6 +216,27 @@ async function responseLoop(input) {
   const result = { type: 'function_call_output', call_id, output: input.result };
   const said = [{ role: 'user', content: request.input }, ...output, result];
   return toldOfResponse(await clientOf(input).responses.create({ model: input.model, input: said, tools }));
+}
+
+/** The SDK leaves the loop to its callers. */
+async function responseSteps(input, stream) {
+  const called = [];
+  const note = noting(called);
+  const { tools } = toolResponseOf(input);
+  const said = [{ role: 'user', content: input.prompt }];
+  for (;;) {
+    const request = { model: input.model, input: said, tools };
+    const { responses } = clientOf(input);
+    const { output, output_text: text } = await (stream
+      ? responses.stream(request).finalResponse()
+      : responses.create(request));
+    const calls = output.filter(({ type }) => type === 'function_call');
+    if (calls.length === 0) return { text, called };
+    const results = calls.map(({ call_id, arguments: json }) => {
+      return { type: 'function_call_output', call_id, output: note(JSON.parse(json)) };
+    });
+    said.push(...output, ...results);
+  }
 }
 
 function toolResponseOf(input) {

@@ -53,4 +53,32 @@ describe('a chain of hashes', () => {
     const ids = [chainId('0', 'a', null), chainId('0', 'b', null), chainId('0', 'a', 'm'), chainId('1', 'a', null)];
     expect(new Set([...ids, chainId('0', 'a', 'null')]).size).toBe(5);
   });
+
+  it('counts calls and results, but neither the order of keys nor that of results', () => {
+    const call = (input: string, id = '1'): Message => ({
+      role: 'assistant',
+      text: '',
+      calls: [{ id, name: 'a', input }],
+    });
+    expect(chained('0', call('{"a": 1, "b": {"c": 2, "d": 3}}'))).toBe(chained('0', call('{"b":{"d":3,"c":2},"a":1}')));
+    expect(chained('0', call('{"a":1}'))).not.toBe(chained('0', call('{"a":2}')));
+    expect(chained('0', call('{}'))).not.toBe(chained('0', call('{}', '2')));
+    expect(chained('0', call('no JSON'))).not.toBe(chained('0', call('{}')));
+    const results = ['1', '2'].map((id) => ({ id, text: `${id} `, isError: false }));
+    const user = (parts: Message['results']): Message => ({ role: 'user', text: '', ...(parts && { results: parts }) });
+    expect(chained('0', user(results))).toBe(chained('0', user(results.toReversed())));
+    expect(chained('0', user(results))).not.toBe(chained('0', user(results.slice(1))));
+    expect(chained('0', user(results))).not.toBe(
+      chained('0', user(results.map((each) => ({ ...each, isError: true })))),
+    );
+  });
+
+  it('counts the tools as a set', () => {
+    const [a, b] = ['a', 'b'].map((name) => ({ name, description: '', schema: '{"type":"object"}' }));
+    if (a === undefined || b === undefined) throw new Error('there are two');
+    expect(chainStart(null, null, [a, b])).toBe(chainStart(null, null, [b, a]));
+    expect(chainStart(null, null, [a])).not.toBe(chainStart(null, null, [a, b]));
+    expect(chainStart(null, null, [])).toBe(chainStart(null, null));
+    expect(chainStart(null, null, [a])).not.toBe(chainStart(null, null, [{ ...a, description: 'x' }]));
+  });
 });

@@ -50,6 +50,7 @@ describe('The tools of a request', () => {
     expect(written('run', '{"input":"ls"}')).toEqual({ id: '1', name: 'run', isCustom: true, input: 'ls' });
     expect(written('run', 'no JSON')).toMatchObject({ input: 'no JSON' });
     expect(written('crm__add', '{}')).toEqual({ id: '1', name: 'add', namespace: 'crm', isCustom: false, input: '{}' });
+    expect(written('crm__add', '')).toMatchObject({ input: '{}' });
     expect(written('plain', '')).toEqual({ id: '1', name: 'plain', isCustom: false, input: '{}' });
     expect(written('toString', '{}')).toMatchObject({ name: 'toString', isCustom: false });
   });
@@ -102,6 +103,7 @@ describe('The calls of a history', () => {
     ['results have no calls at all', [results('4')], 'none for 4'],
     ['a result comes twice', [hi, calls('1'), results('1', '1')], 'one result alone with the id 1'],
     ['a call comes twice', [hi, calls('1', '1'), results('1')], 'one call alone with the id 1'],
+    ['many results have no call', [hi, calls('1'), results('1', ...'abcdefgh')], 'none for a, b, c, d, e and others'],
     ['an id is empty', [hi, calls(''), results('')], 'an id of 1 to 256 characters'],
   ])('are refused where %s', (_, messages, message) => {
     expect(() => checkCalls(messages, 'messages')).toThrow(message);

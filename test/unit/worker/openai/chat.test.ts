@@ -131,6 +131,12 @@ describe('A streamed chat completion', () => {
     ]);
   });
 
+  it('has an empty object for a call without input', () => {
+    const stream = chatCompletionFormat(7, false).stream(withTools);
+    const text = stream.callStart(call) + stream.end(told({ ending: 'tool-call' }));
+    expect(streamed(text)[1]).toEqual(chunk({ tool_calls: [{ index: 0, function: { arguments: '{}' } }] }));
+  });
+
   it('has the call of a function as it was before there were tools', () => {
     const stream = chatCompletionFormat(7, false, true).stream(withTools);
     const text = stream.callStart(call) + stream.callDelta('{}') + stream.end(told({ ending: 'tool-call' }));
