@@ -92,6 +92,10 @@ export type ToolForm = z.infer<typeof toolForm>;
 /** By the name that the model knows; only of tools that are more than a function. */
 export type ToolForms = Readonly<Record<string, ToolForm>>;
 
+/** Whether a request with results has found the process that waits for them; refused where it was not admitted. */
+export const toolRounds = ['live', 'replay', 'refused'] as const;
+export type ToolRound = (typeof toolRounds)[number];
+
 /** How the model picks its words. What is left out is the model's own. */
 const sampling = z
   .object({

@@ -19,7 +19,7 @@ import { noJournal } from '../../src/primary/store/memory/memory-store.js';
 import type { SchemaFinding } from '../../src/primary/threads/schema-thread.js';
 import { orAborted } from '../../src/shared/async.js';
 import { cancelled, RelayError } from '../../src/shared/errors.js';
-import type { JobEnd, JobEvent, JobRequest } from '../../src/shared/job.js';
+import type { JobEnd, JobEvent, JobRequest, ToolRound } from '../../src/shared/job.js';
 import { healthOf } from './cli-health.js';
 import { FakeClock } from './fake-clock.js';
 import { jobRequest } from './job-records.js';
@@ -86,9 +86,14 @@ class RecordingObserver implements JobObserver {
   readonly broken: unknown[] = [];
   readonly waits: number[] = [];
   readonly firstDeltas: number[] = [];
+  readonly toolRounds: ToolRound[] = [];
 
   jobStarted(queueMs: number): void {
     this.waits.push(queueMs);
+  }
+
+  toolRound(_request: JobRequest, outcome: ToolRound): void {
+    this.toolRounds.push(outcome);
   }
 
   firstDelta(_request: JobRequest, ms: number): void {

@@ -131,6 +131,7 @@ export const silentObserver: CliObserver = {
   startedUp() {},
   standbyTaken() {},
   liveSessionTaken() {},
+  toolsHeld() {},
   quotaReported() {},
   requestRefused() {},
   textIgnored() {},

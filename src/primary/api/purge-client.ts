@@ -15,6 +15,7 @@ export interface PurgedParts {
   readonly usage: Pick<UsageLedger, 'forget'>;
   readonly usageJournal: Pick<UsageJournal, 'add'>;
   readonly store: Pick<Store, 'upkeep'>;
+  readonly clis: readonly { readonly pool: { forgetClient(client: string): void } }[];
 }
 
 /** What an operator asks of the store. */
@@ -39,7 +40,8 @@ export function storeUpkeep(
  * turn of a conversation still makes one.
  */
 export async function purgeClient(parts: PurgedParts, client: string): Promise<PurgeReport> {
-  const { conversations, clientJobs, usage, usageJournal, store } = parts;
+  const { conversations, clientJobs, usage, usageJournal, store, clis } = parts;
+  for (const { pool } of clis) pool.forgetClient(client);
   const jobs = await clientJobs.removeOf(client);
   const held = { conversations: removeConversations(conversations, client), jobs };
   await usageJournal.add(); // else it would be added after the purge

@@ -61,7 +61,7 @@ export class JobChain {
   after(answer: string, calls: readonly ToolCall[] = [], isWaiting = false): ConversationState {
     const { client, history } = this.#request;
     const chain = chained(this.#asked, { role: 'assistant', text: answer, ...(calls.length > 0 && { calls }) });
-    const place = { id: chainId(chain, client, this.#model), messageCount: history.length + 2 };
+    const place = { id: chainId(chain, client, this.#model), messageCount: history.length + 2, client };
     const state = isWaiting ? { ...place, openCalls: idsOf(calls) } : place;
     const isForced = isWaiting && this.#request.offer?.choice !== 'auto'; // then the call itself is the answer, most often
     const kind = isForced || this.#recent.isBeside(this.#arrival) ? 'side' : 'question';

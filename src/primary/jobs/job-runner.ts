@@ -1,7 +1,7 @@
 import { orAborted, withResolvers } from '../../shared/async.js';
 import type { SwitchPosition } from '../../shared/config/variables.js';
 import { isDefect, RelayError, retrySeconds, toRelayError } from '../../shared/errors.js';
-import type { FailedOutcome, JobEnd, JobFailed, JobRequest } from '../../shared/job.js';
+import type { FailedOutcome, JobEnd, JobFailed, JobRequest, ToolRound } from '../../shared/job.js';
 import { KnownModels } from '../cli/model-catalog.js';
 import type { ModelCli } from '../cli/model-cli.js';
 import type { WaitingJob } from '../cli/pool/standby-keeper.js';
@@ -31,6 +31,8 @@ export interface JobLimits {
 }
 
 export interface JobObserver {
+  /** The client has sent the results of calls. */
+  toolRound(request: JobRequest, outcome: ToolRound): void;
   /** A job has its slot, after this time in the queue. */
   jobStarted(queueMs: number): void;
   /** The first text of an answer has come, this long after the job got its slot. */
@@ -90,6 +92,7 @@ export class JobRunner {
     if (refusal !== null) return this.#refuse(request, refusal);
     const stream = new JobStream(request.isStreamed);
     const job = this.#tryToAdmit(request, route, stream, caller);
+    this.#countRound(request, job.chain?.isLive === true ? 'live' : 'replay');
     route.cli.health.circuits.admitted(job);
     const session = job.chain && (job.chain.isLive ? 'live' : 'replay');
     const ignoresEffort = request.effort !== null && job.launch.effort === null;
@@ -218,11 +221,16 @@ export class JobRunner {
       job.admit(++this.#lastNumber, prepared, () => ticket);
       return job;
     } catch (error) {
+      this.#countRound(request, 'refused');
       const { code, message } = toRelayError(error);
       if (code !== 'concurrency_limited') throw error;
       const retryAfterSeconds = this.#advice.seconds(this.#resources.room.waiting);
       throw new RelayError(code, message, { retryAfterSeconds });
     }
+  }
+
+  #countRound(request: JobRequest, outcome: ToolRound): void {
+    if (request.results !== undefined) this.#resources.observer.toolRound(request, outcome);
   }
 
   /** Whether a process waits for just this turn, and no other job goes on there. */

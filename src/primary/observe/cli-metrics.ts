@@ -5,6 +5,8 @@ import { type CliObserver, endReasons, exitClasses } from '../cli/contract/obser
 
 const startupBuckets = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
+const holdBuckets = [0.01, 0.1, 0.5, 1, 5, 15, 60, 300, 1800];
+
 /** Counts what happens to the processes of each model CLI, by its name. */
 export function cliMetrics(registry = new Registry()): (cli: string) => CliObserver {
   const count = <L extends string>(name: string, help: string, ...labels: L[]) =>
@@ -19,12 +21,15 @@ export function cliMetrics(registry = new Registry()): (cli: string) => CliObser
     "Turns that found their conversation's process, or were replayed.",
     'result',
   );
+  const holds = 'Time that a process has waited for the results of its calls, until it got them.';
+  const held = histogram(registry, 'tool_hold_seconds', holds, holdBuckets, 'cli');
   const refusals = 'Requests of model CLIs for something that they are not given, by what they asked for.';
   const refused = count('cli_requests_refused_total', refusals, 'request');
   const startup = 'Time from the start of a process that was started for a job to the first byte it wrote.';
   const startups = histogram(registry, 'cli_startup_seconds', startup, startupBuckets, 'cli');
   return (cli) => {
     startups.zero({ cli });
+    held.zero({ cli });
     for (const request of requestKinds) refused.inc({ cli, request }, 0);
     for (const kind of exitClasses) exits.inc({ cli, class: kind }, 0);
     for (const reason of endReasons) {
@@ -42,6 +47,7 @@ export function cliMetrics(registry = new Registry()): (cli: string) => CliObser
       startedUp: (ms) => startups.observe({ cli }, ms / 1000),
       standbyTaken: (result) => standby.inc({ cli, result }),
       liveSessionTaken: (result) => live.inc({ cli, result }),
+      toolsHeld: (ms) => held.observe({ cli }, ms / 1000),
       requestRefused: (request) => refused.inc({ cli, request }),
       textIgnored() {},
       quotaReported() {}, // the breaker's: it knows what is still true at a scrape

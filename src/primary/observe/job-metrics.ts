@@ -2,7 +2,15 @@ import type { Counter, Registry } from 'prom-client';
 import { type ToolRoute, toolRoutes } from '../../shared/api/endpoints.js';
 import type { StatusBody } from '../../shared/api/status.js';
 import { holderOf, readClientId } from '../../shared/client.js';
-import { type JobEnd, type JobRequest, operations, outcomes } from '../../shared/job.js';
+import {
+  bytesOfImages,
+  type JobEnd,
+  type JobRequest,
+  operations,
+  outcomes,
+  type ToolRound,
+  toolRounds,
+} from '../../shared/job.js';
 import { counter, histogram } from '../../shared/metrics.js';
 import { addCounter, addGauge } from './state-metrics.js';
 
@@ -20,6 +28,7 @@ function familiesIn(registry: Registry) {
   const processor = 'Processor time of the processes of jobs, where they run in cgroups.';
   const memory = 'Peak memory of the processes of a job, where the memory controller is delegated.';
   const limited = 'Requests refused because their address had used up its window.';
+  const rounds = 'Requests with the results of calls, by whether the process that waited has got them.';
   const inVain = 'Requests with tools that the servers of a provider would run, which were left out.';
   return {
     jobs: counter(registry, 'jobs_total', 'Jobs that were admitted and have ended.', 'operation', 'outcome'),
@@ -31,6 +40,8 @@ function familiesIn(registry: Registry) {
     memory: histogram(registry, 'job_peak_memory_bytes', memory, memoryBuckets, 'operation'),
     rateLimited: counter(registry, 'rate_limited_total', limited),
     toolsIgnored: counter(registry, 'tools_ignored_total', inVain, 'route'),
+    toolRounds: counter(registry, 'tool_rounds_total', rounds, 'outcome'),
+    toolResults: counter(registry, 'tool_result_bytes_total', 'Bytes of the results that clients have sent.'),
   };
 }
 
@@ -102,6 +113,12 @@ export class JobMetrics {
     this.#rateLimited++;
   }
 
+  toolRound({ results = [] }: JobRequest, outcome: ToolRound): void {
+    this.#families.toolRounds.inc({ outcome });
+    for (const { text, images } of results)
+      this.#families.toolResults.inc(Buffer.byteLength(text) + bytesOfImages(images));
+  }
+
   toolsIgnored(route: ToolRoute): void {
     this.#families.toolsIgnored.inc({ route });
   }
@@ -113,6 +130,7 @@ export class JobMetrics {
   #addZeros(): void {
     const { jobs, durations, waits, firstDeltas, tokens, processor, memory, toolsIgnored } = this.#families;
     for (const route of toolRoutes) toolsIgnored.inc({ route }, 0);
+    for (const outcome of toolRounds) this.#families.toolRounds.inc({ outcome }, 0);
     for (const operation of operations) {
       firstDeltas.zero({ operation });
       memory.zero({ operation });

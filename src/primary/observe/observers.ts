@@ -25,6 +25,7 @@ export function observeJobs({ jobs, clients, usage, lastHour, log }: JobListener
   return {
     jobStarted: (queueMs) => jobs.jobStarted(queueMs),
     firstDelta: (request, ms) => jobs.firstDelta(request, ms),
+    toolRound: (request, outcome) => jobs.toolRound(request, outcome),
     jobEnded: (request, end, hadSlot) => {
       jobs.jobEnded(request, end, hadSlot);
       clients.jobEnded(request, end);

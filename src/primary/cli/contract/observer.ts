@@ -21,6 +21,8 @@ export interface CliObserver {
   startedUp(ms: number): void;
   standbyTaken(result: 'hit' | 'miss'): void;
   liveSessionTaken(result: 'hit' | 'replay'): void;
+  /** A process has waited this long for the results of its calls, and gets them. */
+  toolsHeld(ms: number): void;
   /** A program has reported how much of its account's limits is used. */
   quotaReported(windows: readonly QuotaWindow[]): void;
   /** A program has asked for something that it is not given. */

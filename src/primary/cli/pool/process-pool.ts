@@ -148,6 +148,11 @@ export class ProcessPool {
     for (const session of this.sessions) if (session.conversation.id === conversationId) this.#endSession(session);
   }
 
+  /** The client is gone: so are the processes of the conversations that it stores itself. */
+  forgetClient(client: string): void {
+    for (const session of this.sessions) if (session.conversation.client === client) this.#endSession(session);
+  }
+
   /** Ends the sessions that are too many or too old. Returns when the next one will be too old, monotonic. */
   endSpentSessions(): number {
     const { end, nextMs } = planSessions(this.sessions, this.#settings, this.#parts.clock.monotonicMs());
@@ -190,7 +195,12 @@ export class ProcessPool {
   #claimLive(key: LaunchKey, state: ConversationState): CliProcess | null {
     const session = this.sessions.find(({ conversation }) => conversation.id === state.id);
     if (session === undefined) return null;
-    if (canGoOn(session, state) && this.#all.get(session.process) === key) return claimIfAlive(session.process);
+    if (canGoOn(session, state) && this.#all.get(session.process) === key) {
+      const claimed = claimIfAlive(session.process);
+      const { clock, observer } = this.#parts;
+      if (claimed !== null && session.isWaiting) observer.toolsHeld(clock.monotonicMs() - session.sinceMs);
+      return claimed;
+    }
     this.#endSession(session);
     return null;
   }

@@ -22,6 +22,8 @@ import type { Redactor } from './redactor.js';
 export interface ConversationState {
   readonly id: string;
   readonly messageCount: number;
+  /** Who stores it, where that is not the service. */
+  readonly client?: string;
   /** Of the calls that its last message has left open: those that its process waits for, or that the turn brings the results of. */
   readonly openCalls?: readonly string[];
   /** The launch options that its process has for good. */

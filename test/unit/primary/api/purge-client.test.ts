@@ -18,6 +18,7 @@ function createParts(upkeep: StoreUpkeep) {
     },
     usageJournal: { add: async () => void done.push('add') },
     store: { upkeep: { ...upkeep, copies: async () => ['old.db'] } },
+    clis: [{ pool: { forgetClient: (client: string) => void done.push(`processes of ${client}`) } }],
   };
   return { parts, harness, done };
 }
@@ -35,7 +36,7 @@ describe('A client that is purged', () => {
       copies: ['old.db'],
     });
     expect(harness.store.counts.conversations).toBe(0);
-    expect(done).toEqual(['add', 'forget']);
+    expect(done).toEqual(['processes of alice', 'add', 'forget']);
     harness.chat();
     expect((await purgeClient(parts, 'bob')).removed.conversations).toBe(0);
     expect(harness.store.counts.conversations).toBe(1);

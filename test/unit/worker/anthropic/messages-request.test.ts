@@ -295,7 +295,7 @@ describe('A request for a message', () => {
         tools: [{ ...weather, cache_control: {} }],
         tool_choice: { type: 'any', disable_parallel_tool_use: true, odd: 1 },
       },
-      ['tool_choice.odd'],
+      ['tools.cache_control', 'tool_choice.odd'],
     ],
     [{ max_tokens: 5, temperature: 1, top_p: 1, top_k: 1 }, ['top_k']],
     [{ mcp_servers: [], service_tier: null, 'odd name': 1 }, ['mcp_servers', '(odd name)']],
