@@ -50,11 +50,12 @@ export class JobChain {
     const { client, history } = request;
     this.#arrival = recent.arrive(client);
     const place = { id: chainId(before, client, this.#model), messageCount: history.length, launch };
-    const state = request.results === undefined ? place : { ...place, openCalls: answeredCalls(request) };
+    const hasResults = request.results !== undefined;
+    const state = hasResults ? { ...place, openCalls: answeredCalls(request) } : place;
     this.isLive = history.length > 0 && isKept(state);
     this.#goesOn = this.isLive || recent.knows(state.id);
     if (history.length === 0) this.before = null;
-    else this.before = this.isLive ? state : { ...state, id: nowhere };
+    else this.before = this.isLive || hasResults ? state : { ...state, id: nowhere }; // what waits for these results in vain ends
   }
 
   /** Where the conversation stands with this answer. `isWaiting`: its process waits for the results of the calls. */
@@ -64,7 +65,8 @@ export class JobChain {
     const place = { id: chainId(chain, client, this.#model), messageCount: history.length + 2, client };
     const state = isWaiting ? { ...place, openCalls: idsOf(calls) } : place;
     const isForced = isWaiting && this.#request.offer?.choice !== 'auto'; // then the call itself is the answer, most often
-    const kind = isForced || this.#recent.isBeside(this.#arrival) ? 'side' : 'question';
+    const other = this.#recent.isBeside(this.#arrival) ? 'side' : 'question';
+    const kind = isForced ? 'call' : other;
     this.#recent.answered(this.#arrival, state.id);
     return this.#goesOn ? state : { ...state, guess: { kind, client } };
   }

@@ -358,11 +358,18 @@ export function planSessions<S extends IdleSession>(
 function mostWanted<S extends IdleSession>(sessions: readonly S[]): readonly S[] {
   const newestFirst = sessions.toSorted((a, b) => b.sinceMs - a.sinceMs);
   const wanted = newestFirst.filter(({ isAwaited }) => isAwaited);
-  const isHeld = ({ isWaiting, guess }: S) => isWaiting && guess?.kind !== 'side';
+  const isHeld = ({ isWaiting, guess }: S) => isWaiting && guess?.kind !== 'call';
   const waiting = newestFirst.filter((session) => isHeld(session) && !session.isAwaited);
   const others = newestFirst.filter((session) => !isHeld(session) && !session.isAwaited);
   const of = (kind: string) => others.filter(({ guess }) => (guess?.kind ?? 'conversation') === kind);
-  return [...wanted, ...waiting, ...of('conversation'), ...inTurnOfClients(of('question')), ...of('side')];
+  return [
+    ...wanted,
+    ...waiting,
+    ...of('conversation'),
+    ...inTurnOfClients(of('question')),
+    ...of('side'),
+    ...of('call'),
+  ];
 }
 
 /** The first of each client, then the second of each, and so on. */

@@ -37,7 +37,7 @@ export interface ConversationState {
  * came close to another request of its client, as those for titles and the like do.
  */
 export interface SessionGuess {
-  readonly kind: 'question' | 'side';
+  readonly kind: 'question' | 'side' | 'call';
   readonly client: string;
 }
 

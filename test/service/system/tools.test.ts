@@ -1,0 +1,144 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { digestOf } from '../../../src/shared/config/api-keys.js';
+import { metric } from '../../support/exposition.js';
+import { temporaryFolder } from '../../support/folder.js';
+import { type Service, startService } from '../../support/service.js';
+import { note, orderFor, type Round, ToolClient } from '../../support/tool-client.js';
+import { until } from '../../support/until.js';
+
+const live = { MODEL_API_LIVE_SESSIONS: '4' };
+
+function start(env: Readonly<Record<string, string>> = {}): Promise<Service> {
+  return startService({ env: { ...live, ...env } });
+}
+
+async function processes(service: Service): Promise<Readonly<Record<string, number>>> {
+  const { body } = await service.get('/health');
+  return (body as { observability: { cli_processes: Record<string, number> } }).observability.cli_processes;
+}
+
+describe('A loop of client tools', () => {
+  it('goes on in the process that made the calls, which holds no slot while it waits', async () => {
+    await using service = await start({ MODEL_API_MAX_CONCURRENT: '1' });
+    const client = new ToolClient(service);
+    const first = await client.say(`${orderFor('Ada')}\n${orderFor('Bob')}`);
+    expect(first.calls.map((call) => JSON.parse(call.function.arguments))).toEqual([{ who: 'Ada' }, { who: 'Bob' }]);
+    expect(await processes(service)).toMatchObject({ tools: 1, busy: 0 });
+    const other = new ToolClient(service);
+    expect((await other.say('My name is Cleo.')).text).toContain('Nice to meet you, Cleo.');
+    const second = await client.answer(({ function: { arguments: json } }) => `noted ${JSON.parse(json).who}`);
+    const text = 'The result of note is: noted Ada The result of note is: noted Bob';
+    expect(second).toMatchObject({ status: 200, text, session: 'live', calls: [] });
+    expect((await client.say('Hello')).session).toBe('live');
+    expect(await processes(service)).toMatchObject({ tools: 0 });
+    expect(await metric(service, 'tool_rounds_total{outcome="live"}')).toBe(1);
+    expect(await metric(service, 'tool_result_bytes_total')).toBe('noted Ada'.length * 2);
+  });
+
+  it('goes on in another process where the first one was killed while it waited', async () => {
+    await using service = await start();
+    const client = new ToolClient(service);
+    await client.say('My name is Ada.');
+    await client.say(orderFor('Ada'));
+    const waiting = await service.jobProcesses();
+    for (const pid of waiting) process.kill(pid, 'SIGKILL');
+    await until(async () => (await processes(service)).tools === 0, 'the process to be gone');
+    expect(await client.answer(() => 'noted')).toMatchObject({
+      text: 'The result of note is: noted',
+      session: 'replay',
+    });
+    expect((await client.say('What is my name?')).text).toContain('Your name is Ada.');
+  });
+
+  it('never reaches the process of another client that has sent the same, with the same ids', async () => {
+    await using folder = await temporaryFolder();
+    const path = join(folder.path, 'keys');
+    const lines = ['ada:first-key-of-ada', 'bob:second-key-of-bob'].map((each) => {
+      const [name, key = ''] = each.split(':');
+      return `${name}:sha256:${digestOf(key)}\n`;
+    });
+    await writeFile(path, lines.join(''), { mode: 0o600 });
+    await using service = await start({ MODEL_API_KEYS_FILE: path });
+    const [ada, bob] = [new ToolClient(service, 'first-key-of-ada'), new ToolClient(service, 'second-key-of-bob')];
+    await ada.say(orderFor('Ada'));
+    bob.messages.push(...ada.messages);
+    expect(await bob.answer(() => 'of Bob')).toMatchObject({
+      text: 'The result of note is: of Bob',
+      session: 'replay',
+    });
+    expect(await processes(service)).toMatchObject({ tools: 1 });
+    expect(await ada.answer(() => 'of Ada')).toMatchObject({ text: 'The result of note is: of Ada', session: 'live' });
+  });
+
+  it('keeps the last that wait where there are more than may live, and replays the others', async () => {
+    await using service = await start({ MODEL_API_MAX_CONCURRENT: '4' });
+    const clients = Array.from({ length: 40 }, () => new ToolClient(service));
+    for (const [index, client] of clients.entries()) await client.say(orderFor(`${index}`));
+    expect(await processes(service)).toMatchObject({ tools: 4 });
+    const rounds: Round[] = [];
+    for (const [index, client] of clients.toReversed().entries()) rounds.push(await client.answer(() => `n${index}`));
+    expect(rounds.map(({ text }) => text)).toEqual(rounds.map((_, index) => `The result of note is: n${index}`));
+    const sessions = rounds.map(({ session }) => session);
+    expect([sessions.slice(0, 4), new Set(sessions.slice(4))]).toEqual([Array(4).fill('live'), new Set(['replay'])]);
+  });
+
+  it('is refused where ids are missing or unknown, and goes on with the right ones', async () => {
+    await using service = await start();
+    const client = new ToolClient(service);
+    const { calls } = await client.say(`${orderFor('Ada')}\n${orderFor('Bob')}`);
+    const result = (id: string) => ({ role: 'tool', tool_call_id: id, content: 'x' });
+    const [first = '', second = ''] = calls.map(({ id }) => id);
+    for (const ids of [[first], [first, second, 'other'], [first, first]])
+      expect((await client.send(ids.map(result))).status).toBe(400);
+    expect(await client.send([result(second), result(first)])).toMatchObject({ status: 200, session: 'live' });
+  });
+
+  it('is replayed where a text comes with the results, or a result is long', async () => {
+    await using service = await start();
+    const client = new ToolClient(service);
+    const { calls } = await client.say(orderFor('Ada'));
+    const id = calls[0]?.id ?? '';
+    const texted = await client.send([
+      { role: 'tool', tool_call_id: id, content: 'x' },
+      { role: 'user', content: 'I am Ada.' },
+    ]);
+    expect(texted).toMatchObject({ session: 'replay', text: 'The result of note is: x Nice to meet you, Ada.' });
+    await client.say(orderFor('Ada'));
+    expect((await client.answer(() => 'x'.repeat(500_001))).session).toBe('replay');
+    expect(await processes(service)).toMatchObject({ tools: 0 });
+  });
+
+  it('leaves nothing behind at a drain, nor when its client is purged', async () => {
+    const service = await start({ MODEL_API_KEY: 'key-of-an-admin-of-this' });
+    const client = new ToolClient(service, 'key-of-an-admin-of-this');
+    await client.say(orderFor('Ada'));
+    expect(await processes(service)).toMatchObject({ tools: 1 });
+    const headers = { authorization: 'Bearer key-of-an-admin-of-this' };
+    expect((await service.post('/store/purge', { client: 'key default' }, headers)).status).toBe(200);
+    await until(async () => (await processes(service)).tools === 0, 'the process to be gone');
+    await client.answer(() => 'x');
+    await client.say(orderFor('Ada'));
+    await service.stop(); // fails where a process is left
+  });
+});
+
+describe('Client tools', () => {
+  it('are refused where the operator has switched them off, and listed for no model', async () => {
+    await using service = await start({ MODEL_API_TOOLS: 'off' });
+    const body = { model: 'eliza', messages: [{ role: 'user', content: 'Hi' }], tools: [note] };
+    const refused = await service.post('/v1/chat/completions', body);
+    expect(refused).toMatchObject({
+      status: 400,
+      body: { error: { message: expect.stringContaining('MODEL_API_TOOLS') } },
+    });
+    const { body: listed } = await service.get('/models');
+    expect((listed as { models: { capabilities: object }[] }).models[0]?.capabilities).not.toHaveProperty('tools');
+  });
+
+  it.each(['/ask', '/chat'])('are not taken by POST %s, which names the doors', async (path) => {
+    await using service = await start();
+    const { status, text } = await service.post(path, { prompt: 'Hi', message: 'Hi', tools: [note] });
+    expect([status, text]).toEqual([400, expect.stringContaining('/v1/chat/completions')]);
+  });
+});
