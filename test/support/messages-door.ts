@@ -43,7 +43,10 @@ export class MessagesDoor implements AsyncDisposable {
     run: (request: JobRequest, signal: AbortSignal) => AsyncGenerator<JobEvent>,
     before: readonly Handler[] = [],
   ): Promise<MessagesDoor> {
-    const primary = new FakePrimary({ schemaFault: { fault: null }, countTokens: { tokens: 7 } }, run);
+    const primary = new FakePrimary(
+      { schemaFault: { fault: null }, toolFault: { wrong: null }, countTokens: { tokens: 7 } },
+      run,
+    );
     const parts = {
       primary: primary.asPrimary,
       bodies: new BodyMemory(bodyLimitBytes, systemClock),

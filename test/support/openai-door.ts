@@ -46,7 +46,10 @@ export interface DoorOptions {
 export async function openAiDoor(run: RunJob, options: DoorOptions = {}): Promise<OpenAiDoor> {
   const { before = [], schemaFault = null, spill = { file: async () => null } } = options;
   const model = ({ name }: { name: string }) => ({ model: models.find(({ id }) => id === name) ?? null });
-  const primary = new FakePrimary({ schemaFault: { fault: schemaFault }, models: { models }, model }, run);
+  const primary = new FakePrimary(
+    { schemaFault: { fault: schemaFault }, toolFault: { wrong: null }, models: { models }, model },
+    run,
+  );
   const bodies = new BodyMemory(bodyLimitBytes, systemClock);
   const parts = { primary: primary.asPrimary, bodies, spill, clock: systemClock };
   const [chat, responses] = [postChatCompletions(parts), postResponses(parts)];

@@ -82,7 +82,7 @@ export interface Services {
   readonly background: Pick<BackgroundJobs, 'accept'>;
   readonly clientJobs: Pick<ClientJobs, 'view' | 'events' | 'answer' | 'list' | 'cancel' | 'delete'>;
   readonly tokens: Pick<TokenCounter, 'count'>;
-  readonly schemas: Pick<SchemaChecker, 'faultOf'>;
+  readonly schemas: Pick<SchemaChecker, 'faultOf' | 'firstFault'>;
   readonly knownModels: Pick<KnownModels, 'explain'>;
   readonly conversations: ReadableConversations;
   readonly kept: Pick<JournaledConversations, 'remove' | 'fork'>;
@@ -135,7 +135,12 @@ export function apiHandlers(services: Services): SharedHandlers {
     connection: ({ uid }, signal) => services.connections.hold(uid, signal),
     wrongKey: ({ caller }) => ({ blockedSeconds: services.keyAttempts.failed(caller) }),
     usage: (order) => usageText(services, order),
-    schemaFault: async ({ schema, client }) => ({ fault: await schemaFault(services, schema, client) }),
+    schemaFault: async ({ schema, client }) => ({
+      fault: await orRefused(services, client, () => services.schemas.faultOf(schema, client)),
+    }),
+    toolFault: async ({ schemas, client }) => ({
+      wrong: await orRefused(services, client, () => services.schemas.firstFault(schemas, client)),
+    }),
     countTokens: async ({ texts }) => ({ tokens: await services.tokens.count(texts) }),
     claim: (order, signal) => services.claims.hold(order, signal),
     recordedPiece: async (order) => {
@@ -198,9 +203,10 @@ function conversationHandlers({ conversations, kept, worked }: Services): Pick<S
   };
 }
 
-async function schemaFault(services: Services, schema: string, client: string): Promise<string | null> {
+/** A check for which too many wait refuses the job. */
+async function orRefused<T>(services: Services, client: string, check: () => Promise<T>): Promise<T> {
   try {
-    return await services.schemas.faultOf(schema, client);
+    return await check();
   } catch (error) {
     countRefusal(services, client);
     throw error;

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { holderOf } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
@@ -8,6 +9,8 @@ import type { SchemaFinding, SchemaTask } from './schema-thread.js';
 const idleMs = 600_000;
 /** A schema of 64 KB takes some 50 ms. A hostile pattern would take years. */
 const limitMs = 2000;
+/** Schemas of tools that are remembered. */
+const maxGood = 4096;
 const firstTask: SchemaTask = { schema: '{}', text: null };
 
 /**
@@ -16,6 +19,8 @@ const firstTask: SchemaTask = { schema: '{}', text: null };
  */
 export class SchemaChecker {
   readonly #thread: LimitedThread<SchemaTask, SchemaFinding>;
+  /** Digests, in the order of their last use. */
+  readonly #good = new Set<string>();
 
   /** `onError` hears of a thread that could not start, or broke. */
   constructor(clock: Clock, onError: (error: unknown) => void) {
@@ -34,6 +39,24 @@ export class SchemaChecker {
   async faultOf(schema: string, client: string): Promise<string | null> {
     const finding = await this.#check({ schema, text: null }, 'bad-schema', `schemas of ${holderOf(client)}`);
     return finding.kind === 'fits' ? null : finding.fault;
+  }
+
+  /** As `faultOf`, of the first of these that can't be used. Clients send the same tools with each request: good ones are remembered. */
+  async firstFault(schemas: readonly string[], client: string): Promise<{ index: number; fault: string } | null> {
+    for (const [index, schema] of schemas.entries()) {
+      const digest = createHash('sha256').update(schema).digest('base64');
+      const fault = this.#good.has(digest) ? null : await this.faultOf(schema, client);
+      if (fault !== null) return { index, fault };
+      this.#remember(digest);
+    }
+    return null;
+  }
+
+  #remember(digest: string): void {
+    this.#good.delete(digest);
+    this.#good.add(digest);
+    const [oldest] = this.#good;
+    if (this.#good.size > maxGood && oldest !== undefined) this.#good.delete(oldest);
   }
 
   /** Reads a model's answer as a value that fits the schema. */

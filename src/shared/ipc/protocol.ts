@@ -196,6 +196,11 @@ export const primaryCalls = {
     request: z.object({ schema: z.string(), client: z.string() }),
     answer: z.object({ fault: z.string().nullable() }),
   },
+  /** Which of these JSON Schemas (JSON) of tools can't be used, by its place, and what is wrong with it; null where all can. */
+  toolFault: {
+    request: z.object({ schemas: z.array(z.string()), client: z.string() }),
+    answer: z.object({ wrong: z.object({ index: z.int(), fault: z.string() }).nullable() }),
+  },
   /** An estimate of the tokens of all texts together. */
   countTokens: { request: z.object({ texts: z.array(z.string()) }), answer: z.object({ tokens: z.int() }) },
   /** What an operator does with the store. */

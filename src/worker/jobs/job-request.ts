@@ -50,11 +50,18 @@ export async function requestOf(job: RequestedJob, primary: Primary, res: Reply)
   const { conversationId = null, system = null, model = null, effort = null, offer, sampling, results } = job;
   const { requestId, client } = res.locals;
   const schema = job.schema === undefined ? null : await checkedSchema(job.schema, primary, client);
+  if (offer !== undefined) await checkTools(offer, primary, client);
   const more = { ...(results && { results }), ...(offer && { offer }), ...(sampling && { sampling }) };
   const said = { role: 'user', text, images, ...(results && { results }) } as const;
   const chain = history === undefined ? null : chainOf(history, said, chainStart(system, schema, offer?.tools));
   const asked = { operation, conversationId, text, images, system, model, schema, effort, isEffortNeeded, stop };
   return { ...asked, ...more, history: history ?? [], chain, requestId, client, isStreamed };
+}
+
+async function checkTools({ tools }: ToolOffer, primary: Primary, client: string): Promise<void> {
+  const { wrong } = await primary.call('toolFault', { schemas: tools.map(({ schema }) => schema), client });
+  if (wrong !== null)
+    throw invalid('tools', `the schema of ${tools[wrong.index]?.name} is no JSON Schema: ${wrong.fault}`);
 }
 
 async function checkedSchema({ value, path }: RequestedSchema, primary: Primary, client: string): Promise<string> {
