@@ -16,6 +16,7 @@ import { RedisConversations, type RedisLimits } from './redis-conversations.js';
 import { RedisUsage, RedisWindows } from './redis-counters.js';
 import { type RedisJobLimits, RedisJobs } from './redis-jobs.js';
 import { linkTo, readScripts } from './redis-link.js';
+import { RedisResponses } from './redis-responses.js';
 import { RedisUpkeep } from './redis-upkeep.js';
 import { RemoteJobs } from './remote-jobs.js';
 
@@ -67,6 +68,7 @@ export class RedisStore implements Store {
   readonly conversations: RedisConversations;
   readonly jobs: RedisJobs;
   readonly answers: RedisAnswers;
+  readonly responses: RedisResponses;
   readonly usage: RedisUsage;
   readonly windows: RedisWindows;
   readonly upkeep: RedisUpkeep;
@@ -79,6 +81,7 @@ export class RedisStore implements Store {
     this.conversations = new RedisConversations(redis, limits, clock);
     this.usage = new RedisUsage(redis, clock);
     this.answers = new RedisAnswers(redis, clock);
+    this.responses = new RedisResponses(redis, limits.ttlMs);
     this.windows = new RedisWindows(redis);
     this.upkeep = new RedisUpkeep(redis, limits.ttlMs);
   }

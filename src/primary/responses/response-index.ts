@@ -1,17 +1,16 @@
 import { FairShare, type Sharer } from '../fairness/fair-share.js';
-import {
-  type PutVerdict,
-  type ResponseCounts,
-  type ResponseKey,
-  type ResponseLimits,
-  weightOfResponse,
+import type {
+  PutVerdict,
+  ResponseCounts,
+  ResponseKey,
+  ResponseLimits,
+  WrittenResponse,
 } from '../store/contract/responses.js';
 
 /** A response without its texts. */
-export interface ResponseHead extends ResponseKey {
+export interface ResponseHead extends ResponseKey, Pick<WrittenResponse, 'bytes' | 'weight'> {
   readonly previous: string | null;
   readonly createdAt: number;
-  readonly bytes: number;
   /** It is only there for those that follow it. */
   readonly isRemoved?: boolean;
 }
@@ -56,7 +55,7 @@ export class ResponseIndex {
   put(head: ResponseHead, limits: ResponseLimits): { readonly verdict: PutVerdict; readonly gone: string[] } {
     const previous = head.previous === null ? null : this.#find({ ...head, id: head.previous });
     if (head.previous !== null && previous === null) return { verdict: 'gone', gone: [] };
-    const entry = this.#add(head, limits);
+    const entry = this.#add(head);
     const gone: string[] = [];
     const isBeyond = () => this.#entries.size > limits.maxResponses || this.#bytes > limits.maxBytes;
     while (isBeyond()) {
@@ -71,8 +70,8 @@ export class ResponseIndex {
   }
 
   /** Adds what is stored already, each response after the one that it follows. */
-  restore(heads: Iterable<ResponseHead>, limits: ResponseLimits): void {
-    for (const head of heads) this.#add(head, limits);
+  restore(heads: Iterable<ResponseHead>): void {
+    for (const head of heads) this.#add(head);
   }
 
   /** null if there is none. `gone` is empty if others follow it. */
@@ -102,9 +101,9 @@ export class ResponseIndex {
     return entry?.client === client && !entry.isRemoved && entry.at > after ? entry : null;
   }
 
-  #add({ id, client, previous, createdAt, bytes, isRemoved = false }: ResponseHead, limits: ResponseLimits) {
+  #add({ id, client, previous, createdAt, bytes, weight, isRemoved = false }: ResponseHead): ResponseEntry {
     const entry: ResponseEntry = {
-      ...{ id, client, isRemoved, size: bytes, bytes: weightOfResponse(bytes, limits) },
+      ...{ id, client, isRemoved, size: bytes, bytes: weight },
       ...{ previous: this.#entries.get(previous ?? '') ?? null, followers: 0, at: createdAt },
     };
     if (entry.previous !== null) entry.previous.followers++;

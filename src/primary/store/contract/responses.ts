@@ -55,12 +55,18 @@ export interface ResponseStore {
 /** What a response takes beside its texts. */
 const overheadBytes = 1024;
 
-/** `length`: of messages and body, bytes. */
-export function sizeOfResponse(length: number): number {
-  return length + overheadBytes;
+/** A response as it is stored. */
+export interface WrittenResponse {
+  /** JSON. */
+  readonly messages: Buffer;
+  readonly body: Buffer;
+  readonly bytes: number;
+  /** What it counts as among clients: a client with many small responses has much, too. */
+  readonly weight: number;
 }
 
-/** What it counts as among clients: a client with many small responses has much, too. */
-export function weightOfResponse(bytes: number, { maxBytes, maxResponses }: ResponseLimits): number {
-  return bytes + Math.ceil(maxBytes / maxResponses);
+export function written({ messages, body }: ResponseNode, { maxBytes, maxResponses }: ResponseLimits): WrittenResponse {
+  const texts = { messages: Buffer.from(JSON.stringify(messages)), body: Buffer.from(body) };
+  const bytes = texts.messages.length + texts.body.length + overheadBytes;
+  return { ...texts, bytes, weight: bytes + Math.ceil(maxBytes / maxResponses) };
 }

@@ -7,7 +7,7 @@ import {
   type ResponseLimits,
   type ResponseNode,
   type ResponseStore,
-  sizeOfResponse,
+  written,
 } from '../contract/responses.js';
 
 /** Buffers stay outside of the heap. */
@@ -26,9 +26,8 @@ export class MemoryResponses implements ResponseStore {
   }
 
   async put(node: ResponseNode, limits: ResponseLimits): Promise<PutVerdict> {
-    const messages = Buffer.from(JSON.stringify(node.messages));
-    const body = Buffer.from(node.body);
-    const { verdict, gone } = this.#index.put({ ...node, bytes: sizeOfResponse(messages.length + body.length) }, limits);
+    const { messages, body, bytes, weight } = written(node, limits);
+    const { verdict, gone } = this.#index.put({ ...node, bytes, weight }, limits);
     if (verdict === 'stored') this.#texts.set(node.id, { messages, body });
     this.#drop(gone);
     return verdict;

@@ -15,18 +15,21 @@ import type { ConversationJournal } from '../contract/conversations.js';
 import type { AcceptedJob, EndedJob, JobPage, JobRecord, JobStore, LoggedText } from '../contract/jobs.js';
 import type { Store, StoreUpkeep } from '../contract/store.js';
 import type { UsageStore } from '../contract/usage.js';
+import { MemoryResponses } from './memory-responses.js';
 
 /** Nothing outlives the service. */
 export function memoryStore(): Store {
   const answers = new MemoryAnswers();
+  const responses = new MemoryResponses();
   return {
     kind: 'memory',
     conversations: noJournal,
     windows: null,
     jobs: new MemoryJobs(),
     usage: noUsageStore,
-    upkeep: memoryUpkeep(answers),
+    upkeep: memoryUpkeep(answers, responses),
     answers,
+    responses,
     isUp: true,
     observe: () => {},
     close: async () => {},
@@ -42,7 +45,12 @@ export const noJournal: ConversationJournal = {
 
 const noUsageStore: UsageStore = { restore: async function* () {}, add: async () => {}, report: null };
 
-export function memoryUpkeep(answers: { removeOf(client: string): number }): StoreUpkeep {
+/** `removeOf` returns how many it has removed. */
+interface RemovableOfClient {
+  removeOf(client: string): number;
+}
+
+export function memoryUpkeep(answers: RemovableOfClient, responses: RemovableOfClient): StoreUpkeep {
   return {
     backup: async () => {
       throw invalid('MODEL_API_STORE', 'the store is in memory: there is no file to back up');
@@ -50,7 +58,7 @@ export function memoryUpkeep(answers: { removeOf(client: string): number }): Sto
     verify: async () => {
       return { kind: 'memory', path: null, version: null, bytes: 0, faults: [], rows: {}, expired: {}, copies: [] };
     },
-    purge: async (client) => ({ idempotency: answers.removeOf(client) }),
+    purge: async (client) => ({ idempotency: answers.removeOf(client), responses: responses.removeOf(client) }),
     copies: async () => [],
   };
 }

@@ -11,6 +11,7 @@ import type { StoredText } from '../contract/stored-text.js';
 import { maxDays, type UsageDelta, type UsageStore } from '../contract/usage.js';
 import { call, type TableCall } from './calls.js';
 import { SqliteClient, type StoreThread } from './client.js';
+import { SqliteResponses } from './sqlite-responses.js';
 import { SqliteUpkeep } from './sqlite-upkeep.js';
 
 const dayMs = 86_400_000;
@@ -25,6 +26,7 @@ export class SqliteStore implements Store {
   readonly jobs: SqliteJobs;
   readonly usage: SqliteUsage;
   readonly answers: SqliteAnswers;
+  readonly responses: SqliteResponses;
   readonly upkeep: SqliteUpkeep;
   readonly #client: SqliteClient;
   readonly #onHang: () => void;
@@ -38,6 +40,7 @@ export class SqliteStore implements Store {
     this.jobs = new SqliteJobs(this.#client);
     this.usage = new SqliteUsage(this.#client);
     this.answers = new SqliteAnswers(this.#client);
+    this.responses = new SqliteResponses(this.#client);
     this.upkeep = new SqliteUpkeep(path, this.#client);
   }
 
