@@ -28,8 +28,8 @@ export class StoredResponses {
   }
 
   /** Resolves once it is stored. Also rejects with `validation_error` where its text is larger than the limits. */
-  async put(node: ResponseNode): Promise<void> {
-    const verdict = await this.#store.put(node, this.#limits);
+  async put(response: Omit<ResponseNode, 'createdAt'>): Promise<void> {
+    const verdict = await this.#store.put({ ...response, createdAt: this.#clock.now() }, this.#limits);
     if (verdict === 'gone') notFound();
     if (verdict === 'full') throw tooLarge();
   }
