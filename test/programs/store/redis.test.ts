@@ -5,6 +5,7 @@ import { recordedAnswer } from '../../support/claims.js';
 import { describeJobStore } from '../../support/job-store-contract.js';
 import { usualLimits } from '../../support/kept.js';
 import { openRedisAt, type RedisServer, startRedis } from '../../support/redis-server.js';
+import { describeResponseStore } from '../../support/response-store-contract.js';
 import { describeStore, type StorePlaceForTests } from '../../support/store-contract.js';
 import { until } from '../../support/until.js';
 
@@ -30,6 +31,7 @@ async function emptied(): Promise<StorePlaceForTests> {
 describeStore('Redis', true, emptied);
 describeJobStore('Redis', true, emptied);
 describeAnswerStore('Redis', { isDurable: true, isShared: true }, emptied);
+describeResponseStore('Redis', { isDurable: true, isShared: true }, emptied);
 
 describe('Keys of requests at two hosts', () => {
   const mine = { client: 'key ada', key: 'k' } as const;

@@ -191,15 +191,7 @@ class JobPlayer implements Player<JobStep> {
 
 /** The admission and positions first, then the start, then the text, then the one end. */
 function checkOrder(events: readonly JobEvent[]): void {
-  const ranks = {
-    'job-admitted': -1,
-    'job-queued': 0,
-    'job-start': 1,
-    'call-start': 3,
-    'call-delta': 3,
-    'text-delta': 2,
-    'job-end': 3,
-  };
+  const ranks = { 'job-admitted': -1, 'job-queued': 0, 'job-start': 1, 'call-start': 3, 'call-delta': 3, 'text-delta': 2, 'job-end': 3 };
   const order = events.map(({ type }) => ranks[type]);
   expect(order).toEqual([...order].sort((a, b) => a - b));
   expect(events.filter(({ type }) => type === 'job-start').length).toBeLessThanOrEqual(1);
