@@ -12,11 +12,10 @@ import { JobPuller } from './job-puller.js';
 import { JobMessages, JobQueue } from './job-queue.js';
 import { RedisAnswers } from './redis-answers.js';
 import { RedisConnection } from './redis-connection.js';
-import { RedisConversations, type RedisLimits } from './redis-conversations.js';
+import { RedisConversations, type RedisLimits, RedisResponses } from './redis-conversations.js';
 import { RedisUsage, RedisWindows } from './redis-counters.js';
 import { type RedisJobLimits, RedisJobs } from './redis-jobs.js';
 import { linkTo, readScripts } from './redis-link.js';
-import { RedisResponses } from './redis-responses.js';
 import { RedisUpkeep } from './redis-upkeep.js';
 import { RemoteJobs } from './remote-jobs.js';
 
