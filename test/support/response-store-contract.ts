@@ -195,6 +195,20 @@ export function describeResponseStore(
       }),
     );
 
+    (isDurable ? it : it.skip)('is whole where responses were removed, evicted and continued', () =>
+      withStore(async (responses, _, store) => {
+        const few = { ...limits, maxResponses: 4 };
+        await putChain(responses, ['a', 'b', 'c'], few);
+        await responses.remove({ id: 'a', client: 'key ada' });
+        for (const id of ['d', 'e', 'f']) await responses.put(nodeOf(id), few);
+        const expiry = { conversations: 0, jobs: 0, idempotency: 0, responses: now };
+        const { faults, rows, expired } = await store.upkeep.verify(expiry);
+        expect(faults.filter((fault) => fault.includes('response'))).toEqual([]);
+        expect(rows.responses).toBe(4);
+        expect(expired.responses).toBe(isShared ? 0 : 3); // a lasts as long as b
+      }),
+    );
+
     it('forgets a client', () =>
       withStore(async (responses, _, store) => {
         await putChain(responses, ['a', 'b']);
