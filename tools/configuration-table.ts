@@ -63,6 +63,8 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
   MODEL_API_CONVERSATION_MAX_MB: [
     'text of one conversation, MB; a turn that would go beyond it is 400, its last answer may',
   ],
+  MODEL_API_MAX_RESPONSES: ['responses stored; beyond it the least recently used goes that none follows'],
+  MODEL_API_MAX_RESPONSE_BYTES: ['texts of all stored responses together, bytes, such as `64mb`'],
   MODEL_API_MAX_JOBS: ['background jobs waiting; 64 MiB of text at most, and three quarters of one client at most'],
   MODEL_API_JOB_TTL_SECONDS: ['time that a background job is kept after its end, seconds'],
   MODEL_API_STORE: [

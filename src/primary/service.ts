@@ -42,6 +42,7 @@ import { Status, setupReportOf } from './observe/status.js';
 import { StatusFeed } from './observe/status-feed.js';
 import { UsageJournal } from './observe/usage-journal.js';
 import { UsageLedger } from './observe/usage-ledger.js';
+import { responseLimits, StoredResponses } from './responses/stored-responses.js';
 import type { Store } from './store/contract/store.js';
 import { SchemaChecker } from './threads/schema-checker.js';
 import { TokenCounter } from './threads/token-counter.js';
@@ -101,6 +102,7 @@ function compose(input: StartInput) {
   const onStale = (id: string) => forgetConversation(clis, id);
   const shared = hosts?.replicaOf(conversations, onStale) ?? null;
   const { turnGate } = conversations;
+  const responses = new StoredResponses(store.responses, responseLimits(config), clock);
 
   // What is counted
   const keyNames = config.apiKeys.map(({ name }) => name);
@@ -234,7 +236,18 @@ function compose(input: StartInput) {
   const keysFile = watchKeysFile(config.keysFile, clients, tellKeys, host);
 
   const status = { supervisor, room, runner, workers, clis, background, metrics, lastHour };
-  const parts = { ...input, ...status, clients, rateLimit, keyAttempts, conversations, kept, shared, turnGate };
+  const parts = {
+    ...input,
+    ...status,
+    clients,
+    rateLimit,
+    keyAttempts,
+    conversations,
+    responses,
+    kept,
+    shared,
+    turnGate,
+  };
   const rest = { clientJobs, stored, feeder, claims, catalog, knownModels, tokens, schemas };
   addServiceGauges(metrics.registry, { ...parts, conversations });
   return { ...parts, ...rest, usage, usageJournal, scrape, keysFile };
@@ -274,10 +287,11 @@ export class Service {
   }
 
   #startTimers(): void {
-    const { host, conversations, stored, room, feeder, claims } = this.#parts;
+    const { host, conversations, responses, stored, room, feeder, claims } = this.#parts;
     const { clock } = host;
+    responses.expire();
     clock.every(expiryCheckMs, () => {
-      for (const each of [conversations, stored, claims]) each.expire();
+      for (const each of [conversations, responses, stored, claims]) each.expire();
     });
     clock.every(backgroundCheckMs, () => {
       room.check();

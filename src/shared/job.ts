@@ -59,7 +59,7 @@ const toolResult = z
 export type ToolResult = z.infer<typeof toolResult>;
 
 /** Each list is left out where it is empty. An assistant's calls stand behind its text, a user's results before it. */
-const message = z
+export const message = z
   .object({
     role: z.enum(['user', 'assistant']),
     text: z.string(),

@@ -25,6 +25,7 @@ import type { Status } from '../observe/status.js';
 import type { StatusFeed } from '../observe/status-feed.js';
 import type { UsageJournal } from '../observe/usage-journal.js';
 import type { UsageLedger } from '../observe/usage-ledger.js';
+import type { StoredResponses } from '../responses/stored-responses.js';
 import type { SchemaChecker } from '../threads/schema-checker.js';
 import type { TokenCounter } from '../threads/token-counter.js';
 import type { SharedHandlers } from '../workers/worker-handle.js';
@@ -86,6 +87,7 @@ export interface Services {
   readonly knownModels: Pick<KnownModels, 'explain'>;
   readonly conversations: ReadableConversations;
   readonly kept: Pick<JournaledConversations, 'remove' | 'fork'>;
+  readonly responses: Pick<StoredResponses, 'put' | 'body' | 'text' | 'remove'>;
   readonly claims: Pick<Claims, 'hold' | 'record' | 'read'>;
   readonly turnGate: Pick<TurnGate, 'admitting'>;
   readonly rateLimit: Pick<RateLimit, 'take'>;
@@ -122,6 +124,7 @@ export function apiHandlers(services: Services): SharedHandlers {
     model: async ({ name }) => ({ model: await services.catalog.find(name) }),
     metrics: async () => ({ text: await services.metrics() }),
     ...conversationHandlers(services),
+    ...responseHandlers(services),
     ...services.upkeep,
     refusedDraining: ({ client }) => refuseDraining(services, client),
     rate: async ({ client }) => {
@@ -200,6 +203,23 @@ function conversationHandlers({ conversations, kept, worked }: Services): Pick<S
       return conversations.read(order);
     },
     forkConversation: ({ id, client, messageCount }) => kept.fork(id, client, messageCount),
+  };
+}
+
+type ResponseCalls = 'storeResponse' | 'response' | 'responseText' | 'deleteResponse';
+
+function responseHandlers({ responses, worked }: Services): Pick<SharedHandlers, ResponseCalls> {
+  return {
+    storeResponse: async ({ client, response }) => {
+      worked();
+      await responses.put({ client, ...response });
+    },
+    response: async (key) => ({ body: await responses.body(key) }),
+    responseText: async (key) => {
+      worked();
+      return { messages: await responses.text(key) };
+    },
+    deleteResponse: (key) => responses.remove(key),
   };
 }
 

@@ -12,7 +12,7 @@ import { JobPuller } from './job-puller.js';
 import { JobMessages, JobQueue } from './job-queue.js';
 import { RedisAnswers } from './redis-answers.js';
 import { RedisConnection } from './redis-connection.js';
-import { RedisConversations, type RedisLimits } from './redis-conversations.js';
+import { RedisConversations, type RedisLimits, RedisResponses } from './redis-conversations.js';
 import { RedisUsage, RedisWindows } from './redis-counters.js';
 import { type RedisJobLimits, RedisJobs } from './redis-jobs.js';
 import { linkTo, readScripts } from './redis-link.js';
@@ -67,6 +67,7 @@ export class RedisStore implements Store {
   readonly conversations: RedisConversations;
   readonly jobs: RedisJobs;
   readonly answers: RedisAnswers;
+  readonly responses: RedisResponses;
   readonly usage: RedisUsage;
   readonly windows: RedisWindows;
   readonly upkeep: RedisUpkeep;
@@ -79,6 +80,7 @@ export class RedisStore implements Store {
     this.conversations = new RedisConversations(redis, limits, clock);
     this.usage = new RedisUsage(redis, clock);
     this.answers = new RedisAnswers(redis, clock);
+    this.responses = new RedisResponses(redis, limits.ttlMs);
     this.windows = new RedisWindows(redis);
     this.upkeep = new RedisUpkeep(redis, limits.ttlMs);
   }

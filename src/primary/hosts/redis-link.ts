@@ -9,7 +9,7 @@ export type RedisArgument = string | number | Buffer;
 export type ScriptArguments = Readonly<Record<string, RedisArgument>>;
 
 /** The files in scripts/ whose functions are called; common.lua stands before each of them. */
-const scriptFiles = ['answers', 'conversations', 'counters', 'jobs', 'upkeep'] as const;
+const scriptFiles = ['answers', 'conversations', 'counters', 'jobs', 'responses', 'upkeep'] as const;
 export type ScriptFile = (typeof scriptFiles)[number];
 
 /** A file and a function in it, such as `jobs.start`. */

@@ -17,7 +17,7 @@ export class RedisUpkeep implements StoreUpkeep {
   readonly #ttlMs: number;
   readonly #line = inLine();
 
-  /** `ttlMs`: of conversations. */
+  /** `ttlMs`: of conversations and responses. */
   constructor(redis: RedisConnection, ttlMs: number) {
     this.#redis = redis;
     this.#ttlMs = ttlMs;
@@ -62,7 +62,7 @@ export class RedisUpkeep implements StoreUpkeep {
 
 /** What the entries of a list point to, and how old they get; null: as old as that. */
 interface ListedKind {
-  readonly kind: 'conversation' | 'answer' | 'job';
+  readonly kind: 'conversation' | 'answer' | 'job' | 'response';
   readonly ttlMs: number | null;
   /** How the report calls those that are too old; null: another list has them too. */
   readonly name: string | null;
@@ -121,8 +121,10 @@ class RedisCheck {
   #kindOf(list: string): ListedKind {
     if (list === this.#redis.key('answers')) return { kind: 'answer', ttlMs: answerTtlMs, name: 'idempotency' };
     if (list === this.#redis.key('jobs', 'waiting')) return { kind: 'job', ttlMs: null, name: null };
+    const ttlMs = this.#conversationTtlMs;
+    if (list === this.#redis.key('responses')) return { kind: 'response', ttlMs, name: 'responses' };
     const name = list === this.#redis.key('all') ? 'conversations' : null;
-    return { kind: 'conversation', ttlMs: this.#conversationTtlMs, name };
+    return { kind: 'conversation', ttlMs, name };
   }
 
   #fault(sentence: string): void {

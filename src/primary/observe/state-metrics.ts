@@ -9,6 +9,7 @@ import type { CliHealth } from '../health/cli-health.js';
 import type { BackgroundJobs } from '../jobs/background-jobs.js';
 import type { WaitingRoom } from '../jobs/waiting-room.js';
 import type { Host } from '../lifecycle/host.js';
+import type { StoredResponses } from '../responses/stored-responses.js';
 import type { Store } from '../store/contract/store.js';
 import type { Workers } from '../workers/workers.js';
 
@@ -81,6 +82,7 @@ export interface GaugeSources {
   readonly room: WaitingRoom;
   readonly background: Pick<BackgroundJobs, 'counts'>;
   readonly conversations: ConversationStore;
+  readonly responses: Pick<StoredResponses, 'counts'>;
   readonly workers: Pick<Workers, 'counts'>;
   readonly supervisor: { readonly phase: Phase };
   readonly store: Pick<Store, 'isUp'>;
@@ -88,7 +90,7 @@ export interface GaugeSources {
 
 /** The state of the service. Each figure is read from its owner at a scrape. */
 export function addServiceGauges(registry: Registry, sources: GaugeSources): void {
-  const { config, host, clis, room, background, conversations, workers, supervisor, store } = sources;
+  const { config, host, clis, room, background, conversations, responses, workers, supervisor, store } = sources;
   const gauge = (name: string, help: string, read: () => number) => addGauge(registry, name, help, read);
   gauge('jobs_active', 'Jobs that hold a slot.', () => room.active);
   gauge('jobs_queued', 'Jobs that wait for a slot.', () => room.waiting);
@@ -100,6 +102,8 @@ export function addServiceGauges(registry: Registry, sources: GaugeSources): voi
   gauge('conversations', 'Conversations held in memory.', () => conversations.counts.conversations);
   gauge('conversation_bytes', 'Text held by all conversations, bytes.', () => conversations.counts.bytes);
   gauge('conversation_tokens', 'Tokens of all conversations, estimated.', () => conversations.counts.tokens);
+  gauge('stored_responses', 'Responses that are stored.', () => responses.counts.count);
+  gauge('stored_response_bytes', 'Text of all stored responses, bytes.', () => responses.counts.bytes);
   gauge('store_up', '1 while the store takes what it is asked to keep.', () => (store.isUp ? 1 : 0));
   gauge('draining', '1 while the service drains.', () => (supervisor.phase === 'draining' ? 1 : 0));
   addCounter(registry, 'log_write_errors_total', 'Log records that could not be written.', host.logWriteErrors);

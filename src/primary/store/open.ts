@@ -74,7 +74,7 @@ async function checkThere(path: string): Promise<void> {
 }
 
 async function checkCurrent({ upkeep, close }: OfflineStore, path: string): Promise<void> {
-  const { version } = await upkeep.verify({ conversations: 0, jobs: 0, idempotency: 0 });
+  const { version } = await upkeep.verify({ conversations: 0, jobs: 0, idempotency: 0, responses: 0 });
   if (version === migrations.length) return;
   await close();
   throw new StoreFault(`${path} is of an older version: start the service with it once, then purge`);

@@ -87,6 +87,8 @@ export const variables = {
   MODEL_API_MAX_CONVERSATIONS: ['maxConversations', integer(1, 10_000_000), '1000'],
   MODEL_API_CONVERSATION_MEMORY_MB: ['conversationBytes', megabytes(1, 1_000_000), '256'],
   MODEL_API_CONVERSATION_MAX_MB: ['maxConversationBytes', megabytes(1, 1000), '8'],
+  MODEL_API_MAX_RESPONSES: ['maxResponses', integer(1, 1_000_000), '1000'],
+  MODEL_API_MAX_RESPONSE_BYTES: ['maxResponseBytes', size(1, 1024 ** 3), '64mb'],
   MODEL_API_MAX_JOBS: ['maxJobs', integer(0, 1_000_000), '1000'],
   MODEL_API_JOB_TTL_SECONDS: ['jobTtlMs', seconds(1, 365 * daySeconds), '86400'],
   MODEL_API_STORE: ['store', storePlace, 'memory'],

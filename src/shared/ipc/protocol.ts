@@ -10,7 +10,7 @@ import { acceptedView, backgroundJobPage, backgroundJobView, jobForm, jobListOrd
 import { scopes } from '../config/api-keys.js';
 import { localUserModes } from '../config/variables.js';
 import { conversationPage, conversationSnapshot } from '../conversation.js';
-import { imageTypes, jobDone, jobEvent, jobRequest } from '../job.js';
+import { imageTypes, jobDone, jobEvent, jobRequest, message } from '../job.js';
 import { logStyles } from '../log/text.js';
 import { familyFiguresSchema } from '../metrics.js';
 import { phases } from '../phase.js';
@@ -133,6 +133,17 @@ const transcriptItem = z.object({
 export type TranscriptOrder = z.infer<typeof transcriptOrder>;
 export type TranscriptItem = z.infer<typeof transcriptItem>;
 
+/** A response of the Responses API that its client wants stored. */
+const responseToStore = z.object({
+  id: z.string(),
+  /** The stored response that it follows. */
+  previous: z.string().nullable(),
+  /** What it adds to the text of the previous one: its input, and the answer with its calls. */
+  messages: z.array(message).readonly(),
+  /** The JSON that its client reads. */
+  body: z.string(),
+});
+
 /** What workers ask of the primary. */
 export const primaryCalls = {
   hello: { request: nothing, answer: workerSettingsSchema },
@@ -181,6 +192,16 @@ export const primaryCalls = {
     request: ownedKey.extend({ messageCount: z.int().nullable() }),
     answer: conversationSnapshot,
   },
+  /**
+   * Resolves when it is stored. Rejects with `not_found` if the previous response is gone by now, and with
+   * `validation_error` if its text is larger than what can be stored.
+   */
+  storeResponse: { request: z.object({ client: z.string(), response: responseToStore }), answer: nothing },
+  response: { request: ownedKey, answer: z.object({ body: z.string() }) },
+  /** All messages from the beginning of its text to its own. */
+  responseText: { request: ownedKey, answer: z.object({ messages: z.array(message).readonly() }) },
+  /** Those that follow it stay. */
+  deleteResponse: { request: ownedKey, answer: nothing },
   /** Takes one request from the window of this client. */
   rate: { request: z.object({ client: z.string() }), answer: rateVerdict },
   /** Counts a wrong key of this caller: a user or an address, as of `shared/client.ts`. 0: it is not blocked. */

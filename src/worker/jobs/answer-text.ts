@@ -44,6 +44,13 @@ export class AnswerText implements SentBody, AsyncDisposable {
     return this.#file === null ? this.#inMemory.join('') : null;
   }
 
+  async whole(): Promise<string> {
+    const pieces: string[] = [];
+    const decoder = new StringDecoder('utf8');
+    for await (const piece of this.pieces()) pieces.push(typeof piece === 'string' ? piece : decoder.write(piece));
+    return unescaped(pieces.join(''));
+  }
+
   async length(): Promise<number> {
     const inFile = (await this.#file?.length()) ?? 0;
     return this.#inMemory.reduce((sum, piece) => sum + Buffer.byteLength(piece), inFile);

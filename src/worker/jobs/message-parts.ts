@@ -119,15 +119,46 @@ function merged(messages: readonly Message[]): Message {
   };
 }
 
-/** The last message, which must be the user's, and those before it. Throws `validation_error` that names the field. */
-export function lastOfUser(messages: readonly Message[], field: string): { asked: Message; history: Message[] } {
+/** Stored messages for a request without tools: the calls as what the model has said, the results as texts. */
+export function withoutCalls(messages: readonly Message[]): Message[] {
+  const made = messages.flatMap(({ calls = [] }) => calls.map(({ id, name }) => [id, name] as const));
+  const names = namesOfCalls(made);
+  return messages.map(({ role, text, images = [], calls = [], results = [] }) => {
+    const told = results.flatMap((result) => resultParts(names.get(result.id), partsIn(result), result.isError));
+    const inputs = calls.map(({ input }): Part => ({ type: 'text', text: input }));
+    return messageOf(role, [...told, ...partsIn({ text, images }), ...inputs]);
+  });
+}
+
+/** A text, cut where its images stand. */
+function partsIn({ text, images = [] }: Pick<Message, 'text' | 'images'>): ShownPart[] {
+  let from = 0;
+  const parts: ShownPart[] = [];
+  for (const { at, mediaType, data } of images) {
+    if (at > from) parts.push({ type: 'text', text: text.slice(from, at) });
+    parts.push({ type: 'image', mediaType, data });
+    from = at;
+  }
+  if (from < text.length) parts.push({ type: 'text', text: text.slice(from) });
+  return parts;
+}
+
+/**
+ * The last message, which must be the user's, and those before it, which begin with `earlier`. Throws `validation_error`
+ * that names the field.
+ */
+export function lastOfUser(
+  messages: readonly Message[],
+  field: string,
+  earlier: readonly Message[] = [],
+): { asked: Message; history: Message[] } {
   const last = messages.at(-1);
   if (last === undefined) throw invalid(field, 'must hold a message of the user');
   if (last.role !== 'user')
     throw invalid(field, 'must end with a message of the user: an answer can not be begun for the model');
   if (last.text.trim() === '' && last.images === undefined && last.results === undefined)
     throw invalid(field, 'must end with a message that is not blank');
-  const turns = inTurns(messages);
+  const turns = inTurns([...earlier, ...messages]);
   checkCalls(turns, field);
   return { asked: turns.at(-1) ?? last, history: turns.slice(0, -1) };
 }

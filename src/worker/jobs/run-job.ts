@@ -5,6 +5,7 @@ import {
   type JobDone,
   type JobEnd,
   type JobEvent,
+  type Message,
   type OptionalWish,
   type ToolForms,
   unknownJobUsage,
@@ -51,6 +52,14 @@ export interface TokenUsage {
   readonly output: number;
   readonly cacheRead: number;
   readonly cacheWrite: number;
+}
+
+/** An answer before its end is sent. */
+export interface WholeAnswer {
+  /** As the next request has it in its history. */
+  message(): Promise<Message>;
+  /** As a plain answer has it. */
+  body(): Promise<string>;
 }
 
 /** What is known when a stream begins. */
@@ -163,13 +172,15 @@ export interface JobParts {
 
 /**
  * Has the primary run the job for as long as the client stays, and answers in this format. A request with a key that has
- * its answer already gets that, and runs nothing. Throws what can still be sent as an error body.
+ * its answer already gets that, and runs nothing. Throws what can still be sent as an error body. `whenWhole` is awaited
+ * before the end of the answer is sent.
  */
 export async function answerWithJob(
   parts: Omit<JobParts, 'bodies'>,
   res: Reply,
   parsed: ParsedRequest,
   format: AnswerFormat,
+  whenWhole: (answer: WholeAnswer) => Promise<void> = async () => {},
 ): Promise<void> {
   using client = untilGone(res);
   noteDroppedTools(parts.primary, res, parsed);
@@ -179,7 +190,7 @@ export async function answerWithJob(
     const report = new JobReport(parts.clock);
     res.locals.job = report;
     const events = report.following(parts.primary.stream('run', request, client.signal));
-    const writer = new AnswerWriter(res, parsed, format, text, client.signal);
+    const writer = new AnswerWriter(res, parsed, format, text, client.signal, whenWhole);
     try {
       if (parsed.job.stream) await writer.stream(events, parts.clock);
       else await writer.plain(events);
@@ -201,7 +212,17 @@ class AnswerWriter {
   #admission: JobAdmitted | null = null;
   #isRefusal = false;
 
-  constructor(res: Reply, parsed: ParsedRequest, format: AnswerFormat, text: AnswerText, signal: AbortSignal) {
+  readonly #whenWhole: (answer: WholeAnswer) => Promise<void>;
+
+  constructor(
+    res: Reply,
+    parsed: ParsedRequest,
+    format: AnswerFormat,
+    text: AnswerText,
+    signal: AbortSignal,
+    whenWhole: (answer: WholeAnswer) => Promise<void>,
+  ) {
+    this.#whenWhole = whenWhole;
     this.#res = res;
     this.#parsed = parsed;
     this.#format = format;
@@ -264,12 +285,28 @@ class AnswerWriter {
       if (end === null) throw new Error('a job ended without an end');
       if (end.outcome !== 'ok') throw fromWire(end.failure);
       if (end.text !== null) await this.#text.replace(end.text);
+      await this.#whenWhole(this.#wholeOf(end));
       return end;
     } catch (error) {
       this.#isRefusal = this.#format.isForSdks && error instanceof RelayError && error.reason === 'refused';
       if (this.#isRefusal) return refusedAnswer;
       throw inWordsOf(this.#parsed, error);
     }
+  }
+
+  #wholeOf(end: JobDone): WholeAnswer {
+    const { calls } = end;
+    return {
+      message: async () => {
+        const text = await this.#text.whole();
+        return { role: 'assistant', text, ...(calls !== undefined && { calls }) };
+      },
+      body: async () => JSON.stringify(this.#format.body(this.#completed(await this.#text.whole(), undefined, end))),
+    };
+  }
+
+  #completed(text: string, value: string | undefined, end: JobDone): CompletedAnswer {
+    return completed(this.#opening, { text, value, end, hasText: this.#text.short !== '' });
   }
 
   #admit(admission: JobAdmitted): void {
@@ -301,7 +338,7 @@ class AnswerWriter {
 
   #bodyOf(end: JobDone, write: (answer: ReturnType<typeof completed>) => string): SentBody {
     return this.#text.body(this.#parsed.job.schema !== undefined, (text, value) => {
-      const answer = completed(this.#opening, { text, value, end, hasText: this.#text.short !== '' });
+      const answer = this.#completed(text, value, end);
       return write(this.#isRefusal ? { ...answer, ending: 'refusal' } : answer);
     });
   }

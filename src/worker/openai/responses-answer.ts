@@ -11,12 +11,20 @@ import { textIn, type WrittenCall } from '../jobs/tool-offer.js';
 
 type ResponseStatus = 'queued' | 'in_progress' | 'completed' | 'incomplete' | 'failed' | 'cancelled';
 
+/** What a response says of its own storing. */
+export interface ResponsePlace {
+  readonly store: boolean;
+  readonly previous_response_id: string | null;
+}
+
+const nowhere: ResponsePlace = { store: false, previous_response_id: null };
+
 /** `nowSeconds` is the time of the answer, since the epoch. */
-export function responseFormat(nowSeconds: number): AnswerFormat {
+export function responseFormat(nowSeconds: number, place: () => ResponsePlace = () => nowhere): AnswerFormat {
   return {
     isForSdks: true,
-    body: (answer) => endedResponse(answer, nowSeconds),
-    stream: (opening) => new ResponseStream(opening, nowSeconds),
+    body: (answer) => ({ ...endedResponse(answer, nowSeconds), ...place() }),
+    stream: (opening) => new ResponseStream(opening, nowSeconds, place),
   };
 }
 
@@ -122,14 +130,17 @@ class ResponseStream extends SdkStream implements StreamFormat {
   /** The items that are whole; of an answer without tools, none is kept. */
   readonly #items: object[] = [];
 
-  constructor(opening: Opening, createdAt: number) {
+  readonly #place: () => ResponsePlace;
+
+  constructor(opening: Opening, createdAt: number, place: () => ResponsePlace) {
     super();
     this.#opening = opening;
     this.#createdAt = createdAt;
+    this.#place = place;
   }
 
   begin(): string {
-    const response = responseOf(this.#opening, this.#createdAt, 'in_progress');
+    const response = { ...responseOf(this.#opening, this.#createdAt, 'in_progress'), ...this.#place() };
     return [
       this.#event('response.created', { response }),
       this.#event('response.in_progress', { response }),
@@ -165,7 +176,7 @@ class ResponseStream extends SdkStream implements StreamFormat {
     const start = this.#index === 0 && this.#open === null && !isRefusal ? this.#messageStart() : '';
     const stop = answer.calls.length === 0 ? this.#stop(answer.text, status) : this.#stop();
     const output = answer.calls.length === 0 && !isRefusal ? itemsOf(answer) : this.#items;
-    const response = endedResponse(answer, this.#createdAt, output);
+    const response = { ...endedResponse(answer, this.#createdAt, output), ...this.#place() };
     return start + stop + this.#event(`response.${status}`, { response });
   }
 

@@ -13,6 +13,7 @@ import {
   resultOf,
   resultParts,
   textAt,
+  withoutCalls,
 } from '../jobs/message-parts.js';
 import { maxTokens, nameOf, temperature, topP, wrappedText } from '../jobs/tool-offer.js';
 import { content, jsonSchema, named, type PartForms, partsOf, streamed, textOf } from './content.js';
@@ -61,6 +62,8 @@ export const responsesRequest = z.looseObject({
   top_p: topP.nullish(),
   max_output_tokens: maxTokens.nullish(),
   background: z.boolean('must be true or false').nullish(),
+  store: z.boolean('must be true or false').nullish(),
+  previous_response_id: z.string('must be a string').nullish(),
   top_logprobs: z.number('must be a number').nullish(),
   user: named.nullish(),
 });
@@ -73,24 +76,23 @@ const responseParts: PartForms = {
   image: { type: 'input_image', urlIn: ({ image_url: url }) => url, urlField: 'image_url' },
 };
 
-/** What can't be done with items that need more than a conversation. */
-const refused: Readonly<Record<string, string>> = {
-  item_reference:
-    'item_reference is not possible: nothing is kept here. Send the messages themselves (Vercel AI SDK: set store to false)',
-};
-
 type SaidItem =
   | { readonly kind: 'system'; readonly text: string }
   | { readonly kind: 'spoken'; readonly message: Message }
   | { readonly kind: 'passed-over' };
 
 /** What is said in the request; without tools, calls and results as text. Throws `validation_error` that names the field. */
-export function spokenIn({ input, instructions }: ResponsesRequest, hasTools = false) {
+export function spokenIn(
+  { input, instructions }: ResponsesRequest,
+  hasTools = false,
+  earlier: readonly Message[] = [],
+) {
   const said = typeof input === 'string' ? [ofUser(input)] : saidIn(input, hasTools);
   const instructed = said.flatMap((each) => (each.kind === 'system' ? [each.text] : []));
   const spoken = said.flatMap((each) => (each.kind === 'spoken' ? [each.message] : []));
   const system = joined([textAt(instructions ?? '', 'instructions'), ...instructed]);
-  return { system, ...lastOfUser(spoken, 'input') };
+  const before = hasTools ? earlier : withoutCalls(earlier);
+  return { system, spoken, ...lastOfUser(spoken, 'input', before) };
 }
 
 function ofUser(input: string): SaidItem {
@@ -124,7 +126,7 @@ function saidBy(item: InputItem, path: string, names: CallNames): SaidItem {
     case 'custom_tool_call_output':
       return { kind: 'spoken', message: messageOf('user', resultSaid(item, path, names)) };
     default:
-      throw invalid(`${path}.type`, Object.hasOwn(refused, type) ? (refused[type] ?? '') : unknownItem);
+      throw invalid(`${path}.type`, unknownItem);
   }
 }
 
@@ -146,7 +148,7 @@ function resultSaid({ output, call_id: id }: InputItem, path: string, names: Cal
   return [resultOf(textAt(id, `${path}.call_id`), said, false)];
 }
 
-const unknownItem = 'must be message, or a call of a function or its output: nothing is kept here';
+const unknownItem = 'must be message, a reference to a stored item, or a call of a function or its output';
 
 function messageSaid({ role, content: said }: InputItem, path: string): SaidItem {
   if (said == null) throw invalid(`${path}.content`, 'must be sent');

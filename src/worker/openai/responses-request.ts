@@ -1,4 +1,5 @@
 import { invalid } from '../../shared/errors.js';
+import type { Message } from '../../shared/job.js';
 import {
   fieldsOf,
   ignoredFields,
@@ -17,12 +18,18 @@ const known = fieldsOf(responsesRequest, 'user');
 const effortField = 'reasoning.effort';
 const schemaWish = 'text.format: {"type": "json_schema", "name": …, "schema": …}';
 
+export interface ParsedResponse extends ParsedRequest {
+  /** The messages of this request alone. */
+  readonly added: readonly Message[];
+}
+
 /** The job that a request for a response asks for. Throws `validation_error` for what this service can't do. */
-export function parseResponses(body: ResponsesRequest): ParsedRequest {
+/** `earlier`: the text of the response that the request goes on with. */
+export function parseResponses(body: ResponsesRequest, earlier: readonly Message[] = []): ParsedResponse {
   refuseUnable(body);
   const { model } = body;
   const { offer, forms, dropped } = toolsIn(body);
-  const { system, asked, history } = spokenIn(body, offer !== undefined);
+  const { system, asked, history, spoken } = spokenIn(body, offer !== undefined, earlier);
   const schema = formatOf(body);
   const effort = effortOf(body.reasoning?.effort);
   const stream = body.stream === true;
@@ -51,6 +58,7 @@ export function parseResponses(body: ResponsesRequest): ParsedRequest {
     effortField,
     imageField: imageFieldOf(body),
     schemaWish: isBare(body) ? schemaWish : null,
+    added: spoken,
   };
 }
 
@@ -60,10 +68,8 @@ function isBare({ text }: ResponsesRequest): boolean {
 }
 
 function refuseUnable({ top_logprobs, prompt, ...body }: ResponsesRequest): void {
-  for (const field of ['previous_response_id', 'conversation'] as const) {
-    if (body[field] != null)
-      throw invalid(field, 'is not possible: nothing is kept here. Send the whole conversation as input');
-  }
+  if (body.conversation != null)
+    throw invalid('conversation', 'is not possible: send the whole conversation as input, or previous_response_id');
   if (prompt != null) throw invalid('prompt', 'is not possible: no templates are kept here');
   if ((top_logprobs ?? 0) > 0) throw invalid('top_logprobs', 'are not known here');
 }

@@ -5,6 +5,7 @@ import { recordedAnswer } from '../../support/claims.js';
 import { describeJobStore } from '../../support/job-store-contract.js';
 import { usualLimits } from '../../support/kept.js';
 import { openRedisAt, type RedisServer, startRedis } from '../../support/redis-server.js';
+import { describeResponseStore, nodeOf, turnOf } from '../../support/response-store-contract.js';
 import { describeStore, type StorePlaceForTests } from '../../support/store-contract.js';
 import { until } from '../../support/until.js';
 
@@ -30,6 +31,33 @@ async function emptied(): Promise<StorePlaceForTests> {
 describeStore('Redis', true, emptied);
 describeJobStore('Redis', true, emptied);
 describeAnswerStore('Redis', { isDurable: true, isShared: true }, emptied);
+describeResponseStore('Redis', { isDurable: true, isShared: true }, emptied);
+
+describe('Responses at two hosts', () => {
+  it('are continued by either of them, and damage is found', async () => {
+    await server.ask('FLUSHALL');
+    const [one, other] = [await openAt(server.url), await openAt(server.url)];
+    const limits = { maxResponses: 10, maxBytes: 100_000, ttlMs: 60_000 };
+    const key = { id: 'b', client: 'key ada' };
+    try {
+      await one.responses.put(nodeOf('a'), limits);
+      await other.responses.put(nodeOf('b', 'a'), limits);
+      expect(await one.responses.text(key, 0)).toEqual([...turnOf('a'), ...turnOf('b')]);
+      await one.responses.expire(0);
+      expect(one.responses.counts.count).toBe(2);
+      await server.ask('DEL', 'prompt-relay:response:a');
+      expect([await other.responses.text(key, 0), await one.responses.put(nodeOf('c', 'b'), limits)]).toEqual([
+        null,
+        'gone',
+      ]);
+      const { faults } = await one.upkeep.verify({ conversations: 0, jobs: 0, idempotency: 0, responses: 0 });
+      expect(faults).toEqual(expect.arrayContaining(['the text of response b is not whole']));
+      expect(faults.join()).toContain('prompt-relay:responses has 1 entries that point to nothing');
+    } finally {
+      for (const store of [one, other]) await store.close();
+    }
+  });
+});
 
 describe('Keys of requests at two hosts', () => {
   const mine = { client: 'key ada', key: 'k' } as const;

@@ -14,6 +14,7 @@ import { recordedAnswer } from '../../support/claims.js';
 import { type TemporaryFolder, temporaryFolder } from '../../support/folder.js';
 import { describeJobStore } from '../../support/job-store-contract.js';
 import { KeptRun } from '../../support/kept.js';
+import { describeResponseStore } from '../../support/response-store-contract.js';
 import { describeStore, type StorePlaceForTests } from '../../support/store-contract.js';
 import { until } from '../../support/until.js';
 
@@ -39,6 +40,7 @@ async function placeInFolder(): Promise<StorePlaceForTests> {
 describeStore('SQLite', true, placeInFolder);
 describeJobStore('SQLite', true, placeInFolder);
 describeAnswerStore('SQLite', { isDurable: true }, placeInFolder);
+describeResponseStore('SQLite', { isDurable: true }, placeInFolder);
 
 /** All bytes of all files there. */
 async function bytesIn(folder: TemporaryFolder): Promise<string> {

@@ -1,16 +1,17 @@
--- with: conversations answers
+-- with: conversations answers responses
 -- Checks and purges of everything under the prefix, a piece at a time: a script holds up all hosts.
 
 -- Types of keys by what comes after the prefix.
 local types = {conversation = 'hash', turns = 'list', list = 'zset', all = 'zset', clients = 'zset', usage = 'hash',
-  ['usage-batch'] = 'string', answer = 'hash', answers = 'zset', rate = 'string', probe = 'string', job = 'hash',
+  ['usage-batch'] = 'string', answer = 'hash', answers = 'zset', response = 'hash',
+  responses = 'zset', rate = 'string', probe = 'string', job = 'hash',
   ['job-text'] = 'string', ['job-answer'] = 'string'}
 local typesOfJobs = {of = 'zset', run = 'set', waiting = 'zset', ended = 'zset', hosts = 'zset',
   ['waiting-of'] = 'hash', ['bytes-of'] = 'hash', open = 'hash', ['open-of'] = 'hash', bytes = 'string', number = 'string'}
 
 local function typeOf(kind, rest)
   if kind == 'jobs' then return typesOfJobs[string.match(rest, '^[^:]*')] end
-  if kind == 'answers' and rest == 'bytes' then return 'string' end
+  if (kind == 'answers' or kind == 'responses') and rest == 'bytes' then return 'string' end
   return types[kind]
 end
 
@@ -67,6 +68,12 @@ function purges.answer(key)
   if known[2] then dropAnswer(known[2]) else redis.call('UNLINK', key) end
   count('idempotency')
 end
+function purges.response(key)
+  local known = redis.call('HMGET', key, 'client', 'member')
+  if known[1] ~= args.client then return end
+  if known[2] then dropResponse(known[2]) else redis.call('UNLINK', key) end
+  count('responses')
+end
 function purges.usage(key)
   local gone = 0
   for thing in string.gmatch(args.things, '%S+') do gone = gone + redis.call('HDEL', key, thing .. ' ' .. args.client) end
@@ -79,6 +86,7 @@ end
 -- things: what usage counts, as words. Returns the next cursor, and how many of each kind are gone.
 function scripts.purgePage()
   local fault = checkConversationLists(args.client) or checkType(answers, 'zset') or checkType(shares, 'zset')
+    or checkResponseLists()
   if fault then return fault end
   local cursor = visitPage(function(key, kind, rest, found)
     if purges[kind] and found == typeOf(kind, rest) then purges[kind](key, rest) end
@@ -111,6 +119,15 @@ function checks.answer(key)
   if not known[2] or not isIn('answers', known[2]) then fault(key, 'is missing in a list') end
 end
 function checks.answers(key, rest) if rest == '' then addList(key) end end
+function checks.response(key, id)
+  local known = redis.call('HMGET', key, 'previous', 'member')
+  count('responses')
+  if not known[2] or not isIn('responses', known[2]) then fault('response', id, 'is missing in a list') end
+  if known[1] ~= '' and not isThere('response:' .. (known[1] or '')) then
+    fault('the text of response', id, 'is not whole')
+  end
+end
+checks.responses = checks.answers
 function checks.usage() count('usage_days') end
 function checks.rate() count('rate_windows') end
 function checks.job(key, id)

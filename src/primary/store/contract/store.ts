@@ -4,12 +4,13 @@ import type { Config } from '../../../shared/config/config.js';
 import { answerTtlMs, type IdempotencyStore } from './answers.js';
 import type { ConversationJournal } from './conversations.js';
 import type { JobStore } from './jobs.js';
+import type { ResponseStore } from './responses.js';
 import type { UsageStore } from './usage.js';
 
 /** What a store does, as it is measured. */
 export const storeOperations = [
   ...(['enter', 'commit', 'remove', 'read', 'restore', 'tidy'] as const),
-  ...(['job', 'usage', 'answer', 'upkeep'] as const),
+  ...(['job', 'usage', 'answer', 'response', 'upkeep'] as const),
 ] as const;
 export type StoreOperation = (typeof storeOperations)[number];
 
@@ -35,6 +36,8 @@ export interface Store {
   readonly windows: WindowCounter | null;
   /** To requests with an Idempotency-Key. */
   readonly answers: IdempotencyStore;
+  /** Of the Responses API, where the client wants them stored. */
+  readonly responses: ResponseStore;
   readonly upkeep: StoreUpkeep;
   /** Whether the last write succeeded. */
   readonly isUp: boolean;
@@ -64,11 +67,13 @@ export interface Expiry {
   readonly conversations: number;
   readonly jobs: number;
   readonly idempotency: number;
+  readonly responses: number;
 }
 
 export function expiryAt(now: number, config: Pick<Config, 'conversationTtlMs' | 'jobTtlMs'>): Expiry {
   const { conversationTtlMs, jobTtlMs } = config;
-  return { conversations: now - conversationTtlMs, jobs: now - jobTtlMs, idempotency: now - answerTtlMs };
+  const conversations = now - conversationTtlMs;
+  return { conversations, jobs: now - jobTtlMs, idempotency: now - answerTtlMs, responses: conversations };
 }
 
 /** What an operator does with a store. All of it rejects with a RelayError. */

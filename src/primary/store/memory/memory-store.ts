@@ -1,8 +1,10 @@
 import type { JobListOrder } from '../../../shared/background.js';
 import { invalid } from '../../../shared/errors.js';
 import { type RecordedHead, recordedPieceBytes } from '../../../shared/ipc/idempotency.js';
+import type { Message } from '../../../shared/job.js';
 import { FairShare, type Sharer } from '../../fairness/fair-share.js';
 import { AnswerShares, isExpired, maxAnswerBytes } from '../../idempotency/answer-shares.js';
+import { ResponseIndex } from '../../responses/response-index.js';
 import {
   type AnswerOfKey,
   type ClientKey,
@@ -13,20 +15,31 @@ import {
 } from '../contract/answers.js';
 import type { ConversationJournal } from '../contract/conversations.js';
 import type { AcceptedJob, EndedJob, JobPage, JobRecord, JobStore, LoggedText } from '../contract/jobs.js';
+import {
+  type PutVerdict,
+  type ResponseCounts,
+  type ResponseKey,
+  type ResponseLimits,
+  type ResponseNode,
+  type ResponseStore,
+  written,
+} from '../contract/responses.js';
 import type { Store, StoreUpkeep } from '../contract/store.js';
 import type { UsageStore } from '../contract/usage.js';
 
 /** Nothing outlives the service. */
 export function memoryStore(): Store {
   const answers = new MemoryAnswers();
+  const responses = new MemoryResponses();
   return {
     kind: 'memory',
     conversations: noJournal,
     windows: null,
     jobs: new MemoryJobs(),
     usage: noUsageStore,
-    upkeep: memoryUpkeep(answers),
+    upkeep: memoryUpkeep(answers, responses),
     answers,
+    responses,
     isUp: true,
     observe: () => {},
     close: async () => {},
@@ -42,7 +55,12 @@ export const noJournal: ConversationJournal = {
 
 const noUsageStore: UsageStore = { restore: async function* () {}, add: async () => {}, report: null };
 
-export function memoryUpkeep(answers: { removeOf(client: string): number }): StoreUpkeep {
+/** `removeOf` returns how many it has removed. */
+interface RemovableOfClient {
+  removeOf(client: string): number;
+}
+
+export function memoryUpkeep(answers: RemovableOfClient, responses: RemovableOfClient): StoreUpkeep {
   return {
     backup: async () => {
       throw invalid('MODEL_API_STORE', 'the store is in memory: there is no file to back up');
@@ -50,7 +68,7 @@ export function memoryUpkeep(answers: { removeOf(client: string): number }): Sto
     verify: async () => {
       return { kind: 'memory', path: null, version: null, bytes: 0, faults: [], rows: {}, expired: {}, copies: [] };
     },
-    purge: async (client) => ({ idempotency: answers.removeOf(client) }),
+    purge: async (client) => ({ idempotency: answers.removeOf(client), responses: responses.removeOf(client) }),
     copies: async () => [],
   };
 }
@@ -208,5 +226,60 @@ export class MemoryJobs implements JobStore {
     this.#byId.delete(job.record.id);
     this.#ended.delete(job);
     this.#shares.remove(job);
+  }
+}
+
+/** Buffers stay outside of the heap. */
+interface ResponseTexts {
+  readonly messages: Buffer;
+  readonly body: Buffer;
+}
+
+/** Owns the responses of a service that stores nothing beyond its end. */
+export class MemoryResponses implements ResponseStore {
+  readonly #index = new ResponseIndex();
+  readonly #texts = new Map<string, ResponseTexts>();
+
+  get counts(): ResponseCounts {
+    return this.#index.counts;
+  }
+
+  async put(node: ResponseNode, limits: ResponseLimits): Promise<PutVerdict> {
+    const { messages, body, bytes, weight } = written(node, limits);
+    const { verdict, gone } = this.#index.put({ ...node, bytes, weight }, limits);
+    if (verdict === 'stored') this.#texts.set(node.id, { messages, body });
+    this.#drop(gone);
+    return verdict;
+  }
+
+  async body(key: ResponseKey, after: number): Promise<string | null> {
+    return this.#index.has(key, after) ? (this.#texts.get(key.id)?.body.toString() ?? null) : null;
+  }
+
+  async text(key: ResponseKey, after: number): Promise<readonly Message[] | null> {
+    const chain = this.#index.chain(key, after).toReversed();
+    if (chain.length === 0) return null;
+    return chain.flatMap((id) => JSON.parse(String(this.#texts.get(id)?.messages ?? '[]')) as Message[]);
+  }
+
+  async remove(key: ResponseKey): Promise<boolean> {
+    const gone = this.#index.remove(key);
+    this.#drop(gone ?? []);
+    return gone !== null;
+  }
+
+  /** Returns how many. */
+  removeOf(client: string): number {
+    const own = this.#index.removeOf(client);
+    this.#drop(own);
+    return own.length;
+  }
+
+  async expire(after: number): Promise<void> {
+    this.#drop(this.#index.expire(after));
+  }
+
+  #drop(ids: readonly string[]): void {
+    for (const id of ids) this.#texts.delete(id);
   }
 }

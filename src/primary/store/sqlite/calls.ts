@@ -1,6 +1,7 @@
 import type { AnswerTable } from './answer-table.js';
 import type { ConversationTable } from './conversation-table.js';
 import type { JobTable } from './job-table.js';
+import type { ResponseTable } from './response-table.js';
 import type { UsageTable } from './usage-table.js';
 import type { WholeFile } from './whole-file.js';
 
@@ -12,6 +13,7 @@ export interface Tables {
   readonly jobs: JobTable;
   readonly usage: UsageTable;
   readonly answers: AnswerTable;
+  readonly responses: ResponseTable;
   readonly file: WholeFile;
 }
 

@@ -5,6 +5,7 @@ import { NoSuchConversation, type SqliteAnswer, type TableCall, type Tables } fr
 import { ConversationTable } from './conversation-table.js';
 import { JobTable } from './job-table.js';
 import { type SqlConnection, Statements } from './node-sqlite.js';
+import { ResponseTable } from './response-table.js';
 import { UsageTable } from './usage-table.js';
 import { WholeFile } from './whole-file.js';
 
@@ -25,12 +26,16 @@ export class Database {
     this.#files = files;
     const statements = new Statements(sql);
     const answers = new AnswerTable(statements);
+    const responses = new ResponseTable(statements);
     this.#tables = {
       conversations: new ConversationTable(statements),
       jobs: new JobTable(statements),
       usage: new UsageTable(statements),
       answers,
-      file: new WholeFile(sql, () => answers.recount()),
+      responses,
+      file: new WholeFile(sql, () => {
+        for (const table of [answers, responses]) table.recount();
+      }),
     };
   }
 
@@ -80,6 +85,7 @@ export class Database {
 
   /** After some errors SQLite has done so itself. */
   #rollBack(): void {
+    this.#tables.responses.recount();
     try {
       this.#sql.exec('ROLLBACK');
     } catch {}

@@ -6,6 +6,7 @@ import type { SqlConnection } from './node-sqlite.js';
  * The steps from each version of the file to the next; the first one makes an empty file a store. A text is stored as the
  * bytes of its UTF-8. `activity` counts up with every turn, so the order does not depend on the clock. `total_tokens` are
  * of the turn and all before it. `run` is the service that has started a job; a job loses its `request` when it starts.
+ * A response without a `body` was removed, and others follow it. `previous` is the id of the one that a response follows.
  * What belongs to a client is in a table with a column `client`, or a trigger removes it with a row of such a table. So
  * one rule forgets a client.
  */
@@ -82,6 +83,18 @@ export const migrations: readonly string[] = [
      PRIMARY KEY (client, name)
    ) STRICT;
    CREATE INDEX idempotency_by_age ON idempotency (created_at);`,
+  `CREATE TABLE responses (
+     number INTEGER PRIMARY KEY,
+     id TEXT NOT NULL UNIQUE,
+     client TEXT NOT NULL,
+     previous TEXT,
+     created_at INTEGER NOT NULL,
+     bytes INTEGER NOT NULL,
+     weight INTEGER NOT NULL,
+     body BLOB,
+     messages BLOB NOT NULL
+   ) STRICT;
+   CREATE INDEX responses_by_previous ON responses (previous);`,
 ];
 
 /** Throws a StoreFault for a file that is none of this program. */

@@ -2,15 +2,25 @@ import { randomUUID } from 'node:crypto';
 import type { JobListOrder } from '../../../shared/background.js';
 import { type Clock, endOfLoopTurn, timestamp } from '../../../shared/clock.js';
 import { RelayError, storeUnavailable } from '../../../shared/errors.js';
+import type { Message } from '../../../shared/job.js';
 import { newId } from '../../conversations/conversation.js';
 import type { AnswerOfKey, ClientKey, IdempotencyStore, KnownKey } from '../contract/answers.js';
 import type { ConversationChange, ConversationJournal, StoredConversation } from '../contract/conversations.js';
 import type { AcceptedJob, EndedJob, JobPage, JobRecord, JobStore, LoggedText } from '../contract/jobs.js';
+import type {
+  PutVerdict,
+  ResponseCounts,
+  ResponseKey,
+  ResponseLimits,
+  ResponseNode,
+  ResponseStore,
+} from '../contract/responses.js';
 import type { Store, StoreObserver } from '../contract/store.js';
 import type { StoredText } from '../contract/stored-text.js';
 import { maxDays, type UsageDelta, type UsageStore } from '../contract/usage.js';
 import { call, type TableCall } from './calls.js';
 import { SqliteClient, type StoreThread } from './client.js';
+import type { ResponseChange } from './response-table.js';
 import { SqliteUpkeep } from './sqlite-upkeep.js';
 
 const dayMs = 86_400_000;
@@ -25,6 +35,7 @@ export class SqliteStore implements Store {
   readonly jobs: SqliteJobs;
   readonly usage: SqliteUsage;
   readonly answers: SqliteAnswers;
+  readonly responses: SqliteResponses;
   readonly upkeep: SqliteUpkeep;
   readonly #client: SqliteClient;
   readonly #onHang: () => void;
@@ -38,6 +49,7 @@ export class SqliteStore implements Store {
     this.jobs = new SqliteJobs(this.#client);
     this.usage = new SqliteUsage(this.#client);
     this.answers = new SqliteAnswers(this.#client);
+    this.responses = new SqliteResponses(this.#client);
     this.upkeep = new SqliteUpkeep(path, this.#client);
   }
 
@@ -264,6 +276,48 @@ class SqliteAnswers implements IdempotencyStore {
   async #expire(at: number): Promise<void> {
     const isRemoved = await this.#client.ask('answer', call('answers', 'expire', at)).catch(() => false);
     if (isRemoved) this.#client.tidySoon();
+  }
+}
+
+/** Responses in the file. In memory it has their counts. */
+class SqliteResponses implements ResponseStore {
+  readonly #client: SqliteClient;
+  #counts: ResponseCounts = { count: 0, bytes: 0 };
+
+  constructor(client: SqliteClient) {
+    this.#client = client;
+  }
+
+  get counts(): ResponseCounts {
+    return this.#counts;
+  }
+
+  /** With an unknown outcome it may stay. */
+  put(node: ResponseNode, limits: ResponseLimits): Promise<PutVerdict> {
+    return this.#change(call('responses', 'put', node, limits));
+  }
+
+  body(key: ResponseKey, after: number): Promise<string | null> {
+    return this.#client.ask('response', call('responses', 'body', key, after));
+  }
+
+  text(key: ResponseKey, after: number): Promise<readonly Message[] | null> {
+    return this.#client.ask('response', call('responses', 'text', key, after));
+  }
+
+  remove(key: ResponseKey): Promise<boolean> {
+    return this.#change(call('responses', 'remove', key));
+  }
+
+  async expire(after: number): Promise<void> {
+    if (this.#client.isUp) await this.#change(call('responses', 'expire', after));
+  }
+
+  async #change<R>(change: TableCall<ResponseChange<R>>): Promise<R> {
+    const { result, hasRemoved, counts } = await this.#client.ask('response', change);
+    this.#counts = counts;
+    if (hasRemoved) this.#client.tidySoon();
+    return result;
   }
 }
 

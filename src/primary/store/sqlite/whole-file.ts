@@ -16,13 +16,18 @@ export interface FileReport {
 const owners = [
   ['turns', 'conversation', 'conversations', 'key'],
   ['job_texts', 'job', 'jobs', 'number'],
+  ['responses', 'previous', 'responses', 'id'],
 ] as const;
 
 const ages = [
   ['conversations', 'last_activity_at'],
   ['jobs', 'ended_at'],
   ['idempotency', 'created_at'],
+  ['responses', 'created_at'],
 ] as const;
+
+/** A response lasts as long as those that follow it. */
+const lastResponses = 'NOT EXISTS (SELECT 1 FROM responses AS other WHERE other.previous = responses.id)';
 
 /** The file as a whole. It knows the tables by the schema: tables that are added later are covered. */
 export class WholeFile {
@@ -90,7 +95,10 @@ export class WholeFile {
     const known = this.#tables();
     const found = ages.filter(([table]) => known.includes(table));
     return Object.fromEntries(
-      found.map(([table, column]) => [table, this.#count(`${table} WHERE ${column} <= ?`, expiry[table])]),
+      found.map(([table, column]) => {
+        const condition = table === 'responses' ? `${column} <= ? AND ${lastResponses}` : `${column} <= ?`;
+        return [table, this.#count(`${table} WHERE ${condition}`, expiry[table])];
+      }),
     );
   }
 

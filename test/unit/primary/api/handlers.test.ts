@@ -1,9 +1,13 @@
 import { apiHandlers, type Services } from '../../../../src/primary/api/handlers.js';
 import { oneHostGate } from '../../../../src/primary/conversations/turn-gate.js';
+import { responseLimits, StoredResponses } from '../../../../src/primary/responses/stored-responses.js';
+import { MemoryResponses } from '../../../../src/primary/store/memory/memory-store.js';
 import { invalid, RelayError } from '../../../../src/shared/errors.js';
 import type { JobEvent, JobRequest } from '../../../../src/shared/job.js';
 import { phases } from '../../../../src/shared/phase.js';
+import { FakeClock } from '../../../support/fake-clock.js';
 import { jobRequest } from '../../../support/job-records.js';
+import { turnOf } from '../../../support/response-store-contract.js';
 
 const signal = new AbortController().signal;
 
@@ -167,6 +171,21 @@ describe('the usage', () => {
     const order = { client: 'user bob', isAdmin, since: '2026-01-01', until: null };
     const { text } = await handlers.usage(order);
     expect(JSON.parse(text)).toEqual({ usage: [[client, { since: '2026-01-01', until: null }]] });
+  });
+});
+
+describe('a stored response', () => {
+  it('is stored, read and removed for its client', async () => {
+    const limits = responseLimits({ maxResponses: 10, maxResponseBytes: 100_000, conversationTtlMs: 1000 });
+    const responses = new StoredResponses(new MemoryResponses(), limits, new FakeClock());
+    const { handlers } = createHandlers({ responses });
+    const key = { id: 'resp_1', client: 'key alice' };
+    const response = { id: key.id, previous: null, messages: turnOf('hello'), body: '{}' };
+    await handlers.storeResponse({ client: key.client, response });
+    expect(await handlers.response(key)).toEqual({ body: '{}' });
+    expect(await handlers.responseText(key)).toEqual({ messages: turnOf('hello') });
+    await handlers.deleteResponse(key);
+    await expect(handlers.response(key)).rejects.toMatchObject({ code: 'not_found' });
   });
 });
 

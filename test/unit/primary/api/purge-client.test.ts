@@ -24,15 +24,16 @@ function createParts(upkeep: StoreUpkeep) {
 }
 
 const answers = { removeOf: () => 2 };
+const responses = { removeOf: () => 4 };
 
 describe('A client that is purged', () => {
   it('is gone from memory and the store, and others are not', async () => {
-    const { parts, harness, done } = createParts(memoryUpkeep(answers));
+    const { parts, harness, done } = createParts(memoryUpkeep(answers, responses));
     for (let count = 0; count < 250; count++) harness.chat();
     const report = await purgeClient(parts, 'alice');
     expect(report).toEqual({
       client: 'alice',
-      removed: { conversations: 250, jobs: 3, idempotency: 2, usage: 1 },
+      removed: { conversations: 250, jobs: 3, idempotency: 2, responses: 4, usage: 1 },
       copies: ['old.db'],
     });
     expect(harness.store.counts.conversations).toBe(0);
@@ -43,12 +44,12 @@ describe('A client that is purged', () => {
   });
 
   it('is said to be there still where the store does not forget it', async () => {
-    const broken = { ...memoryUpkeep(answers), purge: () => Promise.reject(storeUnavailable()) };
+    const broken = { ...memoryUpkeep(answers, responses), purge: () => Promise.reject(storeUnavailable()) };
     await expect(purgeClient(createParts(broken).parts, 'alice')).rejects.toMatchObject({ code: 'store_unavailable' });
   });
 
   it('counts what only the store had, of other hosts', async () => {
-    const shared = { ...memoryUpkeep(answers), purge: async () => ({ conversations: 7, usage: 0 }) };
+    const shared = { ...memoryUpkeep(answers, responses), purge: async () => ({ conversations: 7, usage: 0 }) };
     const { removed } = await purgeClient(createParts(shared).parts, 'alice');
     expect(removed).toEqual({ conversations: 7, jobs: 3, usage: 1 });
   });

@@ -23,6 +23,7 @@ async function createService(phase: Phase = 'ready') {
     room: slots,
     background: { counts: { queued: 7, running: 1 } },
     conversations: { counts },
+    responses: { counts: { count: 12, bytes: 3400 } },
     workers: { counts: () => ({ starting: 0, ready: 2, stopping: 1 }) },
     supervisor: { phase },
     store: { isUp: phase !== 'stopped' },
@@ -37,6 +38,7 @@ describe('the state of the service in a scrape', () => {
     const first = await read();
     const names = ['jobs_active', 'jobs_queued', 'jobs_limit', 'queue_limit', 'conversations', 'conversation_bytes'];
     expect(names.map((name) => first.value(name))).toEqual([2, 5, 4, 100, 3, 400]);
+    expect([first.value('stored_responses'), first.value('stored_response_bytes')]).toEqual([12, 3400]);
     expect(first.value('background_jobs{state="queued"}')).toBe(7);
     expect(first.value('background_jobs{state="running"}')).toBe(1);
     expect(first.value('background_jobs_limit')).toBe(1000);

@@ -275,6 +275,15 @@ const expectations: Readonly<Record<VariableName, Expectation>> = {
   MODEL_API_HEALTH_HISTORY_LIMIT: { key: 'historyLimit', good: [['1', 1]], bad: [...noWholeNumbers, '0', '100001'] },
   MODEL_API_CONVERSATION_TTL_SECONDS: { key: 'conversationTtlMs', good: [['0.5', 500]], bad: [...noSeconds, '0'] },
   MODEL_API_MAX_CONVERSATIONS: { key: 'maxConversations', good: [['1', 1]], bad: [...noWholeNumbers, '0', '10000001'] },
+  MODEL_API_MAX_RESPONSES: { key: 'maxResponses', good: [['1', 1]], bad: [...noWholeNumbers, '0', '1000001'] },
+  MODEL_API_MAX_RESPONSE_BYTES: {
+    key: 'maxResponseBytes',
+    good: [
+      ['1', 1],
+      ['1024mb', 1_073_741_824],
+    ],
+    bad: ['0', '1025mb', '-1', 'x'],
+  },
   MODEL_API_MAX_JOBS: { key: 'maxJobs', good: [['0', 0]], bad: [...noWholeNumbers, '1000001'] },
   MODEL_API_JOB_TTL_SECONDS: { key: 'jobTtlMs', good: [['1', 1000]], bad: [...noSeconds, '0'] },
   MODEL_API_CONVERSATION_MEMORY_MB: {
@@ -568,6 +577,8 @@ describe('the configuration', () => {
       maxConversations: 1000,
       conversationBytes: 268_435_456,
       maxConversationBytes: 8_388_608,
+      maxResponses: 1000,
+      maxResponseBytes: 67_108_864,
       cli: 'auto',
       cliCommand: null,
       cliArgs: [],

@@ -1,0 +1,104 @@
+import type { Message } from '../../../shared/job.js';
+import { type ResponseHead, ResponseIndex } from '../../responses/response-index.js';
+import {
+  type PutVerdict,
+  type ResponseCounts,
+  type ResponseKey,
+  type ResponseLimits,
+  type ResponseNode,
+  written,
+} from '../contract/responses.js';
+import type { SqlRow, Statements } from './node-sqlite.js';
+
+/** A change of the table, and what is in it then. */
+export interface ResponseChange<R> {
+  readonly result: R;
+  /** Whether it has removed text. */
+  readonly hasRemoved: boolean;
+  readonly counts: ResponseCounts;
+}
+
+/** Owns the responses in the file. */
+export class ResponseTable {
+  readonly #sql: Statements;
+  /** null until it is needed. */
+  #index: ResponseIndex | null = null;
+
+  constructor(sql: Statements) {
+    this.#sql = sql;
+  }
+
+  /** To be called after a transaction has failed, and after another table has removed responses. */
+  recount(): void {
+    this.#index = null;
+  }
+
+  put(node: ResponseNode, limits: ResponseLimits): ResponseChange<PutVerdict> {
+    const { id, client, previous, createdAt } = node;
+    const { messages, body, bytes, weight } = written(node, limits);
+    const { verdict, gone } = this.#known.put({ id, client, previous, createdAt, bytes, weight }, limits);
+    if (verdict === 'stored') {
+      this.#sql.run(
+        `INSERT INTO responses (id, client, previous, created_at, bytes, weight, body, messages)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+        ...[id, client, previous, createdAt, bytes, weight, body, messages],
+      );
+    }
+    return this.#changed(verdict, gone);
+  }
+
+  body(key: ResponseKey, after: number): string | null {
+    if (!this.#known.has(key, after)) return null;
+    const row = this.#sql.get('SELECT body FROM responses WHERE id = ?', key.id);
+    return row === undefined ? null : textOf(row.body);
+  }
+
+  text(key: ResponseKey, after: number): Message[] | null {
+    const chain = this.#known.chain(key, after).toReversed();
+    if (chain.length === 0) return null;
+    const rows = chain.map((id) => this.#sql.get('SELECT messages FROM responses WHERE id = ?', id));
+    return rows.flatMap((row) => JSON.parse(textOf(row?.messages)) as Message[]);
+  }
+
+  remove(key: ResponseKey): ResponseChange<boolean> {
+    const gone = this.#known.remove(key);
+    if (gone?.length === 0) this.#sql.run('UPDATE responses SET body = NULL WHERE id = ?', key.id);
+    const change = this.#changed(gone !== null, gone ?? []);
+    return { ...change, hasRemoved: change.result };
+  }
+
+  expire(after: number): ResponseChange<null> {
+    return this.#changed(null, this.#known.expire(after));
+  }
+
+  #changed<R>(result: R, gone: readonly string[]): ResponseChange<R> {
+    for (const id of gone) this.#sql.run('DELETE FROM responses WHERE id = ?', id);
+    return { result, hasRemoved: gone.length > 0, counts: this.#known.counts };
+  }
+
+  get #known(): ResponseIndex {
+    if (this.#index !== null) return this.#index;
+    const query = `SELECT id, client, previous, created_at, bytes, weight, body IS NULL AS is_removed
+                   FROM responses ORDER BY number`;
+    this.#index = new ResponseIndex();
+    this.#index.restore(this.#sql.all(query).map(headOf));
+    return this.#index;
+  }
+}
+
+function headOf(row: SqlRow): ResponseHead {
+  return {
+    id: String(row.id),
+    client: String(row.client),
+    previous: row.previous === null ? null : String(row.previous),
+    createdAt: Number(row.created_at),
+    bytes: Number(row.bytes),
+    weight: Number(row.weight),
+    isRemoved: row.is_removed === 1,
+  };
+}
+
+function textOf(blob: unknown): string {
+  const { buffer, byteOffset, length } = blob as Uint8Array;
+  return Buffer.from(buffer, byteOffset, length).toString();
+}

@@ -1,0 +1,66 @@
+import { responseLimits, StoredResponses } from '../../../../src/primary/responses/stored-responses.js';
+import { MemoryResponses } from '../../../../src/primary/store/memory/memory-store.js';
+import { storeUnavailable } from '../../../../src/shared/errors.js';
+import { FakeClock } from '../../../support/fake-clock.js';
+import { turnOf } from '../../../support/response-store-contract.js';
+
+const config = { maxResponses: 2, maxResponseBytes: 100_000, conversationTtlMs: 1000 };
+const client = 'key ada';
+
+function create(store = new MemoryResponses()) {
+  const clock = new FakeClock();
+  const responses = new StoredResponses(store, responseLimits(config), clock);
+  const put = (id: string, previous: string | null = null) =>
+    responses.put({ id, client, previous, messages: turnOf(id), body: `{"id":"${id}"}` });
+  return { clock, responses, put };
+}
+
+describe('Stored responses', () => {
+  it('have a body, and a text that goes back to its beginning', async () => {
+    const { responses, put } = create();
+    await put('a');
+    await put('b', 'a');
+    expect(await responses.body({ id: 'b', client })).toBe('{"id":"b"}');
+    expect(await responses.text({ id: 'b', client })).toEqual([...turnOf('a'), ...turnOf('b')]);
+    expect(responses.counts.count).toBe(2);
+  });
+
+  it('do not exist for other clients, and no longer once they are removed', async () => {
+    const { responses, put } = create();
+    await put('a');
+    const theirs = { id: 'a', client: 'key bob' };
+    for (const asked of [responses.body(theirs), responses.text(theirs), responses.remove(theirs)]) {
+      await expect(asked).rejects.toMatchObject({ code: 'not_found' });
+    }
+    await responses.remove({ id: 'a', client });
+    await expect(responses.body({ id: 'a', client })).rejects.toMatchObject({ code: 'not_found' });
+    await expect(put('b', 'a')).rejects.toMatchObject({ code: 'not_found' });
+  });
+
+  it('are refused where their text alone is beyond the limits', async () => {
+    const { put } = create();
+    await put('a');
+    await put('b', 'a');
+    const refused = { code: 'validation_error', details: [{ path: 'previous_response_id' }] };
+    await expect(put('c', 'b')).rejects.toMatchObject(refused);
+  });
+
+  it('expire some time after the last one that continues their text, seen or not', async () => {
+    const { clock, responses, put } = create();
+    await put('a');
+    await clock.advance(600);
+    await put('b', 'a');
+    await clock.advance(600);
+    expect(await responses.body({ id: 'a', client })).toBe('{"id":"a"}');
+    await clock.advance(400);
+    await expect(responses.text({ id: 'b', client })).rejects.toMatchObject({ code: 'not_found' });
+    responses.expire();
+    expect(responses.counts).toEqual({ count: 0, bytes: 0 });
+  });
+
+  it('expire later where the store is down', async () => {
+    const store = new MemoryResponses();
+    store.expire = () => Promise.reject(storeUnavailable());
+    expect(() => create(store).responses.expire()).not.toThrow();
+  });
+});
