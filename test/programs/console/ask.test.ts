@@ -273,7 +273,7 @@ describe('The page Ask', () => {
     await using service = await startService({ env: { MODEL_API_CLI: 'auto', MODEL_API_CLIS: clis } });
     await service.log('readiness_checked', ({ cli }) => cli === 'plain');
     const { models } = (await service.get('/models')).body as { models: { id: string; capabilities: object }[] };
-    expect(models.map(({ id, capabilities }) => [id, capabilities])).toEqual([
+    expect(models.map(({ id, capabilities }) => [id, capabilities])).toMatchObject([
       ['main/eliza', { images: true, effort: false }],
       ['main/echo', { images: true, effort: false }],
       ['plain/begins-and-waits.pl', { images: false, effort: false }],

@@ -347,7 +347,9 @@ describe('the commands for operators', () => {
   it('list the models', async () => {
     await using service = await startService();
     const env = envFor(service);
-    expect((await runCommand(['models'], { env })).stdout).toMatch(/^eliza {2}\* {2}Eliza: .*\necho {6}Echo: /);
+    expect((await runCommand(['models'], { env })).stdout).toMatch(
+      /^eliza {2}\* {2}tools, images {2}Eliza: .*\necho {6}tools, images {2}Echo: /,
+    );
     expect(JSON.parse((await runCommand(['models', '--json'], { env })).stdout)).toMatchObject({ count: 2 });
   });
 
