@@ -13,9 +13,10 @@ import {
 } from '../../shared/job.js';
 import type { BodyMemory } from '../http/body-memory.js';
 import { EventStream } from '../http/event-stream.js';
-import type { JobFigures, JobProgress, Primary, Reply } from '../http/exchange.js';
+import type { Primary, Reply } from '../http/exchange.js';
 import { onceFor, publicCodeOf, type SentBody, sendBody, untilGone } from '../http/responses.js';
 import { AnswerText, type SpillFolder } from './answer-text.js';
+import { JobReport } from './job-report.js';
 import { inWordsOf, noteDroppedTools, type ParsedRequest, requestOf, setIgnored } from './job-request.js';
 import { type WrittenCall, writtenCall } from './tool-offer.js';
 
@@ -55,7 +56,7 @@ export interface TokenUsage {
 }
 
 /** An answer before its end is sent. */
-export interface WholeAnswer {
+export interface UnsentAnswer {
   /** As the next request has it in its history. */
   message(): Promise<Message>;
   /** As a plain answer has it. */
@@ -180,7 +181,7 @@ export async function answerWithJob(
   res: Reply,
   parsed: ParsedRequest,
   format: AnswerFormat,
-  whenWhole: (answer: WholeAnswer) => Promise<void> = async () => {},
+  whenWhole: (answer: UnsentAnswer) => Promise<void> = async () => {},
 ): Promise<void> {
   using client = untilGone(res);
   noteDroppedTools(parts.primary, res, parsed);
@@ -212,7 +213,7 @@ class AnswerWriter {
   #admission: JobAdmitted | null = null;
   #isRefusal = false;
 
-  readonly #whenWhole: (answer: WholeAnswer) => Promise<void>;
+  readonly #whenWhole: (answer: UnsentAnswer) => Promise<void>;
 
   constructor(
     res: Reply,
@@ -220,7 +221,7 @@ class AnswerWriter {
     format: AnswerFormat,
     text: AnswerText,
     signal: AbortSignal,
-    whenWhole: (answer: WholeAnswer) => Promise<void>,
+    whenWhole: (answer: UnsentAnswer) => Promise<void>,
   ) {
     this.#whenWhole = whenWhole;
     this.#res = res;
@@ -294,7 +295,7 @@ class AnswerWriter {
     }
   }
 
-  #wholeOf(end: JobDone): WholeAnswer {
+  #wholeOf(end: JobDone): UnsentAnswer {
     const { calls } = end;
     return {
       message: async () => {
@@ -357,61 +358,4 @@ export async function follow(
     await take(event);
   }
   return null;
-}
-
-type JobState =
-  | { readonly name: 'asked' | 'waiting' }
-  | { readonly name: 'running'; readonly sinceMs: number; readonly queueMs: number }
-  | { readonly name: 'ended'; readonly end: JobEnd; readonly hadSlot: boolean };
-
-/** What the request log says of a job. A job that has not ended when its response closes is cancelled by that. */
-export class JobReport implements JobProgress {
-  readonly #clock: Clock;
-  readonly #arrivedMs: number;
-  #state: JobState = { name: 'asked' };
-
-  constructor(clock: Clock) {
-    this.#clock = clock;
-    this.#arrivedMs = clock.monotonicMs();
-  }
-
-  /** Whether the job was admitted: its first event says so. */
-  get wasAdmitted(): boolean {
-    return this.#state.name !== 'asked';
-  }
-
-  /** Whether the job had its slot. */
-  get hasStarted(): boolean {
-    const state = this.#state;
-    return state.name === 'running' || (state.name === 'ended' && state.hadSlot);
-  }
-
-  /** Ends the call as soon as the job has ended: a client that leaves after that has not cancelled the job. */
-  async *following(events: AsyncGenerator<JobEvent>): AsyncGenerator<JobEvent> {
-    try {
-      for (let step = await events.next(); step.done !== true; step = await events.next()) {
-        this.follow(step.value);
-        if (this.#state.name === 'ended') events.next().catch(() => {});
-        yield step.value;
-      }
-    } finally {
-      if (this.#state.name !== 'ended') await events.return(undefined);
-    }
-  }
-
-  follow(event: JobEvent): void {
-    if (event.type === 'job-admitted' || event.type === 'job-queued') this.#state = { name: 'waiting' };
-    if (event.type === 'job-end') this.#state = { name: 'ended', end: event, hadSlot: this.hasStarted };
-    if (event.type === 'job-start') {
-      this.#state = { name: 'running', sinceMs: this.#clock.monotonicMs(), queueMs: event.queueMs };
-    }
-  }
-
-  figures(): JobFigures {
-    if (this.#state.name === 'ended') return this.#state.end;
-    const now = this.#clock.monotonicMs();
-    const { sinceMs, queueMs } =
-      this.#state.name === 'running' ? this.#state : { sinceMs: now, queueMs: Math.round(now - this.#arrivedMs) };
-    return { outcome: 'cancelled', queueMs, executionMs: Math.round(now - sinceMs), ...unknownJobUsage };
-  }
 }

@@ -8,7 +8,7 @@ import type { AsyncHandler, Primary, Reply } from '../http/exchange.js';
 import { publicCodeOf, sendBody, sendJson, untilGone } from '../http/responses.js';
 import { acceptJob, storedBody } from '../jobs/background.js';
 import { inWordsOf, noteDroppedTools, type ParsedRequest, prefersAsync, setIgnored } from '../jobs/job-request.js';
-import { answerWithJob, type CompletedAnswer, type JobParts, type WholeAnswer } from '../jobs/run-job.js';
+import { answerWithJob, type CompletedAnswer, type JobParts, type UnsentAnswer } from '../jobs/run-job.js';
 import { openResponse, responseFormat } from './responses-answer.js';
 import { type InputItem, type ResponsesRequest, responsesRequest } from './responses-input.js';
 import { parseResponses } from './responses-request.js';
@@ -26,7 +26,7 @@ export function postResponses(parts: JobParts): AsyncHandler {
     if (isBackground && body.stream === true)
       throw invalid('stream', 'is not possible with background: follow the job instead');
     if (isBackground) return acceptResponse(parts.primary, res, parsed);
-    const store = (answer: WholeAnswer) => storeResponse(parts.primary, res, parsed.added, place, answer);
+    const store = (answer: UnsentAnswer) => storeResponse(parts.primary, res, parsed.added, place, answer);
     await answerWithJob(parts, res, parsed, format, place.store ? store : undefined);
   };
 }
@@ -79,7 +79,7 @@ async function storeResponse(
   res: Reply,
   added: readonly Message[],
   place: { store: boolean; readonly previous_response_id: string | null },
-  answer: WholeAnswer,
+  answer: UnsentAnswer,
 ): Promise<void> {
   const { requestId: id, client } = res.locals;
   const previous = storedId.exec(place.previous_response_id ?? '')?.[1] ?? null;

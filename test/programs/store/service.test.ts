@@ -45,6 +45,22 @@ describe('A restart with a store in a file', () => {
     expect(count).toBe(4);
   });
 
+  it('keeps a response of the Responses API, which goes on with all that was said', async () => {
+    await using folder = await temporaryFolder();
+    const { env } = storeIn(folder);
+    let first: unknown;
+    {
+      await using service = await startService({ env });
+      ({ body: first } = await service.post('/v1/responses', { model: 'eliza', input: 'My name is Ada' }));
+      expect(await service.stop()).toBe(0);
+    }
+    const { id } = first as { id: string };
+    await using service = await startService({ env });
+    expect((await service.get(`/v1/responses/${id}`)).body).toEqual(first);
+    const next = { model: 'eliza', input: 'Who am I?', previous_response_id: id };
+    expect((await service.post('/v1/responses', next)).text).toContain('Your name is Ada.');
+  });
+
   it('forgets what was deleted, keeps forks, and keeps everything to its owner', async () => {
     await using folder = await temporaryFolder();
     const { env } = storeIn(folder);

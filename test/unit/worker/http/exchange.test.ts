@@ -1,6 +1,6 @@
 import { systemClock } from '../../../../src/shared/clock.js';
 import { atRoute, type Handler, requestIdFrom } from '../../../../src/worker/http/exchange.js';
-import { JobReport } from '../../../../src/worker/jobs/run-job.js';
+import { JobReport } from '../../../../src/worker/jobs/job-report.js';
 import { type ExpressServer, passed, serveWith } from '../../../support/express-server.js';
 import { FakeClock } from '../../../support/fake-clock.js';
 import { RawConnection, request } from '../../../support/raw-http.js';

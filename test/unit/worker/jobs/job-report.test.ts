@@ -1,5 +1,5 @@
 import type { JobEnd } from '../../../../src/shared/job.js';
-import { JobReport } from '../../../../src/worker/jobs/run-job.js';
+import { JobReport } from '../../../../src/worker/jobs/job-report.js';
 import { FakeClock } from '../../../support/fake-clock.js';
 
 const end: JobEnd = {

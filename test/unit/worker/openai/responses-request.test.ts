@@ -1,3 +1,4 @@
+import type { Message } from '../../../../src/shared/job.js';
 import { responsesRequest } from '../../../../src/worker/openai/responses-input.js';
 import { parseResponses } from '../../../../src/worker/openai/responses-request.js';
 import { always, openAiDoor } from '../../../support/openai-door.js';
@@ -13,6 +14,10 @@ const format = { type: 'json_schema', name: 'a', strict: true, schema: parameter
 
 function asked(body: object) {
   return parseResponses(responsesRequest.parse({ model: 'eliza', input: 'Hi', ...body }));
+}
+
+function parsedAfter(body: object, earlier: readonly Message[]) {
+  return parseResponses(responsesRequest.parse({ model: 'eliza', ...body }), earlier);
 }
 
 describe('A response asks for', () => {
@@ -46,7 +51,30 @@ describe('A response asks for', () => {
       effortField: 'reasoning.effort',
       imageField: null,
       schemaWish: null,
+      added: [{ role: 'user', text: 'Hi' }],
     });
+  });
+
+  it('an answer that goes on with a stored text, whose calls are text where there are no tools', () => {
+    const earlier: Message[] = [
+      { role: 'user', text: 'How is it?' },
+      { role: 'assistant', text: '', calls: [{ id: 'a', name: 'weather', input: '{}' }] },
+    ];
+    const results = { type: 'function_call_output', call_id: 'a', output: 'Rain' };
+    const withTools = parsedAfter({ input: [results], tools: [weather] }, earlier);
+    expect(withTools).toMatchObject({ job: { history: earlier, text: '', results: [{ id: 'a', text: 'Rain' }] } });
+    expect(withTools.added).toEqual([{ role: 'user', text: '', results: [{ id: 'a', text: 'Rain', isError: false }] }]);
+    const stored: Message[] = [...earlier, ...withTools.added, { role: 'assistant', text: 'It rains.' }];
+    expect(parsedAfter({ input: 'And now?' }, stored).job).toMatchObject({
+      history: [
+        { role: 'user', text: 'How is it?' },
+        { role: 'assistant', text: '{}' },
+        { role: 'user', text: 'Result of weather:\n\nRain' },
+        { role: 'assistant', text: 'It rains.' },
+      ],
+      text: 'And now?',
+    });
+    expect(() => parsedAfter({ input: 'So?', tools: [weather] }, earlier)).toThrow('none for a');
   });
 
   it('an answer after the results of calls, which are text where there are no tools', () => {
@@ -133,7 +161,7 @@ describe('A response asks for', () => {
     ],
     [
       { temperature: 1, store: true, include: [], max_output_tokens: 5 },
-      { sampling: { temperature: 1, maxTokens: 5 }, ignored: ['store', 'include'] },
+      { sampling: { temperature: 1, maxTokens: 5 }, ignored: ['include'] },
     ],
     [{ text: { format: { type: 'text' }, verbosity: 'low' } }, { schema: undefined, ignored: ['text.verbosity'] }],
     [{ text: { format: { type: 'json_object' } } }, { schema: { path: 'text.format', value: { type: 'object' } } }],
@@ -209,7 +237,7 @@ describe('A response is refused, and the field named,', () => {
     [items({ content: 'x' }), 'input[0].role', 'must be system, developer, user or assistant'],
     [items({ role: 'user' }), 'input[0].content', 'must be sent'],
     [items({ role: 'system', content: [image] }, hi), 'input[0].content[0].type', 'must be one of input_text'],
-    [items({ type: 'item_reference', id: 'msg_1' }, hi), 'input[0].type', 'Send the messages themselves'],
+    [items({ type: 'item_reference', id: 'msg_1' }, hi), 'input[0].id', 'of a stored response'],
     [items(hi, { type: 'web_search_call' }), 'input[1].type', 'must be message'],
     [items(hi, { type: 'toString' }), 'input[1].type', 'must be message'],
     [items({ type: 'function_call', arguments: {} }, hi), 'input[0].arguments', 'must be a string'],
@@ -223,8 +251,9 @@ describe('A response is refused, and the field named,', () => {
     [user([{ type: 'input_text', text: null }]), 'input[0].content[0].text', 'must be a string'],
     [{ instructions: ['x'] }, 'instructions', 'must be a string'],
     [{ instructions: 'a\0' }, 'instructions', 'must not contain NUL'],
-    [{ previous_response_id: 'resp_1' }, 'previous_response_id', 'Send the whole conversation'],
-    [{ conversation: 'conv_1' }, 'conversation', 'Send the whole conversation'],
+    [{ previous_response_id: 5 }, 'previous_response_id', 'must be a string'],
+    [{ store: 'yes' }, 'store', 'must be true or false'],
+    [{ conversation: 'conv_1' }, 'conversation', 'send the whole conversation'],
     [{ prompt: { id: 'pmpt_1' } }, 'prompt', 'no templates are kept'],
     [{ top_logprobs: 3 }, 'top_logprobs', 'are not known here'],
     [{ stream: 1 }, 'stream', 'must be true or false'],
