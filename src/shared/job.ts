@@ -71,7 +71,15 @@ export const message = z
 export type Message = z.infer<typeof message>;
 
 /** A tool of the client. `schema` is JSON, and describes its input, an object. */
-const tool = z.object({ name: z.string(), description: z.string(), schema: z.string() }).readonly();
+const tool = z
+  .object({
+    name: z.string(),
+    description: z.string(),
+    schema: z.string(),
+    /** A call is sent to the client only if its input fits the schema. */
+    isStrict: z.literal(true).optional(),
+  })
+  .readonly();
 export type Tool = z.infer<typeof tool>;
 
 /** The tools that the model may call, at least one, and how. `choice` with a name: it must call that one. */

@@ -10,7 +10,7 @@ import type { ModelRouter, Route } from '../../src/primary/cli/route.js';
 import { ConversationStore } from '../../src/primary/conversations/conversation-store.js';
 import type { CliHealth } from '../../src/primary/health/cli-health.js';
 import { SeenClients } from '../../src/primary/health/evidence.js';
-import type { JobCli } from '../../src/primary/jobs/answering.js';
+import type { JobCli } from '../../src/primary/jobs/job-processes.js';
 import { type JobObserver, JobRunner } from '../../src/primary/jobs/job-runner.js';
 import type { JobStream } from '../../src/primary/jobs/job-stream.js';
 import { WaitingRoom } from '../../src/primary/jobs/waiting-room.js';

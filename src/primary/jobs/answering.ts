@@ -9,21 +9,20 @@ import {
   type Capabilities,
   type Message,
   type OptionalWish,
+  type Tool,
   type ToolCall,
   type ToolOffer,
   type Turn,
   type TurnEnd,
 } from '../cli/contract/adapter.js';
-import { forgetConversation, type ModelCli } from '../cli/model-cli.js';
 import { isEmulated, unsupported } from '../cli/models.js';
-import type { CliLease } from '../cli/pool/process-pool.js';
-import type { ConversationState } from '../cli/process/cli-process.js';
 import type { TextSink } from '../cli/process/open-turn.js';
 import type { CountTokens, TurnRecord } from '../conversations/conversation-turn.js';
 import type { SchemaChecker } from '../threads/schema-checker.js';
 import type { SchemaFinding } from '../threads/schema-thread.js';
 import { emulated, readAnswer, schemaOfCall, withoutTools } from './emulated-tools.js';
 import { type Job, textsOf } from './job.js';
+import type { JobCli, JobProcesses } from './job-processes.js';
 import { type SamplingRules, samplingWishes } from './sampling-rules.js';
 import { StopCutter } from './stop-cutter.js';
 
@@ -43,9 +42,12 @@ export interface Answered extends TurnEnd {
 
 /** A value that fits its schema, as JSON; empty where the model has called tools. */
 interface Valued {
-  readonly end: TurnEnd;
+  readonly end: CheckedEnd;
   readonly value: string;
 }
+
+/** `isRepaired`: the process has had a turn that the client does not know. */
+type CheckedEnd = TurnEnd & { readonly isRepaired: boolean };
 
 /** Where a turn's answer goes. */
 interface AnswerPart extends Pick<TextSink, 'write' | 'call'> {
@@ -141,9 +143,13 @@ export class Answering {
       this.#pass(cutter.rest());
       this.#job.events.call(event);
     };
-    const end = await this.#turn(cli, asked, { write, call, hasEnough: () => cutter.found !== null });
+    const end = await this.#checkedTurn(cli, asked, { write, call, hasEnough: () => cutter.found !== null });
     this.#pass(cutter.rest());
-    const ended = { ...end, stopSequence: cutter.found ?? end.stopSequence ?? null, isCut: cutter.found !== null };
+    const ended = {
+      ...end,
+      stopSequence: cutter.found ?? end.stopSequence ?? null,
+      isCut: cutter.found !== null || end.isRepaired,
+    };
     const isWaiting = (end.calls ?? []).length > 0;
     if (end.text === null) return { ...ended, isWaiting };
     const whole = new StopCutter(this.#job.request.stop);
@@ -186,7 +192,7 @@ export class Answering {
     const { end, value } = await this.#valued(cli, asked, schema);
     const isWaiting = (end.calls ?? []).length > 0;
     if (!isWaiting) this.#pass(value);
-    return { ...plainEnd(end), stopSequence: null, isCut: false, isWaiting };
+    return { ...plainEnd(end), stopSequence: null, isCut: end.isRepaired, isWaiting };
   }
 
   /**
@@ -228,15 +234,45 @@ export class Answering {
   }
 
   /** What the model says before it calls tools is passed on. */
-  async #whole(cli: JobCli, turn: Turn): Promise<TurnEnd & { readonly text: string }> {
+  async #whole(cli: JobCli, turn: Turn): Promise<CheckedEnd & { readonly text: string }> {
     const pieces: string[] = [];
     const write = (text: string) => void pieces.push(text);
     const call = (event: CallStart | CallDelta) => {
       this.#pass(pieces.splice(0).join(''));
       this.#job.events.call(event);
     };
-    const end = await this.#turn(cli, turn, { write, call, hasEnough: () => false });
+    const end = await this.#checkedTurn(cli, turn, { write, call, hasEnough: () => false });
     return { ...end, text: end.text ?? pieces.join('') };
+  }
+
+  /** A call of a strict tool is passed on with all of its message, once they fit. The model may repair them once. */
+  async #checkedTurn(cli: JobCli, asked: Turn, to: AnswerPart): Promise<CheckedEnd> {
+    const isStrict = asked.offer?.tools.some((tool) => tool.isStrict) === true;
+    if (!isStrict) return { ...(await this.#turn(cli, asked, to)), isRepaired: false };
+    const first = await this.#strictTurn(cli, asked, to);
+    if (first.fault === null) return { ...first.end, isRepaired: false };
+    const text = `No tool was called: ${first.fault}. Call again, with arguments that fit the schema.`;
+    const results = (first.end.calls ?? []).map(({ id }) => ({ id, text, isError: true }));
+    const second = await this.#strictTurn(cli, { ...asked, text: '', images: [], history: [], results }, to);
+    if (second.fault !== null) throw mismatch(second.fault);
+    return { ...second.end, usage: addedUsage(first.end.usage, second.end.usage), isRepaired: true };
+  }
+
+  async #strictTurn(cli: JobCli, turn: Turn, to: AnswerPart) {
+    const held: (CallStart | CallDelta)[] = [];
+    const end = await this.#turn(cli, turn, { ...to, call: (event) => void held.push(event) });
+    const fault = await this.#strictFault(turn.offer?.tools ?? [], end.calls ?? []);
+    if (fault === null) for (const event of held) to.call(event);
+    return { end, fault };
+  }
+
+  async #strictFault(tools: readonly Tool[], calls: readonly ToolCall[]): Promise<string | null> {
+    for (const { name, input } of calls) {
+      const tool = tools.find((each) => each.isStrict && each.name === name);
+      const finding = tool && (await this.#read(tool.schema, input));
+      if (finding !== undefined && finding.kind !== 'fits') return `${name}: ${finding.fault}`;
+    }
+    return null;
   }
 
   #turn(cli: JobCli, turn: Turn, to: AnswerPart): Promise<TurnEnd> {
@@ -320,45 +356,4 @@ export function repairing<T extends Turn>(asked: T, answer: string, fault: strin
   ];
   const text = `That does not fit the schema: ${fault}. Answer again, with the whole JSON value alone.`;
   return { ...asked, text, images: [], history: [...asked.history, ...said] };
-}
-
-/** What a job needs of a CLI process. */
-export type JobCli = Pick<CliLease, 'turn' | 'usage' | 'release' | 'extras'>;
-
-/** Owns the CLI process of one job: one at a time. */
-export class JobProcesses {
-  readonly #job: Job;
-  readonly #clis: readonly ModelCli[];
-  #current: JobCli | null = null;
-
-  /** `clis`: all of the service. */
-  constructor(job: Job, clis: readonly ModelCli[]) {
-    this.#job = job;
-    this.#clis = clis;
-  }
-
-  /** The process for the job's turn. */
-  take(): Promise<JobCli> {
-    return this.#acquire(this.#job.continues);
-  }
-
-  /** A process for one more turn, when the first one has gone. */
-  async takeAnother(): Promise<JobCli> {
-    await this.release(null);
-    return this.#acquire(null);
-  }
-
-  /** As `CliLease.release`. A conversation that has gone on at this CLI leaves its process at another one. */
-  async release(conversation: ConversationState | null): Promise<void> {
-    const cli = this.#current;
-    this.#current = null;
-    if (cli !== null && conversation !== null) forgetConversation(this.#clis, conversation.id, this.#job.route.cli);
-    await cli?.release(conversation);
-  }
-
-  async #acquire(of: ConversationState | null): Promise<JobCli> {
-    const { route, launch, signal } = this.#job;
-    this.#current = await route.cli.acquire(launch, of, signal);
-    return this.#current;
-  }
 }

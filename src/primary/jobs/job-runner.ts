@@ -12,9 +12,10 @@ import { TurnRecord, type TurnResources } from '../conversations/conversation-tu
 import type { SeenClients } from '../health/evidence.js';
 import type { SchemaChecker } from '../threads/schema-checker.js';
 import { Admission, type AdmissionResources } from './admission.js';
-import { Answering, JobProcesses } from './answering.js';
+import { Answering } from './answering.js';
 import type { BackgroundPart } from './background-part.js';
 import { isRefused, Job, mustWaitAgain, refusedEnd } from './job.js';
+import { JobProcesses } from './job-processes.js';
 import { JobStream } from './job-stream.js';
 import { SamplingRules } from './sampling-rules.js';
 import type { Ticket } from './ticket.js';

@@ -36,6 +36,7 @@ const tool = z.looseObject({
   name: z.string().nullish(),
   description: z.string().nullish(),
   input_schema: jsonSchema.nullish(),
+  strict: z.boolean('must be true or false').nullish(),
 });
 
 const outputFormat = z.looseObject({ type: z.string('must be a string'), schema: jsonSchema.nullish() });

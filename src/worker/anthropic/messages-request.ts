@@ -57,7 +57,7 @@ function ofBudget(thinking: MessagesRequest['thinking']): Effort | undefined {
 /** Fields that are followed, or named below where they mean nothing. */
 const known = fieldsOf(messagesRequest, 'metadata');
 const knownOutput = new Set(['format', 'effort']);
-const knownOfTool = new Set(['type', 'name', 'description', 'input_schema']);
+const knownOfTool = new Set(['type', 'name', 'description', 'input_schema', 'strict']);
 
 /** The job that a request for a message asks for. Throws `validation_error` for what this service can't do. */
 export function parseMessages(body: MessagesRequest): ParsedRequest {
@@ -104,14 +104,9 @@ function meaningless(body: MessagesRequest, hasSchema: boolean): string[] {
     ...(choice != null && own.length === 0 ? ['tool_choice'] : []),
     ...(format != null && config?.format != null ? ['output_format'] : []),
     ...((stop ?? []).length > 0 && hasSchema ? ['stop_sequences'] : []),
-    ...ignoredIn('tools', own.map(withoutLaxity), knownOfTool),
+    ...ignoredIn('tools', own, knownOfTool),
     ...ignoredIn('tool_choice', [choice], new Set(['type', 'name', 'disable_parallel_tool_use'])),
   ];
-}
-
-/** A tool that is not to be strict asks for nothing. */
-function withoutLaxity({ strict, ...tool }: OfferedTool) {
-  return strict === true ? { ...tool, strict } : tool;
 }
 
 type OfferedTool = NonNullable<MessagesRequest['tools']>[number];
@@ -128,9 +123,9 @@ function toolsIn({ tools, tool_choice: choice }: MessagesRequest): ParsedTools {
 }
 
 function sentTool(tool: OfferedTool, index: number): SentTool {
-  const { name, description, input_schema: schema, type } = tool;
+  const { name, description, input_schema: schema, type, strict } = tool;
   const kind = isOfCaller(tool) ? 'function' : 'provider';
-  return { path: `tools.${index}`, kind, type: type ?? 'custom', name, description, schema };
+  return { path: `tools.${index}`, kind, type: type ?? 'custom', name, description, schema, strict };
 }
 
 function choiceIn(choice: MessagesRequest['tool_choice']) {

@@ -24,6 +24,7 @@ export interface SentTool {
   readonly description?: string | null | undefined;
   readonly schema?: Readonly<Record<string, unknown>> | null | undefined;
   readonly namespace?: string | undefined;
+  readonly strict?: boolean | null | undefined;
 }
 
 export interface ToolWish {
@@ -78,7 +79,8 @@ function checkedTool(sent: SentTool): Tool {
   if (!toolName.test(name)) throw invalid(`${sent.path}.name`, 'must be 1 to 64 letters, digits, _ and -');
   const schema = sent.kind === 'custom' ? textInput : { type: 'object', ...sent.schema };
   if (schema.type !== 'object') throw invalid(`${sent.path}`, 'must have the schema of an object');
-  return { name, description: sent.description ?? '', schema: JSON.stringify(schema) };
+  const isStrict = sent.strict === true && ({ isStrict: true } as const);
+  return { name, description: sent.description ?? '', schema: JSON.stringify(schema), ...isStrict };
 }
 
 function checkTogether(tools: readonly Tool[], sent: readonly SentTool[]): void {

@@ -58,7 +58,12 @@ const message = z.looseObject({
   function_call: madeCall.nullish(),
 });
 
-const offered = z.looseObject({ name: named, description: named.nullish(), parameters: jsonSchema.nullish() });
+const offered = z.looseObject({
+  name: named,
+  description: named.nullish(),
+  parameters: jsonSchema.nullish(),
+  strict: z.boolean('must be true or false').nullish(),
+});
 const custom = z.looseObject({ name: named, description: named.nullish() });
 const tool = z.looseObject({ type: named, function: offered.optional(), custom: custom.optional() });
 
@@ -332,7 +337,7 @@ function refuseUnable({ n, logprobs, top_logprobs, audio, modalities }: ChatComp
 }
 
 const knownOfTool = new Set(['type', 'function', 'custom']);
-const knownOfFunction = new Set(['name', 'description', 'parameters']);
+const knownOfFunction = new Set(['name', 'description', 'parameters', 'strict']);
 
 /** Fields that are known, and mean nothing in this request. */
 function meaningless(body: ChatCompletionRequest, hasSchema: boolean): string[] {
@@ -344,14 +349,9 @@ function meaningless(body: ChatCompletionRequest, hasSchema: boolean): string[] 
     ...(effort != null && effortOf(effort) === undefined ? ['reasoning_effort'] : []),
     ...ignoredIn('stream_options', [options], new Set(['include_usage'])),
     ...ignoredIn('tools', own, knownOfTool),
-    ...ignoredIn('tools.function', described.map(withoutLaxity), knownOfFunction),
+    ...ignoredIn('tools.function', described, knownOfFunction),
     ...(parallel != null && own.length === 0 ? ['parallel_tool_calls'] : []),
   ];
-}
-
-/** A function that is not to be strict asks for nothing. */
-function withoutLaxity(offered: Readonly<Record<string, unknown>> | undefined) {
-  return offered?.strict === false ? { ...offered, strict: undefined } : offered;
 }
 
 function stopsOf({ stop }: ChatCompletionRequest): string[] {
@@ -386,8 +386,9 @@ function sentTool({ type, function: offered, custom }: z.infer<typeof tool>, ind
   return { path: `${path}.custom`, kind: 'custom', type, name: custom?.name, description: custom?.description };
 }
 
-function sentFunction({ name, description, parameters: schema }: z.infer<typeof offered>, path: string): SentTool {
-  return { path, kind: 'function', type: 'function', name, description, schema };
+function sentFunction(sent: z.infer<typeof offered>, path: string): SentTool {
+  const { name, description, parameters: schema, strict } = sent;
+  return { path, kind: 'function', type: 'function', name, description, schema, strict };
 }
 
 function choiceIn(choice: ChatCompletionRequest['tool_choice']) {

@@ -33,6 +33,7 @@ const tool = z.looseObject({
   name: named.nullish(),
   description: named.nullish(),
   parameters: jsonSchema.nullish(),
+  strict: z.boolean('must be true or false').nullish(),
 });
 
 /** A namespace has tools of its own. */

@@ -74,7 +74,7 @@ function refuseUnable({ top_logprobs, prompt, ...body }: ResponsesRequest): void
   if ((top_logprobs ?? 0) > 0) throw invalid('top_logprobs', 'are not known here');
 }
 
-const knownOfTool = new Set(['type', 'name', 'description', 'parameters', 'format', 'tools']);
+const knownOfTool = new Set(['type', 'name', 'description', 'parameters', 'strict', 'format', 'tools']);
 
 /** Fields that are known, and mean nothing in this request. */
 function meaningless(body: ResponsesRequest): string[] {
@@ -85,21 +85,16 @@ function meaningless(body: ResponsesRequest): string[] {
     ...(choice != null && own.length === 0 ? ['tool_choice'] : []),
     ...(parallel != null && own.length === 0 ? ['parallel_tool_calls'] : []),
     ...ignoredIn('text.format', [text?.format], knownOfFormat),
-    ...ignoredIn('tools', own.map(withoutLaxity), knownOfTool),
+    ...ignoredIn('tools', own, knownOfTool),
     ...(reasoning?.effort != null && effortOf(reasoning.effort) === undefined ? [effortField] : []),
   ];
 }
 
 type FlatTool = NonNullable<ResponsesRequest['tools']>[number];
-type PlainTool = Pick<FlatTool, 'type' | 'name' | 'description' | 'parameters'>;
+type PlainTool = Pick<FlatTool, 'type' | 'name' | 'description' | 'parameters' | 'strict'>;
 
 /** Any other tool is one that OpenAI's servers run. */
 const ownTypes: ReadonlySet<string> = new Set(['function', 'custom', 'namespace']);
-
-/** A function that is not to be strict asks for nothing. */
-function withoutLaxity({ strict, ...tool }: FlatTool) {
-  return strict === true ? { ...tool, strict } : tool;
-}
 
 /** Throws `validation_error`. */
 function toolsIn({ tools, tool_choice: choice, parallel_tool_calls: parallel }: ResponsesRequest): ParsedTools {
@@ -116,9 +111,9 @@ function sentTools({ tools, ...tool }: FlatTool, path: string): SentTool[] {
   }));
 }
 
-function sentTool({ type, name, description, parameters: schema }: PlainTool, path: string): SentTool {
+function sentTool({ type, name, description, parameters: schema, strict }: PlainTool, path: string): SentTool {
   const kind = type === 'function' || type === 'custom' ? type : 'provider';
-  return { path, kind, type, name, description, schema };
+  return { path, kind, type, name, description, schema, strict };
 }
 
 function formatOf({ text }: ResponsesRequest): RequestedSchema | undefined {

@@ -123,6 +123,35 @@ describe('A loop of client tools', () => {
   });
 });
 
+describe('A strict tool', () => {
+  const strict = { ...note, function: { ...note.function, strict: true } };
+
+  async function sent(service: Service, who: unknown, more: object = {}) {
+    const messages = [{ role: 'user', content: `call note ${JSON.stringify({ who })}` }];
+    const { body, text } = await service.post('/v1/chat/completions', {
+      model: 'eliza',
+      messages,
+      tools: [strict],
+      ...more,
+    });
+    return {
+      text,
+      message: (body as { choices?: { message: { content: string; tool_calls?: object[] } }[] }).choices?.[0]?.message,
+    };
+  }
+
+  it('is called with what fits its schema, and else the model is asked once more', async () => {
+    await using service = await start();
+    expect((await sent(service, 'Ada')).message?.tool_calls).toHaveLength(1);
+    const { message } = await sent(service, 5);
+    expect(message).not.toHaveProperty('tool_calls');
+    expect(message?.content).toMatch(/^The error of note is: No tool was called: note: \/who must be string\./);
+    const streamed = await sent(service, 5, { stream: true });
+    expect(streamed.text).not.toContain('tool_calls"');
+    expect(await processes(service)).toMatchObject({ tools: 1 });
+  });
+});
+
 describe('Client tools', () => {
   it('are refused where the operator has switched them off, and listed for no model', async () => {
     await using service = await start({ MODEL_API_TOOLS: 'off' });

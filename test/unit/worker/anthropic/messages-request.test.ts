@@ -277,7 +277,7 @@ describe('A request for a message', () => {
           { ...cook, strict: true, defer_loading: true },
         ],
       },
-      ['tools.defer_loading', 'tools.strict'],
+      ['tools.defer_loading'],
     ],
     [
       { output_config: { format, effort: 'odd', task_budget: {} }, output_format: format },

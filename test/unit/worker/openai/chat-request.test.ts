@@ -248,7 +248,7 @@ describe('A chat completion asks for', () => {
     ],
     [
       { tools: [{ ...weather, function: { ...weather.function, strict: true } }] },
-      { ignored: ['tools.function.strict'] },
+      { offer: { tools: [{ ...weatherTool, isStrict: true }] }, ignored: [] },
     ],
     [{ tools: [{ ...weather, function: { ...weather.function, strict: false } }] }, { ignored: [] }],
     [

@@ -187,9 +187,9 @@ describe('A response asks for', () => {
     [
       { tools: [{ ...weather, strict: true }, { type: 'web_search' }], tool_choice: 'required' },
       {
-        offer: { tools: [weatherTool], choice: 'required' },
+        offer: { tools: [{ ...weatherTool, isStrict: true }], choice: 'required' },
         droppedTools: ['web_search'],
-        ignored: ['tools.web_search', 'tools.strict'],
+        ignored: ['tools.web_search'],
       },
     ],
     [
