@@ -1,0 +1,89 @@
+import { metric } from '../../support/exposition.js';
+import { killIfAlive } from '../../support/processes.js';
+import { randomNumbers } from '../../support/random.js';
+import { type Service, startService, twoWorkers } from '../../support/service.js';
+import { orderFor, type Round, ToolClient } from '../../support/tool-client.js';
+import { until } from '../../support/until.js';
+
+const seed = Number(process.env.FAULT_SEED ?? Date.now() % 1_000_000);
+const clients = 20;
+const loops = Number(process.env.TOOL_LOOPS ?? 200);
+
+/** How a loop ended: with its text, with the status of an error, or with a lost connection. */
+type Ending = 'answered' | 'lost' | number;
+
+interface Ended {
+  readonly ending: Ending;
+  /** The ids of the calls in answers that came whole. */
+  readonly ids: readonly string[];
+}
+
+/** What `fetch` throws, and what reads a body that is cut. */
+const lostConnection = new Set(['TypeError', 'TimeoutError', 'AbortError', 'SyntaxError']);
+
+/** Two rounds of calls for words that nobody else has, and an answer that must repeat them. */
+async function loop(service: Service, name: string, random: () => number): Promise<Ended> {
+  const client = new ToolClient(service);
+  const ids: string[] = [];
+  const take = (round: Round) => {
+    for (const { id, function: call } of round.calls) {
+      expect(JSON.parse(call.arguments)).toEqual({ who: name }); // never the call of another
+      ids.push(id);
+    }
+    return round;
+  };
+  try {
+    const leaves = random() < 0.1 ? AbortSignal.timeout(Math.round(5 + random() * 50)) : undefined;
+    for (const content of [`${orderFor(name)}\n${orderFor(name)}`, orderFor(name)]) {
+      const called = take(await client.send([{ role: 'user', content }], leaves));
+      if (called.status !== 200) return { ending: called.status, ids };
+      const answered = take(await client.answer(({ id }) => `of ${name} ${id}`));
+      if (answered.status !== 200) return { ending: answered.status, ids };
+      const results = called.calls.map(({ id }) => `The result of note is: of ${name} ${id}`);
+      expect(answered.text).toBe(results.join(' '));
+    }
+    return { ending: 'answered', ids };
+  } catch (error) {
+    if (!lostConnection.has((error as Error).name)) throw error;
+    return { ending: 'lost', ids };
+  }
+}
+
+/** Kills a process of a job, or a worker, from time to time. */
+async function killAtRandom(service: Service, random: () => number, isOver: () => boolean): Promise<void> {
+  while (!isOver()) {
+    await new Promise((resolve) => setTimeout(resolve, 500 + random() * 1000));
+    const victims = random() < 0.85 ? await service.jobProcesses() : await service.workers();
+    const victim = victims[Math.floor(random() * victims.length)];
+    if (victim !== undefined) killIfAlive(victim);
+  }
+}
+
+describe('Loops of client tools, while processes, workers and connections are killed', () => {
+  it(`end with the right text or a named error, and nobody gets the call of another: seed ${seed}`, async () => {
+    const env = { ...twoWorkers, MODEL_API_LIVE_SESSIONS: '8', MODEL_API_MAX_CONCURRENT: '4' };
+    await using service = await startService({ env });
+    const random = randomNumbers(seed);
+    let begun = 0;
+    let isOver = false;
+    const ended: Ended[] = [];
+    const lane = async (client: number) => {
+      for (let count = begun++; count < loops; count = begun++)
+        ended.push(await loop(service, `w${client}x${count}`, random));
+    };
+    const killing = killAtRandom(service, random, () => isOver);
+    await Promise.all(Array.from({ length: clients }, (_, index) => lane(index))).finally(() => {
+      isOver = true;
+    });
+    await killing;
+    const endings = ended.map(({ ending }) => ending);
+    expect(endings).toHaveLength(loops);
+    const named = [500, 502, 503, 504];
+    expect(endings.filter((ending) => typeof ending === 'number' && !named.includes(ending))).toEqual([]);
+    expect(endings.filter((ending) => ending === 'answered').length).toBeGreaterThan(loops / 4);
+    const ids = ended.flatMap((each) => each.ids);
+    expect(new Set(ids).size).toBe(ids.length);
+    await until(async () => (await metric(service, 'jobs_active')) === 0, 'all jobs to have ended');
+    expect(service.logs.filter(({ event }) => event === 'internal_error')).toEqual([]);
+  }, 110_000);
+});
