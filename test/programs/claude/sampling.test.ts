@@ -1,0 +1,60 @@
+import { startWithClaude } from '../../support/claude-service.js';
+import {
+  echoes,
+  type MessagesApi,
+  type MessagesRequest,
+  refuses,
+  startMessagesApi,
+} from '../../support/messages-api-stub.js';
+import type { Service } from '../../support/service.js';
+
+let api: MessagesApi;
+let service: Service;
+
+beforeAll(async () => {
+  api = await startMessagesApi();
+  service = await startWithClaude(api);
+}, 600_000);
+afterAll(async () => {
+  await service.stop();
+  await api.close();
+});
+
+const deprecated = '`temperature` is deprecated for this model.';
+
+function ask(more: object) {
+  const messages = [{ role: 'user', content: 'Hello' }];
+  return service.post('/v1/chat/completions', { model: 'claude-sonnet-5', messages, ...more });
+}
+
+function told({ body }: MessagesRequest) {
+  return { temperature: body.temperature, top_p: body.top_p };
+}
+
+describe('A model that refuses to be told how it picks its words', () => {
+  it('is asked once more without, and from then on not told at all; the client is told of it', async () => {
+    const plain = await ask({});
+    const usual = told(api.requests.at(-1) as MessagesRequest);
+    expect(plain.status).toBe(200);
+    api.requests.length = 0;
+    api.behave = (request) =>
+      request.body.temperature === 0.25 ? refuses(400, 'invalid_request_error', deprecated) : echoes(request);
+    const wish = { temperature: 0.25 };
+    for (const isFirst of [true, false]) {
+      const before = api.requests.length;
+      const answer = await ask(wish);
+      expect([answer.status, answer.headers.get('x-ignored-parameters')]).toEqual([200, 'temperature']);
+      expect(answer.text).toContain('Hello');
+      const temperatures = api.requests.slice(before).map((request) => told(request).temperature);
+      expect(temperatures.at(-1)).toBe(usual.temperature);
+      expect(temperatures.includes(0.25)).toBe(isFirst); // the CLI itself tries again with fewer of its own fields
+      expect(temperatures.length === 1).toBe(!isFirst);
+    }
+    const other = await service.post('/v1/messages', {
+      ...{ model: 'claude-haiku-4-5', max_tokens: 77, top_p: 0.5 },
+      messages: [{ role: 'user', content: 'Hello' }],
+    });
+    expect([other.status, other.headers.get('x-ignored-parameters')]).toEqual([200, null]);
+    expect(api.requests.at(-1)?.body).toMatchObject({ max_tokens: 77, top_p: 0.5 });
+  });
+});
