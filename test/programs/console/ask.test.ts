@@ -104,7 +104,7 @@ describe('The page Ask', () => {
       const reason = ask.page.locator('.composer .why');
       await ask.button('Send').click();
       expect(await reason.innerText()).toBe('Write a message first.');
-      expect(await ask.page.evaluate('document.activeElement.getAttribute("aria-label")')).toBe('Message');
+      await ask.page.waitForFunction('document.activeElement.getAttribute("aria-label") === "Message"');
       await ask.message.fill('Who am I?');
       await reason.waitFor({ state: 'detached' });
       await ask.button('Options').click();
