@@ -69,6 +69,16 @@ export function sends(...events: readonly ResponsesEvent[]): ResponsesBehaviour 
   return { kind: 'sends', events };
 }
 
+/** Calls these tools, all in one message. `input` is JSON. */
+export function calls(...made: readonly { readonly id: string; readonly name: string; readonly input: string }[]) {
+  const items = made.map(({ id, name, input }, index) => ({
+    type: 'response.output_item.done',
+    output_index: index,
+    item: { type: 'function_call', id: `fc_${id}`, call_id: id, name, arguments: input },
+  }));
+  return sends(...items, completed);
+}
+
 /** Begins to answer, then nothing. */
 export const responseStalls: ResponsesBehaviour = { kind: 'stalls' };
 

@@ -31,10 +31,12 @@ export class ToolClient {
   readonly messages: ChatMessage[] = [];
   readonly #service: Pick<Service, 'url'>;
   readonly #key: string;
+  readonly #asks: { readonly model: string; readonly tools: readonly object[] };
 
-  constructor(service: Pick<Service, 'url'>, key = 'any') {
+  constructor(service: Pick<Service, 'url'>, key = 'any', asks: { model?: string; tools?: readonly object[] } = {}) {
     this.#service = service;
     this.#key = key;
+    this.#asks = { model: 'eliza', tools: [note], ...asks };
   }
 
   say(content: string): Promise<Round> {
@@ -52,7 +54,7 @@ export class ToolClient {
     const response = await fetch(`${this.#service.url}/v1/chat/completions`, {
       method: 'POST',
       headers: { 'content-type': 'application/json', authorization: `Bearer ${this.#key}` },
-      body: JSON.stringify({ model: 'eliza', messages: [...this.messages, ...messages], tools: [note] }),
+      body: JSON.stringify({ ...this.#asks, messages: [...this.messages, ...messages] }),
       ...(signal && { signal }),
     });
     const body = (await response.json()) as { choices?: readonly { message: ChatMessage }[] };

@@ -8,7 +8,7 @@ import {
   type Usage,
   unknownUsage,
 } from '../../contract/adapter.js';
-import { JsonLines, jsonOf } from '../common/lines.js';
+import { isObject, JsonLines, jsonOf } from '../common/lines.js';
 import { failed, quotaReport, rejected } from './failures.js';
 import {
   type AssistantLine,
@@ -146,7 +146,7 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
     if (!answer.isCalling || id == null || name == null) return [];
     const call = { id, name: nameForClient(name), input: [] };
     answer.calls.push(call);
-    if (this.#writer.tools.offers(call.name)) this.#writer.tools.called(id);
+    if (this.#writer.tools.offers(call.name)) this.#writer.tools.calls.called(id);
     answer.hasBegun = true;
     return [{ type: 'call-start', id, name: call.name }];
   }
@@ -309,10 +309,6 @@ function usageOf(usage: MessageUsage | null | undefined, costUsd: number | null)
     cacheReadTokens: cached,
     cacheWriteTokens: stored,
   };
-}
-
-function isObject(value: unknown): boolean {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /** A text that grows block by block. A blank line separates what comes before and after a tool call. */

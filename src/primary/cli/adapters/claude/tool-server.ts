@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { DecoderEvent, Tool, ToolResult } from '../../contract/adapter.js';
+import { HeldCalls } from '../common/held-calls.js';
 import { piecesOf } from '../common/transcript.js';
 
 /** The name of the MCP server as the CLI sees it: a rule of the launch allows all tools of this server. */
@@ -58,24 +59,21 @@ export const controlRequest = z.object({
 type ControlRequest = z.infer<typeof controlRequest>;
 type McpMessage = z.infer<typeof mcpMessage>['message'];
 
-/** A call that the model has made. The CLI's request for it and the client's result come in either order. */
-interface HeldCall {
-  request: { readonly requestId: string; readonly id: McpMessage['id'] } | null;
-  result: ToolResult | null;
+/** What the CLI asks for a call: its own request, and that of MCP inside it. */
+interface CallRequest {
+  readonly requestId: string;
+  readonly id: McpMessage['id'];
 }
 
 /**
  * Owns the tools of the client as one claude process sees them: an MCP server inside the relay, with which the CLI speaks
- * over its stdin and stdout. A call is open until the client's result has been written.
+ * over its stdin and stdout.
  */
 export class ToolServer {
   #tools: readonly Tool[] = [];
-  readonly #open = new Map<string, HeldCall>();
-
-  /** Whether the CLI waits for results. */
-  get isWaiting(): boolean {
-    return this.#open.size > 0;
-  }
+  readonly calls = new HeldCalls<CallRequest>(({ requestId, id }, result) =>
+    rpcResponse(requestId, id, { content: contentOf(result), isError: result.isError }),
+  );
 
   offers(name: string): boolean {
     return this.#tools.some((tool) => tool.name === name);
@@ -92,21 +90,6 @@ export class ToolServer {
     };
   }
 
-  /** The model has made this call. */
-  called(id: string): void {
-    this.#callOf(id);
-  }
-
-  /** The lines that bring these results, in the order of the calls; without those for which the CLI has not asked yet. */
-  answer(results: readonly ToolResult[]): string {
-    const byId = new Map(results.map((result) => [result.id, result]));
-    const answers = [...this.#open.keys()].map((id) => {
-      const result = byId.get(id);
-      return result === undefined ? '' : this.#answered(id, (call) => ({ ...call, result }));
-    });
-    return answers.join('');
-  }
-
   /** The CLI asks something of the relay: it gets its answer at once, unless it calls a tool. */
   requested({ request_id: requestId, request }: ControlRequest): readonly DecoderEvent[] {
     if ('message' in request) return replies(this.#message(requestId, request.message));
@@ -119,7 +102,7 @@ export class ToolServer {
   #message(requestId: string, { id, method, params }: McpMessage): string {
     if (method === 'tools/call') {
       const callId = params?._meta?.['claudecode/toolUseId'] ?? requestId;
-      return this.#answered(callId, (call) => ({ ...call, request: { requestId, id } }));
+      return this.calls.requested(callId, { requestId, id });
     }
     if (method === 'initialize')
       return rpcResponse(requestId, id, serverInfo(params?.protocolVersion ?? protocolVersion));
@@ -128,22 +111,6 @@ export class ToolServer {
 
   #list(): object {
     return { tools: this.#tools.map(toolForCli) };
-  }
-
-  #callOf(id: string): HeldCall {
-    const call = this.#open.get(id) ?? { request: null, result: null };
-    this.#open.set(id, call);
-    return call;
-  }
-
-  /** The line for a call that has both now, its request and its result; else nothing. */
-  #answered(id: string, complete: (call: HeldCall) => HeldCall): string {
-    const call = complete(this.#callOf(id));
-    this.#open.set(id, call);
-    const { request, result } = call;
-    if (request === null || result === null) return '';
-    this.#open.delete(id);
-    return rpcResponse(request.requestId, request.id, { content: contentOf(result), isError: result.isError });
   }
 }
 

@@ -8,7 +8,7 @@ import type {
   TurnInput,
   TurnWriter,
 } from '../../contract/adapter.js';
-import { jsonOf } from '../common/lines.js';
+import { isObject, jsonOf } from '../common/lines.js';
 import { type MessageContent, piecesOf } from '../common/transcript.js';
 import { nameForCli, ToolServer } from './tool-server.js';
 
@@ -55,8 +55,8 @@ export class ClaudeWriter implements TurnWriter {
    */
   write(turn: Turn, number: number): TurnInput {
     this.#asked = turn;
-    if (this.tools.isWaiting)
-      return { text: this.#settings(turn) + this.tools.answer(turn.results ?? []), stdin: 'keep-open' };
+    if (this.tools.calls.isWaiting)
+      return { text: this.#settings(turn) + this.tools.calls.answer(turn.results ?? []), stdin: 'keep-open' };
     const parts: string[] = [];
     let part = (number === 1 ? this.#introduction(turn) : '') + this.#settings(turn);
     for (const [index, message] of turn.history.entries()) {
@@ -263,8 +263,4 @@ function deeper([keyword, value]: [string, unknown]): [string, unknown] {
 function described(description: unknown, unknown: SchemaObject): string {
   const words = `Of its JSON Schema: ${JSON.stringify(unknown)}`;
   return typeof description === 'string' ? `${description}\n${words}` : words;
-}
-
-function isObject(value: unknown): value is SchemaObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -7,10 +7,12 @@ import {
   type PrivateHome,
   type ProgramVersion,
 } from '../../contract/adapter.js';
+import { isObject } from '../common/lines.js';
 import { CodexDecoder } from './decoder.js';
+import { imageInput } from './input.js';
 import { accountQuery, accountState, codexAnswers, entryOf, modelList, modelsQuery } from './lines.js';
 import { type CodexProfile, findProfile } from './profile.js';
-import { CodexThread, imageInput, openingLines } from './thread.js';
+import { CodexThread, openingLines } from './thread.js';
 
 export interface CodexOptions {
   readonly extraArgs: readonly string[];
@@ -53,7 +55,7 @@ async function learn(consult: Consult, extraArgs: readonly string[]): Promise<Pr
   return {
     version,
     plan: (_, systemPath) => planFor(args, catalog.text, systemPath),
-    extras: { image: imageInput, schema: strictSchema, effort: (effort) => effort },
+    extras: { image: imageInput, schema: strictSchema, effort: (effort) => effort, tools: 'parallel' },
     protocol: () => {
       const thread = new CodexThread(catalog.defaultEfforts);
       return { writer: thread, decoder: new CodexDecoder(thread), opening: () => openingLines };
@@ -120,8 +122,4 @@ function isStrict(schema: unknown): boolean {
 function isClosed({ properties, required, additionalProperties }: SchemaPart): boolean {
   if (!isObject(properties) || !Array.isArray(required) || additionalProperties !== false) return false;
   return Object.keys(properties).every((name) => required.includes(name));
-}
-
-function isObject(value: unknown): value is SchemaPart {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -1,34 +1,27 @@
-import type { CliReason, QuotaRefusal } from '../../../../shared/errors.js';
+import type { z } from 'zod';
 import {
+  addedUsage,
   type Decoder,
   type DecoderEvent,
   type Exit,
-  type QuotaReport,
-  type QuotaWindow,
   type RequestKind,
-  type Turn,
+  type ToolCall,
+  type TurnEnd,
   type TurnEvent,
   type TurnFailed,
   type Usage,
   unknownUsage,
 } from '../../contract/adapter.js';
-import {
-  type FailureTable,
-  failedTurn,
-  isKnownStatus,
-  quotaOfModel,
-  sentence,
-  turnFailed,
-  wordsOfApi,
-} from '../common/failure.js';
+import { turnFailed } from '../common/failure.js';
 import { methodNotFound, type RpcId, rpcFailure } from '../common/json-rpc.js';
-import { JsonLines } from '../common/lines.js';
+import { isObject, JsonLines, jsonOf } from '../common/lines.js';
+import { failed, finalError, quotaReports, rejected } from './failures.js';
 import {
-  type CodexError,
   type CodexLimits,
   type CodexMessage,
   type CodexNotification,
   type CodexTokens,
+  callRequest,
   parseMessage,
 } from './lines.js';
 import { type CodexThread, requestIds } from './thread.js';
@@ -37,7 +30,7 @@ const outOfTurn: readonly TurnEvent[] = [{ type: 'stray' }];
 const nothing = Object.freeze<DecoderEvent[]>([]);
 
 /** What a turn may consist of. Anything else is the work of a tool, or a history that is replaced by a summary. */
-const harmlessItems: ReadonlySet<string> = new Set(['userMessage', 'agentMessage', 'reasoning']);
+const harmlessItems: ReadonlySet<string> = new Set(['userMessage', 'agentMessage', 'reasoning', 'dynamicToolCall']);
 
 type Notified<Method extends CodexNotification['method']> = Extract<CodexNotification, { method: Method }>['params'];
 
@@ -56,6 +49,14 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
   #spent: CodexTokens | null = null;
   #tokens: CodexTokens | null = null;
   #limits: CodexLimits | null = null;
+  /** What the model has called in this message. */
+  #calls: ToolCall[] = [];
+  /** Of the API's answers in this turn; null where the program does not tell. */
+  #used: Usage | null = null;
+  /** The program's turn goes on when it gets the results of the calls. */
+  #isHeld = false;
+  /** Whether this version shows the API's answers, which tell all calls of a message, and its end. */
+  #isRaw = false;
 
   constructor(thread: CodexThread) {
     this.#thread = thread;
@@ -66,11 +67,12 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
   }
 
   get isMidAnswer(): boolean {
-    return this.#hasBegun || this.#turnId !== null;
+    return this.#hasBegun || (this.#turnId !== null && !this.#isHeld);
   }
 
   begin(): void {
-    this.#reset();
+    if (!this.#isHeld) this.#reset();
+    this.#isHeld = false;
   }
 
   #reset(): void {
@@ -78,14 +80,19 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
     this.#hasBegun = false;
     this.#turnId = null;
     this.#spent = this.#tokens;
+    this.#calls = [];
+    this.#used = null;
   }
 
   #eventsOf(message: CodexMessage): readonly DecoderEvent[] {
     switch (message.type) {
       case 'notification':
         return this.#notified(message.notification);
+      case 'raw':
+        this.#isRaw = true;
+        return nothing;
       case 'request':
-        return refused(message);
+        return this.#requested(message);
       case 'error':
         return [this.#rejected(message.id, message.error.message)];
       case 'result':
@@ -110,6 +117,10 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
     const turnId = method === 'turn/completed' ? params.turn.id : params.turnId;
     if (turnId !== this.#turnId || params.threadId !== this.#thread.id) return outOfTurn;
     switch (method) {
+      case 'rawResponseItem/completed':
+        return this.#called(params.item.call_id, params.item.name, params.item.arguments);
+      case 'rawResponse/completed':
+        return this.#messageEnded(params.usage ?? null);
       case 'item/agentMessage/delta':
         return this.#grown(params);
       case 'item/reasoning/textDelta':
@@ -145,6 +156,56 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
     return nothing;
   }
 
+  #called(id: string, nameForCodex: string, input: string): readonly DecoderEvent[] {
+    const name = this.#thread.tools.nameOf(nameForCodex);
+    this.#hasBegun = true;
+    this.#calls.push({ id, name, input });
+    return [
+      { type: 'call-start', id, name },
+      { type: 'call-delta', text: input },
+    ];
+  }
+
+  /**
+   * With calls, the turn ends here for the client. The program answers a call itself that nobody offered, or whose input
+   * is no object: then it can't go on with this turn.
+   */
+  #messageEnded(tokens: CodexTokens | null): readonly DecoderEvent[] {
+    const used = tokens && usageOf(tokens, null);
+    this.#used = used === null || this.#used === null ? used : addedUsage(this.#used, used);
+    const calls = this.#calls;
+    if (calls.length === 0) return nothing;
+    const { tools } = this.#thread;
+    const isHeld = calls.every(({ name, input }) => tools.offers(name) && isObject(jsonOf(input)));
+    const text = this.#answer.correction(false);
+    const end: TurnEnd = { type: 'turn-end', text, model: this.#model, usage: this.#used ?? unknownUsage, calls };
+    const turnId = this.#turnId;
+    this.#reset();
+    this.#thread.answered();
+    if (!isHeld) return [...outOfTurn, end];
+    this.#turnId = turnId;
+    this.#isHeld = true;
+    for (const { id } of calls) tools.calls.called(id);
+    return [end];
+  }
+
+  #requested(request: Extract<CodexMessage, { readonly type: 'request' }>): readonly DecoderEvent[] {
+    const { tools } = this.#thread;
+    const { data } = callRequest.safeParse(request.params);
+    const isCall = request.method === 'item/tool/call' && data?.turnId === this.#turnId;
+    if (!isCall || !tools.offers(tools.nameOf(data.tool))) return refused(request);
+    const isTold = this.#isRaw || tools.calls.has(data.callId); // perhaps a moment later
+    const events = isTold ? nothing : this.#untold(data);
+    const text = tools.calls.requested(data.callId, request.id);
+    return text === '' ? events : [...events, { type: 'reply', text }];
+  }
+
+  /** A version that does not show the API's answers: the message ends with its first call, and a further one is replayed. */
+  #untold({ callId, tool, arguments: input }: z.infer<typeof callRequest>): readonly DecoderEvent[] {
+    if (this.#isHeld) return outOfTurn;
+    return [...this.#called(callId, tool, JSON.stringify(input)), ...this.#messageEnded(null)];
+  }
+
   #grown({ itemId, delta }: Notified<'item/agentMessage/delta'>): readonly DecoderEvent[] {
     this.#hasBegun = true;
     const text = this.#answer.add(itemId, delta);
@@ -167,7 +228,7 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
   #ended({ turn }: Notified<'turn/completed'>): readonly DecoderEvent[] {
     const { isEmpty } = this.#answer;
     const text = this.#answer.correction(this.#thread.asksForValue);
-    const [model, usage] = [this.#model, usageOf(this.#tokens, this.#spent)];
+    const [model, usage] = [this.#model, this.#used ?? usageOf(this.#tokens, this.#spent)];
     this.#reset();
     const { asked } = this.#thread;
     this.#thread.answered();
@@ -253,132 +314,4 @@ export class CodexAnswer {
     const whole = isValue ? (this.#said.at(-1) ?? '') : this.#said.join('\n\n');
     return whole === '' || whole === this.#streamed ? null : whole;
   }
-}
-
-const table: FailureTable = {
-  codes: [
-    ['name', 'contextWindowExceeded', 'prompt_too_long'],
-    ['name', 'sessionBudgetExceeded', 'quota'],
-    ['name', 'usageLimitExceeded', 'quota'],
-    ['name', 'rateLimitExceeded', 'quota'],
-    ['name', 'flexUnavailable', 'overloaded'],
-    ['name', 'serverOverloaded', 'overloaded'],
-    ['name', 'policyCapacityUnavailable', 'overloaded'],
-    ['name', 'modelNotFound', 'model_unknown'],
-    ['name', 'cyberPolicy', 'refused'],
-    ['name', 'misalignmentPolicyViolation', 'refused'],
-    ['name', 'unauthorized', 'auth', 'account'],
-  ],
-  words: [
-    [/reason: content_filter/i, 'refused'],
-    [/reason: max_output_tokens/i, 'output_too_large'],
-    [/missing environment variable/i, 'auth'],
-    [/not supported when using codex with a chatgpt account/i, 'model_unknown'],
-    [/rate limit/i, 'quota'],
-  ],
-};
-
-/** What no further try would change. Of 500 and more, the program has tried five times before it says so at all. */
-const isFinal = (status: number) => isKnownStatus(status) || status >= 500;
-
-/** A stream that broke, or a limit that the program says is over in seconds. Anything else without a status is an error of the API. */
-const passing = /stream|connection|timed? ?out|rate limit/i;
-
-/** A WebSocket that is refused shows nothing of the API: the program continues without one. */
-const ofWebSocket = /url: wss?:/;
-
-/**
- * Why there is no use in waiting for a program that says it tries again: its tries take minutes, longer than a job may.
- * Null where it may have luck.
- */
-export function finalError(error: CodexError, limits: CodexLimits | null, asked: Turn | null): TurnFailed | null {
-  const status = statusOf(error.codexErrorInfo);
-  const words = error.additionalDetails ?? '';
-  const isRefused = /reason: content_filter/i.test(words);
-  const mayPass = status === null ? passing.test(words) : !isFinal(status) || isOfWebSocket(status, words);
-  return mayPass && !isRefused ? null : failed(error, limits, asked);
-}
-
-function isOfWebSocket(status: number, words: string): boolean {
-  return status !== 401 && ofWebSocket.test(words);
-}
-
-/** `limits` is the last report of the account, and `asked` the turn. */
-export function failed(error: CodexError | null, limits: CodexLimits | null, asked: Turn | null): TurnFailed {
-  const { message = '', additionalDetails: details = null, codexErrorInfo: info = null } = error ?? {};
-  return failedTurn(table, {
-    codes: [
-      ['name', typeof info === 'string' ? info : null],
-      ['status', statusOf(info)],
-    ],
-    words: withoutAddress(wordsOfApi(details ?? message)),
-    hidden: `${message} ${details ?? ''}`,
-    asked,
-    isOfRequest: false,
-    quota: quotaOf(info, limits, asked),
-  });
-}
-
-/** The program did not take what it was asked. */
-export function rejected(reason: CliReason, what: string, words: string): TurnFailed {
-  return turnFailed(reason, sentence(`the model CLI does not take the ${what}`, withoutAddress(words)));
-}
-
-function statusOf(info: CodexError['codexErrorInfo']): number | null {
-  if (info == null || typeof info === 'string') return null;
-  return Object.values(info)[0]?.httpStatusCode ?? null;
-}
-
-/**
- * A limit by the minute holds for one model. Of a subscription, or an empty account, the program reports this name; where
- * no window is used up, a job that names a model may have met a limit of that model.
- */
-function quotaOf(info: CodexError['codexErrorInfo'], limits: CodexLimits | null, asked: Turn | null): QuotaRefusal {
-  const resetsAt = limits === null ? null : closedUntil(limits);
-  const mayBeOfModel = resetsAt === null && asked !== null && asked.model !== null;
-  const isOfAccount = info === 'usageLimitExceeded' && !mayBeOfModel;
-  return isOfAccount ? { scope: 'account', resetsAt } : quotaOfModel;
-}
-
-/** Where the API is, is the operator's business. */
-function withoutAddress(words: string): string {
-  return words.replace(/,? ?url: \S+/g, '');
-}
-
-type CodexWindow = NonNullable<CodexLimits['primary']>;
-
-const nameByMinutes: ReadonlyMap<number, QuotaWindow['name']> = new Map([
-  [300, 'five_hour'],
-  [10_080, 'seven_day'],
-]);
-
-const warningPercent = 90;
-
-/** With an API key there are no windows to report. */
-export function quotaReports(limits: CodexLimits): readonly QuotaReport[] {
-  const windows = windowsOf(limits).map((window) => windowOf(window, limits.credits?.hasCredits === true));
-  return windows.length === 0 ? [] : [{ type: 'quota-report', windows }];
-}
-
-/** When the last of the windows that are used up opens again, milliseconds since the epoch; null if unknown. */
-export function closedUntil(limits: CodexLimits): number | null {
-  const times = windowsOf(limits).flatMap(({ usedPercent, resetsAt }) =>
-    usedPercent >= 100 && resetsAt != null ? [resetsAt * 1000] : [],
-  );
-  return times.length === 0 ? null : Math.max(...times);
-}
-
-function windowsOf({ primary, secondary }: CodexLimits): readonly CodexWindow[] {
-  return [primary, secondary].flatMap((window) => (window == null ? [] : [window]));
-}
-
-/** Beyond its limit a window is served from credits, where the account has some. */
-function windowOf({ usedPercent, windowDurationMins, resetsAt }: CodexWindow, hasCredits: boolean): QuotaWindow {
-  const isClosed = usedPercent >= 100 && !hasCredits;
-  return {
-    name: nameByMinutes.get(windowDurationMins ?? 0) ?? 'other',
-    status: isClosed ? 'rejected' : usedPercent >= warningPercent ? 'warning' : 'allowed',
-    utilization: usedPercent / 100,
-    resetsAt: resetsAt == null ? null : resetsAt * 1000,
-  };
 }

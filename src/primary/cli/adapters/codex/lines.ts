@@ -28,6 +28,14 @@ const tokens = z.object({
   outputTokens: count,
 });
 
+/** As the API has sent it. The type says that these are for internal use, but no other message tells where one ends. */
+const rawItem = z.object({
+  type: z.literal('function_call'),
+  name: z.string(),
+  arguments: z.string(),
+  call_id: z.string(),
+});
+
 const quotaWindow = z
   .object({ usedPercent: z.number(), windowDurationMins: number, resetsAt: number })
   .nullish()
@@ -50,6 +58,8 @@ const notifications = z.discriminatedUnion('method', [
   notification('item/reasoning/summaryTextDelta', z.object(ofTurn)),
   notification('item/started', z.object({ ...ofTurn, item })),
   notification('item/completed', z.object({ ...ofTurn, item })),
+  notification('rawResponseItem/completed', z.object({ ...ofTurn, item: rawItem })),
+  notification('rawResponse/completed', z.object({ ...ofTurn, usage: tokens.nullish().catch(null) })),
   notification('thread/tokenUsage/updated', z.object({ ...ofTurn, tokenUsage: z.object({ total: tokens }) })),
   notification('model/rerouted', z.object({ ...ofTurn, toModel: z.string() })),
   notification('account/rateLimits/updated', z.object({ rateLimits })),
@@ -71,19 +81,27 @@ export type CodexLimits = z.infer<typeof rateLimits>;
 /** What the program writes: a notification, a request, or an answer. */
 export type CodexMessage =
   | { readonly type: 'notification'; readonly notification: CodexNotification }
+  /** It shows what it sends to the API, and what the API answers. */
+  | { readonly type: 'raw' }
   | Exclude<RpcMessage, { readonly type: 'notification' }>;
 
 /** It repeats what it was given, with all images. */
-const echo = /^\{"method":"item\/(?:started|completed)","params":\{"item":\{"type":"userMessage"/;
+const echo = /^\{"method":"item\/(?:started|completed)","params":\{"item":\{"type":"(?:userMessage|dynamicToolCall)"/;
+const rawEcho =
+  /^\{"method":"rawResponseItem\/completed","params":\{"threadId":"[^"]*","turnId":"[^"]*","item":\{"type":"(?!function_call")/;
 
 /** Null for what is no message, or no part of an answer. */
 export function parseMessage(line: string): CodexMessage | null {
   if (echo.test(line)) return null;
+  if (rawEcho.test(line)) return { type: 'raw' };
   const message = rpcMessage(line);
   if (message?.type !== 'notification') return message;
   const { data } = notifications.safeParse(message);
   return data === undefined ? null : { type: 'notification', notification: data };
 }
+
+/** The program asks for the result of a call. */
+export const callRequest = z.object({ ...ofTurn, callId: z.string(), tool: z.string(), arguments: z.unknown() });
 
 /** What the program is asked about itself, outside of turns, and what it answers. */
 export interface CodexQuery {

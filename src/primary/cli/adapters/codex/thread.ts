@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { cliError } from '../../../../shared/errors.js';
-import type { Effort, Image, Message, Turn, TurnInput, TurnWriter } from '../../contract/adapter.js';
+import type { Effort, Turn, TurnInput, TurnWriter } from '../../contract/adapter.js';
 import { rpcNotification, rpcRequest } from '../common/json-rpc.js';
-import { type MessageContent, piecesOf } from '../common/transcript.js';
+import { DynamicTools, inputOf, itemsOf, resultItem } from './input.js';
 
 /** The names of our requests, which the answers repeat. */
 export const requestIds = { initialize: 'initialize', thread: 'thread', history: 'history', turn: 'turn' } as const;
@@ -45,6 +45,7 @@ export const openingLines = [
 
 /** Owns the thread of one codex process, and the settings that it has. */
 export class CodexThread implements TurnWriter {
+  readonly tools = new DynamicTools();
   readonly #defaultEfforts: DefaultEfforts;
   #state: ThreadState = { name: 'none' };
   #asked: Turn | null = null;
@@ -79,10 +80,11 @@ export class CodexThread implements TurnWriter {
 
   write(turn: Turn): TurnInput {
     this.#asked = turn;
+    if (this.tools.calls.isWaiting) return { text: this.tools.calls.answer(turn.results ?? []), stdin: 'keep-open' };
     if (this.#state.name === 'open') return { text: this.#turnLine(turn), stdin: 'keep-open' };
     if (this.#state.name !== 'none') throw cliError('other', 'the model CLI has no thread for this conversation');
     this.#state = { name: 'starting', turn };
-    return { text: rpcRequest(requestIds.thread, 'thread/start', threadOf(turn)), stdin: 'keep-open' };
+    return { text: rpcRequest(requestIds.thread, 'thread/start', this.#threadOf(turn)), stdin: 'keep-open' };
   }
 
   /** The thread is there: returns what to write now, or null where it is not what was asked for. */
@@ -97,9 +99,11 @@ export class CodexThread implements TurnWriter {
     return isSafe ? this.#historyLine(turn) + this.#turnLine(turn) : null;
   }
 
-  #historyLine({ history }: Turn): string {
-    if (history.length === 0) return '';
-    const params = { threadId: this.id, items: history.map(itemOf) };
+  /** With results at its end: then the turn has no input of its own. */
+  #historyLine({ history, results = [] }: Turn): string {
+    const items = [...history.flatMap(itemsOf), ...results.map(resultItem)];
+    if (items.length === 0) return '';
+    const params = { threadId: this.id, items };
     return rpcRequest(requestIds.history, 'thread/inject_items', params);
   }
 
@@ -107,7 +111,7 @@ export class CodexThread implements TurnWriter {
     const effort = this.#effortOf(turn);
     return rpcRequest(requestIds.turn, 'turn/start', {
       threadId: this.id,
-      input: inputOf(turn),
+      input: turn.text === '' && (turn.results ?? []).length > 0 ? [] : inputOf(turn),
       ...(effort !== null && { effort }),
       ...(turn.schema !== null && { outputSchema: JSON.parse(turn.schema) as unknown }),
     });
@@ -120,51 +124,18 @@ export class CodexThread implements TurnWriter {
     this.#state = { ...this.#state, effort: effort ?? current, asksForValue: schema !== null };
     return effort ?? (current === null ? null : (this.#defaultEfforts.get(model) ?? 'medium'));
   }
-}
 
-/** Without an environment there is nothing that a tool could work on; without base instructions, it is no coding agent. */
-function threadOf({ model, system }: Turn) {
-  return {
-    ephemeral: true,
-    approvalPolicy: 'never',
-    sandbox: 'read-only',
-    environments: [],
-    baseInstructions: '',
-    ...(system !== null && { developerInstructions: system }),
-    ...(model !== null && { model }),
-  };
-}
-
-/** As the protocol takes the input of a turn. */
-export function inputOf(message: MessageContent): readonly unknown[] {
-  return parts(message, (text) => ({ type: 'text', text, text_elements: [] }), imageInput);
-}
-
-export function imageInput(image: Image) {
-  return { type: 'image', url: dataUrl(image) } as const;
-}
-
-/** As the Responses API takes the messages of the past. */
-export function itemOf(message: Message): unknown {
-  const type = message.role === 'assistant' ? 'output_text' : 'input_text';
-  const content = parts(
-    message,
-    (text) => ({ type, text }),
-    (image) => ({ type: 'input_image', image_url: dataUrl(image) }),
-  );
-  return { type: 'message', role: message.role, content };
-}
-
-/** The API takes no empty pieces. */
-function parts(
-  message: MessageContent,
-  textPart: (text: string) => unknown,
-  imagePart: (image: Image) => unknown,
-): readonly unknown[] {
-  const pieces = piecesOf(message).filter((piece) => piece !== '');
-  return pieces.map((piece) => (typeof piece === 'string' ? textPart(piece) : imagePart(piece)));
-}
-
-function dataUrl({ mediaType, data }: Image): string {
-  return `data:${mediaType};base64,${data}`;
+  /** Without an environment there is nothing that a tool could work on; without base instructions, it is no coding agent. */
+  #threadOf({ model, system, offer }: Turn): object {
+    return {
+      ephemeral: true,
+      approvalPolicy: 'never',
+      sandbox: 'read-only',
+      environments: [],
+      baseInstructions: '',
+      ...(system !== null && { developerInstructions: system }),
+      ...(model !== null && { model }),
+      ...(offer !== undefined && { dynamicTools: this.tools.introduce(offer.tools), experimentalRawEvents: true }),
+    };
+  }
 }

@@ -133,3 +133,8 @@ function endOfText(text: string): number {
   while (end > 0 && (text[end - 1] === '\n' || text[end - 1] === '\r')) end--;
   return end;
 }
+
+/** Of a parsed JSON value. */
+export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

@@ -90,7 +90,7 @@ describe('the tools of a client as claude sees them', () => {
   ])('answer %s at once', (_, request, answer) => {
     const { server } = offering(weather, cook);
     expect(ask(server, request)).toEqual(reply(rpc('r1', 7, answer)));
-    expect(server.isWaiting).toBe(false);
+    expect(server.calls.isWaiting).toBe(false);
   });
 
   it('answer a notification, which has no id, too: the CLI waits for that', () => {
@@ -155,43 +155,43 @@ describe('the tools of a client as claude sees them', () => {
 describe('a call of claude', () => {
   it('waits for the result of the client, and gets it', () => {
     const { server } = offering(weather);
-    server.called('1');
-    expect(server.isWaiting).toBe(true);
-    expect([call(server, '1'), server.isWaiting]).toEqual([[], true]);
-    expect(server.answer([result('1', 'windy')])).toBe(returned('1', 'windy'));
-    expect(server.isWaiting).toBe(false);
+    server.calls.called('1');
+    expect(server.calls.isWaiting).toBe(true);
+    expect([call(server, '1'), server.calls.isWaiting]).toEqual([[], true]);
+    expect(server.calls.answer([result('1', 'windy')])).toBe(returned('1', 'windy'));
+    expect(server.calls.isWaiting).toBe(false);
   });
 
   it('gets at once the result that has come before it', () => {
     const { server } = offering(weather);
-    server.called('1');
-    expect([server.answer([result('1', 'windy')]), server.isWaiting]).toEqual(['', true]);
+    server.calls.called('1');
+    expect([server.calls.answer([result('1', 'windy')]), server.calls.isWaiting]).toEqual(['', true]);
     expect(call(server, '1')).toEqual(reply(returned('1', 'windy')));
-    expect(server.isWaiting).toBe(false);
+    expect(server.calls.isWaiting).toBe(false);
   });
 
   it('is open from when claude asks for it, though nobody has seen the model make it', () => {
     const { server } = offering(weather);
-    expect([call(server, '1'), server.isWaiting]).toEqual([[], true]);
-    expect(server.answer([result('1', 'windy')])).toBe(returned('1', 'windy'));
+    expect([call(server, '1'), server.calls.isWaiting]).toEqual([[], true]);
+    expect(server.calls.answer([result('1', 'windy')])).toBe(returned('1', 'windy'));
   });
 
   it('of several gets its own result: they are written in the order of the calls, the others when claude asks', () => {
     const { server } = offering(weather);
-    for (const id of ['1', '2', '3']) server.called(id);
+    for (const id of ['1', '2', '3']) server.calls.called(id);
     for (const id of ['3', '1']) call(server, id, `rpc ${id}`);
     const results = [result('3', 'c'), result('2', 'b', { isError: true }), result('1', 'a')];
-    expect(server.answer(results)).toBe(returned('1', 'a', false, 'rpc 1') + returned('3', 'c', false, 'rpc 3'));
-    expect(server.isWaiting).toBe(true);
+    expect(server.calls.answer(results)).toBe(returned('1', 'a', false, 'rpc 1') + returned('3', 'c', false, 'rpc 3'));
+    expect(server.calls.isWaiting).toBe(true);
     expect(call(server, '2')).toEqual(reply(returned('2', 'b', true)));
-    expect(server.isWaiting).toBe(false);
+    expect(server.calls.isWaiting).toBe(false);
   });
 
   it('stays open where its result is not among those that come', () => {
     const { server } = offering(weather);
     call(server, '1');
-    expect([server.answer([result('2', 'windy')]), server.isWaiting]).toEqual(['', true]);
-    expect([server.answer([]), server.isWaiting]).toEqual(['', true]);
+    expect([server.calls.answer([result('2', 'windy')]), server.calls.isWaiting]).toEqual(['', true]);
+    expect([server.calls.answer([]), server.calls.isWaiting]).toEqual(['', true]);
   });
 
   it('gets images at their places, and no empty texts', () => {
@@ -200,7 +200,7 @@ describe('a call of claude', () => {
     const image = (at: number) => ({ mediaType: 'image/png', data: 'AAAA', at }) as const;
     const shown = { type: 'image', data: 'AAAA', mimeType: 'image/png' };
     const texts = [{ type: 'text', text: 'See' }, shown, { type: 'text', text: '!' }, shown];
-    expect(server.answer([result('1', 'See!', { images: [image(3), image(4)] }), result('2', '')])).toBe(
+    expect(server.calls.answer([result('1', 'See!', { images: [image(3), image(4)] }), result('2', '')])).toBe(
       rpc('request 1', 7, { content: texts, isError: false }) + rpc('request 2', 7, { content: [], isError: false }),
     );
   });
@@ -229,6 +229,6 @@ describe('what claude asks leave for', () => {
   ])('is refused for %s, and that is told', (_, request) => {
     const { server } = offering(weather);
     expect(ask(server, request, 'r2')).toEqual(denied('r2'));
-    expect(server.isWaiting).toBe(false);
+    expect(server.calls.isWaiting).toBe(false);
   });
 });

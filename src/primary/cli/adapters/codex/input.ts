@@ -1,0 +1,124 @@
+import type { Image, Message, Tool, ToolCall, ToolResult } from '../../contract/adapter.js';
+import { HeldCalls } from '../common/held-calls.js';
+import { type RpcId, rpcResult } from '../common/json-rpc.js';
+import { isObject } from '../common/lines.js';
+import { type MessageContent, piecesOf } from '../common/transcript.js';
+
+/** As the protocol takes the input of a turn. */
+export function inputOf(message: MessageContent): readonly unknown[] {
+  return parts(message, (text) => ({ type: 'text', text, text_elements: [] }), imageInput);
+}
+
+export function imageInput(image: Image) {
+  return { type: 'image', url: dataUrl(image) } as const;
+}
+
+/** As the Responses API takes the messages of the past: calls and results are items of their own. */
+export function itemsOf(message: Message): readonly unknown[] {
+  const { role, calls = [], results = [] } = message;
+  const content = contentParts(message, role === 'assistant' ? 'output_text' : 'input_text');
+  const isSilent = content.length === 0 && calls.length + results.length > 0;
+  const said = isSilent ? [] : [{ type: 'message', role, content }];
+  return [...results.map(resultItem), ...said, ...calls.map(callItem)];
+}
+
+/** The program refuses a client's tool of such a name, or hides it from the model: it knows them with a small letter only. */
+const reserved = /^(?:mcp(?:__|$)|(?:exec|shell)_command$)/;
+
+export function nameForCodex(name: string): string {
+  return reserved.test(name) ? name.charAt(0).toUpperCase() + name.slice(1) : name;
+}
+
+export function nameForClient(name: string): string {
+  const own = name.charAt(0).toLowerCase() + name.slice(1);
+  return reserved.test(own) ? own : name;
+}
+
+function callItem({ id, name, input }: ToolCall): unknown {
+  return { type: 'function_call', call_id: id, name: nameForCodex(name), arguments: input };
+}
+
+export function resultItem(result: ToolResult): unknown {
+  const hasImages = (result.images ?? []).length > 0;
+  const output = hasImages ? contentParts(result, 'input_text') : result.text;
+  return { type: 'function_call_output', call_id: result.id, output };
+}
+
+/** As the program takes the result of a call that it holds. */
+export function resultContent(result: ToolResult): readonly unknown[] {
+  return parts(
+    result,
+    (text) => ({ type: 'inputText', text }),
+    (image) => ({ type: 'inputImage', imageUrl: dataUrl(image) }),
+  );
+}
+
+function contentParts(message: MessageContent, type: string): readonly unknown[] {
+  return parts(
+    message,
+    (text) => ({ type, text }),
+    (image) => ({ type: 'input_image', image_url: dataUrl(image) }),
+  );
+}
+
+/** The API takes no empty pieces. */
+function parts(
+  message: MessageContent,
+  textPart: (text: string) => unknown,
+  imagePart: (image: Image) => unknown,
+): readonly unknown[] {
+  const pieces = piecesOf(message).filter((piece) => piece !== '');
+  return pieces.map((piece) => (typeof piece === 'string' ? textPart(piece) : imagePart(piece)));
+}
+
+function dataUrl({ mediaType, data }: Image): string {
+  return `data:${mediaType};base64,${data}`;
+}
+
+/** Owns the tools of the client as one codex thread has them. The program asks the relay for the result of each call. */
+export class DynamicTools {
+  #tools: readonly Tool[] = [];
+  readonly calls = new HeldCalls<RpcId | null>((id, result) =>
+    rpcResult(id, { contentItems: resultContent(result), success: !result.isError }),
+  );
+
+  offers(name: string): boolean {
+    return this.#tools.some((tool) => tool.name === name);
+  }
+
+  /** For the start of the thread, which keeps them to its end. */
+  introduce(tools: readonly Tool[]): readonly object[] {
+    this.#tools = tools;
+    return tools.map(toolForCodex);
+  }
+
+  /** As the client has named it. */
+  nameOf(name: string): string {
+    return this.offers(name) ? name : nameForClient(name);
+  }
+}
+
+/**
+ * The program passes on a part of JSON Schema alone, and of a long one no descriptions: then the whole schema stands in
+ * the description of the tool, which it never cuts (20,000 characters tried).
+ */
+function toolForCodex({ name, description, schema }: Tool): object {
+  const inputSchema: unknown = JSON.parse(schema);
+  const isPassedOn = schema.length <= maxSchemaLength && isKnown(inputSchema);
+  const told = isPassedOn ? description : `${description}\n\nJSON Schema of the arguments: ${schema}`.trim();
+  return { type: 'function', name: nameForCodex(name), description: told, inputSchema };
+}
+
+const maxSchemaLength = 2000;
+
+const passedOn = ['type', 'description', 'enum', 'items', 'properties', 'required', 'additionalProperties', '$ref'];
+const known: ReadonlySet<string> = new Set([...passedOn, 'anyOf', 'oneOf', 'allOf', '$defs', 'definitions', '$schema']);
+
+function isKnown(schema: unknown): boolean {
+  if (!isObject(schema)) return typeof schema !== 'boolean' || !schema;
+  const { properties, items, additionalProperties, $defs, definitions, anyOf = [], oneOf = [], allOf = [] } = schema;
+  const named = [properties, $defs, definitions].flatMap((each) => (isObject(each) ? Object.values(each) : []));
+  const listed = [anyOf, oneOf, allOf, items ?? []].flat();
+  const open = isObject(additionalProperties) ? [additionalProperties] : [];
+  return Object.keys(schema).every((keyword) => known.has(keyword)) && [...named, ...listed, ...open].every(isKnown);
+}

@@ -1,0 +1,138 @@
+import { codexVersion, installCodex, startWithCodex } from '../../support/codex-service.js';
+import {
+  calls,
+  messagesOf,
+  type ResponsesApi,
+  type ResponsesRequest,
+  responds,
+  startResponsesApi,
+} from '../../support/responses-api-stub.js';
+import { twoWorkers } from '../../support/service.js';
+import { note, ToolClient } from '../../support/tool-client.js';
+
+const oneWorker = { ...twoWorkers, MODEL_API_WORKERS: '1', MODEL_API_LIVE_SESSIONS: '4' };
+
+let api: ResponsesApi;
+
+beforeEach(async () => {
+  api = await startResponsesApi();
+});
+afterEach(() => api.close());
+
+/** The calls and their results as the API gets them. */
+function itemsOf({ body }: ResponsesRequest): readonly object[] {
+  return body.input.flatMap((item): readonly object[] => {
+    const { type, call_id: id, name, arguments: input, output } = item as unknown as Record<string, unknown>;
+    if (type === 'function_call') return [{ id, name, input }];
+    return type === 'function_call_output' ? [{ id, output }] : [];
+  });
+}
+
+/** The tools of a request, wherever this model gets them. */
+function toolsOf({ body }: ResponsesRequest): readonly Record<string, unknown>[] {
+  const listed = [...(body.tools ?? []), ...body.input.flatMap(({ tools = [] }) => tools)] as Record<string, unknown>[];
+  return listed.flatMap((tool) => (Array.isArray(tool.tools) ? (tool.tools as Record<string, unknown>[]) : [tool]));
+}
+
+const twoCalls = calls(
+  { id: 'call_A', name: 'note', input: '{"who":"Ann"}' },
+  { id: 'call_B', name: 'note', input: '{"who":"Bo"}' },
+);
+const heard = [
+  { id: 'call_A', name: 'note', input: '{"who":"Ann"}' },
+  { id: 'call_B', name: 'note', input: '{"who":"Bo"}' },
+];
+
+describe.each([[codexVersion], ['0.160.1']])('Client tools with the real codex %s', (version) => {
+  let command: string;
+  beforeAll(async () => {
+    command = await installCodex(version);
+  }, 600_000);
+  const start = (env: Readonly<Record<string, string>> = {}) =>
+    startWithCodex(api, { env: { ...oneWorker, MODEL_API_CLI_COMMAND: `'${command}'`, ...env } });
+
+  it('holds all calls of a message until the client has brought their results, in any order', async () => {
+    await using service = await start();
+    const client = new ToolClient(service, 'any', { model: 'gpt-5.5' });
+    api.behave = (_, index) =>
+      [twoCalls, calls({ id: 'call_C', name: 'note', input: '{}' })][index] ?? responds('All noted.');
+    const first = await client.say('Note Ann and Bo.');
+    expect(first.calls.map(({ id }) => id)).toEqual(['call_A', 'call_B']);
+    expect(toolsOf(api.requests[0] as ResponsesRequest).map(({ name }) => name)).toEqual(['note']);
+    const second = await client.send(
+      ['call_B', 'call_A'].map((id) => ({ role: 'tool', tool_call_id: id, content: `done ${id}` })),
+    );
+    expect([second.session, second.calls.length]).toEqual(['live', 1]);
+    const third = await client.answer(() => 'done');
+    expect([third.session, third.text]).toEqual(['live', 'All noted.']);
+    const items = itemsOf(api.requests[1] as ResponsesRequest);
+    expect(items).toEqual(
+      expect.arrayContaining([
+        ...heard,
+        { id: 'call_A', output: 'done call_A' },
+        { id: 'call_B', output: 'done call_B' },
+      ]),
+    );
+    expect(items).toHaveLength(4);
+    const fourth = await client.say('Thanks.');
+    expect([fourth.session, fourth.text]).toEqual(['live', 'All noted.']);
+  });
+
+  it('replays word for word where no process waits', async () => {
+    await using service = await start({ MODEL_API_LIVE_SESSIONS: '0' });
+    const client = new ToolClient(service, 'any', { model: 'gpt-5.5' });
+    api.behave = (_, index) => (index === 0 ? twoCalls : responds('All noted.'));
+    await client.say('Note Ann and Bo.');
+    const { session, text } = await client.answer(({ id }) => `done ${id}`);
+    expect([session, text]).toEqual(['replay', 'All noted.']);
+    const last = api.requests.at(-1) as ResponsesRequest;
+    expect(itemsOf(last)).toEqual([
+      ...heard,
+      { id: 'call_A', output: 'done call_A' },
+      { id: 'call_B', output: 'done call_B' },
+    ]);
+    expect(messagesOf(last).filter((message) => message.startsWith('user'))).toEqual(['user: Note Ann and Bo.']);
+  });
+
+  it('offers tools of any name, and runs none of them', async () => {
+    await using service = await start();
+    const names = [
+      ...['Bash', 'Read', 'ToolSearch', 'StructuredOutput', 'shell', 'shell_command', 'local_shell', 'apply_patch'],
+      ...['exec_command', 'write_stdin', 'update_plan', 'web_search', 'view_image', 'tool_search', 'wait', 'exec'],
+      ...['request_user_input', 'spawn_agent', 'send_input', 'close_agent', 'list_mcp_resources', 'mcp__x__y', 'mcp'],
+      ...['read_mcp_resource', 'request_permissions', 'image_generation', 'get_goal', 'new_context', 'sleep'],
+    ];
+    const tools = names.map((name) => ({ ...note, function: { ...note.function, name } }));
+    const client = new ToolClient(service, 'any', { model: 'gpt-5.5', tools });
+    api.behave = (request, index) => {
+      const offered = toolsOf(request).map(({ name }) => String(name));
+      if (index > 0) return responds('Enough.');
+      return calls(...offered.map((name) => ({ id: `call_${name}`, name, input: '{"command":"touch canary"}' })));
+    };
+    const { calls: made } = await client.say('Use them all.');
+    expect(made.map((call) => call.function.name).toSorted()).toEqual(names.toSorted());
+    const { session, text } = await client.answer(() => 'no');
+    expect([session, text]).toEqual(['live', 'Enough.']);
+  });
+
+  it('answers as the API would where the model calls what nobody offered, and replays then', async () => {
+    await using service = await start();
+    const client = new ToolClient(service, 'any', { model: 'gpt-5.5' });
+    api.behave = (_, index) => (index === 0 ? calls({ id: 'call_A', name: 'nope', input: '{}' }) : responds('I see.'));
+    const { calls: made } = await client.say('Go.');
+    expect(made.map((call) => call.function.name)).toEqual(['nope']);
+    const { session, text } = await client.answer(() => 'There is no such tool.');
+    expect([session, text]).toEqual(['replay', 'I see.']);
+  });
+
+  it('tells the whole schema, of which codex passes on a part', async () => {
+    await using service = await start();
+    const parameters = { type: 'object', properties: { who: { type: 'string', pattern: '^[A-Z]' } } };
+    const tools = [{ type: 'function', function: { name: 'note', description: 'Notes.', parameters } } as const];
+    const client = new ToolClient(service, 'any', { model: 'gpt-5.5', tools });
+    api.behave = () => responds('Yes.');
+    await client.say('Hello.');
+    const [tool] = toolsOf(api.requests[0] as ResponsesRequest);
+    expect(tool?.description).toContain(JSON.stringify(parameters));
+  });
+});

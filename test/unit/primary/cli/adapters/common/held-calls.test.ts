@@ -1,0 +1,34 @@
+import { HeldCalls } from '../../../../../../src/primary/cli/adapters/common/held-calls.js';
+
+const result = (id: string) => ({ id, text: `of ${id}`, isError: false });
+
+function held() {
+  return new HeldCalls<string>((request, { text }) => `${request}: ${text}\n`);
+}
+
+describe('Calls that a program has open', () => {
+  it('are answered in their own order, when both the request and the result are there', () => {
+    const calls = held();
+    for (const id of ['A', 'B', 'C']) calls.called(id);
+    expect([calls.requested('A', 'first'), calls.requested('B', 'second')]).toEqual(['', '']);
+    expect(calls.answer([result('C'), result('B'), result('A')])).toBe('first: of A\nsecond: of B\n');
+    expect(calls.isWaiting).toBe(true);
+    expect(calls.requested('C', 'third')).toBe('third: of C\n');
+    expect([calls.isWaiting, calls.has('C')]).toEqual([false, false]);
+  });
+
+  it('may be asked for before the model is known to have made them', () => {
+    const calls = held();
+    calls.requested('A', 'early');
+    calls.called('A');
+    expect(calls.answer([result('A')])).toBe('early: of A\n');
+  });
+
+  it('get no result that is not theirs', () => {
+    const calls = held();
+    calls.called('A');
+    calls.requested('A', 'first');
+    expect(calls.answer([result('X')])).toBe('');
+    expect(calls.isWaiting).toBe(true);
+  });
+});
