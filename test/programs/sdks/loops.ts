@@ -12,20 +12,21 @@ function threeRounds({ body }: MessagesRequest) {
 }
 
 /** The loops of an SDK, or those that its documents show, with the real claude behind the relay. */
-export function describeLoops(lab: Pick<SdkLab, 'client' | 'claude' | 'api'>, face: string): void {
-  it.each(['steps', 'stepsStream'])(
-    'runs its tools until the model has its answer, in one process: %s',
-    async (call) => {
-      lab.api.behave = threeRounds;
-      const before = lab.api.requests.length;
-      const input = { model, prompt: 'Note them all.' };
-      const { result, seen } = await lab.client.call<object>(lab.claude, face, call, input);
-      expect(result).toEqual({
-        text: expect.stringMatching(/All noted: Noted Ada\. Noted Bob\. Noted Cleo\.$/),
-        called: ['Ada', 'Bob', 'Cleo'],
-      });
-      expect(seen.map((answer) => answer['x-session'])).toEqual(['replay', 'live', 'live']);
-      expect(lab.api.requests.length - before).toBe(3);
-    },
-  );
+export function describeLoops(
+  lab: Pick<SdkLab, 'client' | 'claude' | 'api'>,
+  face: string,
+  calls: readonly string[] = ['steps', 'stepsStream'],
+): void {
+  it.each(calls)('runs its tools until the model has its answer, in one process: %s', async (call) => {
+    lab.api.behave = threeRounds;
+    const before = lab.api.requests.length;
+    const input = { model, prompt: 'Note them all.' };
+    const { result, seen } = await lab.client.call<object>(lab.claude, face, call, input);
+    expect(result).toEqual({
+      text: expect.stringMatching(/All noted: Noted Ada\. Noted Bob\. Noted Cleo\.$/),
+      called: ['Ada', 'Bob', 'Cleo'],
+    });
+    expect(seen.map((answer) => answer['x-session'])).toEqual(['replay', 'live', 'live']);
+    expect(lab.api.requests.length - before).toBe(3);
+  });
 }

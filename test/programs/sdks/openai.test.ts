@@ -47,5 +47,5 @@ describe('responses of openai', () => {
   describeClaude(lab, responses);
   describeFailures(lab, responses);
   describeRetries(lab, responses);
-  describeLoops(lab, responses.name);
+  describeLoops(lab, responses.name, ['steps', 'stepsStream', 'linkedSteps', 'linkedStepsStream']);
 });

@@ -207,6 +207,8 @@ const responses = {
   loop: responseLoop,
   steps: (input) => responseSteps(input, false),
   stepsStream: (input) => responseSteps(input, true),
+  linkedSteps: (input) => linkedSteps(input, false),
+  linkedStepsStream: (input) => linkedSteps(input, true),
 };
 
 async function responseLoop(input) {
@@ -236,6 +238,29 @@ async function responseSteps(input, stream) {
       return { type: 'function_call_output', call_id, output: note(JSON.parse(json)) };
     });
     said.push(...output, ...results);
+  }
+}
+
+/** Each request names the response before, and sends what is new alone. */
+async function linkedSteps(input, stream) {
+  const called = [];
+  const note = noting(called);
+  const { tools } = toolResponseOf(input);
+  const { responses } = clientOf(input);
+  let next = { input: input.prompt };
+  for (;;) {
+    const request = { model: input.model, tools, ...next };
+    const {
+      id,
+      output,
+      output_text: text,
+    } = await (stream ? responses.stream(request).finalResponse() : responses.create(request));
+    const calls = output.filter(({ type }) => type === 'function_call');
+    if (calls.length === 0) return { text, called };
+    const results = calls.map(({ call_id, arguments: json }) => {
+      return { type: 'function_call_output', call_id, output: note(JSON.parse(json)) };
+    });
+    next = { input: results, previous_response_id: id };
   }
 }
 
