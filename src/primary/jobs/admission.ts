@@ -127,5 +127,7 @@ function effortOf(request: JobRequest, { cli }: Route): JobRequest['effort'] {
   if (extras === null) return request.effort;
   const what = unsupported(extras, request);
   if (what !== null) throw invalid(what, 'the model CLI of this service takes none');
+  const own = request.offer?.tools.find(({ name }) => extras.ownTools?.has(name));
+  if (own !== undefined) throw invalid('tools', `can not be named ${own.name}: MODEL_API_CLI_ARGS opens such a tool`);
   return extras.effort === undefined ? null : request.effort;
 }

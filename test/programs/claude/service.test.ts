@@ -185,6 +185,10 @@ describe('Tools that the operator has opened', () => {
     const { status, body } = await service.post('/ask', { prompt: 'What does it say?' });
     expect([status, body.response]).toEqual([200, 'Let me look.\n\nIt says 42.']);
     expect(JSON.stringify(api.requests.at(-1)?.body.messages)).toContain('"content":"42"');
+    const tools = ['Read', 'Bash'].map((name) => ({ type: 'function', function: { name } }));
+    const asked = { model: 'default', messages: [{ role: 'user', content: 'Hello' }], tools };
+    const refused = await service.post('/v1/chat/completions', asked);
+    expect([refused.status, JSON.stringify(refused.body)]).toEqual([400, expect.stringContaining('named Bash')]);
   });
 });
 

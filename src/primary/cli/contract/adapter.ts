@@ -213,6 +213,8 @@ export interface Capabilities {
   readonly tools?: 'parallel' | 'single';
   /** It can be told that it must call a tool, and which. Otherwise such a call is emulated. */
   readonly toolChoice?: true;
+  /** Tools of its own that the operator has opened: a client's tool can't have such a name. */
+  readonly ownTools?: ReadonlySet<string>;
   /** What it takes of these. */
   readonly wishes?: readonly OptionalWish[];
 }

@@ -11,7 +11,7 @@ import {
 } from '../../contract/adapter.js';
 import { jsonOf } from '../common/lines.js';
 import { ClaudeDecoder } from './decoder.js';
-import { type ClaudeProfile, effortFlag, findSettable, planFor, profileFor } from './launch.js';
+import { type ClaudeProfile, effortFlag, findSettable, planFor, profileFor, toolsOpenedBy } from './launch.js';
 import { ClaudeWriter, controlLine, imageBlock, type SettablePart, schemaOf } from './writer.js';
 
 const environment = {
@@ -59,11 +59,12 @@ async function learn(consult: Consult, options: ClaudeOptions): Promise<ProgramV
   const profile = profileFor(await ask(consult, '--help'), usesApiKey(options));
   const found = await findSettable(consult, profile);
   const settable = found ?? new Set<SettablePart>();
+  const ownTools = toolsOpenedBy(options.extraArgs);
   return {
     isProvisional: found === null,
     version: /\d+\.\d+\.\d+\S*/.exec(version)?.[0] ?? null,
     plan: (launch, systemPath) => planFor(profile, settable, launch, systemPath, options.extraArgs),
-    extras: extrasOf(profile, settable),
+    extras: { ...extrasOf(profile, settable), ...(ownTools.size > 0 && { ownTools }) },
     protocol: () => {
       const writer = new ClaudeWriter(settable);
       return { writer, decoder: new ClaudeDecoder(writer, options.extraArgs.length > 0) };

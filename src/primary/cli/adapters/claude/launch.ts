@@ -164,3 +164,17 @@ function signsOf(line: unknown): readonly SettablePart[] {
     ...(applied?.effort === trialEffort ? (['effort'] as const) : []),
   ];
 }
+
+/** The names of the CLI's own tools that these arguments of the operator open: `--tools "Read,Bash(git *)"`. */
+export function toolsOpenedBy(args: readonly string[]): ReadonlySet<string> {
+  let isList = false;
+  const lists = args.flatMap((arg) => {
+    const [, flag, value] = /^(--[\w-]+)(?:=(.*))?$/s.exec(arg) ?? [];
+    if (flag === undefined) return isList ? [arg] : [];
+    isList = toolFlags.has(flag) && value === undefined;
+    return toolFlags.has(flag) && value !== undefined ? [value] : [];
+  });
+  return new Set(lists.flatMap((list) => list.replace(/\([^)]*\)/g, '').match(/[\w-]+/g) ?? []));
+}
+
+const toolFlags: ReadonlySet<string> = new Set(['--tools', '--allowedTools', '--allowed-tools']);

@@ -1,4 +1,5 @@
 import { type ClaudeOptions, claudeAdapter } from '../../../../../../src/primary/cli/adapters/claude/adapter.js';
+import { toolsOpenedBy } from '../../../../../../src/primary/cli/adapters/claude/launch.js';
 import {
   type Consult,
   type LaunchOptions,
@@ -258,5 +259,26 @@ describe('what the claude adapter asks the program', () => {
   it('is answered by no models where the program does not know the question', async () => {
     const { listModels } = await programVersion();
     expect(await listModels(async () => ({ code: 1, stdout: written(init) }))).toBeNull();
+  });
+});
+
+describe('The tools that arguments of the operator open', () => {
+  it.each([
+    [
+      ['--tools', 'Read,Bash'],
+      ['Read', 'Bash'],
+    ],
+    [['--tools=Read'], ['Read']],
+    [
+      ['--allowedTools', 'Bash(git log *)', 'WebFetch', '--model', 'opus'],
+      ['Bash', 'WebFetch'],
+    ],
+    [
+      ['--allowed-tools', 'Read Edit', '--tools', ''],
+      ['Read', 'Edit'],
+    ],
+    [['--model', 'Read'], []],
+  ])('of %j are %j', (args, names) => {
+    expect([...toolsOpenedBy(args)]).toEqual(names);
   });
 });
