@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { invalid } from '../../shared/errors.js';
 import type { Message } from '../../shared/job.js';
 import { mustBeSent } from '../http/body.js';
+import { instructed, type SentPiece } from '../jobs/instructions.js';
 import {
   askedModel,
   type CallNames,
@@ -86,14 +87,14 @@ export interface Spoken {
 
 /** What is said in the request; without tools, calls and results as text. Throws `validation_error` that names the field. */
 export function spokenIn({ system, messages }: MessagesRequest, hasTools = false): Spoken {
-  const instructed = messages.flatMap((each, index) =>
-    each.role === 'system' ? [textOf(each.content, `messages.${index}.content`)] : [],
-  );
   const names = hasTools ? null : namesIn(messages);
-  const spoken = messages.flatMap((each, index) =>
-    each.role === 'system' ? [] : [messageSaid(each, `messages.${index}`, names)],
-  );
-  return { system: joined([textOf(system ?? '', 'system'), ...instructed]), ...lastOfUser(spoken, 'messages') };
+  const said = messages.map((each, index): SentPiece => {
+    const path = `messages.${index}`;
+    if (each.role === 'system') return { instruction: textOf(each.content, `${path}.content`) };
+    return { message: messageSaid(each, path, names) };
+  });
+  const { instructions, spoken } = instructed(said);
+  return { system: joined([textOf(system ?? '', 'system'), ...instructions]), ...lastOfUser(spoken, 'messages') };
 }
 
 export function blocksIn(messages: readonly { readonly content: unknown }[]): Block[] {
@@ -143,7 +144,7 @@ function resultSaid({ content, tool_use_id: id, is_error: isError }: Block, at: 
   const { data } = blockContent.safeParse(content ?? '');
   if (data === undefined) throw invalid(`${at}.content`, 'must be text, or a list of blocks with a type each');
   const said = partsOf(data, `${at}.content`, (block, path) => [
-    shownPart(block, path) ?? refuse(path, 'must be text or image'),
+    shownPart(block, path) ?? foundTool(block, path) ?? refuse(path, 'must be text or image'),
   ]);
   if (names !== null) return resultParts(names.get(id), said, isError === true);
   return [resultOf(textAt(id, `${at}.tool_use_id`), said, isError === true)];
@@ -155,6 +156,12 @@ function shownPart(block: Block, at: string): ShownPart | null {
 
 function textPart(block: Block, at: string): ShownPart | null {
   return block.type === 'text' ? { type: 'text', text: textAt(block.text, `${at}.text`) } : null;
+}
+
+/** Claude Code finds tools that it has not offered before, and offers them with the same request. */
+function foundTool({ type, tool_name: name }: Block, at: string): ShownPart | null {
+  if (type !== 'tool_reference') return null;
+  return { type: 'text', text: `The tool ${textAt(name, `${at}.tool_name`)} can be called now.` };
 }
 
 function imagePart(block: Block, at: string): ShownPart | null {

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { invalid } from '../../shared/errors.js';
 import type { Message } from '../../shared/job.js';
+import { instructed, type SentPiece } from '../jobs/instructions.js';
 import {
   fieldsOf,
   ignoredFields,
@@ -135,15 +136,15 @@ function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
 
 /** What is said in the request; without tools, calls and results as text. Throws `validation_error` that names the field. */
 export function spokenIn({ messages }: ChatCompletionRequest, hasTools = false) {
-  const instructed = messages.flatMap((each, index) =>
-    isSystem(each) ? [textOf(each.content ?? '', `messages.${index}.content`, chatParts)] : [],
-  );
   const names = hasTools ? null : namesIn(messages);
   const open = new OpenCalls();
-  const spoken = messages.flatMap((each, index) =>
-    isSystem(each) ? [] : [messageSaid(each, `messages.${index}`, names, open)],
-  );
-  return { system: joined(instructed), ...lastOfUser(spoken, 'messages') };
+  const said = messages.map((each, index): SentPiece => {
+    const path = `messages.${index}`;
+    if (isSystem(each)) return { instruction: textOf(each.content ?? '', `${path}.content`, chatParts) };
+    return { message: messageSaid(each, path, names, open) };
+  });
+  const { instructions, spoken } = instructed(said);
+  return { system: joined(instructions), ...lastOfUser(spoken, 'messages') };
 }
 
 function namesIn(messages: readonly ChatMessage[]): CallNames {

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { invalid } from '../../shared/errors.js';
 import type { Message } from '../../shared/job.js';
+import { instructed, type SentPiece } from '../jobs/instructions.js';
 import { ignoredIn, partFieldIn } from '../jobs/job-request.js';
 import {
   askedModel,
@@ -77,11 +78,6 @@ const responseParts: PartForms = {
   image: { type: 'input_image', urlIn: ({ image_url: url }) => url, urlField: 'image_url' },
 };
 
-type SaidItem =
-  | { readonly kind: 'system'; readonly text: string }
-  | { readonly kind: 'spoken'; readonly message: Message }
-  | { readonly kind: 'passed-over' };
-
 /** What is said in the request; without tools, calls and results as text. Throws `validation_error` that names the field. */
 export function spokenIn(
   { input, instructions }: ResponsesRequest,
@@ -89,20 +85,19 @@ export function spokenIn(
   earlier: readonly Message[] = [],
 ) {
   const said = typeof input === 'string' ? [ofUser(input)] : saidIn(input, hasTools);
-  const instructed = said.flatMap((each) => (each.kind === 'system' ? [each.text] : []));
-  const spoken = said.flatMap((each) => (each.kind === 'spoken' ? [each.message] : []));
-  const system = joined([textAt(instructions ?? '', 'instructions'), ...instructed]);
+  const { instructions: others, spoken } = instructed(said, earlier.length > 0);
+  const system = joined([textAt(instructions ?? '', 'instructions'), ...others]);
   const before = hasTools ? earlier : withoutCalls(earlier);
   return { system, spoken, ...lastOfUser(spoken, 'input', before) };
 }
 
-function ofUser(input: string): SaidItem {
-  return { kind: 'spoken', message: { role: 'user', text: textAt(input, 'input') } };
+function ofUser(input: string): SentPiece {
+  return { message: { role: 'user', text: textAt(input, 'input') } };
 }
 
-function saidIn(items: readonly InputItem[], hasTools: boolean): SaidItem[] {
+function saidIn(items: readonly InputItem[], hasTools: boolean): SentPiece[] {
   const names = namesOfCalls(items.map(({ type, call_id: id, name }) => [isCall(type) ? id : null, name] as const));
-  return items.map((item, index) => saidBy(item, `input.${index}`, hasTools ? null : names));
+  return items.flatMap((item, index) => saidBy(item, `input.${index}`, hasTools ? null : names));
 }
 
 function isCall(type: unknown): boolean {
@@ -110,13 +105,13 @@ function isCall(type: unknown): boolean {
 }
 
 /** What the model once thought is not sent to it again. */
-function saidBy(item: InputItem, path: string, names: CallNames): SaidItem {
+function saidBy(item: InputItem, path: string, names: CallNames): SentPiece | [] {
   const type = item.type ?? 'message';
   switch (type) {
     case 'message':
       return messageSaid(item, path);
     case 'reasoning':
-      return { kind: 'passed-over' };
+      return [];
     case 'function_call':
       return called(item, textAt(item.arguments, `${path}.arguments`), path, names);
     case 'custom_tool_call': {
@@ -125,19 +120,19 @@ function saidBy(item: InputItem, path: string, names: CallNames): SaidItem {
     }
     case 'function_call_output':
     case 'custom_tool_call_output':
-      return { kind: 'spoken', message: messageOf('user', resultSaid(item, path, names)) };
+      return { message: messageOf('user', resultSaid(item, path, names)) };
     default:
       throw invalid(`${path}.type`, unknownItem);
   }
 }
 
 /** Without tools, a call stands in the history as its arguments, as which the model has said it. */
-function called(item: InputItem, input: string, path: string, names: CallNames): SaidItem {
-  if (names !== null) return { kind: 'spoken', message: { role: 'assistant', text: input } };
+function called(item: InputItem, input: string, path: string, names: CallNames): SentPiece {
+  if (names !== null) return { message: { role: 'assistant', text: input } };
   const namespace = typeof item.namespace === 'string' ? item.namespace : undefined;
   const name = nameOf({ name: textAt(item.name, `${path}.name`), namespace });
   const call = { type: 'call', id: textAt(item.call_id, `${path}.call_id`), name, input } as const;
-  return { kind: 'spoken', message: messageOf('assistant', [call]) };
+  return { message: messageOf('assistant', [call]) };
 }
 
 function resultSaid({ output, call_id: id }: InputItem, path: string, names: CallNames): Part[] {
@@ -151,13 +146,13 @@ function resultSaid({ output, call_id: id }: InputItem, path: string, names: Cal
 
 const unknownItem = 'must be message, a reference to a stored item, or a call of a function or its output';
 
-function messageSaid({ role, content: said }: InputItem, path: string): SaidItem {
+function messageSaid({ role, content: said }: InputItem, path: string): SentPiece {
   if (said == null) throw invalid(`${path}.content`, 'must be sent');
   const at = `${path}.content`;
-  if (role === 'system' || role === 'developer') return { kind: 'system', text: textOf(said, at, responseParts) };
+  if (role === 'system' || role === 'developer') return { instruction: textOf(said, at, responseParts) };
   if (role !== 'user' && role !== 'assistant')
     throw invalid(`${path}.role`, 'must be system, developer, user or assistant');
-  return { kind: 'spoken', message: messageOf(role, partsOf(said, at, responseParts, role === 'user')) };
+  return { message: messageOf(role, partsOf(said, at, responseParts, role === 'user')) };
 }
 
 /** The field of the first image; null without images. */

@@ -68,6 +68,55 @@ describe('A request for a message', () => {
       { system: 'Be kind.\n\nBe brief.', text: 'Hi\n\nWell?', history: [] },
     ],
     [
+      'a message of the role system behind results, as Claude Code sends one with each round',
+      {
+        tools: [weather],
+        messages: [
+          user('Hi'),
+          { role: 'system', content: 'You are at home.' },
+          assistant([asksWeather]),
+          user([{ type: 'tool_result', tool_use_id: asksWeather.id, content: 'rain' }]),
+          { role: 'system', content: [text('<system-reminder>\n99 left\n</system-reminder>')] },
+        ],
+      },
+      {
+        system: 'You are at home.',
+        text: '',
+        results: [
+          { id: asksWeather.id, text: 'rain\n\n<system-reminder>\n99 left\n</system-reminder>', isError: false },
+        ],
+      },
+    ],
+    [
+      'tools that the client has found for the model',
+      {
+        tools: [weather],
+        messages: [
+          user('Hi'),
+          assistant([asksWeather]),
+          user([
+            {
+              type: 'tool_result',
+              tool_use_id: asksWeather.id,
+              content: [
+                { type: 'tool_reference', tool_name: 'WebFetch' },
+                { type: 'tool_reference', tool_name: 'Monitor' },
+              ],
+            },
+          ]),
+        ],
+      },
+      {
+        results: [
+          {
+            id: asksWeather.id,
+            text: 'The tool WebFetch can be called now.\n\nThe tool Monitor can be called now.',
+            isError: false,
+          },
+        ],
+      },
+    ],
+    [
       'two messages of a role in a row',
       { messages: [user('One'), user([text('Two'), image]), assistant(''), user('Three')] },
       { text: 'One\n\nTwo\n\nThree', images: [{ mediaType: 'image/png', data: png, at: 8 }], history: [] },
@@ -357,6 +406,7 @@ describe('A request for a message', () => {
     ],
     ['messages.1.content.0.type', { messages: [user('Hi'), assistant([image]), user('?')] }],
     ['messages.1.content.0.type', { messages: [user('Hi'), assistant([{ type: 'server_tool_use' }]), user('?')] }],
+    ['messages.0.content.0.type', { messages: [user([{ type: 'tool_reference', tool_name: 'weather' }])] }],
     ['system.0.type', { system: [image] }],
     ['messages.0.content.0.type', { messages: [{ role: 'system', content: [image] }, user('Hi')] }],
     ['tools', { tools: [search] }],

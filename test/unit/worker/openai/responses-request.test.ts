@@ -142,11 +142,11 @@ describe('A response asks for', () => {
       { role: 'user', content: [{ type: 'input_text', text: 'see' }, image] },
     ];
     expect(asked({ input, instructions: 'Be brief.' }).job).toMatchObject({
-      system: 'Be brief.\n\nBe kind.\n\nBe quick.',
+      system: 'Be brief.\n\nBe kind.',
       history: [
         { role: 'user', text: 'a' },
         { role: 'assistant', text: 'b' },
-        { role: 'user', text: 'c' },
+        { role: 'user', text: '<system-reminder>\nBe quick.\n</system-reminder>\n\nc' },
         { role: 'assistant', text: '{"city":"Ulm"}' },
       ],
       text: 'see',
