@@ -39,6 +39,7 @@ import { dayQuery, usageReport } from '../src/shared/api/usage.js';
 import { versionBody } from '../src/shared/api/version.js';
 import { httpStatusOf, type PublicCode } from '../src/shared/errors.js';
 import { messagesRequest } from '../src/worker/anthropic/messages-content.js';
+import { message } from '../src/worker/mcp/messages.js';
 import { chatCompletionRequest } from '../src/worker/openai/chat-request.js';
 import { responsesRequest } from '../src/worker/openai/responses-input.js';
 
@@ -114,6 +115,7 @@ const tagOf: Readonly<Record<RoutePath, string>> = {
   '/v1/responses/{response_id}/cancel': 'For SDKs',
   '/v1/messages': 'For SDKs',
   '/v1/messages/count_tokens': 'For SDKs',
+  '/mcp': 'For SDKs',
   '/openapi.yaml': 'This document',
   '/docs': 'This document',
   '/console/': 'The service',
@@ -129,6 +131,21 @@ const messageExample = {
   max_tokens: 1024,
   messages: [{ role: 'user', content: 'Hello, my name is Ada' }],
 };
+
+const rpcError = z
+  .object({
+    jsonrpc: z.literal('2.0'),
+    id: z.union([z.string(), z.int()]).nullable(),
+    error: z.object({
+      code: z.int(),
+      message: z.string(),
+      data: z
+        .object({ error: z.string(), request_id: z.string(), retry_after_seconds: z.int().optional() })
+        .optional()
+        .meta({ description: 'Of a refusal: its code, as in the errors of the other endpoints.' }),
+    }),
+  })
+  .meta({ id: 'RpcError', description: 'An error as JSON-RPC has it.' });
 
 /** What stands in the document beside what `endpoints` knows. */
 const operations: Readonly<Record<EndpointName, Operation>> = {
@@ -407,6 +424,20 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     okText: 'The count.',
     isStreamed: false,
   },
+  'POST /mcp': {
+    summary: 'The server of the Model Context Protocol',
+    description:
+      'Streamable HTTP without sessions: one JSON-RPC message in each request. The tool `ask` asks a model, `models` lists the models, `job` returns the state of a background job. A failed job is a result with `isError`.',
+    requestParams: once,
+    requestBody: json(message, { jsonrpc: '2.0', id: 1, method: 'tools/list' }),
+    security: keyNeededIfConfigured,
+    ok: z.union([
+      z.looseObject({ jsonrpc: z.literal('2.0'), id: z.union([z.string(), z.int()]), result: z.looseObject({}) }),
+      rpcError,
+    ]),
+    okText:
+      'The result. Of a call of `ask` with a `progressToken` that accepts `text/event-stream`: events with `notifications/progress`, then the result.',
+  },
   'GET /openapi.yaml': { summary: 'This document', ok: 'application/yaml', okText: 'OpenAPI 3.1.' },
   'GET /docs': { summary: 'This document as a page to try it out', ok: 'text/html', okText: 'Swagger UI.' },
   'GET /console/': {
@@ -496,13 +527,14 @@ const anthropicError = z
 
 /** In which form the errors of a route are told. */
 function errorOf(route: RoutePath): z.ZodType {
+  if (route === '/mcp') return rpcError;
   if (route.startsWith('/v1/messages')) return anthropicError;
   if (route.startsWith('/v1/models')) return z.union([openAiError, anthropicError]);
   return isDoor(route) ? openAiError : errorBody;
 }
 
 function isDoor(route: RoutePath): boolean {
-  return route.startsWith('/v1/');
+  return route.startsWith('/v1/') || route === '/mcp';
 }
 
 /** Broken HTTP has no path yet, so that it is told in the service's own form. */
@@ -521,6 +553,8 @@ const eventStream = z.string().meta({
     '{queue_ms}; `delta` {text} …; then `done` with the very body of the plain response, or `error` with the very error body.',
 });
 
+const mcpStream = z.string().meta({ description: 'Server-sent events, each `data` one JSON-RPC message.' });
+
 const doorStream = z.string().meta({
   description:
     'Server-sent events, as that API has them. Places in the queue, and what keeps proxies awake, are comments.',
@@ -534,7 +568,8 @@ function runsModel({ requestBody, isStreamed }: Operation): boolean {
 function okResponse(operation: Operation, { route }: Endpoint) {
   const { ok, okText: description, requestBody, isStreamed = requestBody !== undefined } = operation;
   if (typeof ok === 'string') return { description, content: { [ok]: { schema: z.string() } } };
-  const stream = isDoor(route) ? doorStream : eventStream;
+  const ofDoor = route === '/mcp' ? mcpStream : doorStream;
+  const stream = isDoor(route) ? ofDoor : eventStream;
   const streamed = isStreamed ? { 'text/event-stream': { schema: stream } } : {};
   const also = operation.alsoAs === undefined ? {} : { [operation.alsoAs]: { schema: z.string() } };
   const headers = runsModel(operation) ? { headers: z.object(idempotencyHeaders) } : {};
@@ -548,6 +583,7 @@ const acceptedThroughDoor = z.looseObject({
 });
 
 function otherResponses({ route, others = [] }: Endpoint): ZodOpenApiResponsesObject {
+  if (route === '/mcp') return { '202': { description: 'A notification, which has no answer.' } };
   const known: ZodOpenApiResponsesObject = {
     '202': {
       description:

@@ -43,6 +43,7 @@ import { hostGuard, rateCap, rateWindows, refuseWhileDraining } from './http/che
 import { atRoute, type ExchangeParts, type Handler, openExchange } from './http/exchange.js';
 import { answerError, idempotency, methodNotAllowed, notFound } from './http/responses.js';
 import type { JobParts } from './jobs/run-job.js';
+import { postMcp } from './mcp/mcp.js';
 import { postChatCompletions } from './openai/chat.js';
 import { cancelResponse, deleteResponse, getResponse, postResponses } from './openai/responses.js';
 
@@ -94,6 +95,7 @@ function addJobRoutes(app: Express, parts: AppParts): void {
   addRoute(app, '/v1/responses', { post: [...throughDoor, postResponses(parts)] });
   addRoute(app, '/v1/messages', { post: [...throughDoor, postMessages(parts)] });
   addRoute(app, '/v1/messages/count_tokens', { post: [mayAsk, named, capped, postCountTokens(parts)] });
+  addRoute(app, '/mcp', { post: [mayAsk, named, once, postMcp(parts, [needsService, capped])] });
 }
 
 /** Jobs that outlive their request. */

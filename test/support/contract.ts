@@ -64,7 +64,7 @@ export class Contract {
 
   /** Every documented method, route, status and error code that no answer has had, `default` and the doors for SDKs left out. */
   get unseen(): string[] {
-    return documentedAnswers().filter((answer) => !this.#seen.has(answer) && !answer.includes(' /v1/'));
+    return documentedAnswers().filter((answer) => !this.#seen.has(answer) && !/ \/(v1\/|mcp )/.test(answer));
   }
 }
 
@@ -115,7 +115,7 @@ function checkOutside(exchange: Exchange): void {
   const isPage = /^\/(docs|console)\//.test(exchange.path) && exchange.status === 200;
   const leadsToConsole = /^\/(console)?(\?|$)/.test(exchange.path) && [200, 302].includes(exchange.status);
   if (isPage || leadsToConsole) return;
-  if (/^\/v1(\/|$)/.test(exchange.path)) return checkOutsideOfDoors(exchange);
+  if (/^\/(v1|mcp)([/?]|$)/.test(exchange.path)) return checkOutsideOfDoors(exchange);
   const known = exchange.method === 'HEAD' ? outsideStatus : outside; // without a body there is no code
   if (!known.test(`${exchange.status} ${codeOf(exchange) ?? ''}`)) throw fault(exchange, 'is outside the document');
   if (exchange.status === 405 && !exchange.header('allow')) throw fault(exchange, 'has no Allow');
@@ -127,7 +127,8 @@ function checkOutsideOfDoors(exchange: Exchange): void {
   if (!outsideStatus.test(`${exchange.status} `)) throw fault(exchange, 'is outside the document');
   if (exchange.status === 405 && !exchange.header('allow')) throw fault(exchange, 'has no Allow');
   if (exchange.status === 204 || exchange.method === 'HEAD') return;
-  const name = exchange.header('request-id') == null ? 'OpenAiError' : 'AnthropicError';
+  const ofSdks = exchange.header('request-id') == null ? 'OpenAiError' : 'AnthropicError';
+  const name = exchange.path.startsWith('/mcp') ? 'RpcError' : ofSdks;
   checkSchema(exchange, ['components', 'schemas', name]);
 }
 

@@ -50,6 +50,7 @@ const ofEndpoints: readonly Responses[] = [
   ['POST', '/v1/responses/{response_id}/cancel', '200 400 401 403 404 429 500 503'],
   ['POST', '/v1/messages', '200 400 401 403 404 408 409 413 422 429 431 500 503 504 529'],
   ['POST', '/v1/messages/count_tokens', '200 400 401 403 408 413 429 431 500'],
+  ['POST', '/mcp', '200 202 400 401 403 408 409 413 422 429 431 500 503'],
 ];
 
 /** What is told before an endpoint is found that takes the method, or of what is no request at all. */
@@ -86,6 +87,7 @@ const ofNoEndpoint: readonly Responses[] = [
   ['GET HEAD PUT PATCH DELETE OPTIONS other', '/v1/responses', '405'],
   ['GET HEAD PUT PATCH DELETE OPTIONS other', '/v1/messages', '405'],
   ['GET HEAD PUT PATCH DELETE OPTIONS other', '/v1/messages/count_tokens', '405'],
+  ['GET HEAD PUT PATCH DELETE OPTIONS other', '/mcp', '405'],
   ['GET HEAD POST PUT PATCH DELETE', 'other', '400 403 404'],
   ['OPTIONS', 'other', '204 400 403 404'],
   ['other', 'other', '400 403 404 405 408 429 431'],

@@ -24,6 +24,17 @@ const jobErrors = [
   'timeout',
 ] as const satisfies readonly PublicCode[];
 
+/** Without the failures of jobs, which are results of tools there. */
+const mcpErrors = [
+  ...accessErrors,
+  'idempotency_in_progress',
+  'payload_too_large',
+  'idempotency_mismatch',
+  'concurrency_limited',
+  'shutting_down',
+  'store_unavailable',
+] as const satisfies readonly PublicCode[];
+
 /** Of what the store is asked for. */
 const keptErrors = [...accessErrors, 'store_unavailable'] as const satisfies readonly PublicCode[];
 
@@ -80,6 +91,7 @@ const doors = [
   { method: 'POST', route: '/v1/responses/{response_id}/cancel', errors: [...keptErrors, 'not_found'] },
   { method: 'POST', route: '/v1/messages', errors: [...jobErrors, 'not_found'] },
   { method: 'POST', route: '/v1/messages/count_tokens', errors: readingErrors },
+  { method: 'POST', route: '/mcp', errors: mcpErrors, others: [202] },
 ] as const;
 
 type Listed = (typeof list)[number] | (typeof doors)[number];

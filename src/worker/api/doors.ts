@@ -4,6 +4,7 @@ import { RelayError } from '../../shared/errors.js';
 import type { AsyncHandler, ErrorForm, Handler, Primary } from '../http/exchange.js';
 import { sendJson } from '../http/responses.js';
 import { anthropicErrors, openAiErrors } from '../jobs/sdk-errors.js';
+import { mcpErrors } from '../mcp/messages.js';
 
 /**
  * Base URLs as people set them: with /v1, without it, with /v1 twice, with a slash at the end. A request to any of them goes
@@ -87,6 +88,7 @@ export function speaksAnthropic(req: Request): boolean {
 /** From here on, every error has the form that the client knows. */
 export function speakAsClient(): Handler {
   return (req, res, next) => {
+    if (req.path === '/mcp') res.locals.errorForm = mcpErrors;
     if (!isAtDoor(req)) return next();
     const isAnthropic = speaksAnthropic(req);
     const form: ErrorForm = isAnthropic ? anthropicErrors : openAiErrors;

@@ -2,13 +2,12 @@ import type { Request } from 'express';
 import { cursorQuery, limitQuery, usualPage } from '../../shared/api/conversations.js';
 import { type DeletedJob, type JobBody, type JobList, lastEventId, statusQuery } from '../../shared/api/jobs.js';
 import type { BackgroundJobView } from '../../shared/background.js';
-import { timestamp } from '../../shared/clock.js';
 import { fromWire, invalid, type RelayError } from '../../shared/errors.js';
 import { queryOf } from '../http/body.js';
 import { EventStream, eventText } from '../http/event-stream.js';
 import type { AsyncHandler, Primary } from '../http/exchange.js';
 import { errorBodyOf, sendBody, sendJson, untilGone, workerLeaves } from '../http/responses.js';
-import { storedBody } from '../jobs/background.js';
+import { listedJob, storedBody } from '../jobs/background.js';
 import { type CompletedAnswer, eventIn, follow, type JobParts } from '../jobs/run-job.js';
 import { endedJob } from '../openai/responses.js';
 import { OwnStream, ownFormats } from './ask.js';
@@ -24,7 +23,7 @@ export function getJobs(primary: Primary): AsyncHandler {
     const before = cursor === undefined ? null : Number(cursor);
     const { jobs, next } = await primary.call('jobs', { client, status, before, limit });
     const next_cursor = next === null ? null : String(next);
-    sendJson(res, { jobs: jobs.map(listed), next_cursor, request_id: requestId } satisfies JobList);
+    sendJson(res, { jobs: jobs.map(listedJob), next_cursor, request_id: requestId } satisfies JobList);
   };
 }
 
@@ -35,7 +34,7 @@ export function getJob(primary: Primary): AsyncHandler {
     const job = await primary.call('job', { id: String(req.params.job_id), client });
     if (job.status !== 'succeeded') return sendJson(res, jobBodyOf(job, requestId));
     const body = await storedBody(primary, job, client, (answer) =>
-      JSON.stringify({ ...listed(job), result: formatOf(job)(answer), request_id: requestId }),
+      JSON.stringify({ ...listedJob(job), result: formatOf(job)(answer), request_id: requestId }),
     );
     await sendBody(res, body, caller.signal);
   };
@@ -85,20 +84,7 @@ function lastEventOf(req: Request): number {
 
 function jobBodyOf(job: BackgroundJobView, requestId: string): JobBody {
   const error = job.failure && errorBodyOf(fromWire(job.failure), job.requestId);
-  return { ...listed(job), ...(error !== null && { error }), request_id: requestId };
-}
-
-function listed({ id, operation, status, position, reason, createdAt, startedAt, endedAt }: BackgroundJobView) {
-  return {
-    job_id: id,
-    operation,
-    status,
-    position,
-    reason,
-    created_at: timestamp(createdAt),
-    started_at: startedAt === null ? null : timestamp(startedAt),
-    ended_at: endedAt === null ? null : timestamp(endedAt),
-  };
+  return { ...listedJob(job), ...(error !== null && { error }), request_id: requestId };
 }
 
 /**

@@ -95,16 +95,22 @@ function overShare(): RelayError {
   return new RelayError('concurrency_limited', message, { retryAfterSeconds: 1 });
 }
 
+const mustBeUtf8 = 'must be valid UTF-8';
+const mustBeJson = 'must be valid JSON';
+/** What is said of a body that is no JSON text. */
+export const notJson: readonly string[] = [mustBeUtf8, mustBeJson];
+
 function parse(bytes: Buffer): unknown {
-  if (!isUtf8(bytes)) throw invalid('body', 'must be valid UTF-8');
+  if (!isUtf8(bytes)) throw invalid('body', mustBeUtf8);
   try {
     return JSON.parse(bytes.toString('utf8'));
   } catch {
-    throw invalid('body', 'must be valid JSON'); // the parser's own message would quote the body
+    throw invalid('body', mustBeJson); // the parser's own message would quote the body
   }
 }
 
-function check<T>(value: unknown, schema: z.ZodType<T>): T {
+/** The value, as this schema reads it. Throws `validation_error`. */
+export function check<T>(value: unknown, schema: z.ZodType<T>): T {
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     throw invalid('body', 'must be a JSON object');
   // JSON.parse makes it an own key, which would be lost before the schema sees it.

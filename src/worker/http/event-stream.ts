@@ -24,11 +24,14 @@ export function writtenEvent(event: string, content: string): string {
 export class EventStream implements Disposable {
   readonly #res: Reply;
   readonly #clock: Clock;
+  readonly #ping: () => string;
   #stopPings: StopTimer = () => {};
 
-  constructor(res: Reply, clock: Clock) {
+  /** `ping`: what is sent while nothing else is; a comment, unless it is given. */
+  constructor(res: Reply, clock: Clock, ping: () => string = () => ': ping\n\n') {
     this.#res = res;
     this.#clock = clock;
+    this.#ping = ping;
   }
 
   /** From here on the status is 200, and failures are events. */
@@ -40,7 +43,7 @@ export class EventStream implements Disposable {
       'X-Accel-Buffering': 'no',
     });
     this.#res.flushHeaders();
-    this.#stopPings = this.#clock.every(pingMs, () => void this.#res.write(': ping\n\n'));
+    this.#stopPings = this.#clock.every(pingMs, () => void this.#res.write(this.#ping()));
   }
 
   /** Resolves when the client has room for more; rejects with the signal's reason when it has gone. */

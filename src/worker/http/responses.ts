@@ -227,14 +227,13 @@ const answerHeaders = [
   ...['X-Session', 'X-Conversation-Id', 'X-Ignored-Parameters', 'X-Should-Retry'],
 ] as const;
 
-const accepted = 202;
-
 /** Owns the claim of one request on its key, and the bytes of its answer as they are sent, up to the bound of what is stored. */
 export class KeyedRequest {
   readonly key: string;
   readonly #primary: Primary;
   readonly #res: Reply;
   readonly #digest = createHash('sha256');
+  #manner: AnswerManner = 'plain';
   /** Null before the key is claimed, and once the answer is stored or is not to be. */
   #claim: number | null = null;
   #pieces: Buffer[] = [];
@@ -256,6 +255,7 @@ export class KeyedRequest {
    * one. Rejects with `idempotency_mismatch` and `idempotency_in_progress`.
    */
   async once(manner: AnswerManner, answer: () => Promise<void>): Promise<void> {
+    this.#manner = manner;
     const order = { client: this.#res.locals.client, key: this.key, digest: this.#digestOf(manner) };
     const claim = this.#primary.stream('claim', order);
     try {
@@ -328,7 +328,8 @@ export class KeyedRequest {
    */
   #isBinding(status: number): boolean {
     const hasStarted = this.#res.locals.job?.hasStarted === true;
-    return (hasStarted || status === accepted) && !this.#res.hasHeader('Retry-After');
+    const isAccepted = this.#manner === 'background' && status < 400;
+    return (hasStarted || isAccepted) && !this.#res.hasHeader('Retry-After');
   }
 
   /** A failure after the start is an answer like any other. */

@@ -1,4 +1,4 @@
-import type { AcceptedBody } from '../../shared/api/jobs.js';
+import type { AcceptedBody, ListedJob } from '../../shared/api/jobs.js';
 import type { AcceptedView, BackgroundJobView, JobForm } from '../../shared/background.js';
 import { timestamp } from '../../shared/clock.js';
 import type { JobDone } from '../../shared/job.js';
@@ -19,9 +19,7 @@ export async function acceptJob(
   form: Omit<JobForm, 'isStructured'>,
   more: (accepted: AcceptedView) => object = () => ({}),
 ): Promise<void> {
-  const job = await requestOf({ ...requested, stream: true }, primary, res);
-  await onceFor(res, 'background', async () => {
-    const accepted = await primary.call('accept', { job, form: { ...form, isStructured: job.schema !== null } });
+  await leaveJob(primary, res, requested, form, async (accepted) => {
     const body: AcceptedBody = {
       job_id: accepted.id,
       status: 'queued',
@@ -32,6 +30,35 @@ export async function acceptJob(
     res.set({ 'Preference-Applied': 'respond-async', Location: `/jobs/${accepted.id}` });
     await sendRecorded(res, JSON.stringify({ ...body, ...more(accepted) }), 202);
   });
+}
+
+/** Leaves the job to the primary. `send` answers the request. */
+export async function leaveJob(
+  primary: Primary,
+  res: Reply,
+  requested: RequestedJob,
+  form: Omit<JobForm, 'isStructured'>,
+  send: (accepted: AcceptedView) => Promise<void>,
+): Promise<void> {
+  const job = await requestOf({ ...requested, stream: true }, primary, res);
+  await onceFor(res, 'background', async () => {
+    await send(await primary.call('accept', { job, form: { ...form, isStructured: job.schema !== null } }));
+  });
+}
+
+/** What GET /jobs says of each. */
+export function listedJob(job: BackgroundJobView): ListedJob {
+  const { id, operation, status, position, reason, createdAt, startedAt, endedAt } = job;
+  return {
+    job_id: id,
+    operation,
+    status,
+    position,
+    reason,
+    created_at: timestamp(createdAt),
+    started_at: startedAt === null ? null : timestamp(startedAt),
+    ended_at: endedAt === null ? null : timestamp(endedAt),
+  };
 }
 
 /** Which background job, and who asks for its answer. */

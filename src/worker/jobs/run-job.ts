@@ -72,6 +72,8 @@ export interface StreamFormat {
   queued(position: number, reason: WaitReason): string;
   started(queueMs: number): string;
   delta(text: string): string;
+  /** Sent in a silence; a comment where this is left out. */
+  ping?(): string;
   /** A call begins. The input of a custom tool comes whole. */
   callStart(call: Pick<WrittenCall, 'id' | 'name' | 'namespace' | 'isCustom'>): string;
   callDelta(text: string): string;
@@ -244,8 +246,8 @@ class AnswerWriter {
    * where no SDK sends the request again.
    */
   async stream(events: AsyncIterable<JobEvent>, clock: Clock): Promise<void> {
-    using out = new EventStream(this.#res, clock);
     let format = this.#format.stream(this.#opening);
+    using out = new EventStream(this.#res, clock, format.ping && (() => format.ping?.() ?? ''));
     try {
       const end = await this.#endOf(events, async (event) => {
         if (event.type === 'job-admitted') {

@@ -1,0 +1,155 @@
+import type { Request } from 'express';
+import type { z } from 'zod';
+import { invalid } from '../../shared/errors.js';
+import { check, readBody } from '../http/body.js';
+import type { AsyncHandler, Reply } from '../http/exchange.js';
+import { sendBody, sendJson, sendRecorded, untilGone } from '../http/responses.js';
+import { leaveJob, storedBody } from '../jobs/background.js';
+import { ownRequest, type RequestedJob } from '../jobs/job-request.js';
+import { answerWithJob, type JobParts } from '../jobs/run-job.js';
+import {
+  answerOf,
+  callParams,
+  initializeParams,
+  message,
+  protocolVersions,
+  type RequestId,
+  refusalOf,
+  rpcErrors,
+  WrongCall,
+} from './messages.js';
+import { acceptedResult, askFormat, jobResult, succeededResult, toolErrors, valueResult } from './results.js';
+import { askArguments, jobArguments, listedTools, modelsArguments, toolNames } from './tools.js';
+
+type Params = Readonly<Record<string, unknown>> | undefined;
+
+const methods = 'initialize, ping, tools/list and tools/call';
+
+/** The server of the Model Context Protocol. Each request stands for itself: there are no sessions. */
+export function postMcp(parts: JobParts, beforeJob: readonly AsyncHandler[]): AsyncHandler {
+  const tools = listedTools();
+  return async (req, res) => {
+    const { id, method, params } = await readBody(req, res, parts.bodies, message);
+    if (method !== 'initialize') checkVersion(req);
+    if (id === undefined || method === undefined) return void res.status(202).end(); // asks for nothing
+    res.locals.errorForm = refusalOf(id);
+    switch (method) {
+      case 'initialize':
+        return sendJson(res, answerOf(id, await greeting(parts, params)));
+      case 'ping':
+        return sendJson(res, answerOf(id, {}));
+      case 'tools/list':
+        return sendJson(res, answerOf(id, { tools }));
+      case 'tools/call':
+        return callTool(new ToolCall(parts, beforeJob, req, res, id), params);
+      default:
+        throw new WrongCall(rpcErrors.unknownMethod, `no such method: this server has ${methods}`);
+    }
+  };
+}
+
+function isKnown(version: string): boolean {
+  return protocolVersions.some((known) => known === version);
+}
+
+/** Old clients send none. */
+function checkVersion(req: Request): void {
+  const version = req.get('mcp-protocol-version');
+  if (version !== undefined && !isKnown(version))
+    throw invalid('MCP-Protocol-Version', `must be one of ${protocolVersions.join(', ')}`);
+}
+
+const instructions =
+  'Answers prompts with the models of this machine. A call of `ask` is a job that may wait for its turn; with `background` it goes on by itself.';
+
+async function greeting({ primary }: Pick<JobParts, 'primary'>, params: Params): Promise<object> {
+  const { protocolVersion: wanted } = paramsOf(params, initializeParams);
+  const { version } = await primary.call('version', {});
+  return {
+    protocolVersion: isKnown(wanted) ? wanted : protocolVersions[0],
+    capabilities: { tools: {} },
+    serverInfo: { name: 'prompt-relay', version },
+    instructions,
+  };
+}
+
+function paramsOf<T>(params: Params, schema: z.ZodType<T>): T {
+  try {
+    return check(params ?? {}, schema);
+  } catch (error) {
+    throw new WrongCall(rpcErrors.wrongParams, (error as Error).message);
+  }
+}
+
+async function callTool(call: ToolCall, params: Params): Promise<void> {
+  const { name, arguments: sent, _meta: meta } = paramsOf(params, callParams);
+  call.answerErrors();
+  switch (name) {
+    case 'ask':
+      return call.ask(sent, meta?.progressToken);
+    case 'models':
+      return call.models(sent);
+    case 'job':
+      return call.job(sent);
+    default:
+      throw new WrongCall(rpcErrors.wrongParams, `no such tool: there are ${toolNames.join(', ')}`);
+  }
+}
+
+/** One call of a tool. */
+class ToolCall {
+  readonly #parts: JobParts;
+  readonly #beforeJob: readonly AsyncHandler[];
+  readonly #req: Request;
+  readonly #res: Reply;
+  readonly #id: RequestId;
+
+  constructor(parts: JobParts, beforeJob: readonly AsyncHandler[], req: Request, res: Reply, id: RequestId) {
+    this.#parts = parts;
+    this.#beforeJob = beforeJob;
+    this.#req = req;
+    this.#res = res;
+    this.#id = id;
+  }
+
+  /** From here on, what goes wrong is the result of the call. */
+  answerErrors(): void {
+    this.#res.locals.errorForm = toolErrors(this.#id, this.#res);
+  }
+
+  async ask(sent: unknown, token: RequestId | undefined): Promise<void> {
+    const [id, res, { primary, clock }] = [this.#id, this.#res, this.#parts];
+    for (const passes of this.#beforeJob) await passes(this.#req, res, () => {});
+    const { prompt: text, system, model, schema: value, background = false } = check(sent, askArguments);
+    const schema = value && { path: 'schema', value };
+    const stream = token !== undefined && takesEvents(this.#req);
+    const job: RequestedJob = { operation: 'ask', text, system, model, schema, isEffortNeeded: true, stream };
+    if (!background) return answerWithJob(this.#parts, res, ownRequest(job), askFormat(id, token, clock));
+    await leaveJob(primary, res, job, { route: '/ask', model: null }, (accepted) =>
+      sendRecorded(res, JSON.stringify(answerOf(id, acceptedResult(accepted)))),
+    );
+  }
+
+  async models(sent: unknown): Promise<void> {
+    check(sent, modelsArguments);
+    const { models } = await this.#parts.primary.call('models', {});
+    sendJson(this.#res, answerOf(this.#id, valueResult({ models })));
+  }
+
+  async job(sent: unknown): Promise<void> {
+    const [id, res, { primary }] = [this.#id, this.#res, this.#parts];
+    const { job_id, cancel = false } = check(sent, jobArguments);
+    const { client } = res.locals;
+    using caller = untilGone(res);
+    const job = await primary.call(cancel ? 'cancelJob' : 'job', { id: job_id, client });
+    if (job.status !== 'succeeded') return sendJson(res, answerOf(id, jobResult(job)));
+    const body = await storedBody(primary, job, client, (answer) =>
+      JSON.stringify(answerOf(id, succeededResult(job, answer))),
+    );
+    await sendBody(res, body, caller.signal);
+  }
+}
+
+function takesEvents(req: Request): boolean {
+  return /\btext\/event-stream\b/i.test(req.get('accept') ?? '');
+}

@@ -1,0 +1,158 @@
+import type { AcceptedView, BackgroundJobView } from '../../shared/background.js';
+import { type Clock, timestamp } from '../../shared/clock.js';
+import { fromWire, type PublicCode, type RelayError } from '../../shared/errors.js';
+import type { WaitReason } from '../../shared/job.js';
+import { writtenEvent } from '../http/event-stream.js';
+import type { ErrorForm, Reply } from '../http/exchange.js';
+import { publicCodeOf } from '../http/responses.js';
+import { listedJob } from '../jobs/background.js';
+import type { AnswerFormat, CompletedAnswer, StreamFormat } from '../jobs/run-job.js';
+import { answerOf, type RequestId, refusalOf, WrongCall } from './messages.js';
+import type { JobOutput } from './tools.js';
+
+/** What the tools return. */
+
+type Value = Readonly<Record<string, unknown>>;
+
+interface ToolResult {
+  readonly content: readonly { readonly type: 'text'; readonly text: string }[];
+  readonly structuredContent?: Value;
+  readonly isError?: true;
+}
+
+function text(...texts: readonly string[]): Pick<ToolResult, 'content'> {
+  return { content: texts.map((each) => ({ type: 'text', text: each })) };
+}
+
+/** A value, which also stands in the text, for clients that know no values. */
+export function valueResult(value: Value): ToolResult {
+  return { ...text(JSON.stringify(value)), structuredContent: value };
+}
+
+export function acceptedResult({ id, createdAt, isDurable }: AcceptedView): ToolResult {
+  return valueResult({ job_id: id, status: 'queued', created_at: timestamp(createdAt), durable: isDurable });
+}
+
+/** Of a job that has not succeeded. */
+export function jobResult(job: BackgroundJobView): ToolResult {
+  const listed = listedJob(job);
+  if (job.failure === null) return valueResult(listed);
+  const error = fromWire(job.failure);
+  const output: JobOutput = { ...listed, error: { code: publicCodeOf(error), message: error.message } };
+  return { ...failedResult(error), structuredContent: output };
+}
+
+export function succeededResult(job: BackgroundJobView, answer: CompletedAnswer): ToolResult {
+  const { text: response, value } = answer;
+  const listed = listedJob(job);
+  const output: JobOutput = { ...listed, response, ...(value !== undefined && { structured: placed(value) }) };
+  return { ...text(JSON.stringify(listed), response), structuredContent: output };
+}
+
+/** The place of a value in JSON that is still to be written. */
+function placed(value: string): Value {
+  return value as unknown as Value;
+}
+
+function askResult({ text: answer, value }: CompletedAnswer): ToolResult {
+  return { ...text(answer), ...(value !== undefined && { structuredContent: placed(value) }) };
+}
+
+function failedResult(error: RelayError): ToolResult {
+  const { message, reason } = error;
+  const code = publicCodeOf(error);
+  return { ...text(`${reason === undefined ? code : `${code} (${reason})`}: ${message}`), isError: true };
+}
+
+/** What the model that calls the tool can act on. */
+const forModels: readonly PublicCode[] = ['validation_error', 'not_found', 'cli_error', 'spawn_error'];
+
+/** The errors of a tool call: the failure of a job is a result, a refusal is none. */
+export function toolErrors(id: RequestId, { locals }: Reply): ErrorForm {
+  const refusal = refusalOf(id);
+  return (error, requestId) => {
+    const isResult = locals.job !== null || forModels.includes(publicCodeOf(error));
+    if (error instanceof WrongCall || !isResult) return refusal(error, requestId);
+    return { status: 200, body: answerOf(id, failedResult(error)) };
+  };
+}
+
+export function askFormat(id: RequestId, token: RequestId | undefined, clock: Clock): AnswerFormat {
+  return {
+    isForSdks: false,
+    body: (answer) => answerOf(id, askResult(answer)),
+    stream: () => new ProgressStream(id, token, clock),
+  };
+}
+
+/** Between two notifications about the text. */
+const pauseMs = 1000;
+
+/** Owns the progress of one call as its client knows it. It grows with each notification, and with the text. */
+class ProgressStream implements StreamFormat {
+  readonly #id: RequestId;
+  readonly #token: RequestId | undefined;
+  readonly #clock: Clock;
+  #progress = 0;
+  #characters = 0;
+  #message = 'the job waits';
+  #lastMs = Number.NEGATIVE_INFINITY;
+
+  constructor(id: RequestId, token: RequestId | undefined, clock: Clock) {
+    this.#id = id;
+    this.#token = token;
+    this.#clock = clock;
+  }
+
+  begin(): string {
+    return '';
+  }
+
+  queued(position: number, reason: WaitReason): string {
+    return this.#notify(`the job waits at position ${position} (${reason})`);
+  }
+
+  started(): string {
+    return this.#notify('the model works');
+  }
+
+  delta(piece: string): string {
+    this.#characters += piece.length;
+    const now = this.#clock.monotonicMs();
+    if (now - this.#lastMs < pauseMs) return '';
+    this.#lastMs = now;
+    return this.#notify(`the answer has ${this.#characters} characters so far`);
+  }
+
+  callStart(): string {
+    return '';
+  }
+
+  callDelta(): string {
+    return '';
+  }
+
+  /** A client may give up a call that shows no progress. */
+  ping(): string {
+    return this.#notify(this.#message);
+  }
+
+  end(answer: CompletedAnswer): string {
+    return messageEvent(answerOf(this.#id, askResult(answer)));
+  }
+
+  failure(error: RelayError): string {
+    return messageEvent(answerOf(this.#id, failedResult(error)));
+  }
+
+  #notify(message: string): string {
+    this.#message = message;
+    this.#progress = Math.max(this.#progress + 1, this.#characters);
+    const params = { progressToken: this.#token, progress: this.#progress, message };
+    return messageEvent({ jsonrpc: '2.0', method: 'notifications/progress', params });
+  }
+}
+
+function messageEvent(message: object): string {
+  return writtenEvent('message', JSON.stringify(message));
+}

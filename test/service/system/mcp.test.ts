@@ -1,0 +1,293 @@
+import { untilEnded } from '../../support/background.js';
+import { recovers, untilJobs } from '../../support/jobs.js';
+import { call, messagesIn, request, resultOf, send, textOf } from '../../support/mcp.js';
+import { headersOf, writeNamedKeys } from '../../support/named-keys.js';
+import { type Service, script, startService } from '../../support/service.js';
+
+const events = { accept: 'application/json, text/event-stream' };
+const progress = { _meta: { progressToken: 'mine' } };
+const schema = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] };
+const hello = { prompt: 'Hello, my name is Ada' };
+const knownTools = 'ask, models, job';
+
+let service: Service;
+beforeAll(async () => {
+  service = await startService();
+});
+afterAll(() => service.stop());
+
+describe('A client of the Model Context Protocol', () => {
+  it.each([
+    ['2025-11-25', '2025-11-25'],
+    ['2025-06-18', '2025-06-18'],
+    ['2024-11-05', '2025-11-25'],
+    ['tomorrow', '2025-11-25'],
+  ])('that knows the version %s is answered with %s', async (protocolVersion, expected) => {
+    const { status, rpc, headers } = await send(service, request('initialize', { protocolVersion }));
+    expect([status, headers.get('mcp-session-id')]).toEqual([200, null]);
+    expect(rpc.result).toMatchObject({ protocolVersion: expected, capabilities: { tools: {} } });
+    expect(rpc.result?.serverInfo).toMatchObject({ name: 'prompt-relay', version: expect.any(String) });
+  });
+
+  it('finds three tools', async () => {
+    const { rpc } = await send(service, request('tools/list', {}, 'a word'));
+    expect(rpc.id).toBe('a word');
+    const tools = rpc.result?.tools as { name: string; inputSchema: object; outputSchema?: object }[];
+    expect(tools.map(({ name, outputSchema }) => [name, outputSchema !== undefined])).toEqual([
+      ['ask', false],
+      ['models', true],
+      ['job', true],
+    ]);
+    expect(tools[0]).toMatchObject({
+      inputSchema: { type: 'object', required: ['prompt'], additionalProperties: false },
+      annotations: { readOnlyHint: true, openWorldHint: true },
+    });
+  });
+
+  it('is answered when it pings, and is sent no answer to a notification', async () => {
+    expect((await send(service, request('ping'))).rpc).toEqual({ jsonrpc: '2.0', id: 1, result: {} });
+    for (const method of ['notifications/initialized', 'notifications/cancelled', 'tools/call']) {
+      const { status, text } = await send(service, { jsonrpc: '2.0', method, params: { requestId: 1 } });
+      expect([status, text]).toEqual([202, '']);
+    }
+    const { status, text } = await send(service, { jsonrpc: '2.0', id: 7, result: {} });
+    expect([status, text]).toEqual([202, '']);
+  });
+
+  it.each(['GET', 'DELETE', 'PUT'])('that sends %s finds no session and no stream', async (method) => {
+    const response = await fetch(`${service.url}/mcp`, { method, headers: events });
+    expect([response.status, response.headers.get('allow')]).toEqual([405, 'POST']);
+    expect(await response.json()).toMatchObject({ jsonrpc: '2.0', id: null, error: { code: -32000 } });
+  });
+
+  it.each([
+    ['no JSON', '{"jsonrpc"', -32700],
+    ['bytes that are no UTF-8', Buffer.from('7b22ff227d', 'hex'), -32700],
+    ['nothing', '', -32700],
+    ['a batch', [request('ping')], -32600],
+    ['a number', '7', -32600],
+    ['another version of JSON-RPC', { jsonrpc: '1.0', id: 1, method: 'ping' }, -32600],
+    ['no method', { jsonrpc: '2.0', id: 1 }, -32600],
+    ['an id that is null', request('ping', {}, null), -32600],
+    ['an id that is a list', request('ping', {}, []), -32600],
+    ['an id that is too long', request('ping', {}, 'x'.repeat(257)), -32600],
+    ['params that are a list', { ...request('ping'), params: [] }, -32600],
+    ['brackets without an end', '['.repeat(100_000), -32600],
+  ])('that sends %s is refused', async (_, body, code) => {
+    const { status, rpc } = await send(service, body);
+    expect([status, rpc.id, rpc.error?.code]).toEqual([400, null, code]);
+    expect(rpc.error?.data).toMatchObject({ error: 'validation_error' });
+  });
+
+  it.each([
+    ['a method that is not there', request('resources/list'), -32601],
+    ['a method of the prototype', request('constructor'), -32601],
+    ['a greeting without a version', request('initialize'), -32602],
+    ['a call without a name', request('tools/call', {}), -32602],
+    ['a tool that is not there', call('shell', {}), -32602],
+    ['a tool of the prototype', call('constructor', {}), -32602],
+    ['arguments that are a word', request('tools/call', { name: 'ask', arguments: 'Hi' }), -32602],
+    ['a token that is an object', call('ask', hello, { _meta: { progressToken: {} } }), -32602],
+    ['a token that is too long', call('ask', hello, { _meta: { progressToken: 'x'.repeat(257) } }), -32602],
+  ])('that asks for %s gets an error for its request', async (_, body, code) => {
+    const { status, rpc } = await send(service, body);
+    expect([status, rpc.id, rpc.error?.code]).toEqual([200, 1, code]);
+  });
+
+  it('reads which tools there are where it names another one', async () => {
+    expect((await send(service, call('shell', {}))).rpc.error?.message).toContain(knownTools);
+  });
+
+  it('must name a version that is known in each request, or none', async () => {
+    for (const version of ['2025-11-25', '2025-06-18']) {
+      expect((await send(service, request('ping'), { 'mcp-protocol-version': version })).status).toBe(200);
+    }
+    for (const version of ['2024-11-05', '2099-01-01', 'x']) {
+      const refused = await send(service, request('ping'), { 'mcp-protocol-version': version });
+      expect([refused.status, refused.rpc.error?.code]).toEqual([400, -32600]);
+      expect(refused.rpc.error?.message).toContain('2025-11-25, 2025-06-18');
+    }
+  });
+});
+
+describe('The tool ask', () => {
+  it('answers with a text', async () => {
+    const result = await resultOf(service, 'ask', { ...hello, system: 'Be brief.', model: 'eliza' });
+    expect(result).toEqual({ content: [{ type: 'text', text: expect.stringContaining('Ada') }] });
+  });
+
+  it('answers with a value that fits a schema, and with its text', async () => {
+    const result = await resultOf(service, 'ask', { prompt: 'Where?', schema });
+    expect(result.structuredContent).toEqual({ city: expect.any(String) });
+    expect(JSON.parse(textOf(result))).toEqual(result.structuredContent);
+  });
+
+  it('sends its progress, then its result, to a client that wants that', async () => {
+    const { headers, text } = await send(service, call('ask', hello, progress), events);
+    expect(headers.get('content-type')).toContain('text/event-stream');
+    const messages = messagesIn(text);
+    const notes = messages.slice(0, -1).map(({ method, params }) => ({ method, ...(params as unknown as object) }));
+    expect(notes.length).toBeGreaterThanOrEqual(2);
+    for (const note of notes) expect(note).toMatchObject({ method: 'notifications/progress', progressToken: 'mine' });
+    const figures = notes.map((note) => Number((note as Record<string, unknown>).progress));
+    expect(figures).toEqual([...new Set(figures)].toSorted((a, b) => a - b));
+    expect(messages.at(-1)).toMatchObject({ id: 1, result: { content: [{ text: expect.stringContaining('Ada') }] } });
+  });
+
+  it.each([
+    ['accepts no events', progress, {}],
+    ['has no token', {}, events],
+  ])('answers a client with JSON that %s', async (_, more, headers) => {
+    const answer = await send(service, call('ask', hello, more), headers);
+    expect(answer.headers.get('content-type')).toContain('application/json');
+    expect(answer.rpc.result).toBeDefined();
+  });
+
+  it.each([
+    ['no prompt', {}, 'prompt: must be sent'],
+    ['a blank prompt', { prompt: ' ' }, 'prompt: must not be empty'],
+    ['an unknown field', { ...hello, temperature: 1 }, 'temperature: unknown field'],
+    ['an unknown model', { ...hello, model: 'gpt-unheard-of' }, 'model: '],
+    ['a schema that is none', { ...hello, schema: { type: 'object', properties: 5 } }, 'schema: '],
+  ])('tells the model that calls it what is wrong with %s', async (_, args, expected) => {
+    const result = await resultOf(service, 'ask', args);
+    expect([result.isError, textOf(result)]).toEqual([true, expect.stringContaining(`validation_error: ${expected}`)]);
+  });
+
+  it('runs one job for a key that is sent twice', async () => {
+    const headers = { 'idempotency-key': 'of-a-call' };
+    const first = await send(service, call('ask', { prompt: 'Who are you?' }), headers);
+    const second = await send(service, call('ask', { prompt: 'Who are you?' }), headers);
+    expect([second.headers.get('idempotency-replayed'), second.text]).toEqual(['true', first.text]);
+    const accepted = call('ask', { prompt: 'Who are you?', background: true });
+    const jobs = [
+      await send(service, accepted, { 'idempotency-key': 'of-a-job' }),
+      await send(service, accepted, { 'idempotency-key': 'of-a-job' }),
+    ];
+    expect(jobs[1]?.text).toBe(jobs[0]?.text);
+    expect((await send(service, accepted, headers)).status).toBe(422);
+  });
+});
+
+describe('The tools models and job', () => {
+  it('list the models', async () => {
+    const result = await resultOf(service, 'models', {});
+    expect(result.structuredContent?.models).toEqual((await service.get('/models')).body.models);
+    expect(JSON.parse(textOf(result))).toEqual(result.structuredContent);
+    expect(await resultOf(service, 'models', { all: true })).toMatchObject({ isError: true });
+  });
+
+  it('follow a job to its answer', async () => {
+    const accepted = await resultOf(service, 'ask', { ...hello, background: true });
+    expect(accepted.structuredContent).toMatchObject({ status: 'queued', job_id: expect.any(String) });
+    const { job_id } = accepted.structuredContent ?? {};
+    const { result } = await untilEnded(service, job_id);
+    const found = await resultOf(service, 'job', { job_id });
+    const { response } = result as { response: string };
+    expect(found.structuredContent).toMatchObject({ job_id, status: 'succeeded', response });
+    expect(found.content[1]?.text).toBe(response);
+    expect(await resultOf(service, 'job', { job_id, cancel: true })).toEqual(found);
+  });
+
+  it('follow a job with a schema to its value', async () => {
+    const accepted = await resultOf(service, 'ask', { prompt: 'Where?', schema, background: true });
+    const { job_id } = accepted.structuredContent ?? {};
+    await untilEnded(service, job_id);
+    const { structuredContent } = await resultOf(service, 'job', { job_id });
+    expect(structuredContent?.structured).toEqual({ city: expect.any(String) });
+  });
+
+  it('know no job of another client, and no other id', async () => {
+    for (const job_id of ['x'.repeat(24), '', '../jobs']) {
+      const result = await resultOf(service, 'job', { job_id });
+      expect([result.isError, textOf(result)]).toEqual([true, expect.stringContaining('not_found')]);
+    }
+  });
+});
+
+describe('A job of the tool ask', () => {
+  const converser = { MODEL_API_CLI: 'demo', MODEL_API_CLI_COMMAND: script('converses.pl') };
+  let ordered: Service;
+  beforeAll(async () => {
+    ordered = await startService({
+      env: {
+        ...converser,
+        MODEL_API_MAX_CONCURRENT: '1',
+        MODEL_API_MAX_QUEUE: '1',
+        MODEL_API_QUEUE_TIMEOUT_MS: '60000',
+      },
+    });
+  });
+  afterAll(() => ordered.stop());
+
+  it.each([{}, events])('that fails is a result with its error', async (headers) => {
+    for (const [prompt, expected] of [
+      ['die', 'cli_error (crashed): '],
+      ['begin overloaded', 'cli_error (overloaded): '],
+    ]) {
+      const { status, text } = await send(ordered, call('ask', { prompt }, progress), headers);
+      const last = text.startsWith('{') ? JSON.parse(text) : messagesIn(text).at(-1);
+      expect([status, last.id, last.result.isError]).toEqual([200, 1, true]);
+      expect(last.result.content[0].text).toContain(expected);
+    }
+    const record = await ordered.log('http_request_completed', ({ error }) => error === 'cli_error');
+    expect(record).toMatchObject({ path: '/mcp', status_code: 200, outcome: 'cli_error' });
+  });
+
+  it.each([{}, events])('is cancelled with its connection', async (headers) => {
+    const left = new AbortController();
+    const sent = ordered.post('/mcp', call('ask', { prompt: 'silent' }, progress), headers, left.signal);
+    sent.catch(() => {});
+    await untilJobs(ordered, 1, 0);
+    const { status } = await send(ordered, {
+      jsonrpc: '2.0',
+      method: 'notifications/cancelled',
+      params: { requestId: 1 },
+    });
+    expect(status).toBe(202);
+    await untilJobs(ordered, 1, 0);
+    left.abort();
+    await recovers(ordered);
+  });
+
+  it('that finds no place is refused with its status, and so it is in a drain', async () => {
+    const left = new AbortController();
+    for (const queued of [0, 1]) {
+      ordered.post('/mcp', call('ask', { prompt: 'silent' }), {}, left.signal).catch(() => {});
+      await untilJobs(ordered, 1, queued);
+    }
+    const refused = await send(ordered, call('ask', { prompt: 'Hi' }, progress), events);
+    expect([refused.status, refused.rpc.id, refused.rpc.error?.code]).toEqual([429, 1, -32000]);
+    expect(refused.rpc.error?.data).toMatchObject({
+      error: 'concurrency_limited',
+      request_id: refused.headers.get('x-request-id'),
+      retry_after_seconds: Number(refused.headers.get('retry-after')),
+    });
+    ordered.process.kill('SIGTERM');
+    await ordered.log('shutdown_start');
+    const late = await send(ordered, call('ask', { prompt: 'Hi' }));
+    expect([late.status, late.rpc.error?.data?.error]).toEqual([503, 'shutting_down']);
+    expect((await send(ordered, request('tools/list'))).status).toBe(200);
+    left.abort();
+    expect(await ordered.exited).toBe(0);
+  });
+});
+
+describe('With API keys', () => {
+  it('the key is the client, and needs the scope ask', async () => {
+    await using keys = await writeNamedKeys();
+    await using keyed = await startService({ env: keys.env });
+    const none = await send(keyed, request('initialize', { protocolVersion: '2025-11-25' }));
+    expect([none.status, none.rpc.error?.data?.error]).toEqual([401, 'unauthorized']);
+    expect(none.headers.get('www-authenticate')).toContain('Bearer');
+    const accepted = await resultOf(keyed, 'ask', { ...hello, background: true }, headersOf('alice'));
+    const { job_id } = accepted.structuredContent ?? {};
+    expect((await resultOf(keyed, 'job', { job_id }, headersOf('bob'))).isError).toBe(true);
+    expect((await resultOf(keyed, 'job', { job_id }, headersOf('alice'))).isError).toBeUndefined();
+  });
+
+  it('a page of another site is refused', async () => {
+    const refused = await send(service, request('ping'), { origin: 'http://evil.example' });
+    expect([refused.status, refused.rpc.error?.data?.error]).toEqual([403, 'forbidden']);
+  });
+});
