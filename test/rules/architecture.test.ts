@@ -248,7 +248,15 @@ describe('The imports', () => {
     const { imports = [] } = known.get('src/shared/ipc/protocol') ?? {};
     const isProtocol = isOneOf(...imports.map(({ target }) => target));
     const isEntrance = either(
-      isIn('shared/config', 'shared/api', 'shared/ipc', 'primary/cli/adapters', 'worker/openai', 'worker/anthropic'),
+      isIn(
+        'shared/config',
+        'shared/api',
+        'shared/ipc',
+        'primary/cli/adapters',
+        'worker/openai',
+        'worker/anthropic',
+        'worker/mcp',
+      ),
       isProtocol,
       isOneOf(
         'src/shared/errors',

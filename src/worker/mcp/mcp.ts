@@ -41,7 +41,7 @@ export function postMcp(parts: JobParts, beforeJob: readonly AsyncHandler[]): As
       case 'tools/list':
         return sendJson(res, answerOf(id, { tools }));
       case 'tools/call':
-        return callTool(new ToolCall(parts, beforeJob, req, res, id), params);
+        return callTool(new McpCall(parts, beforeJob, req, res, id), params);
       default:
         throw new WrongCall(rpcErrors.unknownMethod, `no such method: this server has ${methods}`);
     }
@@ -81,7 +81,7 @@ function paramsOf<T>(params: Params, schema: z.ZodType<T>): T {
   }
 }
 
-async function callTool(call: ToolCall, params: Params): Promise<void> {
+async function callTool(call: McpCall, params: Params): Promise<void> {
   const { name, arguments: sent, _meta: meta } = paramsOf(params, callParams);
   call.answerErrors();
   switch (name) {
@@ -97,7 +97,7 @@ async function callTool(call: ToolCall, params: Params): Promise<void> {
 }
 
 /** One call of a tool. */
-class ToolCall {
+class McpCall {
   readonly #parts: JobParts;
   readonly #beforeJob: readonly AsyncHandler[];
   readonly #req: Request;

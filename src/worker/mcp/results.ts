@@ -14,27 +14,27 @@ import type { JobOutput } from './tools.js';
 
 type Value = Readonly<Record<string, unknown>>;
 
-interface ToolResult {
+interface CallResult {
   readonly content: readonly { readonly type: 'text'; readonly text: string }[];
   readonly structuredContent?: Value;
   readonly isError?: true;
 }
 
-function text(...texts: readonly string[]): Pick<ToolResult, 'content'> {
+function text(...texts: readonly string[]): Pick<CallResult, 'content'> {
   return { content: texts.map((each) => ({ type: 'text', text: each })) };
 }
 
 /** A value, which also stands in the text, for clients that know no values. */
-export function valueResult(value: Value): ToolResult {
+export function valueResult(value: Value): CallResult {
   return { ...text(JSON.stringify(value)), structuredContent: value };
 }
 
-export function acceptedResult({ id, createdAt, isDurable }: AcceptedView): ToolResult {
+export function acceptedResult({ id, createdAt, isDurable }: AcceptedView): CallResult {
   return valueResult({ job_id: id, status: 'queued', created_at: timestamp(createdAt), durable: isDurable });
 }
 
 /** Of a job that has not succeeded. */
-export function jobResult(job: BackgroundJobView): ToolResult {
+export function jobResult(job: BackgroundJobView): CallResult {
   const listed = listedJob(job);
   if (job.failure === null) return valueResult(listed);
   const error = fromWire(job.failure);
@@ -42,7 +42,7 @@ export function jobResult(job: BackgroundJobView): ToolResult {
   return { ...failedResult(error), structuredContent: output };
 }
 
-export function succeededResult(job: BackgroundJobView, answer: CompletedAnswer): ToolResult {
+export function succeededResult(job: BackgroundJobView, answer: CompletedAnswer): CallResult {
   const { text: response, value } = answer;
   const listed = listedJob(job);
   const output: JobOutput = { ...listed, response, ...(value !== undefined && { structured: placed(value) }) };
@@ -54,11 +54,11 @@ function placed(value: string): Value {
   return value as unknown as Value;
 }
 
-function askResult({ text: answer, value }: CompletedAnswer): ToolResult {
+function askResult({ text: answer, value }: CompletedAnswer): CallResult {
   return { ...text(answer), ...(value !== undefined && { structuredContent: placed(value) }) };
 }
 
-function failedResult(error: RelayError): ToolResult {
+function failedResult(error: RelayError): CallResult {
   const { message, reason } = error;
   const code = publicCodeOf(error);
   return { ...text(`${reason === undefined ? code : `${code} (${reason})`}: ${message}`), isError: true };

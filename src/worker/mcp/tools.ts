@@ -34,7 +34,7 @@ const jobOutput = jobBody.omit({ result: true, error: true, request_id: true }).
 });
 export type JobOutput = z.infer<typeof jobOutput>;
 
-interface Tool {
+interface ServedTool {
   readonly title: string;
   readonly description: string;
   readonly input: z.ZodType;
@@ -65,13 +65,13 @@ const tools = {
     output: jobOutput,
     annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: true, openWorldHint: false },
   },
-} as const satisfies Readonly<Record<string, Tool>>;
+} as const satisfies Readonly<Record<string, ServedTool>>;
 
 export const toolNames = Object.keys(tools);
 
 /** As `tools/list` returns them. */
 export function listedTools(): object[] {
-  return Object.entries<Tool>(tools).map(([name, { title, description, input, output, annotations }]) => ({
+  return Object.entries<ServedTool>(tools).map(([name, { title, description, input, output, annotations }]) => ({
     name,
     title,
     description,
