@@ -4,6 +4,7 @@ import { agentsByHand } from './agents.js';
 import { chat } from './chat.js';
 import { claude } from './claude.js';
 import { claudeLoad } from './claude-load.js';
+import { clientTools } from './client-tools.js';
 import { conversationMemory } from './conversation-memory.js';
 import { conversations } from './conversations.js';
 import { doors } from './doors.js';
@@ -52,6 +53,7 @@ const questions: Readonly<Record<string, (rounds: number) => Promise<Row[]>>> = 
   'first-delta': firstDelta,
   claude,
   'claude-load': claudeLoad,
+  'client-tools': clientTools,
   'agents-codex': agentsByHand,
   'agents-gemini': gemini,
   'two-clis': twoClis,

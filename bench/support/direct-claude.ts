@@ -3,7 +3,13 @@ import { once } from 'node:events';
 import { rm, writeFile } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
 import { claudeAdapter } from '../../src/primary/cli/adapters/claude/adapter.js';
-import { type LaunchOptions, type ProgramVersion, plainLaunch } from '../../src/primary/cli/contract/adapter.js';
+import {
+  type LaunchOptions,
+  type ProgramVersion,
+  plainLaunch,
+  type Tool,
+  type ToolOffer,
+} from '../../src/primary/cli/contract/adapter.js';
 import { type ClaudeHome, consultIn } from '../../test/support/claude-session.js';
 import { processorMs } from './processor-time.js';
 import { prompt } from './task.js';
@@ -69,16 +75,18 @@ export class DirectClaude {
     return answeredMs;
   }
 
-  /** One that has started, with the flags of the relay, and waits. */
-  async wait(): Promise<WaitingClaude> {
+  /** One that has started, with the flags of the relay, and waits. With tools, the model may call them in its first turn. */
+  async wait(tools: readonly Tool[] = []): Promise<WaitingClaude> {
     const child = await this.#start(plainLaunch(null));
-    const waiting = new WaitingClaude(child, this.#inputFor(plainLaunch(null)));
+    const offer: ToolOffer | null = tools.length === 0 ? null : { tools, choice: 'auto', isParallel: true };
+    const waiting = new WaitingClaude(child, this.#inputFor(plainLaunch(null), offer));
     await waiting.quiet();
     return waiting;
   }
 
-  #inputFor(launch: LaunchOptions): string {
-    return this.#programVersion.protocol().writer.write({ ...launch, text: prompt, history: [] }, 1).text;
+  #inputFor(launch: LaunchOptions, offer: ToolOffer | null = null): string {
+    const turn = { ...launch, text: prompt, history: [], ...(offer && { offer }) };
+    return this.#programVersion.protocol().writer.write(turn, 1).text;
   }
 
   async #start(launch: LaunchOptions): Promise<ChildProcessWithoutNullStreams> {
@@ -111,6 +119,17 @@ export class WaitingClaude implements AsyncDisposable {
     return performance.now() - begun;
   }
 
+  /** One turn in which the model calls tools: each call gets this text at once. Milliseconds until the result. */
+  async loop(text: string): Promise<number> {
+    const begun = performance.now();
+    this.#child.stdin.write(this.#input);
+    await nextResult(this.#child, (line) => {
+      const answer = answerTo(line, text);
+      if (answer !== null) this.#child.stdin.write(answer);
+    });
+    return performance.now() - begun;
+  }
+
   /** Resolves when it uses no processor any more. */
   async quiet(): Promise<void> {
     for (let before = -1, spent = 0; spent !== before || spent === 0; ) {
@@ -127,12 +146,29 @@ export class WaitingClaude implements AsyncDisposable {
   }
 }
 
-async function nextResult({ stdout }: ChildProcessWithoutNullStreams): Promise<void> {
+interface McpRequest {
+  readonly request_id: string;
+  readonly request: { readonly message: { readonly id?: unknown; readonly method: string } };
+}
+
+/** What the CLI's own protocol wants for a call of a tool. It has all else that it needs from the first write. */
+function answerTo(line: string, text: string): string | null {
+  if (!line.includes('"method":"tools/call"')) return null;
+  const { request_id, request } = JSON.parse(line) as McpRequest;
+  const result = { content: [{ type: 'text', text }], isError: false };
+  const response = { mcp_response: { jsonrpc: '2.0', id: request.message.id, result } };
+  return `${JSON.stringify({ type: 'control_response', response: { subtype: 'success', request_id, response } })}\n`;
+}
+
+async function nextResult(
+  { stdout }: ChildProcessWithoutNullStreams,
+  onLine: (line: string) => void = () => {},
+): Promise<void> {
   const lines = createInterface({ input: stdout });
   try {
     await new Promise<void>((resolve, reject) => {
       lines
-        .on('line', (line) => line.includes('"type":"result"') && resolve())
+        .on('line', (line) => (line.includes('"type":"result"') ? resolve() : onLine(line)))
         .on('close', () => reject(new Error('claude ended without a result')));
     });
   } finally {

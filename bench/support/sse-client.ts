@@ -15,30 +15,60 @@ export interface Reading {
 const eventLine = /event: delta\ndata: (.+)\n\n/;
 const doneLine = /event: done\ndata: (.+)\n\n/;
 
-/** Asks for a stream, and tells when its first delta came. Rejects when it does not end well. */
-export function readStream(agent: Agent, port: number, path: string, body: object): Promise<Reading> {
+/** Asks for a stream of this service, and measures when its first delta came. Rejects when it does not end well. */
+export async function readStream(agent: Agent, port: number, path: string, body: object): Promise<Reading> {
+  const { received, firstAt, begun, ended } = await receive({ agent, port, path, body, first: eventLine });
+  const [delta, done] = [eventLine, doneLine].map((line) => line.exec(received)?.[1]);
+  if (delta === undefined || done === undefined) throw new Error(`answered ${received.slice(0, 500)}`);
+  return {
+    firstDeltaMs: msBetween(begun, firstAt),
+    firstDeltaAt: firstAt,
+    firstDelta: (JSON.parse(delta) as { text: string }).text,
+    totalMs: msBetween(begun, ended),
+    done: JSON.parse(done) as Reading['done'],
+  };
+}
+
+const textLine = /^data: .*"delta":\{[^}]*"content":"[^"]/m;
+
+/** The same of POST /v1/chat/completions: until the first delta of its text, milliseconds. Rejects when there is none. */
+export async function firstTextOf(agent: Agent, port: number, body: object): Promise<number> {
+  const path = '/v1/chat/completions';
+  const { received, firstAt, begun } = await receive({ agent, port, path, body, first: textLine });
+  if (firstAt === 0n) throw new Error(`answered ${received.slice(0, 500)}`);
+  return msBetween(begun, firstAt);
+}
+
+interface StreamRequest {
+  readonly agent: Agent;
+  readonly port: number;
+  readonly path: string;
+  readonly body: object;
+  /** What the time is taken of. */
+  readonly first: RegExp;
+}
+
+interface Received {
+  readonly received: string;
+  /** Nanoseconds of the monotonic clock; 0 if it never came. */
+  readonly firstAt: bigint;
+  readonly begun: bigint;
+  readonly ended: bigint;
+}
+
+function receive({ agent, port, path, body, first }: StreamRequest): Promise<Received> {
   const text = JSON.stringify({ ...body, stream: true });
   const headers = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) };
   const begun = process.hrtime.bigint();
   return new Promise((resolve, reject) => {
     const asked = request({ host: '127.0.0.1', port, path, method: 'POST', agent, headers }, (answer) => {
       let received = '';
-      let firstDeltaAt = 0n;
+      let firstAt = 0n;
       answer.setEncoding('utf8').on('data', (chunk: string) => {
         received += chunk;
-        if (firstDeltaAt === 0n && eventLine.test(received)) firstDeltaAt = process.hrtime.bigint();
+        if (firstAt === 0n && first.test(received)) firstAt = process.hrtime.bigint();
       });
-      answer.once('end', () => {
-        const [delta, done] = [eventLine, doneLine].map((line) => line.exec(received)?.[1]);
-        if (delta === undefined || done === undefined) return reject(new Error(`answered ${received.slice(0, 500)}`));
-        resolve({
-          firstDeltaMs: msBetween(begun, firstDeltaAt),
-          firstDeltaAt,
-          firstDelta: (JSON.parse(delta) as { text: string }).text,
-          totalMs: msBetween(begun, process.hrtime.bigint()),
-          done: JSON.parse(done) as Reading['done'],
-        });
-      });
+      answer.once('end', () => resolve({ received, firstAt, begun, ended: process.hrtime.bigint() }));
     });
     asked.once('error', reject).end(text);
   });
