@@ -44,18 +44,24 @@ async function firstDeltas(bench: ClaudeBench, pairs: number): Promise<Row[]> {
   const user = { role: 'user', content: prompt };
   const firstText = (body: object) =>
     bench.quietly(() => firstTextOf(bench.agent, bench.service.port, { model, messages: [user], ...body }));
+  const withSystem = { messages: [{ role: 'system', content: 'You are a helper. Be brief.' }, user] };
   const bare = async () => {
     callsBefore(bench, 0);
-    return firstText({});
+    return { plainMs: await firstText({}), systemMs: await firstText(withSystem) };
   };
   const relay = async () => {
     callsBefore(bench, 0);
-    const freshMs = await firstText({ tools: [note] });
+    const plainMs = await firstText({ tools: [note] });
+    const systemMs = await firstText({ tools: [note], ...withSystem });
     callsBefore(bench, 1);
     const client = new ToolClient(bench.service, 'any', { model });
     const { calls } = await client.say(prompt);
     const results = calls.map(({ id }) => ({ role: 'tool', tool_call_id: id, content: result }));
-    return { freshMs, heldMs: await firstText({ tools: [note], messages: [...client.messages, ...results] }) };
+    return {
+      plainMs,
+      systemMs,
+      heldMs: await firstText({ tools: [note], messages: [...client.messages, ...results] }),
+    };
   };
   await alternately(2, { bare, relay }); // to warm up
   const rounds = await alternately(pairs, { bare, relay });
@@ -68,9 +74,14 @@ async function firstDeltas(bench: ClaudeBench, pairs: number): Promise<Row[]> {
       holds: median(held) <= targets.heldMs,
     },
     ratioRow(
-      `First delta of a first request with a tool ÷ the same without, ${pairs} pairs`,
+      `First delta of a first request with a tool and a system text ÷ the same without the tool, ${pairs} pairs`,
       targets.fresh,
-      rounds.map(({ bare: plainMs, relay: { freshMs } }) => [freshMs, plainMs]),
+      rounds.map((round) => [round.relay.systemMs, round.bare.systemMs]),
+    ),
+    ratioRow(
+      `The same without a system text, ${pairs} pairs`,
+      targets.fresh,
+      rounds.map((round) => [round.relay.plainMs, round.bare.plainMs]),
     ),
   ];
 }
