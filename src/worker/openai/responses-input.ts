@@ -19,16 +19,6 @@ import {
 import { maxTokens, nameOf, temperature, topP, wrappedText } from '../jobs/tool-offer.js';
 import { content, jsonSchema, named, type PartForms, partsOf, streamed, textOf } from './content.js';
 
-/** A message, or another thing that a response was made of. Its type decides what it holds; a message may come without. */
-const item = z.looseObject({
-  type: named.nullish(),
-  role: named.nullish(),
-  content: content.nullish(),
-  arguments: z.unknown().optional(),
-  input: z.unknown().optional(),
-  output: z.unknown().optional(),
-});
-
 const tool = z.looseObject({
   type: named,
   name: named.nullish(),
@@ -38,7 +28,18 @@ const tool = z.looseObject({
 });
 
 /** A namespace has tools of its own. */
-const toolOrSpace = tool.extend({ tools: z.array(tool, 'must be a list').nullish() });
+const tools = z.array(tool.extend({ tools: z.array(tool, 'must be a list').nullish() }), 'must be a list');
+
+/** A message, or another thing that a response was made of. Its type decides what it holds; a message may come without. */
+const item = z.looseObject({
+  type: named.nullish(),
+  role: named.nullish(),
+  content: content.nullish(),
+  arguments: z.unknown().optional(),
+  input: z.unknown().optional(),
+  output: z.unknown().optional(),
+  tools: tools.nullish(),
+});
 
 const toolChoice = z.union(
   [
@@ -57,7 +58,7 @@ export const responsesRequest = z.looseObject({
   stream: streamed,
   text: z.looseObject({ format: format.nullish() }).nullish(),
   reasoning: z.looseObject({ effort: named.nullish() }).nullish(),
-  tools: z.array(toolOrSpace, 'must be a list').nullish(),
+  tools: tools.nullish(),
   tool_choice: toolChoice.nullish(),
   parallel_tool_calls: z.boolean('must be true or false').nullish(),
   temperature: temperature.nullish(),
@@ -72,6 +73,11 @@ export const responsesRequest = z.looseObject({
 
 export type ResponsesRequest = z.infer<typeof responsesRequest>;
 export type InputItem = z.infer<typeof item>;
+
+export interface ToolList {
+  readonly path: string;
+  readonly tools: z.infer<typeof tools>;
+}
 
 const responseParts: PartForms = {
   texts: { input_text: 'text', output_text: 'text', text: 'text', refusal: 'refusal' },
@@ -111,6 +117,7 @@ function saidBy(item: InputItem, path: string, names: CallNames): SentPiece | []
     case 'message':
       return messageSaid(item, path);
     case 'reasoning':
+    case moreTools:
       return [];
     case 'function_call':
       return called(item, textAt(item.arguments, `${path}.arguments`), path, names);
@@ -155,6 +162,18 @@ function messageSaid({ role, content: said }: InputItem, path: string): SentPiec
   return { message: messageOf(role, partsOf(said, at, responseParts, role === 'user')) };
 }
 
+/** codex offers some models all its tools in an item of this type. */
+const moreTools = 'additional_tools';
+
+/** The lists of tools in the request, each with its field. */
+export function toolLists({ tools, input }: ResponsesRequest): ToolList[] {
+  const items = typeof input === 'string' ? [] : input;
+  const more = items.flatMap(({ type, tools }, at): ToolList[] =>
+    type === moreTools ? [{ path: `input.${at}.tools`, tools: tools ?? [] }] : [],
+  );
+  return [{ path: 'tools', tools: tools ?? [] }, ...more];
+}
+
 /** The field of the first image; null without images. */
 export function imageFieldOf({ input }: ResponsesRequest): string | null {
   const items = typeof input === 'string' ? [] : input;
@@ -166,7 +185,7 @@ export function imageFieldOf({ input }: ResponsesRequest): string | null {
 }
 
 const labels = ['id', 'status', 'call_id', 'name', 'namespace']; // of an item of an answer that comes back
-const knownOfItem = new Set(['type', 'role', 'content', 'arguments', 'input', 'output', ...labels]);
+const knownOfItem = new Set(['type', 'role', 'content', 'arguments', 'input', 'output', 'tools', ...labels]);
 const knownOfPart = new Set(['type', 'text', 'refusal', 'image_url']);
 
 /** Fields of the input that mean nothing here. */

@@ -10,7 +10,15 @@ import {
 } from '../jobs/job-request.js';
 import { nameOf, type ParsedTools, parsedTools, type SentTool, samplingOf } from '../jobs/tool-offer.js';
 import { effortOf, schemaOf } from './content.js';
-import { ignoredInInput, imageFieldOf, type ResponsesRequest, responsesRequest, spokenIn } from './responses-input.js';
+import {
+  ignoredInInput,
+  imageFieldOf,
+  type ResponsesRequest,
+  responsesRequest,
+  spokenIn,
+  type ToolList,
+  toolLists,
+} from './responses-input.js';
 
 /** Fields that are followed, refused where they ask for too much, or named below where they mean nothing. */
 const known = fieldsOf(responsesRequest, 'user');
@@ -78,9 +86,9 @@ const knownOfTool = new Set(['type', 'name', 'description', 'parameters', 'stric
 
 /** Fields that are known, and mean nothing in this request. */
 function meaningless(body: ResponsesRequest): string[] {
-  const { tools, tool_choice: choice, parallel_tool_calls: parallel, reasoning, text } = body;
+  const { tool_choice: choice, parallel_tool_calls: parallel, reasoning, text } = body;
   const knownOfFormat = new Set(['type', ...(text?.format?.type === 'text' ? [] : ['name', 'schema', 'strict'])]);
-  const own = (tools ?? []).filter(({ type }) => ownTypes.has(type));
+  const own = toolLists(body).flatMap(({ tools }) => tools.filter(({ type }) => ownTypes.has(type)));
   return [
     ...(choice != null && own.length === 0 ? ['tool_choice'] : []),
     ...(parallel != null && own.length === 0 ? ['parallel_tool_calls'] : []),
@@ -90,15 +98,18 @@ function meaningless(body: ResponsesRequest): string[] {
   ];
 }
 
-type FlatTool = NonNullable<ResponsesRequest['tools']>[number];
+type FlatTool = ToolList['tools'][number];
 type PlainTool = Pick<FlatTool, 'type' | 'name' | 'description' | 'parameters' | 'strict'>;
 
 /** Any other tool is one that OpenAI's servers run. */
 const ownTypes: ReadonlySet<string> = new Set(['function', 'custom', 'namespace']);
 
 /** Throws `validation_error`. */
-function toolsIn({ tools, tool_choice: choice, parallel_tool_calls: parallel }: ResponsesRequest): ParsedTools {
-  const sent = (tools ?? []).flatMap((tool, index) => sentTools(tool, `tools.${index}`));
+function toolsIn(body: ResponsesRequest): ParsedTools {
+  const { tool_choice: choice, parallel_tool_calls: parallel } = body;
+  const sent = toolLists(body).flatMap(({ path, tools }) =>
+    tools.flatMap((tool, index) => sentTools(tool, `${path}.${index}`)),
+  );
   const named = choice == null || typeof choice === 'string' ? (choice ?? 'auto') : { name: nameOf(choice) };
   return parsedTools(sent, { choice: named, path: 'tool_choice', isParallel: parallel !== false });
 }

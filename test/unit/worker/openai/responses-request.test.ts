@@ -214,6 +214,28 @@ describe('A response asks for', () => {
         ignored: [],
       },
     ],
+    [
+      {
+        input: [
+          {
+            type: 'additional_tools',
+            role: 'developer',
+            id: 'at_1',
+            tools: [{ type: 'namespace', name: 'functions', tools: [{ type: 'custom', name: 'run' }] }],
+          },
+          { role: 'user', content: 'Hi' },
+        ],
+        tools: [time],
+        tool_choice: 'auto',
+      },
+      {
+        text: 'Hi',
+        system: undefined,
+        offer: { tools: [{ name: 'time' }, { name: 'functions__run' }] },
+        forms: { functions__run: { isCustom: true, name: 'run', namespace: 'functions' } },
+        ignored: [],
+      },
+    ],
     [{ tool_choice: 'auto', parallel_tool_calls: true }, { ignored: ['tool_choice', 'parallel_tool_calls'] }],
   ])('what %j says', (body, expected) => {
     const { job, ...rest } = asked(body);
@@ -228,6 +250,11 @@ describe('A response is refused, and the field named,', () => {
   it.each<[object, string, string]>([
     [{ model: undefined }, 'model', 'must be sent'],
     [{ input: undefined }, 'input', 'must be text, or a list of items'],
+    [
+      items({ type: 'additional_tools', tools: [{ type: 'function', name: 'a b' }] }, { role: 'user', content: 'Hi' }),
+      'input[0].tools[0].name',
+      'must be 1 to 64 letters, digits, _ and -',
+    ],
     [{ input: 5 }, 'input', 'must be text, or a list of items'],
     [{ input: '' }, 'input', 'must end with a message that is not blank'],
     [{ input: 'a\0' }, 'input', 'must not contain NUL'],
