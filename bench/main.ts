@@ -1,3 +1,5 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { accounting } from './accounting.js';
 import { agentsByHand } from './agents.js';
@@ -24,12 +26,13 @@ import { scrape } from './scrape.js';
 import { slowClients } from './slow-clients.js';
 import { stores } from './stores.js';
 import { busyWarning, describeMachine } from './support/machine.js';
+import { sectionIn } from './support/results.js';
 import { type Row, tableHead, tableLine } from './support/table.js';
 import { standby, throughput } from './throughput.js';
 import { twoClis } from './two-clis.js';
 import { viewers } from './viewers.js';
 
-/** Usage: npm run bench -- [name] [--rounds N]. Only questions whose name holds `name` are asked. */
+/** Usage: npm run bench -- [name] [--rounds N] [--write]. Only groups whose name contains `name` are measured; `--write` puts each into bench/RESULTS.md. */
 
 const questions: Readonly<Record<string, (rounds: number) => Promise<Row[]>>> = {
   throughput,
@@ -63,18 +66,25 @@ const questions: Readonly<Record<string, (rounds: number) => Promise<Row[]>>> = 
 };
 
 const defaultRounds = 11;
+const results = join(__dirname, '..', '..', 'bench', 'RESULTS.md');
 
 /** What falls short is printed like everything else: only a bench that could not measure fails. */
 async function main(): Promise<void> {
-  const { values, positionals } = parseArgs({ options: { rounds: { type: 'string' } }, allowPositionals: true });
+  const { values, positionals } = parseArgs({
+    options: { rounds: { type: 'string' }, write: { type: 'boolean', default: false } },
+    allowPositionals: true,
+  });
   const rounds = Number(values.rounds ?? defaultRounds);
   if (!Number.isInteger(rounds) || rounds < 1) throw new Error('--rounds takes a whole number from 1');
-  process.stdout.write(`${describeMachine()} · medians of ${rounds} rounds (lowest–highest)\n\n`);
-  process.stdout.write(`${busyWarning()}${tableHead}\n`);
   for (const [name, ask] of Object.entries(questions)) {
     if (!name.includes(positionals[0] ?? '')) continue;
-    process.stderr.write(`${name} …\n`);
-    for (const row of await ask(rounds)) process.stdout.write(`${tableLine(row)}\n`);
+    const head = `${describeMachine()} · medians of ${rounds} rounds (lowest–highest)\n\n${busyWarning()}`;
+    const rows = (await ask(rounds)).map((row) => `${tableLine(row)}\n`);
+    process.stdout.write(`### ${name}\n\n${head}${tableHead}\n${rows.join('')}\n`);
+    if (values.write && rows.length > 0) {
+      const page = await readFile(results, 'utf8');
+      await writeFile(results, sectionIn(page, name, `${head}${tableHead}\n${rows.join('')}`));
+    }
   }
 }
 

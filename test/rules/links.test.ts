@@ -7,7 +7,11 @@ function pages(): string[] {
   const ofRoot = readdirSync(root).filter((name) => name.endsWith('.md'));
   const entries = readdirSync(join(root, 'docs'), { recursive: true, withFileTypes: true });
   const ofDocs = entries.filter(({ name }) => name.endsWith('.md'));
-  return [...ofRoot, ...ofDocs.map(({ parentPath, name }) => relative(root, join(parentPath, name)))];
+  return [
+    ...ofRoot,
+    'bench/RESULTS.md',
+    ...ofDocs.map(({ parentPath, name }) => relative(root, join(parentPath, name))),
+  ];
 }
 
 /** Without what stands in code, where brackets are no links. */

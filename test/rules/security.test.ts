@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from '../support/sources.js';
 
-describe.each(['docs/security.md', 'docs/reliability.md', 'docs/dependencies.md'])('%s', (page) => {
+describe.each(['docs/security.md', 'bench/RESULTS.md', 'docs/dependencies.md'])('%s', (page) => {
   const text = readFileSync(join(root, page), 'utf8');
 
   it('names only files and folders that there are', () => {

@@ -266,7 +266,7 @@ describeInLab()('under a real systemd', () => {
       expect((await processes()).filter((left) => old.includes(left))).toEqual([]);
       expect(await asked).toBe('cut');
     }
-    process.stderr.write(`serving again after the kill: ${tookMs.join(', ')} ms\n`); // docs/reliability.md
+    process.stderr.write(`serving again after the kill: ${tookMs.join(', ')} ms\n`); // bench/RESULTS.md
     expect(median(tookMs)).toBeLessThan(10_000); // other suites run beside this one; a stop that waited for its limit would take 90 s
   });
 
