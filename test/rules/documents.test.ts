@@ -95,15 +95,6 @@ describe('the pages of docs', () => {
   });
 });
 
-it.each([
-  ['several model CLIs', 'clis.md#several-clis'],
-  ['several machines', 'fleet.md'],
-])('The FAQ knows of %s', (what, page) => {
-  const answer = textOf('docs/faq.md').match(new RegExp(`^\\*\\*[^*]*${what}[^*]*\\*\\* (.*)$`, 'm'))?.[1];
-  expect(answer).toMatch(/^Yes\b/);
-  expect(answer).toContain(`](${page})`);
-});
-
 it('The pictures of the README are small', () => {
   const pictures = [...textOf('README.md').matchAll(/!\[[^\]]+\]\((docs\/pictures\/[^)]+)\)/g)].map(
     ([, path = '']) => path,
