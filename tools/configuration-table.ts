@@ -138,6 +138,25 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
   MODEL_CODE_OAUTH_TOKEN_FILE: [
     'a file with that token; without it, `$CREDENTIALS_DIRECTORY/oauth_token` is read, where systemd has loaded one',
   ],
+  OTEL_EXPORTER_OTLP_ENDPOINT: [
+    'an OpenTelemetry collector, such as `http://localhost:4318`: [traces](monitoring.md#traces) are sent to `/v1/traces` there, as OTLP over HTTP',
+    'no traces',
+  ],
+  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: ['the same for traces alone, with its whole path', 'none'],
+  OTEL_EXPORTER_OTLP_PROTOCOL: ['`http/json`: no other form of OTLP is spoken', 'http/json'],
+  OTEL_EXPORTER_OTLP_HEADERS: [
+    'headers of the requests to the collector, as in `authorization=Bearer%20abc`, separated by commas; a program of the model CLI gets them only by `MODEL_API_CLI_ENV`',
+    'none',
+  ],
+  OTEL_SERVICE_NAME: ['`service.name` in traces', 'prompt-relay'],
+  OTEL_RESOURCE_ATTRIBUTES: [
+    'what all spans have in common, as in `deployment.environment.name=staging,team=ml`',
+    'none',
+  ],
+  OTEL_TRACES_SAMPLER: [
+    'which traces are sent: `parentbased_always_on`, `parentbased_always_off`, `parentbased_traceidratio`, `always_on`, `always_off` or `traceidratio`; with `parentbased_`, a caller that sends a `traceparent` decides for its own',
+  ],
+  OTEL_TRACES_SAMPLER_ARG: ['the share of traces for the two samplers that end in `traceidratio`, from 0 to 1'],
 };
 
 /** The rows of the table of variables: name, default, meaning. */

@@ -132,7 +132,8 @@ async function main(settings: Environment, logStyle: LogStyle, own: OwnTraces): 
   });
   if (!ports) return;
   const allWarnings = [...config.warnings, ...given.warnings, ...warnings, ...host.termination.warnings];
-  const service = new Service({ config, host, names, ...ports, ...stored, warnings: allWarnings });
+  const spans = await openExporter(config, host);
+  const service = new Service({ config, host, names, ...ports, ...stored, spans, warnings: allWarnings });
   await service.restore().catch((error: unknown) => {
     throw asConfigFault(error);
   });
@@ -158,6 +159,13 @@ async function openPorts(config: Config, { systemd, clock }: Host): Promise<Pick
   if (agentPort === null) return { addresses, agent: null };
   const { HealthAgent } = await import('./hosts/health-agent.js');
   return { addresses, agent: await HealthAgent.listen(addresses.main.host, agentPort, clock) };
+}
+
+/** Loaded only where spans are exported: what sends them takes memory. */
+async function openExporter({ spanExport }: Config, host: Host): Promise<StartInput['spans']> {
+  if (spanExport === null) return null;
+  const { openSpanExporter } = await import('./observe/span-exporter.js');
+  return openSpanExporter(spanExport, host);
 }
 
 type Logging = Pick<Host, 'log' | 'logStyle' | 'show' | 'logWriteErrors'>;

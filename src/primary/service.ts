@@ -28,6 +28,7 @@ import { Claims } from './idempotency/claims.js';
 import { BackgroundJobs } from './jobs/background-jobs.js';
 import { ClientJobs } from './jobs/client-jobs.js';
 import { JobRunner } from './jobs/job-runner.js';
+import { spansOfJobs } from './jobs/job-spans.js';
 import { StoredJobs } from './jobs/stored-jobs.js';
 import { WaitingRoom } from './jobs/waiting-room.js';
 import { createBanner } from './lifecycle/banner.js';
@@ -37,6 +38,7 @@ import { LastHour } from './observe/last-hour.js';
 import { logCheck, observeBackground, observeCli, observeJobs, toolsIgnored } from './observe/observers.js';
 import { PrimaryMetrics, storeListener } from './observe/primary-metrics.js';
 import { Scrape } from './observe/scrape.js';
+import type { SpanExporter } from './observe/span-exporter.js';
 import { addServiceGauges } from './observe/state-metrics.js';
 import { Status, setupReportOf } from './observe/status.js';
 import { StatusFeed } from './observe/status-feed.js';
@@ -69,6 +71,8 @@ export interface StartInput {
   readonly store: Store;
   /** null unless several hosts share the store. */
   readonly hosts: Hosts | null;
+  /** null where no spans are exported. */
+  readonly spans: SpanExporter | null;
   readonly warnings: readonly string[];
 }
 
@@ -77,7 +81,7 @@ export interface StartInput {
  * function that an earlier part calls may name a later one, because it is called after the start.
  */
 function compose(input: StartInput) {
-  const { config, host, names, addresses, agent, hosts, store } = input;
+  const { config, host, names, addresses, agent, hosts, store, spans } = input;
   const { clock, log, systemd } = host;
 
   // Clients, slots and conversations
@@ -167,6 +171,7 @@ function compose(input: StartInput) {
     observer,
     redactor,
     clock,
+    spansOf: spansOfJobs(spans, clock),
   };
   const journal = store.conversations;
   const countTokens = (texts: readonly string[]) => tokens.count(texts);
@@ -203,6 +208,7 @@ function compose(input: StartInput) {
       addresses.close(); // else clients would wait for a worker that never comes
       agent?.close();
       const isAllSent = await workers.stop(limitMs);
+      await spans?.close();
       await usageJournal.close();
       await store.close();
       return isAllSent;

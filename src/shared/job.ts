@@ -119,11 +119,17 @@ export type Sampling = z.infer<typeof sampling>;
 export const optionalWishes = ['temperature', 'topP', 'maxTokens', 'isParallel'] as const;
 export type OptionalWish = (typeof optionalWishes)[number];
 
+/** The trace that it belongs to, as of `shared/trace/context.ts`. */
+const traceContext = z
+  .object({ traceId: z.string(), spanId: z.string(), isSampled: z.boolean(), state: z.string().optional() })
+  .readonly();
+
 /** One request for one answer. */
 export const jobRequest = z
   .object({
     operation: z.enum(operations),
     requestId: z.string(),
+    trace: traceContext.optional(),
     /** Whose job it is, as of `shared/client.ts`. Conversations belong to it. */
     client: z.string(),
     /** For `chat`: the conversation to continue; null for a new one. */

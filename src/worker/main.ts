@@ -14,6 +14,7 @@ import { StatusViewers } from './api/status.js';
 import { createApp } from './app.js';
 import { BodyMemory } from './http/body-memory.js';
 import { HttpMetrics, type Primary } from './http/exchange.js';
+import { RequestSpans } from './http/request-spans.js';
 import { HttpServer, Listeners } from './http/server.js';
 import { SpillFolder } from './jobs/answer-text.js';
 
@@ -108,7 +109,9 @@ async function serve(context: WorkerContext, primary: Primary, settings: WorkerS
   const bodies = new BodyMemory(settings.bodyLimitBytes, systemClock);
   const { closing } = listeners;
   const viewers = new StatusViewers(primary, systemClock, closing);
-  const owned = { bodies, spill, viewers };
+  const { sampler } = settings;
+  const spans = sampler && new RequestSpans(sampler, primary, systemClock);
+  const owned = { bodies, spill, viewers, spans };
   const app = createApp({ primary, settings, authority, phase, isClosing, closing, heap, ...owned, ...parts });
   try {
     await listeners.open(settings.fds, () => new HttpServer(app, { ...parts, limit, pace: bodies.pace }));

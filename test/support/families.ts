@@ -200,6 +200,7 @@ export const families: Readonly<Record<string, Family>> = {
   workers: gauge({ state: ['starting', 'ready', 'stopping'] }),
   worker_restarts_total: counter({ cause: ['crash', 'unresponsive', 'reload'] }),
   worker_scrape_failures_total: counter(),
+  trace_spans_total: counter({ result: ['exported', 'dropped'] }),
   log_write_errors_total: counter(),
   build_info: { type: 'gauge', labelSets: null },
   config_info: { type: 'gauge', labelSets: null },

@@ -12,6 +12,7 @@ import type { CliHealth } from '../../src/primary/health/cli-health.js';
 import { SeenClients } from '../../src/primary/health/evidence.js';
 import type { JobCli } from '../../src/primary/jobs/job-processes.js';
 import { type JobObserver, JobRunner } from '../../src/primary/jobs/job-runner.js';
+import { spansOfJobs } from '../../src/primary/jobs/job-spans.js';
 import type { JobStream } from '../../src/primary/jobs/job-stream.js';
 import { WaitingRoom } from '../../src/primary/jobs/waiting-room.js';
 import type { ConversationChange, ConversationJournal } from '../../src/primary/store/contract/conversations.js';
@@ -52,6 +53,9 @@ export function throws(error: unknown): Script {
 /** A CLI process that follows a script. */
 class FakeCli implements JobCli {
   readonly extras: Capabilities;
+  readonly origin = 'new';
+  readonly heldMs = null;
+  readonly process = { startedMs: 0, startupMs: 5 };
   readonly turns: Turn[] = [];
   /** The conversation that it was left to at each release; null where it was to be ended. */
   readonly released: (ConversationState | null)[] = [];
@@ -122,6 +126,8 @@ export interface JobOptions {
   /** Awaited when a process is started, or released. */
   readonly start?: (signal: AbortSignal) => Promise<void>;
   readonly release?: () => Promise<void>;
+  /** Its spans are written. */
+  readonly isTraced?: boolean;
 }
 
 const atOnce = async () => {};
@@ -131,6 +137,7 @@ export class JobHarness {
   readonly clock = new FakeClock();
   readonly observer = new RecordingObserver();
   readonly launches: LaunchOptions[] = [];
+  readonly spans: Record<string, unknown>[] = [];
   /** The conversation that each process was asked for. */
   readonly wanted: (ConversationState | null)[] = [];
   readonly processes: FakeCli[] = [];
@@ -188,6 +195,10 @@ export class JobHarness {
       observer,
       redactor: new Redactor([{ name: 'A_SECRET', value: 'secret-of-the-harness' }], () => false),
       clock,
+      spansOf: spansOfJobs(
+        options.isTraced === true ? { add: (text: string) => this.spans.push(JSON.parse(text)) } : null,
+        clock,
+      ),
     };
     this.runner = new JobRunner(resources, {
       queueTimeoutMs: 15_000,
@@ -202,6 +213,7 @@ export class JobHarness {
     const extras = () => (this.isProgramKnown ? this.extras : null);
     const cli = {
       name,
+      adapter: { name: 'scripted' },
       health: name === '' ? this.health : this.#healthOf(name),
       pool: {
         keeps: (state: ConversationState) => this.kept.some(({ id }) => id === state.id),

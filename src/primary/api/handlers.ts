@@ -19,6 +19,7 @@ import type { Claims } from '../idempotency/claims.js';
 import type { BackgroundJobs } from '../jobs/background-jobs.js';
 import type { ClientJobs } from '../jobs/client-jobs.js';
 import type { JobRunner } from '../jobs/job-runner.js';
+import type { SpanSink } from '../jobs/job-spans.js';
 import type { ClientMetrics, JobMetrics } from '../observe/job-metrics.js';
 import type { LastHour } from '../observe/last-hour.js';
 import type { Status } from '../observe/status.js';
@@ -58,6 +59,7 @@ export function workerSettings(
     hasConsole: config.console === 'on',
     readBack: config.readBack,
     logLevel: config.logLevel,
+    sampler: config.spanExport?.sampler ?? null,
     logStyle,
     isCapped: config.rateMaxRequests > 0,
     phase,
@@ -79,6 +81,8 @@ export interface Services {
   /** The rest of a drain. */
   drainSecondsLeft(): number;
   workerSettings(): WorkerSettings;
+  /** null where no spans are exported: then no worker sends any. */
+  readonly spans: SpanSink | null;
   readonly runner: Pick<JobRunner, 'run'>;
   readonly background: Pick<BackgroundJobs, 'accept'>;
   readonly clientJobs: Pick<ClientJobs, 'view' | 'events' | 'answer' | 'list' | 'cancel' | 'delete'>;
@@ -135,6 +139,7 @@ export function apiHandlers(services: Services): SharedHandlers {
       return verdict;
     },
     toolsIgnored: services.toolsIgnored,
+    span: ({ text }) => services.spans?.add(text),
     connection: ({ uid }, signal) => services.connections.hold(uid, signal),
     wrongKey: ({ caller }) => ({ blockedSeconds: services.keyAttempts.failed(caller) }),
     usage: (order) => usageText(services, order),

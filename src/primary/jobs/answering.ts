@@ -298,7 +298,10 @@ export class Answering {
       },
       room: () => events.room(),
     };
-    return cli.turn(turn, sink, signal).finally(() => this.#job.addUsage(cli.usage()));
+    const ended = cli.turn(turn, sink, signal).finally(() => this.#job.addUsage(cli.usage()));
+    const span = this.#job.spans?.turn(turn, cli);
+    if (span !== undefined) ended.then(span.ended, span.failed);
+    return ended;
   }
 
   /** Callers that keep the conversation themselves want to know how much of the model's memory it fills. */

@@ -1,10 +1,12 @@
 import { forgetConversation, type ModelCli } from '../cli/model-cli.js';
 import type { CliLease } from '../cli/pool/process-pool.js';
-import type { ConversationState } from '../cli/process/cli-process.js';
+import type { CliProcess, ConversationState } from '../cli/process/cli-process.js';
 import type { Job } from './job.js';
 
 /** What a job needs of a CLI process. */
-export type JobCli = Pick<CliLease, 'turn' | 'usage' | 'release' | 'extras'>;
+export interface JobCli extends Pick<CliLease, 'turn' | 'usage' | 'release' | 'extras' | 'origin' | 'heldMs'> {
+  readonly process: Pick<CliProcess, 'startedMs' | 'startupMs'>;
+}
 
 /** Owns the CLI process of one job: one at a time. */
 export class JobProcesses {
@@ -38,8 +40,10 @@ export class JobProcesses {
   }
 
   async #acquire(of: ConversationState | null): Promise<JobCli> {
-    const { route, launch, signal } = this.#job;
-    this.#current = await route.cli.acquire(launch, of, signal);
+    const { route, launch, signal, spans } = this.#job;
+    const acquired = route.cli.acquire(launch, of, signal);
+    spans?.acquiring(acquired);
+    this.#current = await acquired;
     return this.#current;
   }
 }

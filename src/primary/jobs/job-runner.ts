@@ -16,6 +16,7 @@ import { Answering } from './answering.js';
 import type { BackgroundPart } from './background-part.js';
 import { isRefused, Job, mustWaitAgain, refusedEnd } from './job.js';
 import { JobProcesses } from './job-processes.js';
+import type { JobSpans } from './job-spans.js';
 import { JobStream } from './job-stream.js';
 import { SamplingRules } from './sampling-rules.js';
 import type { Ticket } from './ticket.js';
@@ -53,6 +54,8 @@ export interface JobResources extends TurnResources, AdmissionResources {
   readonly redactor: Pick<Redactor, 'redact'>;
   /** The names that a client may use instead of a model that its CLI does not know. */
   readonly knownModels: Pick<KnownModels, 'explain'>;
+  /** null where the spans of this request are not exported. */
+  readonly spansOf: (request: JobRequest, route: Route) => JobSpans | null;
 }
 
 /** Owns the jobs from admission to their one outcome. */
@@ -114,7 +117,9 @@ export class JobRunner {
   /** A background job as it is accepted. It is admitted later. */
   backgroundJob(request: JobRequest, background: BackgroundPart): Job<BackgroundPart> {
     const route = this.#resources.router.route(request);
-    return new Job({ request, route, events: background.log, background }, background.signal, this.#resources.clock);
+    const { clock, spansOf } = this.#resources;
+    const spans = spansOf(request, route);
+    return new Job({ request, route, events: background.log, background, spans }, background.signal, clock);
   }
 
   /**
@@ -218,7 +223,9 @@ export class JobRunner {
   #tryToAdmit(request: JobRequest, route: Route, events: JobStream, caller: AbortSignal): Job {
     try {
       const { ticket, prepared } = this.#admission.admit(request, route, (state) => this.#isFree(state, route.cli));
-      const job = new Job({ request, route, events, background: null }, caller, this.#resources.clock);
+      const { clock, spansOf } = this.#resources;
+      const spans = spansOf(request, route);
+      const job = new Job({ request, route, events, background: null, spans }, caller, clock);
       job.admit(++this.#lastNumber, prepared, () => ticket);
       return job;
     } catch (error) {
@@ -253,6 +260,7 @@ export class JobRunner {
       await job.background?.hooks.beforeStart();
       job.start(this.#limits.executionMs);
       observer.jobStarted(job.queueMs);
+      job.spans?.waited(job.waitedMs, null);
       const record = job.turn && new TurnRecord(job.turn, job.request, this.#resources);
       const answering = this.#answering(job, processes, record);
       const answered = await answering.run();
@@ -316,7 +324,9 @@ export class JobRunner {
     const end = job.route.cli.health.ended(job, endOfTurn, job.hasStarted);
     if (job.background === null) job.end(this.#shown(end));
     else this.#endAttempt(job, job.background, this.#shown(end));
-    if (this.#counts(job, end)) observer.jobEnded(job.request, end, job.hasStarted);
+    if (!this.#counts(job, end)) return;
+    if (!job.hasStarted) job.spans?.waited(job.waitedMs, end);
+    observer.jobEnded(job.request, end, job.hasStarted);
   }
 
   /** Its owner decides whether it waits again, and stores its end before readers get it. */

@@ -23,6 +23,7 @@ import type { Answered } from './answering.js';
 import type { BackgroundPart } from './background-part.js';
 import { withoutEcho } from './echo.js';
 import type { JobChain } from './job-chain.js';
+import type { JobSpans } from './job-spans.js';
 import type { JobEvents } from './job-stream.js';
 import type { Ticket } from './ticket.js';
 
@@ -48,6 +49,8 @@ export interface JobDescription<B> {
   readonly events: JobEvents;
   /** Null for the job of a caller. */
   readonly background: B;
+  /** Null where its spans are not exported. */
+  readonly spans: JobSpans | null;
 }
 
 interface JobStartTime {
@@ -74,6 +77,7 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
   readonly route: Route;
   readonly events: JobEvents;
   readonly background: B;
+  readonly spans: JobSpans | null;
   #number = 0;
   #stage: JobStage = { name: 'waiting' };
   /** From its admission on. A background job is admitted again after each attempt that failed. */
@@ -90,11 +94,12 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
   #arrivedMs = 0;
   #stopTimer: StopTimer = () => {};
 
-  constructor({ request, route, events, background }: JobDescription<B>, caller: AbortSignal, clock: Clock) {
+  constructor({ request, route, events, background, spans }: JobDescription<B>, caller: AbortSignal, clock: Clock) {
     this.request = request;
     this.route = route;
     this.events = events;
     this.background = background;
+    this.spans = spans;
     this.#clock = clock;
     this.#caller = caller;
   }

@@ -23,7 +23,8 @@ export async function takeEnvironment(
   const handover = takeHandover(own, pid);
   const env = takeSettings(own);
   const isHidden = await eraseFromEnviron(Object.keys(env).filter(isSetting));
-  const holdsSecret = env.MODEL_API_KEY !== undefined || env.MODEL_CODE_OAUTH_TOKEN !== undefined;
+  const secrets = ['MODEL_API_KEY', 'MODEL_CODE_OAUTH_TOKEN', 'OTEL_EXPORTER_OTLP_HEADERS'];
+  const holdsSecret = secrets.some((name) => env[name] !== undefined);
   const warnings = isHidden || !holdsSecret ? [] : [visibleSecrets];
   return { handover, env: Object.freeze({ ...env, ...settings }), warnings };
 }
@@ -49,7 +50,7 @@ export function readConfig(env: Environment): Promise<Config> {
 }
 
 function isSetting(name: string): boolean {
-  return /^MODEL_(API|CODE)_/.test(name);
+  return /^(MODEL_(API|CODE)|OTEL)_/.test(name);
 }
 
 const firstAfterStdio = 3;

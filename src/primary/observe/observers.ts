@@ -38,19 +38,31 @@ export function observeJobs({ jobs, clients, usage, lastHour, log }: JobListener
   };
 }
 
+/** Of a job that belongs to a trace. */
+function traceFields(trace: JobRequest['trace']) {
+  return trace && { trace_id: trace.traceId, span_id: trace.spanId };
+}
+
 /** The request log tells of most ends. Only the primary can tell of a job whose worker has died. */
-function logEnd(log: Logger, { requestId, operation }: JobRequest, end: JobEnd): void {
+function logEnd(log: Logger, { requestId, trace, operation }: JobRequest, end: JobEnd): void {
   const { outcome, queueMs, executionMs } = end;
-  const fields = { request_id: requestId, operation, outcome, queue_ms: queueMs, execution_ms: executionMs };
+  const fields = {
+    request_id: requestId,
+    ...traceFields(trace),
+    operation,
+    outcome,
+    queue_ms: queueMs,
+    execution_ms: executionMs,
+  };
   if (outcome === 'cancelled' && end.failure.message === callerDied) log.info('job_ended', fields);
   else log.debug('job_ended', fields);
 }
 
 /** Never the message: it holds the model's own words. What a program wrote to stderr is the operator's only trace of a crash. */
-function logFailure(log: Logger, { requestId }: JobRequest, end: JobEnd): void {
+function logFailure(log: Logger, { requestId, trace }: JobRequest, end: JobEnd): void {
   if (end.outcome !== 'cli_error' && end.outcome !== 'spawn_error') return;
   const { reason, stderr } = end.failure;
-  log.warn('cli_failed', { request_id: requestId, code: end.outcome, reason, stderr });
+  log.warn('cli_failed', { request_id: requestId, ...traceFields(trace), code: end.outcome, reason, stderr });
 }
 
 /** Counts for the metrics, and logs what an operator should know. */
@@ -86,8 +98,8 @@ export interface BackgroundListeners {
 export function observeBackground({ clients, usage, lastHour, log }: BackgroundListeners): BackgroundObserver {
   return {
     ended: ({ request, background, waitedMs }, end) => {
-      const { requestId, operation, client } = request;
-      const ids = { job_id: background.accepted.id, request_id: requestId, client };
+      const { requestId, trace, operation, client } = request;
+      const ids = { job_id: background.accepted.id, request_id: requestId, ...traceFields(trace), client };
       const { outcome, executionMs } = end;
       const error = isRefused(end) ? end.failure.code : undefined;
       const times = { queue_ms: waitedMs, execution_ms: executionMs };

@@ -12,6 +12,7 @@ import type { Host } from '../lifecycle/host.js';
 import type { StoredResponses } from '../responses/stored-responses.js';
 import type { Store } from '../store/contract/store.js';
 import type { Workers } from '../workers/workers.js';
+import type { SpanExporter } from './span-exporter.js';
 
 /** Families whose figures have an owner elsewhere. They are read from it at each scrape, so nothing is counted twice. */
 
@@ -86,11 +87,12 @@ export interface GaugeSources {
   readonly workers: Pick<Workers, 'counts'>;
   readonly supervisor: { readonly phase: Phase };
   readonly store: Pick<Store, 'isUp'>;
+  readonly spans: Pick<SpanExporter, 'counts'> | null;
 }
 
 /** The state of the service. Each figure is read from its owner at a scrape. */
 export function addServiceGauges(registry: Registry, sources: GaugeSources): void {
-  const { config, host, clis, room, background, conversations, responses, workers, supervisor, store } = sources;
+  const { config, host, clis, room, background, conversations, responses, workers, supervisor, store, spans } = sources;
   const gauge = (name: string, help: string, read: () => number) => addGauge(registry, name, help, read);
   gauge('jobs_active', 'Jobs that hold a slot.', () => room.active);
   gauge('jobs_queued', 'Jobs that wait for a slot.', () => room.waiting);
@@ -106,6 +108,8 @@ export function addServiceGauges(registry: Registry, sources: GaugeSources): voi
   gauge('stored_response_bytes', 'Text of all stored responses, bytes.', () => responses.counts.bytes);
   gauge('store_up', '1 while the store takes what it is asked to keep.', () => (store.isUp ? 1 : 0));
   gauge('draining', '1 while the service drains.', () => (supervisor.phase === 'draining' ? 1 : 0));
+  const exported = () => spans?.counts ?? { exported: 0, dropped: 0 };
+  addCounter(registry, 'trace_spans_total', 'Spans of traces, by what has become of them.', exported, 'result');
   addCounter(registry, 'log_write_errors_total', 'Log records that could not be written.', host.logWriteErrors);
   addGauge(registry, 'workers', 'HTTP workers, by what they are doing.', () => workers.counts(), 'state');
   const processes = 'Processes of each model CLI, by what they are doing.';

@@ -3,6 +3,7 @@ import { nearest } from '../text/nearest.js';
 import { frontFaults, frontWarnings, isLoopback, isWildcard } from './addresses.js';
 import { clisFaults, commandModel } from './clis.js';
 import { commandWarnings } from './command-warnings.js';
+import { spanExportOf } from './otlp.js';
 import {
   type KeyFiles,
   type LoadedKeys,
@@ -53,6 +54,7 @@ export async function loadConfig(env: Environment, read: ReadFile, modeOf = noMo
     allowedHosts: allowedHosts(values),
     apiKeys,
     oauthToken,
+    spanExport: spanExportOf(values),
     namedKeys,
     needsKey,
     production,

@@ -2,6 +2,15 @@ import type { z } from 'zod';
 import { logFormats } from '../log/text.js';
 import { cliLimits, cliList, kindOrFile } from './clis.js';
 import {
+  otlpEndpoint,
+  otlpHeaders,
+  otlpProtocol,
+  resourceAttributes,
+  samplerRatio,
+  serviceName,
+  tracesSampler,
+} from './otlp.js';
+import {
   cgroupSetting,
   cidrs,
   command,
@@ -120,6 +129,14 @@ export const variables = {
   MODEL_API_LOG_FORMAT: ['logFormat', oneOf(logFormats), 'auto'],
   MODEL_CODE_OAUTH_TOKEN: ['oauthToken', text, null],
   MODEL_CODE_OAUTH_TOKEN_FILE: [null, text, null],
+  OTEL_EXPORTER_OTLP_ENDPOINT: [null, otlpEndpoint, null],
+  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: [null, otlpEndpoint, null],
+  OTEL_EXPORTER_OTLP_PROTOCOL: [null, otlpProtocol, ''],
+  OTEL_EXPORTER_OTLP_HEADERS: [null, otlpHeaders, ''],
+  OTEL_SERVICE_NAME: [null, serviceName, ''],
+  OTEL_RESOURCE_ATTRIBUTES: [null, resourceAttributes, ''],
+  OTEL_TRACES_SAMPLER: [null, tracesSampler, 'parentbased_always_on'],
+  OTEL_TRACES_SAMPLER_ARG: [null, samplerRatio, '1'],
 } as const satisfies Record<string, Variable>;
 
 /** Former variables, with what to do instead: the service warns at its start where one is set. */

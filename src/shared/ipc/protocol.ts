@@ -63,6 +63,8 @@ export const workerSettingsSchema = z.object({
   phase: z.enum(phases),
   /** In a drain, a client that takes nothing of its answer for so long is given up. */
   drainUnreadMs: z.number(),
+  /** Which requests have spans; null where none are exported. */
+  sampler: z.object({ isParentBased: z.boolean(), ratio: z.number() }).readonly().nullable(),
   /** Where the primary leaves traces, should it be killed. */
   traces: z.object({ runtimeParent: z.string(), cgroupParent: z.string().nullable() }),
 });
@@ -154,6 +156,8 @@ export const primaryCalls = {
   /** The worker exits now, with this code: where it must kill itself, because a write of its log blocks, the code is lost. */
   leaving: { request: z.object({ code: z.int() }), answer: nothing },
   run: { request: jobRequest, item: jobEvent },
+  /** The span of a request that has ended, as JSON of OTLP. */
+  span: { request: z.object({ text: z.string() }), answer: nothing },
   /** Accepts a background job. */
   accept: { request: z.object({ job: jobRequest, form: jobForm }), answer: acceptedView },
   job: { request: ownedKey, answer: backgroundJobView },

@@ -51,6 +51,9 @@ export const logEvents = {
   answer_not_spilled: 'a long answer could not be written to a file: error; it is held in memory instead',
   tree_not_gone: 'processes of a job could not be killed',
   tree_unclear: 'processes that may be a job’s live on: they can not be looked at, or change their id too fast',
+  trace_export_failed:
+    'the collector of OTEL_EXPORTER_OTLP_ENDPOINT takes no spans, or not all: error. Logged once, until trace_export_back',
+  trace_export_back: 'the collector takes spans again: how many were dropped since the start',
   leaving_front:
     'a signal has come: the front hears first, at MODEL_API_AGENT_PORT, that this host leaves; the drain begins within 3 s',
   shutdown_start: 'the drain begins: signal, running and queued jobs',

@@ -15,7 +15,9 @@ import {
   gauge,
   histogram,
 } from '../../shared/metrics.js';
-import { type KnownResponse, knownResponses, methods, type RouteLabel, routeLabels } from './known-responses.js';
+import type { TraceContext } from '../../shared/trace/context.js';
+import { type KnownResponse, knownResponses, methodLabel, type RouteLabel, routeLabels } from './known-responses.js';
+import { type RequestSpans, traceOfCaller } from './request-spans.js';
 import type { KeyedRequest } from './responses.js';
 
 /** What the request log says of a job. */
@@ -41,6 +43,8 @@ export type ErrorForm = (error: RelayError, requestId: string) => { readonly sta
 /** What is known of one request while it is open. Lives with its response, in `res.locals`. */
 export interface Exchange extends Record<string, unknown> {
   requestId: string;
+  /** The trace that it belongs to; null without one. */
+  trace: TraceContext | null;
   /** Template of the route that matched; `other` until one has. */
   route: RouteLabel;
   /** Code of the error body that was sent, if one was. */
@@ -78,23 +82,26 @@ const unknownYet = {
   errorForm: null,
   idempotent: null,
   job: null,
-} as const satisfies Omit<Exchange, 'requestId'>;
+} as const satisfies Omit<Exchange, 'requestId' | 'trace'>;
 
 export interface ExchangeParts {
   readonly log: Logger;
   readonly metrics: HttpMetrics;
   readonly clock: Clock;
+  /** null where no spans are exported. */
+  readonly spans: RequestSpans | null;
   readonly heap: { touch(): void };
   /** Whether this worker is about to exit: then each response is the last one on its connection, so that no request is lost with it. */
   readonly isClosing: () => boolean;
 }
 
 /** Opens every exchange: sets the request id and the common headers, and at the end writes the log record and the counts. */
-export function openExchange({ log, metrics, clock, heap, isClosing }: ExchangeParts): Handler {
+export function openExchange({ log, metrics, clock, spans, heap, isClosing }: ExchangeParts): Handler {
   return (req, res, next) => {
     const startedMs = clock.monotonicMs();
     const requestId = requestIdFrom(req.get('x-request-id'));
-    res.locals = { ...unknownYet, requestId };
+    const trace = isUntraced(req) && spans === null ? null : (spans?.begin(req) ?? traceOfCaller(req));
+    res.locals = { ...unknownYet, requestId, trace };
     res.setHeader('X-Request-Id', requestId);
     for (const [name, value] of commonLines) res.setHeader(name, value);
     if (isAmbiguous(req.headers) || isClosing()) res.set('Connection', 'close');
@@ -104,10 +111,18 @@ export function openExchange({ log, metrics, clock, heap, isClosing }: ExchangeP
       const durationMs = clock.monotonicMs() - startedMs;
       heap.touch();
       count(metrics, method, res, durationMs / 1000);
-      log[levelOf(res)]('http_request_completed', record(res, method, pathOf(url), durationMs));
+      const path = pathOf(url);
+      log[levelOf(res)]('http_request_completed', record(res, method, path, durationMs));
+      if (trace !== null)
+        spans?.end(trace, req, res.locals, { path, statusCode: isComplete(res) ? res.statusCode : null, durationMs });
     });
     next();
   };
+}
+
+/** As nearly all requests are. */
+function isUntraced({ headers }: Request): boolean {
+  return headers.traceparent === undefined;
 }
 
 /**
@@ -146,7 +161,7 @@ export function atRoute(route: RouteLabel): Handler {
 }
 
 function record(res: Reply, method: string, path: string, durationMs: number) {
-  const { requestId, client, error } = res.locals;
+  const { requestId, trace, client, error } = res.locals;
   const job = res.locals.job?.figures();
   return {
     request_id: requestId,
@@ -154,6 +169,7 @@ function record(res: Reply, method: string, path: string, durationMs: number) {
     path,
     status_code: isComplete(res) ? res.statusCode : clientGone,
     duration_ms: Math.round(durationMs * 10) / 10,
+    ...(trace && { trace_id: trace.traceId, span_id: trace.spanId }),
     ...(client !== '' && { client: client.slice(0, maxClientLength) }),
     ...(error !== null && { error }),
     ...(job && jobFields(job)),
@@ -290,10 +306,6 @@ async function durationsOfNothing(): Promise<FamilyFigures> {
     return family.values.map((figure) => ({ ...figure, labels: { ...figure.labels, ...labels } }));
   });
   return { ...family, values };
-}
-
-export function methodLabel(method: string): (typeof methods)[number] {
-  return methods.find((known) => known === method) ?? 'other';
 }
 
 /**

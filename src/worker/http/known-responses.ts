@@ -23,8 +23,12 @@ const { validation_error, forbidden, not_found, method_not_allowed, concurrency_
 const named = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const;
 const other = 'other';
 const all = [...endpoints, ...doorEndpoints];
-export const methods = [...named, other] as const;
+const methods = [...named, other] as const;
 export const routeLabels: readonly RouteLabel[] = [...new Set(all.map(({ route }) => route)), other];
+
+export function methodLabel(method: string): (typeof methods)[number] {
+  return methods.find((known) => known === method) ?? 'other';
+}
 
 function codesOf({ method, route, errors, success = 200, others = [] }: Endpoint): readonly number[] {
   const common = commonErrors.filter((error) => error !== 'forbidden'); // a Host or Origin, before the route is known

@@ -14,6 +14,7 @@ import type {
   ToolResult,
 } from '../../shared/job.js';
 import { chained, chainStart } from '../../shared/text/chain.js';
+import type { TraceContext } from '../../shared/trace/context.js';
 import type { Primary, Reply } from '../http/exchange.js';
 import type { WishFields } from './tool-offer.js';
 
@@ -48,14 +49,24 @@ export interface RequestedJob {
 export async function requestOf(job: RequestedJob, primary: Primary, res: Reply): Promise<JobRequest> {
   const { operation, text, images = [], stop = [], history, stream: isStreamed, isEffortNeeded } = job;
   const { conversationId = null, system = null, model = null, effort = null, offer, sampling, results } = job;
-  const { requestId, client } = res.locals;
+  const { requestId, trace, client } = res.locals;
   const schema = job.schema === undefined ? null : await checkedSchema(job.schema, primary, client);
   if (offer !== undefined) await checkTools(offer, primary, client);
-  const more = { ...(results && { results }), ...(offer && { offer }), ...(sampling && { sampling }) };
+  const more = {
+    ...(trace && { trace: contextOf(trace) }),
+    ...(results && { results }),
+    ...(offer && { offer }),
+    ...(sampling && { sampling }),
+  };
   const said = { role: 'user', text, images, ...(results && { results }) } as const;
   const chain = history === undefined ? null : chainOf(history, said, chainStart(system, schema, offer?.tools));
   const asked = { operation, conversationId, text, images, system, model, schema, effort, isEffortNeeded, stop };
   return { ...asked, ...more, history: history ?? [], chain, requestId, client, isStreamed };
+}
+
+/** Of a request that is being traced, only what its job needs. */
+function contextOf({ traceId, spanId, isSampled, state }: TraceContext): TraceContext {
+  return { traceId, spanId, isSampled, ...(state !== undefined && { state }) };
 }
 
 async function checkTools({ tools }: ToolOffer, primary: Primary, client: string): Promise<void> {

@@ -271,6 +271,8 @@ export interface PrivateHome {
 /** Pure translation between the relay and one kind of model CLI. It starts nothing and owns nothing. */
 export interface Adapter {
   readonly name: string;
+  /** Who makes its models, as `gen_ai.provider.name` of OpenTelemetry says it; without it, its own name. */
+  readonly provider?: string;
   /** The program and its leading arguments. */
   readonly command: readonly [program: string, ...args: string[]];
   /** The variable from which the program reads its credential; null where it has none. */

@@ -30,6 +30,8 @@ export type LeaseOrigin = 'live' | 'standby' | 'new';
 export interface CliLease {
   readonly process: CliProcess;
   readonly origin: LeaseOrigin;
+  /** How long the process has waited for the results of its calls; null where it has made none. */
+  readonly heldMs: number | null;
   /** What the program takes beside a text. */
   readonly extras: Capabilities;
   /** As `CliProcess.turn`. A live session has heard the history already. */
@@ -116,7 +118,7 @@ export class ProcessPool {
     const live = conversation === null ? null : this.#claimLive(key, conversation);
     if (conversation !== null) observer.liveSessionTaken(live === null ? 'replay' : 'hit');
     const { extras } = program.programVersion;
-    if (live !== null) return this.#lease(live, 'live', extras);
+    if (live !== null) return this.#lease(live.process, 'live', extras, live.heldMs);
     history.use(key, launch, clock.monotonicMs());
     const waiting = this.#claimStandby(key);
     observer.standbyTaken(waiting === null ? 'miss' : 'hit');
@@ -192,14 +194,16 @@ export class ProcessPool {
     await Promise.all([...this.#endingSessions].map(({ gone }) => gone));
   }
 
-  #claimLive(key: LaunchKey, state: ConversationState): CliProcess | null {
+  #claimLive(key: LaunchKey, state: ConversationState): Pick<CliLease, 'process' | 'heldMs'> | null {
     const session = this.sessions.find(({ conversation }) => conversation.id === state.id);
     if (session === undefined) return null;
     if (canGoOn(session, state) && this.#all.get(session.process) === key) {
       const claimed = claimIfAlive(session.process);
       const { clock, observer } = this.#parts;
-      if (claimed !== null && session.isWaiting) observer.toolsHeld(clock.monotonicMs() - session.sinceMs);
-      return claimed;
+      if (claimed === null) return null;
+      const heldMs = session.isWaiting ? clock.monotonicMs() - session.sinceMs : null;
+      if (heldMs !== null) observer.toolsHeld(heldMs);
+      return { process: claimed, heldMs };
     }
     this.#endSession(session);
     return null;
@@ -271,10 +275,11 @@ export class ProcessPool {
     void process.end('retired').then(() => this.#endingSessions.delete(process));
   }
 
-  #lease(process: CliProcess, origin: LeaseOrigin, extras: Capabilities): CliLease {
+  #lease(process: CliProcess, origin: LeaseOrigin, extras: Capabilities, heldMs: number | null = null): CliLease {
     return {
       process,
       origin,
+      heldMs,
       extras,
       turn: (turn, sink, signal) =>
         process.turn(origin === 'live' ? { ...turn, history: [], heard: turn.history } : turn, sink, signal),

@@ -1,5 +1,5 @@
-import { isTimed, methodLabel } from '../../../../src/worker/http/exchange.js';
-import { knownResponses, routeLabels } from '../../../../src/worker/http/known-responses.js';
+import { isTimed } from '../../../../src/worker/http/exchange.js';
+import { knownResponses, methodLabel, routeLabels } from '../../../../src/worker/http/known-responses.js';
 import { families } from '../../../support/families.js';
 
 function keyOf(labels: object): string {

@@ -45,6 +45,7 @@ const tokenVariable = 'CLAUDE_CODE_OAUTH_TOKEN';
 export function claudeAdapter(command: readonly [string, ...string[]], options: ClaudeOptions): Adapter {
   return {
     name: 'claude',
+    provider: 'anthropic',
     command,
     credentialVariable: tokenVariable,
     env: environment,

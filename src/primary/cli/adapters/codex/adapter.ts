@@ -24,6 +24,7 @@ export interface CodexOptions {
 export function codexAdapter(command: readonly [string, ...string[]], options: CodexOptions): Adapter {
   return {
     name: 'codex',
+    provider: 'openai',
     command,
     credentialVariable: null,
     env: {},

@@ -1,0 +1,155 @@
+import type { Clock } from '../../shared/clock.js';
+import { type RelayError, toRelayError } from '../../shared/errors.js';
+import type { JobEnd, JobRequest } from '../../shared/job.js';
+import { newSpanId, type TraceContext } from '../../shared/trace/context.js';
+import { type Attributes, type Span, spanText } from '../../shared/trace/span.js';
+import type { Turn, TurnEnd } from '../cli/contract/adapter.js';
+import type { Route } from '../cli/route.js';
+import type { JobCli } from './job-processes.js';
+
+/** Where spans go. */
+export interface SpanSink {
+  add(text: string): void;
+}
+
+/** A job, as its spans show it: never a text of it, nor a name that its client has made up. */
+export interface TracedJob {
+  readonly trace: TraceContext;
+  readonly request: JobRequest;
+  readonly route: Route;
+}
+
+type SpanParts = Pick<Span, 'name' | 'kind' | 'startMs' | 'attributes' | 'error'> & { readonly endMs?: number };
+
+const cliStart = { name: 'cli start', kind: 'internal', attributes: {} } as const;
+
+/** Writes the spans of one job, all under the span of its request: its wait, its turns, and what they waited for. */
+export class JobSpans {
+  readonly #job: TracedJob;
+  readonly #sink: SpanSink;
+  readonly #clock: Clock;
+  /** Of the last turn: a job may have several on one process. */
+  #lastCli: JobCli | null = null;
+
+  constructor(job: TracedJob, sink: SpanSink, clock: Clock) {
+    this.#job = job;
+    this.#sink = sink;
+    this.#clock = clock;
+  }
+
+  /** It has got its slot, after this time; or has ended without one. */
+  waited(ms: number, end: JobEnd | null): void {
+    const error = end === null || end.outcome === 'ok' ? undefined : end.failure.code;
+    this.#write({ name: 'wait', kind: 'internal', startMs: this.#clock.now() - ms, attributes: {}, error });
+  }
+
+  /** A process is being looked for, or started. A client that brings the results of calls may find the one that waits. */
+  acquiring(acquired: Promise<JobCli>): void {
+    const sinceMs = this.#clock.now();
+    acquired.then(
+      ({ heldMs }) => this.#toolRound(heldMs),
+      (error) => this.#write({ ...cliStart, startMs: sinceMs, error: toRelayError(error).code }),
+    );
+  }
+
+  /** From the calls to their results, where the process has waited for them; else that is not known here. */
+  #toolRound(heldMs: number | null): void {
+    const { results } = this.#job.request;
+    if (results === undefined) return;
+    const attributes = {
+      'prompt_relay.tool_round.outcome': heldMs === null ? 'replay' : 'live',
+      'prompt_relay.tool_round.results': results.length,
+    };
+    this.#write({ name: 'tool round', kind: 'internal', startMs: this.#clock.now() - (heldMs ?? 0), attributes });
+  }
+
+  /** From the start of a process for this job to the first byte that it has written. */
+  #started({ origin, process: { startedMs, startupMs } }: JobCli, error: string | undefined): void {
+    if (origin !== 'new' || (startupMs === null && error === undefined)) return;
+    const nowMs = this.#clock.now();
+    const startMs = nowMs - (this.#clock.monotonicMs() - startedMs);
+    const endMs = startupMs === null ? nowMs : startMs + startupMs;
+    this.#write({ ...cliStart, startMs, endMs, error: startupMs === null ? error : undefined });
+  }
+
+  /** A turn begins. Its end is to be reported. */
+  turn(turn: Turn, cli: JobCli): TurnSpan {
+    const startMs = this.#clock.now();
+    return {
+      ended: (end) => this.#turnEnded(startMs, turn, cli, end, undefined),
+      failed: (error) => this.#turnEnded(startMs, turn, cli, null, toRelayError(error)),
+    };
+  }
+
+  #turnEnded(startMs: number, turn: Turn, cli: JobCli, end: TurnEnd | null, failure: RelayError | undefined): void {
+    if (this.#lastCli !== cli) this.#started(cli, failure?.code);
+    this.#lastCli = cli;
+    const model = this.#job.route.label ?? this.#job.request.model;
+    this.#write({
+      name: model === null ? 'chat' : `chat ${model}`,
+      kind: 'client',
+      startMs,
+      attributes: {
+        ...this.#asked(turn, model),
+        ...this.#answered(end),
+        'prompt_relay.process': cli.origin,
+        'prompt_relay.error.reason': failure?.reason,
+      },
+      error: failure?.code,
+    });
+  }
+
+  #asked({ schema, sampling }: Turn, model: string | null): Attributes {
+    const { route, request } = this.#job;
+    const { adapter } = route.cli;
+    return {
+      'gen_ai.operation.name': 'chat',
+      'gen_ai.provider.name': adapter.provider ?? adapter.name,
+      'gen_ai.request.model': model,
+      'gen_ai.request.stream': request.isStreamed || undefined,
+      'gen_ai.request.max_tokens': sampling?.maxTokens,
+      'gen_ai.request.temperature': sampling?.temperature,
+      'gen_ai.request.top_p': sampling?.topP,
+      'gen_ai.output.type': schema === null ? 'text' : 'json',
+      'gen_ai.conversation.id': request.conversationId,
+    };
+  }
+
+  #answered(end: TurnEnd | null): Attributes {
+    if (end === null) return {};
+    const { model, usage, calls = [], isCutShort = false } = end;
+    const reason = calls.length > 0 ? 'tool_calls' : isCutShort ? 'length' : 'stop';
+    return {
+      'gen_ai.response.model': model === null ? null : this.#job.route.cli.publicName(model),
+      'gen_ai.response.finish_reasons': [reason],
+      'gen_ai.usage.input_tokens': usage.inputTokens,
+      'gen_ai.usage.output_tokens': usage.outputTokens,
+      'gen_ai.usage.cache_read.input_tokens': usage.cacheReadTokens,
+      'gen_ai.usage.cache_creation.input_tokens': usage.cacheWriteTokens,
+    };
+  }
+
+  #write({ name, kind, startMs, endMs = this.#clock.now(), attributes, error }: SpanParts): void {
+    const { traceId, spanId: parentId, state } = this.#job.trace;
+    const span = { traceId, spanId: newSpanId(), parentId, state, name, kind, startMs, endMs, attributes, error };
+    this.#sink.add(spanText(span));
+  }
+}
+
+/** A turn that is under way. */
+export interface TurnSpan {
+  ended(end: TurnEnd): void;
+  failed(error: unknown): void;
+}
+
+/** The spans of each job whose trace is exported. `sink`: null where none is. */
+export function spansOfJobs(
+  sink: SpanSink | null,
+  clock: Clock,
+): (request: JobRequest, route: Route) => JobSpans | null {
+  if (sink === null) return () => null;
+  return (request, route) => {
+    const { trace } = request;
+    return trace?.isSampled === true ? new JobSpans({ trace, request, route }, sink, clock) : null;
+  };
+}

@@ -1,0 +1,170 @@
+import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
+import { type Clock, delay, type StopTimer } from '../../shared/clock.js';
+import type { SpanExport } from '../../shared/config/otlp.js';
+import type { Logger } from '../../shared/log/logger.js';
+import { type Attributes, attributeList } from '../../shared/trace/span.js';
+import type { Host } from '../lifecycle/host.js';
+import { type PostResult, type PostSpans, postSpans } from './post-spans.js';
+
+/**
+ * The names of spans and attributes are those of this version: the last one that has the names for models beside those
+ * for HTTP. They have moved to a place of their own since, which has published no version.
+ */
+const schemaUrl = 'https://opentelemetry.io/schemas/1.41.1';
+
+/** Spans that wait, beside the batch under way. A further one is dropped. */
+export const maxWaiting = 2048;
+export const maxBatch = 512;
+/** A batch that is not full waits so long. */
+const batchMs = 5000;
+const postLimitMs = 10_000;
+const maxTries = 5;
+const firstPauseMs = 1000;
+const maxPauseMs = 30_000;
+/** The end of the service waits so long for the last spans; less where the collector has not taken the ones before. */
+const lastMs = { usual: 3000, withFault: 500 } as const;
+
+export interface ExporterParts {
+  readonly post: PostSpans;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** From 0 to 1: several hosts do not try again at the same time. */
+  readonly random: () => number;
+}
+
+/**
+ * Owns the spans that are not sent yet, and sends them in batches, one at a time. What is too much, and what the
+ * collector does not take, is dropped and counted. No job waits for it.
+ */
+export class SpanExporter {
+  readonly counts = { exported: 0, dropped: 0 };
+  readonly #parts: ExporterParts;
+  readonly #head: string;
+  #waiting: string[] = [];
+  #stopTimer: StopTimer | null = null;
+  #sending: Promise<void> | null = null;
+  /** Logged once; null while the collector takes spans. */
+  #fault: string | null = null;
+  #isClosing = false;
+  #request: AbortController | null = null;
+  #endPause: () => void = () => {};
+
+  /** `resource`: what all spans have in common. */
+  constructor(resource: Attributes, version: string, parts: ExporterParts) {
+    this.#parts = parts;
+    const place = (fields: object) => JSON.stringify({ ...fields, schemaUrl }).slice(0, -1);
+    const ofResource = place({ resource: { attributes: attributeList(resource) } });
+    const ofScope = place({ scope: { name: 'prompt-relay', version } });
+    this.#head = `{"resourceSpans":[${ofResource},"scopeSpans":[${ofScope},"spans":[`;
+  }
+
+  /** `text`: a span, as `spanText` writes it. */
+  add(text: string): void {
+    if (this.#waiting.length >= maxWaiting) return this.#drop(1, 'the collector takes fewer spans than there are');
+    this.#waiting.push(text);
+    if (this.#waiting.length >= maxBatch) this.#begin();
+    else this.#stopTimer ??= this.#parts.clock.after(batchMs, () => this.#begin());
+  }
+
+  /** The end of the service. Resolves when the last spans have been sent, or dropped. */
+  async close(): Promise<void> {
+    this.#isClosing = true;
+    this.#endPause();
+    this.#begin();
+    const limitMs = this.#fault === null ? lastMs.usual : lastMs.withFault;
+    const stop = this.#parts.clock.after(limitMs, () => {
+      this.#drop(this.#waiting.splice(0).length, 'the service has ended before all spans were sent');
+      this.#request?.abort(new Error('the service has ended'));
+    });
+    await this.#sending;
+    stop();
+  }
+
+  #begin(): void {
+    this.#stopTimer?.();
+    this.#stopTimer = null;
+    this.#sending ??= this.#sendAll();
+  }
+
+  async #sendAll(): Promise<void> {
+    do await this.#send(this.#waiting.splice(0, maxBatch));
+    while (this.#waiting.length >= (this.#isClosing ? 1 : maxBatch));
+    this.#sending = null;
+    if (this.#waiting.length > 0) this.#stopTimer = this.#parts.clock.after(batchMs, () => this.#begin());
+  }
+
+  async #send(batch: readonly string[]): Promise<void> {
+    if (batch.length === 0) return;
+    const body = `${this.#head}${batch.join(',')}]}]}]}`;
+    for (let tries = 1; ; tries++) {
+      const result = await this.#post(body);
+      if (result.kind === 'taken') return this.#taken(batch.length, result);
+      const isLast = result.kind === 'refused' || tries === maxTries || this.#isClosing;
+      if (isLast) return this.#drop(batch.length, result.reason);
+      this.#failed(result.reason);
+      await this.#pause(result.pauseMs ?? firstPauseMs * 2 ** (tries - 1));
+    }
+  }
+
+  async #post(body: string): Promise<PostResult> {
+    const { clock, post } = this.#parts;
+    const request = new AbortController();
+    this.#request = request;
+    const stop = clock.after(postLimitMs, () => request.abort(new Error(`no answer in ${postLimitMs} ms`)));
+    const result = await post(body, request.signal);
+    stop();
+    return result;
+  }
+
+  async #pause(ms: number): Promise<void> {
+    const { clock, random } = this.#parts;
+    const ended = new Promise<void>((resolve) => {
+      this.#endPause = resolve;
+    });
+    await Promise.race([ended, delay(clock, Math.min(ms, maxPauseMs) * (1 + random() / 2))]);
+  }
+
+  #taken(count: number, { rejected, reason }: Extract<PostResult, { kind: 'taken' }>): void {
+    const dropped = Math.min(count, Math.max(0, rejected));
+    this.counts.exported += count - dropped;
+    if (dropped > 0) return this.#drop(dropped, reason);
+    if (this.#fault === null || this.#waiting.length >= maxBatch) return; // while it is behind, more will be dropped
+    this.#fault = null;
+    this.#parts.log.info('trace_export_back', { dropped: this.counts.dropped });
+  }
+
+  #drop(count: number, reason: string): void {
+    if (count === 0) return;
+    this.counts.dropped += count;
+    this.#failed(reason);
+  }
+
+  #failed(reason: string): void {
+    if (this.#fault === null) this.#parts.log.warn('trace_export_failed', { error: reason });
+    this.#fault = reason;
+  }
+}
+
+/** The exporter of this service. What the operator says of it wins. */
+export function openSpanExporter(
+  settings: SpanExport,
+  { product: { version }, clock, log, random }: Pick<Host, 'product' | 'clock' | 'log' | 'random'>,
+): SpanExporter {
+  const known = {
+    'service.name': 'prompt-relay',
+    'service.version': version,
+    'service.instance.id': randomUUID(),
+    'host.name': hostname(),
+    'process.pid': process.pid,
+    'telemetry.sdk.name': 'prompt-relay',
+    'telemetry.sdk.language': 'nodejs',
+    'telemetry.sdk.version': version,
+  };
+  return new SpanExporter({ ...known, ...settings.resource }, version, {
+    post: postSpans(settings),
+    clock,
+    log,
+    random,
+  });
+}

@@ -1,0 +1,117 @@
+import { once } from 'node:events';
+import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { until } from './until.js';
+
+type Value = { readonly [kind: string]: unknown };
+
+/** A span as OTLP has it in JSON, with its attributes by their names. */
+export interface ReceivedSpan {
+  readonly traceId: string;
+  readonly spanId: string;
+  readonly parentSpanId?: string;
+  readonly traceState?: string;
+  readonly flags: number;
+  readonly name: string;
+  readonly kind: number;
+  readonly startTimeUnixNano: string;
+  readonly endTimeUnixNano: string;
+  readonly attributes: Readonly<Record<string, Value>>;
+  readonly status?: { readonly code: number };
+}
+
+type Listed = Omit<ReceivedSpan, 'attributes'> & { readonly attributes: readonly { key: string; value: Value }[] };
+
+interface Batch {
+  readonly resourceSpans: readonly [
+    {
+      readonly resource: { readonly attributes: readonly { key: string; value: Value }[] };
+      readonly schemaUrl: string;
+      readonly scopeSpans: readonly [{ readonly scope: object; readonly schemaUrl: string; readonly spans: Listed[] }];
+    },
+  ];
+}
+
+export interface ReceivedRequest {
+  readonly path: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: string;
+  readonly batch: Batch;
+}
+
+const takes = (res: ServerResponse) => void res.setHeader('content-type', 'application/json').end('{}');
+
+/** A collector for OTLP over HTTP on a port of loopback. `answer` may be replaced. */
+export class Collector implements AsyncDisposable {
+  readonly requests: ReceivedRequest[] = [];
+  answer: (res: ServerResponse) => void = takes;
+  connections = 0;
+  readonly #server = createServer(async (req, res) => {
+    const body = await text(req);
+    this.requests.push({ path: req.url ?? '', headers: req.headers, body, batch: JSON.parse(body) });
+    this.answer(res);
+  });
+
+  constructor() {
+    this.#server.on('connection', () => this.connections++);
+  }
+
+  static async start(port = 0): Promise<Collector> {
+    const collector = new Collector();
+    await collector.listen(port);
+    return collector;
+  }
+
+  async listen(port: number): Promise<void> {
+    this.#server.listen(port, '127.0.0.1');
+    await once(this.#server, 'listening');
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.port}`;
+  }
+
+  /** For a service that is to send its spans here. */
+  get env(): Record<string, string> {
+    return { OTEL_EXPORTER_OTLP_ENDPOINT: this.url };
+  }
+
+  get spans(): ReceivedSpan[] {
+    return this.requests.flatMap(({ batch }) =>
+      batch.resourceSpans.flatMap(({ scopeSpans }) => scopeSpans.flatMap(spansIn)),
+    );
+  }
+
+  /** All that was sent, as it came. */
+  get text(): string {
+    return this.requests.map(({ body }) => body).join('\n');
+  }
+
+  /** Resolves with the spans of this trace, once there are so many. */
+  spansOf(traceId: string, count: number): Promise<ReceivedSpan[]> {
+    const found = () => this.spans.filter((span) => span.traceId === traceId);
+    return until(() => (found().length >= count ? found() : undefined), `${count} spans of trace ${traceId}`);
+  }
+
+  async stop(): Promise<void> {
+    if (!this.#server.listening) return;
+    this.#server.close().closeAllConnections();
+    await once(this.#server, 'close');
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.stop();
+  }
+}
+
+function spansIn({ spans }: { readonly spans: readonly Listed[] }): ReceivedSpan[] {
+  return spans.map((span) => ({
+    ...span,
+    attributes: Object.fromEntries(span.attributes.map(({ key, value }) => [key, value])),
+  }));
+}

@@ -1,0 +1,173 @@
+import type { PostResult } from '../../../../src/primary/observe/post-spans.js';
+import { maxBatch, maxWaiting, SpanExporter } from '../../../../src/primary/observe/span-exporter.js';
+import { FakeClock } from '../../../support/fake-clock.js';
+import { LogBook } from '../../../support/log-book.js';
+import { settled } from '../../../support/settled.js';
+
+const taken: PostResult = { kind: 'taken', rejected: 0, reason: '' };
+const busy: PostResult = { kind: 'retry', reason: 'the collector has answered 503', pauseMs: null };
+const refused: PostResult = { kind: 'refused', reason: 'the collector has answered 400' };
+const hangs = Symbol('hangs');
+
+/** An exporter whose collector answers with these, one after the other; then it takes all. */
+function exporterFor(...answers: readonly (PostResult | typeof hangs)[]) {
+  const left = [...answers];
+  const [clock, log] = [new FakeClock(), new LogBook()];
+  const bodies: string[] = [];
+  const post = (body: string, signal: AbortSignal): Promise<PostResult> => {
+    bodies.push(body);
+    const answer = left.shift() ?? taken;
+    if (answer !== hangs) return Promise.resolve(answer);
+    return new Promise((resolve) => {
+      const end = () => resolve({ kind: 'refused', reason: (signal.reason as Error).message });
+      if (signal.aborted) end();
+      else signal.addEventListener('abort', end);
+    });
+  };
+  const exporter = new SpanExporter({ 'service.name': 'relay' }, '1.2.3', { post, clock, log, random: () => 0 });
+  const spansIn = (body: string) => JSON.parse(body).resourceSpans[0].scopeSpans[0].spans as { readonly n: number }[];
+  const add = (count: number) => {
+    for (let n = 0; n < count; n++) exporter.add(JSON.stringify({ n }));
+  };
+  return { exporter, clock, log, bodies, add, batches: () => bodies.map((body) => spansIn(body).length) };
+}
+
+describe('an exporter', () => {
+  it('says with each batch who it is, and of which version its names are', async () => {
+    const { exporter, bodies, add } = exporterFor();
+    add(2);
+    await exporter.close();
+    const schemaUrl = expect.stringMatching(/^https:\/\/opentelemetry\.io\/schemas\/1\.\d+\.\d+$/);
+    expect(bodies.map((body) => JSON.parse(body))).toEqual([
+      {
+        resourceSpans: [
+          {
+            resource: { attributes: [{ key: 'service.name', value: { stringValue: 'relay' } }] },
+            schemaUrl,
+            scopeSpans: [{ scope: { name: 'prompt-relay', version: '1.2.3' }, schemaUrl, spans: [{ n: 0 }, { n: 1 }] }],
+          },
+        ],
+      },
+    ]);
+  });
+
+  it('sends a full batch at once, and a part of one after five seconds', async () => {
+    const { clock, add, batches, exporter } = exporterFor();
+    add(maxBatch + 1);
+    await settled();
+    expect(batches()).toEqual([maxBatch]);
+    await clock.advance(4999);
+    expect(batches()).toEqual([maxBatch]);
+    await clock.advance(1);
+    expect(batches()).toEqual([maxBatch, 1]);
+    expect([exporter.counts, clock.pending]).toEqual([{ exported: maxBatch + 1, dropped: 0 }, 0]);
+  });
+
+  it('has one batch under way at a time, and drops what is too much beside it', async () => {
+    const { clock, log, add, batches, exporter } = exporterFor(hangs);
+    add(maxBatch);
+    await settled();
+    add(maxWaiting + 7);
+    expect(batches()).toEqual([maxBatch]);
+    expect(exporter.counts).toEqual({ exported: 0, dropped: 7 });
+    await clock.advance(10_000); // the first one has no answer
+    expect(batches()).toEqual(Array(5).fill(maxBatch));
+    expect(exporter.counts).toEqual({ exported: maxWaiting, dropped: maxBatch + 7 });
+    expect(log.entries.map(({ event }) => event)).toEqual(['trace_export_failed', 'trace_export_back']);
+  });
+
+  it('tries again where the collector has no time, with longer and longer pauses, and drops at the fifth refusal', async () => {
+    const { clock, log, add, bodies, exporter } = exporterFor(busy, busy, busy, busy, busy);
+    add(3);
+    await clock.advance(5000);
+    const times: number[] = [];
+    for (let ms = 0; ms <= 16_000; ms += 500) {
+      if (bodies.length > times.length) times.push(ms);
+      await clock.advance(500);
+    }
+    expect(times).toEqual([0, 1000, 3000, 7000, 15_000]);
+    expect(exporter.counts).toEqual({ exported: 0, dropped: 3 });
+    add(2);
+    await clock.advance(5000);
+    expect(exporter.counts).toEqual({ exported: 2, dropped: 3 });
+    expect(log.entries).toMatchObject([
+      { level: 'warn', event: 'trace_export_failed', fields: { error: 'the collector has answered 503' } },
+      { level: 'info', event: 'trace_export_back', fields: { dropped: 3 } },
+    ]);
+  });
+
+  it('waits as long as the collector wants, but not longer than half a minute', async () => {
+    const { clock, add, bodies } = exporterFor({ ...busy, pauseMs: 7000 }, { ...busy, pauseMs: 3_600_000 });
+    add(1);
+    await clock.advance(5000);
+    await clock.advance(6999);
+    expect(bodies).toHaveLength(1);
+    await clock.advance(1);
+    expect(bodies).toHaveLength(2);
+    await clock.advance(30_000);
+    expect(bodies).toHaveLength(3);
+  });
+
+  it('drops at once what the collector refuses for good, and counts what it takes only in part', async () => {
+    const { clock, log, add, exporter } = exporterFor(refused, { kind: 'taken', rejected: 2, reason: 'too old' });
+    add(4);
+    await clock.advance(5000);
+    expect(exporter.counts).toEqual({ exported: 0, dropped: 4 });
+    add(5);
+    await clock.advance(5000);
+    expect(exporter.counts).toEqual({ exported: 3, dropped: 6 });
+    expect(log.entries).toHaveLength(1);
+  });
+
+  it.each([-5, 99])('believes no collector that says it has rejected %d of three', async (rejected) => {
+    const { clock, add, exporter } = exporterFor({ kind: 'taken', rejected, reason: '' });
+    add(3);
+    await clock.advance(5000);
+    expect(exporter.counts.exported + exporter.counts.dropped).toBe(3);
+    expect(exporter.counts.exported).toBe(rejected < 0 ? 3 : 0);
+  });
+
+  it('starts no timer while there is nothing to send', async () => {
+    const { clock, bodies, exporter } = exporterFor();
+    expect(clock.pending).toBe(0);
+    await exporter.close();
+    expect([clock.pending, bodies]).toEqual([0, []]);
+  });
+});
+
+describe('the end of an exporter', () => {
+  it('sends all that is left, in as many batches as it takes', async () => {
+    const { clock, add, batches, exporter } = exporterFor(hangs);
+    add(maxBatch);
+    await settled();
+    add(maxBatch + 3);
+    const closed = exporter.close();
+    await clock.advance(3000); // the first one hangs
+    await closed;
+    expect(batches()).toEqual([maxBatch]);
+    expect(exporter.counts).toEqual({ exported: 0, dropped: 2 * maxBatch + 3 });
+    expect(clock.pending).toBe(0);
+  });
+
+  it('does not wait for the pause of a try that has failed, and tries once more', async () => {
+    const { clock, add, batches, exporter } = exporterFor(busy);
+    add(3);
+    await clock.advance(5000);
+    expect(batches()).toEqual([3]);
+    await exporter.close();
+    expect(batches()).toEqual([3, 3]);
+    expect(exporter.counts).toEqual({ exported: 3, dropped: 0 });
+  });
+
+  it('waits for half a second only where nothing was taken before either', async () => {
+    const { clock, log, add, exporter } = exporterFor(refused, hangs);
+    add(1);
+    await clock.advance(5000);
+    add(2);
+    const closed = exporter.close();
+    await clock.advance(500);
+    await closed;
+    expect(exporter.counts).toEqual({ exported: 0, dropped: 3 });
+    expect(log.entries).toHaveLength(1);
+  });
+});

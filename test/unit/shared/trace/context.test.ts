@@ -1,0 +1,76 @@
+import { isSampled, newSpanId, newTraceId, readTraceparent } from '../../../../src/shared/trace/context.js';
+
+const traceId = '0af7651916cd43dd8448eb211c80319c';
+const spanId = 'b7ad6b7169203331';
+
+describe('a traceparent', () => {
+  it.each([
+    [`00-${traceId}-${spanId}-01`, true],
+    [`00-${traceId}-${spanId}-00`, false],
+    [`00-${traceId}-${spanId}-03`, true],
+    [`cc-${traceId}-${spanId}-01`, true],
+    [`cc-${traceId}-${spanId}-00-what-the-future-will-be-like`, false],
+  ])('is read: %s', (header, sampled) => {
+    expect(readTraceparent(header, undefined)).toEqual({ traceId, spanId, isSampled: sampled });
+  });
+
+  it.each([
+    '',
+    'hello',
+    `00-${traceId}-${spanId}`,
+    `00-${traceId}-${spanId}-1`,
+    `00-${traceId}-${spanId}-01-more`,
+    `00-${traceId}-${spanId}-01.more`,
+    `cc-${traceId}-${spanId}-01.more`,
+    `ff-${traceId}-${spanId}-01`,
+    `00-${'0'.repeat(32)}-${spanId}-01`,
+    `00-${traceId}-${'0'.repeat(16)}-01`,
+    `00-${traceId.toUpperCase()}-${spanId}-01`,
+    `00-${traceId.slice(1)}-${spanId}-01`,
+    `00-${traceId}-${spanId}-01, 00-${traceId}-${spanId}-01`,
+    ` 00-${traceId}-${spanId}-01`,
+  ])('that is malformed is none: %j', (header) => {
+    expect(readTraceparent(header, 'vendor=1')).toBeNull();
+  });
+
+  it.each([
+    ['congo=t61rcWkgMzE,rojo=00f067aa0ba902b7', true],
+    ['a'.repeat(512), true],
+    ['a'.repeat(513), false],
+    ['', false],
+    ['a=ä', false],
+  ])('goes with the tracestate that others may read: %s', (state, isPassedOn) => {
+    const context = readTraceparent(`00-${traceId}-${spanId}-01`, state);
+    expect(context).toEqual({ traceId, spanId, isSampled: true, ...(isPassedOn && { state }) });
+  });
+});
+
+describe('new ids', () => {
+  it('have the lengths of OpenTelemetry, and are never the same', () => {
+    const ids = Array.from({ length: 1000 }, () => [newTraceId(), newSpanId()] as const);
+    for (const [trace, span] of ids)
+      expect([trace, span]).toEqual([expect.stringMatching(/^[\da-f]{32}$/), expect.stringMatching(/^[\da-f]{16}$/)]);
+    expect(new Set(ids.flat()).size).toBe(2000);
+  });
+});
+
+describe('a sampler', () => {
+  const caller = (sampled: boolean) => ({ traceId, spanId, isSampled: sampled });
+
+  it('leaves it to the caller, where it is based on that', () => {
+    for (const ratio of [0, 1]) {
+      expect(isSampled({ isParentBased: true, ratio }, traceId, caller(true))).toBe(true);
+      expect(isSampled({ isParentBased: true, ratio }, traceId, caller(false))).toBe(false);
+      expect(isSampled({ isParentBased: false, ratio }, traceId, caller(ratio === 0))).toBe(ratio === 1);
+    }
+  });
+
+  it('takes a share of all others, each trace for itself', () => {
+    const ids = Array.from({ length: 4000 }, newTraceId);
+    const taken = (ratio: number) => ids.filter((id) => isSampled({ isParentBased: true, ratio }, id, null));
+    expect([taken(0).length, taken(1).length]).toEqual([0, 4000]);
+    expect(taken(0.25).length).toBeGreaterThan(800);
+    expect(taken(0.25).length).toBeLessThan(1200);
+    expect(taken(0.5)).toEqual(expect.arrayContaining(taken(0.25)));
+  });
+});

@@ -1,0 +1,112 @@
+import { RelayError } from '../../../../src/shared/errors.js';
+import { atRoute, type Handler } from '../../../../src/worker/http/exchange.js';
+import { RequestSpans } from '../../../../src/worker/http/request-spans.js';
+import { type ExpressServer, passed, serveWith } from '../../../support/express-server.js';
+import { FakeClock } from '../../../support/fake-clock.js';
+import { request } from '../../../support/raw-http.js';
+import { until } from '../../../support/until.js';
+
+const traceId = '0af7651916cd43dd8448eb211c80319c';
+const callerId = 'b7ad6b7169203331';
+const traceparent = `traceparent: 00-${traceId}-${callerId}-01`;
+const all = { isParentBased: true, ratio: 1 };
+
+/** The attributes of a span by their names. */
+function attributesOf(span: Record<string, unknown>): Record<string, unknown> {
+  const list = span.attributes as readonly { key: string; value: Record<string, unknown> }[];
+  return Object.fromEntries(list.map(({ key, value }) => [key, Object.values(value)[0]]));
+}
+
+/** A server that sends its spans into a list. */
+async function traced(handlers: readonly Handler[], sampler = all) {
+  const sent: Record<string, unknown>[] = [];
+  const primary = {
+    call: (_name: string, { text }: { readonly text: string }) => {
+      sent.push(JSON.parse(text));
+      return Promise.resolve({});
+    },
+  };
+  const spans = new RequestSpans(sampler, primary as never, new FakeClock());
+  const server = await serveWith(handlers, { spans });
+  return { server, sent, [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]() };
+}
+
+async function fieldsOf({ log }: ExpressServer) {
+  return (await until(() => log.entries[0], 'the record')).fields;
+}
+
+const failing: Handler = () => {
+  throw new RelayError('timeout', 'a secret of the model');
+};
+
+describe('the span of a request', () => {
+  it('stands under the one of the caller, and is the one that the log names', async () => {
+    await using host = await traced([atRoute('/ask'), passed]);
+    const answer = await host.server.send(
+      request('POST /ask?key=secret', [traceparent, 'tracestate: a=1', 'X-Request-Id: mine']),
+    );
+    expect(answer.status).toBe(200);
+    const { span_id: spanId, ...fields } = await fieldsOf(host.server);
+    expect(fields).toMatchObject({ trace_id: traceId, request_id: 'mine' });
+    expect(host.sent).toMatchObject([
+      { traceId, spanId, parentSpanId: callerId, traceState: 'a=1', flags: 0x301, name: 'POST /ask', kind: 2 },
+    ]);
+    expect(attributesOf(host.sent[0] ?? {})).toEqual({
+      'http.request.method': 'POST',
+      'http.route': '/ask',
+      'http.response.status_code': '200',
+      'network.protocol.version': '1.1',
+      'url.path': '/ask',
+      'url.scheme': 'http',
+      'prompt_relay.request_id': 'mine',
+    });
+    expect(host.sent[0]).not.toHaveProperty('status');
+  });
+
+  it('begins a trace where the caller has none, but not for what only reads', async () => {
+    await using host = await traced([passed]);
+    await host.server.get();
+    expect(await fieldsOf(host.server)).not.toHaveProperty('trace_id');
+    await host.server.send(request('POST /elsewhere'));
+    await host.server.get(traceparent);
+    expect(host.sent).toMatchObject([{ name: 'POST' }, { name: 'GET', traceId }]);
+    expect(host.sent[0]).not.toHaveProperty('parentSpanId');
+    expect(host.sent[0]?.traceId).toMatch(/^[\da-f]{32}$/);
+  });
+
+  it.each([
+    [`traceparent: 00-${traceId}-${callerId}-00`, all],
+    [traceparent, { isParentBased: false, ratio: 0 }],
+  ])('is none where it is not sampled, and the log names that of the caller', async (header, sampler) => {
+    await using host = await traced([passed], sampler);
+    await host.server.send(request('POST /', [header]));
+    expect(await fieldsOf(host.server)).toMatchObject({ trace_id: traceId, span_id: callerId });
+    expect(host.sent).toEqual([]);
+  });
+
+  it('says of a failure of the service its code, and of a wrong request nothing', async () => {
+    await using host = await traced([failing]);
+    await host.server.send(request('POST /'));
+    expect(host.sent[0]).toMatchObject({ status: { code: 2 } });
+    expect(attributesOf(host.sent[0] ?? {})).toMatchObject({
+      'error.type': 'timeout',
+      'http.response.status_code': '504',
+    });
+    expect(JSON.stringify(host.sent)).not.toContain('secret');
+    await using other = await traced([
+      () => {
+        throw new RelayError('validation_error', 'wrong');
+      },
+    ]);
+    await other.server.send(request('POST /'));
+    expect(other.sent[0]).not.toHaveProperty('status');
+    expect(attributesOf(other.sent[0] ?? {})).not.toHaveProperty('error.type');
+  });
+
+  it('knows methods that nobody has heard of as such', async () => {
+    await using host = await traced([passed]);
+    await host.server.send(request('PURGE /', [traceparent]));
+    expect(host.sent).toMatchObject([{ name: 'HTTP' }]);
+    expect(attributesOf(host.sent[0] ?? {})).toMatchObject({ 'http.request.method': '_OTHER' });
+  });
+});
