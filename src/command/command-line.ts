@@ -3,6 +3,7 @@ import { nearest } from '../shared/text/nearest.js';
 import type { Command, CommandArguments, Flag } from './base/command.js';
 import { CommandError, exitCodes } from './base/errors.js';
 import { ask } from './verbs/ask.js';
+import { batch } from './verbs/batch.js';
 import { chat } from './verbs/chat.js';
 import { completion } from './verbs/completion.js';
 import { jobs } from './verbs/jobs.js';
@@ -17,6 +18,7 @@ export const commands: readonly [Command, ...Command[]] = [
   serve,
   check,
   ask,
+  batch,
   chat,
   status,
   jobs,

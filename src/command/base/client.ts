@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { text as readText } from 'node:stream/consumers';
 import type { z } from 'zod';
-import { errorBody } from '../../shared/api/error.js';
+import { type ErrorBody, errorBody } from '../../shared/api/error.js';
 import type { ServiceAddress } from './environment.js';
 import { CommandError, exitCodes, ServiceError } from './errors.js';
 import { type HttpRequest, readEvents, type ServerEvent, send } from './http.js';
@@ -25,6 +25,15 @@ interface ClientRequest extends Pick<HttpRequest, 'method' | 'idleTimeoutMs'> {
   readonly body?: object;
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal | undefined;
+}
+
+/** How a request is sent that may be sent again. */
+export interface OnceOptions {
+  readonly key: string;
+  /** Called before the first event. */
+  onOpen(response: { readonly isOk: boolean; readonly isReplayed: boolean }): void;
+  /** The error in the body of a refusal that is in another form than the service's own; null: it is in that. */
+  refusalIn(body: unknown, retryAfterSeconds: number | undefined): ErrorBody | null;
 }
 
 /** HTTP client of one service. Every method throws a CommandError, or the reason of its signal. */
@@ -97,11 +106,27 @@ export class Client {
     yield* this.#events({ method: 'GET', path, ...(after && { headers: { 'Last-Event-ID': after } }) }, signal);
   }
 
-  async *#events(request: Omit<ClientRequest, 'idleTimeoutMs'>, signal: AbortSignal): AsyncGenerator<ServerEvent> {
+  /** As `stream`, for a request that may be sent again: with the same key, the model runs once. */
+  async *streamOnce(path: string, fields: object, once: OnceOptions, signal: AbortSignal): AsyncGenerator<ServerEvent> {
+    const headers = { 'Idempotency-Key': once.key };
+    yield* this.#events({ method: 'POST', path, body: { ...fields, stream: true }, headers }, signal, once);
+  }
+
+  async *#events(
+    request: Omit<ClientRequest, 'idleTimeoutMs'>,
+    signal: AbortSignal,
+    { onOpen, refusalIn }: Partial<OnceOptions> = {},
+  ): AsyncGenerator<ServerEvent> {
     const response = await this.#send({ ...request, idleTimeoutMs: idleLimits.job, signal });
     try {
       if (response.statusCode === 204) return;
-      if (!isOk(response)) throw new ServiceError(this.parse(await readText(response), errorBody));
+      const isReplayed = response.headers['idempotency-replayed'] === 'true';
+      onOpen?.({ isOk: isOk(response), isReplayed });
+      if (!isOk(response)) {
+        const text = await readText(response);
+        const seconds = Number(response.headers['retry-after']) || undefined;
+        throw new ServiceError(refusalIn?.(parseJson(text), seconds) ?? this.parse(text, errorBody));
+      }
       if (!response.headers['content-type']?.startsWith('text/event-stream')) throw this.#notPromptRelay();
       yield* readEvents(response);
     } catch (error) {

@@ -58,20 +58,20 @@ export function usageError(verb: string, message: string): CommandError {
 
 /** The service answered with an error body. */
 export class ServiceError extends CommandError {
-  readonly #body: ErrorBody;
+  readonly body: ErrorBody;
 
   constructor(body: ErrorBody) {
     super(exitCodeOfError[body.error], messageFor(body));
-    this.#body = body;
+    this.body = body;
   }
 
   get code(): PublicCode {
-    return this.#body.error;
+    return this.body.error;
   }
 
   /** Whether the service refused this field of the request. */
   concerns(field: string): boolean {
-    return this.#body.details?.some(({ path }) => path === field) === true;
+    return this.body.details?.some(({ path }) => path === field) === true;
   }
 }
 

@@ -101,10 +101,20 @@ export class Terminal {
     process.stderr.write(prompt);
   }
 
+  /** Of stderr. */
+  get messageColumns(): number {
+    return process.stderr.columns || defaultColumns;
+  }
+
   /** Replaces the current line of stderr, if that is a terminal. */
   showProgress(line: string): void {
     const shown = clip(line, (process.stderr.columns || defaultColumns) - 1); // what wraps could not be replaced
     if (this.isStderrTty) process.stderr.write(`\r\u001b[K${shown}`);
+  }
+
+  /** Its bytes as they arrive. */
+  get stdin(): AsyncIterable<Buffer> {
+    return process.stdin;
   }
 
   /** Reads stdin to its end. */

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { commands } from '../../../src/command/command-line.js';
 import type { ReasonBody } from '../../../src/shared/api/health.js';
 import type { SetupReport } from '../../../src/shared/api/setup.js';
+import { temporaryFolder } from '../../support/folder.js';
 import { createGate } from '../../support/gate.js';
 import { untilJobs } from '../../support/jobs.js';
 import { describeWith } from '../../support/needs.js';
@@ -161,6 +162,24 @@ describeWith('/usr/bin/tmux').each(widths)('a terminal of %s columns', (columns)
     await gate.open();
     await first;
     expect(await screen.shows('ended with 0')).toEqual(['second', 'ended with 0']);
+  });
+
+  it('shows the progress of a batch, and what it has come to', async () => {
+    await using gate = await createGate();
+    await using folder = await temporaryFolder();
+    const [prompts, answers] = [join(folder.path, 'p.jsonl'), join(folder.path, 'a.jsonl')];
+    await writeFile(prompts, '{"prompt":"one"}\n{"prompt":"two"}\n{"id":3,"prompt":"three"}\n');
+    await writeFile(answers, '{"id":3,"line":3,"response":"x"}\n{"id":');
+    await using service = await startWithProgram(gate.command, { MODEL_API_MAX_CONCURRENT: '1' });
+    const args = ['batch', '-o', answers, '--concurrency', '2', prompts];
+    await using screen = await Screen.open(service, args, size);
+    await untilJobs(service, 1, 1);
+    const running = await screen.shows('1 of 3');
+    await expectGolden(`batch-${columns}`, running);
+    await gate.open();
+    const ended = await screen.shows('ended with 0');
+    expect(ended.join('\n')).toMatch(/2 answered, 0 failed, 1 done before in /);
+    expect(ended.join('\n')).not.toContain('█');
   });
 
   it('shows a chat: its model, its words, a mistyped one, history', async () => {

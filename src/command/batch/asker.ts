@@ -1,0 +1,135 @@
+import { createHash } from 'node:crypto';
+import { orAborted } from '../../shared/async.js';
+import { type Clock, delay } from '../../shared/clock.js';
+import type { Client, OnceOptions } from '../base/client.js';
+import { CommandError, ServiceError } from '../base/errors.js';
+import type { BatchJob } from './job.js';
+import type { Prompt } from './prompts.js';
+import {
+  answerIn,
+  completionError,
+  completionIn,
+  failureOf,
+  isRecorded,
+  type NextStep,
+  type PromptEnd,
+  stepAfter,
+} from './streams.js';
+
+export interface AskerOptions {
+  /** Part of each Idempotency-Key: with the same one, an earlier batch has asked the same questions. */
+  readonly salt: string;
+  /** Whether a recorded failure is no answer: the prompt is asked anew. */
+  readonly retriesFailures: BatchJob['retriesFailed'];
+  readImages(paths: readonly string[]): Promise<object[] | undefined>;
+}
+
+/** What is known of one request. */
+interface Run {
+  /** Whether its job was admitted. */
+  isOpen: boolean;
+  isReplayed: boolean;
+}
+
+/** Asks one prompt after the other, each until the service has answered it. Owns until when nothing is sent. */
+export class Asker {
+  readonly #client: Pick<Client, 'streamOnce' | 'parse' | 'url'>;
+  readonly #clock: Clock;
+  readonly #options: AskerOptions;
+  /** Monotonic. */
+  #heldUntilMs = 0;
+  /** Waits in a row. */
+  #waits = 0;
+  #heldBecause: string | null = null;
+  /** Prompts whose run was lost with its host or its connection. */
+  rerun = 0;
+
+  constructor(client: Pick<Client, 'streamOnce' | 'parse' | 'url'>, clock: Clock, options: AskerOptions) {
+    this.#client = client;
+    this.#clock = clock;
+    this.#options = options;
+  }
+
+  /** Why nothing is sent at the moment; null while prompts are sent. */
+  get heldBecause(): string | null {
+    return this.#heldBecause;
+  }
+
+  /** Waits as long as the service is away or refuses. Rejects with a CommandError that concerns all prompts, and if the signal aborts. */
+  async ask(prompt: Prompt, signal: AbortSignal): Promise<PromptEnd> {
+    const images = await this.#options.readImages(prompt.imageFiles).catch((error: CommandError) => error);
+    if (images instanceof Error)
+      return { error: { code: 'validation_error', message: images.message.replace('--image', 'images') } };
+    const body = { ...prompt.body, ...(images !== undefined && { images }) };
+    for (let attempt = 1; ; ) {
+      await this.#untilFree(signal);
+      const run: Run = { isOpen: false, isReplayed: false };
+      try {
+        const answer = await this.#send(prompt, body, attempt, run, signal);
+        this.#release();
+        return answer;
+      } catch (error) {
+        if (signal.aborted || !(error instanceof CommandError)) throw error;
+        const step = stepAfter(error);
+        if (step.type === 'stop') throw error;
+        if (step.type === 'failed' && !(run.isReplayed && this.#options.retriesFailures)) return failureOf(error);
+        if (isRecorded(error)) attempt++;
+        if (run.isReplayed) continue;
+        if (isLost(error, run)) this.rerun++;
+        if (step.type === 'wait') await this.#wait(step, error, signal);
+      }
+    }
+  }
+
+  #send(prompt: Prompt, body: object, attempt: number, run: Run, signal: AbortSignal) {
+    const { path } = prompt;
+    const key = `batch-${digestOf([this.#options.salt, String(prompt.id), JSON.stringify(body)])}-${attempt}`;
+    const onOpen: OnceOptions['onOpen'] = ({ isOk, isReplayed }) => Object.assign(run, { isOpen: isOk, isReplayed });
+    const refusalIn = (refusal: unknown, seconds: number | undefined) => completionError(refusal, seconds);
+    const isAsk = path === '/ask';
+    const fields = isAsk ? body : { ...body, stream_options: { include_usage: true } };
+    const events = this.#client.streamOnce(path, fields, { key, onOpen, refusalIn }, signal);
+    return isAsk ? answerIn(events, this.#client) : completionIn(events, 'response_format' in body);
+  }
+
+  async #wait(
+    { seconds, holds }: Extract<NextStep, { type: 'wait' }>,
+    error: CommandError,
+    signal: AbortSignal,
+  ): Promise<void> {
+    if (holds === 'line') return orAborted(delay(this.#clock, (seconds ?? 1) * 1000), signal);
+    const now = this.#clock.monotonicMs();
+    if (now < this.#heldUntilMs) return; // all that were under way have failed for the same reason
+    const ms = seconds === undefined ? Math.min(firstWaitMs * 2 ** this.#waits, longestWaitMs) : seconds * 1000;
+    this.#waits++;
+    this.#heldUntilMs = now + ms;
+    this.#heldBecause = error.message.split('\n')[0] ?? '';
+  }
+
+  #release(): void {
+    if (this.#clock.monotonicMs() < this.#heldUntilMs) return;
+    this.#waits = 0;
+    this.#heldBecause = null;
+  }
+
+  async #untilFree(signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    for (;;) {
+      const left = this.#heldUntilMs - this.#clock.monotonicMs();
+      if (left <= 0) return;
+      await orAborted(delay(this.#clock, left), signal);
+    }
+  }
+}
+
+const firstWaitMs = 500;
+const longestWaitMs = 30_000;
+
+/** Whether a job that was admitted is gone without an end. */
+function isLost(error: CommandError, { isOpen }: Run): boolean {
+  return error instanceof ServiceError ? error.body.reason === 'host_lost' : isOpen;
+}
+
+function digestOf(parts: readonly string[]): string {
+  return createHash('sha256').update(JSON.stringify(parts)).digest('base64url').slice(0, 32);
+}

@@ -1,0 +1,72 @@
+/** A longer one would take too much memory; the service itself takes no request of this size. */
+export const maxLineBytes = 64 * 1024 * 1024;
+
+const lineFeed = 10;
+
+/** One line of a file or a stream. Blank lines are lines too. */
+export interface TextLine {
+  /** Without its end. Empty if it is too long; what is not UTF-8 has replacement characters. */
+  readonly text: string;
+  readonly fault: 'is longer than 64 MiB' | 'is not UTF-8' | null;
+  /** The first one is 1. */
+  readonly number: number;
+  /** Offsets in bytes; the end includes the line feed. */
+  readonly from: number;
+  readonly to: number;
+  /** Whether a line feed ends it. Only the last line can have none. */
+  readonly isWhole: boolean;
+}
+
+/** Splits at line feeds alone, wherever the chunks are split. Holds one line in memory, and of a line that is too long nothing. */
+export async function* linesOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<TextLine> {
+  const open = new OpenLine();
+  for await (const chunk of chunks) {
+    let from = 0;
+    for (let at = chunk.indexOf(lineFeed); at !== -1; at = chunk.indexOf(lineFeed, from)) {
+      open.add(chunk.subarray(from, at));
+      yield open.close(true);
+      from = at + 1;
+    }
+    open.add(chunk.subarray(from));
+  }
+  if (!open.isEmpty) yield open.close(false);
+}
+
+/** Owns the line that is being read. */
+class OpenLine {
+  readonly #decoder = new TextDecoder('utf-8', { fatal: true });
+  #parts: Uint8Array[] = [];
+  #bytes = 0;
+  #from = 0;
+  #number = 1;
+
+  get isEmpty(): boolean {
+    return this.#bytes === 0;
+  }
+
+  add(part: Uint8Array): void {
+    this.#bytes += part.length;
+    if (this.#bytes > maxLineBytes) this.#parts = [];
+    else if (part.length > 0) this.#parts.push(part);
+  }
+
+  close(isWhole: boolean): TextLine {
+    const to = this.#from + this.#bytes + Number(isWhole);
+    const line = { ...this.#read(), number: this.#number, from: this.#from, to, isWhole };
+    this.#parts = [];
+    this.#bytes = 0;
+    this.#from = to;
+    this.#number++;
+    return line;
+  }
+
+  #read(): Pick<TextLine, 'text' | 'fault'> {
+    if (this.#bytes > maxLineBytes) return { text: '', fault: 'is longer than 64 MiB' };
+    const bytes = Buffer.concat(this.#parts);
+    try {
+      return { text: this.#decoder.decode(bytes), fault: null };
+    } catch {
+      return { text: bytes.toString(), fault: 'is not UTF-8' };
+    }
+  }
+}

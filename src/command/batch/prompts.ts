@@ -1,0 +1,160 @@
+import { createHash } from 'node:crypto';
+import { askRequest } from '../../shared/api/ask.js';
+import { IdSet } from './id-set.js';
+import type { TextLine } from './json-lines.js';
+
+/** What the command line says for lines that do not say it themselves. */
+export interface LineDefaults {
+  readonly model?: string | undefined;
+  readonly system?: string | undefined;
+  readonly schema?: unknown;
+}
+
+/** One line of the prompts, as it can be asked. */
+export interface Prompt {
+  readonly id: string | number;
+  readonly line: number;
+  readonly path: '/ask' | '/v1/chat/completions';
+  /** Without the images that the line names as files. */
+  readonly body: Readonly<Record<string, unknown>>;
+  readonly imageFiles: readonly string[];
+}
+
+/** A line that no service can answer. */
+export interface BadLine extends Pick<Prompt, 'id' | 'line'> {
+  readonly fault: string;
+}
+
+export function isBad(prompt: Prompt | BadLine): prompt is BadLine {
+  return 'fault' in prompt;
+}
+
+/** The prompts of these lines, blank ones left out. The second line with an id is bad. */
+export async function* promptsIn(
+  lines: AsyncIterable<TextLine>,
+  defaults: LineDefaults,
+): AsyncGenerator<Prompt | BadLine> {
+  const ids = new IdSet();
+  for await (const line of lines) {
+    if (line.fault === null && line.text.trim() === '') continue;
+    const prompt = promptOf(line, defaults);
+    if (ids.add(String(prompt.id))) yield prompt;
+    else yield { ...lineId(line), fault: 'id: an earlier line has the same' };
+  }
+}
+
+/** A line without an id is known by its number and its text: once either changes, it is another one. */
+function lineId({ number, text }: TextLine): Pick<Prompt, 'id' | 'line'> {
+  const digest = createHash('sha256').update(text.trim()).digest('hex').slice(0, 8);
+  return { id: `${number}-${digest}`, line: number };
+}
+
+const forms = 'must be an object such as {"id": "a1", "prompt": "What is a relay?"}';
+const maxIdLength = 512;
+const withoutPrompt = askRequest.omit({ prompt: true, images: true, stream: true });
+
+function promptOf(line: TextLine, defaults: LineDefaults): Prompt | BadLine {
+  const own = lineId(line);
+  if (line.fault !== null) return { ...own, fault: line.fault };
+  const fields = parsed(line.text);
+  if (fields === null) return { ...own, fault: forms };
+  const { id = own.id, messages, prompt, images, ...others } = fields;
+  if (!isId(id)) return { ...own, fault: `id: must be a whole number, or text of 1 to ${maxIdLength} characters` };
+  const named = { id, line: line.number };
+  const rest = { ...defined(defaults), ...others };
+  if ((prompt === undefined) === (messages === undefined)) return { ...named, fault: 'must have prompt or messages' };
+  return messages === undefined
+    ? asked(named, { prompt, ...rest }, images)
+    : conversed(named, messages, { ...rest, ...(images !== undefined && { images }) });
+}
+
+type LineFields = Readonly<Record<string, unknown>>;
+type Named = Pick<Prompt, 'id' | 'line'>;
+
+function asked(named: Named, body: LineFields, images: unknown = []): Prompt | BadLine {
+  if (!Array.isArray(images)) return { ...named, fault: 'images: must be a list' };
+  const inline = images.filter((image) => typeof image !== 'string');
+  const imageFiles = images.filter((image) => typeof image === 'string');
+  if (inline.length > 0 && imageFiles.length > 0) return { ...named, fault: 'images: must all be files, or none' };
+  const whole = inline.length === 0 ? body : { ...body, images: inline };
+  const fault = faultOf(askRequest.omit({ stream: true }).safeParse(whole));
+  return fault === null ? { ...named, path: '/ask', body: whole, imageFiles } : { ...named, fault };
+}
+
+/** As OpenAI's API has messages. What is in them is for the service to check. */
+function conversed(named: Named, messages: unknown, rest: LineFields): Prompt | BadLine {
+  if ('images' in rest) return { ...named, fault: 'images: belong into the messages, as image_url' };
+  if (!Array.isArray(messages) || messages.length === 0 || !messages.every(hasRole))
+    return { ...named, fault: 'messages: must be a list of objects with role and content' };
+  const fault = faultOf(withoutPrompt.safeParse(rest));
+  if (fault !== null) return { ...named, fault };
+  const { system, schema, effort, ...more } = rest;
+  const first = system === undefined ? [] : [{ role: 'system', content: system }];
+  const form = schema !== undefined && {
+    response_format: { type: 'json_schema', json_schema: { name: 'answer', schema } },
+  };
+  const wishes = effort === undefined ? {} : { reasoning_effort: effort };
+  const body = { model: 'default', ...more, messages: [...first, ...messages], ...form, ...wishes };
+  return { ...named, path: '/v1/chat/completions', body, imageFiles: [] };
+}
+
+function parsed(text: string): LineFields | null {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as LineFields) : null;
+  } catch {
+    return null;
+  }
+}
+
+function isId(id: unknown): id is string | number {
+  return typeof id === 'string' ? id !== '' && id.length <= maxIdLength : Number.isSafeInteger(id);
+}
+
+function hasRole(message: unknown): boolean {
+  return typeof Object(message).role === 'string';
+}
+
+function faultOf(result: ReturnType<typeof withoutPrompt.safeParse>): string | null {
+  const issue = result.error?.issues[0];
+  if (issue === undefined) return null;
+  if (issue.code === 'unrecognized_keys') return `has an unknown field: ${issue.keys[0]}`;
+  return [issue.path.join('.'), issue.message].filter((part) => part !== '').join(': ');
+}
+
+/** JSON has no undefined. */
+function defined(defaults: LineDefaults): LineFields {
+  return Object.fromEntries(Object.entries(defaults).filter(([, value]) => value !== undefined));
+}
+
+interface AnsweredIds {
+  /** Some may have no prompt any more. */
+  readonly size: number;
+  has(id: string | number): boolean;
+}
+
+/** Owns how many prompts were passed over, because the output has a line for them. */
+export class RemainingPrompts {
+  readonly #prompts: AsyncIterable<Prompt | BadLine>;
+  readonly #answers: AnsweredIds | null;
+  #passed = 0;
+  #isRead = false;
+
+  constructor(prompts: AsyncIterable<Prompt | BadLine>, answers: AnsweredIds | null) {
+    this.#prompts = prompts;
+    this.#answers = answers;
+  }
+
+  /** Before all prompts are read, as many as the output has lines. */
+  get skipped(): number {
+    return this.#isRead ? this.#passed : (this.#answers?.size ?? 0);
+  }
+
+  async *prompts(): AsyncGenerator<Prompt | BadLine> {
+    for await (const prompt of this.#prompts) {
+      if (this.#answers?.has(prompt.id) === true) this.#passed++;
+      else yield prompt;
+    }
+    this.#isRead = true;
+  }
+}

@@ -1,0 +1,178 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { realpath } from 'node:fs/promises';
+import { healthBody } from '../../shared/api/health.js';
+import type { Clock } from '../../shared/clock.js';
+import type { Client } from '../base/client.js';
+import { type Command, type CommandContext, clientFor } from '../base/command.js';
+import { exitCodes, InterruptedError } from '../base/errors.js';
+import type { Terminal } from '../base/terminal.js';
+import { AnswersFile } from '../batch/answers-file.js';
+import { Asker } from '../batch/asker.js';
+import { type BatchJob, batchFlags, bytesOf, jobFrom } from '../batch/job.js';
+import { linesOf } from '../batch/json-lines.js';
+import { promptsIn, RemainingPrompts } from '../batch/prompts.js';
+import { type AnswerSink, BatchRun, type RunOptions } from '../batch/run.js';
+import { type BatchProgress, progressLine, startLine, summaryLines } from '../render/batch.js';
+import { readImages, readSchema } from './ask.js';
+
+export const batch: Command = {
+  name: 'batch',
+  synopsis: '<prompts.jsonl | ->',
+  summary: 'ask the prompts of a file, one a line, and write the answers to another',
+  flags: batchFlags,
+  maxPositionals: 1,
+  notes: [
+    'A line is an object with prompt, or with messages as in the API of OpenAI; beside it id, system, model, schema, effort, and for a prompt images: paths, or objects as in POST /ask. The lines of a file are all checked before the first one is asked.',
+    'An answer is a line with id, line, response, structured, model, usage and request_id; a failure one with id, line and error. A line without an id gets one of its number and its text.',
+    'After Ctrl-C, a kill or a restart of the service, the same command goes on. While the service is away or refuses, the command waits. The exit code is 0 if every prompt has its answer, and 1 if one has failed, in this run or before.',
+  ],
+  examples: [
+    'prompt-relay batch prompts.jsonl -o answers.jsonl',
+    'prompt-relay batch prompts.jsonl -o answers.jsonl --retry-failed --max-failures 100',
+    "jq -c '{prompt: .title}' books.jsonl | prompt-relay batch - -m opus | jq -r .response",
+  ],
+  run: async (args, context) => {
+    const schema = await readSchema(args.value('schema'), context.files);
+    const job = await jobFrom(args, context.terminal, schema);
+    const client = await clientFor(args, context);
+    const { max_concurrent: slots } = (await client.getState('/health', healthBody)).observability.model_runtime;
+    return runBatch({ ...job, concurrency: job.concurrency ?? slots + Math.ceil(slots / 2) }, client, context);
+  },
+};
+
+type KnownJob = BatchJob & RunOptions;
+
+async function runBatch(job: KnownJob, client: Client, context: CommandContext): Promise<number> {
+  const { terminal, clock, files } = context;
+  const { answers, sink, salt } = await openSink(job, context);
+  const asker = new Asker(client, clock, {
+    salt,
+    retriesFailures: job.retriesFailed,
+    readImages: (paths) => readImages(paths, files),
+  });
+  const run = new BatchRun(asker, sink, job);
+  const source = new RemainingPrompts(promptsIn(linesOf(bytesOf(job.input, terminal)), job.defaults), answers);
+  const display = new Display(job, terminal, clock, () => ({
+    ...run.tally,
+    total: job.total,
+    skipped: source.skipped,
+  }));
+  const [stopping, cutting] = [new AbortController(), new AbortController()];
+  using _ = terminal.onInterrupt(() => {
+    if (stopping.signal.aborted || run.tally.heldBecause !== null) cutting.abort(new InterruptedError());
+    else display.say('Stopping: waiting for the prompts that are being asked. Ctrl-C again to cancel them.');
+    stopping.abort();
+  });
+  display.start(answers);
+  try {
+    await run.run(source.prompts(), stopping.signal, cutting.signal);
+  } catch (error) {
+    if (!(error instanceof InterruptedError)) throw error;
+  } finally {
+    display.stop();
+    await sink.close();
+  }
+  display.summary(run, stopping.signal.aborted);
+  if (stopping.signal.aborted) return exitCodes.interrupted;
+  const staying = job.retriesFailed ? 0 : (answers?.failed ?? 0);
+  return run.tally.failed + staying === 0 ? exitCodes.ok : exitCodes.failed;
+}
+
+/** The salt is the same for the same output, and another one each time for stdout. */
+async function openSink({ output, retriesFailed }: BatchJob, { terminal, clock }: CommandContext) {
+  if (output === null) {
+    const sink: AnswerSink = { write: (record) => terminal.writeJson(record), close: async () => {} };
+    return { answers: null, sink, salt: randomUUID() };
+  }
+  const answers = await AnswersFile.open(output, clock, retriesFailed);
+  return {
+    answers,
+    sink: answers,
+    salt: createHash('sha256')
+      .update(await realpath(output))
+      .digest('hex'),
+  };
+}
+
+const tickMs = 1000;
+/** The rate is that of so many ticks. Where stderr is no terminal, a line is written after as many. */
+const rateTicks = 30;
+
+/** Owns what is shown of a running batch: one line that changes, or a line now and then. */
+class Display {
+  readonly #job: KnownJob;
+  readonly #terminal: Terminal;
+  readonly #clock: Clock;
+  readonly #now: () => Omit<BatchProgress, 'rate'>;
+  readonly #beganMs: number;
+  /** How many had ended at the last ticks, the oldest first. */
+  readonly #samples: number[] = [];
+  #ticks = 0;
+  #said: string | null = null;
+  #stopTicks = () => {};
+
+  constructor(job: KnownJob, terminal: Terminal, clock: Clock, now: () => Omit<BatchProgress, 'rate'>) {
+    this.#job = job;
+    this.#terminal = terminal;
+    this.#clock = clock;
+    this.#now = now;
+    this.#beganMs = clock.monotonicMs();
+  }
+
+  /** The answers go to the same terminal. */
+  get #isLine(): boolean {
+    return this.#terminal.isStderrTty && !(this.#job.output === null && this.#terminal.isStdoutTty);
+  }
+
+  start(answers: AnswersFile | null): void {
+    const { repaired = 0, answered = 0, failed = 0 } = answers ?? {};
+    if (repaired > 0) this.say(`Removed an unfinished line of ${repaired} bytes from the output.`);
+    this.say(startLine(this.#job, { answered, failed }));
+    this.#stopTicks = this.#clock.every(tickMs, () => this.#tick());
+    this.#tick();
+  }
+
+  stop(): void {
+    this.#stopTicks();
+    if (!this.#job.isQuiet) this.#terminal.showProgress('');
+  }
+
+  say(sentence: string): void {
+    if (this.#job.isQuiet) return;
+    if (this.#isLine) this.#terminal.showProgress('');
+    this.#terminal.sentences(sentence);
+  }
+
+  summary(run: BatchRun, isInterrupted: boolean): void {
+    const progress = this.#progress();
+    for (const line of summaryLines(progress, this.#clock.monotonicMs() - this.#beganMs)) this.say(line);
+    const { commandLine, output } = this.#job;
+    if (run.hasGivenUp) this.say('Stopped: as many prompts have failed as --max-failures allows.');
+    if ((isInterrupted || run.hasGivenUp) && output !== null) this.#hint('To go on', commandLine);
+    if (run.tally.failed > 0 && output !== null)
+      this.#hint('To ask the failed ones again', `${commandLine} --retry-failed`);
+  }
+
+  #hint(what: string, command: string): void {
+    if (!this.#job.isQuiet) this.#terminal.message(`${what}: ${command}`);
+  }
+
+  #tick(): void {
+    if (this.#job.isQuiet) return;
+    const { answered, failed, heldBecause } = this.#now();
+    this.#samples.push(answered + failed);
+    if (this.#samples.length > rateTicks + 1) this.#samples.shift();
+    if (this.#isLine) this.#terminal.showProgress(progressLine(this.#progress(), this.#terminal.messagePaint));
+    else if (heldBecause !== this.#said || (++this.#ticks % rateTicks === 0 && this.#ticks > 0)) {
+      this.#said = heldBecause;
+      this.#terminal.message(progressLine(this.#progress(), this.#terminal.messagePaint));
+    }
+  }
+
+  #progress(): BatchProgress {
+    const [first = 0] = this.#samples;
+    const last = this.#samples.at(-1) ?? 0;
+    const seconds = ((this.#samples.length - 1) * tickMs) / 1000;
+    return { ...this.#now(), rate: last > first ? (last - first) / seconds : null };
+  }
+}

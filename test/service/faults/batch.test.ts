@@ -1,0 +1,126 @@
+import { once } from 'node:events';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { envFor, runCommand, spawnCommand } from '../../support/command.js';
+import { temporaryFolder } from '../../support/folder.js';
+import { freePort } from '../../support/free-port.js';
+import { startService } from '../../support/service.js';
+import { until } from '../../support/until.js';
+
+const count = 60;
+
+/** A batch in a folder of its own. */
+async function makeBatch() {
+  const folder = await temporaryFolder();
+  const prompts = join(folder.path, 'prompts.jsonl');
+  const answers = join(folder.path, 'answers.jsonl');
+  const lines = Array.from({ length: count }, (_, id) => JSON.stringify({ id, prompt: `Hello, my name is N${id}` }));
+  await writeFile(prompts, `${lines.join('\n')}\n`);
+  const read = () => readFile(answers, 'utf8').catch(() => '');
+  return {
+    args: ['batch', prompts, '-o', answers],
+    written: async () => (await read()).split('\n').length - 1,
+    /** Throws for a line that is no JSON. */
+    records: async () =>
+      (await read())
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line) as { readonly id: number; readonly response?: string }),
+    [Symbol.asyncDispose]: () => folder[Symbol.asyncDispose](),
+  };
+}
+
+function expectEachOnce(records: readonly { readonly id: number; readonly response?: string }[]): void {
+  expect(records.map(({ id }) => id).toSorted((a, b) => a - b)).toEqual(Array.from({ length: count }, (_, id) => id));
+  for (const { id, response } of records) expect(response).toContain(`N${id}`);
+}
+
+describe('A batch', () => {
+  it('goes on where a kill has stopped it, and answers each line once', async () => {
+    await using service = await startService();
+    await using batch = await makeBatch();
+    for (const target of [5, 20, 35]) {
+      const command = spawnCommand(batch.args, envFor(service));
+      await until(async () => (await batch.written()) >= target, `${target} lines`);
+      command.kill('SIGKILL');
+      await once(command, 'exit');
+    }
+    const { code, stderr } = await runCommand(batch.args, { env: envFor(service) });
+    expect({ code, stderr }).toMatchObject({ code: 0, stderr: expect.stringContaining('there already') });
+    expectEachOnce(await batch.records());
+    const again = await runCommand(batch.args, { env: envFor(service) });
+    expect(again).toMatchObject({ code: 0, stderr: expect.stringContaining(`0 answered, 0 failed, ${count} done`) });
+  });
+
+  it('waits for a service that was killed, and asks again what was lost with it', async () => {
+    await using batch = await makeBatch();
+    const port = await freePort();
+    const start = () => startService({ env: { MODEL_API_PORT: String(port) } });
+    const first = await start();
+    const command = spawnCommand(batch.args, { MODEL_API_PORT: String(port) });
+    const said = text(command.stderr as NodeJS.ReadableStream);
+    const ended = once(command, 'exit');
+    await until(async () => (await batch.written()) >= 5, '5 lines');
+    first.process.kill('SIGKILL');
+    await first.exited;
+    await until(async () => (await first.jobProcesses()).length === 0, 'the end of its jobs');
+    await first.stop();
+    await using _ = await start();
+    expect(await ended).toEqual([0, null]);
+    expect(await said).toMatch(/waiting: /);
+    expect(await said).toMatch(/asked again after their run was lost/);
+    expectEachOnce(await batch.records());
+  });
+
+  it('stops at Ctrl-C once those that are asked have their answers', async () => {
+    await using service = await startService();
+    await using batch = await makeBatch();
+    const command = spawnCommand([...batch.args, '--ordered'], envFor(service));
+    const said = text(command.stderr as NodeJS.ReadableStream);
+    const ended = once(command, 'exit');
+    await until(async () => (await batch.written()) >= 5, '5 lines');
+    command.kill('SIGINT');
+    expect(await ended).toEqual([130, null]);
+    expect(await said).toContain('To go on: prompt-relay batch ');
+    const ids = (await batch.records()).map(({ id }) => id);
+    expect(ids).toEqual(ids.map((_, index) => index));
+    expect(ids.length).toBeLessThan(count);
+    expect((await runCommand(batch.args, { env: envFor(service) })).code).toBe(0);
+    expectEachOnce(await batch.records());
+  });
+
+  it('names the bad lines of a file, and asks nothing', async () => {
+    await using service = await startService();
+    const input = '{"prompt":"x"}\n{"prompt":1}\n';
+    await using folder = await temporaryFolder();
+    await writeFile(join(folder.path, 'p'), input);
+    const { code, stderr } = await runCommand(['batch', join(folder.path, 'p')], { env: envFor(service) });
+    expect({ code, stderr }).toMatchObject({ code: 65, stderr: expect.stringContaining('line 2: prompt: ') });
+    const piped = await runCommand(['batch', '-'], { env: envFor(service), input });
+    expect(piped.code).toBe(1);
+    const records = piped.stdout.trim().split('\n');
+    expect(records.map((line) => Object.keys(JSON.parse(line)).includes('error')).toSorted()).toEqual([false, true]);
+  });
+
+  it('asks messages through the API of OpenAI, and failed ones again where that is wanted', async () => {
+    await using service = await startService();
+    await using folder = await temporaryFolder();
+    const [prompts, answers] = [join(folder.path, 'p'), join(folder.path, 'a')];
+    const messages = ['I am Ada', 'Hello', 'What is my name?'].map((content, index) => ({
+      role: index === 1 ? 'assistant' : 'user',
+      content,
+    }));
+    await writeFile(prompts, `${JSON.stringify({ id: 'm', messages })}\n{"id":"x","prompt":"x","model":"none"}\n`);
+    const args = ['batch', prompts, '-o', answers];
+    expect((await runCommand(args, { env: envFor(service) })).code).toBe(1);
+    const lines = (await readFile(answers, 'utf8')).trim().split('\n');
+    expect(lines.toSorted().map((line) => JSON.parse(line))).toMatchObject([
+      { id: 'm', line: 1, response: expect.any(String), usage: { input_tokens: expect.any(Number) } },
+      { id: 'x', line: 2, error: { code: 'validation_error' } },
+    ]);
+    await writeFile(prompts, `${JSON.stringify({ id: 'm', messages })}\n{"id":"x","prompt":"x"}\n`);
+    expect((await runCommand(args, { env: envFor(service) })).code).toBe(1);
+    expect((await runCommand([...args, '--retry-failed'], { env: envFor(service) })).code).toBe(0);
+  });
+});

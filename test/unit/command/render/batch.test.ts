@@ -1,0 +1,38 @@
+import { type BatchProgress, progressLine, summaryLines } from '../../../../src/command/render/batch.js';
+import { paintFor } from '../../../../src/shared/text/paint.js';
+
+const paint = paintFor(false);
+const base: BatchProgress = {
+  total: 10_000,
+  skipped: 1000,
+  answered: 1500,
+  failed: 0,
+  rerun: 0,
+  rate: 4.25,
+  heldBecause: null,
+};
+
+describe('The progress of a batch', () => {
+  it('is a bar with rate, failures and time left', () => {
+    expect(progressLine(base, paint)).toBe('█████░░░░░░░░░░░░░░░  2,500 of 10,000 · 4.25/s · 29 min 25 s left');
+    expect(progressLine({ ...base, failed: 3, rerun: 2 }, paint)).toContain(' · 3 failed · 2 asked again · ');
+  });
+
+  it('has no bar and no time left where nobody knows how many there are', () => {
+    expect(progressLine({ ...base, total: null, rate: null }, paint)).toBe('2,500 done');
+  });
+
+  it('says why nothing is sent, and lets that steer no terminal', () => {
+    expect(progressLine({ ...base, heldBecause: 'rate_limited\u001b[2J' }, paint)).toMatch(
+      /waiting: rate_limited\\x1b/,
+    );
+  });
+
+  it('ends with a summary', () => {
+    expect(summaryLines({ ...base, failed: 3, rerun: 1 }, 61_000)).toEqual([
+      '1,500 answered, 3 failed, 1,000 done before in 1 min 1 s',
+      '1 prompt asked again after their run was lost with the service',
+      '7,497 prompts not asked yet',
+    ]);
+  });
+});
