@@ -97,6 +97,10 @@ function listenForSignals(own: OwnTraces): PendingSignal {
   };
   process.on('SIGTERM', terminate);
   process.on('SIGINT', terminate);
+  process.on('SIGUSR2', (signal) => {
+    if (pending.service === null) terminate(signal);
+    else void pending.service.handOver(signal);
+  });
   const reload = () => void pending.service?.reload();
   process.on('SIGHUP', hangUpHandler(systemClock, hasTerminal, { reload, end: () => terminate('SIGHUP') }));
   process.on('SIGUSR1', () => {}); // else Node opens its debugger, to every program of this machine

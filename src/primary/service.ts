@@ -197,6 +197,7 @@ function compose(input: StartInput) {
       background.stop();
       runner.cutAll(reason);
     },
+    retireWorkers: () => workers.retireAll(),
     endProcesses: async () => {
       for (const { health, standby } of clis) {
         health.stop();
@@ -311,6 +312,13 @@ export class Service {
     const mayBeSent = agent !== null && supervisor.phase === 'ready'; // requests are served until the front knows
     if (mayBeSent && agent.isAsked) host.log.info('leaving_front', { signal });
     if (!mayBeSent || (await agent.leave())) await supervisor.terminate(signal);
+  }
+
+  /** Drains for a successor. Where this process has opened the addresses itself, nothing holds connections until that comes. */
+  async handOver(signal: string): Promise<void> {
+    const { agent, host, supervisor } = this.#parts;
+    if (agent !== null || host.systemd.passedFds.length === 0) await this.terminate(signal);
+    else await supervisor.handOver(signal);
   }
 
   /** The process that has started the service is gone: the service drains, unless it does so already. */

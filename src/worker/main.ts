@@ -43,7 +43,7 @@ interface WorkerContext {
 
 async function main(): Promise<void> {
   // A terminal's Ctrl-C and a unit's stop reach every process of the group. Workers wait for the primary's word.
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => {});
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGUSR2']) process.on(signal, () => {});
   process.on('SIGUSR1', () => {}); // else Node opens its debugger, to every program of this machine
   const primaryPid = process.ppid;
   const metrics = new HttpMetrics();

@@ -10,6 +10,8 @@ export interface ShutdownSteps {
   counts(): { readonly running: number; readonly queued: number };
   /** Ends every job that runs or waits, for this reason. */
   cutAll(reason: Error): void;
+  /** No worker takes a new connection any more. Resolves when every one has answered what it has, and has exited. */
+  retireWorkers(): Promise<void>;
   /** Resolves when no process of the model CLI is left. Nothing more is started. */
   endProcesses(): Promise<void>;
   /** Resolves when every worker has exited, with whether all answers were sent. May be called again, for less time. */
@@ -43,7 +45,8 @@ export class Supervisor {
   #phase: Phase = 'starting';
   #hurry: () => void = () => {};
   #firstSignal = '';
-  #drainingSinceMs = 0;
+  /** Since when old work is finished, also before the drain. */
+  #endingSinceMs: number | null = null;
   #drainEndsAt: number | null = null;
   #isCut = false;
 
@@ -65,12 +68,24 @@ export class Supervisor {
 
   /** The rest of the drain, for clients that are refused in it: whole seconds, between 1 and 300. */
   get drainSecondsLeft(): number {
-    return retrySeconds(this.#isCut ? 0 : this.#drainMs - this.#drainedMs());
+    return retrySeconds(this.#isCut ? 0 : this.#drainLeftMs());
   }
 
   /** A worker listens. Returns whether it is the first one. */
   becomeReady(): boolean {
     return this.#phase === 'starting' && this.#become('ready');
+  }
+
+  /**
+   * A successor is about to start at the same addresses, where new connections wait for it. So the workers finish what is
+   * open first, with new requests on open connections, and nobody is refused. A further signal begins the drain.
+   */
+  async handOver(signal: string): Promise<void> {
+    if (this.#phase !== 'ready' || this.#endingSinceMs !== null) return this.terminate(signal);
+    this.#endingSinceMs = this.#clock.monotonicMs();
+    this.#log.info('handing_over', { signal, ...this.#steps.counts() });
+    await Promise.race([this.#steps.retireWorkers(), delay(this.#clock, this.#drainMs)]);
+    if (this.#phase === 'ready') await this.terminate(signal);
   }
 
   /** At the first signal new work is refused and old work is finished. At the second, what is left is cut at once. */
@@ -101,8 +116,8 @@ export class Supervisor {
   }
 
   #beginDrain(): void {
-    this.#drainingSinceMs = this.#clock.monotonicMs();
-    this.#drainEndsAt = this.#clock.now() + this.#drainMs;
+    this.#endingSinceMs ??= this.#clock.monotonicMs();
+    this.#drainEndsAt = this.#clock.now() + this.#drainLeftMs();
   }
 
   #isEchoOf(signal: string): boolean {
@@ -110,7 +125,11 @@ export class Supervisor {
   }
 
   #drainedMs(): number {
-    return this.#clock.monotonicMs() - this.#drainingSinceMs;
+    return this.#endingSinceMs === null ? 0 : this.#clock.monotonicMs() - this.#endingSinceMs;
+  }
+
+  #drainLeftMs(): number {
+    return Math.max(0, this.#drainMs - this.#drainedMs());
   }
 
   /** Returns whether all work came to its end by itself. */
@@ -118,7 +137,7 @@ export class Supervisor {
     const hurried = new Promise<boolean>((resolve) => {
       this.#hurry = () => resolve(false);
     });
-    const timedOut = delay(this.#clock, this.#drainMs).then(() => false);
+    const timedOut = delay(this.#clock, this.#drainLeftMs()).then(() => false);
     return Promise.race([this.#steps.idle().then(() => true), timedOut, hurried]);
   }
 
@@ -142,7 +161,7 @@ export class Supervisor {
 
   #send(isHurried: boolean): Promise<boolean> {
     this.#hurry = () => void this.#steps.stopWorkers(0);
-    return this.#steps.stopWorkers(isHurried ? 0 : Math.max(minSendMs, this.#drainMs - this.#drainedMs()));
+    return this.#steps.stopWorkers(isHurried ? 0 : Math.max(minSendMs, this.#drainLeftMs()));
   }
 
   #end(code: ServiceExit): void {

@@ -66,7 +66,7 @@ export class Systemd {
     return this.#handover.passedFds;
   }
 
-  /** Watchdog notifications come from a timer of the main loop, and only while a worker can answer. */
+  /** Watchdog notifications come from a timer of the main loop, and only while a worker answers, or finishes what it has. */
   start(vitals: Vitals): void {
     if (this.#program === null) return;
     const { watchdogMs } = this.#handover;
@@ -88,7 +88,8 @@ export class Systemd {
   }
 
   #ping({ phase, workers }: Vitals): void {
-    if (phase() === 'draining' || workers.counts().ready > 0) this.#notify('WATCHDOG=1');
+    const { ready, stopping } = workers.counts();
+    if (phase() === 'draining' || ready + stopping > 0) this.#notify('WATCHDOG=1');
   }
 
   #notifyStatus(vitals: Vitals): void {

@@ -109,6 +109,12 @@ export class Workers {
     return replaced;
   }
 
+  /** No worker takes a new connection any more, and none is replaced. Resolves when the last one has gone. */
+  async retireAll(): Promise<void> {
+    this.#isStopping = true;
+    await Promise.all([...this.#living].map((handle) => this.#retire(handle)));
+  }
+
   /** Resolves when every worker has gone or was given up, with whether all answers were sent. May be called again. */
   async stop(limitMs: number): Promise<boolean> {
     this.#isStopping = true;
@@ -146,15 +152,15 @@ export class Workers {
     slot.handle = successor;
     slot.restarts++;
     this.#observer.restarted('reload');
-    if (predecessor !== null) this.#retire(predecessor);
+    if (predecessor !== null) void this.#retire(predecessor);
   }
 
   /** It takes no new connection, and exits when its last exchange has ended. */
-  #retire(handle: WorkerHandle): void {
+  #retire(handle: WorkerHandle): Promise<unknown> {
     const { maxExchangeMs } = this.#settings;
     handle.stops();
     handle.peer.call('retire', { limitMs: maxExchangeMs }).catch(() => {});
-    void handle.exitedWithin(maxExchangeMs + exitLimitMs, this.#clock);
+    return handle.exitedWithin(maxExchangeMs + exitLimitMs, this.#clock);
   }
 
   #fill(slot: WorkerSlot): void {

@@ -56,6 +56,8 @@ export const logEvents = {
   trace_export_back: 'the collector takes spans again: how many were dropped since the start',
   leaving_front:
     'a signal has come: the front hears first, at MODEL_API_AGENT_PORT, that this host leaves; the drain begins within 3 s',
+  handing_over:
+    'SIGUSR2, with addresses that systemd has opened: new connections wait for the next service, open ones are finished, then the drain begins: signal, running and queued jobs',
   shutdown_start: 'the drain begins: signal, running and queued jobs',
   shutdown_complete: 'all work is finished',
   shutdown_timeout: 'the drain time limit or a second signal cancelled the remaining work (exit 1)',

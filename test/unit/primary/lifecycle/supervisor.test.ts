@@ -31,6 +31,16 @@ class Harness implements ShutdownSteps {
     this.supervisor = new Supervisor(drainMs, this.clock, this.log, this);
   }
 
+  /** Of workers that have open requests. */
+  retire: () => void = () => {};
+
+  retireWorkers(): Promise<void> {
+    this.story.push('retire workers');
+    return new Promise((resolve) => {
+      this.retire = resolve;
+    });
+  }
+
   entered(phase: Phase): void {
     this.story.push(phase);
   }
@@ -120,6 +130,58 @@ describe('the supervisor', () => {
       left.push(harness.supervisor.drainSecondsLeft);
     }
     expect(left).toEqual([300, 250, 1, 1]);
+  });
+
+  describe('that hands over to a successor', () => {
+    const end = ['draining', 'end processes', 'stop workers', 'stopped', 'exit 0'];
+
+    it('stays ready until the workers have finished what is open, and drains then for the rest of the time', async () => {
+      const harness = new Harness({ running: 1 });
+      harness.supervisor.becomeReady();
+      void harness.supervisor.handOver('SIGUSR2');
+      await harness.clock.advance(10_000);
+      expect(await harness.soFar()).toEqual(['ready', 'retire workers']);
+      expect([harness.supervisor.phase, harness.supervisor.drainEndsAt]).toEqual(['ready', null]);
+      harness.retire();
+      expect(await harness.soFar()).toEqual(['ready', 'retire workers', 'draining']);
+      expect(harness.supervisor.drainEndsAt).toBe(harness.clock.now() + 20_000);
+      harness.finishWork();
+      expect(await harness.soFar()).toEqual(['ready', 'retire workers', ...end]);
+      expect(harness.log.entries.slice(0, 2)).toEqual([
+        { level: 'info', event: 'handing_over', fields: { signal: 'SIGUSR2', running: 1, queued: 0 } },
+        { level: 'info', event: 'shutdown_start', fields: { signal: 'SIGUSR2', running: 1, queued: 0 } },
+      ]);
+    });
+
+    it('cuts at the end of the time of a drain what is open then', async () => {
+      const harness = new Harness({ running: 1 });
+      harness.supervisor.becomeReady();
+      void harness.supervisor.handOver('SIGUSR2');
+      await harness.clock.advance(29_999);
+      expect(await harness.soFar()).toEqual(['ready', 'retire workers']);
+      await harness.clock.advance(1);
+      await harness.clock.advance(0);
+      const cut = ['draining', 'cut', 'end processes', 'stop workers', 'stopped', 'exit 1'];
+      expect(await harness.soFar()).toEqual(['ready', 'retire workers', ...cut]);
+    });
+
+    it('begins the drain at a further signal, and only once', async () => {
+      const harness = new Harness({ running: 1 });
+      harness.supervisor.becomeReady();
+      void harness.supervisor.handOver('SIGUSR2');
+      await harness.clock.advance(1000);
+      void harness.supervisor.handOver('SIGUSR2');
+      expect(await harness.soFar()).toEqual(['ready', 'retire workers', 'draining']);
+      harness.retire();
+      harness.finishWork();
+      expect(await harness.soFar()).toEqual(['ready', 'retire workers', ...end]);
+    });
+
+    it('drains at once where no worker has listened yet', async () => {
+      const harness = new Harness();
+      void harness.supervisor.handOver('SIGUSR2');
+      expect(await harness.soFar()).toEqual(end);
+    });
   });
 
   it('knows that nothing of it is left after a second signal', async () => {

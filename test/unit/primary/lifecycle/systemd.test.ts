@@ -39,6 +39,7 @@ class Harness implements AsyncDisposable {
   readonly systemd: Systemd;
   currentPhase: Phase = 'ready';
   ready = 2;
+  stopping = 0;
   readonly #folder: TemporaryFolder;
 
   static async create(watchdogMs: number | null = null): Promise<Harness> {
@@ -58,7 +59,7 @@ class Harness implements AsyncDisposable {
     this.systemd.start({
       phase: () => this.currentPhase,
       slots: { active: 0, waiting: 1 },
-      workers: { counts: () => ({ starting: 0, ready: this.ready, stopping: 0 }) },
+      workers: { counts: () => ({ starting: 0, ready: this.ready, stopping: this.stopping }) },
     });
   }
 
@@ -113,6 +114,15 @@ describe('systemd is notified', () => {
     expect(await harness.sent(2)).toEqual(Array(2).fill('--pid=42 WATCHDOG=1'));
     await harness.clock.advance(1);
     expect((await harness.sent(4)).filter((line) => line.includes('WATCHDOG'))).toHaveLength(3);
+  });
+
+  it('that it lives, while the last workers finish what they have', async () => {
+    await using harness = await Harness.create(1000);
+    harness.start();
+    harness.ready = 0;
+    harness.stopping = 1;
+    await harness.clock.advance(500);
+    expect(await harness.sent(1)).toEqual(['--pid=42 WATCHDOG=1']);
   });
 
   it('of nothing, where it has not asked, or there is no systemd-notify', async () => {

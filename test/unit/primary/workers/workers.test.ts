@@ -278,6 +278,22 @@ describe('a reload', () => {
 });
 
 describe('the end of the service', () => {
+  it('may begin with workers that finish what they have, and none takes their place', async () => {
+    await using harness = await WorkersHarness.create({ size: 2 });
+    harness.start('listens');
+    await harness.untilTold('listening', 2);
+    const [first = 0, second = 0] = harness.pids();
+    const retired = harness.workers.retireAll();
+    expect(harness.workers.counts()).toEqual({ starting: 0, ready: 0, stopping: 2 });
+    process.kill(first, 'SIGKILL');
+    await harness.untilTold('left');
+    await harness.clock.advance(maxWaitMs);
+    expect(harness.pids()).toEqual([second]);
+    process.kill(second, 'SIGKILL');
+    await retired;
+    expect([harness.told.includes('restarted: crash'), harness.log.events]).toEqual([false, []]);
+  });
+
   it.each([
     ['sent all their answers', 'stops', true],
     ['had to cut an answer', 'stops-cut', false],

