@@ -7,6 +7,7 @@ export const packages = {
   fish: 'fish',
   haproxy: 'haproxy',
   ip: 'iproute2',
+  lintian: 'lintian',
   nginx: 'nginx-light',
   pip3: 'python3-pip',
   prometheus: 'prometheus',
@@ -167,6 +168,8 @@ export const suites: Readonly<Record<string, Suite>> = {
     processors: 1,
     needs: ['haproxy', 'ip', 'redis-server', 'ss'],
   },
+  /** The package of Debian: installed, upgraded under load and purged under a real systemd. */
+  deb: { files: ['programs/deb/.*'], timeLimitMs: 120_000, workers: 1, processors: 1, needs: ['curl', 'lintian'] },
   /** The commands of the README, with a stopwatch to the first answer. */
   'first-minute': { command: ['.ci/first-minute'], processors: 1, needs: ['chromium', 'curl'] },
   /** What people see at a terminal. */

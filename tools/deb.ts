@@ -143,9 +143,13 @@ async function copyProgram({ staging, folder, version, commit }: Build): Promise
   ];
 }
 
-/** Neither types and maps, nor settings of tools, nor packages in the package, which have a place in the list themselves. */
+/**
+ * Whether Node may read this file of a package: no types and maps, no pages, nothing of its development. Packages inside of it have a
+ * place of their own in the list.
+ */
 function isRead(path: string): boolean {
-  return !/\.(map|[cm]?ts)$/.test(path) && !/(^|\/)(\.|node_modules(\/|$))/.test(path);
+  const isOfTools = /\.(map|html|[cm]?ts)$|^(bench\w*|docs|examples?|tests?)(\/|$)/.test(path);
+  return !isOfTools && !/(^|\/)(\.|node_modules(\/|$))/.test(path);
 }
 
 /** Returns its licence. */

@@ -117,6 +117,12 @@ export class SystemdLab implements AsyncDisposable {
     expect(await done).toBe(0);
   }
 
+  /** One of the fixture programs, to where `traffic` looks for it. */
+  async copyFixture(name: string): Promise<void> {
+    await this.run('mkdir', '-p', join(checkout, programs));
+    await this.copyProgram(join(root, programs, name), join(checkout, programs, name));
+  }
+
   async #copy(to: string, what: readonly string[], list: Buffer): Promise<void> {
     const pack = spawn('tar', ['-c', '--null', '--ignore-failed-read', ...what], { cwd: root });
     const unpack = spawn(tool, ['run', 'sh', '-c', `mkdir -p ${to} && tar -x -C ${to}`], { env: this.#env });
@@ -231,7 +237,8 @@ export type Procedure = 'install' | 'upgrade' | 'rollback' | 'uninstall';
 
 /** The commands that the document tells to run, in its order. */
 export async function steps(): Promise<Readonly<Record<Procedure, string[]>>> {
-  const document = await readFile(join(root, 'docs', 'systemd.md'), 'utf8');
+  const page = await readFile(join(root, 'docs', 'systemd.md'), 'utf8');
+  const document = page.slice(page.indexOf('## Install from a checkout'));
   const blocks = [...document.matchAll(/```sh\n([\s\S]*?)\n```/g)].map(([, commands]) => commands?.split('\n') ?? []);
   // The second makes the file of named keys.
   const [install = [], , upgrade = [], rollback = [], uninstall = []] = blocks;

@@ -1,4 +1,4 @@
-import { readdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Store } from '../../../src/primary/store/contract/store.js';
 import type { UsageDelta } from '../../../src/primary/store/contract/usage.js';
@@ -123,9 +123,10 @@ describe('The files of SQLite', () => {
     const copied = await openAt(copy, before);
     expect(await new KeptRun(copied.conversations).restore()).toBe(1);
     await copied.close();
-    await expect(openAt(path, before)).rejects.toThrow(
-      `is of a newer prompt-relay (version ${migrations.length}, this one knows 1)`,
-    );
+    const fault = `is of a newer prompt-relay (version ${migrations.length}, this one knows 1)`;
+    await expect(openAt(path, before)).rejects.toThrow(`${fault}; ${copy} is what it was before`);
+    await rm(copy);
+    await expect(openAt(path, before)).rejects.toThrow(new RegExp(`${fault.replace(/[()]/g, '\\$&')}$`));
   });
 
   it('stay as they were where a new version cannot be reached', async () => {

@@ -316,15 +316,16 @@ describeInLab()('under a real systemd', () => {
       expect(await lab.ask('Hello', key)).toMatch(/\n200$/);
     });
 
-    it('refuses nobody while it is restarted', async () => {
+    it('refuses nobody, and no job, while it is restarted', async () => {
+      const asking = lab.traffic('/ask', 2, JSON.stringify({ prompt: 'Hello' }), key);
       const looking = lab.traffic('/version', 8);
       for (let times = 0; times < 3; times++) {
         await lab.systemctl('restart', unit);
         await lab.untilServing();
       }
-      const seen = await looking.stop();
-      process.stderr.write(`restart: ${JSON.stringify(seen)}\n`);
-      expect(Object.keys(seen)).toEqual(['200']);
+      const [asked, looked] = await Promise.all([asking.stop(), looking.stop()]);
+      process.stderr.write(`restart: ${JSON.stringify({ asked, looked })}\n`);
+      expect([Object.keys(asked), Object.keys(looked)]).toEqual([['200'], ['200']]);
     });
 
     it('is upgraded, and rolled back, by the commands of the document, and refuses nobody meanwhile', async () => {

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { StoreFault } from '../contract/store.js';
 import { makeEmptyFile } from './files.js';
 import type { SqlConnection } from './node-sqlite.js';
@@ -105,7 +106,15 @@ export function checkVersion(sql: SqlConnection, path: string, known = migration
 }
 
 function newer(path: string, version: number, known: number): StoreFault {
-  return new StoreFault(`${path} is of a newer prompt-relay (version ${version}, this one knows ${known})`);
+  const older = Array.from({ length: known }, (_, index) => copyOf(path, known - index)).find((copy) =>
+    existsSync(copy),
+  );
+  const way = older === undefined ? '' : `; ${older} is what it was before`;
+  return new StoreFault(`${path} is of a newer prompt-relay (version ${version}, this one knows ${known})${way}`);
+}
+
+function copyOf(path: string, version: number): string {
+  return `${path}.version-${version}`;
 }
 
 /** Brings the file to the version of this program, all or nothing. A copy of the earlier version stays beside it. */
@@ -114,7 +123,7 @@ export async function migrate(sql: SqlConnection, path: string, steps: readonly 
   const target = steps.length;
   if (version > target) throw newer(path, version, target);
   if (version === target) return;
-  if (version > 0) await copyTo(sql, `${path}.version-${version}`);
+  if (version > 0) await copyTo(sql, copyOf(path, version));
   else if (numberOf(sql, 'SELECT count(*) AS n FROM sqlite_schema', 'n') > 0) {
     throw new StoreFault(`${path} is a database, but not of prompt-relay`);
   }
