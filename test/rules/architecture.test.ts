@@ -384,7 +384,7 @@ describe('Effects', () => {
     const pattern = /\b(\w+Sync)\(|Atomics\.wait\b/;
     const atStart = isOneOf('src/shared/config/product', 'src/shared/log/logger');
     const inMemory = isOneOf('src/shared/process/proc');
-    const inThread = isOneOf('src/primary/store/sqlite/database'); // it waits for the disk anyway
+    const inThread = isOneOf('src/primary/store/sqlite/database', 'src/primary/store/sqlite/schema'); // it waits for the disk anyway
     expect(placesOf(pattern, either(atStart, inMemory, inThread, isDemo))).toEqual([]);
   });
 });
