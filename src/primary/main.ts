@@ -24,6 +24,7 @@ import { makeWorkDirectory } from '../shared/process/leftovers.js';
 import { instanceOfProcess } from '../shared/process/proc.js';
 import { reportSetup } from './api/setup-report.js';
 import { adapterLoader, chooseAdapters } from './cli/adapters/registry.js';
+import { CallbackServer } from './cli/process/callback-server.js';
 import { searchPathOf } from './cli/process/program.js';
 import { chooseTermination } from './cli/terminate/termination.js';
 import { findHostTools, findNotifier, type Host } from './lifecycle/host.js';
@@ -205,6 +206,7 @@ async function makeHost(
     env,
     product: readProduct(),
     instance,
+    callbacks: new CallbackServer(systemClock),
     termination: await chooseTermination(settings, tools, instance, role === 'service', systemClock),
     systemd: new Systemd(handover, await findNotifier(searchPath), process.pid, systemClock),
     runtimeDirectory,

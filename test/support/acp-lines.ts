@@ -54,20 +54,25 @@ export function learned(
   preset = bare,
   extraArgs: readonly string[] = [],
   given: GivenVariables = {},
+  says: object = hello,
 ): Promise<ProgramVersion> {
   const adapter = acpAdapter('acp', preset, null, { extraArgs, given, homeFiles: [] });
-  return adapter.learn(async () => ({ code: null, stdout: result(0, hello) }));
+  return adapter.learn(async () => ({ code: null, stdout: result(0, says) }));
 }
+
+/** Where the agents of the tests ask. */
+export const callback = { url: 'http://127.0.0.1:1/', headers: { Authorization: 'Bearer secret' } };
 
 /** One conversation with an agent that the test plays. */
 export class PlayedAgent {
   readonly #protocol: Protocol;
   readonly written: Rpc[] = [];
   #turns = 0;
+  #posts = 0;
 
   constructor(programVersion: ProgramVersion) {
     this.#protocol = programVersion.protocol();
-    this.#take(this.#protocol.opening?.('/work') ?? '');
+    this.#take(this.#protocol.opening?.('/work', callback) ?? '');
   }
 
   /** What the relay makes of these lines; its replies are in `written`. */
@@ -85,6 +90,15 @@ export class PlayedAgent {
   asked(text: string, more: Partial<Turn> = {}): void {
     this.#take(this.#protocol.writer.write(turnOf(text, more), ++this.#turns).text);
     this.#protocol.decoder.begin?.(this.#turns);
+  }
+
+  /** Posts this to its callback. Returns what the relay makes of it, and the answers so far. */
+  posts(method: string, params: object = {}, id: number | null = 7) {
+    const answers: { readonly result?: Readonly<Record<string, unknown>>; readonly error?: object }[] = [];
+    const answer = (json: string) => void answers.push(json === '' ? {} : JSON.parse(json));
+    const request = { id: `r${++this.#posts}`, body: lineOf({ ...(id !== null && { id }), method, params }), answer };
+    const events = Array.from(this.#protocol.decoder.requested?.(request) ?? []);
+    return { events, answers };
   }
 
   get last(): Rpc | undefined {

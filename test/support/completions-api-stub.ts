@@ -14,11 +14,19 @@ interface CompletionsBody {
 /** What every answer claims to have used. */
 export const completionTokens = { input: 10, output: 7 } as const;
 
+interface StubCall {
+  readonly id: string;
+  readonly name: string;
+  readonly arguments: string;
+}
+
 /** A stub of an API like OpenAI's chat completions on loopback, which says hello to everything. */
 export class CompletionsApi extends StubApi {
   readonly requests: CompletionsBody[] = [];
   /** The first request of each conversation is answered by a call of this tool. */
   toolCall: { readonly name: string; readonly arguments: string } | null = null;
+  /** The next request is answered by these calls, after a text. */
+  calls: readonly StubCall[] = [];
   /** Answers with this HTTP status; 200 says hello. */
   status = 200;
 
@@ -45,6 +53,12 @@ export class CompletionsApi extends StubApi {
     if (this.toolCall !== null && received.messages.every(({ role }) => role !== 'tool')) {
       const call = { index: 0, id: 'call-1', type: 'function', function: this.toolCall };
       response.write(eventOf({ delta: { role: 'assistant', tool_calls: [call] } }));
+      return void response.end(`${eventOf({ delta: {}, finish_reason: 'tool_calls' })}data: [DONE]\n\n`);
+    }
+    const calls = this.calls.map(({ id, ...call }, index) => ({ index, id, type: 'function', function: call }));
+    this.calls = [];
+    if (calls.length > 0) {
+      response.write(eventOf({ delta: { role: 'assistant', content: 'Well.', tool_calls: calls } }));
       return void response.end(`${eventOf({ delta: {}, finish_reason: 'tool_calls' })}data: [DONE]\n\n`);
     }
     for (const content of ['Hello', ', wor', 'ld']) response.write(eventOf({ delta: { role: 'assistant', content } }));

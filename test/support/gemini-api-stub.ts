@@ -3,12 +3,17 @@ import { json } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { listeningServer, StubApi } from './stub-api.js';
 
+interface GeminiCall {
+  readonly name: string;
+  readonly args: unknown;
+}
+
 interface Saying {
   readonly kind: 'says';
   readonly deltas: readonly string[];
   readonly pauseMs: number;
-  /** A call of a tool that is offered to nobody, after the text. */
-  readonly calls?: { readonly name: string; readonly args: unknown };
+  /** Calls of tools, after the text. */
+  readonly calls?: readonly GeminiCall[];
   readonly breaks?: boolean;
 }
 
@@ -37,7 +42,12 @@ export function geminiBreaksAfter(...deltas: readonly string[]): Saying {
 
 /** Says this, then calls the tool that runs a command. */
 export function geminiSaysAndRuns(text: string, command: string): Saying {
-  return { ...geminiSays(text), calls: { name: 'run_shell_command', args: { command } } };
+  return { ...geminiSays(text), calls: [{ name: 'run_shell_command', args: { command } }] };
+}
+
+/** Says this, then calls these tools. */
+export function geminiCalls(text: string, ...calls: readonly GeminiCall[]): Saying {
+  return { ...geminiSays(...(text === '' ? [] : [text])), calls };
 }
 
 /** Repeats the last user text, a few characters a delta. */
@@ -109,7 +119,7 @@ async function say(response: ServerResponse, model: string, said: Saying): Promi
     response.write(eventOf(model, [{ text }]));
   }
   if (said.breaks) return void setTimeout(() => response.destroy(), 50); // what was written must get through first
-  const last = said.calls === undefined ? [] : [{ functionCall: said.calls }];
+  const last = (said.calls ?? []).map((functionCall) => ({ functionCall }));
   response.end(eventOf(model, last, 'STOP'));
 }
 
@@ -128,14 +138,22 @@ function eventOf(model: string, parts: readonly object[], finishReason?: string)
 
 interface Part {
   readonly text?: string;
+  readonly functionCall?: GeminiCall;
+  readonly functionResponse?: { readonly name: string; readonly response: Readonly<Record<string, unknown>> };
   readonly inlineData?: { readonly mimeType: string; readonly data: string };
+}
+
+interface FunctionDeclaration {
+  readonly name: string;
+  readonly description: string;
+  readonly parametersJsonSchema: Readonly<Record<string, unknown>>;
 }
 
 /** A request's body, as far as the tests look into it. */
 export interface GenerateBody {
   readonly contents: readonly { readonly role: string; readonly parts: readonly Part[] }[];
   readonly systemInstruction?: { readonly parts: readonly Part[] };
-  readonly tools?: readonly { readonly functionDeclarations?: readonly unknown[] }[];
+  readonly tools?: readonly { readonly functionDeclarations?: readonly FunctionDeclaration[] }[];
 }
 
 export interface GenerateRequest {
@@ -153,4 +171,19 @@ export function saidIn({ body }: GenerateRequest): { readonly role: string; read
 
 export function lastSaidIn(request: GenerateRequest): string {
   return saidIn(request).findLast(({ role }) => role === 'user')?.text ?? '';
+}
+
+/** The tools that a request offers to the model. */
+export function toolsIn({ body }: GenerateRequest): readonly FunctionDeclaration[] {
+  return (body.tools ?? []).flatMap(({ functionDeclarations = [] }) => functionDeclarations);
+}
+
+/** The calls and their results, as the model is told of them. */
+export function callsIn({ body }: GenerateRequest): readonly object[] {
+  return body.contents.flatMap(({ parts }) =>
+    parts.flatMap(({ functionCall, functionResponse }): readonly object[] => {
+      if (functionCall !== undefined) return [{ name: functionCall.name, args: functionCall.args }];
+      return functionResponse === undefined ? [] : [{ name: functionResponse.name, ...functionResponse.response }];
+    }),
+  );
 }

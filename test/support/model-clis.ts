@@ -1,6 +1,7 @@
 import { type Adapter, type Capabilities, type TurnEnd, unknownUsage } from '../../src/primary/cli/contract/adapter.js';
 import { closeClis, createModelClis } from '../../src/primary/cli/model-cli.js';
 import type { AtLeastOne, NamedAdapter } from '../../src/primary/cli/models.js';
+import { CallbackServer } from '../../src/primary/cli/process/callback-server.js';
 import { ModelNames, ModelRouter, type ModelsOf } from '../../src/primary/cli/route.js';
 import { GroupContainments } from '../../src/primary/cli/terminate/group-containment.js';
 import { SeenClients } from '../../src/primary/health/evidence.js';
@@ -55,6 +56,7 @@ export async function modelClisOf(
     env,
     instance,
     termination,
+    callbacks: new CallbackServer(clock),
     ...folders,
     clock,
     log: new LogBook(),

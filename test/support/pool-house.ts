@@ -6,7 +6,16 @@ import type { SpawnRequest } from '../../src/primary/cli/process/launcher.js';
 import type { KnownProgram } from '../../src/primary/cli/process/program.js';
 import type { ProcessTree } from '../../src/primary/cli/terminate/process-tree.js';
 import { FakeClock } from './fake-clock.js';
-import { lineVersion, noLimits, noSecrets, ScriptedTree, silentObserver, TextBook, turnOf } from './scripted-cli.js';
+import {
+  lineVersion,
+  noCallbacks,
+  noLimits,
+  noSecrets,
+  ScriptedTree,
+  silentObserver,
+  TextBook,
+  turnOf,
+} from './scripted-cli.js';
 
 export const usual: LaunchOptions = plainLaunch(null);
 const never = new AbortController().signal;
@@ -59,7 +68,15 @@ export class PoolHouse {
     };
     const settings = { maxSessions, idleMs, limits: { ...noLimits, ...limits } };
     this.pool = new ProcessPool(settings, {
-      ...{ launcher, history, clock, observer, redactor: noSecrets, awaited: () => this.awaited },
+      ...{
+        launcher,
+        history,
+        clock,
+        observer,
+        redactor: noSecrets,
+        callbacks: noCallbacks,
+        awaited: () => this.awaited,
+      },
       onChange: () => this.onChange(),
     });
   }

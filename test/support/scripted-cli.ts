@@ -13,7 +13,12 @@ import {
   unknownUsage,
 } from '../../src/primary/cli/contract/adapter.js';
 import type { CliObserver, EndReason } from '../../src/primary/cli/contract/observer.js';
-import { type CliLimits, CliProcess, type OwnedTree } from '../../src/primary/cli/process/cli-process.js';
+import {
+  type CliLimits,
+  CliProcess,
+  type CliProcessParts,
+  type OwnedTree,
+} from '../../src/primary/cli/process/cli-process.js';
 import type { TextSink } from '../../src/primary/cli/process/open-turn.js';
 import { Redactor } from '../../src/primary/cli/process/redactor.js';
 import type { Child, ExitStatus } from '../../src/primary/cli/terminate/containment.js';
@@ -122,6 +127,11 @@ export class ScriptedTree implements OwnedTree {
 /** Hears everything, counts nothing. */
 /** For where no secret is known. */
 export const noSecrets = new Redactor([], () => false);
+
+/** For programs that ask for nothing by HTTP. */
+export const noCallbacks = {
+  open: () => Promise.reject(new Error('no callback was expected')),
+};
 
 export const silentObserver: CliObserver = {
   exited() {},
@@ -238,11 +248,12 @@ export interface ScriptedOptions {
   readonly limits?: Partial<CliLimits>;
   readonly programVersion?: Pick<ProgramVersion, 'protocol'>;
   readonly onChange?: (process: CliProcess) => void;
+  readonly callbacks?: CliProcessParts['callbacks'];
 }
 
 /** A real CLI process around a scripted program, started. */
 export async function scriptedCli(clock: Clock, options: ScriptedOptions = {}): Promise<ScriptedCli> {
-  const { next = 'busy', limits, programVersion = lineVersion(), onChange } = options;
+  const { next = 'busy', limits, programVersion = lineVersion(), onChange, callbacks = noCallbacks } = options;
   const tree = new ScriptedTree();
   const parts = {
     programVersion,
@@ -250,6 +261,7 @@ export async function scriptedCli(clock: Clock, options: ScriptedOptions = {}): 
     clock,
     observer: silentObserver,
     redactor: noSecrets,
+    callbacks,
   };
   const process = new CliProcess(parts, next, onChange);
   await process.start(Promise.resolve(tree));

@@ -13,6 +13,7 @@ import type { AtLeastOne, NamedAdapter } from './models.js';
 import { type CliLease, ProcessPool } from './pool/process-pool.js';
 import { HostLoad, StandbyKeeper, type WaitingJob } from './pool/standby-keeper.js';
 import { LaunchHistory } from './pool/standby-policy.js';
+import type { CallbackServer } from './process/callback-server.js';
 import type { ConversationState } from './process/cli-process.js';
 import { Launcher, launchEnv, type Serials } from './process/launcher.js';
 import { CliProgram } from './process/program.js';
@@ -40,6 +41,7 @@ export interface CliHost {
   readonly env: Environment;
   readonly instance: Instance;
   readonly termination: Termination;
+  readonly callbacks: CallbackServer;
   /** A folder of the service's own, mode 0700. */
   readonly runtimeDirectory: string;
   readonly workDirectory: string;
@@ -89,9 +91,10 @@ export function forgetConversation(clis: readonly ModelCli[], id: string, but: M
 /** Starts nothing more. Resolves when nothing is left. */
 export async function closeClis(
   clis: readonly ModelCli[],
-  { termination }: Pick<CliHost, 'termination'>,
+  { termination, callbacks }: Pick<CliHost, 'termination' | 'callbacks'>,
 ): Promise<void> {
   await Promise.all(clis.map(({ pool }) => pool.close()));
+  await callbacks.close();
   await termination.containments.close();
 }
 
@@ -105,7 +108,7 @@ function createModelCli(
 ): ModelCli {
   const { name, adapter } = named;
   const { redactor, clients, onChecked, onCircuit, awaited } = context;
-  const { clock, log, random, searchPath } = host;
+  const { clock, log, random, searchPath, callbacks } = host;
   const usual = named === names.usual.cli ? names.usual : { model: null, circuit: '' };
   const publicName = (model: string | null) => names.publicName(named, model);
   const observer = {
@@ -119,7 +122,8 @@ function createModelCli(
   const limits = { maxOutputBytes, graceMs, firstOutputMs, stallMs };
   const settings = { maxSessions: config.liveSessions, idleMs: config.sessionIdleMs, limits };
   const onChange = () => standby.changed();
-  const pool = new ProcessPool(settings, { launcher, history, clock, observer, redactor, awaited, onChange });
+  const ofPool = { launcher, history, clock, observer, redactor, callbacks, awaited, onChange };
+  const pool = new ProcessPool(settings, ofPool);
   const program = new CliProgram(adapter, searchPath, (...asked) => pool.consult(...asked));
   const findProgram = coalesced(() => program.find()); // callers in one turn of the event loop share one check of the file
   const probe = async (): Promise<Verdict> => {

@@ -168,6 +168,22 @@ export class LineTooLong extends Error {
   override readonly name = 'LineTooLong';
 }
 
+/** Where one process can ask the relay for something by HTTP, beside stdin and stdout. */
+export interface Callback {
+  readonly url: string;
+  /** Every request needs them: they say which process asks. */
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** What a program has posted to its callback. */
+export interface CallbackRequest {
+  /** Of no other request. */
+  readonly id: string;
+  readonly body: string;
+  /** Answers with this JSON, now or later; with an empty text only that the request has come. */
+  answer(json: string): void;
+}
+
 /** Reads the stdout of one process, turn after turn. */
 export interface Decoder<Event = TurnEvent> {
   /** The turn with this number, as in `write`, begins. Only programs that take further turns need to know. */
@@ -178,6 +194,8 @@ export interface Decoder<Event = TurnEvent> {
   readonly hasBegun: boolean;
   /** Throws `LineTooLong` when the program writes without an end of line. */
   read(chunk: string): Iterable<Event>;
+  /** The program has posted this to its callback. Without it, the process has none. */
+  requested?(request: CallbackRequest): Iterable<Event>;
   /** The last events of an unfinished turn, once the program has exited and its stdout has been read. */
   exit(exit: Exit): Iterable<Event>;
 }
@@ -197,7 +215,7 @@ export interface Protocol {
    * the decoder yields before the first turn may be asides alone; with anything else the process counts as failed.
    * `workingDirectory` is the process's own, absolute.
    */
-  opening?(workingDirectory: string): string;
+  opening?(workingDirectory: string, callback?: Callback | null): string;
 }
 
 /**

@@ -60,6 +60,7 @@ export function withoutAsides(decoder: Decoder<DecoderEvent>, listener: AsideLis
       return decoder.hasBegun;
     },
     read: (chunk) => Array.from(decoder.read(chunk)).filter(isOfTurn),
+    requested: (request) => Array.from(decoder.requested?.(request) ?? []).filter(isOfTurn),
     exit: (exit) => Array.from(decoder.exit(exit)).filter(isOfTurn),
   };
 }

@@ -55,6 +55,7 @@ export interface PoolParts {
   readonly clock: Clock;
   readonly observer: CliObserver;
   readonly redactor: CliProcessParts['redactor'];
+  readonly callbacks: CliProcessParts['callbacks'];
   /** The conversations that jobs go on with which wait for a slot. */
   readonly awaited: () => ReadonlySet<string>;
   /** A process of jobs has changed its state. */
@@ -237,10 +238,10 @@ export class ProcessPool {
   }
 
   #add(programVersion: CliProcessParts['programVersion'], key: LaunchKey | null, next: 'standby' | 'busy'): CliProcess {
-    const { clock, observer, redactor } = this.#parts;
+    const { clock, observer, redactor, callbacks } = this.#parts;
     // A consultation has a limit of its own.
     const limits = key === null ? { ...this.#settings.limits, firstOutputMs: 0, stallMs: 0 } : this.#settings.limits;
-    const parts = { programVersion, limits, clock, observer, redactor };
+    const parts = { programVersion, limits, clock, observer, redactor, callbacks };
     const process = new CliProcess(parts, next, (changed) => this.#changed(changed, key));
     this.#all.set(process, key);
     void process.gone.then(() => this.#all.delete(process));

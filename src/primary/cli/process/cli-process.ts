@@ -14,7 +14,8 @@ import type {
 } from '../contract/adapter.js';
 import { type CliObserver, type EndReason, endReasonOf, withoutAsides } from '../contract/observer.js';
 import type { ProcessTree } from '../terminate/process-tree.js';
-import { OpenTurn, saysNothing, type TextSink, type TurnLimits } from './open-turn.js';
+import type { CallbackServer, OpenCallback } from './callback-server.js';
+import { type Decode, OpenTurn, saysNothing, type TextSink, type TurnLimits } from './open-turn.js';
 import { ProgramOutput } from './output.js';
 import type { Redactor } from './redactor.js';
 
@@ -78,6 +79,7 @@ export interface CliProcessParts {
   readonly observer: CliObserver;
   /** What the program writes to stderr goes through it. */
   readonly redactor: Pick<Redactor, 'redact'>;
+  readonly callbacks: Pick<CallbackServer, 'open'>;
 }
 
 /** What a process needs of the tree that it owns. */
@@ -98,6 +100,7 @@ export class CliProcess {
   #state: CliState;
   #sinceMs: number;
   #tree: Promise<OwnedTree> | null = null;
+  #callback: Promise<OpenCallback> | null = null;
   #running: { readonly tree: OwnedTree; readonly output: ProgramOutput } | null = null;
   #exit: Exit | null = null;
   #isPaused = false;
@@ -143,7 +146,8 @@ export class CliProcess {
   async start(tree: Promise<OwnedTree>): Promise<void> {
     this.#tree = tree;
     try {
-      this.#run(await tree);
+      this.#callback = this.#protocol.decoder.requested === undefined ? null : this.#openCallback();
+      this.#run(...(await Promise.all([tree, this.#callback])));
     } catch (error) {
       await this.end('done');
       throw error;
@@ -249,23 +253,33 @@ export class CliProcess {
   async #endTree(reason: EndReason, graceMs: number): Promise<void> {
     const tree = await this.#tree?.catch(() => null);
     await tree?.end(graceMs, reason);
+    (await this.#callback?.catch(() => null))?.close(); // sooner, the program would hear of results that are none
     this.#become({ name: 'gone' });
     this.#gone.resolve();
   }
 
-  #run(tree: OwnedTree): void {
-    const listener = { text: (text: string) => this.#read(text), end: (exit: Exit) => this.#exited(exit) };
+  /** A request that the program gives up leaves it in a state that nobody knows. */
+  #openCallback(): Promise<OpenCallback> {
+    return this.#parts.callbacks.open({
+      requested: (request) => this.#read((decoder) => decoder.requested?.(request) ?? []),
+      abandoned: () => this.#spokeOutOfTurn(),
+    });
+  }
+
+  #run(tree: OwnedTree, callback: OpenCallback | null): void {
+    const read = (text: string) => this.#read((decoder) => decoder.read(text));
+    const listener = { text: read, end: (exit: Exit) => this.#exited(exit) };
     const output = new ProgramOutput(tree.child, listener, this.#parts);
     this.#running = { tree, output };
-    const opening = this.#protocol.opening?.(tree.child.workingDirectory);
+    const opening = this.#protocol.opening?.(tree.child.workingDirectory, callback);
     if (opening === undefined) return;
     tree.child.stdin.write(opening);
     output.read();
   }
 
-  #read(text: string): void {
-    if (this.#state.name === 'busy' && this.#state.turn !== null) this.#state.turn.read(text);
-    else if (!saysNothing(this.#decoder, text)) this.#spokeOutOfTurn();
+  #read(decode: Decode): void {
+    if (this.#state.name === 'busy' && this.#state.turn !== null) this.#state.turn.read(decode);
+    else if (!saysNothing(this.#decoder, decode)) this.#spokeOutOfTurn();
   }
 
   /** One that asks without end would fill memory with refusals, and the log. */

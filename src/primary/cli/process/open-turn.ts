@@ -32,6 +32,9 @@ export interface TextSink {
   room(): Promise<void>;
 }
 
+/** Has a decoder read what has come from its program. */
+export type Decode = (decoder: Decoder) => Iterable<TurnEvent>;
+
 /** What a turn uses of its program. */
 export interface TurnProgram {
   readonly stdin: NodeJS.WritableStream;
@@ -69,10 +72,10 @@ export class OpenTurn implements Disposable {
     output.read();
   }
 
-  /** The program has written this. */
-  read(text: string): void {
+  /** The program has written, or asked for something: `decode` has the decoder read that. */
+  read(decode: Decode): void {
     const { decoder, onOutOfTurn } = this.#program;
-    this.#handleAll(() => decoder.read(text));
+    this.#handleAll(() => decode(decoder));
     this.#guarded(() => {
       if (!this.#isOpen && decoder.isMidAnswer) onOutOfTurn?.();
       if (this.#isOpen && decoder.hasBegun) this.#silence.reset();
@@ -181,9 +184,9 @@ export class OpenTurn implements Disposable {
 }
 
 /** Between turns a program may write what is no part of an answer. */
-export function saysNothing(decoder: Decoder, text: string): boolean {
+export function saysNothing(decoder: Decoder, decode: Decode): boolean {
   try {
-    return Array.from(decoder.read(text)).length === 0 && !decoder.isMidAnswer;
+    return Array.from(decode(decoder)).length === 0 && !decoder.isMidAnswer;
   } catch {
     return false;
   }

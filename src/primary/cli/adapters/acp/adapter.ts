@@ -1,6 +1,7 @@
 import { cliError } from '../../../../shared/errors.js';
 import type {
   Adapter,
+  Callback,
   Consult,
   LaunchOptions,
   ModelEntry,
@@ -8,6 +9,7 @@ import type {
   ProgramVersion,
 } from '../../contract/adapter.js';
 import { rpcMessage } from '../common/json-rpc.js';
+import { AgentTools } from './agent-tools.js';
 import { modelsOf } from './choices.js';
 import { type Initialized, refused, type SessionMade } from './lines.js';
 import { AcpOpening, errorOf, type OpeningFailure, type OpeningSettings } from './opening.js';
@@ -39,7 +41,7 @@ export function acpAdapter(
     home: homeOf(preset, options),
     models: null,
     ...(preset.modelForm !== undefined && { modelForm: preset.modelForm }),
-    learn: (consult) => learn(consult, args, { given: options.given, mode: preset.mode ?? null }),
+    learn: (consult) => learn(consult, args, preset, { given: options.given, mode: preset.mode ?? null }),
   };
 }
 
@@ -52,18 +54,24 @@ function homeOf({ folders, files, credentials }: AcpPreset, { given, homeFiles }
 async function learn(
   consult: Consult,
   args: readonly string[],
+  { tools }: Pick<AcpPreset, 'tools'>,
   settings: AgentQuery['settings'],
 ): Promise<ProgramVersion> {
   const queryWith = (consult: Consult): AgentQuery => ({ consult, args: argsFor(args, null), settings });
   const { agentInfo, agentCapabilities } = await askAgent(queryWith(consult));
   const choosesModel = !args.some(holdsModel);
+  const callsTools = tools !== undefined && agentCapabilities?.mcpCapabilities?.http === true;
   return {
     version: agentInfo?.version ?? null,
-    extras: agentCapabilities?.promptCapabilities?.image === true ? { image: imageBlock } : {},
+    extras: {
+      ...(agentCapabilities?.promptCapabilities?.image === true && { image: imageBlock }),
+      ...(callsTools && { tools: 'single' }),
+    },
     plan: ({ model }: LaunchOptions) => ({ args: argsFor(args, model), files: [] }),
     protocol: () => {
-      const session = new AcpSession(choosesModel);
-      const opening = (workingDirectory: string) => session.open({ ...settings, workingDirectory });
+      const session = new AcpSession(choosesModel, callsTools ? new AgentTools(tools.ownArguments) : null);
+      const opening = (workingDirectory: string, callback: Callback | null = null) =>
+        session.open({ ...settings, workingDirectory }, callback);
       return { writer: session, decoder: session, opening };
     },
     check: (consult) => checkAgent(queryWith(consult)),

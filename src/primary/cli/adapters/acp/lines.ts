@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { Aside, RequestKind } from '../../contract/adapter.js';
 import { methodNotFound, type RpcId, type RpcMessage, rpcFailure, rpcResult } from '../common/json-rpc.js';
+import type { McpServer } from './agent-tools.js';
 
 /** What an agent writes in version 1 of the Agent Client Protocol, as far as it is read here. Anything else is ignored. */
 
@@ -17,8 +18,8 @@ export const initialize = [
 ] as const;
 
 /** The request for a session. The path is absolute. */
-export function newSession(workingDirectory: string) {
-  return ['session/new', { cwd: workingDirectory, mcpServers: [] }] as const;
+export function newSession(workingDirectory: string, mcpServers: readonly McpServer[] = []) {
+  return ['session/new', { cwd: workingDirectory, mcpServers }] as const;
 }
 
 const named = z.object({ name: z.string(), version: z.string() });
@@ -39,7 +40,10 @@ const authMethods = z
   .catch([])
   .transform((all = []) => all.flatMap((one) => authMethod.safeParse(one).data ?? []));
 
-const capabilities = z.object({ promptCapabilities: z.object({ image: z.boolean().optional() }).nullish() });
+const capabilities = z.object({
+  promptCapabilities: z.object({ image: z.boolean().optional() }).nullish(),
+  mcpCapabilities: z.object({ http: z.boolean().optional() }).nullish().catch(null),
+});
 
 /** The answer to `initialize`. */
 export const initialized = z.object({
@@ -127,7 +131,12 @@ const messageChunk = z.object({
   content: z.object({ type: z.literal('text'), text: z.string() }),
 });
 /** The model is at work, and says nothing to the user. */
-const work = z.object({ sessionUpdate: z.enum(['agent_thought_chunk', 'tool_call', 'tool_call_update', 'plan']) });
+const work = z.object({ sessionUpdate: z.enum(['agent_thought_chunk', 'plan']) });
+const toolWork = z.object({
+  sessionUpdate: z.enum(['tool_call', 'tool_call_update']),
+  toolCallId: z.string().catch(''),
+  status: z.string().nullish().catch(null),
+});
 /** `cost` is of the whole session. */
 const usageUpdate = z.object({
   sessionUpdate: z.literal('usage_update'),
@@ -137,7 +146,7 @@ const usageUpdate = z.object({
 /** The notification `session/update`. */
 export const sessionUpdated = z.object({
   sessionId: z.string(),
-  update: z.discriminatedUnion('sessionUpdate', [messageChunk, work, usageUpdate]),
+  update: z.discriminatedUnion('sessionUpdate', [messageChunk, work, toolWork, usageUpdate]),
 });
 export type SessionUpdate = z.infer<typeof sessionUpdated>['update'];
 

@@ -3,6 +3,7 @@ import { cliError, type RelayError } from '../../../../shared/errors.js';
 import type { StdinReply, Turn, TurnFailed } from '../../contract/adapter.js';
 import { type FailureTable, failedTurn, printable, quotaOfModel, turnFailed, wordsOfApi } from '../common/failure.js';
 import { type RpcAnswer, type RpcError, rpcRequest } from '../common/json-rpc.js';
+import type { McpServer } from './agent-tools.js';
 import { type AcpRequest, type ModeRequest, modeRequest } from './choices.js';
 import {
   type AuthMethod,
@@ -62,6 +63,13 @@ export class AcpOpening {
 
   begin(): string {
     return this.#request(...initialize);
+  }
+
+  /** Another session in a process that has one. `lastId`: of the requests since then. */
+  another(lastId: number, servers: readonly McpServer[]): string {
+    this.#lastId = lastId;
+    this.#awaited = { name: 'session' };
+    return this.#request(...newSession(this.#settings.workingDirectory, servers));
   }
 
   /** What follows from an answer; null where it answers nothing that was asked. */

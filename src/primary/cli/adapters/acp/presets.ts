@@ -1,4 +1,5 @@
 import type { PrivateHome } from '../../contract/adapter.js';
+import { serverName } from '../common/mcp.js';
 
 /** What the program sees of the service's environment. */
 export type GivenVariables = Readonly<Record<string, string>>;
@@ -20,6 +21,11 @@ export interface AcpPreset {
   readonly credentials: readonly string[];
   /** The form of the names of its models, where they have one. */
   readonly modelForm?: RegExp;
+  /** Tests show that it calls the client's tools at an MCP server of ours, and no others. */
+  readonly tools?: {
+    /** Arguments that it adds to every tool, for itself. */
+    readonly ownArguments: readonly string[];
+  };
 }
 
 const plain: AcpPreset = {
@@ -30,6 +36,9 @@ const plain: AcpPreset = {
   files: () => ({}),
   credentials: [],
 };
+
+/** An MCP server of ours is on loopback: no proxy that the operator allows may get in between, or see its secret. */
+const noProxy = { NO_PROXY: '127.0.0.1' };
 
 /** The system text that replaces the agent's own. */
 const systemText = 'Answer the messages of the user.';
@@ -43,11 +52,12 @@ function geminiLogin(given: GivenVariables): string {
 function geminiSettings(given: GivenVariables) {
   return {
     security: { auth: { selectedType: geminiLogin(given) }, folderTrust: { enabled: true } },
-    tools: { core: ['none'], useRipgrep: false }, // an empty list would allow all of them
-    mcp: { allowed: [] },
+    // Those of MCP servers, so that the client's can be called; an empty list would allow all of them.
+    tools: { core: ['mcp_*'], useRipgrep: false },
+    mcp: { allowed: [serverName] },
     hooksConfig: { enabled: false },
     skills: { enabled: false },
-    admin: { mcp: { enabled: false }, extensions: { enabled: false }, skills: { enabled: false } },
+    admin: { extensions: { enabled: false }, skills: { enabled: false } },
     experimental: { enableAgents: false, autoMemory: false },
     context: { fileName: 'none-is-read', includeDirectoryTree: false, discoveryMaxDirs: 0 },
     // A second try of its own would repeat the text of an answer that has broken off.
@@ -69,7 +79,7 @@ const qwenTools = [
 ];
 
 function qwenSettings(given: GivenVariables) {
-  const { context, hooksConfig, skills, mcp, privacy, telemetry } = geminiSettings(given);
+  const { context, hooksConfig, skills, privacy, telemetry } = geminiSettings(given);
   return {
     security: {
       auth: { selectedType: given.OPENAI_API_KEY ? 'openai' : 'qwen-oauth' },
@@ -80,14 +90,21 @@ function qwenSettings(given: GivenVariables) {
     general: { enableAutoUpdate: false, disableAutoUpdate: true, checkpointing: { enabled: false } },
     model: { skipLoopDetection: true, skipNextSpeakerCheck: true, skipStartupContext: true },
     memory: { enableManagedAutoMemory: false, enableManagedAutoDream: false },
-    ...{ context, hooksConfig, skills, mcp, privacy, telemetry },
+    mcp: { allowed: [] },
+    ...{ context, hooksConfig, skills, privacy, telemetry },
   };
 }
 
-const noTools = { permission: 'deny', tools: { '*': false } };
+/** None but the client's. */
+const noTools = {
+  permission: { '*': 'deny', [`${serverName}_*`]: 'allow' },
+  tools: { '*': false, [`${serverName}_*`]: true },
+};
 
 /** Of opencode itself. Its free models need no login. */
 const ownProvider = 'opencode';
+
+const dayMs = 24 * 60 * 60 * 1000;
 
 const opencodeConfig = {
   ...noTools,
@@ -97,6 +114,7 @@ const opencodeConfig = {
   snapshot: false,
   lsp: false,
   formatter: false,
+  experimental: { mcp_timeout: dayMs }, // else it gives up a call after half a minute
   instructions: [],
   default_agent: 'relay',
   agent: {
@@ -121,7 +139,9 @@ export const presets = {
     args: ['--acp'],
     env: {
       ...plain.env,
+      ...noProxy,
       GEMINI_CLI_NO_RELAUNCH: 'true', // else a second process that only waits for the first
+      GEMINI_CLI_TRUST_WORKSPACE: 'true', // else it has no MCP servers; its folder is empty, and its own
       GEMINI_MODEL: 'flash', // with `auto`, it would send each prompt to another model that chooses one
       GEMINI_SYSTEM_MD: '~/.gemini/system.md', // instead of 27 KB about being a coding agent
       GEMINI_TELEMETRY_ENABLED: 'false',
@@ -132,6 +152,7 @@ export const presets = {
     }),
     credentials: ['.gemini/oauth_creds.json', '.gemini/google_accounts.json'],
     modelForm: /^(?:gemini|gemma)-|^(?:auto|pro|flash|flash-lite)$/,
+    tools: { ownArguments: ['wait_for_previous'] },
   },
   opencode: {
     ...plain,
@@ -139,6 +160,7 @@ export const presets = {
     args: ['acp', '--pure'],
     env: {
       ...plain.env,
+      ...noProxy,
       OPENCODE_CONFIG_CONTENT: JSON.stringify(opencodeConfig),
       OPENCODE_DISABLE_AUTOCOMPACT: on,
       OPENCODE_DISABLE_AUTOUPDATE: on,
@@ -152,6 +174,7 @@ export const presets = {
     },
     credentials: ['.local/share/opencode/auth.json'],
     modelForm: /^(?!opencode\/.*\/)[^/]+\/./, // provider and model; `opencode` is a provider too
+    tools: { ownArguments: [] },
   },
   qwen: {
     ...plain,

@@ -1,16 +1,15 @@
-import {
-  type Decoder,
-  type DecoderEvent,
-  type Exit,
-  type Image,
-  type StdinReply,
-  type Turn,
-  type TurnEvent,
-  type TurnFailed,
-  type TurnInput,
-  type TurnWriter,
-  type Usage,
-  unknownUsage,
+import type {
+  Callback,
+  CallbackRequest,
+  Decoder,
+  DecoderEvent,
+  Exit,
+  Image,
+  StdinReply,
+  Turn,
+  TurnFailed,
+  TurnInput,
+  TurnWriter,
 } from '../../contract/adapter.js';
 import { turnFailed } from '../common/failure.js';
 import {
@@ -23,15 +22,9 @@ import {
 } from '../common/json-rpc.js';
 import { JsonLines } from '../common/lines.js';
 import { furtherPieces, type PromptPiece, promptPieces } from '../common/transcript.js';
+import type { AgentTools } from './agent-tools.js';
 import { currentModel, modelRequest } from './choices.js';
-import {
-  type PromptEnded,
-  promptEnded,
-  refused,
-  type SessionMade,
-  type SessionUpdate,
-  sessionUpdated,
-} from './lines.js';
+import { refused, type SessionMade, sessionUpdated } from './lines.js';
 import {
   type AcpLogin,
   AcpOpening,
@@ -41,11 +34,12 @@ import {
   type OpeningSettings,
   unauthenticated,
 } from './opening.js';
+import { AcpTurn } from './turn.js';
 
 interface OpenState {
   readonly name: 'open';
   readonly session: SessionMade;
-  readonly login: AcpLogin;
+  readonly opening: AcpOpening;
 }
 
 type SessionState =
@@ -54,25 +48,25 @@ type SessionState =
   | OpenState
   | { readonly name: 'closed'; readonly failure: OpeningFailure };
 
-interface PendingTurn {
-  readonly input: Turn;
-  readonly number: number;
-}
-
 /**
  * `waiting`: the session is not open yet. `choosing`: the agent has yet to take the model. `asked`: it is at the prompt.
- * `login`: it asked for one then, and has yet to take it.
+ * `login`: it asked for one then, and has yet to take it. `held`: it is at the prompt, and waits for the result of a call.
  */
-type AskedState = { readonly name: 'none' } | (PendingTurn & { readonly name: 'waiting' }) | AwaitedState;
+type AskedState =
+  | { readonly name: 'none' }
+  | { readonly name: 'waiting'; readonly input: Turn }
+  | AwaitedState
+  | { readonly name: 'held'; readonly turn: AcpTurn; readonly id: RpcId };
 
-type AwaitedState = PendingTurn & { readonly id: RpcId } & (
-    | { readonly name: 'choosing' }
-    | { readonly name: 'login' }
-    | { readonly name: 'asked'; readonly turn: AcpTurn }
-  );
+type AwaitedState = { readonly input: Turn; readonly id: RpcId } & (
+  | { readonly name: 'choosing' }
+  | { readonly name: 'login' }
+  | { readonly name: 'asked'; readonly turn: AcpTurn }
+);
 
 const noTurn: AskedState = { name: 'none' };
 const ignored: readonly DecoderEvent[] = [{ type: 'text-ignored' }];
+const stray: readonly DecoderEvent[] = [{ type: 'stray' }];
 
 /** Owns the session with one agent: how far it is open, and which turn it is at. */
 export class AcpSession implements TurnWriter, Decoder<DecoderEvent> {
@@ -81,34 +75,60 @@ export class AcpSession implements TurnWriter, Decoder<DecoderEvent> {
   readonly #lines = new JsonLines(rpcMessage, (message) => this.#eventsOf(message));
   readonly read = (chunk: string) => this.#lines.read(chunk);
   readonly exit = (exit: Exit) => this.#lines.exit(exit);
+  /** Only an agent that calls the client's tools has a callback. */
+  readonly requested?: (request: CallbackRequest) => readonly DecoderEvent[];
+  readonly #tools: AgentTools | null;
+  #callback: Callback | null = null;
+  /** Whether the session has the tools of a client. */
+  #hasTools = false;
   #state: SessionState = { name: 'none' };
   #turn: AskedState = noTurn;
   #lastId = 0;
+  /** Of this session. */
+  #turns = 0;
   #hasPrompted = false;
   #model: string | null = null;
   #spentUsd = 0;
 
-  constructor(choosesModel: boolean) {
+  constructor(choosesModel: boolean, tools: AgentTools | null) {
     this.#choosesModel = choosesModel;
+    this.#tools = tools;
+    if (tools !== null) this.requested = (request) => [...tools.requested(request, this.#mayCall), ...this.#nextCall()];
   }
 
   get hasBegun(): boolean {
     return this.#turn.name === 'asked' && this.#turn.turn.hasBegun;
   }
 
-  open(settings: OpeningSettings): string {
+  get #mayCall(): boolean {
+    return this.#turn.name === 'asked' || this.#turn.name === 'held';
+  }
+
+  open(settings: OpeningSettings, callback: Callback | null): string {
     const opening = new AcpOpening(settings);
     this.#state = { name: 'opening', opening };
+    this.#callback = callback;
     return opening.begin();
   }
 
-  write(input: Turn, number: number): TurnInput {
+  write(input: Turn): TurnInput {
     if (this.#state.name === 'closed') throw errorOf(this.#state.failure(this.#startedFor(input)));
-    this.#turn = { name: 'waiting', input, number };
+    if (this.#turn.name === 'held' && input.results !== undefined) return this.#resume(input, this.#turn);
+    const isHeld = this.#turn.name === 'held';
+    this.#turns++;
+    this.#turn = { name: 'waiting', input };
     if (this.#state.name !== 'open') return { text: '', stdin: 'keep-open' };
-    const next = this.#next(input, number, this.#state.session);
+    const next = isHeld ? this.#another(input, this.#state) : this.#next(input, this.#state);
     if (next.type === 'turn-failed') throw errorOf(next);
     return { text: next.text, stdin: 'keep-open' };
+  }
+
+  /** The results of the round before go where the agent waits for them. */
+  #resume(input: Turn, { turn, id }: Extract<AskedState, { readonly name: 'held' }>): TurnInput {
+    turn.resume();
+    this.#turn = { name: 'asked', input, turn, id };
+    this.#tools?.answer(input.results ?? []);
+    return { text: '', stdin: 'keep-open' };
   }
 
   #eventsOf(message: RpcMessage): readonly DecoderEvent[] {
@@ -116,7 +136,8 @@ export class AcpSession implements TurnWriter, Decoder<DecoderEvent> {
     if (message.type === 'notification') return this.#noticed(message.method, message.params);
     if (this.#state.name === 'opening') return this.#opened(message, this.#state.opening);
     if (this.#state.name !== 'open' || this.#turn.name === 'none' || this.#turn.name === 'waiting') return [];
-    return this.#turn.id === message.id ? [this.#answered(message, this.#turn, this.#state)] : [];
+    if (this.#turn.id !== message.id) return [];
+    return this.#turn.name === 'held' ? stray : [this.#answered(message, this.#turn, this.#state)];
   }
 
   #opened(answer: RpcAnswer, opening: AcpOpening): readonly DecoderEvent[] {
@@ -128,10 +149,11 @@ export class AcpSession implements TurnWriter, Decoder<DecoderEvent> {
       this.#turn = noTurn;
       return [step.failure(waiting && this.#startedFor(waiting.input))];
     }
-    this.#state = { name: 'open', session: step.session, login: opening.login };
+    this.#state = { name: 'open', session: step.session, opening };
     this.#lastId = opening.lastId;
     this.#model = currentModel(step.session);
-    return waiting === null ? [] : [this.#next(waiting.input, waiting.number, step.session)];
+    if (this.#hasTools && this.#tools?.isListed !== true) return [this.#fail(notListed)];
+    return waiting === null ? [] : [this.#next(waiting.input, this.#state)];
   }
 
   /** The turn whose model is in the arguments of the agent; null where the agent was started for any. */
@@ -139,31 +161,57 @@ export class AcpSession implements TurnWriter, Decoder<DecoderEvent> {
     return this.#choosesModel ? null : input;
   }
 
-  /** The model of a process never changes after its first turn. */
-  #next(input: Turn, number: number, session: SessionMade): StdinReply | TurnFailed {
-    if (!this.#choosesModel || number > 1 || input.model === null) return this.#prompt(input, number, session);
+  /** The model of a session never changes after its first turn. */
+  #next(input: Turn, state: OpenState): StdinReply | TurnFailed {
+    if (this.#hasTools !== (input.offer !== undefined)) return this.#another(input, state);
+    const { session } = state;
+    if (!this.#choosesModel || this.#turns > 1 || input.model === null) return this.#prompt(input, session);
     const choice = modelRequest(session, input.model);
     if (choice === null) return this.#fail(turnFailed('model_unknown', 'the model CLI lets nobody choose its model'));
     const id = ++this.#lastId;
-    this.#turn = { name: 'choosing', input, number, id };
+    this.#turn = { name: 'choosing', input, id };
     return reply(rpcRequest(id, choice.method, choice.params));
   }
 
-  #prompt(input: Turn, number: number, { sessionId }: SessionMade): StdinReply {
-    const id = ++this.#lastId;
-    const turn = new AcpTurn(input.model ?? this.#model, this.#spentUsd);
-    this.#turn = { name: 'asked', input, number, turn, id };
-    this.#hasPrompted = true;
-    return reply(rpcRequest(id, 'session/prompt', { sessionId, prompt: promptBlocks(input, number === 1) }));
+  /** The tools of a session are those that it was made with. What was said in another one is told as a transcript. */
+  #another({ heard = [], history, ...input }: Turn, { opening }: OpenState): StdinReply {
+    const { offer } = input;
+    const server = offer && this.#callback && this.#tools?.introduce(offer.tools, this.#callback);
+    this.#hasTools = offer !== undefined;
+    this.#turns = 1;
+    this.#hasPrompted = false;
+    this.#spentUsd = 0;
+    this.#state = { name: 'opening', opening };
+    this.#turn = { name: 'waiting', input: { ...input, history: [...heard, ...history] } };
+    return reply(opening.another(this.#lastId, server ? [server] : []));
   }
 
-  #answered(answer: RpcAnswer, asked: AwaitedState, { session, login }: OpenState): DecoderEvent {
-    if (answer.type === 'error') return this.#refused(answer.error, asked, login);
-    const { input, number } = asked;
-    if (asked.name === 'login') return this.#next(input, number, session);
+  #prompt(input: Turn, { sessionId }: SessionMade): StdinReply {
+    const id = ++this.#lastId;
+    const turn = new AcpTurn(input.model ?? this.#model, this.#spentUsd);
+    const prompt = promptBlocks(input, this.#turns === 1);
+    this.#turn = { name: 'asked', input, turn, id };
+    this.#hasPrompted = true;
+    return reply(rpcRequest(id, 'session/prompt', { sessionId, prompt }));
+  }
+
+  /** The client gets a call when the agent has reported it too: all that the model said before it has been read then. */
+  #nextCall(): readonly DecoderEvent[] {
+    if (this.#turn.name !== 'asked' || !this.#turn.turn.isCalling) return [];
+    const { turn, id } = this.#turn;
+    const call = this.#tools?.next() ?? null;
+    if (call === null) return [];
+    this.#turn = { name: 'held', turn, id }; // without the input: a process that waits holds no images
+    return turn.endRound(call);
+  }
+
+  #answered(answer: RpcAnswer, asked: AwaitedState, state: OpenState): DecoderEvent {
+    if (answer.type === 'error') return this.#refused(answer.error, asked, state.opening.login);
+    const { input } = asked;
+    if (asked.name === 'login') return this.#next(input, state);
     if (asked.name === 'choosing') {
       this.#model = input.model;
-      return this.#prompt(input, number, session);
+      return this.#prompt(input, state.session);
     }
     const end = asked.turn.end(answer.result);
     this.#spentUsd = asked.turn.spentUsd;
@@ -172,12 +220,12 @@ export class AcpSession implements TurnWriter, Decoder<DecoderEvent> {
   }
 
   /** An agent that asks for a login has not begun: it gets the turn again after that. */
-  #refused(error: RpcError, { name, input, number }: AwaitedState, login: AcpLogin): StdinReply | TurnFailed {
+  #refused(error: RpcError, { name, input }: AwaitedState, login: AcpLogin): StdinReply | TurnFailed {
     const credential = error.code === unauthenticated && !this.hasBegun ? login.take() : null;
     if (credential === null)
       return this.#fail(failedBy(error, name === 'choosing' ? name : 'asked', input, login.ways));
     const id = ++this.#lastId;
-    this.#turn = { name: 'login', input, number, id };
+    this.#turn = { name: 'login', input, id };
     return reply(rpcRequest(id, 'authenticate', credential));
   }
 
@@ -187,8 +235,9 @@ export class AcpSession implements TurnWriter, Decoder<DecoderEvent> {
     const isText = data.update.sessionUpdate === 'agent_message_chunk';
     if (!this.#hasPrompted) return isText ? ignored : []; // many greet, some seconds after the session is open
     if (this.#state.name !== 'open' || data.sessionId !== this.#state.session.sessionId) return [];
-    if (this.#turn.name === 'asked') return this.#turn.turn.read(data.update);
-    return isText ? [{ type: 'stray' }] : [];
+    if (this.#turn.name === 'asked') return [...this.#turn.turn.read(data.update), ...this.#nextCall()];
+    if (isText) return stray;
+    return this.#turn.name === 'held' ? this.#turn.turn.read(data.update) : [];
   }
 
   /** Any other turn may follow. */
@@ -198,82 +247,13 @@ export class AcpSession implements TurnWriter, Decoder<DecoderEvent> {
   }
 }
 
+const notListed = turnFailed(
+  'other',
+  'the model CLI has not asked for the tools of this request: where it has a proxy, NO_PROXY must name 127.0.0.1',
+);
+
 function reply(text: string): StdinReply {
   return { type: 'reply', text };
-}
-
-/** Owns what is known of one turn while the agent is at it. */
-export class AcpTurn {
-  readonly #model: string | null;
-  #hasBegun = false;
-  #hasText = false;
-  readonly #spentBeforeUsd: number;
-  #spentUsd: number | null = null;
-
-  /** `model`: the one that was asked, as far as is known. `spentUsd`: by the turns before. */
-  constructor(model: string | null, spentUsd: number) {
-    this.#model = model;
-    this.#spentBeforeUsd = spentUsd;
-  }
-
-  /** By the session so far, as far as the agent reports it. */
-  get spentUsd(): number {
-    return this.#spentUsd ?? this.#spentBeforeUsd;
-  }
-
-  get hasBegun(): boolean {
-    return this.#hasBegun;
-  }
-
-  read(update: SessionUpdate): readonly DecoderEvent[] {
-    if (update.sessionUpdate === 'usage_update') {
-      if (update.cost?.currency === 'USD') this.#spentUsd = update.cost.amount;
-      return [];
-    }
-    this.#hasBegun = true;
-    if (update.sessionUpdate !== 'agent_message_chunk' || update.content.text === '') return [];
-    this.#hasText = true;
-    return [{ type: 'text-delta', text: update.content.text }];
-  }
-
-  /** `result`: the answer to the prompt. */
-  end(result: unknown): TurnEvent {
-    const ended = promptEnded.safeParse(result).data;
-    if (ended === undefined) return turnFailed('other', 'the model CLI ended its turn in a way that is not known');
-    const failed = stoppedBy(ended.stopReason, this.#hasText);
-    if (failed !== null) return failed;
-    const model = ended._meta?.quota?.model_usage?.[0]?.model ?? this.#model;
-    const costUsd = this.#spentUsd === null ? null : Math.max(0, this.#spentUsd - this.#spentBeforeUsd);
-    return { type: 'turn-end', text: null, model, usage: { ...usageOf(ended), costUsd } };
-  }
-}
-
-/** Where a turn ends by another word than `end_turn`; null where it is an answer. */
-export function stoppedBy(stopReason: string, hasText: boolean): TurnFailed | null {
-  if (stopReason === 'refusal') return turnFailed('refused', 'the model declines to answer');
-  if (stopReason === 'max_tokens') {
-    return hasText
-      ? turnFailed('output_too_large', 'the answer is longer than the model may write')
-      : turnFailed('prompt_too_long', 'the prompt is too long for the model');
-  }
-  if (stopReason === 'max_turn_requests')
-    return turnFailed('other', 'the model CLI asked its model too often in one turn');
-  if (stopReason === 'cancelled') return turnFailed('other', 'the model CLI gave up the turn');
-  return hasText ? null : turnFailed('empty_answer', 'the model CLI ended its turn without an answer');
-}
-
-function usageOf({ usage, _meta }: PromptEnded): Usage {
-  const counted = _meta?.quota?.token_count;
-  if (!usage && counted === undefined) return unknownUsage;
-  if (!usage)
-    return {
-      ...unknownUsage,
-      inputTokens: counted?.input_tokens ?? null,
-      outputTokens: counted?.output_tokens ?? null,
-    };
-  const { inputTokens, outputTokens, cachedReadTokens: read = null, cachedWriteTokens: written = null } = usage;
-  const cached = { cacheReadTokens: read, cacheWriteTokens: written };
-  return { ...unknownUsage, ...cached, inputTokens: inputTokens + (read ?? 0) + (written ?? 0), outputTokens };
 }
 
 /** A content block of a prompt. */

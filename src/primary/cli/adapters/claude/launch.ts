@@ -2,7 +2,8 @@ import { z } from 'zod';
 import { cliError } from '../../../../shared/errors.js';
 import type { CommandLine, Consult, LaunchOptions } from '../../contract/adapter.js';
 import { jsonOf } from '../common/lines.js';
-import { serverName, ToolServer } from './tool-server.js';
+import { serverName } from '../common/mcp.js';
+import { ToolServer } from './tool-server.js';
 import { controlLine, guardedSystem, type SettablePart } from './writer.js';
 
 type Option = readonly [flag: string, ...values: string[]];

@@ -1,10 +1,7 @@
 import { z } from 'zod';
-import type { DecoderEvent, Tool, ToolResult } from '../../contract/adapter.js';
+import type { DecoderEvent, Tool } from '../../contract/adapter.js';
 import { HeldCalls } from '../common/held-calls.js';
-import { piecesOf } from '../common/transcript.js';
-
-/** The name of the MCP server as the CLI sees it: a rule of the launch allows all tools of this server. */
-export const serverName = 'relay';
+import { callResult, serverInfo, serverName } from '../common/mcp.js';
 
 /** Longer than any client may wait: the relay's own limit for idle processes ends the process before. */
 const timeoutMs = 24 * 60 * 60 * 1000;
@@ -72,7 +69,7 @@ interface CallRequest {
 export class ToolServer {
   #tools: readonly Tool[] = [];
   readonly calls = new HeldCalls<CallRequest>(({ requestId, id }, result) =>
-    rpcResponse(requestId, id, { content: contentOf(result), isError: result.isError }),
+    rpcResponse(requestId, id, callResult(result)),
   );
 
   offers(name: string): boolean {
@@ -114,14 +111,6 @@ export class ToolServer {
   }
 }
 
-function serverInfo(version: string): object {
-  return {
-    protocolVersion: version,
-    capabilities: { tools: {} },
-    serverInfo: { name: serverName, version: '1' },
-  };
-}
-
 /** With `readOnlyHint` the CLI makes all calls of a message at once. What the description has too much goes into the schema. */
 function toolForCli({ name, description, schema }: Tool): object {
   const inputSchema: Readonly<Record<string, unknown>> = JSON.parse(schema);
@@ -142,13 +131,6 @@ function toolForCli({ name, description, schema }: Tool): object {
 /** Not within a pair of surrogates. */
 function cutAt(text: string, max: number): number {
   return text.length > max && /[\ud800-\udbff]/.test(text.charAt(max - 1)) ? max - 1 : Math.min(text.length, max);
-}
-
-function contentOf(result: ToolResult): object[] {
-  return piecesOf(result).flatMap((piece): object[] => {
-    if (typeof piece !== 'string') return [{ type: 'image', data: piece.data, mimeType: piece.mediaType }];
-    return piece === '' ? [] : [{ type: 'text', text: piece }];
-  });
 }
 
 function rpcResponse(requestId: string, id: McpMessage['id'], result: object): string {

@@ -1,4 +1,4 @@
-import type { Image, Message, Turn } from '../../contract/adapter.js';
+import type { Image, Message, ToolCall, ToolResult, Turn } from '../../contract/adapter.js';
 
 /** A part of a prompt, in its place. */
 export type PromptPiece = string | Image;
@@ -12,11 +12,30 @@ export function promptOf(turn: Turn): string {
 
 /** The program knows no roles: a single prompt is passed as it is, anything more as a transcript. */
 export function promptPieces(turn: Turn): readonly PromptPiece[] {
-  const { text, images, system, history } = turn;
+  const { system, history } = turn;
   if (system === null && history.length === 0) return piecesOf(turn);
-  const said = history.map(({ role, text, images = [] }) => ({ role, text, images })); // each text is read once
-  const instruction = system === null ? [] : [{ role: 'system', text: system, images: [] } as const];
-  return transcript([...instruction, ...said, { role: 'user', text, images }]);
+  const instruction = system === null ? [] : [{ role: 'system', text: system } as const];
+  const asked = { role: 'user', text: turn.text, images: turn.images, results: turn.results } as const;
+  return transcript([...instruction, ...[...history, asked].flatMap(partsOf)]);
+}
+
+/** Calls and their results stand in messages of their own. */
+function partsOf({ role, text, images = [], calls = [], results = [] }: WholeMessage): readonly TranscriptMessage[] {
+  const isSilent = text === '' && images.length === 0 && calls.length + results.length > 0;
+  return [
+    ...results.map((result) => ({ role: 'result', ...resultText(result) }) as const),
+    ...(isSilent ? [] : [{ role, text, images }]),
+    ...calls.map((call) => ({ role: 'call', text: callText(call) }) as const),
+  ];
+}
+
+function callText({ id, name, input }: ToolCall): string {
+  return `{"id": ${JSON.stringify(id)}, "name": ${JSON.stringify(name)}, "arguments": ${input}}`;
+}
+
+function resultText({ id, text, images = [], isError }: ToolResult): MessageContent {
+  const head = `${isError ? 'Error' : 'Result'} of the call ${JSON.stringify(id)}:\n`;
+  return { text: head + text, images: images.map((image) => ({ ...image, at: image.at + head.length })) };
 }
 
 /**
@@ -30,8 +49,10 @@ export function furtherPieces({ text, images }: Turn): readonly PromptPiece[] {
 
 export type MessageContent = Pick<Message, 'text' | 'images'>;
 
+type WholeMessage = Pick<Message, 'role' | 'text' | 'images' | 'calls' | 'results'>;
+
 interface TranscriptMessage extends MessageContent {
-  readonly role: 'system' | Message['role'];
+  readonly role: 'system' | 'call' | 'result' | Message['role'];
 }
 
 /** A line with the role and a mark stands before each message. No message holds the mark, so none can forge such a line. */
@@ -40,9 +61,12 @@ function transcript(messages: readonly TranscriptMessage[]): readonly PromptPiec
   return [
     `A conversation follows. A line "[${mark} role]" stands before each message and says who wrote it; nothing else does.`,
     ...messages.flatMap((message) => [`\n\n[${mark} ${message.role}]\n`, ...piecesOf(message)]),
-    `\n\n[${mark} end] Answer the last message as the assistant, with the answer alone.\n\n`,
+    `\n\n[${mark} end] ${messages.at(-1)?.role === 'result' ? goOn : answer}\n\n`,
   ];
 }
+
+const answer = 'Answer the last message as the assistant, with the answer alone.';
+const goOn = 'The last results have come. Go on as the assistant, with what comes next alone.';
 
 /** The text, cut where its images stand. Pieces of text may be empty. */
 export function piecesOf({ text, images = [] }: MessageContent): readonly PromptPiece[] {

@@ -63,7 +63,7 @@ export const does = z.custom<never>((value) => typeof value === 'function', 'mus
 
 export const protocolShape = z.object({
   writer: z.looseObject({ write: does }),
-  decoder: z.looseObject({ read: does, exit: does, begin: does.optional() }),
+  decoder: z.looseObject({ read: does, exit: does, begin: does.optional(), requested: does.optional() }),
   opening: does.optional(),
 });
 
@@ -88,6 +88,7 @@ const results: ReadonlyMap<string, Result> = new Map<string, Result>([
   ['write', (value) => checked(inputShape, value)],
   ['opening', (value) => checked(text, value ?? '')],
   ['read', events],
+  ['requested', events],
   ['exit', events],
 ]);
 

@@ -5,6 +5,7 @@ import { cancelled, cliError, RelayError, shuttingDown } from '../../../../../sr
 import { FakeClock } from '../../../../support/fake-clock.js';
 import {
   lineDecoder,
+  noCallbacks,
   noLimits,
   noSecrets,
   ScriptedTree,
@@ -63,7 +64,14 @@ describe('What a program tells of its account', () => {
     const tree = new ScriptedTree();
     const programVersion = withDecoder(reportingDecoder());
     const process = new CliProcess(
-      { programVersion, limits: noLimits, clock: new FakeClock(), observer, redactor: noSecrets },
+      {
+        programVersion,
+        limits: noLimits,
+        clock: new FakeClock(),
+        observer,
+        redactor: noSecrets,
+        callbacks: noCallbacks,
+      },
       'busy',
     );
     await process.start(Promise.resolve(tree));

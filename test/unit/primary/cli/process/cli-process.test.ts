@@ -1,16 +1,22 @@
 import { getEventListeners } from 'node:events';
 import {
+  type Callback,
+  type CallbackRequest,
+  type Decoder,
   type DecoderEvent,
   type ProgramVersion,
+  type Protocol,
   type TurnEvent,
   unknownUsage,
 } from '../../../../../src/primary/cli/contract/adapter.js';
+import { CallbackServer } from '../../../../../src/primary/cli/process/callback-server.js';
 import { type CliLimits, CliProcess, type CliState } from '../../../../../src/primary/cli/process/cli-process.js';
 import { cancelled, RelayError, shuttingDown } from '../../../../../src/shared/errors.js';
 import { FakeClock } from '../../../../support/fake-clock.js';
 import {
   lineDecoder,
   lineVersion,
+  noCallbacks,
   noLimits,
   noSecrets,
   type ScriptedOptions,
@@ -39,7 +45,14 @@ async function start(options: ScriptedOptions = {}) {
 
 function unstarted(next: 'standby' | 'busy' = 'busy', limits: CliLimits = noLimits): CliProcess {
   return new CliProcess(
-    { programVersion: lineVersion(), limits, clock: new FakeClock(), observer: silentObserver, redactor: noSecrets },
+    {
+      programVersion: lineVersion(),
+      limits,
+      clock: new FakeClock(),
+      observer: silentObserver,
+      redactor: noSecrets,
+      callbacks: noCallbacks,
+    },
     next,
   );
 }
@@ -541,5 +554,64 @@ describe('a sink that wants no more', () => {
     await clock.advance(10_000);
     await book.catchUp();
     expect([(await answer).type, book.texts]).toEqual(['turn-end', ['1', '2', '3']]);
+  });
+});
+
+/** A program that asks the relay by its callback: what it posts is read as the lines that it writes. */
+function askingVersion() {
+  const version = lineVersion();
+  const protocol = (): Protocol => {
+    const { writer, decoder } = version.protocol();
+    const requested = ({ body, answer }: CallbackRequest) => {
+      if (body !== 'wait\n') answer('{}');
+      return body === 'wait\n' ? [] : decoder.read(body);
+    };
+    const decoding: Decoder<DecoderEvent> = Object.assign(Object.create(decoder), { requested });
+    return { writer, decoder: decoding, opening: (_, callback) => `${JSON.stringify(callback)}\n` };
+  };
+  return { ...version, protocol };
+}
+
+describe('a program with a callback', () => {
+  const clock = new FakeClock();
+  let callbacks: CallbackServer;
+  beforeEach(() => {
+    callbacks = new CallbackServer(clock);
+  });
+  afterEach(() => callbacks.close());
+
+  async function started() {
+    const cli = await start({ programVersion: askingVersion(), callbacks });
+    const { url, headers } = JSON.parse(cli.tree.heard) as Callback;
+    const post = (body: string) => fetch(url, { method: 'POST', headers, body });
+    return { ...cli, post };
+  }
+
+  it('is told of it at its start, and what it posts in a turn is a part of that', async () => {
+    const { process, post, turn, book } = await started();
+    const answer = turn();
+    await post('+hello\nend\n');
+    expect([(await answer).type, book.text]).toEqual(['turn-end', 'hello']);
+    await process.end('done');
+    expect((await post('+late\n')).status).toBe(401);
+  });
+
+  it('ends where it posts a part of an answer between its turns, or gives up a request', async () => {
+    for (const body of ['+late\n', 'wait\n']) {
+      const { process, post, turn, tree } = await started();
+      const answer = turn();
+      await tree.say('end\n');
+      await answer;
+      process.keepFor({ id: 'a', messageCount: 2, openCalls: ['c'] });
+      const posted = await post(body);
+      await posted.body?.cancel();
+      await process.gone;
+      expect(tree.ends).toEqual(['retired']);
+    }
+  });
+
+  it('can’t be started where there is no port for it', async () => {
+    const open = () => Promise.reject(new Error('no port'));
+    await expect(start({ programVersion: askingVersion(), callbacks: { open } })).rejects.toThrow('no port');
   });
 });

@@ -18,6 +18,8 @@ interface Options {
   readonly input?: TurnInput;
 }
 
+const says = (text: string) => (decoder: Decoder) => decoder.read(text);
+
 /** A turn that has begun, its program's stdin, and whether its output is read. */
 function begin({ limits = {}, decoder = lineDecoder(), input = oneLine }: Options = {}) {
   const clock = new FakeClock();
@@ -49,15 +51,15 @@ describe('the input of a turn', () => {
   it('is written piece by piece, each when the program has taken in the one before', () => {
     const { turn, heard } = begin({ input: { text: 'one\n', rest: ['two\n', 'three\n'], stdin: 'keep-open' } });
     expect(heard()).toBe('one\n');
-    turn.read('more\n');
+    turn.read(says('more\n'));
     expect(heard()).toBe('two\n');
-    turn.read('more\n');
+    turn.read(says('more\n'));
     expect(heard()).toBe('three\n');
   });
 
   it('is a failure where the program asks for more than there is', async () => {
     const { turn, sink } = begin();
-    turn.read('more\n+too late\n');
+    turn.read(says('more\n+too late\n'));
     expect(await outcomeOf(turn)).toBe('cli_error: the model CLI asked for more than a turn has');
     expect(sink.texts).toEqual([]);
   });
@@ -66,23 +68,23 @@ describe('the input of a turn', () => {
 describe('the answer of a turn', () => {
   it('goes to the sink piece by piece, and its end is the end of the turn', async () => {
     const { turn, sink, clock } = begin({ limits: { stallMs: 50 } });
-    turn.read('+one\n+t');
-    turn.read('wo\nend\n');
+    turn.read(says('+one\n+t'));
+    turn.read(says('wo\nend\n'));
     expect(await turn.ended).toEqual({ type: 'turn-end', text: null, model: null, usage: unknownUsage });
     expect([sink.texts, clock.pending]).toEqual([['one', 'two'], 0]);
   });
 
   it('has nothing of what comes after the end', async () => {
     const { turn, sink } = begin();
-    turn.read('+one\nend\n+two\nfail\nend\n');
-    turn.read('+three\n');
+    turn.read(says('+one\nend\n+two\nfail\nend\n'));
+    turn.read(says('+three\n'));
     expect(await outcomeOf(turn)).toBe('turn-end');
     expect(sink.texts).toEqual(['one']);
   });
 
   it('is a failure that the program tells of', async () => {
     const { turn, sink } = begin();
-    turn.read('+one\nfail\n+two\nend\n');
+    turn.read(says('+one\nfail\n+two\nend\n'));
     expect(await outcomeOf(turn)).toBe('cli_error: it failed');
     expect(sink.texts).toEqual(['one']);
   });
@@ -95,7 +97,7 @@ describe('the answer of a turn', () => {
     ['in all', `+${'x'.repeat(60)}\n+${'x'.repeat(60)}\n`],
   ])('is refused where it is too long %s', async (_, text) => {
     const { turn, sink } = begin({ limits: { maxOutputBytes: 100 } });
-    turn.read(text);
+    turn.read(says(text));
     await expect(turn.ended).rejects.toMatchObject({ reason: 'output_too_large' });
     expect(await outcomeOf(turn)).toBe(tooLong);
     expect(Buffer.byteLength(sink.text)).toBeLessThanOrEqual(100);
@@ -104,19 +106,19 @@ describe('the answer of a turn', () => {
   it('may be exactly as long as is allowed, and what its end repeats counts once', async () => {
     const text = 'é'.repeat(50);
     const { turn, sink } = begin({ limits: { maxOutputBytes: 100 }, decoder: repeatsItself });
-    turn.read(text);
+    turn.read(says(text));
     expect([await outcomeOf(turn), sink.text]).toEqual(['turn-end', text]);
   });
 
   it('is refused where only its end tells that it is too long', async () => {
     const { turn } = begin({ limits: { maxOutputBytes: 100 }, decoder: onlyEnds });
-    turn.read('x'.repeat(101));
+    turn.read(says('x'.repeat(101)));
     expect(await outcomeOf(turn)).toBe(tooLong);
   });
 
   it('is refused where a line of the program never ends', async () => {
     const { turn } = begin();
-    turn.read('x'.repeat(100_001));
+    turn.read(says('x'.repeat(100_001)));
     await expect(turn.ended).rejects.toMatchObject({ code: 'cli_error', reason: 'output_too_large' });
   });
 
@@ -129,7 +131,7 @@ describe('the answer of a turn', () => {
       },
     };
     const { turn } = begin({ decoder: throwing });
-    turn.read('anything');
+    turn.read(says('anything'));
     await expect(turn.ended).rejects.toBe(defect);
   });
 });
@@ -196,7 +198,7 @@ describe('a turn that is cut', () => {
     const reason = new Error('the client has gone');
     turn.fail(reason);
     turn.fail(new Error('too late'));
-    turn.read('+late\nend\n');
+    turn.read(says('+late\nend\n'));
     turn.exited({ code: 0, signal: null, stderr: '' });
     await expect(turn.ended).rejects.toBe(reason);
     expect([sink.texts, clock.pending]).toEqual([[], 0]);
@@ -213,20 +215,20 @@ describe('a turn whose reader is slow', () => {
   it('leaves the program’s output unread, without counting that as silence, until there is room', async () => {
     const { turn, sink, output, clock } = begin({ limits: { stallMs: 50 } });
     sink.isFull = true;
-    turn.read('+one\n');
+    turn.read(says('+one\n'));
     expect([sink.texts, output.flow]).toEqual([['one'], 'paused']);
     await clock.advance(10_000);
     expect([clock.pending, output.flow]).toEqual([0, 'paused']);
     await sink.catchUp();
     expect([clock.pending, output.flow]).toEqual([1, 'reading']);
-    turn.read('+two\nend\n');
+    turn.read(says('+two\nend\n'));
     expect([await outcomeOf(turn), sink.texts]).toEqual(['turn-end', ['one', 'two']]);
   });
 
   it('counts the silence of its program anew once there is room', async () => {
     const { turn, sink, clock } = begin({ limits: { stallMs: 50 } });
     sink.isFull = true;
-    turn.read('+one\n');
+    turn.read(says('+one\n'));
     await clock.advance(49);
     await sink.catchUp();
     const outcome = outcomeOf(turn);
@@ -239,13 +241,13 @@ describe('a turn whose reader is slow', () => {
   });
 
   it.each([
-    ['it has ended', (turn: OpenTurn) => turn.read('end\n')],
+    ['it has ended', (turn: OpenTurn) => turn.read(says('end\n'))],
     ['it was cut', (turn: OpenTurn) => turn.fail(new Error('cut'))],
   ])('reads on once %s, so that the program can finish, and stays so when there is room', async (_, end) => {
     const { turn, sink, output, clock } = begin({ limits: { stallMs: 50 } });
     void outcomeOf(turn);
     sink.isFull = true;
-    turn.read('+one\n');
+    turn.read(says('+one\n'));
     end(turn);
     expect([output.flow, clock.pending]).toEqual(['reading', 0]);
     await sink.catchUp();
@@ -255,7 +257,7 @@ describe('a turn whose reader is slow', () => {
   it('does not pause for the last piece of an answer', async () => {
     const { turn, sink, output } = begin();
     sink.isFull = true;
-    turn.read('+one\nend\n');
+    turn.read(says('+one\nend\n'));
     await settled();
     expect(output.flow).toBe('reading');
   });
@@ -266,7 +268,7 @@ describe('a turn whose program is silent', () => {
     const { turn, clock } = begin({ limits: { firstOutputMs: 300, stallMs: 20 } });
     const outcome = outcomeOf(turn);
     await clock.advance(200);
-    turn.read(': I have started\n');
+    turn.read(says(': I have started\n'));
     await clock.advance(99);
     expect(clock.pending).toBe(1);
     await clock.advance(1);
@@ -278,13 +280,13 @@ describe('a turn whose program is silent', () => {
   it('gives the program time with each output, once its model has begun', async () => {
     const { turn, clock } = begin({ limits: { firstOutputMs: 300, stallMs: 20 } });
     await clock.advance(299);
-    turn.read('+one\n');
+    turn.read(says('+one\n'));
     for (let count = 0; count < 3; count++) {
       await clock.advance(19);
-      turn.read(': a tool runs\n');
+      turn.read(says(': a tool runs\n'));
     }
     await clock.advance(19);
-    turn.read('end\n');
+    turn.read(says('end\n'));
     expect(await outcomeOf(turn)).toBe('turn-end');
   });
 });

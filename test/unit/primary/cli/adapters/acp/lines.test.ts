@@ -10,6 +10,7 @@ import type {
   StopReason,
 } from '@agentclientprotocol/sdk' with { 'resolution-mode': 'import' };
 import type { z } from 'zod';
+import { AgentTools } from '../../../../../../src/primary/cli/adapters/acp/agent-tools.js';
 import { modelsOf } from '../../../../../../src/primary/cli/adapters/acp/choices.js';
 import {
   initialize,
@@ -20,8 +21,9 @@ import {
   sessionMade,
   sessionUpdated,
 } from '../../../../../../src/primary/cli/adapters/acp/lines.js';
-import { promptBlocks, stoppedBy } from '../../../../../../src/primary/cli/adapters/acp/session.js';
-import { turnOf } from '../../../../../support/acp-lines.js';
+import { promptBlocks } from '../../../../../../src/primary/cli/adapters/acp/session.js';
+import { stoppedBy } from '../../../../../../src/primary/cli/adapters/acp/turn.js';
+import { callback, turnOf } from '../../../../../support/acp-lines.js';
 
 // The compiler holds these to the types of the official SDK: what an agent may say can be read, and what it is told is right.
 
@@ -107,11 +109,20 @@ describe('What an agent is told by the official types', () => {
   it('is what the protocol has', () => {
     const [initializing, capabilities] = initialize satisfies readonly [string, InitializeRequest];
     expect([initializing, capabilities.protocolVersion]).toEqual(['initialize', 1]);
-    const [creating, { cwd }] = newSession('/work') satisfies readonly [
-      string,
-      { readonly mcpServers: readonly never[] },
-    ];
-    expect([creating, { cwd, mcpServers: [] } satisfies NewSessionRequest]).toEqual(['session/new', expect.anything()]);
+    const server = new AgentTools([]).introduce([], callback);
+    const [creating, { cwd }] = newSession('/work', [server]);
+    const asked = { cwd, mcpServers: [{ ...server }] } satisfies NewSessionRequest;
+    expect([creating, asked.mcpServers]).toEqual([
+      'session/new',
+      [
+        {
+          type: 'http',
+          name: 'relay',
+          url: callback.url,
+          headers: [{ name: 'Authorization', value: 'Bearer secret' }],
+        },
+      ],
+    ]);
     const blocks: readonly ContentBlock[] = promptBlocks(turnOf('Hello'), true);
     expect(blocks).toEqual([{ type: 'text', text: 'Hello' }]);
   });

@@ -1,0 +1,113 @@
+import {
+  type DecoderEvent,
+  type ToolCall,
+  type TurnEvent,
+  type TurnFailed,
+  type Usage,
+  unknownUsage,
+} from '../../contract/adapter.js';
+import { turnFailed } from '../common/failure.js';
+import { type PromptEnded, promptEnded, type SessionUpdate } from './lines.js';
+
+/** Owns what is known of one turn while the agent is at it. */
+export class AcpTurn {
+  readonly #model: string | null;
+  #hasBegun = false;
+  #hasText = false;
+  readonly #spentBeforeUsd: number;
+  #spentUsd: number | null = null;
+  /** Of the tools that run, as the agent reports them. */
+  readonly #running = new Set<string>();
+
+  /** `model`: the one that was asked, as far as is known. `spentUsd`: by the turns before. */
+  constructor(model: string | null, spentUsd: number) {
+    this.#model = model;
+    this.#spentBeforeUsd = spentUsd;
+  }
+
+  /** By the session so far, as far as the agent reports it. */
+  get spentUsd(): number {
+    return this.#spentUsd ?? this.#spentBeforeUsd;
+  }
+
+  get hasBegun(): boolean {
+    return this.#hasBegun;
+  }
+
+  /** Whether the agent has reported a call that has no result yet. */
+  get isCalling(): boolean {
+    return this.#running.size > 0;
+  }
+
+  /** The client gets a call, and later what follows from its result. The agent reports the usage of all rounds at the end. */
+  endRound(call: ToolCall): readonly TurnEvent[] {
+    const { id, name, input } = call;
+    return [
+      { type: 'call-start', id, name },
+      { type: 'call-delta', text: input },
+      { type: 'turn-end', text: null, model: this.#model, usage: unknownUsage, calls: [call] },
+    ];
+  }
+
+  /** The next round begins. */
+  resume(): void {
+    this.#hasBegun = false;
+    this.#hasText = false;
+  }
+
+  read(update: SessionUpdate): readonly DecoderEvent[] {
+    if (update.sessionUpdate === 'usage_update') {
+      if (update.cost?.currency === 'USD') this.#spentUsd = update.cost.amount;
+      return [];
+    }
+    this.#hasBegun = true;
+    if (update.sessionUpdate === 'tool_call' || update.sessionUpdate === 'tool_call_update') this.#works(update);
+    if (update.sessionUpdate !== 'agent_message_chunk' || update.content.text === '') return [];
+    this.#hasText = true;
+    return [{ type: 'text-delta', text: update.content.text }];
+  }
+
+  #works({ toolCallId, status }: Extract<SessionUpdate, { readonly toolCallId: string }>): void {
+    if (status === 'completed' || status === 'failed') this.#running.delete(toolCallId);
+    else this.#running.add(toolCallId);
+  }
+
+  /** `result`: the answer to the prompt. */
+  end(result: unknown): TurnEvent {
+    const ended = promptEnded.safeParse(result).data;
+    if (ended === undefined) return turnFailed('other', 'the model CLI ended its turn in a way that is not known');
+    const failed = stoppedBy(ended.stopReason, this.#hasText);
+    if (failed !== null) return failed;
+    const model = ended._meta?.quota?.model_usage?.[0]?.model ?? this.#model;
+    const costUsd = this.#spentUsd === null ? null : Math.max(0, this.#spentUsd - this.#spentBeforeUsd);
+    return { type: 'turn-end', text: null, model, usage: { ...usageOf(ended), costUsd } };
+  }
+}
+
+/** Where a turn ends by another word than `end_turn`; null where it is an answer. */
+export function stoppedBy(stopReason: string, hasText: boolean): TurnFailed | null {
+  if (stopReason === 'refusal') return turnFailed('refused', 'the model declines to answer');
+  if (stopReason === 'max_tokens') {
+    return hasText
+      ? turnFailed('output_too_large', 'the answer is longer than the model may write')
+      : turnFailed('prompt_too_long', 'the prompt is too long for the model');
+  }
+  if (stopReason === 'max_turn_requests')
+    return turnFailed('other', 'the model CLI asked its model too often in one turn');
+  if (stopReason === 'cancelled') return turnFailed('other', 'the model CLI gave up the turn');
+  return hasText ? null : turnFailed('empty_answer', 'the model CLI ended its turn without an answer');
+}
+
+function usageOf({ usage, _meta }: PromptEnded): Usage {
+  const counted = _meta?.quota?.token_count;
+  if (!usage && counted === undefined) return unknownUsage;
+  if (!usage)
+    return {
+      ...unknownUsage,
+      inputTokens: counted?.input_tokens ?? null,
+      outputTokens: counted?.output_tokens ?? null,
+    };
+  const { inputTokens, outputTokens, cachedReadTokens: read = null, cachedWriteTokens: written = null } = usage;
+  const cached = { cacheReadTokens: read, cacheWriteTokens: written };
+  return { ...unknownUsage, ...cached, inputTokens: inputTokens + (read ?? 0) + (written ?? 0), outputTokens };
+}

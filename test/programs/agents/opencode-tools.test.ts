@@ -1,0 +1,63 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { installAgent } from '../../support/coding-agents.js';
+import { type CompletionsApi, startCompletionsApi } from '../../support/completions-api-stub.js';
+import { type TemporaryFolder, temporaryFolder } from '../../support/folder.js';
+import { type Service, startService } from '../../support/service.js';
+import { ToolClient } from '../../support/tool-client.js';
+
+let api: CompletionsApi;
+let folder: TemporaryFolder;
+
+beforeAll(() => installAgent('opencode'), 600_000);
+beforeEach(async () => {
+  api = await startCompletionsApi();
+  folder = await temporaryFolder();
+});
+afterEach(async () => {
+  await folder[Symbol.asyncDispose]();
+  await api[Symbol.asyncDispose]();
+});
+
+async function start(env: Readonly<Record<string, string>> = {}): Promise<Service> {
+  const options = { baseURL: api.url, apiKey: 'key-of-the-test' };
+  const provider = { stub: { npm: '@ai-sdk/openai-compatible', options, models: { one: {} } } };
+  const OPENCODE_CONFIG = join(folder.path, 'providers.json');
+  await writeFile(OPENCODE_CONFIG, JSON.stringify({ model: 'stub/one', provider }));
+  const ofAgent = { MODEL_API_CLI: 'opencode', MODEL_API_CLI_COMMAND: await installAgent('opencode') };
+  const ofStub = { MODEL_API_CLI_ENV: 'OPENCODE_CONFIG', OPENCODE_CONFIG };
+  const ofService = { MODEL_API_STANDBY: '1', MODEL_API_LIVE_SESSIONS: '4', MODEL_API_WORKERS: '1' };
+  return startService({ env: { ...ofAgent, ...ofStub, ...ofService, TMPDIR: folder.path, ...env } });
+}
+
+/** The last messages of a request, as the model gets them. */
+function told(count: number): readonly object[] {
+  return (api.requests.at(-1)?.messages ?? []).slice(-count);
+}
+
+const callOf = (id: string, who: string, name = 'relay_note') => ({ id, name, arguments: JSON.stringify({ who }) });
+
+describe('Client tools with the real opencode', () => {
+  it('are called one at a time, though opencode makes the calls of a message at once', async () => {
+    await using service = await start();
+    const client = new ToolClient(service, 'any', { model: 'stub/one' });
+    api.calls = [callOf('call-1', 'Ann'), callOf('call-2', 'Bo')];
+    const first = await client.say('Note Ann and Bo.');
+    expect([first.status, first.calls.map((call) => call.function)]).toEqual([
+      200,
+      [{ name: 'note', arguments: '{"who":"Ann"}' }],
+    ]);
+    const second = await client.answer(() => 'done Ann');
+    expect([second.session, second.calls.map((call) => call.function.arguments)]).toEqual(['live', ['{"who":"Bo"}']]);
+    expect(api.requests).toHaveLength(1);
+    const third = await client.answer(() => 'done Bo');
+    expect([third.session, third.text, third.calls]).toEqual(['live', 'Hello, world', []]);
+    expect(told(2)).toEqual([
+      { role: 'tool', tool_call_id: 'call-1', content: 'done Ann' },
+      { role: 'tool', tool_call_id: 'call-2', content: 'done Bo' },
+    ]);
+    const fourth = await client.say('Thanks.');
+    expect([fourth.session, fourth.text, api.requests.length]).toEqual(['live', 'Hello, world', 3]);
+    expect(api.requests.at(-1)?.tools).toMatchObject([{ function: { name: 'relay_note' } }]);
+  });
+});

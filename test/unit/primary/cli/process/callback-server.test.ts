@@ -1,0 +1,131 @@
+import { once } from 'node:events';
+import { createConnection } from 'node:net';
+import type { CallbackRequest } from '../../../../../src/primary/cli/contract/adapter.js';
+import { CallbackServer, type OpenCallback } from '../../../../../src/primary/cli/process/callback-server.js';
+import { FakeClock } from '../../../../support/fake-clock.js';
+import { until } from '../../../../support/until.js';
+
+/** What a process of the test is asked, and what it gives up. */
+class Asked {
+  readonly requests: CallbackRequest[] = [];
+  abandoned = 0;
+  /** Answers at once; null: later. */
+  answer: string | null = '{}';
+
+  readonly listener = {
+    requested: (request: CallbackRequest) => {
+      this.requests.push(request);
+      if (this.answer !== null) request.answer(this.answer);
+    },
+    abandoned: () => void this.abandoned++,
+  };
+}
+
+const clock = new FakeClock();
+let server: CallbackServer;
+let asked: Asked;
+let callback: OpenCallback;
+
+beforeEach(async () => {
+  server = new CallbackServer(clock);
+  asked = new Asked();
+  callback = await server.open(asked.listener);
+});
+afterEach(() => server.close());
+
+function post(body: string | ReadableStream, more: RequestInit = {}, to: OpenCallback = callback): Promise<Response> {
+  return fetch(to.url, { method: 'POST', headers: to.headers, body, duplex: 'half', ...more } as RequestInit);
+}
+
+describe('A callback', () => {
+  it('takes what its process posts, each time with an id of its own, and sends the answer', async () => {
+    asked.answer = '{"a":1}';
+    const answers = await Promise.all([post('one'), post('two')]);
+    expect(await Promise.all(answers.map((answer) => answer.json()))).toEqual([{ a: 1 }, { a: 1 }]);
+    expect(asked.requests.map(({ body }) => body).toSorted()).toEqual(['one', 'two']);
+    expect(new Set(asked.requests.map(({ id }) => id)).size).toBe(2);
+    asked.answer = '';
+    const taken = await post('three');
+    expect([taken.status, await taken.text()]).toEqual([202, '']);
+    expect(asked.abandoned).toBe(0);
+  });
+
+  it('is on loopback, and gives nothing to anybody without its secret', async () => {
+    expect(new URL(callback.url).hostname).toBe('127.0.0.1');
+    const other = await server.open(new Asked().listener);
+    expect([other.url, other.headers]).toEqual([callback.url, expect.not.objectContaining(callback.headers)]);
+    for (const headers of [{}, { Authorization: 'Bearer ' }, { Authorization: `${callback.headers.Authorization}x` }]) {
+      for (const method of ['POST', 'GET', 'DELETE']) {
+        const { status } = await fetch(callback.url, { method, headers, body: method === 'POST' ? '{}' : null });
+        expect(status).toBe(401);
+      }
+    }
+    await post('mine', {}, other);
+    expect(asked.requests).toEqual([]);
+  });
+
+  it('takes posts alone, and none that is too long', async () => {
+    const got = await fetch(callback.url, { headers: callback.headers });
+    expect([got.status, got.headers.get('allow')]).toEqual([405, 'POST']);
+    const long = 'x'.repeat(4 * 1024 * 1024 + 1);
+    expect((await post(long)).status).toBe(413);
+    await expect(post(new Blob([long]).stream())).rejects.toThrow();
+    expect(asked.requests).toEqual([]);
+    expect((await post(long.slice(1))).status).toBe(200);
+  });
+
+  it('keeps a request open with comments until its answer comes', async () => {
+    asked.answer = null;
+    const answer = await post('call');
+    expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'text/event-stream']);
+    const reader = (answer.body as ReadableStream<Uint8Array>).pipeThrough(new TextDecoderStream()).getReader();
+    await clock.advance(60_000);
+    expect((await reader.read()).value).toBe(': waits\n\n');
+    asked.requests[0]?.answer('{"late":true}');
+    asked.requests[0]?.answer('{"twice":true}');
+    expect((await reader.read()).value).toBe('event: message\ndata: {"late":true}\n\n');
+    expect((await reader.read()).done).toBe(true);
+    await until(() => clock.pending === 0, 'the connection to be at rest');
+    expect(asked.abandoned).toBe(0);
+  });
+
+  it('says when its process gives up a request before the answer', async () => {
+    asked.answer = null;
+    const controller = new AbortController();
+    await post('call', { signal: controller.signal });
+    controller.abort();
+    await until(() => asked.abandoned === 1, 'the request to be given up');
+    asked.requests[0]?.answer('{}'); // to nobody
+    expect(clock.pending).toBe(0);
+  });
+
+  it('is closed with its process: what waits ends, and nothing more is taken', async () => {
+    asked.answer = null;
+    const answer = await post('call');
+    callback.close();
+    await expect(answer.text()).rejects.toThrow();
+    expect((await post('again')).status).toBe(401);
+    expect(asked.requests).toHaveLength(1);
+  });
+});
+
+describe('The server of callbacks', () => {
+  it('closes the connection of who sends no whole request in time', async () => {
+    const strict = new CallbackServer(clock, 50);
+    const { url, headers } = await strict.open(asked.listener);
+    const socket = createConnection({ host: '127.0.0.1', port: Number(new URL(url).port) });
+    const head = ['POST / HTTP/1.1', 'Host: x', `Authorization: ${headers.Authorization}`, 'Content-Length: 9'];
+    socket.write(`${head.join('\r\n')}\r\n\r\nhalf`);
+    socket.resume();
+    await once(socket, 'close');
+    expect(asked.requests).toEqual([]);
+    await strict.close();
+  });
+
+  it('listens only when a process needs it, and not after its end', async () => {
+    const idle = new CallbackServer(clock);
+    await idle.close();
+    await server.close();
+    await expect(post('late')).rejects.toThrow();
+  });
+});
