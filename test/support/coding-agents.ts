@@ -1,14 +1,21 @@
-import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { createInterface } from 'node:readline';
-import type { Readable } from 'node:stream';
-import { text } from 'node:stream/consumers';
-import { withResolvers } from '../../src/shared/async.js';
+import {
+  type Chat,
+  chatAsEditor,
+  chatByRuns,
+  loopbackOnly,
+  type Ran,
+  run,
+  type Situation,
+  untilGone,
+} from './agent-runs.js';
+import { installClaude } from './claude-service.js';
+import { installCodex } from './codex-service.js';
 import { temporaryFolder } from './folder.js';
 import { cacheFor, installNode, installOnce, npmInstall } from './install-once.js';
+import type { ToolCall } from './messages-api-stub.js';
 import { root } from './sources.js';
 
 /** An agent from npm, in the newest version when this was written. */
@@ -38,43 +45,63 @@ export async function installAgent(agent: PackagedAgent): Promise<string> {
   return program.endsWith('.js') ? `'${process.execPath}' '${program}'` : `'${program}'`;
 }
 
-export const codingAgents = ['opencode', 'Continue', 'pi', 'Cline'] as const;
+export const codingAgents = ['Claude Code', 'opencode', 'Continue', 'pi', 'Cline', 'codex', 'qwen-code'] as const;
 export type CodingAgent = (typeof codingAgents)[number];
 
-interface Situation {
-  /** The program, and what stands before all arguments. */
-  readonly command: readonly string[];
-  readonly env: Readonly<Record<string, string>>;
-  /** An empty folder. */
-  readonly work: string;
-  readonly model: string;
+/** How the model writes a file and reads it, with the tools that the agent offers. */
+export interface FileTools {
+  readonly write: (path: string, text: string) => ToolCall;
+  readonly read: (path: string) => ToolCall;
 }
 
 interface AgentForm {
-  readonly package: AgentPackage;
+  /** The newest on npm when this was written; of pi, the newest of which npm has all packages. */
+  readonly package: AgentPackage | (() => Promise<string>);
   /** Of the Node that runs it. */
   readonly node?: string;
-  /** Files in its HOME; null stands for what docs/sdks.md shows. */
+  /** Files in its HOME; null stands for what docs/sdks.md shows. Without a null, that is a command line. */
   readonly files: Readonly<Record<string, string | null>>;
   /** So that it asks nobody but the model. */
   readonly env: Readonly<Record<string, string>>;
-  /** Says these texts in one conversation. Resolves with what its user sees after each. */
-  readonly chat: (situation: Situation, said: readonly string[]) => Promise<string[]>;
+  readonly chat: Chat;
+  /** The arguments with which it does a task, and may use its tools. */
+  readonly task: (said: string, model: string) => string[];
+  readonly tools: FileTools;
 }
 
-/** The newest on npm when this was written; of pi, the newest of which npm has all packages. */
 const forms: Readonly<Record<CodingAgent, AgentForm>> = {
+  'Claude Code': {
+    package: () => installClaude(),
+    files: {},
+    env: {},
+    chat: chatByRuns((said, isFirst) => [...(isFirst ? [] : ['--continue']), '-p', said]),
+    task: (said) => ['-p', said, '--allowedTools', 'Write', 'Read'],
+    tools: {
+      write: (path, text) => ({ name: 'Write', input: { file_path: path, content: text } }),
+      read: (path) => ({ name: 'Read', input: { file_path: path } }),
+    },
+  },
   opencode: {
     package: agentPackages.opencode,
     files: { '.config/opencode/opencode.json': null },
     env: { OPENCODE_DISABLE_MODELS_FETCH: '1', OPENCODE_DISABLE_AUTOUPDATE: '1' },
     chat: chatByRuns((said, isFirst) => ['run', ...(isFirst ? [] : ['--continue']), said]),
+    task: (said) => ['run', said],
+    tools: {
+      write: (path, text) => ({ name: 'write', input: { filePath: path, content: text } }),
+      read: (path) => ({ name: 'read', input: { filePath: path } }),
+    },
   },
   Continue: {
     package: { name: '@continuedev/cli', version: '1.5.47', program: '@continuedev/cli/dist/cn.js' },
     files: { '.continue/config.yaml': null },
     env: { CONTINUE_TELEMETRY_ENABLED: '0' },
     chat: chatByRuns((said, isFirst) => [...(isFirst ? [] : ['--resume']), '-p', said]),
+    task: (said) => ['--auto', '-p', said],
+    tools: {
+      write: (path, text) => ({ name: 'Write', input: { filepath: path, content: text } }),
+      read: (path) => ({ name: 'Read', input: { filepath: path } }),
+    },
   },
   pi: {
     package: {
@@ -90,13 +117,50 @@ const forms: Readonly<Record<CodingAgent, AgentForm>> = {
       ...(isFirst ? [] : ['--continue']),
       ...['-p', said],
     ]),
+    task: (said, model) => ['--model', `relay/${model}`, '-p', said],
+    tools: {
+      write: (path, text) => ({ name: 'write', input: { path, content: text } }),
+      read: (path) => ({ name: 'read', input: { path } }),
+    },
   },
   Cline: {
     package: { name: '@cline/cli-linux-x64', version: '3.0.65', program: '@cline/cli-linux-x64/bin/cline' },
     files: { '.cline/data/settings/global-settings.json': '{"telemetryOptOut":true,"autoUpdateEnabled":false}' },
     // The first one, so that it leaves no process behind; the others are those of docs/sdks.md.
     env: { CLINE_SESSION_BACKEND_MODE: 'local', CLINE_PROVIDER: 'openai-compatible', CLINE_API_KEY: 'any' },
-    chat: chatAsEditor,
+    chat: chatAsEditor, // its command line takes a further turn at a terminal only
+    task: (said) => [said],
+    tools: {
+      write: (path, text) => ({ name: 'editor', input: { path, new_text: text } }),
+      read: (path) => ({ name: 'read_files', input: { files: [{ path }] } }),
+    },
+  },
+  codex: {
+    package: () => installCodex(),
+    files: { '.codex/config.toml': null },
+    env: {},
+    chat: chatByRuns((said, isFirst) => [
+      'exec',
+      ...(isFirst ? [] : ['resume', '--last']),
+      '--skip-git-repo-check',
+      said,
+    ]),
+    task: (said) => ['exec', '--skip-git-repo-check', '--dangerously-bypass-approvals-and-sandbox', said],
+    tools: {
+      write: (path, text) => ({ name: 'exec_command', input: { cmd: `printf %s '${text}' > '${path}'` } }),
+      read: (path) => ({ name: 'exec_command', input: { cmd: `cat '${path}'` } }),
+    },
+  },
+  'qwen-code': {
+    package: { name: '@qwen-code/qwen-code', version: '0.24.4', program: '@qwen-code/qwen-code/cli.js' },
+    files: {},
+    env: {},
+    chat: chatByRuns((said, isFirst) => [...(isFirst ? [] : ['--continue']), '-p', said]),
+    task: (said) => ['--yolo', '-p', said],
+    tools: {
+      write: (path, text) => ({ name: 'write_file', input: { file_path: path, content: text } }),
+      read: (path) => ({ name: 'read_file', input: { file_path: path } }),
+    },
   },
 };
 
@@ -111,9 +175,18 @@ function snippetOf(agent: CodingAgent): string {
   return snippet;
 }
 
+/** The variables that a command line begins with, and the arguments behind its program. */
+function readCommandLine(line: string) {
+  const words = line.trim().split(' ');
+  const start = words.findIndex((word) => !word.includes('='));
+  const env = Object.fromEntries(words.slice(0, start).map((word) => word.split('=', 2) as [string, string]));
+  return { env, args: words.slice(start + 1) };
+}
+
 /** The command line of the program, installed with npm where it is not there yet. */
 export async function installCodingAgent(agent: CodingAgent): Promise<string[]> {
   const { package: packaged, node } = forms[agent];
+  if (typeof packaged === 'function') return [await packaged()];
   const program = await installPackage(agent.toLowerCase(), packaged);
   if (!program.endsWith('.js')) return [program];
   return [node === undefined ? process.execPath : join(await installNode(node), 'node'), program];
@@ -121,145 +194,40 @@ export async function installCodingAgent(agent: CodingAgent): Promise<string[]> 
 
 /** A program with a HOME of its own. */
 export interface SettledAgent extends AsyncDisposable {
+  readonly tools: FileTools;
+  /** Its working folder. */
+  readonly work: string;
   /** Says these texts in one conversation. Resolves with what its user sees after each. */
   chat(...said: readonly string[]): Promise<string[]>;
+  /** Has it do a task with its tools. Rejects where it leaves a process behind. */
+  task(said: string): Promise<Ran>;
 }
 
 /** Gives the program the settings of docs/sdks.md, with this address and this model. */
 export async function settleAgent(agent: CodingAgent, url: string, model = documented.model): Promise<SettledAgent> {
-  const { files, env, chat } = forms[agent];
+  const { files, env, chat, task, tools } = forms[agent];
   const command = await installCodingAgent(agent);
   const folder = await temporaryFolder();
   const [home, work] = [join(folder.path, 'home'), join(folder.path, 'work')];
   const snippet = snippetOf(agent).replaceAll(documented.url, url).replaceAll(documented.model, model);
-  await mkdir(work);
+  await Promise.all([mkdir(work), mkdir(home)]);
   for (const [name, content] of Object.entries(files)) {
     await mkdir(dirname(join(home, name)), { recursive: true });
     await writeFile(join(home, name), content ?? snippet);
   }
-  const situation = { command, env: { ...loopbackOnly, HOME: home, TMPDIR: folder.path, ...env }, work, model };
-  const isCommand = !Object.values(files).includes(null);
-  if (isCommand) await run(situation, snippet.trim().split(' ').slice(1));
+  const line = Object.values(files).includes(null) ? { env: {}, args: [] } : readCommandLine(snippet);
+  const all = { ...loopbackOnly, HOME: home, TMPDIR: folder.path, ...line.env, ...env };
+  const situation: Situation = { command, env: all, work, model };
+  if (line.args.length > 0) await run(situation, line.args);
   return {
+    tools,
+    work,
     chat: (...said) => chat(situation, said),
+    task: async (said) => {
+      const ran = await run(situation, task(said, model));
+      await untilGone(situation);
+      return ran;
+    },
     [Symbol.asyncDispose]: () => folder[Symbol.asyncDispose](),
   };
-}
-
-const loopbackOnly = {
-  PATH: process.env.PATH ?? '',
-  HTTP_PROXY: 'http://127.0.0.1:9',
-  HTTPS_PROXY: 'http://127.0.0.1:9',
-  NO_PROXY: '127.0.0.1,localhost',
-};
-
-const runLimitMs = 60_000;
-
-/** What it writes, whatever it exits with. */
-async function run({ command: [program = '', ...before], env, work }: Situation, args: readonly string[]) {
-  const stdio: StdioOptions = ['ignore', 'pipe', 'pipe'];
-  const limit = { timeout: runLimitMs, killSignal: 'SIGKILL' as const };
-  const child = spawn(program, [...before, ...args], { cwd: work, env, stdio, detached: true, ...limit });
-  const written = [child.stdout, child.stderr].map((stream) => text(stream as Readable));
-  await once(child, 'exit');
-  killGroup(child.pid as number);
-  return (await Promise.all(written)).join('');
-}
-
-/** What it has left behind. */
-function killGroup(pid: number): void {
-  try {
-    process.kill(-pid, 'SIGKILL');
-  } catch {
-    // it is gone already
-  }
-}
-
-/** The program runs once for each text. */
-function chatByRuns(argsFor: (said: string, isFirst: boolean, model: string) => string[]): AgentForm['chat'] {
-  return async (situation, said) => {
-    const seen: string[] = [];
-    for (const each of said) seen.push(await run(situation, argsFor(each, seen.length === 0, situation.model)));
-    return seen;
-  };
-}
-
-/** Its command line can't be given a further turn without a terminal. */
-async function chatAsEditor({ command, env, work, model }: Situation, said: readonly string[]): Promise<string[]> {
-  await using client = new AcpClient([...command, '--acp'], work, env);
-  const session = await client.begin(work, model);
-  const seen: string[] = [];
-  for (const each of said) seen.push(await client.prompt(session, each));
-  return seen;
-}
-
-interface Message {
-  readonly id?: number;
-  readonly method?: string;
-  readonly params?: {
-    readonly update?: { readonly sessionUpdate: string; readonly content?: { readonly text?: string } };
-  };
-  readonly result?: Result;
-  readonly error?: { readonly message: string };
-}
-
-type Result = Readonly<Record<string, unknown>>;
-type Call = ReturnType<typeof withResolvers<Result>>;
-
-/** An editor, as far as it chats with an agent of the Agent Client Protocol. Owns the agent's process. */
-class AcpClient implements AsyncDisposable {
-  readonly #process: ChildProcess;
-  readonly #calls: Call[] = [];
-  #said = '';
-
-  constructor([program = '', ...args]: readonly string[], cwd: string, env: Readonly<Record<string, string>>) {
-    this.#process = spawn(program, args, { cwd, env, stdio: ['pipe', 'pipe', 'ignore'] });
-    this.#process.on('exit', () => {
-      for (const call of this.#calls) call.reject(new Error('the agent has exited'));
-    });
-    createInterface({ input: this.#process.stdout as NodeJS.ReadableStream }).on('line', (line) => this.#read(line));
-  }
-
-  /** Begins a session in this folder with this model. Returns its id. */
-  async begin(cwd: string, modelId: string): Promise<string> {
-    await this.#call('initialize', { protocolVersion: 1, clientCapabilities: {} });
-    const { sessionId } = await this.#call('session/new', { cwd, mcpServers: [] });
-    await this.#call('session/set_model', { sessionId, modelId });
-    return sessionId as string;
-  }
-
-  /** What it shows for this prompt: the answer, or the error. */
-  async prompt(sessionId: string, text: string): Promise<string> {
-    this.#said = '';
-    const asked = this.#call('session/prompt', { sessionId, prompt: [{ type: 'text', text }] });
-    return asked.then(() => this.#said).catch((error: Error) => this.#said + error.message);
-  }
-
-  #call(method: string, params: object): Promise<Result> {
-    const call = withResolvers<Result>();
-    const id = this.#calls.push(call) - 1;
-    this.#send({ id, method, params });
-    return call.promise;
-  }
-
-  #read(line: string): void {
-    const { id, method, params, result, error } = JSON.parse(line) as Message;
-    const { sessionUpdate, content } = params?.update ?? {};
-    if (sessionUpdate === 'agent_message_chunk') this.#said += content?.text ?? '';
-    if (method !== undefined && id !== undefined) this.#send({ id, error: { code: -32601, message: 'not here' } });
-    if (method !== undefined || id === undefined) return;
-    if (error === undefined) this.#calls[id]?.resolve(result ?? {});
-    else this.#calls[id]?.reject(new Error(error.message));
-  }
-
-  #send(message: object): void {
-    this.#process.stdin?.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    if (this.#process.exitCode !== null || this.#process.signalCode !== null) return;
-    const exited = once(this.#process, 'exit');
-    this.#process.kill('SIGKILL');
-    await exited;
-  }
 }

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { mkdir, mkdtemp, readdir, rename, rm, stat } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { isAlive } from './processes.js';
@@ -24,6 +24,7 @@ export async function installOnce(
   const building = await mkdtemp(join(cache, `install-${process.pid}-`));
   try {
     await fill(building);
+    await chmod(building, 0o755); // a service may run as another user
     // Into place in one step, so that what stands there is whole. Whoever was first stays.
     await rename(building, folder).catch(() => {});
   } finally {

@@ -9,13 +9,16 @@ type Blocks = readonly (readonly string[])[];
 
 type Headers = Readonly<Record<string, string>>;
 
-interface ToolCall {
+/** A call that the model makes. */
+export interface ToolCall {
   readonly name: string;
   readonly input: unknown;
   /** Else one is made up. */
   readonly id?: string;
   /** The input as it is sent, if that is to be no JSON. */
   readonly json?: string;
+  /** After its first piece nothing more is sent. */
+  readonly isUnfinished?: true;
 }
 
 /** How the stub treats one request. */
@@ -171,6 +174,7 @@ class Reply {
     if (breaks) return void setTimeout(() => this.#response.destroy(), 50); // what was written must get through first
     if (blocks.length > 0) this.#event({ type: 'content_block_stop', index: blocks.length - 1 });
     for (const [at, call] of calls.entries()) this.#call(blocks.length + at, call);
+    if (calls.some(({ isUnfinished }) => isUnfinished)) return;
     const usual = calls.length === 0 ? 'end_turn' : 'tool_use';
     const delta = { stop_reason: stopReason ?? usual, stop_sequence: stopSequence };
     this.#event({ type: 'message_delta', delta, usage: { output_tokens: tokens.output } });
@@ -194,11 +198,12 @@ class Reply {
   }
 
   /** The input comes in two pieces. */
-  #call(index: number, { name, input, id = `toolu_${randomUUID()}`, json = JSON.stringify(input) }: ToolCall): void {
+  #call(index: number, { name, input, isUnfinished, ...call }: ToolCall): void {
+    const { id = `toolu_${randomUUID()}`, json = JSON.stringify(input) } = call;
     this.#event({ type: 'content_block_start', index, content_block: { type: 'tool_use', id, name, input: {} } });
-    for (const piece of [json.slice(0, 5), json.slice(5)])
+    for (const piece of isUnfinished ? [json.slice(0, 5)] : [json.slice(0, 5), json.slice(5)])
       this.#event({ type: 'content_block_delta', index, delta: { type: 'input_json_delta', partial_json: piece } });
-    this.#event({ type: 'content_block_stop', index });
+    if (!isUnfinished) this.#event({ type: 'content_block_stop', index });
   }
 
   #event(event: { readonly type: string; readonly [field: string]: unknown }): void {

@@ -180,9 +180,19 @@ class ResponseStream extends SdkStream implements StreamFormat {
     return start + stop + this.#event(`response.${status}`, { response });
   }
 
-  /** With the error one level down, as all versions of the SDKs know it; the newest would find it at the top, too. */
+  /**
+   * With the error one level down, as all versions of the SDKs know it; the newest would find it at the top, too. codex knows
+   * only the event behind it.
+   */
   failure(error: Parameters<StreamFormat['failure']>[0]): string {
-    return this.#event('error', openAiStreamError(error));
+    const body = openAiStreamError(error);
+    const { code, message } = body.error;
+    const failed = {
+      ...responseOf(this.#opening, this.#createdAt, 'failed'),
+      ...this.#place(),
+      error: { code, message },
+    };
+    return this.#event('error', body) + this.#event('response.failed', { response: failed });
   }
 
   get #index(): number {

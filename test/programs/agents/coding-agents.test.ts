@@ -1,12 +1,17 @@
 import { startWithClaude } from '../../support/claude-service.js';
-import { type CodingAgent, codingAgents, installCodingAgent, settleAgent } from '../../support/coding-agents.js';
+import { type CodingAgent, installCodingAgent, settleAgent } from '../../support/coding-agents.js';
 import { metric } from '../../support/exposition.js';
 import { conversationOf, says, startMessagesApi, systemOf } from '../../support/messages-api-stub.js';
 import { type LogRecord, type Service, script, startService } from '../../support/service.js';
 
 const live = { MODEL_API_LIVE_SESSIONS: '4' };
-/** Requests for titles. */
-const asides: Readonly<Record<CodingAgent, number>> = { opencode: 1, Continue: 0, pi: 0, Cline: 0 };
+/** Those that send what their user says as it is. `asides`: requests for titles. */
+const agents = [
+  { agent: 'opencode', asides: 1 },
+  { agent: 'Continue', asides: 0 },
+  { agent: 'pi', asides: 0 },
+  { agent: 'Cline', asides: 0 },
+] as const satisfies readonly { readonly agent: CodingAgent; readonly asides: number }[];
 
 function completions({ logs }: Service): LogRecord[] {
   return logs.filter(({ event, path }) => event === 'http_request_completed' && path === '/v1/chat/completions');
@@ -18,7 +23,7 @@ async function furtherTurns(service: Service) {
   return { live: await of('hit'), replayed: await of('replay') };
 }
 
-describe.each(codingAgents)('%s as a client', (agent) => {
+describe.each(agents)('$agent as a client', ({ agent, asides }) => {
   beforeAll(() => installCodingAgent(agent), 600_000);
 
   it('chats with the settings of docs/sdks.md, and its second turn is live', async () => {
@@ -29,7 +34,7 @@ describe.each(codingAgents)('%s as a client', (agent) => {
     expect(answer).toContain('Your name is Ada.');
     expect(await furtherTurns(service)).toEqual({ live: 1, replayed: 0 });
     const outcomes = completions(service).map(({ status_code, outcome }) => [status_code, outcome]);
-    expect(outcomes).toEqual(Array(2 + asides[agent]).fill([200, 'ok']));
+    expect(outcomes).toEqual(Array(2 + asides).fill([200, 'ok']));
   });
 
   it('chats with claude, which hears it in its roles, and whose process stays though answers have blanks around them', async () => {
@@ -63,6 +68,6 @@ describe.each(codingAgents)('%s as a client', (agent) => {
     expect(seen).toContain('the model CLI exited with code 3');
     const failed = completions(service).filter(({ outcome }) => outcome !== 'ok');
     expect(failed.map(({ outcome, error }) => [outcome, error])).toEqual([['cli_error', 'cli_error']]);
-    expect(completions(service)).toHaveLength(1 + asides[agent]);
+    expect(completions(service)).toHaveLength(1 + asides);
   });
 });

@@ -94,6 +94,20 @@ describe('A loop of client tools', () => {
     expect(await client.send([result(second), result(first)])).toMatchObject({ status: 200, session: 'live' });
   });
 
+  it('is replayed where the tools have changed between two rounds, and the model has the new ones', async () => {
+    await using service = await start();
+    const client = new ToolClient(service);
+    await client.say(orderFor('Ada'));
+    const look = { type: 'function', function: { name: 'look', parameters: { type: 'object' } } };
+    const changed = new ToolClient(service, 'any', { tools: [note, look] });
+    changed.messages.push(...client.messages);
+    const text = 'The result of note is: noted';
+    expect(await changed.answer(() => 'noted')).toMatchObject({ text, session: 'replay' });
+    const { calls, session } = await changed.say('call look {}');
+    expect([calls.map((call) => call.function.name), session]).toEqual([['look'], 'live']);
+    expect(await client.answer(() => 'noted')).toMatchObject({ text, session: 'live' }); // it has waited meanwhile
+  });
+
   it('is replayed where a text comes with the results, or a result is long', async () => {
     await using service = await start();
     const client = new ToolClient(service);

@@ -221,6 +221,11 @@ describe('A streamed response', () => {
     const error = { message: 'too long', type: 'api_error', code: 'timeout', param: null };
     expect(streamed(stream.failure(new RelayError('timeout', 'too long')))).toEqual([
       { type: 'error', sequence_number: 4, error },
+      {
+        type: 'response.failed', // the only end of a failed response that codex knows
+        sequence_number: 5,
+        response: expect.objectContaining({ status: 'failed', error: { code: 'timeout', message: 'too long' } }),
+      },
     ]);
   });
 });

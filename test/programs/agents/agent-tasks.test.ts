@@ -1,0 +1,85 @@
+import { randomUUID } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { startWithClaude } from '../../support/claude-service.js';
+import { codingAgents, type FileTools, installCodingAgent, settleAgent } from '../../support/coding-agents.js';
+import { metric } from '../../support/exposition.js';
+import {
+  type Behaviour,
+  type MessagesApi,
+  type MessagesRequest,
+  refusals,
+  says,
+  saysAndCalls,
+  startMessagesApi,
+} from '../../support/messages-api-stub.js';
+import { canBecomeOthers, strangers } from '../../support/other-users.js';
+
+const model = 'claude-sonnet-5';
+
+/** In a folder of its own, as a user who may not enter that of the agent: what the relay does for itself can't be what the agent does. */
+function startRelay(api: MessagesApi) {
+  return startWithClaude(api, {
+    env: { MODEL_API_LIVE_SESSIONS: '4', MODEL_API_WORKERS: '1' },
+    ...(canBecomeOthers && { user: strangers.ada }),
+  });
+}
+
+/** What the tools of the agent have returned, in the order of the calls. */
+function resultsIn({ body }: MessagesRequest): string[] {
+  const blocks = body.messages.flatMap(({ content }) => (typeof content === 'string' ? [] : content));
+  return blocks.filter(({ type }) => type === 'tool_result').map((block) => JSON.stringify(block));
+}
+
+/** Writes a file with the tools of the agent, reads it, and tells what it has read. Other questions of the agent are for titles. */
+function writesAndReads({ write, read }: FileTools, path: string, text: string) {
+  const [writing, reading] = [write(path, text), read(path)];
+  return (request: MessagesRequest): Behaviour => {
+    const offered = new Set(request.body.tools?.map(({ name }) => name));
+    if (!offered.has(writing.name) || !offered.has(reading.name)) return says('A title');
+    const results = resultsIn(request);
+    if (results.length === 0) return saysAndCalls('I write.', writing);
+    if (results.length === 1) return saysAndCalls('', reading);
+    return says('The file says: ', results.at(-1)?.includes(text) === true ? text : 'nothing', '. Done.');
+  };
+}
+
+describe.each(codingAgents)('%s as a client', (agent) => {
+  beforeAll(() => installCodingAgent(agent), 600_000);
+
+  it('writes a file, reads it and answers: three rounds of one process of claude, which runs nothing itself', async () => {
+    await using api = await startMessagesApi();
+    await using service = await startRelay(api);
+    await using client = await settleAgent(agent, service.url, model);
+    const path = join(client.work, 'note.txt');
+    const text = `grüße 🚀 ${randomUUID()}`;
+    api.behave = writesAndReads(client.tools, path, text);
+    const { code, output } = await client.task('Write a note, read it, and tell me what it says.');
+    expect(output).toContain(`The file says: ${text}. Done.`);
+    expect(code).toBe(0);
+    expect(await readFile(path, 'utf8')).toBe(text);
+    const rounds = (outcome: string) => metric(service, `tool_rounds_total{outcome="${outcome}"}`);
+    expect([await rounds('live'), await rounds('replay')]).toEqual([2, 0]);
+    const answered = api.requests.filter((request) => resultsIn(request).length > 0);
+    expect(answered.map((request) => resultsIn(request).length)).toEqual([1, 2]);
+    expect(await service.stop()).toBe(0); // it throws where a process is left
+  });
+});
+
+/** How often each asks a model that fails. The others are tried in coding-agents.test.ts. */
+describe.each([
+  ['Claude Code', 1],
+  ['codex', 1],
+  ['qwen-code', 3],
+] as const)('%s as a client', (agent, tries) => {
+  it('tells its user why the model failed, and asks it no more often than docs/sdks.md says', async () => {
+    await using api = await startMessagesApi();
+    api.behave = () => refusals.broken;
+    await using service = await startRelay(api);
+    await using client = await settleAgent(agent, service.url, model);
+    const { output } = await client.task('Say hello to me.');
+    expect(output).toContain('Internal server error');
+    const asked = api.requests.filter(({ body }) => (body.tools ?? []).length > 0);
+    expect(asked).toHaveLength(tries);
+  });
+});
