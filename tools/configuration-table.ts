@@ -8,6 +8,9 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
   MODEL_API_AGENT_PORT: [
     'TCP port at which a front such as HAProxy asks how busy this host is ([several hosts](fleet.md)), on the address of `MODEL_API_HOST`; 0 picks a free one and logs it',
   ],
+  MODEL_API_OLLAMA_PORT: [
+    'also listen on this TCP port for [clients of Ollama](sdks.md#clients-of-ollama), on the address of `MODEL_API_HOST`: they expect 11434; 0 picks a free one and logs it',
+  ],
   MODEL_API_WORKERS: ['HTTP workers', 'min(cores, 4)'],
   MODEL_API_KEY: ['the API key'],
   MODEL_API_KEY_FILE: ['file with API keys: one a line, `key` or `name key`; else `$CREDENTIALS_DIRECTORY/api_key`'],

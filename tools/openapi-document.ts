@@ -40,6 +40,9 @@ import { versionBody } from '../src/shared/api/version.js';
 import { httpStatusOf, type PublicCode } from '../src/shared/errors.js';
 import { messagesRequest } from '../src/worker/anthropic/messages-content.js';
 import { message } from '../src/worker/mcp/messages.js';
+import { ollamaChatRequest } from '../src/worker/ollama/chat-request.js';
+import { ollamaGenerateRequest } from '../src/worker/ollama/generate-request.js';
+import { showRequest } from '../src/worker/ollama/models.js';
 import { chatCompletionRequest } from '../src/worker/openai/chat-request.js';
 import { responsesRequest } from '../src/worker/openai/responses-input.js';
 
@@ -116,6 +119,12 @@ const tagOf: Readonly<Record<RoutePath, string>> = {
   '/v1/messages': 'For SDKs',
   '/v1/messages/count_tokens': 'For SDKs',
   '/mcp': 'For SDKs',
+  '/api/tags': 'For Ollama’s clients',
+  '/api/ps': 'For Ollama’s clients',
+  '/api/version': 'For Ollama’s clients',
+  '/api/show': 'For Ollama’s clients',
+  '/api/chat': 'For Ollama’s clients',
+  '/api/generate': 'For Ollama’s clients',
   '/openapi.yaml': 'This document',
   '/docs': 'This document',
   '/console/': 'The service',
@@ -125,6 +134,9 @@ const keptResponse = z.looseObject({ object: z.literal('response'), status: z.st
 const responseId = {
   path: z.object({ response_id: z.string().meta({ description: '`resp_` and the id of the job.' }) }),
 };
+
+const ollamaList = z.looseObject({ models: z.array(z.looseObject({ name: z.string(), model: z.string() })) });
+const ollamaAnswer = { model: z.string(), created_at: z.string(), done: z.boolean(), done_reason: z.string() };
 
 const messageExample = {
   model: 'default',
@@ -438,6 +450,53 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     okText:
       'The result. Of a call of `ask` with a `progressToken` that accepts `text/event-stream`: events with `notifications/progress`, then the result.',
   },
+  'GET /api/tags': {
+    summary: 'The models, as the Ollama API has them',
+    description: 'There are no files: digest and size are made up from the name, and the date is not known.',
+    ok: ollamaList,
+    okText: 'The models.',
+  },
+  'GET /api/ps': {
+    summary: 'The models that are loaded, as the Ollama API has them',
+    description: 'All: nothing is loaded or unloaded here.',
+    ok: ollamaList,
+    okText: 'The models.',
+  },
+  'GET /api/version': {
+    summary: 'The release of Ollama whose API this is',
+    ok: z.object({ version: z.string() }),
+    okText: 'The version.',
+  },
+  'POST /api/show': {
+    summary: 'One model, as the Ollama API has it',
+    description: 'JSON, whatever its type is called.',
+    requestBody: json(showRequest, { model: 'default' }),
+    security: keyNeededIfConfigured,
+    ok: z.looseObject({ capabilities: z.array(z.string()) }),
+    okText: 'What the model can.',
+    isStreamed: false,
+  },
+  'POST /api/chat': {
+    summary: 'A chat, as the Ollama API has it',
+    description: 'JSON, whatever its type is called. Streamed unless `stream` is false.',
+    requestParams: once,
+    requestBody: json(ollamaChatRequest, {
+      model: 'default',
+      messages: [{ role: 'user', content: 'Hello, my name is Ada' }],
+    }),
+    security: keyNeededIfConfigured,
+    ok: z.looseObject({ ...ollamaAnswer, message: z.looseObject({ role: z.string(), content: z.string() }) }),
+    okText: 'The answer.',
+  },
+  'POST /api/generate': {
+    summary: 'An answer to a prompt, as the Ollama API has it',
+    description: 'JSON, whatever its type is called. Streamed unless `stream` is false.',
+    requestParams: once,
+    requestBody: json(ollamaGenerateRequest, { model: 'default', prompt: 'Hello, my name is Ada' }),
+    security: keyNeededIfConfigured,
+    ok: z.looseObject({ ...ollamaAnswer, response: z.string() }),
+    okText: 'The answer.',
+  },
   'GET /openapi.yaml': { summary: 'This document', ok: 'application/yaml', okText: 'OpenAPI 3.1.' },
   'GET /docs': { summary: 'This document as a page to try it out', ok: 'text/html', okText: 'Swagger UI.' },
   'GET /console/': {
@@ -525,16 +584,25 @@ const anthropicError = z
   })
   .meta({ id: 'AnthropicError', description: 'An error as the Anthropic API tells it.' });
 
+const ollamaError = z
+  .object({ error: z.string() })
+  .meta({ id: 'OllamaError', description: 'An error as the Ollama API tells it.' });
+
 /** In which form the errors of a route are told. */
 function errorOf(route: RoutePath): z.ZodType {
   if (route === '/mcp') return rpcError;
+  if (isOfOllama(route)) return ollamaError;
   if (route.startsWith('/v1/messages')) return anthropicError;
   if (route.startsWith('/v1/models')) return z.union([openAiError, anthropicError]);
   return isDoor(route) ? openAiError : errorBody;
 }
 
 function isDoor(route: RoutePath): boolean {
-  return route.startsWith('/v1/') || route === '/mcp';
+  return route.startsWith('/v1/') || route === '/mcp' || isOfOllama(route);
+}
+
+function isOfOllama(route: RoutePath): boolean {
+  return route.startsWith('/api/');
 }
 
 /** Broken HTTP has no path yet, so that it is told in the service's own form. */
@@ -560,6 +628,11 @@ const doorStream = z.string().meta({
     'Server-sent events, as that API has them. Places in the queue, and what keeps proxies awake, are comments.',
 });
 
+const lines = z.string().meta({
+  description:
+    'A line of JSON for each piece; the last one has `done: true`, or is an `error`. Blanks before a line keep proxies awake.',
+});
+
 /** Whether a request runs a model, so that a key keeps it from doing so twice. */
 function runsModel({ requestBody, isStreamed }: Operation): boolean {
   return requestBody !== undefined && isStreamed !== false;
@@ -570,7 +643,10 @@ function okResponse(operation: Operation, { route }: Endpoint) {
   if (typeof ok === 'string') return { description, content: { [ok]: { schema: z.string() } } };
   const ofDoor = route === '/mcp' ? mcpStream : doorStream;
   const stream = isDoor(route) ? ofDoor : eventStream;
-  const streamed = isStreamed ? { 'text/event-stream': { schema: stream } } : {};
+  const events = isOfOllama(route)
+    ? { 'application/x-ndjson': { schema: lines } }
+    : { 'text/event-stream': { schema: stream } };
+  const streamed = isStreamed ? events : {};
   const also = operation.alsoAs === undefined ? {} : { [operation.alsoAs]: { schema: z.string() } };
   const headers = runsModel(operation) ? { headers: z.object(idempotencyHeaders) } : {};
   return { description, ...headers, content: { 'application/json': { schema: ok }, ...streamed, ...also } };

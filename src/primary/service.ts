@@ -227,8 +227,9 @@ function compose(input: StartInput) {
     listening: (worker) => {
       scrape.joined(worker);
       if (!supervisor.becomeReady()) return;
-      log.info('service_ready', { ...addresses.main, agent_port: agent?.port });
-      banner.serving(localUrl(addresses.main.host, addresses.main.port));
+      const ports = { agent_port: agent?.port, ollama_port: addresses.ollama?.port };
+      log.info('service_ready', { ...addresses.main, ...ports });
+      banner.serving(urlOf(addresses.main), addresses.ollama && urlOf(addresses.ollama));
     },
     unavailable: (reason) => {
       log.error('workers_unavailable', { reason });
@@ -336,12 +337,16 @@ export class Service {
   }
 }
 
+function urlOf({ host, port }: Addresses['main']): string {
+  return localUrl(host, port);
+}
+
 /** What the workers call. */
 function handlersOf(parts: Parts) {
   const { config, host, addresses, supervisor, clients, metrics, scrape, clis, usage, usageJournal } = parts;
   const { conversations, shared, kept, catalog } = parts;
   const status = new Status(parts);
-  const url = localUrl(addresses.main.host, addresses.main.port);
+  const urls = { url: urlOf(addresses.main), ollamaUrl: addresses.ollama && urlOf(addresses.ollama) };
   const commandOf = ({ adapter }: ModelCli) => adapter.command; // without the arguments: some may be secret
   const rest = () => delay(host.clock, betweenScrapesMs);
   const feedOf = (withNames: boolean) => new StatusFeed(status.live(withNames), host.clock);
@@ -349,7 +354,7 @@ function handlersOf(parts: Parts) {
     ...parts,
     phase: () => supervisor.phase,
     drainSecondsLeft: () => supervisor.drainSecondsLeft,
-    workerSettings: () => workerSettings(config, clients.forWorkers, addresses.fds.length, host, supervisor.phase),
+    workerSettings: () => workerSettings(config, clients.forWorkers, addresses, host, supervisor.phase),
     conversations: shared ?? conversations,
     kept: shared ?? kept,
     connections: new UserConnections(),
@@ -363,7 +368,8 @@ function handlersOf(parts: Parts) {
     upkeep: storeUpkeep(parts),
     status,
     feeds: { named: feedOf(true), nameless: feedOf(false) },
-    setup: async () => setupReportOf({ ...parts, url, keys: clients.names, commandOf, models: await catalog.list() }),
+    setup: async () =>
+      setupReportOf({ ...parts, ...urls, keys: clients.names, commandOf, models: await catalog.list() }),
     recheck: async () => void (await Promise.all(clis.map(({ health }) => health.forceCheck()))),
     countRequests: oneAtATime(() => scrape.refresh(), rest),
     metrics: oneAtATime(() => scrape.text(), rest),

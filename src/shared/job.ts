@@ -148,6 +148,8 @@ export const jobRequest = z
     /** The answer ends before the first of these. */
     stop: z.array(z.string()).readonly(),
     offer: toolOffer.optional(),
+    /** The client drops the ids of calls: those of this request are named by their places, as of `callIdAt`. */
+    hasCallIds: z.literal(false).optional(),
     sampling: sampling.optional(),
     /** For `ask`, from a caller that keeps the conversation: what was said before, oldest first. */
     history: z.array(message).readonly(),

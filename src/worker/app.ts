@@ -44,6 +44,15 @@ import { atRoute, type ExchangeParts, type Handler, openExchange } from './http/
 import { answerError, idempotency, methodNotAllowed, notFound } from './http/responses.js';
 import type { JobParts } from './jobs/run-job.js';
 import { postMcp } from './mcp/mcp.js';
+import { postOllamaChat, postOllamaGenerate } from './ollama/jobs.js';
+import {
+  getOllamaVersion,
+  getRunningModels,
+  getTags,
+  noSuchOllamaPath,
+  ollamaIsRunning,
+  postShow,
+} from './ollama/models.js';
 import { postChatCompletions } from './openai/chat.js';
 import { cancelResponse, deleteResponse, getResponse, postResponses } from './openai/responses.js';
 
@@ -58,31 +67,49 @@ export interface AppParts extends ExchangeParts, JobParts {
 
 /** Every route, with the checks before it in the order that the contract has. */
 export function createApp(parts: AppParts): Express {
-  const { settings, log } = parts;
-  const app = express();
-  app.disable('x-powered-by').set('etag', false).enable('strict routing').enable('case sensitive routing');
-  app.set('trust proxy', settings.trustedProxies);
-  app.use(openExchange(parts), findDoor(), speakAsClient(), hostGuard(settings));
+  const { settings } = parts;
+  const app = checkedApp(parts);
   addJobRoutes(app, parts);
+  addDoorRoutes(app, parts);
   addBackgroundRoutes(app, parts);
   addConversationRoutes(app, parts);
   addReadingRoutes(app, parts);
   addOperatorRoutes(app, parts);
   app.use('/docs', atRoute('/docs'), onlyReading, docsPages());
   if (settings.hasConsole) addConsole(app);
-  app.use('/v1', noSuchDoor);
+  return closedApp(app, parts);
+}
+
+/** The app of the port for Ollama's clients: that API, and that of OpenAI, which Ollama has too. */
+export function createOllamaApp(parts: AppParts): Express {
+  const app = checkedApp(parts);
+  addDoorRoutes(app, parts);
+  app.get('/', ollamaIsRunning);
+  return closedApp(app, parts);
+}
+
+function checkedApp(parts: AppParts): Express {
+  const { settings } = parts;
+  const app = express();
+  app.disable('x-powered-by').set('etag', false).enable('strict routing').enable('case sensitive routing');
+  app.set('trust proxy', settings.trustedProxies);
+  app.use(openExchange(parts), findDoor(), speakAsClient(), hostGuard(settings));
+  return app;
+}
+
+function closedApp(app: Express, { log }: AppParts): Express {
+  app.use('/v1', noSuchDoor).use('/api', noSuchOllamaPath);
   app.use(notFound);
   app.use(answerError(log));
   return app;
 }
 
-/** POST /ask and /chat, and the same through the APIs that SDKs speak. */
+/** POST /ask and /chat, and the same as a tool. */
 function addJobRoutes(app: Express, parts: AppParts): void {
   const { primary, settings, authority, phase } = parts;
   const mayAsk = authenticate(authority, 'ask');
   const mayChat = authenticate(authority, 'chat');
   const needsService = refuseWhileDraining(phase, primary);
-  const named = subClientByHeader();
   const capped = rateCap(rateWindows(primary, settings));
   const once = idempotency(primary);
   addRoute(app, '/ask', { post: [mayAsk, needsService, capped, once, postAsk(parts)] });
@@ -90,12 +117,41 @@ function addJobRoutes(app: Express, parts: AppParts): void {
     get: [mayChat, readBackGuard(settings), getConversations(primary)],
     post: [mayChat, needsService, capped, once, postChat(parts)],
   });
-  const throughDoor = [mayAsk, needsService, named, capped, once];
+  addRoute(app, '/mcp', { post: [mayAsk, subClientByHeader(), once, postMcp(parts, [needsService, capped])] });
+}
+
+/** The same through the APIs that SDKs speak. */
+function addDoorRoutes(app: Express, parts: AppParts): void {
+  const { primary, settings, authority, phase } = parts;
+  const mayAsk = authenticate(authority, 'ask');
+  const mayCall = [authenticate(authority, null), subClientByHeader()];
+  const named = subClientByHeader();
+  const capped = rateCap(rateWindows(primary, settings));
+  const throughDoor = [mayAsk, refuseWhileDraining(phase, primary), named, capped, idempotency(primary)];
   addRoute(app, '/v1/chat/completions', { post: [...throughDoor, postChatCompletions(parts)] });
   addRoute(app, '/v1/responses', { post: [...throughDoor, postResponses(parts)] });
   addRoute(app, '/v1/messages', { post: [...throughDoor, postMessages(parts)] });
   addRoute(app, '/v1/messages/count_tokens', { post: [mayAsk, named, capped, postCountTokens(parts)] });
-  addRoute(app, '/mcp', { post: [mayAsk, named, once, postMcp(parts, [needsService, capped])] });
+  addRoute(app, '/v1/responses/{response_id}', {
+    get: [...mayCall, getResponse(primary)],
+    delete: [...mayCall, deleteResponse(primary)],
+  });
+  addRoute(app, '/v1/responses/{response_id}/cancel', { post: [...mayCall, cancelResponse(primary)] });
+  addRoute(app, '/v1/models', { get: [getDoorModels(primary)] });
+  // A name such as codex/gpt-5 is one name, with its slash encoded or not.
+  addRoute(app, '/v1/models/{id}', { get: [getDoorModel(primary)] }, '/v1/models/*id');
+  addOllamaRoutes(app, parts, throughDoor);
+}
+
+/** As for the models of the other APIs, the lists need no key. */
+function addOllamaRoutes(app: Express, parts: AppParts, throughDoor: readonly Handler[]): void {
+  const { primary, authority, bodies } = parts;
+  addRoute(app, '/api/tags', { get: [getTags(primary)] });
+  addRoute(app, '/api/ps', { get: [getRunningModels(primary)] });
+  addRoute(app, '/api/version', { get: [getOllamaVersion] });
+  addRoute(app, '/api/show', { post: [authenticate(authority, null), postShow(primary, bodies)] });
+  addRoute(app, '/api/chat', { post: [...throughDoor, postOllamaChat(parts)] });
+  addRoute(app, '/api/generate', { post: [...throughDoor, postOllamaGenerate(parts)] });
 }
 
 /** Jobs that outlive their request. */
@@ -104,11 +160,6 @@ function addBackgroundRoutes(app: Express, { primary, authority, clock, closing 
   addRoute(app, '/jobs', { get: [...mayCall, getJobs(primary)] });
   addRoute(app, '/jobs/{job_id}', { get: [...mayCall, getJob(primary)], delete: [...mayCall, deleteJob(primary)] });
   addRoute(app, '/jobs/{job_id}/events', { get: [...mayCall, getJobEvents({ primary, clock }, closing)] });
-  addRoute(app, '/v1/responses/{response_id}', {
-    get: [...mayCall, getResponse(primary)],
-    delete: [...mayCall, deleteResponse(primary)],
-  });
-  addRoute(app, '/v1/responses/{response_id}/cancel', { post: [...mayCall, cancelResponse(primary)] });
 }
 
 function addConversationRoutes(app: Express, { primary, settings, authority, bodies }: AppParts): void {
@@ -133,9 +184,6 @@ function addReadingRoutes(app: Express, { primary, settings, authority, clock, v
   addRoute(app, '/version', { get: [getVersion(primary, clock)] });
   addRoute(app, '/metrics', { get: [...mayScrape, getMetrics(primary)] });
   addRoute(app, '/models', { get: [getModels(primary)] });
-  addRoute(app, '/v1/models', { get: [getDoorModels(primary)] });
-  // A name such as codex/gpt-5 is one name, with its slash encoded or not.
-  addRoute(app, '/v1/models/{id}', { get: [getDoorModel(primary)] }, '/v1/models/*id');
   addRoute(app, '/openapi.yaml', { get: [getOpenApi()] });
   addRoute(app, '/usage', { get: [mayCall, getUsage(primary, authority)] });
   addRoute(app, '/status', { get: [mayCall, getStatus(primary, authority)] });

@@ -11,7 +11,7 @@ import { ConnectionLimit, LocalUsers } from './access/authenticate.js';
 import { KeyRing, WrongKeys } from './access/keys.js';
 import { SocketTable, UserNames } from './access/user-tables.js';
 import { StatusViewers } from './api/status.js';
-import { createApp } from './app.js';
+import { createApp, createOllamaApp } from './app.js';
 import { BodyMemory } from './http/body-memory.js';
 import { HttpMetrics, type Primary } from './http/exchange.js';
 import { RequestSpans } from './http/request-spans.js';
@@ -112,9 +112,13 @@ async function serve(context: WorkerContext, primary: Primary, settings: WorkerS
   const { sampler } = settings;
   const spans = sampler && new RequestSpans(sampler, primary, systemClock);
   const owned = { bodies, spill, viewers, spans };
-  const app = createApp({ primary, settings, authority, phase, isClosing, closing, heap, ...owned, ...parts });
+  const ofApp = { primary, settings, authority, phase, isClosing, closing, heap, ...owned, ...parts };
+  const app = createApp(ofApp);
+  const ollamaApp = settings.ollamaFd === null ? app : createOllamaApp(ofApp);
   try {
-    await listeners.open(settings.fds, () => new HttpServer(app, { ...parts, limit, pace: bodies.pace }));
+    await listeners.open(settings.fds, (fd) => {
+      return new HttpServer(fd === settings.ollamaFd ? ollamaApp : app, { ...parts, limit, pace: bodies.pace });
+    });
   } catch (error) {
     log.error('listen_failed', { error: (error as Error).message });
     return exit(log, workerExits.cannotListen);

@@ -256,6 +256,7 @@ describe('The imports', () => {
         'worker/openai',
         'worker/anthropic',
         'worker/mcp',
+        'worker/ollama',
       ),
       isProtocol,
       isOneOf(

@@ -119,6 +119,9 @@ describe('as OpenAPI 3.1 it', () => {
       'post /v1/messages',
       'post /v1/messages/count_tokens',
       'post /mcp',
+      'post /api/show',
+      'post /api/chat',
+      'post /api/generate',
     ]);
     const old = nodesOf(document).filter(
       ({ node }) => 'nullable' in node || ('example' in node && !('schema' in node)),

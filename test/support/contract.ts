@@ -64,7 +64,7 @@ export class Contract {
 
   /** Every documented method, route, status and error code that no answer has had, `default` and the doors for SDKs left out. */
   get unseen(): string[] {
-    return documentedAnswers().filter((answer) => !this.#seen.has(answer) && !/ \/(v1\/|mcp )/.test(answer));
+    return documentedAnswers().filter((answer) => !this.#seen.has(answer) && !/ \/((v1|api)\/|mcp )/.test(answer));
   }
 }
 
@@ -92,9 +92,11 @@ function codesOf({ description, content }: Documented): (string | null)[] {
 const doors =
   /^(chat\/completions|responses|messages|models\/.|embeddings|completions|moderations|batches|files|audio)/;
 
-/** The document names the paths below /v1 only; base URLs that people set lead there too. */
+/** The document names the paths below /v1 and /api only; base URLs that people set lead there too. */
 function doorOf({ path, header }: Exchange): string {
   const [, prefix = '', below = ''] = /^\/+((?:v1\/+)*)(.*?)\/*(?=$|\?)/.exec(path) ?? [];
+  const [, ofOllama] = /^\/+(?:v1\/+)?(?:api\/+)+([^?]*?)\/*$/.exec(path) ?? [];
+  if (ofOllama !== undefined) return `/api/${ofOllama}`;
   const isList = below === 'models' && (!/^\/models(\?|$)/.test(path) || header('request-id') != null);
   return prefix !== '' || doors.test(below) || isList ? `/v1/${below}` : path;
 }
@@ -115,7 +117,7 @@ function checkOutside(exchange: Exchange): void {
   const isPage = /^\/(docs|console)\//.test(exchange.path) && exchange.status === 200;
   const leadsToConsole = /^\/(console)?(\?|$)/.test(exchange.path) && [200, 302].includes(exchange.status);
   if (isPage || leadsToConsole) return;
-  if (/^\/(v1|mcp)([/?]|$)/.test(exchange.path)) return checkOutsideOfDoors(exchange);
+  if (/^\/(v1|mcp|api)([/?]|$)/.test(exchange.path)) return checkOutsideOfDoors(exchange);
   const known = exchange.method === 'HEAD' ? outsideStatus : outside; // without a body there is no code
   if (!known.test(`${exchange.status} ${codeOf(exchange) ?? ''}`)) throw fault(exchange, 'is outside the document');
   if (exchange.status === 405 && !exchange.header('allow')) throw fault(exchange, 'has no Allow');
@@ -128,7 +130,8 @@ function checkOutsideOfDoors(exchange: Exchange): void {
   if (exchange.status === 405 && !exchange.header('allow')) throw fault(exchange, 'has no Allow');
   if (exchange.status === 204 || exchange.method === 'HEAD') return;
   const ofSdks = exchange.header('request-id') == null ? 'OpenAiError' : 'AnthropicError';
-  const name = exchange.path.startsWith('/mcp') ? 'RpcError' : ofSdks;
+  const ofOthers = isOfOllama(exchange) ? 'OllamaError' : ofSdks;
+  const name = exchange.path.startsWith('/mcp') ? 'RpcError' : ofOthers;
   checkSchema(exchange, ['components', 'schemas', name]);
 }
 
@@ -172,8 +175,13 @@ function checkCode(exchange: Exchange, documented: Documented): void {
   if (exchange.status === 401 && !exchange.header('www-authenticate')) throw fault(exchange, 'does not ask for a key');
 }
 
-function codeOf({ header, text }: Exchange): string | null {
-  if (text === '' || !header('content-type')?.startsWith(jsonType)) return null;
+/** Its errors are sentences. */
+function isOfOllama({ path }: Pick<Exchange, 'path'>): boolean {
+  return /^\/api(\/|$)/.test(path);
+}
+
+function codeOf({ header, text, path }: Exchange): string | null {
+  if (isOfOllama({ path }) || text === '' || !header('content-type')?.startsWith(jsonType)) return null;
   const { error } = JSON.parse(text) as { error?: unknown };
   return typeof error === 'string' ? error : null;
 }

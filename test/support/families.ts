@@ -51,6 +51,12 @@ const ofEndpoints: readonly Responses[] = [
   ['POST', '/v1/messages', '200 400 401 403 404 408 409 413 422 429 431 500 503 504 529'],
   ['POST', '/v1/messages/count_tokens', '200 400 401 403 408 413 429 431 500'],
   ['POST', '/mcp', '200 202 400 401 403 408 409 413 422 429 431 500 503'],
+  ['GET HEAD', '/api/tags', '200 400 500'],
+  ['GET HEAD', '/api/ps', '200 400 500'],
+  ['GET HEAD', '/api/version', '200 400 500'],
+  ['POST', '/api/show', '200 400 401 403 404 408 413 429 431 500'],
+  ['POST', '/api/chat', '200 400 401 403 404 408 409 413 422 429 431 500 503 504'],
+  ['POST', '/api/generate', '200 400 401 403 404 408 409 413 422 429 431 500 503 504'],
 ];
 
 /** What is told before an endpoint is found that takes the method, or of what is no request at all. */
@@ -88,7 +94,14 @@ const ofNoEndpoint: readonly Responses[] = [
   ['GET HEAD PUT PATCH DELETE OPTIONS other', '/v1/messages', '405'],
   ['GET HEAD PUT PATCH DELETE OPTIONS other', '/v1/messages/count_tokens', '405'],
   ['GET HEAD PUT PATCH DELETE OPTIONS other', '/mcp', '405'],
-  ['GET HEAD POST PUT PATCH DELETE', 'other', '400 403 404'],
+  ['POST PUT PATCH DELETE OPTIONS other', '/api/tags', '405'],
+  ['POST PUT PATCH DELETE OPTIONS other', '/api/ps', '405'],
+  ['POST PUT PATCH DELETE OPTIONS other', '/api/version', '405'],
+  ['GET HEAD PUT PATCH DELETE OPTIONS other', '/api/show', '405'],
+  ['GET HEAD PUT PATCH DELETE OPTIONS other', '/api/chat', '405'],
+  ['GET HEAD PUT PATCH DELETE OPTIONS other', '/api/generate', '405'],
+  ['GET HEAD', 'other', '200 400 403 404'],
+  ['POST PUT PATCH DELETE', 'other', '400 403 404'],
   ['OPTIONS', 'other', '204 400 403 404'],
   ['other', 'other', '400 403 404 405 408 429 431'],
 ];

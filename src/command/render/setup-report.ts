@@ -9,6 +9,7 @@ export function renderSetupReport(setup: CheckReport, paint: Paint): string[] {
   const { model_cli: cli } = setup;
   const rows: [string, string][] = [
     ['address', [setup.url, ...(setup.socket === null ? [] : [setup.socket])].join(' and ')],
+    ...(setup.ollama_url === null ? [] : [['Ollama’s clients', setup.ollama_url] as [string, string]]),
     ['API keys', keysOf(setup, paint)],
     ...usersOf(setup),
     ['workers', formatNumber(setup.workers)],

@@ -29,6 +29,7 @@ import type { UsageLedger } from '../observe/usage-ledger.js';
 import type { StoredResponses } from '../responses/stored-responses.js';
 import type { SchemaChecker } from '../threads/schema-checker.js';
 import type { TokenCounter } from '../threads/token-counter.js';
+import type { Addresses } from '../workers/addresses.js';
 import type { SharedHandlers } from '../workers/worker-handle.js';
 
 /** A worker inherits the open addresses behind its standard streams and its channel. */
@@ -42,12 +43,14 @@ const minUnreadMs = 1000;
 export function workerSettings(
   config: Config,
   keys: WorkerSettings['keys'],
-  addressCount: number,
+  addresses: Pick<Addresses, 'fds' | 'ollama'>,
   { traces, logStyle }: Pick<WorkerSettings, 'traces' | 'logStyle'>,
   phase: Phase,
 ): WorkerSettings {
+  const fds = addresses.fds.map((_, index) => firstInheritedFd + index);
   return {
-    fds: Array.from({ length: addressCount }, (_, index) => firstInheritedFd + index),
+    fds,
+    ollamaFd: addresses.ollama === null ? null : (fds.at(-1) ?? null),
     bodyLimitBytes: config.bodyLimitBytes,
     allowedHosts: config.allowedHosts === null ? null : [...config.allowedHosts],
     allowedOrigins: config.allowedOrigins,

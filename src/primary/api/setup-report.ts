@@ -43,6 +43,7 @@ export async function reportSetup(config: Config, host: Host, asks: boolean): Pr
     config,
     host,
     url: localUrl(config.host, config.port),
+    ollamaUrl: config.ollamaPort === null ? null : localUrl(config.host, config.ollamaPort),
     keys,
     clis,
     commandOf: (cli) => cli.commandLine(),

@@ -1,6 +1,6 @@
 import type { Clock } from '../../shared/clock.js';
 import type { JobRequest, ToolCall } from '../../shared/job.js';
-import { chained, chainId } from '../../shared/text/chain.js';
+import { callIdAt, chained, chainId } from '../../shared/text/chain.js';
 import type { LaunchOptions } from '../cli/contract/adapter.js';
 import type { ConversationState } from '../cli/process/cli-process.js';
 import type { Route } from '../cli/route.js';
@@ -59,16 +59,26 @@ export class JobChain {
   }
 
   /** Where the conversation stands with this answer. `isWaiting`: its process waits for the results of the calls. */
-  after(answer: string, calls: readonly ToolCall[] = [], isWaiting = false): ConversationState {
+  after(answer: string, made: readonly ToolCall[] = [], isWaiting = false): ConversationState {
     const { client, history } = this.#request;
+    const calls = this.#asClientKnows(made);
     const chain = chained(this.#asked, { role: 'assistant', text: answer, ...(calls.length > 0 && { calls }) });
     const place = { id: chainId(chain, client, this.#model), messageCount: history.length + 2, client };
-    const state = isWaiting ? { ...place, openCalls: idsOf(calls) } : place;
+    const renamed = calls !== made && { callIds: new Map(calls.map(({ id }, index) => [id, made[index]?.id ?? id])) };
+    const state = isWaiting ? { ...place, openCalls: idsOf(calls), ...renamed } : place;
     const isForced = isWaiting && this.#request.offer?.choice !== 'auto'; // then the call itself is the answer, most often
     const other = this.#recent.isBeside(this.#arrival) ? 'side' : 'question';
     const kind = isForced ? 'call' : other;
     this.#recent.answered(this.#arrival, state.id);
     return this.#goesOn ? state : { ...state, guess: { kind, client } };
+  }
+
+  /** A client that drops the ids of calls sends their places instead. */
+  #asClientKnows(calls: readonly ToolCall[]): readonly ToolCall[] {
+    const { hasCallIds = true, history } = this.#request;
+    if (hasCallIds) return calls;
+    const before = history.reduce((sum, message) => sum + (message.calls?.length ?? 0), 0);
+    return calls.map((call, index) => ({ ...call, id: callIdAt(before + index) }));
   }
 
   close(): void {

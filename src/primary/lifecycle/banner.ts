@@ -28,6 +28,7 @@ export class Banner {
   readonly #show: (lines: readonly string[]) => void;
   readonly #paint: Paint;
   #url: string | null = null;
+  #ollamaUrl: string | null = null;
   #checked: CheckedCli | null = null;
   #isShown = false;
   #stopTimer: StopTimer = () => {};
@@ -39,9 +40,10 @@ export class Banner {
     this.#show = show;
   }
 
-  /** The service can be reached at this URL. */
-  serving(url: string): void {
+  /** The service can be reached at this URL, and by clients of Ollama at the other. */
+  serving(url: string, ollamaUrl: string | null): void {
     this.#url = url;
+    this.#ollamaUrl = ollamaUrl;
     if (this.#checked !== null) return this.#showOnce();
     this.#stopTimer = this.#clock.after(waitMs, () => this.#showOnce());
   }
@@ -56,7 +58,7 @@ export class Banner {
     if (this.#isShown || this.#url === null) return;
     this.#isShown = true;
     this.#stopTimer();
-    this.#show(bannerLines(this.#facts, this.#url, this.#checked, this.#paint));
+    this.#show(bannerLines(this.#facts, { url: this.#url, ollamaUrl: this.#ollamaUrl }, this.#checked, this.#paint));
   }
 }
 
@@ -68,12 +70,18 @@ export function createBanner(config: Pick<Config, 'console' | 'needsKey'>, host:
 }
 
 /** The URL, the console, the model CLI and its version, how to ask. */
-export function bannerLines(facts: BannerFacts, url: string, checked: CheckedCli | null, paint: Paint): string[] {
+export function bannerLines(
+  facts: BannerFacts,
+  { url, ollamaUrl }: { readonly url: string; readonly ollamaUrl: string | null },
+  checked: CheckedCli | null,
+  paint: Paint,
+): string[] {
   const { version, adapter, consolePath, needsKey } = facts;
   const header = needsKey ? `-H "X-API-Key: $MODEL_API_KEY" ` : '';
   const rows: [string, string][] = [
     [`prompt-relay ${version}`, paint.bold(url)],
     ...(consolePath === null ? [] : [['console', url + consolePath] as [string, string]]),
+    ...(ollamaUrl === null ? [] : [['Ollama’s clients', ollamaUrl] as [string, string]]),
     ['model CLI', cliText(adapter, checked, paint)],
     ['ask it', `curl ${url}/ask ${header}-H 'Content-Type: application/json' -d '{"prompt":"Hello"}'`],
   ];

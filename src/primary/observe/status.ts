@@ -196,6 +196,8 @@ export interface SetupSources {
   readonly config: Config;
   readonly host: Pick<Host, 'termination'>;
   readonly url: string;
+  /** Where clients of Ollama have a port of their own. */
+  readonly ollamaUrl: string | null;
   /** Names of the API keys. */
   readonly keys: readonly string[];
   readonly clis: AtLeastOne<ModelCli>;
@@ -211,6 +213,7 @@ export function setupReportOf({ config, host, clis, commandOf, models, ...found 
   return {
     url: found.url,
     socket: config.socketPath,
+    ollama_url: found.ollamaUrl,
     keys: found.keys,
     needs_key: config.needsKey,
     local_users: config.localUsers,

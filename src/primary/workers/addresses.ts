@@ -10,6 +10,8 @@ export interface Addresses {
   readonly fds: readonly number[];
   /** The address that the service is known by. */
   readonly main: NonNullable<BoundSocket['address']>;
+  /** The last of them, where it is for Ollama's clients. */
+  readonly ollama: BoundSocket['address'];
   close(): void;
 }
 
@@ -25,14 +27,17 @@ export async function openAddresses(
   passedFds: readonly number[],
   withUmask: WithUmask,
 ): Promise<Addresses> {
-  const { socketPath } = config;
+  const { socketPath, ollamaPort } = config;
   const sockets: BoundSocket[] = [];
   try {
     if (socketPath !== null) sockets.push(withUmask(socketMask, () => bindUnix(socketPath)));
     if (passedFds.length === 0) sockets.push(await bindTcp(config.host, config.port));
     for (const fd of passedFds) sockets.push(passedSocket(fd, config.needsKey));
     const main = sockets.find(({ address }) => address !== null)?.address ?? { host: config.host, port: config.port };
-    return { fds: sockets.map(({ fd }) => fd), main, close: () => closeAll(sockets) };
+    const ollama = ollamaPort === null ? null : await bindTcp(main.host, ollamaPort);
+    if (ollama !== null) sockets.push(ollama);
+    const fds = sockets.map(({ fd }) => fd);
+    return { fds, main, ollama: ollama?.address ?? null, close: () => closeAll(sockets) };
   } catch (error) {
     closeAll(sockets);
     throw error;
@@ -56,24 +61,30 @@ interface WantedAddress {
   readonly port: number;
   readonly socketPath: string | null;
   readonly agentPort: number | null;
+  readonly ollamaPort: number | null;
 }
 
 const otherHost = 'set MODEL_API_HOST or serve --host to an address of this machine';
 const otherPort = 'choose another port with MODEL_API_PORT or serve --port';
 const otherAgentPort = 'choose another port with MODEL_API_AGENT_PORT';
+const otherOllamaPort = 'choose another port with MODEL_API_OLLAMA_PORT';
 
 /** Why the address can't be had, and the way out: one sentence. The system's error stands at its end. */
 export async function addressFault(
   error: NodeJS.ErrnoException,
-  { host, port: mainPort, socketPath, agentPort }: WantedAddress,
+  { host, port: mainPort, socketPath, agentPort, ollamaPort }: WantedAddress,
 ): Promise<string> {
   const { code, message } = error;
   if (socketPath !== null && message.includes(socketPath))
     return `the Unix socket of MODEL_API_SOCKET can not be made: its folder must be there, and writable (${message})`;
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return `the host ${host} is not known: ${otherHost} (${message})`;
-  const isOfAgent = message.startsWith('listen ') && message.endsWith(`:${agentPort}`);
-  if (!isOfAgent && !message.includes(`${host}:${mainPort}`)) return message; // such as that of a socket passed by systemd
-  const [port, wayOut] = isOfAgent ? [Number(agentPort), otherAgentPort] : [mainPort, otherPort];
+  const others = [
+    ['listen ', agentPort, otherAgentPort],
+    ['bind ', ollamaPort, otherOllamaPort],
+  ] as const;
+  const other = others.find(([begin, wanted]) => message.startsWith(begin) && message.endsWith(`:${wanted}`));
+  if (other === undefined && !message.includes(`${host}:${mainPort}`)) return message; // such as that of a socket passed by systemd
+  const [port, wayOut] = other === undefined ? [mainPort, otherPort] : [Number(other[1]), other[2]];
   if (code === 'EADDRINUSE') {
     const holder = await holderOf(port).catch(() => null);
     const owner = holder === null ? 'another program' : `${holder.name} (process ${holder.pid})`;

@@ -92,6 +92,12 @@ const doors = [
   { method: 'POST', route: '/v1/messages', errors: [...jobErrors, 'not_found'] },
   { method: 'POST', route: '/v1/messages/count_tokens', errors: readingErrors },
   { method: 'POST', route: '/mcp', errors: mcpErrors, others: [202] },
+  { method: 'GET', route: '/api/tags', errors: [] },
+  { method: 'GET', route: '/api/ps', errors: [] },
+  { method: 'GET', route: '/api/version', errors: [] },
+  { method: 'POST', route: '/api/show', errors: [...readingErrors, 'not_found'] },
+  { method: 'POST', route: '/api/chat', errors: [...jobErrors, 'not_found'] },
+  { method: 'POST', route: '/api/generate', errors: [...jobErrors, 'not_found'] },
 ] as const;
 
 type Listed = (typeof list)[number] | (typeof doors)[number];
@@ -117,6 +123,7 @@ export const toolRoutes = [
   '/v1/chat/completions',
   '/v1/responses',
   '/v1/messages',
+  '/api/chat',
 ] as const satisfies readonly RoutePath[];
 export type ToolRoute = (typeof toolRoutes)[number];
 

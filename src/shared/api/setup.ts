@@ -21,6 +21,7 @@ export const setupReport = z
   .strictObject({
     url: z.string(),
     socket: z.string().nullable(),
+    ollama_url: z.string().nullable().meta({ description: 'Of the port for clients of Ollama.' }),
     keys: names.meta({ description: 'Names of the API keys.' }),
     needs_key: z.boolean().meta({
       description: 'Whether requests need a key: also where the keys file holds none.',

@@ -27,14 +27,19 @@ export function localUrl(host: string, port: number): string {
   return `http://${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}`;
 }
 
-type FrontValues = Partial<
-  Pick<Values, 'MODEL_API_AGENT_PORT' | 'MODEL_API_PORT' | 'MODEL_API_STORE' | 'MODEL_API_TRUST_PROXY'>
->;
+type FrontValues = Partial<Pick<Values, 'MODEL_API_AGENT_PORT' | 'MODEL_API_STORE' | 'MODEL_API_TRUST_PROXY'>>;
 
-/** Faults of the port at which a front asks for the health of this host. Variables that could not be read are left out. */
-export function frontFaults({ MODEL_API_AGENT_PORT: agentPort, MODEL_API_PORT: port }: FrontValues): string[] {
-  const isSame = typeof agentPort === 'number' && agentPort !== 0 && agentPort === port;
-  return isSame ? [`MODEL_API_AGENT_PORT: ${agentPort} is MODEL_API_PORT: it needs a port of its own`] : [];
+/** Each port beside the one before it. */
+const portNames = ['MODEL_API_PORT', 'MODEL_API_AGENT_PORT', 'MODEL_API_OLLAMA_PORT'] as const;
+
+/** Ports that are named twice. Variables that could not be read are left out. */
+export function portFaults(values: Partial<Pick<Values, (typeof portNames)[number]>>): string[] {
+  return portNames.flatMap((name, index) => {
+    const port = values[name];
+    const other = portNames.slice(0, index).find((each) => values[each] === port);
+    if (typeof port !== 'number' || port === 0 || other === undefined) return [];
+    return [`${name}: ${port} is ${other}: it needs a port of its own`];
+  });
 }
 
 /** What a host behind a front lacks. */

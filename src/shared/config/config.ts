@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { nearest } from '../text/nearest.js';
-import { frontFaults, frontWarnings, isLoopback, isWildcard } from './addresses.js';
+import { frontWarnings, isLoopback, isWildcard, portFaults } from './addresses.js';
 import { clisFaults, commandModel } from './clis.js';
 import { commandWarnings } from './command-warnings.js';
 import { spanExportOf } from './otlp.js';
@@ -44,7 +44,7 @@ export async function loadConfig(env: Environment, read: ReadFile, modeOf = noMo
   const production = env.NODE_ENV === 'production';
   faults.push(...(keys?.faults ?? []), ...(isTrial(parsed, production) ? [] : (keys?.tooShort ?? [])));
   const oauthToken = await loadOauthToken(env, parsed, read, faults);
-  faults.push(...contradictions(parsed, keys), ...clisFaults(parsed), ...frontFaults(parsed));
+  faults.push(...contradictions(parsed, keys), ...clisFaults(parsed), ...portFaults(parsed));
   if (faults.length > 0 || keys === null) throw new ConfigFault(faults, unknownNames(env));
   const values = parsed as Values;
   const { apiKeys, namedKeys, needsKey } = keys;

@@ -42,6 +42,8 @@ const workerKeys = z.array(workerKey).nullable();
 export const workerSettingsSchema = z.object({
   /** Open addresses that the worker has inherited under these numbers: it listens on all of them. */
   fds: z.array(z.int()),
+  /** The one of them that is for Ollama's clients. */
+  ollamaFd: z.int().nullable(),
   bodyLimitBytes: z.int(),
   allowedHosts: z.array(z.string()).nullable(),
   allowedOrigins: z.array(z.string()),

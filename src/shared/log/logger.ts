@@ -9,7 +9,8 @@ export const logEvents = {
   config_warning: 'an environment variable or a tool of the host looks wrong; the service starts anyway',
   config_invalid: 'a fault in the configuration; the service does not start (exit 78)',
   service_start: 'the primary has started: version, adapter, workers',
-  service_ready: 'the first worker is listening: address and port, and that of MODEL_API_AGENT_PORT',
+  service_ready:
+    'the first worker is listening: address and port, and those of MODEL_API_AGENT_PORT and MODEL_API_OLLAMA_PORT',
   store_opened:
     'the store of MODEL_API_STORE is open: its kind, and the conversations and waiting jobs that were taken over from it',
   store_down:

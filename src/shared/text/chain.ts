@@ -35,6 +35,11 @@ function addImages(hash: ReturnType<typeof createHash>, images: Message['images'
   for (const { mediaType, at, data } of images) hash.update(`${mediaType}\0${at}\0`).update(data).update('\0');
 }
 
+/** The id of a call whose client knows none: its place among all calls of the conversation. */
+export function callIdAt(place: number): string {
+  return `call_${place}`;
+}
+
 /** JSON with its keys in order; a text that is no JSON, or nested too deeply, as it is. */
 function canonical(json: string): string {
   try {

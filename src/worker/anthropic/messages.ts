@@ -16,7 +16,7 @@ import {
   type StreamFormat,
 } from '../jobs/run-job.js';
 import { anthropicErrorBody } from '../jobs/sdk-errors.js';
-import type { WrittenCall } from '../jobs/tool-offer.js';
+import { inputObject, type WrittenCall } from '../jobs/tool-offer.js';
 import { messagesRequest } from './messages-content.js';
 import { parseMessages } from './messages-request.js';
 
@@ -40,16 +40,7 @@ function messageOf({ requestId, model }: Opening, content: readonly object[]): o
 
 function contentOf({ text, hasText, calls, ending }: CompletedAnswer): object[] {
   const isText = hasText || (calls.length === 0 && ending !== 'refusal');
-  return [...(isText ? [textBlock(text)] : []), ...calls.map((call) => callBlock(call, inputOf(call.input)))];
-}
-
-/** What the model writes may be no JSON. */
-function inputOf(json: string): unknown {
-  try {
-    return JSON.parse(json);
-  } catch {
-    return {};
-  }
+  return [...(isText ? [textBlock(text)] : []), ...calls.map((call) => callBlock(call, inputObject(call.input)))];
 }
 
 function textBlock(text: string): object {

@@ -3,7 +3,7 @@ import type { ModelEntry, OpenAiModel } from '../../shared/api/models.js';
 import { RelayError } from '../../shared/errors.js';
 import type { AsyncHandler, ErrorForm, Handler, Primary } from '../http/exchange.js';
 import { sendJson } from '../http/responses.js';
-import { anthropicErrors, openAiErrors } from '../jobs/sdk-errors.js';
+import { anthropicErrors, ollamaErrors, openAiErrors } from '../jobs/sdk-errors.js';
 import { mcpErrors } from '../mcp/messages.js';
 
 /**
@@ -45,12 +45,20 @@ export function findDoor(): Handler {
 /** The path below /v1; null for what is no door's. `isAnthropic`: for /models, which has one form of its own. */
 function doorPath(path: string, isAnthropic: boolean): string | null {
   const named = trimmed(path);
+  const ofOllama = ollamaPath(named);
+  if (ofOllama !== null) return ofOllama;
   const below = withoutV1(withoutV1(withoutV1(named))); // twice in the base URL, and once more from an SDK of Anthropic
   if (below !== named) return below === '' ? '/v1' : `/v1/${below}`;
   const [first = ''] = below.split('/', 1);
   const isList = below === 'models' && (isAnthropic || path !== '/models');
   const isDoor = doors.test(below) || absentHere.has(first) || isList;
   return isDoor ? `/v1/${below}` : null;
+}
+
+/** A base URL for Ollama's clients may end in /api, or in the /v1 of another API. */
+function ollamaPath(named: string): string | null {
+  const [, below] = /^(?:v1\/+)?(?:api\/+)+([^/].*)$/.exec(named) ?? [];
+  return below === undefined ? null : `/api/${below}`;
 }
 
 /** Without the slashes at both ends. Not by one pattern: many slashes could keep it busy. */
@@ -66,6 +74,10 @@ function withoutV1(path: string): string {
 
 export function isAtDoor({ path }: Pick<Request, 'path'>): boolean {
   return path === '/v1' || path.startsWith('/v1/');
+}
+
+function isOfOllama({ path }: Pick<Request, 'path'>): boolean {
+  return path === '/api' || path.startsWith('/api/');
 }
 
 const present =
@@ -89,6 +101,7 @@ export function speaksAnthropic(req: Request): boolean {
 export function speakAsClient(): Handler {
   return (req, res, next) => {
     if (req.path === '/mcp') res.locals.errorForm = mcpErrors;
+    if (isOfOllama(req)) res.locals.errorForm = ollamaErrors;
     if (!isAtDoor(req)) return next();
     const isAnthropic = speaksAnthropic(req);
     const form: ErrorForm = isAnthropic ? anthropicErrors : openAiErrors;

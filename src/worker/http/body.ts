@@ -14,12 +14,22 @@ import type { BodyMemory } from './body-memory.js';
 import type { Reply } from './exchange.js';
 import { answerRefusal, refusals } from './refusal.js';
 
+/** What a body may call itself. It is read as JSON in any case. */
+type BodyTypes = 'JSON' | 'any type';
+
 /** Reads and checks a JSON body. Body parsers take other encodings, replace bad UTF-8 and answer 413 late. */
-export async function readBody<T>(req: Request, res: Reply, memory: BodyMemory, schema: z.ZodType<T>): Promise<T> {
+export async function readBody<T>(
+  req: Request,
+  res: Reply,
+  memory: BodyMemory,
+  schema: z.ZodType<T>,
+  types: BodyTypes = 'JSON',
+): Promise<T> {
   const { limitBytes } = memory;
   const declared = req.get('content-length');
   if (declared !== undefined && Number(declared) > limitBytes) throw tooLarge(limitBytes);
-  checkHeaders(req);
+  if (types === 'JSON') checkType(req);
+  checkCodings(req);
   if (expectsContinue(req)) res.writeContinue();
   const bytes = await readBytes(req, res, memory);
   if (bytes.length > smallBytes) await memory.takeTurn();
@@ -36,7 +46,7 @@ function expectsContinue(req: Request): boolean {
   return req.httpVersion === '1.1' && /\b100-continue\b/i.test(req.headers.expect ?? '');
 }
 
-function checkHeaders(req: Request): void {
+function checkType(req: Request): void {
   const [type = '', ...parameters] = (req.get('content-type') ?? '')
     .toLowerCase()
     .split(';')
@@ -46,6 +56,9 @@ function checkHeaders(req: Request): void {
   if (!charsets.every((charset) => /^charset=("?)utf-?8\1$/.test(charset))) {
     throw invalid('Content-Type', 'the charset must be utf-8');
   }
+}
+
+function checkCodings(req: Request): void {
   const encoding = req.get('content-encoding')?.toLowerCase();
   if (encoding !== undefined && encoding !== 'identity') throw invalid('Content-Encoding', 'must not be sent');
   const coding = req.headers['transfer-encoding']?.toLowerCase() ?? 'chunked';

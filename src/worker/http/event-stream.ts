@@ -7,8 +7,19 @@ import { notRecorded, write } from './responses.js';
 /** Proxies close a connection that stays silent. */
 const pingMs = 15_000;
 
-const type = 'text/event-stream; charset=utf-8';
-const notRecordedLine = `: ${notRecorded.name}: ${notRecorded.value}\n\n`;
+/** How the pieces of a stream are told apart. */
+export interface StreamManner {
+  readonly type: string;
+  /** Says that the answer is not stored for its key. */
+  readonly notRecorded: string;
+}
+
+const serverSentEvents: StreamManner = {
+  type: 'text/event-stream; charset=utf-8',
+  notRecorded: `: ${notRecorded.name}: ${notRecorded.value}\n\n`,
+};
+
+export const jsonLines: StreamManner = { type: 'application/x-ndjson', notRecorded: '' };
 
 /** An event with a name, written out. */
 export function eventText(event: string, content: object): string {
@@ -20,25 +31,27 @@ export function writtenEvent(event: string, content: string): string {
   return `event: ${event}\ndata: ${content}\n\n`;
 }
 
-/** Server-sent events on a response. It begins with the first event, and a slow reader slows it down. */
+/** Server-sent events, or lines of JSON, on a response. It begins with the first event, and a slow reader slows it down. */
 export class EventStream implements Disposable {
   readonly #res: Reply;
   readonly #clock: Clock;
+  readonly #manner: StreamManner;
   readonly #ping: () => string;
   #stopPings: StopTimer = () => {};
 
   /** `ping`: what is sent while nothing else is; a comment, unless it is given. */
-  constructor(res: Reply, clock: Clock, ping: () => string = () => ': ping\n\n') {
+  constructor(res: Reply, clock: Clock, ping: () => string = () => ': ping\n\n', manner = serverSentEvents) {
     this.#res = res;
     this.#clock = clock;
     this.#ping = ping;
+    this.#manner = manner;
   }
 
   /** From here on the status is 200, and failures are events. */
   begin(): void {
     if (this.#res.headersSent) return;
     this.#res.status(200).set({
-      'Content-Type': type,
+      'Content-Type': this.#manner.type,
       'Cache-Control': 'no-cache, no-transform',
       'X-Accel-Buffering': 'no',
     });
@@ -61,8 +74,9 @@ export class EventStream implements Disposable {
   /** As `write`, for the last events. No ping comes between their pieces. */
   async writeLast(events: SentBody | string, signal: AbortSignal): Promise<void> {
     this.begin();
-    const isRecorded = (await this.#res.locals.idempotent?.record(200, type, events)) ?? true;
-    if (!isRecorded) await write(this.#res, notRecordedLine, signal);
+    const isRecorded = (await this.#res.locals.idempotent?.record(200, this.#manner.type, events)) ?? true;
+    const { notRecorded } = this.#manner;
+    if (!isRecorded && notRecorded !== '') await write(this.#res, notRecorded, signal);
     const short = typeof events === 'string' ? events : events.short;
     if (short !== null) return this.write(short, signal);
     this.#stopPings();

@@ -75,6 +75,7 @@ const ofOtherMethods: readonly KnownResponse[] = all.flatMap(({ route }) => {
 
 const ofNoRoute: readonly KnownResponse[] = [
   ...methods.flatMap((method) => [validation_error, forbidden, not_found].map((code) => ({ method, code }))),
+  ...['GET', 'HEAD'].map((method) => ({ method, code: 200 })), // the probe of Ollama’s clients, on their own port
   { method: 'OPTIONS', code: 204 }, // the preflight of an allowed origin
   ...Object.values(brokenHttp).map((code) => ({ method: other, code })),
   { method: other, code: method_not_allowed }, // CONNECT

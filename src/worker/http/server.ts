@@ -179,9 +179,9 @@ export class Listeners {
   }
 
   /** Has a server listen at each of these open addresses. Rejects when one can't be used. */
-  async open(fds: readonly number[], create: () => HttpServer): Promise<void> {
+  async open(fds: readonly number[], create: (fd: number) => HttpServer): Promise<void> {
     for (const fd of fds) {
-      const server = create();
+      const server = create(fd);
       await server.listen(fd);
       this.#servers.push(server);
     }

@@ -39,6 +39,8 @@ export interface RequestedJob {
   readonly isEffortNeeded: boolean;
   readonly stop?: readonly string[] | undefined;
   readonly offer?: ToolOffer | undefined;
+  /** Left out where the client sends the ids of calls. */
+  readonly hasCallIds?: false | undefined;
   readonly sampling?: Sampling | undefined;
   /** From a caller that stores the conversation itself: the messages before. */
   readonly history?: readonly Message[] | undefined;
@@ -48,7 +50,8 @@ export interface RequestedJob {
 /** The job that is requested. Throws `validation_error` for a schema that cannot be used. */
 export async function requestOf(job: RequestedJob, primary: Primary, res: Reply): Promise<JobRequest> {
   const { operation, text, images = [], stop = [], history, stream: isStreamed, isEffortNeeded } = job;
-  const { conversationId = null, system = null, model = null, effort = null, offer, sampling, results } = job;
+  const { conversationId = null, system = null, model = null, effort = null } = job;
+  const { offer, sampling, results, hasCallIds } = job;
   const { requestId, trace, client } = res.locals;
   const schema = job.schema === undefined ? null : await checkedSchema(job.schema, primary, client);
   if (offer !== undefined) await checkTools(offer, primary, client);
@@ -57,6 +60,7 @@ export async function requestOf(job: RequestedJob, primary: Primary, res: Reply)
     ...(results && { results }),
     ...(offer && { offer }),
     ...(sampling && { sampling }),
+    ...(hasCallIds === false && { hasCallIds }),
   };
   const said = { role: 'user', text, images, ...(results && { results }) } as const;
   const chain = history === undefined ? null : chainOf(history, said, chainStart(system, schema, offer?.tools));

@@ -12,7 +12,7 @@ import {
   type WaitReason,
 } from '../../shared/job.js';
 import type { BodyMemory } from '../http/body-memory.js';
-import { EventStream } from '../http/event-stream.js';
+import { EventStream, type StreamManner } from '../http/event-stream.js';
 import type { Primary, Reply } from '../http/exchange.js';
 import { onceFor, publicCodeOf, type SentBody, sendBody, untilGone } from '../http/responses.js';
 import { AnswerText, type SpillFolder } from './answer-text.js';
@@ -66,7 +66,7 @@ export interface UnsentAnswer {
 /** What is known when a stream begins. */
 export type Opening = Pick<CompletedAnswer, 'requestId' | 'model' | 'forms' | 'hasTools'>;
 
-/** How an API writes a streamed answer: server-sent events. An empty text sends nothing. */
+/** How an API writes a streamed answer: server-sent events, or lines of JSON. An empty text sends nothing. */
 export interface StreamFormat {
   begin(): string;
   queued(position: number, reason: WaitReason): string;
@@ -86,6 +86,8 @@ export interface StreamFormat {
 export interface AnswerFormat {
   /** Where SDKs read it, a refusal by the model is an answer, and a failure says whether to try again. */
   readonly isForSdks: boolean;
+  /** Left out: server-sent events. */
+  readonly manner?: StreamManner;
   body(answer: CompletedAnswer): object;
   stream(opening: Opening): StreamFormat;
 }
@@ -247,7 +249,7 @@ class AnswerWriter {
    */
   async stream(events: AsyncIterable<JobEvent>, clock: Clock): Promise<void> {
     let format = this.#format.stream(this.#opening);
-    using out = new EventStream(this.#res, clock, format.ping && (() => format.ping?.() ?? ''));
+    using out = new EventStream(this.#res, clock, format.ping && (() => format.ping?.() ?? ''), this.#format.manner);
     try {
       const end = await this.#endOf(events, async (event) => {
         if (event.type === 'job-admitted') {

@@ -109,6 +109,14 @@ export const openAiErrors: ErrorForm = (error) => ({
   body: openAiErrorBody(error),
 });
 
+/** Also a line of a stream. */
+export function ollamaErrorBody(error: RelayError): { readonly error: string } {
+  return { error: messageOf(error) };
+}
+
+/** This API has a sentence alone. */
+export const ollamaErrors: ErrorForm = (error) => ({ status: sdkErrorOf(error).status, body: ollamaErrorBody(error) });
+
 export function anthropicErrorBody(error: RelayError, requestId: string): object {
   const { type } = sdkErrorOf(error).anthropic;
   return { type: 'error', error: { type, message: error.message }, request_id: requestId };

@@ -127,6 +127,12 @@ export function textIn(input: string): string {
   return data?.input ?? input;
 }
 
+/** The input of a call as an object. What the model writes may be none. */
+export function inputObject(input: string): object {
+  const value = parsed(input);
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : {};
+}
+
 /** The input of a custom tool as the model writes it. */
 export function wrappedText(text: string): string {
   return JSON.stringify({ input: text });

@@ -33,7 +33,7 @@ afterAll(() => service.stop());
 
 describe('the snippets of docs/sdks.md', () => {
   it('has one for each', () => {
-    expect(['sh', 'js', 'python'].map((language) => snippets(language).length)).toEqual([1, 3, 2]);
+    expect(['sh', 'js', 'python'].map((language) => snippets(language).length)).toEqual([1, 4, 2]);
   });
 
   it.each(snippets('sh'))('works as it stands: %s', async (command) => {

@@ -96,6 +96,7 @@ const verdict = { adapter: 'claude', version: '2.1.328', ready: true, duration_m
 const setup: SetupReport = {
   url: 'http://127.0.0.1:5051',
   socket: null,
+  ollama_url: null,
   keys: [],
   needs_key: false,
   local_users: 'identify',

@@ -32,7 +32,9 @@ const brackets = [
   ['empty lists', filledWith('[', '[],'), tooMany],
   ['fields', fields, tooMany],
 ] as const;
-const paths = ['/ask', '/chat', '/v1/chat/completions', '/v1/responses', '/v1/messages', '/v1/messages/count_tokens'];
+const ofSdks = ['/v1/chat/completions', '/v1/responses', '/v1/messages', '/v1/messages/count_tokens'];
+const ofOllama = ['/api/chat', '/api/generate', '/api/show'];
+const paths = ['/ask', '/chat', ...ofSdks, ...ofOllama];
 
 describe('A body of nothing but structure', () => {
   let service: Service;

@@ -8,6 +8,7 @@ import {
   CliProcess,
   type CliProcessParts,
   type ConversationState,
+  continued,
   type SessionGuess,
 } from '../process/cli-process.js';
 import type { Launcher } from '../process/launcher.js';
@@ -68,6 +69,9 @@ export interface Session extends IdleSession {
   readonly conversation: ConversationState;
 }
 
+/** A process that was claimed for the next turn of its conversation. */
+type LiveProcess = Pick<CliLease, 'process' | 'heldMs'> & Pick<ConversationState, 'callIds'>;
+
 /** A turn that begins has the processors for itself for this long, or until it ends. */
 const headStartMs = 150;
 /** An older program has started, or was paused for long enough. */
@@ -119,7 +123,7 @@ export class ProcessPool {
     const live = conversation === null ? null : this.#claimLive(key, conversation);
     if (conversation !== null) observer.liveSessionTaken(live === null ? 'replay' : 'hit');
     const { extras } = program.programVersion;
-    if (live !== null) return this.#lease(live.process, 'live', extras, live.heldMs);
+    if (live !== null) return this.#lease(live.process, 'live', extras, live);
     history.use(key, launch, clock.monotonicMs());
     const waiting = this.#claimStandby(key);
     observer.standbyTaken(waiting === null ? 'miss' : 'hit');
@@ -195,7 +199,7 @@ export class ProcessPool {
     await Promise.all([...this.#endingSessions].map(({ gone }) => gone));
   }
 
-  #claimLive(key: LaunchKey, state: ConversationState): Pick<CliLease, 'process' | 'heldMs'> | null {
+  #claimLive(key: LaunchKey, state: ConversationState): LiveProcess | null {
     const session = this.sessions.find(({ conversation }) => conversation.id === state.id);
     if (session === undefined) return null;
     if (canGoOn(session, state) && this.#all.get(session.process) === key) {
@@ -204,7 +208,7 @@ export class ProcessPool {
       if (claimed === null) return null;
       const heldMs = session.isWaiting ? clock.monotonicMs() - session.sinceMs : null;
       if (heldMs !== null) observer.toolsHeld(heldMs);
-      return { process: claimed, heldMs };
+      return { process: claimed, heldMs, callIds: session.conversation.callIds };
     }
     this.#endSession(session);
     return null;
@@ -276,14 +280,18 @@ export class ProcessPool {
     void process.end('retired').then(() => this.#endingSessions.delete(process));
   }
 
-  #lease(process: CliProcess, origin: LeaseOrigin, extras: Capabilities, heldMs: number | null = null): CliLease {
+  #lease(
+    process: CliProcess,
+    origin: LeaseOrigin,
+    extras: Capabilities,
+    { heldMs, callIds }: Omit<LiveProcess, 'process'> = { heldMs: null },
+  ): CliLease {
     return {
       process,
       origin,
       heldMs,
       extras,
-      turn: (turn, sink, signal) =>
-        process.turn(origin === 'live' ? { ...turn, history: [], heard: turn.history } : turn, sink, signal),
+      turn: (turn, sink, signal) => process.turn(origin === 'live' ? continued(turn, callIds) : turn, sink, signal),
       usage: () => process.takeUsage(),
       release: (conversation) => this.#release(process, origin, conversation),
     };

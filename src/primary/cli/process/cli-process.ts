@@ -27,10 +27,18 @@ export interface ConversationState {
   readonly client?: string;
   /** Of the calls that its last message has left open: those that its process waits for, or that the turn brings the results of. */
   readonly openCalls?: readonly string[];
+  /** The ids that the program has for its open calls, by those that the client knows. */
+  readonly callIds?: ReadonlyMap<string, string> | undefined;
   /** The launch options that its process has for good. */
   readonly launch?: LaunchOptions;
   /** Where it may never be continued. */
   readonly guess?: SessionGuess;
+}
+
+/** What a process that has the history already is told, with its own ids of the calls. */
+export function continued(turn: Turn, callIds: ReadonlyMap<string, string> = new Map()): Turn {
+  const results = turn.results?.map((result) => ({ ...result, id: callIds.get(result.id) ?? result.id }));
+  return { ...turn, ...(results && { results }), history: [], heard: turn.history };
 }
 
 /**

@@ -5,6 +5,7 @@ import { paintFor } from '../../../../src/shared/text/paint.js';
 const report: SetupReport = {
   url: 'http://127.0.0.1:5051',
   socket: null,
+  ollama_url: null,
   keys: [],
   needs_key: false,
   local_users: 'identify',

@@ -1,4 +1,5 @@
 import { workerSettings } from '../../../../src/primary/api/handlers.js';
+import type { Addresses } from '../../../../src/primary/workers/addresses.js';
 import { loadConfig } from '../../../../src/shared/config/config.js';
 import { workerSettingsSchema } from '../../../../src/shared/ipc/protocol.js';
 
@@ -7,11 +8,11 @@ const keys = [
 ];
 const traces = { runtimeParent: '/run', cgroupParent: null };
 
-async function settingsOf(env: Record<string, string> = {}, addressCount = 1) {
+async function settingsOf(env: Record<string, string> = {}, addressCount = 1, ollama: Addresses['ollama'] = null) {
   return workerSettings(
     await loadConfig(env, async () => ''),
     keys,
-    addressCount,
+    { fds: Array(addressCount).fill(9), ollama },
     { traces, logStyle: 'plain' },
     'starting',
   );
@@ -26,7 +27,9 @@ describe('the settings of a worker', () => {
 
   it('name the inherited addresses: the numbers after its streams and its channel', async () => {
     expect((await settingsOf({}, 1)).fds).toEqual([4]);
-    expect((await settingsOf({}, 3)).fds).toEqual([4, 5, 6]);
+    expect(await settingsOf({}, 3)).toMatchObject({ fds: [4, 5, 6], ollamaFd: null });
+    const ollama = { host: '127.0.0.1', port: 11434 };
+    expect(await settingsOf({}, 2, ollama)).toMatchObject({ fds: [4, 5], ollamaFd: 5 });
   });
 
   it('hold no key in clear text, and no credential of the CLI', async () => {

@@ -5,6 +5,7 @@ import { FakeClock } from '../../../support/fake-clock.js';
 const facts = { version: '1.2.3', adapter: 'claude', consolePath: '/console/', needsKey: false };
 const ready = { status: 'ready', version: '2.1.328', error: null } as const;
 const url = 'http://127.0.0.1:5051';
+const urls = { url, ollamaUrl: null };
 const paint = paintFor(false);
 
 function bannerWithClock() {
@@ -15,7 +16,7 @@ function bannerWithClock() {
 
 describe('the banner', () => {
   it('has four lines: URL, console, model CLI with its version, how to ask', async () => {
-    expect(bannerLines(facts, url, ready, paint)).toEqual([
+    expect(bannerLines(facts, urls, ready, paint)).toEqual([
       '',
       '  prompt-relay 1.2.3  http://127.0.0.1:5051',
       '  console             http://127.0.0.1:5051/console/',
@@ -26,39 +27,44 @@ describe('the banner', () => {
   });
 
   it('has no line for a console that is off, and names the key that is needed', async () => {
-    const lines = bannerLines({ ...facts, consolePath: null, needsKey: true }, url, ready, paint);
+    const lines = bannerLines({ ...facts, consolePath: null, needsKey: true }, urls, ready, paint);
     expect(lines.join('\n')).not.toContain('console');
     expect(lines.join('\n')).toContain('-H "X-API-Key: $MODEL_API_KEY"');
   });
 
+  it('has a line for the port of Ollama’s clients', () => {
+    const both = { url, ollamaUrl: 'http://127.0.0.1:11434' };
+    expect(bannerLines(facts, both, ready, paint)[3]).toBe('  Ollama’s clients    http://127.0.0.1:11434');
+  });
+
   it('says why the model CLI is not ready, in one line that steers no terminal', async () => {
     const failed = { status: 'not_ready', version: null, error: 'log in\n\u001b[2J' } as const;
-    expect(bannerLines(facts, url, failed, paint)[3]).toBe(
+    expect(bannerLines(facts, urls, failed, paint)[3]).toBe(
       '  model CLI           claude, not ready: log in\\x0a\\x1b[2J',
     );
   });
 
   it('waits for the first check, and is shown once', async () => {
     const { banner, shown, clock } = bannerWithClock();
-    banner.serving(url);
+    banner.serving(url, null);
     expect(shown).toEqual([]);
     banner.checked(ready);
     banner.checked(ready);
     await clock.advance(10_000);
-    expect(shown).toEqual([bannerLines(facts, url, ready, paint)]);
+    expect(shown).toEqual([bannerLines(facts, urls, ready, paint)]);
   });
 
   it('is shown as soon as it serves where the check was faster', async () => {
     const { banner, shown } = bannerWithClock();
     banner.checked(ready);
     expect(shown).toEqual([]);
-    banner.serving(url);
-    expect(shown).toEqual([bannerLines(facts, url, ready, paint)]);
+    banner.serving(url, null);
+    expect(shown).toEqual([bannerLines(facts, urls, ready, paint)]);
   });
 
   it('says that the check is under way where it takes long', async () => {
     const { banner, shown, clock } = bannerWithClock();
-    banner.serving(url);
+    banner.serving(url, null);
     await clock.advance(2000);
     expect(shown.flat()).toContain('  model CLI           claude, checking …');
     banner.checked(ready);

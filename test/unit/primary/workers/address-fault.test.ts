@@ -4,7 +4,7 @@ import { addressFault } from '../../../../src/primary/workers/addresses.js';
 
 function fault(code: string, host: string, port: number): Promise<string> {
   const error = Object.assign(new Error(`bind ${code} ${host}:${port}`), { code });
-  return addressFault(error, { host, port, socketPath: null, agentPort: 5052 });
+  return addressFault(error, { host, port, socketPath: null, agentPort: 5052, ollamaPort: 11434 });
 }
 
 describe('the sentence on an address that can not be had', () => {
@@ -40,14 +40,20 @@ describe('the sentence on an address that can not be had', () => {
     const taken = Object.assign(new Error('listen EADDRINUSE: address already in use 127.0.0.1:5052'), {
       code: 'EADDRINUSE',
     });
-    const wanted = { host: 'localhost', port: 5051, socketPath: null, agentPort: 5052 };
+    const wanted = { host: 'localhost', port: 5051, socketPath: null, agentPort: 5052, ollamaPort: 11434 };
     expect(await addressFault(taken, wanted)).toMatch(
       /^port 5052 is taken by .*: end it, or choose another port with MODEL_API_AGENT_PORT \(listen/,
     );
   });
 
+  it('names the variable of the port for Ollama’s clients', async () => {
+    expect(await fault('EADDRINUSE', '127.0.0.1', 11434)).toMatch(
+      /^port 11434 is taken by .*: end it, or choose another port with MODEL_API_OLLAMA_PORT \(bind/,
+    );
+  });
+
   it('tells the way out for a Unix socket, and for a host that is not known', async () => {
-    const wanted = { host: 'relay', port: 5051, socketPath: '/run/relay.sock', agentPort: null };
+    const wanted = { host: 'relay', port: 5051, socketPath: '/run/relay.sock', agentPort: null, ollamaPort: null };
     const noFolder = Object.assign(new Error('bind ENOENT /run/relay.sock'), { code: 'ENOENT' });
     expect(await addressFault(noFolder, wanted)).toBe(
       'the Unix socket of MODEL_API_SOCKET can not be made: its folder must be there, and writable (bind ENOENT /run/relay.sock)',

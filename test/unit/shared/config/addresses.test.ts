@@ -1,4 +1,4 @@
-import { frontFaults, frontWarnings, localUrl } from '../../../../src/shared/config/addresses.js';
+import { frontWarnings, localUrl, portFaults } from '../../../../src/shared/config/addresses.js';
 
 it.each([
   ['127.0.0.1', 'http://127.0.0.1:5051'],
@@ -13,16 +13,24 @@ it.each([
 const agent = { MODEL_API_AGENT_PORT: 5052, MODEL_API_PORT: 5051 };
 const memory = { kind: 'memory' } as const;
 
-describe('a host behind a front', () => {
-  it('needs a port of its own for the front', () => {
-    expect(frontFaults({ ...agent, MODEL_API_PORT: 5052 })).toEqual([
+describe('the ports', () => {
+  it('must differ', () => {
+    expect(portFaults({ ...agent, MODEL_API_PORT: 5052 })).toEqual([
       'MODEL_API_AGENT_PORT: 5052 is MODEL_API_PORT: it needs a port of its own',
     ]);
     for (const fine of [agent, { MODEL_API_AGENT_PORT: 0, MODEL_API_PORT: 0 }, { MODEL_API_PORT: 5051 }, {}]) {
-      expect(frontFaults(fine)).toEqual([]);
+      expect(portFaults(fine)).toEqual([]);
     }
+    expect(portFaults({ ...agent, MODEL_API_OLLAMA_PORT: 5051 })).toEqual([
+      'MODEL_API_OLLAMA_PORT: 5051 is MODEL_API_PORT: it needs a port of its own',
+    ]);
+    expect(portFaults({ ...agent, MODEL_API_OLLAMA_PORT: 5052 })).toEqual([
+      'MODEL_API_OLLAMA_PORT: 5052 is MODEL_API_AGENT_PORT: it needs a port of its own',
+    ]);
   });
+});
 
+describe('a host behind a front', () => {
   it('is warned where all clients would count as one, and where its conversations are its own', () => {
     expect(frontWarnings({ ...agent, MODEL_API_STORE: memory })).toEqual([
       expect.stringContaining('MODEL_API_TRUST_PROXY'),

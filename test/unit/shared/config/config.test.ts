@@ -93,6 +93,14 @@ const expectations: Readonly<Record<VariableName, Expectation>> = {
     ],
     bad: [...noWholeNumbers, '65536'],
   },
+  MODEL_API_OLLAMA_PORT: {
+    key: 'ollamaPort',
+    good: [
+      ['0', 0],
+      ['65535', 65_535],
+    ],
+    bad: [...noWholeNumbers, '65536'],
+  },
   MODEL_API_WORKERS: {
     key: 'workers',
     good: [
@@ -615,6 +623,7 @@ describe('the configuration', () => {
       port: 5051,
       socketPath: null,
       agentPort: null,
+      ollamaPort: null,
       workers: Math.min(availableParallelism(), 4),
       apiKeys: [],
       namedKeys: [],

@@ -1,0 +1,135 @@
+import type { Clock } from '../../shared/clock.js';
+import type { RelayError } from '../../shared/errors.js';
+import type { JobDone } from '../../shared/job.js';
+import { jsonLines } from '../http/event-stream.js';
+import type { AnswerFormat, CompletedAnswer, StreamFormat } from '../jobs/run-job.js';
+import { ollamaErrorBody } from '../jobs/sdk-errors.js';
+import { inputObject } from '../jobs/tool-offer.js';
+
+/** Where one of the endpoints has its text and its calls. */
+type Content = (text: string, calls?: readonly object[]) => object;
+
+const chatContent: Content = (content, calls) => ({
+  message: { role: 'assistant', content, ...(calls && { tool_calls: calls }) },
+});
+const generateContent: Content = (response) => ({ response });
+
+/** A refusal by the model is an error here: this API has no word for it. */
+function formatOf(content: Content, clock: Clock): AnswerFormat {
+  return {
+    isForSdks: false,
+    manner: jsonLines,
+    body: (answer) => ({
+      ...headOf(answer.model, clock),
+      ...content(answer.text, callsOf(answer)),
+      ...endOf(answer),
+    }),
+    stream: ({ model }) => new LineStream(model, content, clock),
+  };
+}
+
+export function ollamaChatFormat(clock: Clock): AnswerFormat {
+  return formatOf(chatContent, clock);
+}
+
+export function ollamaGenerateFormat(clock: Clock): AnswerFormat {
+  return formatOf(generateContent, clock);
+}
+
+/** The whole answer to a request that only loads a model, or unloads it. */
+export function loadedBody(endpoint: 'chat' | 'generate', model: string, isUnload: boolean, clock: Clock): object {
+  const content = endpoint === 'chat' ? chatContent : generateContent;
+  const reason = isUnload ? 'unload' : 'load';
+  return { ...headOf(model, clock), ...content(''), done: true, done_reason: reason };
+}
+
+function headOf(model: string, clock: Clock): object {
+  return { model, created_at: new Date(clock.now()).toISOString() };
+}
+
+function callsOf({ calls }: CompletedAnswer): object[] | undefined {
+  if (calls.length === 0) return undefined;
+  return calls.map(({ id, name, input }, index) => ({
+    id,
+    function: { index, name, arguments: inputObject(input) },
+  }));
+}
+
+function endOf({ ending, usage, end }: CompletedAnswer): object {
+  return {
+    done: true,
+    done_reason: ending === 'length' ? 'length' : 'stop',
+    ...durationsOf(end),
+    prompt_eval_count: usage.input,
+    eval_count: usage.output,
+  };
+}
+
+/**
+ * In nanoseconds. The wait for a slot counts as loading. A CLI does not say how long the model has read. None is 0, because
+ * programs divide by them.
+ */
+function durationsOf({ queueMs, executionMs }: Pick<JobDone, 'queueMs' | 'executionMs'>): object {
+  const [load, run] = [queueMs, executionMs].map((ms) => Math.max(1, Math.round(ms * 1e6))) as [number, number];
+  return { total_duration: load + run, load_duration: load, prompt_eval_duration: 1, eval_duration: run };
+}
+
+/** Writes a line of JSON for each piece. Calls come whole, because their arguments are objects. */
+class LineStream implements StreamFormat {
+  readonly #model: string;
+  readonly #content: Content;
+  readonly #clock: Clock;
+
+  constructor(model: string, content: Content, clock: Clock) {
+    this.#model = model;
+    this.#content = content;
+    this.#clock = clock;
+  }
+
+  /** A blank before a line of JSON is no part of it. Some clients would take an empty line for one. */
+  ping(): string {
+    return ' ';
+  }
+
+  begin(): string {
+    return '';
+  }
+
+  queued(): string {
+    return '';
+  }
+
+  started(): string {
+    return '';
+  }
+
+  delta(text: string): string {
+    return this.#piece(this.#content(text));
+  }
+
+  callStart(): string {
+    return '';
+  }
+
+  callDelta(): string {
+    return '';
+  }
+
+  end(answer: CompletedAnswer): string {
+    const calls = callsOf(answer);
+    const called = calls === undefined ? '' : this.#piece(this.#content('', calls));
+    return called + line({ ...headOf(answer.model, this.#clock), ...this.#content(''), ...endOf(answer) });
+  }
+
+  failure(error: RelayError): string {
+    return line(ollamaErrorBody(error));
+  }
+
+  #piece(content: object): string {
+    return line({ ...headOf(this.#model, this.#clock), ...content, done: false });
+  }
+}
+
+function line(content: object): string {
+  return `${JSON.stringify(content)}\n`;
+}

@@ -1,0 +1,170 @@
+import { z } from 'zod';
+import { invalid } from '../../shared/errors.js';
+import type { Message } from '../../shared/job.js';
+import { callIdAt } from '../../shared/text/chain.js';
+import { fieldsOf, ignoredFields, ignoredIn, type ParsedRequest, sdkJob } from '../jobs/job-request.js';
+import {
+  joined,
+  lastOfUser,
+  messageOf,
+  type Part,
+  plainText,
+  resultOf,
+  resultParts,
+  type ShownPart,
+} from '../jobs/message-parts.js';
+import { type ParsedTools, parsedTools } from '../jobs/tool-offer.js';
+import { commonFields, images, imagesIn, wishesIn } from './request.js';
+
+const noString = 'must be a string';
+const object = z.record(z.string(), z.unknown());
+
+const call = z.looseObject({
+  id: z.string(noString).nullish(),
+  function: z.looseObject({
+    name: plainText,
+    arguments: z.union([object, plainText], 'must be an object').nullish(),
+  }),
+});
+
+const message = z.looseObject({
+  role: z.string(noString),
+  content: plainText.nullish(),
+  images: images.nullish(),
+  tool_calls: z.array(call, 'must be a list').nullish(),
+  tool_name: z.string(noString).nullish(),
+  /** What `tool_name` was before. */
+  name: z.string(noString).nullish(),
+  tool_call_id: z.string(noString).nullish(),
+});
+type OllamaMessage = z.infer<typeof message>;
+
+const tool = z.looseObject({
+  type: z.string(noString).nullish(),
+  function: z
+    .looseObject({
+      name: z.string(noString),
+      description: z.string(noString).nullish(),
+      parameters: object.nullish(),
+    })
+    .optional(),
+});
+
+export const ollamaChatRequest = z.looseObject({
+  ...commonFields,
+  messages: z.array(message, 'must be a list').nullish(),
+  tools: z.array(tool, 'must be a list').nullish(),
+});
+export type OllamaChatRequest = z.infer<typeof ollamaChatRequest>;
+
+/**
+ * The calls that wait for their results. Older clients drop the ids of calls, so that they are named by their places in
+ * the conversation here. A result belongs to the call that it names, else to the first one of its function, else to the
+ * first one.
+ */
+class UnansweredCalls {
+  #count = 0;
+  #open: { readonly id: string; readonly sentId: string | null; readonly name: string }[] = [];
+
+  /** A message calls these; those before it are not open any more. */
+  begin(): void {
+    this.#open = [];
+  }
+
+  add(name: string, sentId: string | null): string {
+    const id = callIdAt(this.#count++);
+    this.#open.push({ id, sentId, name });
+    return id;
+  }
+
+  take({ tool_call_id: sentId, tool_name: name, name: olderName }: OllamaMessage): string {
+    const wanted = name ?? olderName ?? null;
+    const byId = this.#open.findIndex((call) => call.sentId !== null && call.sentId === sentId);
+    const at = byId >= 0 ? byId : this.#open.findIndex((call) => wanted === null || call.name === wanted);
+    const [taken] = at < 0 ? [] : this.#open.splice(at, 1);
+    return taken?.id ?? `the result of ${wanted ?? 'a tool'}`;
+  }
+}
+
+function spokenIn(messages: readonly OllamaMessage[], hasTools: boolean) {
+  const roles = messages.map(({ role }) => role.toLowerCase());
+  const instructed = messages.filter((_, index) => roles[index] === 'system');
+  const calls = new UnansweredCalls();
+  const spoken = messages.flatMap((each, index) => {
+    const role = roles[index] ?? '';
+    return role === 'system' ? [] : [messageSaid({ ...each, role }, `messages.${index}`, hasTools, calls)];
+  });
+  return { system: joined(instructed.map(({ content }) => content ?? '')), ...lastOfUser(spoken, 'messages') };
+}
+
+/** Without tools, calls and results stand in the history as text. */
+function messageSaid(message: OllamaMessage, path: string, hasTools: boolean, calls: UnansweredCalls): Message {
+  const { role } = message;
+  if (role === 'user') return messageOf(role, partsOf(message, path));
+  if (role === 'tool') {
+    const said = partsOf(message, path);
+    const name = message.tool_name ?? message.name;
+    return messageOf('user', hasTools ? [resultOf(calls.take(message), said, false)] : resultParts(name, said));
+  }
+  if (role !== 'assistant') throw invalid(`${path}.role`, 'must be system, user, assistant or tool');
+  if ((message.images ?? []).length > 0) throw invalid(`${path}.images`, 'must not be sent: only users show images');
+  calls.begin();
+  return messageOf(role, [...partsOf(message, path), ...callsIn(message, hasTools, calls)]);
+}
+
+function partsOf({ content, images: shown }: OllamaMessage, path: string): ShownPart[] {
+  return [...imagesIn(shown ?? [], `${path}.images`), { type: 'text', text: content ?? '' }];
+}
+
+function callsIn({ tool_calls: made }: OllamaMessage, hasTools: boolean, calls: UnansweredCalls): Part[] {
+  return (made ?? []).map(({ id, function: { name, arguments: sent } }) => {
+    const input = typeof sent === 'string' ? sent : JSON.stringify(sent ?? {});
+    return hasTools ? { type: 'call', id: calls.add(name, id ?? null), name, input } : { type: 'text', text: input };
+  });
+}
+
+function toolsIn({ tools }: OllamaChatRequest): ParsedTools {
+  const sent = (tools ?? []).map(({ type, function: offered }, index) => {
+    const path = `tools.${index}`;
+    const kind = type == null || type === 'function' ? 'function' : 'provider';
+    if (kind === 'provider') return { path, kind, type: type ?? '', name: null } as const;
+    if (offered === undefined) throw invalid(`${path}.function`, 'must be sent');
+    const { name, description, parameters: schema } = offered;
+    return { path: `${path}.function`, kind, type: 'function', name, description, schema } as const;
+  });
+  return parsedTools(sent, { choice: 'auto', path: 'tools', isParallel: true });
+}
+
+const known = fieldsOf(ollamaChatRequest, 'keep_alive');
+const knownOfMessage = new Set(['thinking', ...fieldsOf(message)]);
+const knownOfTool = fieldsOf(tool);
+
+/** Null for a request that only loads the model. Throws `validation_error` for what this service can't do. */
+export function parseOllamaChat(body: OllamaChatRequest): ParsedRequest | null {
+  const messages = body.messages ?? [];
+  if (messages.length === 0) return null;
+  const { job, ignored, ...wishes } = wishesIn(body);
+  const { offer, forms, dropped } = toolsIn(body);
+  const { system, asked, history } = spokenIn(messages, offer !== undefined);
+  const { text, images: shown, results } = asked;
+  const said = { text, images: shown, results, history, system, offer };
+  return {
+    job: sdkJob({ ...said, ...job, hasCallIds: false }),
+    ...wishes,
+    forms,
+    droppedTools: dropped,
+    ignored: [
+      ...ignoredFields(body, known),
+      ...dropped.map((type) => `tools.${type}`),
+      ...ignored,
+      ...ignoredIn('messages', messages, knownOfMessage),
+      ...ignoredIn('tools', body.tools ?? [], knownOfTool),
+    ],
+    imageField: imageFieldOf(messages),
+  };
+}
+
+function imageFieldOf(messages: readonly OllamaMessage[]): string | null {
+  const at = messages.findIndex(({ images: shown }) => (shown ?? []).length > 0);
+  return at < 0 ? null : `messages.${at}.images.0`;
+}

@@ -1,0 +1,37 @@
+import { z } from 'zod';
+import { invalid } from '../../shared/errors.js';
+import { fieldsOf, ignoredFields, type ParsedRequest, sdkJob } from '../jobs/job-request.js';
+import { joined, lastOfUser, messageOf, plainText } from '../jobs/message-parts.js';
+import { commonFields, images, imagesIn, wishesIn } from './request.js';
+
+export const ollamaGenerateRequest = z.looseObject({
+  ...commonFields,
+  prompt: plainText.nullish(),
+  system: plainText.nullish(),
+  images: images.nullish(),
+  suffix: plainText.nullish(),
+});
+export type OllamaGenerateRequest = z.infer<typeof ollamaGenerateRequest>;
+
+/** `template`, `raw` and `context` belong to programs that run a model themselves. */
+const known = fieldsOf(ollamaGenerateRequest, 'keep_alive');
+
+/** Null for a request that only loads the model. Throws `validation_error` for what this service can't do. */
+export function parseOllamaGenerate(body: OllamaGenerateRequest): ParsedRequest | null {
+  const { prompt, suffix, system } = body;
+  const shown = body.images ?? [];
+  if ((prompt ?? '') === '' && shown.length === 0) return null;
+  if ((suffix ?? '') !== '') throw invalid('suffix', 'must not be sent: no model here fills in the middle of a text');
+  const { job, ignored, ...wishes } = wishesIn(body);
+  const said = messageOf('user', [...imagesIn(shown, 'images'), { type: 'text', text: prompt ?? '' }]);
+  const { asked, history } = lastOfUser([said], 'prompt');
+  const { text, images: parts } = asked;
+  return {
+    job: sdkJob({ text, images: parts, history, system: joined([system ?? '']), ...job }),
+    ...wishes,
+    forms: {},
+    droppedTools: [],
+    ignored: [...ignoredFields(body, known), ...ignored],
+    imageField: shown.length > 0 ? 'images.0' : null,
+  };
+}

@@ -1,0 +1,102 @@
+import { z } from 'zod';
+import { invalid } from '../../shared/errors.js';
+import { type Effort, imageTypes } from '../../shared/job.js';
+import { fieldsOf, ignoredIn, type ParsedRequest, type RequestedSchema } from '../jobs/job-request.js';
+import { askedModel, imageOf, imageOfUrl, type ShownPart, stopSequence, stopSequences } from '../jobs/message-parts.js';
+import { maxTokens, samplingOf, temperature, topP } from '../jobs/tool-offer.js';
+
+/** What the requests for an answer have in common. */
+
+const isSet = 'must be true or false';
+
+/** A number below 1 is no limit: -1 says so, -2 is as much as the context holds. */
+const numPredict = z.int('must be a whole number').transform((count) => (count < 1 ? null : count));
+
+const options = z.looseObject(
+  {
+    num_predict: numPredict.pipe(maxTokens.nullable()).nullish(),
+    temperature: temperature.nullish(),
+    top_p: topP.nullish(),
+    stop: z
+      .union([stopSequence, stopSequences], 'must be text, or a list of 16 at most, each of 500 characters at most')
+      .nullish(),
+  },
+  'must be an object',
+);
+
+const jsonSchema = z.record(z.string(), z.unknown());
+const format = z.union([z.literal(''), z.literal('json'), jsonSchema], 'must be json, or a JSON Schema, an object');
+
+export const images = z.array(z.string('must be base64'), 'must be a list');
+
+export const commonFields = {
+  model: askedModel.meta({ description: 'The model to ask, as GET /api/tags lists it, or `default`.' }),
+  /** Left out, it is true. */
+  stream: z.boolean(isSet).nullish(),
+  format: format.nullish(),
+  options: options.nullish(),
+  think: z.union([z.boolean(), z.string()], 'must be true, false, low, medium, high or max').nullish(),
+  keep_alive: z.unknown().optional(),
+};
+const common = z.looseObject(commonFields);
+type CommonRequest = z.infer<typeof common>;
+
+const levels: Readonly<Record<string, Effort>> = { low: 'low', medium: 'medium', high: 'high', max: 'high' };
+
+/** Undefined where the model is not to think, or as it does by itself. */
+function effortOf(think: CommonRequest['think']): Effort | undefined {
+  if (think === true) return 'medium';
+  if (typeof think !== 'string') return undefined;
+  const effort = Object.hasOwn(levels, think) ? levels[think] : undefined;
+  if (effort === undefined) throw invalid('think', 'must be true, false, low, medium, high or max');
+  return effort;
+}
+
+function schemaIn({ format }: CommonRequest): RequestedSchema | undefined {
+  if (format == null || format === '') return undefined;
+  return { path: 'format', value: format === 'json' ? { type: 'object' } : format };
+}
+
+const knownOptions = fieldsOf(options);
+const schemaWish = 'format: {"type": "object", "properties": …}';
+
+/** What these fields ask for. Throws `validation_error`. */
+export function wishesIn(body: CommonRequest) {
+  const { model, options, format } = body;
+  const schema = schemaIn(body);
+  const stops = [options?.stop ?? []].flat().filter((sequence) => sequence !== '');
+  const { temperature, top_p: topP, num_predict: maxTokens } = options ?? {};
+  return {
+    job: {
+      model,
+      schema,
+      effort: effortOf(body.think),
+      stop: schema === undefined ? stops : [],
+      sampling: samplingOf({ temperature, topP, maxTokens }),
+      stream: body.stream !== false,
+    },
+    model,
+    wishFields: { temperature: 'options.temperature', topP: 'options.top_p', maxTokens: 'options.num_predict' },
+    ignored: [
+      ...ignoredIn('options', [options], knownOptions),
+      ...(stops.length > 0 && schema !== undefined ? ['options.stop'] : []),
+    ],
+    effortField: 'think',
+    schemaWish: format === 'json' ? schemaWish : null,
+  } satisfies Partial<Omit<ParsedRequest, 'job'>> & { readonly job: object };
+}
+
+/** The first bytes of each type, in base64. */
+const beginnings = { 'image/png': 'iVBORw0KG', 'image/jpeg': '/9j/', 'image/gif': 'R0lGOD', 'image/webp': 'UklGR' };
+
+/** Images as their bytes in base64, which say themselves what they are. Throws `validation_error`. */
+export function imagesIn(sent: readonly string[], path: string): ShownPart[] {
+  return sent.map((data, index) => {
+    const at = `${path}.${index}`;
+    if (data.startsWith('data:')) return imageOfUrl(data, at);
+    const type = imageTypes.find((each) => data.startsWith(beginnings[each]));
+    if (type === undefined)
+      throw invalid(at, 'must be a png, jpeg, gif or webp image in base64: images are not fetched');
+    return imageOf(type, data, at);
+  });
+}
