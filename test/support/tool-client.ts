@@ -44,17 +44,18 @@ export class ToolClient {
   }
 
   /** Brings the results of all calls of the last answer. */
-  answer(textOf: (call: SentCall) => string): Promise<Round> {
+  answer(textOf: (call: SentCall) => string, more: object = {}): Promise<Round> {
     const calls = this.messages.at(-1)?.tool_calls ?? [];
-    return this.send(calls.map((call) => ({ role: 'tool', tool_call_id: call.id, content: textOf(call) })));
+    const results = calls.map((call) => ({ role: 'tool', tool_call_id: call.id, content: textOf(call) }));
+    return this.send(results, undefined, more);
   }
 
   /** What was refused is no part of the conversation. */
-  async send(messages: readonly ChatMessage[], signal?: AbortSignal): Promise<Round> {
+  async send(messages: readonly ChatMessage[], signal?: AbortSignal, more: object = {}): Promise<Round> {
     const response = await fetch(`${this.#service.url}/v1/chat/completions`, {
       method: 'POST',
       headers: { 'content-type': 'application/json', authorization: `Bearer ${this.#key}` },
-      body: JSON.stringify({ ...this.#asks, messages: [...this.messages, ...messages] }),
+      body: JSON.stringify({ ...this.#asks, ...more, messages: [...this.messages, ...messages] }),
       ...(signal && { signal }),
     });
     const body = (await response.json()) as { choices?: readonly { message: ChatMessage }[] };

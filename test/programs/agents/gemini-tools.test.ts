@@ -1,16 +1,23 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { temporaryFolder } from '../../support/folder.js';
 import {
   callsIn,
   type GeminiApi,
   type GenerateRequest,
   geminiCalls,
   geminiSays,
+  geminiSaysSlowly,
   saidIn,
   startGeminiApi,
   toolsIn,
 } from '../../support/gemini-api-stub.js';
 import { installGemini, startWithGemini } from '../../support/gemini-service.js';
-import { twoWorkers } from '../../support/service.js';
-import { ToolClient } from '../../support/tool-client.js';
+import { untilJobs } from '../../support/jobs.js';
+import { killIfAlive } from '../../support/processes.js';
+import { type Service, twoWorkers } from '../../support/service.js';
+import { note, ToolClient } from '../../support/tool-client.js';
+import { until } from '../../support/until.js';
 
 const oneWorker = { ...twoWorkers, MODEL_API_WORKERS: '1', MODEL_API_LIVE_SESSIONS: '4', MODEL_API_STANDBY: '1' };
 
@@ -59,5 +66,119 @@ describe('Client tools with the real gemini', () => {
       'Thanks.',
     ]);
     expect(toolsIn(lastRequest()).map(({ name }) => name)).toEqual(['mcp_relay_note']);
+  });
+});
+
+/** Processes that wait for the results of a client. */
+async function waitingIn(service: Service): Promise<number | undefined> {
+  const { body } = await service.get('/health');
+  return (body as { observability: { cli_processes: Record<string, number> } }).observability.cli_processes.tools;
+}
+
+const tinyPng = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
+
+describe('The tools of a client at gemini', () => {
+  it('are listed as native, one at a time', async () => {
+    await using service = await start();
+    const { models } = (await service.get('/models')).body as { models: { capabilities: object }[] };
+    expect(models[0]?.capabilities).toMatchObject({ tools: 'native', parallel_tools: false });
+  });
+
+  it('have the names of gemini’s own, and nothing of them runs on the host', async () => {
+    await using folder = await temporaryFolder();
+    await using service = await start();
+    const names = [
+      ...['run_shell_command', 'write_file', 'read_file', 'replace', 'glob', 'web_fetch', 'google_web_search'],
+      ...['save_memory', 'activate_skill', 'Bash', 'Read', 'mcp__x__y', 'mcp_relay_note', 'StructuredOutput'],
+      'x'.repeat(64),
+    ];
+    const trace = join(folder.path, 'trace');
+    const args = { command: `touch ${trace}`, file_path: trace, content: 'canary', fact: 'canary' };
+    const parameters = { type: 'object', properties: Object.fromEntries(Object.keys(args).map((key) => [key, {}])) };
+    const client = clientOf(service, { tools: names.map((name) => ({ ...note, function: { name, parameters } })) });
+    api.behave = (request, index) => {
+      if (index > 0) return geminiSays('Enough.');
+      const offered = toolsIn(request).map(({ name }) => name);
+      const own = names.filter((name) => !offered.includes(name));
+      return geminiCalls('', ...[...own, ...offered].map((name) => ({ name, args })));
+    };
+    const made: string[] = [];
+    let round = await client.say('Use them all.');
+    for (; round.calls.length > 0; round = await client.answer(() => 'no')) {
+      made.push(...round.calls.map((call) => call.function.name));
+      expect(JSON.parse(round.calls[0]?.function.arguments ?? '')).toEqual(args);
+    }
+    expect([round.session, round.text, api.requests.length]).toEqual(['live', 'Enough.', 2]);
+    expect(made.toSorted()).toEqual(names.toSorted());
+    expect(existsSync(trace)).toBe(false);
+    expect(JSON.stringify(callsIn(lastRequest()))).toContain('not found in registry'); // the names without a prefix
+  }, 60_000);
+
+  it('return images, errors, and long texts', async () => {
+    await using service = await start();
+    const client = clientOf(service);
+    api.behave = (_, index) => (index < 2 ? geminiCalls('', noteOf(`${index}`)) : geminiSays('Seen.'));
+    const id = async () => (await client.say('Draw.')).calls[0]?.id ?? '';
+    const url = `data:image/png;base64,${tinyPng}`;
+    const content = [
+      { type: 'text', text: 'a dot' },
+      { type: 'image_url', image_url: { url } },
+    ];
+    await client.send([{ role: 'tool', tool_call_id: await id(), content: content as never }]);
+    expect(JSON.stringify(lastRequest().body.contents)).toContain(tinyPng);
+    const long = `@/etc/hostname ${'x'.repeat(300_000)}`;
+    expect(await client.answer(() => long)).toMatchObject({ session: 'live', text: 'Seen.' });
+    expect(callsIn(lastRequest()).at(-1)).toEqual({ name: 'mcp_relay_note', output: untrusted(long) });
+  });
+
+  it('are replayed as a transcript where the process is gone', async () => {
+    await using service = await start({ MODEL_API_STANDBY: '0' });
+    const client = clientOf(service);
+    api.behave = (_, index) => (index === 0 ? geminiCalls('Let me note.', noteOf('Ann')) : geminiSays('Noted.'));
+    const [call] = (await client.say('Note Ann.')).calls;
+    for (const pid of await service.jobProcesses()) killIfAlive(pid);
+    await until(async () => (await waitingIn(service)) === 0, 'its death to be noticed');
+    const { status, session, text } = await client.answer(() => 'done');
+    expect([status, session, text]).toEqual([200, 'replay', 'Noted.']);
+    const told = saidIn(lastRequest())
+      .map((said) => said.text)
+      .join('');
+    const parts = ['user]\nNote Ann.', 'assistant]\nLet me note.', `call]\n{"id": "${call?.id}"`, 'result]\n', 'done'];
+    const places = parts.map((part) => told.indexOf(part));
+    expect(places.every((place, index) => place > (places[index - 1] ?? -1))).toBe(true);
+    expect(callsIn(lastRequest())).toEqual([]);
+  });
+
+  it.each(['none', 'required'] as const)(
+    'are not passed on where tool_choice is %s in the middle of a loop',
+    async (choice) => {
+      await using service = await start();
+      const client = clientOf(service);
+      const value = JSON.stringify({ kind: 'call', name: 'note', arguments: { who: 'Bo' } });
+      api.behave = (_, index) =>
+        index === 0 ? geminiCalls('', noteOf('Ann')) : geminiSays(choice === 'none' ? 'Noted.' : value);
+      await client.say('Note Ann.');
+      const { text, calls } = await client.answer(() => 'done Ann', { tool_choice: choice });
+      expect([text, calls.length]).toEqual(choice === 'none' ? ['Noted.', 0] : [null, 1]);
+      expect(toolsIn(lastRequest())).toEqual([]);
+      expect(JSON.stringify(lastRequest().body.contents)).toContain('done Ann');
+    },
+  );
+
+  it('leave nothing where the client goes, and hold up no drain', async () => {
+    await using service = await start();
+    const controller = new AbortController();
+    api.behave = () => geminiSaysSlowly(500, 'One', 'two', 'three');
+    const left = clientOf(service)
+      .send([{ role: 'user', content: 'Hello' }], controller.signal)
+      .catch(() => null);
+    await until(() => api.requests.length > 0, 'the API to be asked');
+    controller.abort();
+    await left;
+    await untilJobs(service, 0, 0);
+    api.behave = () => geminiCalls('', noteOf('Ann'));
+    expect((await clientOf(service).say('Note Ann.')).calls).toHaveLength(1);
+    await service.stop();
+    expect(api.requests).toHaveLength(2); // gemini was not told of a result that nobody has brought
   });
 });

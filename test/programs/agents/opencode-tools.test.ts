@@ -1,10 +1,11 @@
+import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { installAgent } from '../../support/coding-agents.js';
 import { type CompletionsApi, startCompletionsApi } from '../../support/completions-api-stub.js';
 import { type TemporaryFolder, temporaryFolder } from '../../support/folder.js';
 import { type Service, startService } from '../../support/service.js';
-import { ToolClient } from '../../support/tool-client.js';
+import { note, ToolClient } from '../../support/tool-client.js';
 
 let api: CompletionsApi;
 let folder: TemporaryFolder;
@@ -60,4 +61,23 @@ describe('Client tools with the real opencode', () => {
     expect([fourth.session, fourth.text, api.requests.length]).toEqual(['live', 'Hello, world', 3]);
     expect(api.requests.at(-1)?.tools).toMatchObject([{ function: { name: 'relay_note' } }]);
   });
+
+  it('have the names of opencode’s own, and nothing of them runs on the host', async () => {
+    await using service = await start();
+    const names = ['bash', 'read', 'write', 'edit', 'glob', 'grep', 'task', 'webfetch', 'todowrite', 'relay_note'];
+    const trace = join(folder.path, 'trace');
+    const input = { command: `touch ${trace}`, filePath: trace, content: 'canary' };
+    const parameters = { type: 'object', properties: Object.fromEntries(Object.keys(input).map((key) => [key, {}])) };
+    const tools = names.map((name) => ({ ...note, function: { name, parameters } }));
+    const client = new ToolClient(service, 'any', { model: 'stub/one', tools });
+    const asked = [...names, ...names.map((name) => `relay_${name}`)].filter((name) => name !== 'relay_note');
+    api.calls = asked.map((name, at) => ({ id: `call-${at}`, name, arguments: JSON.stringify(input) }));
+    const made: string[] = [];
+    let round = await client.say('Use them all.');
+    for (; round.calls.length > 0; round = await client.answer(() => 'no'))
+      made.push(...round.calls.map((call) => call.function.name));
+    expect([round.status, round.text]).toEqual([200, 'Hello, world']);
+    expect(made.toSorted()).toEqual(names.toSorted());
+    expect(existsSync(trace)).toBe(false);
+  }, 120_000);
 });
