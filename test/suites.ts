@@ -105,7 +105,7 @@ export const suites: Readonly<Record<string, Suite>> = {
       { name: 'newest' },
       ...['2.1.328', '2.1.197'].map((version) => ({
         name: version,
-        files: ['programs/claude/(adapter|told)'],
+        files: ['programs/claude/(adapter|told|thoughts)'],
         env: { TESTED_CLAUDE: version },
       })),
     ],

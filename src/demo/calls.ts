@@ -5,6 +5,14 @@ import { sampleOf } from './sample.js';
 /** At the beginning of a line: `call NAME`, and the arguments. */
 const order = /^call ([\w-]{1,64})[ \t]*(\{)?/gm;
 
+/** At the beginning of a line: `think`, and what the model is to think. */
+const thoughts = /^think (.+)$/gm;
+
+/** What the text has the model think before it answers. */
+export function thoughtsIn({ text }: Pick<UserLine, 'text'>): string[] {
+  return [...text.matchAll(thoughts)].flatMap(([, thought]) => thought ?? []);
+}
+
 /** What the text asks for: calls of tools that there are. One that must call a tool calls one in any case. */
 export function callsIn({ text, tools: all = [], must = false }: UserLine): DemoCall[] {
   const tools = typeof must === 'string' ? all.filter(({ name }) => name === must) : all;

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { callsIn, saidOf } from './calls.js';
+import { callsIn, saidOf, thoughtsIn } from './calls.js';
 import { Eliza } from './eliza.js';
 import {
   countWords,
@@ -59,7 +59,8 @@ function answer(model: string, voice: Voice, names: KnownCalls, line: UserLine):
   const usage = { input_tokens: countWords(prompt), output_tokens: outputTokens };
   const deltas = deltasOf(text).map((text) => ({ type: 'delta' as const, text, ...ofTurn }));
   const called = calls.map((call) => ({ type: 'call' as const, ...call, ...ofTurn }));
-  return [...(calls.length > 0 ? called : deltas), { type: 'end', model, usage, ...ofTurn }];
+  const thought = thoughtsIn(line).map((text) => ({ type: 'thought' as const, text, ...ofTurn }));
+  return [...thought, ...(calls.length > 0 ? called : deltas), { type: 'end', model, usage, ...ofTurn }];
 }
 
 function seen({ media_type, data }: DemoImage): string {

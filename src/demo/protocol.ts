@@ -56,6 +56,7 @@ interface OfTurn {
 /** What the program writes: one JSON object a line. A delta is at most 16 KiB of UTF-8; tokens are words. */
 export type Output =
   | (OfTurn & { readonly type: 'delta'; readonly text: string })
+  | (OfTurn & { readonly type: 'thought'; readonly text: string })
   | (OfTurn & DemoCall & { readonly type: 'call' })
   | (OfTurn & { readonly type: 'end'; readonly model: string; readonly usage: TokenCounts })
   | { readonly type: 'models'; readonly models: readonly object[] }

@@ -24,6 +24,10 @@ export type FailedOutcome = Exclude<Outcome, 'ok'>;
 
 const ms = z.number().nonnegative();
 
+/** What a client gets of the model's thoughts: their text, as the model CLI shows it, or only that there are some. */
+export const thinkingForms = ['summarized', 'omitted'] as const;
+export type ThinkingForm = (typeof thinkingForms)[number];
+
 /** How hard the model is to think. */
 export const efforts = ['low', 'medium', 'high'] as const;
 export type Effort = (typeof efforts)[number];
@@ -150,6 +154,8 @@ export const jobRequest = z
     offer: toolOffer.optional(),
     /** The client drops the ids of calls: those of this request are named by their places, as of `callIdAt`. */
     hasCallIds: z.literal(false).optional(),
+    /** Without it, the caller gets nothing of what the model thinks. */
+    thinking: z.enum(thinkingForms).optional(),
     sampling: sampling.optional(),
     /** For `ask`, from a caller that keeps the conversation: what was said before, oldest first. */
     history: z.array(message).readonly(),
@@ -184,6 +190,34 @@ export type CallStart = z.infer<typeof callStart>;
 /** More of the input of the call that has begun last. */
 const callDelta = z.object({ type: z.literal('call-delta'), text: z.string() }).readonly();
 export type CallDelta = z.infer<typeof callDelta>;
+
+/** More of what the model thinks. */
+const thoughtDelta = z.object({ type: z.literal('thought-delta'), text: z.string() }).readonly();
+export type ThoughtDelta = z.infer<typeof thoughtDelta>;
+
+const thoughtMarks = {
+  /** With it, the API of the model knows the thought again. */
+  signature: z.string().optional(),
+  /** A thought that its API shows to nobody, encrypted: it has no text. */
+  redacted: z.string().optional(),
+};
+
+/** The thought that has begun is whole, or one without text has come. */
+const thoughtEnd = z.object({ type: z.literal('thought-end'), ...thoughtMarks }).readonly();
+export type ThoughtEnd = z.infer<typeof thoughtEnd>;
+
+/** What the model has thought at one place of its answer. */
+const thought = z
+  .object({
+    text: z.string(),
+    ...thoughtMarks,
+    /** The UTF-16 units of the answer's text before it; null: all of the text. */
+    at: z.int().nonnegative().nullable(),
+    /** How many of the answer's calls stand before it. */
+    calls: z.int().nonnegative(),
+  })
+  .readonly();
+export type Thought = z.infer<typeof thought>;
 
 /** The first event of every job that was admitted. */
 const jobAdmitted = z
@@ -242,6 +276,8 @@ export const jobDone = z
     calls: z.array(toolCall).readonly().optional(),
     /** The answer has ended because it has `maxTokens`. */
     isCutShort: z.boolean().optional(),
+    /** In their order; left out if the model has thought nothing, or the caller did not ask for it. */
+    thoughts: z.array(thought).readonly().optional(),
     /** Wishes of the request that the model has refused. */
     ignores: z.array(z.enum(optionalWishes)).readonly().optional(),
     /** For `chat`: the conversation with this turn in it. */
@@ -262,6 +298,8 @@ export const jobEvent = z.union([
   textDelta,
   callStart,
   callDelta,
+  thoughtDelta,
+  thoughtEnd,
   jobAdmitted,
   jobQueued,
   jobStart,

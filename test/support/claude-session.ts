@@ -24,6 +24,7 @@ type Environment = Readonly<Record<string, string>>;
 
 export interface Answer {
   readonly deltas: readonly string[];
+  readonly thoughts: readonly DecoderEvent[];
   readonly end: TurnEnd | TurnFailed;
 }
 
@@ -74,6 +75,7 @@ export class ClaudeSession implements AsyncDisposable {
   #turns = 0;
   readonly #exited: Promise<unknown>;
   #deltas: string[] = [];
+  #thoughts: DecoderEvent[] = [];
   #rest: string[] = [];
   #answered: (answer: Answer) => void = () => {};
   #stderr = '';
@@ -101,6 +103,7 @@ export class ClaudeSession implements AsyncDisposable {
   /** Writes lines of any kind, and waits for the end of the turn they make. */
   send(text: string, rest: readonly string[] = []): Promise<Answer> {
     this.#deltas = [];
+    this.#thoughts = [];
     this.#rest = [...rest];
     return new Promise((resolve) => {
       this.#answered = resolve;
@@ -127,8 +130,9 @@ export class ClaudeSession implements AsyncDisposable {
       else if (event.type === 'input-taken') this.#child.stdin.write(this.#rest.shift() ?? '');
       else if (event.type === 'reply') this.#child.stdin.write(event.text);
       else if (event.type === 'text-delta') this.#deltas.push(event.text);
+      else if (event.type === 'thought-delta' || event.type === 'thought-end') this.#thoughts.push(event);
       else if (event.type === 'turn-end' || event.type === 'turn-failed')
-        this.#answered({ deltas: this.#deltas, end: event });
+        this.#answered({ deltas: this.#deltas, thoughts: this.#thoughts, end: event });
     }
   }
 }

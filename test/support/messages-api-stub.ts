@@ -9,6 +9,12 @@ type Blocks = readonly (readonly string[])[];
 
 type Headers = Readonly<Record<string, string>>;
 
+interface Thought {
+  /** In the deltas it is sent in. */
+  readonly deltas: readonly string[];
+  readonly signature: string;
+}
+
 /** A call that the model makes. */
 export interface ToolCall {
   readonly name: string;
@@ -25,6 +31,8 @@ export interface ToolCall {
 export type Behaviour =
   | {
       readonly kind: 'says';
+      /** Before all else; one without a text is sealed. */
+      readonly thoughts: readonly Thought[];
       readonly blocks: Blocks;
       readonly pauseMs: number;
       readonly breaks: boolean;
@@ -50,7 +58,7 @@ type Refusal = Extract<Behaviour, { readonly kind: 'refuses' }>;
 export const tokens = { input: 10, cacheCreation: 3, cacheRead: 5, output: 7 } as const;
 
 export function says(...deltas: readonly string[]): Saying {
-  return { kind: 'says', blocks: [deltas], pauseMs: 0, breaks: false, calls: [] };
+  return { kind: 'says', thoughts: [], blocks: [deltas], pauseMs: 0, breaks: false, calls: [] };
 }
 
 /** A pause before each delta. */
@@ -81,6 +89,15 @@ export function saysAndGives(text: string, value: unknown): Saying {
 /** Says this, unless it is nothing, and then calls these tools in one message. */
 export function saysAndCalls(text: string, ...calls: readonly ToolCall[]): Saying {
   return { ...says(text), blocks: text === '' ? [] : [[text]], calls };
+}
+
+/** Thinks first, in two deltas with a signature, and then a thought that the API shows to nobody. */
+export function thinking(said: Saying, signature = 'proof'): Saying {
+  const thoughts = [
+    { deltas: ['Let me ', 'think.'], signature },
+    { deltas: [], signature: 'sealed' },
+  ];
+  return { ...said, thoughts };
 }
 
 /** Begins to answer, and is stopped by a safety classifier. */
@@ -168,12 +185,14 @@ class Reply {
     if (behaviour.kind === 'says') await this.#say(behaviour);
   }
 
-  async #say({ blocks, pauseMs, breaks, calls, stopReason, stopSequence = null }: Saying): Promise<void> {
+  async #say({ thoughts, blocks, pauseMs, breaks, calls, stopReason, stopSequence = null }: Saying): Promise<void> {
+    const before = thoughts.length;
     this.#event({ type: 'message_start', message: { ...this.#message([]), stop_reason: null } });
-    for (const [index, deltas] of blocks.entries()) await this.#block(index, deltas, pauseMs);
+    for (const [index, thought] of thoughts.entries()) this.#think(index, thought);
+    for (const [index, deltas] of blocks.entries()) await this.#block(before + index, deltas, pauseMs, index === 0);
     if (breaks) return void setTimeout(() => this.#response.destroy(), 50); // what was written must get through first
-    if (blocks.length > 0) this.#event({ type: 'content_block_stop', index: blocks.length - 1 });
-    for (const [at, call] of calls.entries()) this.#call(blocks.length + at, call);
+    if (blocks.length > 0) this.#event({ type: 'content_block_stop', index: before + blocks.length - 1 });
+    for (const [at, call] of calls.entries()) this.#call(before + blocks.length + at, call);
     if (calls.some(({ isUnfinished }) => isUnfinished)) return;
     const usual = calls.length === 0 ? 'end_turn' : 'tool_use';
     const delta = { stop_reason: stopReason ?? usual, stop_sequence: stopSequence };
@@ -183,14 +202,26 @@ class Reply {
   }
 
   /** Leaves the block open. */
-  async #block(index: number, deltas: readonly string[], pauseMs: number): Promise<void> {
-    if (index > 0) this.#event({ type: 'content_block_stop', index: index - 1 });
+  async #block(index: number, deltas: readonly string[], pauseMs: number, isFirst: boolean): Promise<void> {
+    if (!isFirst) this.#event({ type: 'content_block_stop', index: index - 1 });
     this.#event({ type: 'content_block_start', index, content_block: { type: 'text', text: '' } });
     for (const text of deltas) {
       if (pauseMs > 0) await sleep(pauseMs);
       if (this.#response.destroyed) return;
       this.#delta(index, text);
     }
+  }
+
+  #think(index: number, { deltas, signature }: Thought): void {
+    const isSealed = deltas.length === 0;
+    const content_block = isSealed
+      ? { type: 'redacted_thinking', data: signature }
+      : { type: 'thinking', thinking: '', signature: '' };
+    this.#event({ type: 'content_block_start', index, content_block });
+    const thought = deltas.map((thinking) => ({ type: 'thinking_delta', thinking }));
+    for (const delta of isSealed ? [] : [...thought, { type: 'signature_delta', signature }])
+      this.#event({ type: 'content_block_delta', index, delta });
+    this.#event({ type: 'content_block_stop', index });
   }
 
   #delta(index: number, text: string): void {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { orAborted } from '../../shared/async.js';
 import { cliError } from '../../shared/errors.js';
-import type { TokenEstimate } from '../../shared/job.js';
+import type { Thought, TokenEstimate } from '../../shared/job.js';
 import {
   addedUsage,
   type CallDelta,
@@ -9,6 +9,8 @@ import {
   type Capabilities,
   type Message,
   type OptionalWish,
+  type ThoughtDelta,
+  type ThoughtEnd,
   type Tool,
   type ToolCall,
   type ToolOffer,
@@ -25,8 +27,9 @@ import { type Job, textsOf } from './job.js';
 import type { JobCli, JobProcesses } from './job-processes.js';
 import { type SamplingRules, samplingWishes } from './sampling-rules.js';
 import { StopCutter } from './stop-cutter.js';
+import { Thoughts } from './thoughts.js';
 
-type Uncounted = Omit<Answered, 'estimate'>;
+type Uncounted = Omit<Answered, 'estimate' | 'thoughts'>;
 
 /** The end of a job's answer. `text` is the whole of it, where it differs from what was passed on. */
 export interface Answered extends TurnEnd {
@@ -38,6 +41,8 @@ export interface Answered extends TurnEnd {
   /** Wishes of the request that the model has refused. */
   readonly ignores?: readonly OptionalWish[];
   readonly estimate: TokenEstimate | null;
+  /** As far as the caller gets them. */
+  readonly thoughts?: readonly Thought[];
 }
 
 /** A value that fits its schema, as JSON; empty where the model has called tools. */
@@ -52,6 +57,8 @@ type CheckedEnd = TurnEnd & { readonly isRepaired: boolean };
 /** Where a turn's answer goes. */
 interface AnswerPart extends Pick<TextSink, 'write' | 'call'> {
   hasEnough(): boolean;
+  /** A thought comes next. */
+  beforeThought?(): void;
 }
 
 export interface AnsweringParts {
@@ -75,10 +82,14 @@ export class Answering {
   readonly #parts: AnsweringParts;
   readonly #said: string[] = [];
   #hasBegun = false;
+  readonly #thoughts: Thoughts;
+  /** What was passed on: the UTF-16 units of the text, and the calls that have begun. */
+  readonly #passed = { at: 0, calls: 0 };
 
   constructor(job: Job, parts: AnsweringParts) {
     this.#job = job;
     this.#parts = parts;
+    this.#thoughts = new Thoughts(job.request.thinking, (event) => job.events.thought(event));
   }
 
   /** All that was passed on, where the job has a chain. */
@@ -91,8 +102,10 @@ export class Answering {
     const isLikely = this.#parts.isUsageUnknown || request.stop.length > 0;
     const heard = chain !== null && isLikely ? this.#countHeard() : null; // while the model thinks
     const said = await this.#say();
+    this.#thoughts.close(this.#passed);
+    const thoughts = this.#thoughts.in(this.#passed.at, said.text !== null);
     const model = said.model === null ? null : this.#job.route.cli.publicName(said.model);
-    return { ...said, model, estimate: await this.#estimated(said, heard) };
+    return { ...said, model, thoughts, estimate: await this.#estimated(said, heard) };
   }
 
   /** A model that refuses to be told how it picks its words has not run yet: it is asked once more, and not told. */
@@ -121,12 +134,13 @@ export class Answering {
 
   #asked(): Turn {
     const { request, launch, turn } = this.#job;
-    const { text, images, results, offer, sampling, stop } = request;
+    const { text, images, results, offer, sampling, stop, thinking } = request;
     return {
       ...{ ...launch, text, images, history: turn?.history ?? request.history },
       ...(results !== undefined && { results }),
       ...(offer !== undefined && { offer }),
       ...(sampling !== undefined && { sampling }),
+      ...(thinking !== undefined && { thinking }),
       ...(stop.length > 0 && { stop }),
     };
   }
@@ -139,11 +153,13 @@ export class Answering {
   async #freely(cli: JobCli, asked: Turn): Promise<Uncounted> {
     const cutter = new StopCutter(this.#job.request.stop);
     const write = (text: string) => this.#pass(cutter.add(text));
+    const beforeThought = () => this.#pass(cutter.rest());
     const call = (event: CallStart | CallDelta) => {
       this.#pass(cutter.rest());
-      this.#job.events.call(event);
+      this.#passCall(event);
     };
-    const end = await this.#checkedTurn(cli, asked, { write, call, hasEnough: () => cutter.found !== null });
+    const hasEnough = () => cutter.found !== null;
+    const end = await this.#checkedTurn(cli, asked, { write, call, hasEnough, beforeThought });
     this.#pass(cutter.rest());
     const ended = {
       ...end,
@@ -170,7 +186,8 @@ export class Answering {
       return plain;
     }
     const call = { id: `call_${randomUUID()}`, name: answer.name, input: answer.input };
-    this.#passCall(call);
+    this.#passCall({ type: 'call-start', id: call.id, name: call.name });
+    this.#passCall({ type: 'call-delta', text: call.input });
     return { ...plain, calls: [call] };
   }
 
@@ -183,9 +200,10 @@ export class Answering {
     return finding.kind === 'fits' ? null : finding.fault;
   }
 
-  #passCall({ id, name, input }: ToolCall): void {
-    this.#job.events.call({ type: 'call-start', id, name });
-    this.#job.events.call({ type: 'call-delta', text: input });
+  #passCall(event: CallStart | CallDelta): void {
+    this.#thoughts.close(this.#passed);
+    if (event.type === 'call-start') this.#passed.calls++;
+    this.#job.events.call(event);
   }
 
   async #structured(cli: JobCli, asked: Turn, schema: string): Promise<Uncounted> {
@@ -239,7 +257,7 @@ export class Answering {
     const write = (text: string) => void pieces.push(text);
     const call = (event: CallStart | CallDelta) => {
       this.#pass(pieces.splice(0).join(''));
-      this.#job.events.call(event);
+      this.#passCall(event);
     };
     const end = await this.#checkedTurn(cli, turn, { write, call, hasEnough: () => false });
     return { ...end, text: end.text ?? pieces.join('') };
@@ -281,6 +299,11 @@ export class Answering {
       if (!this.#hasBegun) this.#parts.onFirstText();
       this.#hasBegun = true;
     };
+    const thought = (event: ThoughtDelta | ThoughtEnd) => {
+      begin();
+      to.beforeThought?.();
+      this.#thoughts.take(event, this.#passed);
+    };
     const sink: TextSink = {
       write: (text) => {
         begin();
@@ -290,6 +313,7 @@ export class Answering {
         begin();
         to.call(event);
       },
+      ...(this.#thoughts.areWanted && { thought }),
       get hasEnough() {
         return to.hasEnough();
       },
@@ -319,6 +343,8 @@ export class Answering {
 
   #pass(text: string): void {
     if (text === '') return;
+    this.#thoughts.close(this.#passed);
+    this.#passed.at += text.length;
     if (this.#job.chain !== null) this.#said.push(text);
     this.#parts.record?.add(text);
     this.#job.events.write(text);

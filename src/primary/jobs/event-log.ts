@@ -107,6 +107,9 @@ export class EventLog implements JobEvents {
   /** The end has all calls. */
   call(): void {}
 
+  /** Nor do its readers get thoughts: the end has those. */
+  thought(): void {}
+
   /** Readers ask for the position themselves. */
   queued(): boolean {
     return false;

@@ -1,4 +1,14 @@
-import type { CallDelta, CallStart, JobAdmitted, JobEnd, JobEvent, JobStart, WaitReason } from '../../shared/job.js';
+import type {
+  CallDelta,
+  CallStart,
+  JobAdmitted,
+  JobEnd,
+  JobEvent,
+  JobStart,
+  ThoughtDelta,
+  ThoughtEnd,
+  WaitReason,
+} from '../../shared/job.js';
 
 /** UTF-16 units of text that may be held before the writer is asked to wait. */
 const maxHeldLength = 32 * 1024;
@@ -16,14 +26,23 @@ export interface JobEvents {
   started(queueMs: number): void;
   write(text: string): void;
   call(event: CallStart | CallDelta): void;
+  thought(event: ThoughtDelta | ThoughtEnd): void;
   /** The last event. */
   end(end: JobEnd): void;
 }
 
-type StreamPiece = string | CallStart | CallDelta;
+/** A string is a piece of the text. */
+type StreamPiece = string | CallStart | CallDelta | ThoughtDelta | ThoughtEnd;
+/** Pieces that are joined with others of their type. */
+type DeltaType = 'text-delta' | 'call-delta' | 'thought-delta';
 
-function inputIn(piece: StreamPiece): string | null {
-  return typeof piece !== 'string' && piece.type === 'call-delta' ? piece.text : null;
+function typeOf(piece: StreamPiece) {
+  return typeof piece === 'string' ? 'text-delta' : piece.type;
+}
+
+function textIn(piece: StreamPiece): string {
+  if (typeof piece === 'string') return piece;
+  return piece.type === 'call-delta' || piece.type === 'thought-delta' ? piece.text : '';
 }
 
 interface Position {
@@ -40,7 +59,7 @@ export class JobStream implements JobEvents, AsyncIterableIterator<JobEvent, und
   #admission: JobAdmitted | null = null;
   #position: Position | null = null;
   #start: JobStart | 'taken' | null = null;
-  /** Texts, and with them the calls of a streamed answer, in their order. */
+  /** Texts, and with them the calls and the thoughts of a streamed answer, in their order. */
   #pieces: StreamPiece[] = [];
   #textLength = 0;
   #lastPosition: Position | null = null;
@@ -89,18 +108,17 @@ export class JobStream implements JobEvents, AsyncIterableIterator<JobEvent, und
   }
 
   write(text: string): void {
-    if (this.#end !== null) return;
-    this.#pieces.push(text);
-    this.#textLength += text.length;
-    this.#wakeReader();
+    if (this.#end === null) this.#add(text);
   }
 
   /** Where the answer is not streamed, its end has all calls. */
   call(event: CallStart | CallDelta): void {
-    if (this.#end !== null || !this.#isStreamed) return;
-    this.#pieces.push(event);
-    if (event.type === 'call-delta') this.#textLength += event.text.length;
-    this.#wakeReader();
+    if (this.#end === null && this.#isStreamed) this.#add(event);
+  }
+
+  /** The same of thoughts. */
+  thought(event: ThoughtDelta | ThoughtEnd): void {
+    if (this.#end === null && this.#isStreamed) this.#add(event);
   }
 
   /** The last event. */
@@ -162,26 +180,32 @@ export class JobStream implements JobEvents, AsyncIterableIterator<JobEvent, und
     const isDue = this.#isStreamed || this.#textLength >= maxDeltaLength || this.#end !== null;
     const [first] = this.#pieces;
     if (first === undefined || !isDue) return null;
-    if (typeof first !== 'string' && first.type === 'call-start') {
+    if (typeof first !== 'string' && (first.type === 'call-start' || first.type === 'thought-end')) {
       this.#pieces.shift();
       return first;
     }
-    return typeof first === 'string'
-      ? { type: 'text-delta', text: this.#taken((piece) => (typeof piece === 'string' ? piece : null), String) }
-      : { type: 'call-delta', text: this.#taken(inputIn, (text) => ({ type: 'call-delta', text })) };
+    const type = typeof first === 'string' ? 'text-delta' : first.type;
+    return { type, text: this.#taken(type) };
   }
 
-  /** The text at the front, as much of it as is due: `textIn` tells which pieces belong to it. What is too long stays. */
-  #taken(textIn: (piece: StreamPiece) => string | null, pieceOf: (text: string) => StreamPiece): string {
+  /** The text of this type at the front, as much of it as is due. What is too long stays. */
+  #taken(type: DeltaType): string {
     const isBehind = !this.#isStreamed || this.#isBehind;
-    const other = this.#pieces.findIndex((piece) => textIn(piece) === null);
+    const other = this.#pieces.findIndex((piece) => typeOf(piece) !== type);
     const count = isBehind ? (other < 0 ? this.#pieces.length : other) : 1;
     const text = this.#pieces.splice(0, count).map(textIn).join('');
     const taken = text.slice(0, lengthWithoutHalf(text));
-    if (taken.length < text.length) this.#pieces.unshift(pieceOf(text.slice(taken.length)));
+    const rest = text.slice(taken.length);
+    if (rest !== '') this.#pieces.unshift(type === 'text-delta' ? rest : { type, text: rest });
     this.#textLength -= taken.length;
     if (!this.isFull) this.#wakeWriter();
     return taken;
+  }
+
+  #add(piece: StreamPiece): void {
+    this.#pieces.push(piece);
+    this.#textLength += textIn(piece).length;
+    this.#wakeReader();
   }
 
   /** A reader that is behind gets what is held in few large pieces. */

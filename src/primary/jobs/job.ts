@@ -243,11 +243,12 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
   }
 
   done(answered: Answered, conversation: ConversationSnapshot | null): JobDone {
-    const { text, usage, model, estimate, stopSequence, calls, isCutShort, ignores } = answered;
+    const { text, usage, model, estimate, stopSequence, calls, isCutShort, ignores, thoughts = [] } = answered;
     const answer = { text, usage, model: model ?? this.route.label, estimate, stopSequence, conversation };
     const more = {
       ...(calls !== undefined && { calls }),
       ...(isCutShort && { isCutShort }),
+      ...(thoughts.length > 0 && { thoughts }),
       ...(ignores && { ignores }),
     };
     return { type: 'job-end', outcome: 'ok', ...answer, ...more, ...this.#figures() };

@@ -24,7 +24,7 @@ export type Refusals = Readonly<Record<'queue_full' | 'client_bound' | 'conversa
 function familiesIn(registry: Registry) {
   const duration = 'Time from the admission of a job to its end, waiting included.';
   const wait = 'Time a job waited for its slot, by how the waiting ended.';
-  const first = 'Time from the slot of a job to the first text of its answer.';
+  const first = 'Time from the slot of a job to the first piece of its answer.';
   const processor = 'Processor time of the processes of jobs, where they run in cgroups.';
   const memory = 'Peak memory of the processes of a job, where the memory controller is delegated.';
   const limited = 'Requests refused because their address had used up its window.';

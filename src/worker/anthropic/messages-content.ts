@@ -62,7 +62,13 @@ export const messagesRequest = z.looseObject({
   output_config: z.looseObject({ format: outputFormat.nullish(), effort: z.string().nullish() }).nullish(),
   /** What `output_config.format` was called while it was tried out. */
   output_format: outputFormat.nullish(),
-  thinking: z.looseObject({ type: z.string('must be a string'), budget_tokens: z.number().nullish() }).nullish(),
+  thinking: z
+    .looseObject({
+      type: z.string('must be a string'),
+      budget_tokens: z.number().nullish(),
+      display: z.string().nullish(),
+    })
+    .nullish(),
   metadata: z.looseObject({ user_id: z.string('must be a string').nullish() }).nullish(),
 });
 export type MessagesRequest = z.infer<typeof messagesRequest>;

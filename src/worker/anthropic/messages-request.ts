@@ -1,5 +1,5 @@
 import { invalid } from '../../shared/errors.js';
-import type { Effort } from '../../shared/job.js';
+import type { Effort, ThinkingForm } from '../../shared/job.js';
 import {
   fieldsOf,
   ignoredFields,
@@ -42,10 +42,21 @@ export function effortOf({ output_config: config, thinking }: MessagesRequest): 
   const nameField = 'output_config.effort';
   const ignored = [
     ...(name !== null && named === undefined ? [nameField] : []),
-    ...(thinking != null && budgeted === undefined ? ['thinking'] : []),
+    ...(thinking != null && !isOn(thinking) ? ['thinking'] : []),
+    ...(named !== undefined && thinking?.budget_tokens != null ? ['thinking.budget_tokens'] : []),
   ];
   if (named !== undefined) return { value: named, field: nameField, ignored };
   return { value: budgeted, field: budgeted === undefined ? null : 'thinking', ignored };
+}
+
+function isOn({ type }: NonNullable<MessagesRequest['thinking']>): boolean {
+  return type === 'enabled' || type === 'adaptive';
+}
+
+/** Whoever asks for effort gets to see what the model thinks, too, unless he says otherwise. */
+function thinkingOf({ thinking }: MessagesRequest, { value }: AskedEffort): ThinkingForm | undefined {
+  if (thinking == null ? value === undefined : !isOn(thinking)) return undefined;
+  return thinking?.display === 'omitted' ? 'omitted' : 'summarized';
 }
 
 function ofBudget(thinking: MessagesRequest['thinking']): Effort | undefined {
@@ -69,7 +80,7 @@ export function parseMessages(body: MessagesRequest): ParsedRequest {
   const effort = effortOf(body);
   const stream = body.stream === true;
   const { text, images, results } = asked;
-  const said = { text, images, results, history, system, offer };
+  const said = { text, images, results, history, system, offer, thinking: thinkingOf(body, effort) };
   const sampling = samplingOf({ temperature: body.temperature, topP: body.top_p, maxTokens: body.max_tokens });
   return {
     job: sdkJob({ ...said, model, schema, effort: effort.value, stop, sampling, stream }),

@@ -1,9 +1,10 @@
 import type { Request } from 'express';
-import type { JobRequest, Message } from '../../shared/job.js';
+import type { JobRequest, Message, ThoughtEnd } from '../../shared/job.js';
 import { subClientByBody } from '../access/authenticate.js';
 import { readBody } from '../http/body.js';
 import type { AsyncHandler, Reply } from '../http/exchange.js';
 import { sendJson } from '../http/responses.js';
+import type { AnswerPart } from '../jobs/answer-parts.js';
 import { type ParsedRequest, requestOf, setIgnored } from '../jobs/job-request.js';
 import {
   type AnswerFormat,
@@ -38,9 +39,23 @@ function messageOf({ requestId, model }: Opening, content: readonly object[]): o
   return { id: `msg_${requestId}`, type: 'message', role: 'assistant', model, content, container: null };
 }
 
-function contentOf({ text, hasText, calls, ending }: CompletedAnswer): object[] {
-  const isText = hasText || (calls.length === 0 && ending !== 'refusal');
-  return [...(isText ? [textBlock(text)] : []), ...calls.map((call) => callBlock(call, inputObject(call.input)))];
+function contentOf({ parts, hasText, ending }: CompletedAnswer): object[] {
+  const isLeftOut = ({ type }: AnswerPart) => type === 'text' && !hasText && (ending === 'refusal' || parts.length > 1);
+  return parts.filter((part) => !isLeftOut(part)).map(blockOf);
+}
+
+function blockOf(part: AnswerPart): object {
+  if (part.type === 'text') return textBlock(part.text);
+  return part.type === 'call' ? callBlock(part.call, inputObject(part.call.input)) : thoughtBlock(part);
+}
+
+function thoughtBlock({
+  text,
+  signature = '',
+  redacted,
+}: Omit<Extract<AnswerPart, { type: 'thought' }>, 'type'>): object {
+  if (redacted !== undefined) return { type: 'redacted_thinking', data: redacted };
+  return { type: 'thinking', thinking: text, signature };
 }
 
 function textBlock(text: string): object {
@@ -71,7 +86,7 @@ const nothingUsed = { usage: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 
 /** Owns where in the message a stream is: its blocks of content come one after the other. */
 class MessageStream extends SdkStream implements StreamFormat {
   readonly #opening: Opening;
-  #open: 'text' | 'call' | null = null;
+  #open: 'text' | 'call' | 'thought' | null = null;
   #blocks = 0;
 
   constructor(opening: Opening) {
@@ -96,6 +111,15 @@ class MessageStream extends SdkStream implements StreamFormat {
     return this.#delta({ type: 'input_json_delta', partial_json: text });
   }
 
+  thoughtDelta(text: string): string {
+    return this.#thoughtStart() + this.#delta({ type: 'thinking_delta', thinking: text });
+  }
+
+  thoughtEnd({ signature = '', redacted }: Pick<ThoughtEnd, 'signature' | 'redacted'>): string {
+    if (redacted !== undefined) return this.#start('thought', thoughtBlock({ text: '', redacted })) + this.#stop();
+    return this.#thoughtStart() + this.#delta({ type: 'signature_delta', signature }) + this.#stop();
+  }
+
   end(answer: CompletedAnswer): string {
     const start = this.#blocks === 0 && contentOf(answer).length > 0 ? this.#textStart() : '';
     const delta = { ...endOf(answer), container: null };
@@ -111,7 +135,11 @@ class MessageStream extends SdkStream implements StreamFormat {
     return this.#open === 'text' ? '' : this.#start('text', textBlock(''));
   }
 
-  #start(kind: 'text' | 'call', block: object): string {
+  #thoughtStart(): string {
+    return this.#open === 'thought' ? '' : this.#start('thought', thoughtBlock({ text: '' }));
+  }
+
+  #start(kind: 'text' | 'call' | 'thought', block: object): string {
     const stop = this.#stop();
     this.#open = kind;
     return stop + event('content_block_start', { index: this.#blocks++, content_block: block });

@@ -62,8 +62,8 @@ export class AnswerText implements SentBody, AsyncDisposable {
   }
 
   /** As `bodyAround` this text. */
-  body(isStructured: boolean, write: (text: string, value: string | undefined) => string): SentBody {
-    return bodyAround(this, isStructured, write);
+  body(form: BodyForm, write: WriteAround): SentBody {
+    return bodyAround(this, form, write);
   }
 
   /** If the disk is full, the rest stays in memory. */
@@ -86,23 +86,29 @@ export class AnswerText implements SentBody, AsyncDisposable {
   }
 }
 
-/**
- * JSON in which a text stands, once or several times. `write` writes it for any text, which may stand in JSON strings
- * only; with `isStructured` also for any value, which the text is then: undefined where the model has given none.
- */
-export function bodyAround(
-  answer: SentBody,
-  isStructured: boolean,
-  write: (text: string, value: string | undefined) => string,
-): SentBody {
+export interface BodyForm {
+  /** Whether the text is a value, too. */
+  readonly isStructured: boolean;
+  /** Where else than at its ends the text is cut: UTF-16 units, in their order. */
+  readonly cuts: readonly number[];
+}
+
+/** Writes JSON for any text and its slices, which may stand in JSON strings only, and for any value that the text is. */
+export type WriteAround = (text: string, value: string | undefined, slices: readonly string[]) => string;
+
+/** JSON in which a text stands, once or several times. Its value is undefined where the model has given none. */
+export function bodyAround(answer: SentBody, { isStructured, cuts }: BodyForm, write: WriteAround): SentBody {
   const [text, value] = [randomUUID(), randomUUID()];
   const hasValue = isStructured && answer.short !== '';
-  const parts = new Map([
+  const slices = cuts.length === 0 ? [] : [0, ...cuts].map((from, at) => [randomUUID(), from, cuts[at]] as const);
+  const parts = new Map<string, SentBody>([
     [text, answer],
     [JSON.stringify(value), valueIn(answer)],
+    ...slices.map(([marker, from, to]) => [marker, sliceOf(answer, from, to)] as const),
   ]);
-  const written = write(text, hasValue ? value : undefined).split(new RegExp(`(${[...parts.keys()].join('|')})`));
-  return joined(written.map((part) => parts.get(part) ?? part));
+  const markers = slices.length === 0 ? [text] : slices.map(([marker]) => marker);
+  const written = write(text, hasValue ? value : undefined, markers);
+  return joined(written.split(new RegExp(`(${[...parts.keys()].join('|')})`)).map((part) => parts.get(part) ?? part));
 }
 
 /** As in a JSON string, without the quotes. */
@@ -112,9 +118,26 @@ export function escaped(text: string): string {
 
 /** The value that a text is, on one line. */
 export function valueIn(text: SentBody): SentBody {
+  return rewritten(text, () => onOneLine);
+}
+
+/** A part of a text, by its UTF-16 units. */
+function sliceOf(text: SentBody, from: number, to = Number.POSITIVE_INFINITY): SentBody {
+  return rewritten(text, () => {
+    let before = 0;
+    return (piece) => {
+      const [begin, end] = [from - before, to - before];
+      before += piece.length;
+      return escaped(piece.slice(Math.max(0, begin), Math.max(0, end)));
+    };
+  });
+}
+
+/** A text whose pieces are written in another way. `begin` is called for each reader. */
+function rewritten(text: SentBody, begin: () => (piece: string) => string): SentBody {
   return {
     get short() {
-      return text.short === null ? null : onOneLine(unescaped(text.short));
+      return text.short === null ? null : begin()(unescaped(text.short));
     },
     async length() {
       if ((await text.length()) === null) return null;
@@ -123,14 +146,15 @@ export function valueIn(text: SentBody): SentBody {
       return bytes;
     },
     async *pieces() {
+      const write = begin();
       const decoder = new StringDecoder('utf8');
       let rest = '';
       for await (const piece of text.pieces()) {
         const all = rest + (typeof piece === 'string' ? piece : decoder.write(piece));
         rest = openEscape.exec(all)?.[1] ?? '';
-        yield onOneLine(unescaped(all.slice(0, all.length - rest.length)));
+        yield write(unescaped(all.slice(0, all.length - rest.length)));
       }
-      yield unescaped(rest);
+      yield write(unescaped(rest));
     },
   };
 }

@@ -4,6 +4,7 @@ import { timestamp } from '../../shared/clock.js';
 import type { JobDone } from '../../shared/job.js';
 import type { Primary, Reply } from '../http/exchange.js';
 import { onceFor, type SentBody, sendRecorded } from '../http/responses.js';
+import { cutsIn } from './answer-parts.js';
 import { AnswerText, bodyAround, escaped } from './answer-text.js';
 import { type RequestedJob, requestOf } from './job-request.js';
 import { type CompletedAnswer, completed } from './run-job.js';
@@ -79,10 +80,11 @@ export async function storedBody(
 ): Promise<SentBody> {
   const { route, model, tools: forms = {}, isStructured } = job.form;
   const requestId = route === '/v1/responses' ? job.id : job.requestId;
-  const opening = { requestId, model: model ?? '', forms, hasTools: false };
+  const opening = { requestId, model: model ?? '', forms, hasTools: false, hasThoughts: false };
   const stored = await storedAnswer(primary, { id: job.id, client });
-  return bodyAround(stored.text, isStructured, (text, value) =>
-    write(completed(opening, { text, value, end: stored.end, hasText: stored.text.short !== '' })),
+  const form = { isStructured, cuts: cutsIn(stored.end) };
+  return bodyAround(stored.text, form, (text, value, slices) =>
+    write(completed(opening, { text, value, slices, end: stored.end, hasText: stored.text.short !== '' })),
   );
 }
 

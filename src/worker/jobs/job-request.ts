@@ -9,6 +9,7 @@ import type {
   Message,
   Operation,
   Sampling,
+  ThinkingForm,
   ToolForms,
   ToolOffer,
   ToolResult,
@@ -42,6 +43,8 @@ export interface RequestedJob {
   /** Left out where the client sends the ids of calls. */
   readonly hasCallIds?: false | undefined;
   readonly sampling?: Sampling | undefined;
+  /** What the caller gets of the model's thoughts. */
+  readonly thinking?: ThinkingForm | undefined;
   /** From a caller that stores the conversation itself: the messages before. */
   readonly history?: readonly Message[] | undefined;
   readonly stream: boolean;
@@ -51,7 +54,7 @@ export interface RequestedJob {
 export async function requestOf(job: RequestedJob, primary: Primary, res: Reply): Promise<JobRequest> {
   const { operation, text, images = [], stop = [], history, stream: isStreamed, isEffortNeeded } = job;
   const { conversationId = null, system = null, model = null, effort = null } = job;
-  const { offer, sampling, results, hasCallIds } = job;
+  const { offer, sampling, results, hasCallIds, thinking } = job;
   const { requestId, trace, client } = res.locals;
   const schema = job.schema === undefined ? null : await checkedSchema(job.schema, primary, client);
   if (offer !== undefined) await checkTools(offer, primary, client);
@@ -61,6 +64,7 @@ export async function requestOf(job: RequestedJob, primary: Primary, res: Reply)
     ...(offer && { offer }),
     ...(sampling && { sampling }),
     ...(hasCallIds === false && { hasCallIds }),
+    ...(thinking && { thinking }),
   };
   const said = { role: 'user', text, images, ...(results && { results }) } as const;
   const chain = history === undefined ? null : chainOf(history, said, chainStart(system, schema, offer?.tools));

@@ -7,6 +7,7 @@ import {
   type JobEvent,
   type Message,
   type OptionalWish,
+  type ThoughtEnd,
   type ToolForms,
   unknownJobUsage,
   type WaitReason,
@@ -15,6 +16,7 @@ import type { BodyMemory } from '../http/body-memory.js';
 import { EventStream, type StreamManner } from '../http/event-stream.js';
 import type { Primary, Reply } from '../http/exchange.js';
 import { onceFor, publicCodeOf, type SentBody, sendBody, untilGone } from '../http/responses.js';
+import { type AnswerPart, cutsIn, partsIn, slicesOf } from './answer-parts.js';
 import { AnswerText, type SpillFolder } from './answer-text.js';
 import { JobReport } from './job-report.js';
 import { inWordsOf, noteDroppedTools, type ParsedRequest, requestOf, setIgnored } from './job-request.js';
@@ -32,8 +34,12 @@ export interface CompletedAnswer {
   readonly forms: ToolForms;
   /** Whether the model could call tools. */
   readonly hasTools: boolean;
+  /** Whether its caller gets what the model thinks. */
+  readonly hasThoughts: boolean;
   /** The calls that the client is to answer. */
   readonly calls: readonly WrittenCall[];
+  /** What the model has written, in its order: a text is among it, if there is any, and if there is nothing else. */
+  readonly parts: readonly AnswerPart[];
   /** Stands for the text, which may be long: only for JSON strings. */
   readonly text: string;
   /** Whether there is any. */
@@ -64,7 +70,7 @@ export interface UnsentAnswer {
 }
 
 /** What is known when a stream begins. */
-export type Opening = Pick<CompletedAnswer, 'requestId' | 'model' | 'forms' | 'hasTools'>;
+export type Opening = Pick<CompletedAnswer, 'requestId' | 'model' | 'forms' | 'hasTools' | 'hasThoughts'>;
 
 /** How an API writes a streamed answer: server-sent events, or lines of JSON. An empty text sends nothing. */
 export interface StreamFormat {
@@ -77,6 +83,10 @@ export interface StreamFormat {
   /** A call begins. The input of a custom tool comes whole. */
   callStart(call: Pick<WrittenCall, 'id' | 'name' | 'namespace' | 'isCustom'>): string;
   callDelta(text: string): string;
+  /** Left out where the API has no form for thoughts. */
+  thoughtDelta?(text: string): string;
+  /** Comes for each thought, also for one without text. */
+  thoughtEnd?(thought: Pick<ThoughtEnd, 'signature' | 'redacted'>): string;
   /** May repeat the whole text, in JSON strings. */
   end(answer: CompletedAnswer): string;
   failure(error: RelayError): string;
@@ -118,6 +128,10 @@ export function eventIn(format: StreamFormat, event: JobEvent, forms: ToolForms 
       return format.callStart(writtenCall({ ...event, input: '' }, forms));
     case 'call-delta':
       return format.callDelta(event.text);
+    case 'thought-delta':
+      return format.thoughtDelta?.(event.text) ?? '';
+    case 'thought-end':
+      return format.thoughtEnd?.(event) ?? '';
     case 'job-end':
       return '';
   }
@@ -126,13 +140,20 @@ export function eventIn(format: StreamFormat, event: JobEvent, forms: ToolForms 
 /** An answer whose end is known. */
 export function completed(
   opening: Opening,
-  answer: Pick<CompletedAnswer, 'text' | 'hasText' | 'value' | 'end'>,
+  {
+    slices,
+    ...answer
+  }: Pick<CompletedAnswer, 'text' | 'hasText' | 'value' | 'end'> & {
+    /** Of the text, as the thoughts cut it. */
+    readonly slices: readonly string[];
+  },
 ): CompletedAnswer {
-  const { end } = answer;
+  const { end, hasText } = answer;
   const { stopSequence } = end;
   const calls = (end.calls ?? []).map((call) => writtenCall(call, opening.forms));
   const model = end.model ?? opening.model;
-  return { ...opening, ...answer, model, calls, ending: endingOf(end), stopSequence, usage: tokensOf(end) };
+  const parts = partsIn(end.thoughts ?? [], hasText || calls.length === 0 ? slices : [], calls);
+  return { ...opening, ...answer, model, parts, calls, ending: endingOf(end), stopSequence, usage: tokensOf(end) };
 }
 
 function endingOf({ calls = [], isCutShort, stopSequence }: JobDone): Ending {
@@ -306,12 +327,15 @@ class AnswerWriter {
         const text = await this.#text.whole();
         return { role: 'assistant', text, ...(calls !== undefined && { calls }) };
       },
-      body: async () => JSON.stringify(this.#format.body(this.#completed(await this.#text.whole(), undefined, end))),
+      body: async () => {
+        const text = await this.#text.whole();
+        return JSON.stringify(this.#format.body(this.#completed(text, undefined, slicesOf(text, cutsIn(end)), end)));
+      },
     };
   }
 
-  #completed(text: string, value: string | undefined, end: JobDone): CompletedAnswer {
-    return completed(this.#opening, { text, value, end, hasText: this.#text.short !== '' });
+  #completed(text: string, value: string | undefined, slices: readonly string[], end: JobDone): CompletedAnswer {
+    return completed(this.#opening, { text, value, slices, end, hasText: this.#text.short !== '' });
   }
 
   #admit(admission: JobAdmitted): void {
@@ -338,12 +362,14 @@ class AnswerWriter {
   get #opening(): Opening {
     const { model, forms, job } = this.#parsed;
     const { requestId } = this.#res.locals;
-    return { requestId, model: this.#admission?.model ?? model, forms, hasTools: job.offer !== undefined };
+    const [hasTools, hasThoughts] = [job.offer !== undefined, job.thinking !== undefined];
+    return { requestId, model: this.#admission?.model ?? model, forms, hasTools, hasThoughts };
   }
 
   #bodyOf(end: JobDone, write: (answer: ReturnType<typeof completed>) => string): SentBody {
-    return this.#text.body(this.#parsed.job.schema !== undefined, (text, value) => {
-      const answer = this.#completed(text, value, end);
+    const form = { isStructured: this.#parsed.job.schema !== undefined, cuts: cutsIn(end) };
+    return this.#text.body(form, (text, value, slices) => {
+      const answer = this.#completed(text, value, slices, end);
       return write(this.#isRefusal ? { ...answer, ending: 'refusal' } : answer);
     });
   }

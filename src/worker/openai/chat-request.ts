@@ -215,7 +215,7 @@ export function imageFieldOf({ messages }: ChatCompletionRequest): string | null
   return partFieldIn(contents, chatParts.image.type);
 }
 
-const knownOfMessage = new Set(['role', 'content', 'tool_calls', 'function_call', 'tool_call_id']);
+const knownOfMessage = new Set(['role', 'content', 'tool_calls', 'function_call', 'tool_call_id', 'reasoning_content']);
 const knownOfResult = new Set([...knownOfMessage, 'name']);
 const knownOfPart = new Set(['type', 'text', 'refusal', 'image_url']);
 
@@ -302,7 +302,8 @@ export function parseChat(body: ChatCompletionRequest): ParsedChat {
   const stop = schema === undefined ? stopsOf(body) : [];
   const stream = body.stream === true;
   const { text, images, results } = asked;
-  const said = { text, images, results, history, system, offer };
+  const thinking = effort === undefined ? undefined : ('summarized' as const);
+  const said = { text, images, results, history, system, offer, thinking };
   return {
     job: sdkJob({ ...said, model, schema, effort, stop, sampling, stream }),
     model,

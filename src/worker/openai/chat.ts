@@ -59,14 +59,19 @@ function finishOf({ ending }: CompletedAnswer, isLegacyCall: boolean): string {
   return isLegacyCall && ending === 'tool-call' ? 'function_call' : finishReasons[ending];
 }
 
-function messageOf({ text, hasText, calls }: CompletedAnswer, isLegacyCall: boolean): object {
+function messageOf({ text, hasText, calls, parts }: CompletedAnswer, isLegacyCall: boolean): object {
   const [first] = calls;
+  const thought = parts.flatMap((part) => (part.type === 'thought' && part.text !== '' ? [part.text] : []));
   const content = hasText || first === undefined ? text : null;
-  if (first === undefined) return { role: 'assistant', content, refusal: null };
+  const said = { content, refusal: null, ...(thought.length > 0 && { reasoning_content: thought.join(blankLine) }) };
+  if (first === undefined) return { role: 'assistant', ...said };
   const { name, input } = first;
   const made = isLegacyCall ? { function_call: { name, arguments: input } } : { tool_calls: calls.map(callOf) };
-  return { role: 'assistant', content, refusal: null, ...made };
+  return { role: 'assistant', ...said, ...made };
 }
+
+/** Between two thoughts, which have one field together. */
+const blankLine = '\n\n';
 
 function callOf({ id, name, input, isCustom }: WrittenCall): object {
   if (isCustom) return { id, type: 'custom', custom: { name, input } };
@@ -89,6 +94,7 @@ class ChatCompletionStream extends SdkStream implements StreamFormat {
   #custom: string[] | null = null;
   /** Whether the function that is being called has no input yet. */
   #isBare = false;
+  #thought: 'none' | 'open' | 'whole' = 'none';
 
   constructor(opening: Opening, created: number, manner: ChatManner) {
     super();
@@ -118,6 +124,18 @@ class ChatCompletionStream extends SdkStream implements StreamFormat {
     this.#isBare &&= text === '';
     if (this.#custom === null) return this.#function({ arguments: text });
     this.#custom.push(text);
+    return '';
+  }
+
+  thoughtDelta(text: string): string {
+    const isNext = this.#thought === 'whole';
+    this.#thought = 'open';
+    return this.#callEnd() + this.#choice({ reasoning_content: isNext ? blankLine + text : text });
+  }
+
+  /** One without a text is not shown. */
+  thoughtEnd(): string {
+    if (this.#thought === 'open') this.#thought = 'whole';
     return '';
   }
 

@@ -8,8 +8,18 @@ import {
 } from '../jobs/run-job.js';
 import { openAiStreamError } from '../jobs/sdk-errors.js';
 import { textIn, type WrittenCall } from '../jobs/tool-offer.js';
+import {
+  callItem,
+  type ItemStatus,
+  itemIds,
+  itemsOf,
+  messageItem,
+  summaryPart,
+  textPart,
+  thoughtItem,
+} from './responses-items.js';
 
-type ResponseStatus = 'queued' | 'in_progress' | 'completed' | 'incomplete' | 'failed' | 'cancelled';
+type ResponseStatus = ItemStatus | 'queued' | 'failed' | 'cancelled';
 
 /** What a response says of its own storing. */
 export interface ResponsePlace {
@@ -63,22 +73,15 @@ function responseOf({ requestId, model, hasTools }: Opening, createdAt: number, 
   };
 }
 
-function endedResponse(answer: CompletedAnswer, createdAt: number, output = itemsOf(answer)): object {
+function endedResponse(answer: CompletedAnswer, createdAt: number, output = itemsOf(answer, statusOf(answer))): object {
   const status = statusOf(answer);
   const reason = answer.ending === 'refusal' ? 'content_filter' : 'max_output_tokens';
   const details = status === 'incomplete' ? { reason } : null;
   return { ...responseOf(answer, createdAt, status), incomplete_details: details, output, usage: usageOf(answer) };
 }
 
-function statusOf({ ending }: CompletedAnswer): ResponseStatus {
+function statusOf({ ending }: CompletedAnswer): 'completed' | 'incomplete' {
   return ending === 'refusal' || ending === 'length' ? 'incomplete' : 'completed';
-}
-
-function itemsOf(answer: CompletedAnswer): object[] {
-  const { requestId, text, hasText, calls } = answer;
-  const message = messageItem(`msg_${requestId}`, text, statusOf(answer));
-  const own = calls.map((call, index) => callItem(callItemId(requestId, index), call, 'completed'));
-  return hasText || calls.length === 0 ? [message, ...own] : own;
 }
 
 function usageOf({ usage }: CompletedAnswer): object {
@@ -91,44 +94,29 @@ function usageOf({ usage }: CompletedAnswer): object {
   };
 }
 
-/** A text of null: it has none yet. */
-function messageItem(id: string, text: string | null, status: ResponseStatus): object {
-  return { id, type: 'message', status, role: 'assistant', content: text === null ? [] : [textPart(text)] };
-}
+type ItemKind = keyof typeof itemIds;
 
-function callItem(id: string, call: WrittenCall, status: ResponseStatus): object {
-  const { id: callId, name, namespace, input, isCustom } = call;
-  const made = { id, status, call_id: callId, name, ...(namespace !== undefined && { namespace }) };
-  if (isCustom) return { ...made, type: 'custom_tool_call', input };
-  return { ...made, type: 'function_call', arguments: input };
-}
-
-function callItemId(requestId: string, index: number): string {
-  return `fc_${requestId}${index === 0 ? '' : `_${index}`}`;
-}
-
-function textPart(text: string): object {
-  return { type: 'output_text', annotations: [], logprobs: [], text };
-}
-
-/** The item that is being written: a message, or a call. */
+/** The item that is being written. */
 interface OpenItem {
+  readonly kind: ItemKind;
   readonly id: string;
   readonly call: Omit<WrittenCall, 'input'> | null;
   readonly pieces: string[];
 }
 
 /**
- * Owns where in the response a stream is. Without tools the only item, a message, is begun at once, before there is anything
- * in it: an error before the first item makes the AI SDK send the request again.
+ * Owns where in the response a stream is. Where a message is the only item that can come, it is begun at once, before there
+ * is anything in it: an error before the first item makes the AI SDK send the request again.
  */
 class ResponseStream extends SdkStream implements StreamFormat {
   readonly #opening: Opening;
   readonly #createdAt: number;
   #next = 0;
   #open: OpenItem | null = null;
-  /** The items that are whole; of an answer without tools, none is kept. */
+  /** The items that are whole. */
   readonly #items: object[] = [];
+  /** Items that have begun. */
+  readonly #counts: Record<ItemKind, number> = { thought: 0, text: 0, call: 0 };
 
   readonly #place: () => ResponsePlace;
 
@@ -144,22 +132,20 @@ class ResponseStream extends SdkStream implements StreamFormat {
     return [
       this.#event('response.created', { response }),
       this.#event('response.in_progress', { response }),
-      this.#opening.hasTools ? '' : this.#messageStart(),
+      this.#isMixed ? '' : this.#messageStart(),
     ].join('');
   }
 
   delta(text: string): string {
-    const start = this.#open === null || this.#open.call !== null ? this.#stop() + this.#messageStart() : '';
-    if (this.#opening.hasTools) this.#open?.pieces.push(text);
+    const start = this.#open?.kind === 'text' ? '' : this.#stop() + this.#messageStart();
+    if (this.#isMixed) this.#open?.pieces.push(text);
     return start + this.#ofItem('response.output_text.delta', { ...firstPart, delta: text, logprobs: [] });
   }
 
   callStart(call: Parameters<StreamFormat['callStart']>[0]): string {
     const stop = this.#stop();
-    const count = this.#items.filter((item) => !('role' in item)).length;
-    this.#open = { id: callItemId(this.#opening.requestId, count), call, pieces: [] };
-    const item = callItem(this.#open.id, { ...call, input: '' }, 'in_progress');
-    return stop + this.#event('response.output_item.added', { output_index: this.#index, item });
+    const id = this.#begun('call', call);
+    return stop + this.#added(callItem(id, { ...call, input: '' }, 'in_progress'));
   }
 
   /** The input of a custom tool is sent when it is whole. */
@@ -169,14 +155,30 @@ class ResponseStream extends SdkStream implements StreamFormat {
     return this.#ofItem('response.function_call_arguments.delta', { delta: text });
   }
 
-  /** Without calls, the whole text is that of the answer: the model may have corrected itself. */
+  thoughtDelta(text: string): string {
+    const start = this.#open?.kind === 'thought' ? '' : this.#stop() + this.#thoughtStart();
+    const isFirst = this.#open?.pieces.length === 0;
+    this.#open?.pieces.push(text);
+    const part = isFirst
+      ? this.#ofItem('response.reasoning_summary_part.added', { ...firstSummary, part: summaryPart('') })
+      : '';
+    return start + part + this.#ofItem('response.reasoning_summary_text.delta', { ...firstSummary, delta: text });
+  }
+
+  thoughtEnd(): string {
+    const start = this.#open?.kind === 'thought' ? '' : this.#stop() + this.#thoughtStart();
+    return start + this.#stop();
+  }
+
+  /** Where there is one text, it is that of the answer: the model may have corrected itself. */
   end(answer: CompletedAnswer): string {
     const status = statusOf(answer);
-    const isRefusal = answer.ending === 'refusal' && this.#opening.hasTools && this.#open === null;
-    const start = this.#index === 0 && this.#open === null && !isRefusal ? this.#messageStart() : '';
-    const stop = answer.calls.length === 0 ? this.#stop(answer.text, status) : this.#stop();
-    const output = answer.calls.length === 0 && !isRefusal ? itemsOf(answer) : this.#items;
-    const response = { ...endedResponse(answer, this.#createdAt, output), ...this.#place() };
+    const isAlone = answer.calls.length === 0;
+    const isRefusal = answer.ending === 'refusal' && this.#isMixed;
+    const start = this.#counts.text === 0 && isAlone && !isRefusal ? this.#stop() + this.#messageStart() : '';
+    const isWhole = isAlone && this.#open?.kind === 'text' && this.#counts.text === 1;
+    const stop = isWhole ? this.#stop(answer.text, status) : this.#stop(undefined, isAlone ? status : undefined);
+    const response = { ...endedResponse(answer, this.#createdAt, this.#items), ...this.#place() };
     return start + stop + this.#event(`response.${status}`, { response });
   }
 
@@ -195,32 +197,56 @@ class ResponseStream extends SdkStream implements StreamFormat {
     return this.#event('error', body) + this.#event('response.failed', { response: failed });
   }
 
+  /** Whether other items than a message can come. */
+  get #isMixed(): boolean {
+    return this.#opening.hasTools || this.#opening.hasThoughts;
+  }
+
   get #index(): number {
     return this.#items.length;
   }
 
+  #begun(kind: ItemKind, call: OpenItem['call'] = null): string {
+    const id = itemIds[kind](this.#opening.requestId, this.#counts[kind]++);
+    this.#open = { kind, id, call, pieces: [] };
+    return id;
+  }
+
+  #added(item: object): string {
+    return this.#event('response.output_item.added', { output_index: this.#index, item });
+  }
+
   #messageStart(): string {
-    const { requestId } = this.#opening;
-    const id = this.#index === 0 ? `msg_${requestId}` : `msg_${requestId}_${this.#index}`;
-    this.#open = { id, call: null, pieces: [] };
-    const item = messageItem(id, null, 'in_progress');
-    return [
-      this.#event('response.output_item.added', { output_index: this.#index, item }),
-      this.#ofItem('response.content_part.added', { ...firstPart, part: textPart('') }),
-    ].join('');
+    const added = this.#added(messageItem(this.#begun('text'), null, 'in_progress'));
+    return added + this.#ofItem('response.content_part.added', { ...firstPart, part: textPart('') });
+  }
+
+  #thoughtStart(): string {
+    return this.#added(thoughtItem(this.#begun('thought'), ''));
   }
 
   /** `text`: of a message, where it is known as a whole. */
-  #stop(text?: string, status: ResponseStatus = 'completed'): string {
+  #stop(text?: string, status: ItemStatus = 'completed'): string {
     const open = this.#open;
     if (open === null) return '';
     const whole = text ?? open.pieces.join('');
-    const item = open.call === null ? messageItem(open.id, whole, status) : this.#callDone(open.id, open.call, whole);
-    const done = open.call === null ? this.#textDone(whole) : this.#inputDone(open.call, whole);
-    const ended = done + this.#event('response.output_item.done', { output_index: this.#index, item });
+    const item = this.#itemOf(open, whole, status);
+    const ended =
+      this.#done(open, whole) + this.#event('response.output_item.done', { output_index: this.#index, item });
     this.#items.push(item);
     this.#open = null;
     return ended;
+  }
+
+  #itemOf({ kind, id, call }: OpenItem, whole: string, status: ItemStatus): object {
+    if (call !== null)
+      return callItem(id, { ...call, input: call.isCustom ? textIn(whole) : whole || '{}' }, 'completed');
+    return kind === 'thought' ? thoughtItem(id, whole) : messageItem(id, whole, status);
+  }
+
+  #done({ kind, call }: OpenItem, whole: string): string {
+    if (call !== null) return this.#inputDone(call, whole);
+    return kind === 'thought' ? this.#thoughtDone(whole) : this.#textDone(whole);
   }
 
   #textDone(text: string): string {
@@ -230,8 +256,12 @@ class ResponseStream extends SdkStream implements StreamFormat {
     );
   }
 
-  #callDone(id: string, call: Omit<WrittenCall, 'input'>, json: string): object {
-    return callItem(id, { ...call, input: call.isCustom ? textIn(json) : json || '{}' }, 'completed');
+  #thoughtDone(text: string): string {
+    if (text === '') return '';
+    return (
+      this.#ofItem('response.reasoning_summary_text.done', { ...firstSummary, text }) +
+      this.#ofItem('response.reasoning_summary_part.done', { ...firstSummary, part: summaryPart(text) })
+    );
   }
 
   #inputDone({ name, isCustom }: Omit<WrittenCall, 'input'>, json: string): string {
@@ -251,3 +281,4 @@ class ResponseStream extends SdkStream implements StreamFormat {
 }
 
 const firstPart = { content_index: 0 };
+const firstSummary = { summary_index: 0 };

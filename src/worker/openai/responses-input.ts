@@ -57,7 +57,7 @@ export const responsesRequest = z.looseObject({
   instructions: named.nullish(),
   stream: streamed,
   text: z.looseObject({ format: format.nullish() }).nullish(),
-  reasoning: z.looseObject({ effort: named.nullish() }).nullish(),
+  reasoning: z.looseObject({ effort: named.nullish(), summary: named.nullish() }).nullish(),
   tools: tools.nullish(),
   tool_choice: toolChoice.nullish(),
   parallel_tool_calls: z.boolean('must be true or false').nullish(),

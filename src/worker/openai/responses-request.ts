@@ -1,5 +1,5 @@
 import { invalid } from '../../shared/errors.js';
-import type { Message } from '../../shared/job.js';
+import type { Effort, Message, ThinkingForm } from '../../shared/job.js';
 import {
   fieldsOf,
   ignoredFields,
@@ -42,7 +42,7 @@ export function parseResponses(body: ResponsesRequest, earlier: readonly Message
   const effort = effortOf(body.reasoning?.effort);
   const stream = body.stream === true;
   const { text, images, results } = asked;
-  const said = { text, images, results, history, system, offer };
+  const said = { text, images, results, history, system, offer, thinking: thinkingOf(body, effort) };
   const sampling = samplingOf({ temperature: body.temperature, topP: body.top_p, maxTokens: body.max_output_tokens });
   return {
     job: sdkJob({ ...said, model, schema, effort, sampling, stream }),
@@ -59,7 +59,7 @@ export function parseResponses(body: ResponsesRequest, earlier: readonly Message
       ...ignoredFields(body, known),
       ...dropped.map((type) => `tools.${type}`),
       ...ignoredIn('text', [body.text], new Set(['format'])),
-      ...ignoredIn('reasoning', [body.reasoning], new Set(['effort'])),
+      ...ignoredIn('reasoning', [body.reasoning], new Set(['effort', 'summary'])),
       ...meaningless(body),
       ...ignoredInInput(body),
     ],
@@ -69,6 +69,14 @@ export function parseResponses(body: ResponsesRequest, earlier: readonly Message
     added: spoken,
   };
 }
+
+/** Without a summary, it only says where the model has thought. */
+function thinkingOf({ reasoning }: ResponsesRequest, effort: Effort | undefined): ThinkingForm | undefined {
+  if (reasoning?.summary != null && summaries.has(reasoning.summary)) return 'summarized';
+  return effort === undefined ? undefined : 'omitted';
+}
+
+const summaries: ReadonlySet<string> = new Set(['auto', 'concise', 'detailed']);
 
 /** Whether the answer is to be a JSON object that nothing more is said of. */
 function isBare({ text }: ResponsesRequest): boolean {

@@ -46,7 +46,7 @@ async function earlierText(
 }
 
 /** Of an item of an answer: its kind, and the response that it belongs to. */
-const itemId = /^(?:msg|fc)_([\da-f-]{36})(?:_\d+)?$/;
+const itemId = /^(?:msg|fc|rs)_([\da-f-]{36})(?:_\d+)?$/;
 
 /** The request with the stored items that it refers to. Throws `validation_error`, and rejects with `not_found`. */
 async function withReferences(body: ResponsesRequest, primary: Primary, res: Reply): Promise<ResponsesRequest> {
@@ -96,7 +96,7 @@ async function acceptResponse(primary: Primary, res: Reply, parsed: ParsedReques
   setIgnored(res, ignored);
   noteDroppedTools(primary, res, parsed);
   const form = { route: '/v1/responses', model, ...(Object.keys(forms).length > 0 && { tools: forms }) } as const;
-  const opening = { forms, hasTools: job.offer !== undefined };
+  const opening = { forms, hasTools: job.offer !== undefined, hasThoughts: job.thinking !== undefined };
   const accepted = ({ id, createdAt, model: target }: AcceptedView) =>
     openResponse({ requestId: id, model: target ?? model, ...opening }, Math.floor(createdAt / 1000), 'queued');
   await acceptJob(primary, res, parsed.job, form, accepted).catch((error: unknown) => {
@@ -183,7 +183,13 @@ export function endedJob(createdAt: number): (answer: CompletedAnswer) => object
 }
 
 function unfinished({ id, form, status, createdAt, failure }: BackgroundJobView): object {
-  const opening = { requestId: id, model: form.model ?? '', forms: form.tools ?? {}, hasTools: false };
+  const opening = {
+    requestId: id,
+    model: form.model ?? '',
+    forms: form.tools ?? {},
+    hasTools: false,
+    hasThoughts: false,
+  };
   const response = openResponse(opening, Math.floor(createdAt / 1000), statusOf[status]);
   if (failure === null) return response;
   return { ...response, error: { code: publicCodeOf(fromWire(failure)), message: failure.message } };

@@ -1,4 +1,4 @@
-import { callsIn, saidOf } from '../../../src/demo/calls.js';
+import { callsIn, saidOf, thoughtsIn } from '../../../src/demo/calls.js';
 
 const person = { type: 'object', properties: { name: { type: 'string' } } };
 const tools = [
@@ -29,6 +29,14 @@ describe('The demo model', () => {
     expect(wanted('Ada', true)).toEqual([['note', { name: 'Ada' }]]);
     expect(wanted('Ada', 'look')).toEqual([['look', {}]]);
     expect(callsIn({ type: 'user', text: 'Ada', must: true })).toEqual([]);
+  });
+
+  it('thinks what a text says at the beginning of a line', () => {
+    expect(thoughtsIn({ text: 'think I am asked\nHello\nthink I answer\nI think so' })).toEqual([
+      'I am asked',
+      'I answer',
+    ]);
+    expect(thoughtsIn({ text: 'Hello' })).toEqual([]);
   });
 
   it('gives each call an id of its own', () => {

@@ -198,6 +198,8 @@ function checkOrder(events: readonly JobEvent[]): void {
     'call-start': 2,
     'call-delta': 2,
     'text-delta': 2,
+    'thought-delta': 2,
+    'thought-end': 2,
     'job-end': 3,
   };
   const order = events.map(({ type }) => ranks[type]);

@@ -11,6 +11,9 @@ import {
   optionalWishes,
   type Sampling,
   type TextDelta,
+  type ThinkingForm,
+  type ThoughtDelta,
+  type ThoughtEnd,
   type Tool,
   type ToolCall,
   type ToolOffer,
@@ -29,6 +32,9 @@ export type {
   QuotaWindow,
   Sampling,
   TextDelta,
+  ThinkingForm,
+  ThoughtDelta,
+  ThoughtEnd,
   Tool,
   ToolCall,
   ToolOffer,
@@ -71,6 +77,8 @@ export interface Turn extends LaunchOptions {
   /** The tools of the client; without it, there are none. */
   readonly offer?: ToolOffer;
   readonly sampling?: Sampling;
+  /** What the client gets of the model's thoughts; without it, nothing. A program may yield them in any case. */
+  readonly thinking?: ThinkingForm;
   /** The answer ends before the first of these, where the program can see to that. */
   readonly stop?: readonly string[];
   /** The messages before it that this process has received or written itself; they are not sent again. */
@@ -150,7 +158,9 @@ export interface RequestRefused {
   readonly request: RequestKind;
 }
 
-export type TurnEvent = TextDelta | CallStart | CallDelta | InputTaken | TurnEnd | TurnFailed | OutOfTurn;
+/** What the model thinks, says and calls, in its order. A thought also ends with the text or the call that follows it. */
+export type AnswerEvent = TextDelta | CallStart | CallDelta | ThoughtDelta | ThoughtEnd;
+export type TurnEvent = AnswerEvent | InputTaken | TurnEnd | TurnFailed | OutOfTurn;
 /** What a program says at any time, in a turn or outside of one. */
 export type Aside = QuotaReport | StdinReply | RequestRefused | TextIgnored;
 export type DecoderEvent = TurnEvent | Aside;

@@ -7,6 +7,8 @@ import {
   type Decoder,
   type Exit,
   LineTooLong,
+  type ThoughtDelta,
+  type ThoughtEnd,
   type TurnEnd,
   type TurnEvent,
   type TurnInput,
@@ -16,7 +18,7 @@ import { couldNotExecute } from './launcher.js';
 import type { ProgramOutput } from './output.js';
 
 export interface TurnLimits extends SilenceLimits {
-  /** Longest answer, bytes of text. */
+  /** Longest answer, bytes: of its text, the inputs of its calls, and the thoughts that are passed on. */
   readonly maxOutputBytes: number;
 }
 
@@ -25,6 +27,8 @@ export interface TextSink {
   write(text: string): void;
   /** A call of a client's tool begins, or goes on. */
   call(event: CallStart | CallDelta): void;
+  /** What the model thinks; left out if nobody wants it. */
+  thought?(event: ThoughtDelta | ThoughtEnd): void;
   /** Whether the answer has come to its end here, whatever the program still writes. */
   readonly hasEnough: boolean;
   /** Whether it wants no more before `room` has resolved. */
@@ -121,6 +125,7 @@ export class OpenTurn implements Disposable {
     if (!this.#isOpen || event.type === 'stray') return this.#program.onOutOfTurn?.();
     if (event.type === 'text-delta') this.#add(event.text);
     else if (event.type === 'call-start' || event.type === 'call-delta') this.#call(event);
+    else if (event.type === 'thought-delta' || event.type === 'thought-end') this.#thought(event);
     else if (event.type === 'turn-end') this.#end(event);
     else if (event.type === 'turn-failed') this.fail(cliError(event.reason, event.message, event));
     else this.#writeNext();
@@ -137,6 +142,14 @@ export class OpenTurn implements Disposable {
     if (event.type === 'call-delta') this.#bytes += Buffer.byteLength(event.text);
     if (this.#bytes > this.#maxOutputBytes) return this.fail(this.#tooLarge());
     this.#sink.call(event);
+  }
+
+  #thought(event: ThoughtDelta | ThoughtEnd): void {
+    if (this.#sink.thought === undefined) return;
+    const shown = event.type === 'thought-delta' ? event.text : (event.redacted ?? event.signature ?? '');
+    this.#bytes += Buffer.byteLength(shown);
+    if (this.#bytes > this.#maxOutputBytes) return this.fail(this.#tooLarge());
+    this.#sink.thought(event);
   }
 
   /** The process still writes, so it must not get another turn. */

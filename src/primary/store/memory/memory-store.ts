@@ -142,7 +142,7 @@ interface MemoryJob extends Sharer {
   readonly number: number;
   record: JobRecord;
   text: LoggedText;
-  /** The length of its answer in UTF-16 units, plus one: so a job without text counts, too. */
+  /** The length of its answer and its thoughts in UTF-16 units, plus one: so a job without text counts, too. */
   bytes: number;
 }
 
@@ -174,7 +174,7 @@ export class MemoryJobs implements JobStore {
     if (job === undefined || this.#ended.has(job)) return true;
     job.record = { ...job.record, ...ended };
     job.text = text;
-    job.bytes = text.length + 1;
+    job.bytes = text.length + thoughtLength(ended) + 1;
     this.#ended.add(job);
     this.#shares.add(job, ended.endedAt);
     while (this.#shares.bytes - this.#ended.size > maxLength || this.#ended.size > maxEnded) this.#forgetOne();
@@ -282,4 +282,9 @@ export class MemoryResponses implements ResponseStore {
   #drop(ids: readonly string[]): void {
     for (const id of ids) this.#texts.delete(id);
   }
+}
+
+function thoughtLength({ end }: EndedJob): number {
+  const thoughts = end.outcome === 'ok' ? (end.thoughts ?? []) : [];
+  return thoughts.reduce((sum, { text, redacted = '' }) => sum + text.length + redacted.length, 0);
 }

@@ -257,8 +257,16 @@ describe('A request for a message', () => {
     ['few tokens to think with', { thinking: { type: 'enabled', budget_tokens: 4095 } }, { effort: 'low' }],
     ['some tokens to think with', { thinking: { type: 'enabled', budget_tokens: 4096 } }, { effort: 'medium' }],
     ['many tokens to think with', { thinking: { type: 'enabled', budget_tokens: 16_384 } }, { effort: 'high' }],
-    ['thinking as it likes', { thinking: { type: 'adaptive' } }, { effort: undefined }],
-    ['no thinking', { thinking: { type: 'disabled' } }, { effort: undefined }],
+    ['thinking as it likes', { thinking: { type: 'adaptive' } }, { effort: undefined, thinking: 'summarized' }],
+    ['thoughts without text', { thinking: { type: 'adaptive', display: 'omitted' } }, { thinking: 'omitted' }],
+    ['an effort, and so its thoughts', { output_config: { effort: 'low' } }, { thinking: 'summarized' }],
+    ['no thinking', { thinking: { type: 'disabled' } }, { effort: undefined, thinking: undefined }],
+    [
+      'an effort without thoughts',
+      { thinking: { type: 'disabled' }, output_config: { effort: 'low' } },
+      { effort: 'low', thinking: undefined },
+    ],
+    ['nothing of thoughts', {}, { effort: undefined, thinking: undefined }],
   ])('may have %s', (_what, fields, expected) => {
     expect(asked(fields).job).toMatchObject(expected);
   });
@@ -334,7 +342,10 @@ describe('A request for a message', () => {
     ],
     [{ output_config: { format }, stop_sequences: ['x'] }, ['stop_sequences']],
     [{ thinking: { type: 'disabled' } }, ['thinking']],
-    [{ thinking: { type: 'enabled', budget_tokens: 2000 }, output_config: { effort: 'low' } }, ['thinking']],
+    [
+      { thinking: { type: 'enabled', budget_tokens: 2000 }, output_config: { effort: 'low' } },
+      ['thinking.budget_tokens'],
+    ],
     [
       { messages: [{ ...user([{ ...text('Hi'), cache_control: {}, citations: null, spans: [] }]), name: 'ada' }] },
       ['messages.name', 'messages.content.cache_control'],

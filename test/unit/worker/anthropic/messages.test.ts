@@ -40,6 +40,24 @@ const begins: JobEvent[] = [
 ];
 const cut = jobDone({ model: 'eliza', usage: used, stopSequence: 'END' });
 const refused = failing('cli_error', 'refused');
+const thinking = { thinking: { type: 'adaptive' } };
+/** A signed thought, text, another one that is sealed, and text again. */
+const thinks: JobEvent[] = [
+  { type: 'thought-delta', text: 'H' },
+  { type: 'thought-delta', text: 'm' },
+  { type: 'thought-end', signature: 'proof' },
+  ...says('Good '),
+  { type: 'thought-end', redacted: 'sealed' },
+  ...says('day'),
+  jobDone({
+    model: 'eliza',
+    usage: used,
+    thoughts: [
+      { text: 'Hm', signature: 'proof', at: 0, calls: 0 },
+      { text: '', redacted: 'sealed', at: 5, calls: 0 },
+    ],
+  }),
+];
 
 function open(...events: readonly JobEvent[]): Promise<MessagesDoor> {
   return MessagesDoor.open(() => eventsOf(...events));
@@ -52,6 +70,35 @@ describe('A message', () => {
       {},
       [...says('Good ', 'day'), done],
       { content: [{ type: 'text', text: 'Good day', citations: null }], ...end, usage },
+    ],
+    [
+      'thoughts and text, each at its place',
+      thinking,
+      thinks,
+      {
+        content: [
+          { type: 'thinking', thinking: 'Hm', signature: 'proof' },
+          { type: 'text', text: 'Good ', citations: null },
+          { type: 'redacted_thinking', data: 'sealed' },
+          { type: 'text', text: 'day', citations: null },
+        ],
+        ...end,
+        usage,
+      },
+    ],
+    [
+      'a thought and a call',
+      { ...calling, ...thinking },
+      [jobDone({ model: 'eliza', usage: used, calls: [made], thoughts: [{ text: 'Hm', at: 0, calls: 0 }] })],
+      {
+        content: [
+          { type: 'thinking', thinking: 'Hm', signature: '' },
+          { ...call, input: { city: 'Bonn' } },
+        ],
+        ...end,
+        stop_reason: 'tool_use',
+        usage,
+      },
     ],
     [
       'text before a stop sequence',
@@ -201,6 +248,27 @@ describe('A streamed message', () => {
       [textBlock, textDelta('Good '), textDelta('day'), blockStop, ...last(end)],
     ],
     ['no text', {}, [done], [textBlock, blockStop, ...last(end)]],
+    [
+      'thoughts and text, each at its place',
+      thinking,
+      thinks,
+      [
+        block({ type: 'thinking', thinking: '', signature: '' }),
+        delta({ type: 'thinking_delta', thinking: 'H' }),
+        delta({ type: 'thinking_delta', thinking: 'm' }),
+        delta({ type: 'signature_delta', signature: 'proof' }),
+        blockStop,
+        block({ type: 'text', text: '', citations: null }, 1),
+        delta({ type: 'text_delta', text: 'Good ' }, 1),
+        stopOf(1),
+        block({ type: 'redacted_thinking', data: 'sealed' }, 2),
+        stopOf(2),
+        block({ type: 'text', text: '', citations: null }, 3),
+        delta({ type: 'text_delta', text: 'day' }, 3),
+        stopOf(3),
+        ...last(end),
+      ],
+    ],
     [
       'text before a stop sequence',
       { stop_sequences: ['END'] },

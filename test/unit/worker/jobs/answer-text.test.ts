@@ -97,11 +97,25 @@ describe('The body of an answer', () => {
     await using house = await folder();
     await using text = new AnswerText(house.spill);
     await addAll(text, whole, 5000);
-    const body = text.body(false, (mark) => JSON.stringify(chatOf(mark)));
+    const body = text.body({ isStructured: false, cuts: [] }, (mark) => JSON.stringify(chatOf(mark)));
     const written = await joined(body.pieces());
     expect(written.length).toBe(await body.length());
     expect(JSON.parse(written.toString())).toEqual(chatOf(whole));
     expect(body.short).toBe(whole === line ? written.toString() : null);
+  });
+
+  it.each([5, 4000])('has the slices of its text, wherever its pieces are cut: %d lines', async (lines) => {
+    const whole = `${line}😀\n`.repeat(lines);
+    const cuts = [1, whole.length - 20, whole.length - 3];
+    await using house = await folder();
+    await using text = new AnswerText(house.spill);
+    await addAll(text, whole, 997);
+    const body = text.body({ isStructured: false, cuts }, (all, _, slices) => JSON.stringify({ all, slices }));
+    const written = await joined(body.pieces());
+    const slices = [0, ...cuts].map((from, index) => whole.slice(from, cuts[index]));
+    expect(JSON.parse(written.toString())).toEqual({ all: whole, slices });
+    expect(await body.length()).toBe(written.length);
+    expect(body.short).toBe(lines === 5 ? written.toString() : null);
   });
 
   it.each([1, 1000, 32 * 1024 - 3, 200_000])(
@@ -111,7 +125,7 @@ describe('The body of an answer', () => {
       await using house = await folder();
       await using text = new AnswerText(house.spill);
       await addAll(text, value, size);
-      const body = text.body(true, (_, mark) => JSON.stringify({ structured: mark }));
+      const body = text.body({ isStructured: true, cuts: [] }, (_, mark) => JSON.stringify({ structured: mark }));
       expect(body.short).toBeNull();
       const written = await joined(body.pieces());
       expect(written.toString()).toBe(`{"structured":${value.replaceAll('\n', ' ')}}`);

@@ -23,6 +23,8 @@ const lines: AnswerFormat = {
     delta: (text) => `delta ${text}\n`,
     callStart: ({ name }) => `call ${name}\n`,
     callDelta: (text) => `input ${text}\n`,
+    thoughtDelta: (text) => `thought ${text}\n`,
+    thoughtEnd: ({ signature }) => `thought ended ${signature}\n`,
     end: ({ text, ending }) => `end ${text} ${ending}\n`,
     failure: ({ code }) => `failure ${code}\n`,
   }),

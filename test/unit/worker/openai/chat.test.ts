@@ -4,7 +4,7 @@ import { chatCompletionFormat } from '../../../../src/worker/openai/chat.js';
 import { jobDone } from '../../../support/job-records.js';
 import { streamed } from '../../../support/openai-door.js';
 
-const opening = { requestId: 'r1', model: 'eliza', forms: {}, hasTools: false };
+const opening = { requestId: 'r1', model: 'eliza', forms: {}, hasTools: false, hasThoughts: false };
 const withTools = { ...opening, hasTools: true };
 const call = { id: 'c1', name: 'f', input: '{"a":1}', isCustom: false };
 const custom = { id: 'c2', name: 'run', input: 'ls', isCustom: true };
@@ -20,6 +20,7 @@ function told(differences: Partial<CompletedAnswer> = {}): CompletedAnswer {
   return {
     ...opening,
     calls: [],
+    parts: [],
     text: 'good day',
     hasText: true,
     value: undefined,
@@ -36,7 +37,33 @@ function chunk(delta: object, finish: string | null = null) {
   return { id: 'chatcmpl-r1', object: 'chat.completion.chunk', created: 7, model: 'eliza', choices };
 }
 
+const thoughts = ['Hm', '', 'Well'].map((text) => ({ type: 'thought', text }) as const);
+
 describe('A chat completion', () => {
+  it('has what the model has thought beside its text, and beside calls', () => {
+    const message = { content: 'good day', reasoning_content: 'Hm\n\nWell' };
+    const format = chatCompletionFormat(7, false);
+    expect(format.body(told({ parts: thoughts }))).toMatchObject({ choices: [{ message }] });
+    expect(format.body(told({ parts: thoughts, calls: [call] }))).toMatchObject({ choices: [{ message }] });
+  });
+
+  it('streams thoughts before the text, with a blank line between two of them', () => {
+    const stream = chatCompletionFormat(7, false).stream({ ...opening, hasThoughts: true });
+    const text = [
+      stream.thoughtDelta?.('H'),
+      stream.thoughtDelta?.('m'),
+      stream.thoughtEnd?.({}),
+      stream.thoughtEnd?.({}),
+    ];
+    text.push(stream.thoughtDelta?.('Well'), stream.thoughtEnd?.({ signature: 'proof' }), stream.delta('Hi'));
+    expect(streamed(text.join(''))).toEqual([
+      chunk({ reasoning_content: 'H' }),
+      chunk({ reasoning_content: 'm' }),
+      chunk({ reasoning_content: '\n\nWell' }),
+      chunk({ content: 'Hi' }),
+    ]);
+  });
+
   it('is as the OpenAI API has it', () => {
     const message = { role: 'assistant', content: 'good day', refusal: null };
     expect(chatCompletionFormat(7, false).body(told())).toEqual({

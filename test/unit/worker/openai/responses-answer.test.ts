@@ -1,10 +1,11 @@
 import { RelayError } from '../../../../src/shared/errors.js';
+import { partsIn } from '../../../../src/worker/jobs/answer-parts.js';
 import type { CompletedAnswer } from '../../../../src/worker/jobs/run-job.js';
 import { responseFormat } from '../../../../src/worker/openai/responses-answer.js';
 import { jobDone } from '../../../support/job-records.js';
 import { streamed } from '../../../support/openai-door.js';
 
-const opening = { requestId: 'r1', model: 'eliza', forms: {}, hasTools: false };
+const opening = { requestId: 'r1', model: 'eliza', forms: {}, hasTools: false, hasThoughts: false };
 const withTools = { ...opening, hasTools: true };
 const made = { id: 'c1', name: 'f', input: '{}', isCustom: false };
 const custom = { id: 'c2', name: 'run', namespace: 'shell', input: 'ls', isCustom: true };
@@ -43,11 +44,14 @@ const response = {
 };
 
 function told(differences: Partial<CompletedAnswer> = {}): CompletedAnswer {
+  const { text = 'good day', hasText = true, calls = [], end } = differences;
+  const slices = hasText || calls.length === 0 ? [text] : [];
   return {
     ...opening,
-    calls: [],
-    text: 'good day',
-    hasText: true,
+    calls,
+    parts: partsIn(end?.thoughts ?? [], slices, calls),
+    text,
+    hasText,
     value: undefined,
     ending: 'whole',
     stopSequence: null,
@@ -109,7 +113,11 @@ describe('A response', () => {
       output: [message('completed', part('good day')), call('completed', '{}'), { ...run, namespace: 'shell' }],
       usage: toldUsage,
     });
-    const [first] = (responseFormat(7).body({ ...answer, text: '', hasText: false }) as { output: object[] }).output;
+    const [first] = (
+      responseFormat(7).body(told({ calls: answer.calls, ending: 'tool-call', text: '', hasText: false })) as {
+        output: object[];
+      }
+    ).output;
     expect(first).toEqual(call('completed', '{}'));
   });
 
@@ -227,5 +235,76 @@ describe('A streamed response', () => {
         response: expect.objectContaining({ status: 'failed', error: { code: 'timeout', message: 'too long' } }),
       },
     ]);
+  });
+});
+
+describe('A response with thoughts', () => {
+  const summary = (text: string) => ({ type: 'summary_text', text });
+  const reasoning = (id: string, ...texts: string[]) => ({ id, type: 'reasoning', summary: texts.map(summary) });
+  const thinks = { ...withTools, hasThoughts: true };
+  const thoughts = [
+    { text: 'Hm', signature: 'proof', at: 0, calls: 0 },
+    { text: '', at: null, calls: 0 },
+  ];
+  const items = [
+    reasoning('rs_r1', 'Hm'),
+    message('completed', part('good day')),
+    reasoning('rs_r1_1'),
+    call('completed', '{}'),
+  ];
+
+  it('has an item for each, at its place', () => {
+    const answer = told({ ...thinks, calls: [made], ending: 'tool-call', end: jobDone({ thoughts }) });
+    expect(responseFormat(7).body(answer)).toMatchObject({ output: items });
+  });
+
+  it('streams them with their summaries, as the same items', () => {
+    const stream = responseFormat(7).stream(thinks);
+    const text = [
+      stream.begin(),
+      stream.thoughtDelta?.('H'),
+      stream.thoughtDelta?.('m'),
+      stream.thoughtEnd?.({ signature: 'proof' }),
+      stream.delta('good day'),
+      stream.thoughtEnd?.({}),
+      stream.callStart(made),
+      stream.callDelta('{}'),
+      stream.end(told({ ...thinks, calls: [made], ending: 'tool-call', end: jobDone({ thoughts }) })),
+    ].join('');
+    const of = { item_id: 'rs_r1', output_index: 0 };
+    const ofPart = { ...of, summary_index: 0 };
+    const events = streamed(text) as Sent[];
+    expect(events.slice(2, 9)).toEqual(
+      numbered(
+        ['created', {}],
+        ['in_progress', {}],
+        ['output_item.added', { output_index: 0, item: reasoning('rs_r1') }],
+        ['reasoning_summary_part.added', { ...ofPart, part: summary('') }],
+        ['reasoning_summary_text.delta', { ...ofPart, delta: 'H' }],
+        ['reasoning_summary_text.delta', { ...ofPart, delta: 'm' }],
+        ['reasoning_summary_text.done', { ...ofPart, text: 'Hm' }],
+        ['reasoning_summary_part.done', { ...ofPart, part: summary('Hm') }],
+        ['output_item.done', { output_index: 0, item: items[0] }],
+      ).slice(2),
+    );
+    expect(events.filter(({ type }) => type === 'response.output_item.added')).toHaveLength(4);
+    expect(events.filter(({ type }) => type === 'response.output_item.done')).toMatchObject(
+      items.map((item, output_index) => ({ output_index, item })),
+    );
+    expect(events.at(-1)).toMatchObject({ type: 'response.completed', response: { output: items } });
+  });
+
+  it('has a message behind them where the model has said nothing, but not where it refuses', () => {
+    const only = [{ text: 'Hm', at: 0, calls: 0 }];
+    const said = (more: Partial<CompletedAnswer>) => {
+      const stream = responseFormat(7).stream({ ...opening, hasThoughts: true });
+      stream.begin();
+      stream.thoughtDelta?.('Hm');
+      stream.thoughtEnd?.({});
+      return (streamed(stream.end(told({ text: '', hasText: false, ...more }))) as Sent[]).at(-1)?.response;
+    };
+    const message_ = message('completed', part(''));
+    expect(said({ end: jobDone({ thoughts: only }) })).toMatchObject({ output: [items[0], message_] });
+    expect(said({ ending: 'refusal' })).toMatchObject({ status: 'incomplete', output: [items[0]] });
   });
 });

@@ -178,7 +178,10 @@ describe('A response asks for', () => {
       { input: [{ role: 'user', content: [{ type: 'input_text', text: 'a' }, image] }] },
       { imageField: 'input.0.content.1', ignored: ['input.content.detail'] },
     ],
-    [{ reasoning: { effort: 'high', summary: 'auto' } }, { effort: 'high', ignored: ['reasoning.summary'] }],
+    [{ reasoning: { effort: 'high', summary: 'auto' } }, { effort: 'high', thinking: 'summarized', ignored: [] }],
+    [{ reasoning: { effort: 'high' } }, { effort: 'high', thinking: 'omitted' }],
+    [{ reasoning: { summary: 'concise' } }, { effort: undefined, thinking: 'summarized' }],
+    [{ reasoning: { effort: 'none', summary: 'none' } }, { effort: undefined, thinking: undefined }],
     [{ reasoning: { effort: 'none' } }, { effort: undefined, ignored: ['reasoning.effort'] }],
     [
       { tools: [weather, time], tool_choice: 'auto' },

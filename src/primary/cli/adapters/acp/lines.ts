@@ -131,7 +131,11 @@ const messageChunk = z.object({
   content: z.object({ type: z.literal('text'), text: z.string() }),
 });
 /** The model is at work, and says nothing to the user. */
-const work = z.object({ sessionUpdate: z.enum(['agent_thought_chunk', 'plan']) });
+const work = z.object({ sessionUpdate: z.literal('plan') });
+const thoughtChunk = z.object({
+  sessionUpdate: z.literal('agent_thought_chunk'),
+  content: z.object({ text: z.string().catch('') }).catch({ text: '' }),
+});
 const toolWork = z.object({
   sessionUpdate: z.enum(['tool_call', 'tool_call_update']),
   toolCallId: z.string().catch(''),
@@ -146,7 +150,7 @@ const usageUpdate = z.object({
 /** The notification `session/update`. */
 export const sessionUpdated = z.object({
   sessionId: z.string(),
-  update: z.discriminatedUnion('sessionUpdate', [messageChunk, work, toolWork, usageUpdate]),
+  update: z.discriminatedUnion('sessionUpdate', [messageChunk, thoughtChunk, work, toolWork, usageUpdate]),
 });
 export type SessionUpdate = z.infer<typeof sessionUpdated>['update'];
 

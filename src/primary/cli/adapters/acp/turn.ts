@@ -62,6 +62,7 @@ export class AcpTurn {
     }
     this.#hasBegun = true;
     if (update.sessionUpdate === 'tool_call' || update.sessionUpdate === 'tool_call_update') this.#works(update);
+    if (update.sessionUpdate === 'agent_thought_chunk') return [{ type: 'thought-delta', text: update.content.text }];
     if (update.sessionUpdate !== 'agent_message_chunk' || update.content.text === '') return [];
     this.#hasText = true;
     return [{ type: 'text-delta', text: update.content.text }];

@@ -24,7 +24,7 @@ import {
   type ResultLine,
 } from './lines.js';
 import { nameForClient } from './tool-server.js';
-import { type ClaudeWriter, isOfOtherTurn } from './writer.js';
+import { type ClaudeWriter, isOfOtherTurn, thoughtSettings } from './writer.js';
 
 interface ClaudeAnswer {
   /** The sum of the deltas, which may include a broken stream and its repetition. */
@@ -46,6 +46,8 @@ interface ClaudeAnswer {
   calls: { readonly id: string; readonly name: string; readonly input: string[] }[];
   /** Whether the block that streams is the last of these. */
   isCalling: boolean;
+  /** The thought that streams, as far as its signature is known. */
+  thought: { signature?: string } | null;
 }
 
 /** The CLI's own tool for an answer with a schema. */
@@ -106,7 +108,8 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
   }
 
   #controlled({ response }: Extract<ClaudeLine, { type: 'control_response' }>): readonly DecoderEvent[] {
-    return response.subtype === 'error' ? [rejected(response, this.#writer.asked)] : [];
+    if (response.subtype !== 'error' || response.request_id === thoughtSettings) return []; // a version without them answers all the same
+    return [rejected(response, this.#writer.asked)];
   }
 
   #limited(limits: RateLimits): readonly DecoderEvent[] {
@@ -123,7 +126,9 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
       case 'content_block_delta':
         return isStray ? outOfTurn : this.#grown(event);
       case 'content_block_start':
-        return isStray ? outOfTurn : this.#blockStarted(event);
+        return isStray ? outOfTurn : [...this.#thoughtEnded(), ...this.#blockStarted(event)];
+      case 'content_block_stop':
+        return isStray ? [] : this.#thoughtEnded();
       case 'message_delta':
         return isStray ? [] : this.#messageEnds(event);
       case 'message_stop':
@@ -134,13 +139,15 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
   #started({ model, usage }: MessageStart['message'], isNamedOther: boolean) {
     this.#answer.streaming = isNamedOther ? 'stray' : 'own';
     if (isNamedOther) return outOfTurn;
-    Object.assign(this.#answer, { model, stop: null, calls: [] });
+    Object.assign(this.#answer, { model, stop: null, calls: [], thought: null });
     if (usage) this.#answer.used = added(this.#answer.used, { ...usage, output_tokens: 0 });
     return this.#answer.unstreamed.splice(0).length > 0 ? outOfTurn : [];
   }
 
-  #blockStarted({ content_block: { type, id, name } }: BlockStart): readonly TurnEvent[] {
+  #blockStarted({ content_block: { type, id, name, thinking, data } }: BlockStart): readonly TurnEvent[] {
     const answer = this.#answer;
+    if (type === 'thinking') return this.#thoughtGrown(thinking ?? '');
+    if (type === 'redacted_thinking') return data == null ? [] : [{ type: 'thought-end', redacted: data }];
     answer.streamed.pass(type);
     answer.isCalling = type === 'tool_use' && this.#isOfClient(name ?? '');
     if (!answer.isCalling || id == null || name == null) return [];
@@ -159,6 +166,11 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
 
   #grown({ delta }: BlockDelta): readonly TurnEvent[] {
     this.#answer.hasBegun = true; // not at message_start, which the API may send long before the model's first word
+    if (delta.thinking != null) return this.#thoughtGrown(delta.thinking);
+    if (delta.signature != null) {
+      if (this.#answer.thought !== null) this.#answer.thought.signature = delta.signature;
+      return [];
+    }
     const json = delta.partial_json ?? '';
     if (this.#answer.isCalling && json !== '') {
       this.#answer.calls.at(-1)?.input.push(json);
@@ -166,6 +178,17 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
     }
     const text = delta.type === 'text_delta' ? this.#answer.streamed.add(delta.text ?? '') : '';
     return text === '' ? [] : [{ type: 'text-delta', text }];
+  }
+
+  #thoughtGrown(text: string): readonly TurnEvent[] {
+    this.#answer.thought ??= {};
+    return text === '' ? [] : [{ type: 'thought-delta', text }];
+  }
+
+  #thoughtEnded(): readonly TurnEvent[] {
+    const { thought } = this.#answer;
+    this.#answer.thought = null;
+    return thought === null ? [] : [{ type: 'thought-end', ...thought }];
   }
 
   #messageEnds({ delta, usage }: MessageDelta): readonly TurnEvent[] {
@@ -258,7 +281,7 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
 
 function emptyAnswer(): ClaudeAnswer {
   const texts = { streamed: new GrowingText(), said: new GrowingText() };
-  const message = { used: noTokens, stop: null, calls: [], isCalling: false };
+  const message = { used: noTokens, stop: null, calls: [], isCalling: false, thought: null };
   return { ...texts, ...message, model: null, error: null, hasBegun: false, streaming: 'nothing', unstreamed: [] };
 }
 

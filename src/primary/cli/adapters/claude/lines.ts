@@ -12,13 +12,21 @@ const ofMainThread = { parent_tool_use_id: z.null().optional() };
 /** A piece of text, or of anything else that the model writes: a thought, the input of a tool. */
 const blockDelta = z.object({
   type: z.literal('content_block_delta'),
-  delta: z.object({ type: z.string(), text: z.string().optional(), partial_json: z.string().optional() }),
+  delta: z.object({
+    type: z.string(),
+    text: z.string().optional(),
+    partial_json: z.string().optional(),
+    thinking: detail,
+    signature: detail,
+  }),
 });
 
 const blockStart = z.object({
   type: z.literal('content_block_start'),
-  content_block: z.object({ type: z.string(), id: detail, name: detail }),
+  content_block: z.object({ type: z.string(), id: detail, name: detail, thinking: detail, data: detail }),
 });
+
+const blockStop = z.object({ type: z.literal('content_block_stop') });
 
 const usage = z.object({
   input_tokens: count,
@@ -48,7 +56,7 @@ const streamEvent = z.object({
   type: z.literal('stream_event'),
   ...ofMainThread,
   ...ofTurn,
-  event: z.discriminatedUnion('type', [blockStart, blockDelta, messageStart, messageDelta, messageStop]),
+  event: z.discriminatedUnion('type', [blockStart, blockDelta, blockStop, messageStart, messageDelta, messageStop]),
 });
 
 const contentBlock = z.object({ type: z.string(), text: z.string().optional() });

@@ -18,6 +18,8 @@ export type SettablePart = keyof LaunchOptions | 'tools';
 type SentSettings = Pick<LaunchOptions, 'model' | 'effort'> & {
   /** Fields for the API beside the CLI's own, as JSON. */
   readonly extraBody: string;
+  /** Whether the CLI asks the API for a text of the thoughts. Else a newer model shows a few words of them, or none. */
+  readonly showsThoughts: boolean;
 };
 
 /** The CLI's own names. Null gives a setting back to the CLI. */
@@ -31,7 +33,7 @@ interface FlagSettings {
 export class ClaudeWriter implements TurnWriter {
   readonly tools = new ToolServer();
   readonly #settable: ReadonlySet<SettablePart>;
-  #sent: SentSettings = { model: null, effort: null, extraBody: '{}' };
+  #sent: SentSettings = { model: null, effort: null, extraBody: '{}', showsThoughts: false };
   #asked: Turn | null = null;
 
   /** `settable`: what this version takes over stdin. */
@@ -88,9 +90,11 @@ export class ClaudeWriter implements TurnWriter {
     if (model !== this.#sent.model && this.#settable.has('model')) settings.model = model;
     if (effort !== this.#sent.effort && this.#settable.has('effort')) settings.effortLevel = effort;
     if (extraBody !== this.#sent.extraBody) settings.env = { CLAUDE_CODE_EXTRA_BODY: extraBody };
-    this.#sent = { model, effort, extraBody };
-    if (Object.keys(settings).length === 0) return '';
-    return controlLine(modelSettings, { subtype: 'apply_flag_settings', settings });
+    const showsThoughts = turn.thinking === 'summarized';
+    const display = showsThoughts === this.#sent.showsThoughts ? '' : displayLine(showsThoughts);
+    this.#sent = { model, effort, extraBody, showsThoughts };
+    if (Object.keys(settings).length === 0) return display;
+    return display + controlLine(modelSettings, { subtype: 'apply_flag_settings', settings });
   }
 }
 
@@ -124,6 +128,15 @@ export function controlLine(id: string, request: { readonly subtype: string; rea
 
 /** The id of the line with the model and the effort of a turn. */
 export const modelSettings = 'model and effort';
+
+/** The id of the line with how thoughts are shown. */
+export const thoughtSettings = 'thoughts';
+
+/** Says nothing of whether the model thinks, and how much. */
+function displayLine(showsThoughts: boolean): string {
+  const thinking_display = showsThoughts ? 'summarized' : null;
+  return controlLine(thoughtSettings, { subtype: 'set_max_thinking_tokens', thinking_display });
+}
 
 /** As the CLI takes it. `schema` is JSON. */
 export function schemaOf(schema: string): unknown {

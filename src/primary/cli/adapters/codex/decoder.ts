@@ -24,6 +24,7 @@ import {
   callRequest,
   parseMessage,
 } from './lines.js';
+import { CodexThought } from './thought.js';
 import { type CodexThread, requestIds } from './thread.js';
 
 const outOfTurn: readonly TurnEvent[] = [{ type: 'stray' }];
@@ -41,6 +42,7 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
   readonly read = (chunk: string) => this.#lines.read(chunk);
   readonly exit = (exit: Exit) => this.#lines.exit(exit);
   #answer = new CodexAnswer();
+  readonly #thought = new CodexThought();
   #hasBegun = false;
   /** The turn that runs, as the program calls it. */
   #turnId: string | null = null;
@@ -124,9 +126,11 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
       case 'item/agentMessage/delta':
         return this.#grown(params);
       case 'item/reasoning/textDelta':
+        this.#hasBegun = true;
+        return this.#thought.add('content', params.contentIndex, params.delta);
       case 'item/reasoning/summaryTextDelta':
         this.#hasBegun = true;
-        return nothing;
+        return this.#thought.add('summary', params.summaryIndex, params.delta);
       case 'item/started':
         return forbiddenItem(params.item.type);
       case 'item/completed':
@@ -213,6 +217,7 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
   }
 
   #whole({ item }: Notified<'item/completed'>): readonly DecoderEvent[] {
+    if (item.type === 'reasoning') return this.#thought.complete(item.summary ?? [], item.content ?? []);
     if (item.type === 'agentMessage') {
       this.#hasBegun = true;
       this.#answer.complete(item.text ?? '');

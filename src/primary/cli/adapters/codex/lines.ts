@@ -19,7 +19,8 @@ const turnError = z.object({
   additionalDetails: detail,
 });
 
-const item = z.object({ type: z.string(), id: detail, text: detail });
+const texts = z.array(z.string()).nullish().catch(null);
+const item = z.object({ type: z.string(), id: detail, text: detail, summary: texts, content: texts });
 
 const tokens = z.object({
   inputTokens: count,
@@ -47,6 +48,9 @@ const rateLimits = z.object({
   credits: z.object({ hasCredits: z.boolean() }).nullish().catch(null),
 });
 
+const index = z.int().nonnegative().catch(0);
+const thoughtDelta = { itemId: detail, delta: z.string().catch('') };
+
 function notification<Method extends string, Params extends z.ZodType>(method: Method, params: Params) {
   return z.object({ method: z.literal(method), params });
 }
@@ -54,8 +58,8 @@ function notification<Method extends string, Params extends z.ZodType>(method: M
 const notifications = z.discriminatedUnion('method', [
   notification('turn/started', z.object({ threadId: z.string(), turn: z.object({ id: z.string() }) })),
   notification('item/agentMessage/delta', z.object({ ...ofTurn, itemId: z.string(), delta: z.string() })),
-  notification('item/reasoning/textDelta', z.object(ofTurn)),
-  notification('item/reasoning/summaryTextDelta', z.object(ofTurn)),
+  notification('item/reasoning/textDelta', z.object({ ...ofTurn, ...thoughtDelta, contentIndex: index })),
+  notification('item/reasoning/summaryTextDelta', z.object({ ...ofTurn, ...thoughtDelta, summaryIndex: index })),
   notification('item/started', z.object({ ...ofTurn, item })),
   notification('item/completed', z.object({ ...ofTurn, item })),
   notification('rawResponseItem/completed', z.object({ ...ofTurn, item: rawItem })),

@@ -19,6 +19,8 @@ type ThreadState =
       readonly id: string;
       readonly model: string;
       readonly effort: Effort | null;
+      /** Whether the last turn asked for a text of the thoughts. */
+      readonly showsThoughts: boolean;
       readonly asksForValue: boolean;
     }
   | { readonly name: 'unsafe' };
@@ -94,7 +96,7 @@ export class CodexThread implements TurnWriter {
     const { turn } = this.#state;
     const isSafe = data?.sandbox.type === 'readOnly' && data.instructionSources.length === 0;
     this.#state = isSafe
-      ? { name: 'open', id: data.thread.id, model: data.model, effort: null, asksForValue: false }
+      ? { name: 'open', id: data.thread.id, model: data.model, effort: null, showsThoughts: false, asksForValue: false }
       : { name: 'unsafe' };
     return isSafe ? this.#historyLine(turn) + this.#turnLine(turn) : null;
   }
@@ -108,11 +110,13 @@ export class CodexThread implements TurnWriter {
   }
 
   #turnLine(turn: Turn): string {
+    const summary = this.#summaryOf(turn);
     const effort = this.#effortOf(turn);
     return rpcRequest(requestIds.turn, 'turn/start', {
       threadId: this.id,
       input: turn.text === '' && (turn.results ?? []).length > 0 ? [] : inputOf(turn),
       ...(effort !== null && { effort }),
+      ...(summary !== null && { summary }),
       ...(turn.schema !== null && { outputSchema: JSON.parse(turn.schema) as unknown }),
     });
   }
@@ -123,6 +127,16 @@ export class CodexThread implements TurnWriter {
     const { effort: current, model } = this.#state;
     this.#state = { ...this.#state, effort: effort ?? current, asksForValue: schema !== null };
     return effort ?? (current === null ? null : (this.#defaultEfforts.get(model) ?? 'medium'));
+  }
+
+  /** It holds until the next one, too. */
+  #summaryOf({ thinking }: Turn): string | null {
+    if (this.#state.name !== 'open') return null;
+    const { showsThoughts: before } = this.#state;
+    const showsThoughts = thinking === 'summarized';
+    this.#state = { ...this.#state, showsThoughts };
+    if (showsThoughts) return 'auto';
+    return before ? 'none' : null;
   }
 
   /** Without an environment there is nothing that a tool could work on; without base instructions, it is no coding agent. */

@@ -31,6 +31,8 @@ const delta = z
   .object({ type: z.literal('delta'), text: z.string() })
   .transform(({ text }): TextDelta => ({ type: 'text-delta', text }));
 
+const thought = z.object({ type: z.literal('thought'), text: z.string() });
+
 const usage = z
   .object({ input_tokens: z.int().nonnegative(), output_tokens: z.int().nonnegative() })
   .transform((used) => ({ ...unknownUsage, inputTokens: used.input_tokens, outputTokens: used.output_tokens }));
@@ -50,7 +52,7 @@ const call = z
   .object({ type: z.literal('call'), id: z.string(), name: z.string(), input: z.unknown() })
   .transform(({ id, name, input }) => ({ type: 'call' as const, call: { id, name, input: JSON.stringify(input) } }));
 
-const lineSchema = z.discriminatedUnion('type', [delta, call, end, error]);
+const lineSchema = z.discriminatedUnion('type', [delta, thought, call, end, error]);
 
 /** The demo model's own program: JSON lines both ways, one process, many turns. */
 export function demoAdapter(command: readonly [string, ...string[]]): Adapter {
@@ -123,6 +125,7 @@ function decoder(): Decoder<DecoderEvent> {
     const named = turnLine.safeParse(value).data?.turn ?? turn;
     if (turn !== undefined && named !== turn) return [{ type: 'stray' }];
     if (data.type === 'turn-end') return [calls.length === 0 ? data : { ...data, calls: calls.splice(0) }];
+    if (data.type === 'thought') return [{ type: 'thought-delta', text: data.text }, { type: 'thought-end' }];
     if (data.type !== 'call') return [data];
     calls = [...calls, data.call];
     const { id, name, input } = data.call;

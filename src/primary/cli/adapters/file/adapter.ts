@@ -25,6 +25,8 @@ const quota = z.object({ scope: z.enum(['account', 'model']), resetsAt: z.number
 
 const eventShape = z.discriminatedUnion('type', [
   z.object({ type: z.literal('text-delta'), text }),
+  z.object({ type: z.literal('thought-delta'), text }),
+  z.object({ type: z.literal('thought-end'), signature: text.optional(), redacted: text.optional() }),
   z.object({ type: z.literal('input-taken') }),
   z.object({ type: z.literal('turn-end'), text: text.nullable(), model: text.nullable(), usage }),
   z.object({

@@ -82,7 +82,7 @@ describe('A session with an agent', () => {
     agent.says(update({ sessionUpdate: 'available_commands_update', availableCommands: [] }));
     expect(agent.decoder.hasBegun).toBe(false);
     const thought = { sessionUpdate: 'agent_thought_chunk', content: { type: 'text', text: 'Hm' } };
-    expect(agent.says(update(thought))).toEqual([]);
+    expect(agent.says(update(thought))).toEqual([{ type: 'thought-delta', text: 'Hm' }]);
     expect(agent.decoder.hasBegun).toBe(true);
   });
 

@@ -149,7 +149,7 @@ describe('what the claude adapter reads', () => {
   it('is not put apart where no tool was called, nor where nothing was said before it', () => {
     const cut = text(start, open('thinking'), open('text'), delta('The cat s'), assistant('The cat s'), stop);
     const resumed = text(start, open('text'), delta('at.'), assistant('at.'), result());
-    expect(textsOf(read(cut, resumed))).toEqual(['The cat s', 'at.', null]);
+    expect(textsOf(read(cut, resumed))).toEqual(['thought-end', 'The cat s', 'at.', null]);
     const silent = text(start, open('tool_use'), assistantWith({ type: 'tool_use' }), stop);
     expect(textsOf(read(silent, resumed))).toEqual(['at.', null]);
   });

@@ -1,0 +1,81 @@
+import { ClaudeDecoder } from '../../../../../../src/primary/cli/adapters/claude/decoder.js';
+import { ClaudeWriter } from '../../../../../../src/primary/cli/adapters/claude/writer.js';
+import { plainLaunch, type Turn, type TurnEvent } from '../../../../../../src/primary/cli/contract/adapter.js';
+
+function read(writer: ClaudeWriter, ...events: readonly object[]): TurnEvent[] {
+  const decoder = new ClaudeDecoder(writer);
+  decoder.begin(1);
+  const lines = events.map((event) => `${JSON.stringify({ type: 'stream_event', event, parent_tool_use_id: null })}\n`);
+  return [...decoder.read(lines.join(''))] as TurnEvent[];
+}
+
+function block(content_block: object, ...deltas: readonly object[]): object[] {
+  return [
+    { type: 'content_block_start', index: 0, content_block },
+    ...deltas.map((delta) => ({ type: 'content_block_delta', index: 0, delta })),
+    { type: 'content_block_stop', index: 0 },
+  ];
+}
+
+const start = { type: 'message_start', message: { model: 'claude-test' } };
+const thinking = (text: string) => ({ type: 'thinking_delta', thinking: text });
+const signature = { type: 'signature_delta', signature: 'proof' };
+const empty = { type: 'thinking', thinking: '', signature: '' };
+
+describe('What claude thinks', () => {
+  it('is read with its signature, beside the text, in the order of its blocks', () => {
+    const events = read(
+      new ClaudeWriter(new Set()),
+      start,
+      ...block(empty, thinking('Let me '), thinking('see.'), signature),
+      ...block({ type: 'redacted_thinking', data: 'sealed' }),
+      ...block({ type: 'text', text: '' }, { type: 'text_delta', text: 'Hi' }),
+    );
+    expect(events).toEqual([
+      { type: 'thought-delta', text: 'Let me ' },
+      { type: 'thought-delta', text: 'see.' },
+      { type: 'thought-end', signature: 'proof' },
+      { type: 'thought-end', redacted: 'sealed' },
+      { type: 'text-delta', text: 'Hi' },
+    ]);
+  });
+
+  it('has a signature alone where the API leaves its text out', () => {
+    expect(read(new ClaudeWriter(new Set()), start, ...block(empty, signature))).toEqual([
+      { type: 'thought-end', signature: 'proof' },
+    ]);
+  });
+
+  it('does not take its signature into the thought of a message that is streamed again', () => {
+    const [opening, delta, sign] = block(empty, thinking('Well'), signature) as [object, object, object];
+    expect(
+      read(new ClaudeWriter(new Set()), start, opening, delta, sign, start, ...block(empty, thinking('No'))),
+    ).toEqual([
+      { type: 'thought-delta', text: 'Well' },
+      { type: 'thought-delta', text: 'No' },
+      { type: 'thought-end' },
+    ]);
+  });
+});
+
+describe('A turn of claude', () => {
+  const turn = (more: Partial<Turn> = {}): Turn => ({ ...plainLaunch(null), text: 'Hi', history: [], ...more });
+  const shown = (text: string) => /"thinking_display":("?\w+"?)/.exec(text)?.[1] ?? null;
+
+  it('asks for a text of the thoughts where its client wants to see them, and takes that back for the next', () => {
+    const writer = new ClaudeWriter(new Set());
+    const asked = [{ thinking: 'summarized' }, { thinking: 'summarized' }, {}, { thinking: 'omitted' }] as const;
+    const texts = asked.map((more, index) => writer.write(turn(more), index + 1).text);
+    expect(texts.map(shown)).toEqual(['"summarized"', null, 'null', null]);
+  });
+
+  it('is answered all the same by a version that does not know of that', () => {
+    const writer = new ClaudeWriter(new Set());
+    const decoder = new ClaudeDecoder(writer);
+    const [line = ''] = writer.write(turn({ thinking: 'summarized' }), 1).text.split('\n');
+    const { request_id } = JSON.parse(line) as { request_id: string };
+    decoder.begin(1);
+    const refusal = { type: 'control_response', response: { subtype: 'error', request_id, error: 'Unknown' } };
+    expect([...decoder.read(`${JSON.stringify(refusal)}\n`)]).toEqual([]);
+  });
+});

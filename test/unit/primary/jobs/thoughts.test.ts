@@ -1,0 +1,137 @@
+import type { TextSink } from '../../../../src/primary/cli/process/open-turn.js';
+import type { JobEvent, JobRequest, ThoughtEnd } from '../../../../src/shared/job.js';
+import { all, endOf, JobHarness, type Script, turnEnd } from '../../../support/job-harness.js';
+
+const signed: ThoughtEnd = { type: 'thought-end', signature: 'proof' };
+const sealed: ThoughtEnd = { type: 'thought-end', redacted: 'sealed' };
+const offer = { tools: [{ name: 'f', description: '', schema: '{}' }], choice: 'auto', isParallel: true } as const;
+
+/** `~text` is a piece of a thought, `=id` a call; anything else is text. */
+function plays(...steps: readonly (string | ThoughtEnd)[]): Script {
+  const play = (step: string | ThoughtEnd, sink: TextSink) => {
+    if (typeof step !== 'string') sink.thought?.(step);
+    else if (step.startsWith('~')) sink.thought?.({ type: 'thought-delta', text: step.slice(1) });
+    else if (step.startsWith('=')) sink.call({ type: 'call-start', id: step, name: 'f' });
+    else sink.write(step);
+  };
+  const ids = steps.filter((step) => typeof step === 'string' && step.startsWith('=')) as string[];
+  const calls = ids.map((id) => ({ id, name: 'f', input: '{}' }));
+  return async (sink) => {
+    for (const step of steps) play(step, sink);
+    return { ...turnEnd, ...(calls.length > 0 && { calls }) };
+  };
+}
+
+async function eventsOf(script: Script, more: Partial<JobRequest>): Promise<JobEvent[]> {
+  const harness = new JobHarness({ script });
+  harness.extras = { tools: 'parallel', toolChoice: true, schema: (text) => text };
+  const events = await all(harness.run({ isStreamed: true, ...more }));
+  await harness.expectTidy();
+  return events;
+}
+
+function saidIn(events: readonly JobEvent[]): string[] {
+  return events.flatMap((event) => {
+    if (event.type === 'text-delta') return [event.text];
+    if (event.type === 'thought-delta') return [`~${event.text}`];
+    if (event.type === 'thought-end') return [`/${event.signature ?? event.redacted ?? ''}`];
+    return event.type === 'call-start' ? [event.id] : [];
+  });
+}
+
+function thoughtsIn(events: readonly JobEvent[]) {
+  const end = endOf(events);
+  return end.outcome === 'ok' ? end.thoughts : null;
+}
+
+describe('The thoughts of a job', () => {
+  it('go to nobody who has not asked for them', async () => {
+    const events = await eventsOf(plays('~Hm', signed, 'Hi'), {});
+    expect(saidIn(events)).toEqual(['Hi']);
+    expect(endOf(events)).not.toHaveProperty('thoughts');
+  });
+
+  it('come in their order, and stand in the end with their places', async () => {
+    const script = plays(
+      '~Let ',
+      '~me see',
+      signed,
+      sealed,
+      'One',
+      '~Two',
+      signed,
+      ' two',
+      '~Call',
+      signed,
+      '=a',
+      '~And',
+      signed,
+      '=b',
+    );
+    const events = await eventsOf(script, { thinking: 'summarized', offer });
+    expect(saidIn(events).join(' ')).toBe(
+      '~Let  ~me see /proof /sealed One ~Two /proof  two ~Call /proof =a ~And /proof =b',
+    );
+    expect(thoughtsIn(events)).toEqual([
+      { text: 'Let me see', signature: 'proof', at: 0, calls: 0 },
+      { text: '', redacted: 'sealed', at: 0, calls: 0 },
+      { text: 'Two', signature: 'proof', at: 3, calls: 0 },
+      { text: 'Call', signature: 'proof', at: null, calls: 0 },
+      { text: 'And', signature: 'proof', at: null, calls: 1 },
+    ]);
+  });
+
+  it('end with what follows them, and with the answer', async () => {
+    const events = await eventsOf(plays('~A', 'text', '~B', '=c', '~D'), { thinking: 'summarized', offer });
+    expect(saidIn(events)).toEqual(['~A', '/', 'text', '~B', '/', '=c', '~D', '/']);
+  });
+
+  it('have no text where their client wants none, and are left out where they show nothing', async () => {
+    const steps = ['~Hm', signed, { type: 'thought-end' }, 'Hi'] as const;
+    const omitted = await eventsOf(plays(...steps), { thinking: 'omitted' });
+    expect(saidIn(omitted)).toEqual(['/proof', '/', 'Hi']);
+    expect(thoughtsIn(omitted)?.map(({ text, signature }) => [text, signature])).toEqual([
+      ['', 'proof'],
+      ['', undefined],
+    ]);
+    expect(saidIn(await eventsOf(plays(...steps), { thinking: 'summarized' }))).toEqual(['~Hm', '/proof', 'Hi']);
+  });
+
+  it('stand before a text that the program corrects', async () => {
+    const script: Script = async (sink) => ({
+      ...(await plays('Wel', '~Hm', signed, 'come')(sink, new AbortController().signal)),
+      text: 'Hi',
+    });
+    expect(thoughtsIn(await eventsOf(script, { thinking: 'summarized' }))).toMatchObject([{ text: 'Hm', at: 0 }]);
+  });
+
+  it('come before a value, which is checked first', async () => {
+    const events = await eventsOf(plays('~Hm', signed, '{"a":1}'), { thinking: 'summarized', schema: '{}' });
+    expect(saidIn(events)).toEqual(['~Hm', '/proof', '{"a":1}']);
+  });
+
+  it('let go of what may have begun a stop sequence', async () => {
+    const events = await eventsOf(plays('one E', '~Hm', 'ND'), { thinking: 'summarized', stop: ['END'] });
+    expect(saidIn(events)).toEqual(['one ', 'E', '~Hm', '/', 'ND']);
+  });
+
+  it('are in the end alone where the answer is not streamed', async () => {
+    const events = await eventsOf(plays('~Hm', signed, 'Hi'), { thinking: 'summarized', isStreamed: false });
+    expect(saidIn(events)).toEqual(['Hi']);
+    expect(thoughtsIn(events)).toHaveLength(1);
+  });
+
+  it('count as the first piece of an answer for those who get them', async () => {
+    const harness = new JobHarness({
+      script: async (sink) => {
+        sink.thought?.({ type: 'thought-delta', text: 'Hm' });
+        await harness.clock.advance(700);
+        sink.write('Hi');
+        return turnEnd;
+      },
+    });
+    await all(harness.run({ thinking: 'summarized' }));
+    await all(harness.run({}));
+    expect(harness.observer.firstDeltas).toEqual([0, 700]);
+  });
+});

@@ -1,0 +1,50 @@
+import type { Thought } from '../../../../src/shared/job.js';
+import { cutsIn, partsIn, slicesOf } from '../../../../src/worker/jobs/answer-parts.js';
+
+const call = (id: string) => ({ id, name: 'f', input: '{}', isCustom: false });
+
+function thought(text: string, at: number | null, calls = 0): Thought {
+  return { text, at, calls };
+}
+
+function written(text: string, thoughts: readonly Thought[], ids: readonly string[]): string[] {
+  const slices = text === '' ? [] : slicesOf(text, cutsIn({ thoughts }));
+  const parts = partsIn(thoughts, slices, ids.map(call));
+  return parts.map((part) =>
+    part.type === 'call' ? `=${part.call.id}` : part.type === 'text' ? part.text : `~${part.text}`,
+  );
+}
+
+describe('The parts of an answer', () => {
+  it.each<[string, string, Thought[], string[], string[]]>([
+    ['text alone', 'Hi', [], [], ['Hi']],
+    ['text and calls', 'Hi', [], ['a', 'b'], ['Hi', '=a', '=b']],
+    ['a thought before the text', 'Hi', [thought('A', 0)], ['a'], ['~A', 'Hi', '=a']],
+    [
+      'thoughts in the midst of it',
+      'one two',
+      [thought('A', 0), thought('B', 4), thought('C', 4)],
+      [],
+      ['~A', 'one ', '~B', '~C', 'two'],
+    ],
+    ['a thought behind the text', 'Hi', [thought('A', null)], ['a'], ['Hi', '~A', '=a']],
+    [
+      'a thought in the midst and one behind',
+      'one two',
+      [thought('A', 3), thought('B', null)],
+      [],
+      ['one', '~A', ' two', '~B'],
+    ],
+    ['thoughts between calls', '', [thought('A', 0), thought('B', 0, 1)], ['a', 'b'], ['~A', '=a', '~B', '=b']],
+    [
+      'thoughts between text and calls',
+      'Hi',
+      [thought('A', null), thought('B', null, 1)],
+      ['a', 'b'],
+      ['Hi', '~A', '=a', '~B', '=b'],
+    ],
+    ['a thought alone', '', [thought('A', 0)], [], ['~A']],
+  ])('are in their order: %s', (_, text, thoughts, calls, expected) => {
+    expect(written(text, thoughts, calls)).toEqual(expected);
+  });
+});
