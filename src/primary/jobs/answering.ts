@@ -55,7 +55,7 @@ interface Valued {
 type CheckedEnd = TurnEnd & { readonly isRepaired: boolean };
 
 /** Where a turn's answer goes. */
-interface AnswerPart extends Pick<TextSink, 'write' | 'call'> {
+interface AnswerTarget extends Pick<TextSink, 'write' | 'call'> {
   hasEnough(): boolean;
   /** A thought comes next. */
   beforeThought?(): void;
@@ -264,7 +264,7 @@ export class Answering {
   }
 
   /** A call of a strict tool is passed on with all of its message, once they fit. The model may repair them once. */
-  async #checkedTurn(cli: JobCli, asked: Turn, to: AnswerPart): Promise<CheckedEnd> {
+  async #checkedTurn(cli: JobCli, asked: Turn, to: AnswerTarget): Promise<CheckedEnd> {
     const isStrict = asked.offer?.tools.some((tool) => tool.isStrict) === true;
     if (!isStrict) return { ...(await this.#turn(cli, asked, to)), isRepaired: false };
     const first = await this.#strictTurn(cli, asked, to);
@@ -276,7 +276,7 @@ export class Answering {
     return { ...second.end, usage: addedUsage(first.end.usage, second.end.usage), isRepaired: true };
   }
 
-  async #strictTurn(cli: JobCli, turn: Turn, to: AnswerPart) {
+  async #strictTurn(cli: JobCli, turn: Turn, to: AnswerTarget) {
     const held: (CallStart | CallDelta)[] = [];
     const end = await this.#turn(cli, turn, { ...to, call: (event) => void held.push(event) });
     const fault = await this.#strictFault(turn.offer?.tools ?? [], end.calls ?? []);
@@ -293,7 +293,7 @@ export class Answering {
     return null;
   }
 
-  #turn(cli: JobCli, turn: Turn, to: AnswerPart): Promise<TurnEnd> {
+  #turn(cli: JobCli, turn: Turn, to: AnswerTarget): Promise<TurnEnd> {
     const { events, signal } = this.#job;
     const begin = () => {
       if (!this.#hasBegun) this.#parts.onFirstText();
