@@ -110,7 +110,9 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
     'names that stand for models, as in `gpt-4o-mini=haiku,*=default`; `*` is every name that is nothing else, `default` the model of a request that names none ([names](clis.md#names-of-models))',
     'none',
   ],
-  MODEL_API_MAX_OUTPUT_BYTES: ['longest answer, bytes, with the inputs of its calls and the thoughts that its client has asked for; a longer one is `cli_error` (output_too_large)'],
+  MODEL_API_MAX_OUTPUT_BYTES: [
+    'longest answer, bytes, with the inputs of its calls and the thoughts that its client has asked for; a longer one is `cli_error` (output_too_large)',
+  ],
   MODEL_API_TOOLS: ['`off`: a request with `tools` is refused'],
   MODEL_API_SAMPLING: [
     '`off`: `temperature`, `top_p` and the maximum of tokens are ignored, and named in `X-Ignored-Parameters`, with every model CLI',
