@@ -109,6 +109,16 @@ export class Collector implements AsyncDisposable {
   }
 }
 
+/** A span with the plain values of its attributes. */
+export interface Attributed extends ReceivedSpan {
+  readonly values: Readonly<Record<string, unknown>>;
+}
+
+export function valuesOf(span: ReceivedSpan): Attributed {
+  const values = Object.entries(span.attributes).map(([name, value]) => [name, Object.values(value)[0]] as const);
+  return { ...span, values: Object.fromEntries(values) };
+}
+
 function spansIn({ spans }: { readonly spans: readonly Listed[] }): ReceivedSpan[] {
   return spans.map((span) => ({
     ...span,
