@@ -29,6 +29,7 @@ import { busyWarning, describeMachine } from './support/machine.js';
 import { sectionIn } from './support/results.js';
 import { type Row, tableHead, tableLine } from './support/table.js';
 import { standby, throughput } from './throughput.js';
+import { traces } from './traces.js';
 import { twoClis } from './two-clis.js';
 import { viewers } from './viewers.js';
 
@@ -63,6 +64,7 @@ const questions: Readonly<Record<string, (rounds: number) => Promise<Row[]>>> = 
   doors,
   stores,
   'several-hosts': severalHosts,
+  traces,
 };
 
 const defaultRounds = 11;

@@ -1,0 +1,58 @@
+import { join } from 'node:path';
+import { Collector } from '../../support/collector.js';
+import { cacheFor, installOnce, npmInstall } from '../../support/install-once.js';
+import { startService } from '../../support/service.js';
+
+/** The last version of the package that carries code made from the protocol buffers of OTLP. */
+const version = '0.203.0';
+const ids = ['traceId', 'spanId', 'parentSpanId'];
+
+interface Message {
+  readonly [field: string]: unknown;
+}
+
+/** A message of protocol buffers, as the generated code has it. */
+interface MessageType {
+  fromObject(fields: object): object;
+  encode(message: object): { finish(): Uint8Array };
+  decode(bytes: Uint8Array): object;
+  toObject(message: object, options: object): Message;
+}
+
+async function officialType(): Promise<MessageType> {
+  const name = '@opentelemetry/otlp-transformer';
+  const folder = await installOnce(cacheFor('monitoring'), `otlp-${version}`, (building) =>
+    npmInstall(building, `${name}@${version}`),
+  );
+  const { opentelemetry } = require(join(folder, 'node_modules', name, 'build', 'src', 'generated', 'root.js'));
+  return opentelemetry.proto.collector.trace.v1.ExportTraceServiceRequest;
+}
+
+/** Ids are bytes, which OTLP writes in hex and not in base64. */
+function withBytes(body: string): object {
+  return JSON.parse(body, (key, value) => (ids.includes(key) ? Buffer.from(value, 'hex') : value));
+}
+
+/** In protocol buffers, that is the same as none. */
+function isEmptyList(value: unknown): boolean {
+  return Array.isArray(value) && value.length === 0;
+}
+
+it('The spans of a service are what the official types of OTLP know, in every field', async () => {
+  const type = await officialType();
+  await using collector = await Collector.start();
+  await using service = await startService({ env: { ...collector.env, MODEL_API_LIVE_SESSIONS: '4' } });
+  const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
+  await service.post('/ask', { prompt: 'hello' }, { traceparent, tracestate: 'a=1' });
+  await service.post('/ask', { prompt: '' });
+  await service.post('/chat', { message: 'hello', stream: true });
+  await service.stop();
+  expect(collector.spans.length).toBeGreaterThan(8);
+  for (const { body } of collector.requests) {
+    const bytes = type.encode(type.fromObject(withBytes(body))).finish();
+    const hex = (value: Uint8Array) => Buffer.from(value).toString('hex');
+    const read = type.toObject(type.decode(bytes), { longs: String, bytes: Array }) as object;
+    const text = JSON.stringify(read, (key, value) => (ids.includes(key) ? hex(Uint8Array.from(value)) : value));
+    expect(JSON.parse(text)).toEqual(JSON.parse(body, (_, value) => (isEmptyList(value) ? undefined : value)));
+  }
+});
