@@ -9,6 +9,7 @@ import {
   maySee,
   subClientByHeader,
 } from './access/authenticate.js';
+import { type OwnJobs, refuseOwnJobs } from './access/own-jobs.js';
 import { postCountTokens, postMessages } from './anthropic/messages.js';
 import { postAsk, postChat } from './api/ask.js';
 import { consoleFiles, redirectToConsole } from './api/console.js';
@@ -61,6 +62,7 @@ export interface AppParts extends ExchangeParts, JobParts {
   readonly authority: Authority;
   readonly phase: () => Phase;
   readonly viewers: StatusViewers;
+  readonly ownJobs: Pick<OwnJobs, 'isOf'>;
   /** Aborted when this worker is about to exit. */
   readonly closing: AbortSignal;
 }
@@ -117,7 +119,8 @@ function addJobRoutes(app: Express, parts: AppParts): void {
     get: [mayChat, readBackGuard(settings), getConversations(primary)],
     post: [mayChat, needsService, capped, once, postChat(parts)],
   });
-  addRoute(app, '/mcp', { post: [mayAsk, subClientByHeader(), once, postMcp(parts, [needsService, capped])] });
+  const beforeJob = [refuseOwnJobs(parts.ownJobs), needsService, capped];
+  addRoute(app, '/mcp', { post: [mayAsk, subClientByHeader(), once, postMcp(parts, beforeJob)] });
 }
 
 /** The same through the APIs that SDKs speak. */

@@ -7,8 +7,11 @@ import { collectAll, HeapKeeper } from '../shared/node-internals/heap.js';
 import { PeerCredentials } from '../shared/node-internals/peer-credentials.js';
 import { type Phase, workerExits } from '../shared/phase.js';
 import { endLeftovers, type TracePlaces } from '../shared/process/leftovers.js';
+import { instanceOfProcess } from '../shared/process/proc.js';
+import { ProcessScanner } from '../shared/process/scanner.js';
 import { ConnectionLimit, LocalUsers } from './access/authenticate.js';
 import { KeyRing, WrongKeys } from './access/keys.js';
+import { OwnJobs } from './access/own-jobs.js';
 import { SocketTable, UserNames } from './access/user-tables.js';
 import { StatusViewers } from './api/status.js';
 import { createApp, createOllamaApp } from './app.js';
@@ -94,6 +97,10 @@ function localUsers(settings: WorkerSettings, credentials: PeerCredentials): Loc
   return new LocalUsers(settings, { table: new SocketTable(), credentials, names: new UserNames() });
 }
 
+async function ownJobsOf(primaryPid: number): Promise<OwnJobs> {
+  return new OwnJobs(await instanceOfProcess(primaryPid), new SocketTable(), new ProcessScanner(systemClock));
+}
+
 async function serve(context: WorkerContext, primary: Primary, settings: WorkerSettings): Promise<void> {
   const { listeners, metrics, log } = context;
   const phase = () => context.phase;
@@ -111,7 +118,8 @@ async function serve(context: WorkerContext, primary: Primary, settings: WorkerS
   const viewers = new StatusViewers(primary, systemClock, closing);
   const { sampler } = settings;
   const spans = sampler && new RequestSpans(sampler, primary, systemClock);
-  const owned = { bodies, spill, viewers, spans };
+  const ownJobs = await ownJobsOf(process.ppid);
+  const owned = { bodies, spill, viewers, spans, ownJobs };
   const ofApp = { primary, settings, authority, phase, isClosing, closing, heap, ...owned, ...parts };
   const app = createApp(ofApp);
   const ollamaApp = settings.ollamaFd === null ? app : createOllamaApp(ofApp);

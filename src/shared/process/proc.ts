@@ -118,6 +118,14 @@ export function isThere(path: string): Promise<boolean> {
   );
 }
 
+/** Whether a process has the socket with this inode open. False for a process that can't be read. */
+export async function holdsSocket(pid: number, inode: string): Promise<boolean> {
+  const folder = `/proc/${pid}/fd`;
+  const names = await readdir(folder).catch(() => []);
+  const targets = await Promise.all(names.map((name) => readlink(`${folder}/${name}`).catch(() => '')));
+  return targets.includes(`socket:[${inode}]`);
+}
+
 /** The process id that the kernel gave out last, in this pid namespace. */
 export async function lastPid(): Promise<number> {
   const text = await readText('/proc/loadavg');

@@ -10,6 +10,12 @@ export interface TcpEnds {
   readonly remotePort: number;
 }
 
+/** Whose socket it is. */
+interface SocketOwner {
+  readonly uid: number;
+  readonly inode: string;
+}
+
 type ReadTable = () => Promise<Buffer>;
 
 const tcp4 = '/proc/self/net/tcp';
@@ -26,21 +32,25 @@ export class SocketTable {
     this.#read6 = oneAtATime(() => read(tcp6));
   }
 
-  /** Null where the client's end is not there, or belongs to no process any more. */
   async uidOf(connection: TcpEnds): Promise<number | null> {
+    return (await this.ownerOf(connection))?.uid ?? null;
+  }
+
+  /** Null where the client's end is not there, or belongs to no process any more. */
+  async ownerOf(connection: TcpEnds): Promise<SocketOwner | null> {
     // The kernel may skip a row when others near it go while the table is read.
     return (await this.#find(connection)) ?? (await this.#find(connection));
   }
 
-  async #find({ localAddress, localPort, remoteAddress, remotePort }: TcpEnds): Promise<number | null> {
+  async #find({ localAddress, localPort, remoteAddress, remotePort }: TcpEnds): Promise<SocketOwner | null> {
     const remote = wordsOf(remoteAddress);
     const local = wordsOf(localAddress);
     if (remote === null || local === null) return null;
     const ends = (prefix: string) =>
       `: ${prefix}${remote}:${hexPort(remotePort)} ${prefix}${local}:${hexPort(localPort)} `;
-    if (remote.length > 8) return uidAfter(ends(''), await this.#read6());
+    if (remote.length > 8) return ownerAfter(ends(''), await this.#read6());
     // The client may have made a socket for IPv6, and reach an IPv4 address with it.
-    return uidAfter(ends(''), await this.#read4()) ?? uidAfter(ends(mappedPrefix), await this.#read6());
+    return ownerAfter(ends(''), await this.#read4()) ?? ownerAfter(ends(mappedPrefix), await this.#read6());
   }
 }
 
@@ -48,12 +58,12 @@ export class SocketTable {
  * The fields after the two ends: state, queues, timer, retransmits, uid, timeout, inode. A socket that its process has
  * closed has the inode 0, and root's uid, whose it was before.
  */
-function uidAfter(ends: string, table: Buffer): number | null {
+function ownerAfter(ends: string, table: Buffer): SocketOwner | null {
   const at = table.indexOf(ends, 0, 'latin1');
   if (at < 0) return null;
   const line = table.toString('latin1', at + ends.length, at + ends.length + maxRestLength);
   const [, , , , uid, , inode] = line.split(/\s+/);
-  return inode === undefined || inode === '0' ? null : Number(uid);
+  return inode === undefined || inode === '0' ? null : { uid: Number(uid), inode };
 }
 
 const maxRestLength = 120;

@@ -2,7 +2,7 @@ import { untilEnded } from '../../support/background.js';
 import { recovers, untilJobs } from '../../support/jobs.js';
 import { call, messagesIn, request, resultOf, send, textOf } from '../../support/mcp.js';
 import { headersOf, writeNamedKeys } from '../../support/named-keys.js';
-import { type Service, script, startService } from '../../support/service.js';
+import { fixture, type Service, script, startService, startWithProgram } from '../../support/service.js';
 
 const events = { accept: 'application/json, text/event-stream' };
 const progress = { _meta: { progressToken: 'mine' } };
@@ -289,5 +289,25 @@ describe('With API keys', () => {
   it('a page of another site is refused', async () => {
     const refused = await send(service, request('ping'), { origin: 'http://evil.example' });
     expect([refused.status, refused.rpc.error?.data?.error]).toEqual([403, 'forbidden']);
+  });
+});
+
+describe('A job that calls the tool ask', () => {
+  const asking = fixture('asks-a-relay.js');
+  const answerIn = ({ body }: { readonly body: Readonly<Record<string, unknown>> }) =>
+    JSON.parse(String(body.response));
+
+  it.each(['', 'child '])('of its own service is refused: %s', async (from) => {
+    await using looping = await startWithProgram(asking);
+    const answer = answerIn(await looping.post('/ask', { prompt: `${from}${looping.url}` }));
+    expect([answer.status, answer.body.error.data.error]).toEqual([403, 'forbidden']);
+    expect(answer.body.error.message).toContain('a job of this service');
+    await recovers(looping);
+  });
+
+  it('of another service is answered', async () => {
+    await using other = await startWithProgram(asking);
+    const answer = answerIn(await other.post('/ask', { prompt: service.url }));
+    expect([answer.status, answer.body.result.content[0].type]).toEqual([200, 'text']);
   });
 });

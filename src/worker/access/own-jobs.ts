@@ -1,0 +1,46 @@
+import type { Socket } from 'node:net';
+import { RelayError } from '../../shared/errors.js';
+import { holdsSocket, type Instance, writeInstance } from '../../shared/process/proc.js';
+import type { ProcessScanner } from '../../shared/process/scanner.js';
+import type { AsyncHandler } from '../http/exchange.js';
+import type { SocketTable } from './user-tables.js';
+
+/** Owns what is known of connections whose other end is a process of a job of this service. Each is searched once. */
+export class OwnJobs {
+  readonly #cookiePrefix: string;
+  readonly #table: Pick<SocketTable, 'ownerOf'>;
+  readonly #scanner: Pick<ProcessScanner, 'find'>;
+  readonly #known = new WeakMap<Socket, Promise<boolean>>();
+
+  constructor(primary: Instance, table: Pick<SocketTable, 'ownerOf'>, scanner: Pick<ProcessScanner, 'find'>) {
+    this.#cookiePrefix = `${writeInstance(primary)}:`;
+    this.#table = table;
+    this.#scanner = scanner;
+  }
+
+  /** False where that can't be known: through a Unix socket, a proxy or another host. */
+  isOf(socket: Socket): Promise<boolean> {
+    const known = this.#known.get(socket) ?? this.#search(socket).catch(() => false); // for want of /proc, or of descriptors
+    this.#known.set(socket, known);
+    return known;
+  }
+
+  /** Programs run as the user of the service, so that most callers are none of them at the first look. */
+  async #search({ localAddress, localPort, remoteAddress, remotePort }: Socket): Promise<boolean> {
+    if (!localAddress || !localPort || !remoteAddress || !remotePort) return false;
+    const owner = await this.#table.ownerOf({ localAddress, localPort, remoteAddress, remotePort });
+    if (owner === null || owner.uid !== process.getuid?.()) return false;
+    const { pids } = await this.#scanner.find((cookie) => cookie.startsWith(this.#cookiePrefix));
+    const found = await Promise.all(pids.map((pid) => holdsSocket(pid, owner.inode)));
+    return found.includes(true);
+  }
+}
+
+/** Refuses a job that a job of this service asks for: each would hold a slot while it waits for the next one, without end. */
+export function refuseOwnJobs(ownJobs: Pick<OwnJobs, 'isOf'>): AsyncHandler {
+  return async ({ socket }, _res, next) => {
+    if (await ownJobs.isOf(socket))
+      throw new RelayError('forbidden', 'this call comes from a job of this service, which would ask itself');
+    next();
+  };
+}
