@@ -1,0 +1,75 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { connect, createServer, type Socket } from 'node:net';
+import { systemClock } from '../../../../src/shared/clock.js';
+import { cookieName, cookieOf, instanceOfProcess } from '../../../../src/shared/process/proc.js';
+import { ProcessScanner } from '../../../../src/shared/process/scanner.js';
+import { OwnJobs } from '../../../../src/worker/access/own-jobs.js';
+import { SocketTable } from '../../../../src/worker/access/user-tables.js';
+
+const connects = 'require("node:net").connect(Number(process.argv[1]), "127.0.0.1")';
+
+/** The accepting end of a connection that a program with this environment makes. */
+async function connectionOf(env: Readonly<Record<string, string>>) {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as { port: number };
+  const child = spawn(process.execPath, ['-e', connects, String(port)], { env: { PATH: process.env.PATH, ...env } });
+  const [socket] = (await once(server, 'connection')) as [Socket];
+  return {
+    socket,
+    [Symbol.asyncDispose]: async () => {
+      child.kill('SIGKILL');
+      socket.destroy();
+      await Promise.all([once(child, 'exit'), once(server.close(), 'close')]);
+    },
+  };
+}
+
+async function guard() {
+  const instance = await instanceOfProcess(process.pid);
+  const table = new SocketTable();
+  const searched: unknown[] = [];
+  const scanner = new ProcessScanner(systemClock);
+  const find: ProcessScanner['find'] = (fits) => {
+    searched.push(fits);
+    return scanner.find(fits);
+  };
+  return { instance, searched, find, ownJobs: new OwnJobs(instance, table, { find }) };
+}
+
+describe('A connection', () => {
+  it('of a job of this service is known as one, and searched once', async () => {
+    const { instance, ownJobs, searched } = await guard();
+    await using made = await connectionOf({ [cookieName]: cookieOf(instance, 7) });
+    expect(await ownJobs.isOf(made.socket)).toBe(true);
+    expect(await ownJobs.isOf(made.socket)).toBe(true);
+    expect(searched).toHaveLength(1);
+  });
+
+  it.each([
+    ['no job', {}],
+    ['a job of another service', { [cookieName]: '1.2.3:4' }],
+  ])('of %s is none', async (_, env) => {
+    const { ownJobs } = await guard();
+    await using made = await connectionOf(env);
+    expect(await ownJobs.isOf(made.socket)).toBe(false);
+  });
+
+  it('of another user is not searched for', async () => {
+    const { instance, searched, find } = await guard();
+    const table = { ownerOf: async () => ({ uid: 4711, inode: '1' }) };
+    await using made = await connectionOf({ [cookieName]: cookieOf(instance, 7) });
+    expect(await new OwnJobs(instance, table, { find }).isOf(made.socket)).toBe(false);
+    expect(searched).toEqual([]);
+  });
+
+  it('that has gone, and one that can not be looked up, are none', async () => {
+    const { instance, ownJobs } = await guard();
+    expect(await ownJobs.isOf(connect({ path: '/nowhere/there' }).on('error', () => {}))).toBe(false);
+    const table = { ownerOf: async () => Promise.reject(new Error('no descriptor is left')) };
+    const failing = new OwnJobs(instance, table, new ProcessScanner(systemClock));
+    await using made = await connectionOf({ [cookieName]: cookieOf(instance, 7) });
+    expect(await failing.isOf(made.socket)).toBe(false);
+  });
+});
