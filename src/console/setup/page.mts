@@ -4,6 +4,7 @@ import type { SetupReport } from '../../shared/api/setup.js';
 import { useLoad } from '../base/context.mjs';
 import { countText, durationText, shellWord } from '../base/format.mjs';
 import type { PageProps } from '../base/router.mjs';
+import { CodeBlock } from '../ui/controls.mjs';
 import { ErrorNotice, StatusDot } from '../ui/notices.mjs';
 
 /** The configuration of the service, as `prompt-relay check` shows it. */
@@ -38,6 +39,7 @@ function SetupBoard({ setup }: { readonly setup: SetupReport }) {
         <${Fact} name="Held together by">${terminationText(setup.termination)}<//>
         <${Fact} name="Conversations">${storeText(setup.store)}<//>
       <//>
+      <${McpClients} setup=${setup} />
     </div>
   `;
 }
@@ -140,4 +142,18 @@ function storeText({ kind, place }: SetupReport['store']): string {
 export function terminationText({ means, no_cgroup: reason }: SetupReport['termination']): string {
   if (means === 'cgroup') return 'a cgroup for each job';
   return `a group of processes for each job${reason === null ? '' : `; no cgroups: ${reason}`}`;
+}
+
+/** What lets Claude Code call this service as a tool, by the address of its MCP server. */
+export function mcpCommand(url: string, needsKey: boolean): string {
+  const key = needsKey ? ' --header "Authorization: Bearer $MODEL_API_KEY"' : '';
+  return `claude mcp add --transport http relay ${shellWord(url)}${key}`;
+}
+
+function McpClients({ setup: { needs_key: needsKey } }: SetupProps) {
+  return html`<section class="card" aria-label="As a tool of other programs">
+    <h2>As a tool of other programs</h2>
+    <p class="muted">For Claude Code. Other clients of the Model Context Protocol need the address alone.</p>
+    <${CodeBlock} code=${mcpCommand(new URL('../mcp', location.href).href, needsKey)} language="sh" />
+  </section>`;
 }

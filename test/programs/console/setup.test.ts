@@ -21,6 +21,9 @@ describe('The page Set-up', () => {
     expect(await section('Model CLI').innerText()).toMatch(/yes, checked in[\s\S]*demo/);
     expect(await section('Models').innerText()).toMatch(/Default\s+eliza[\s\S]*echo/);
     expect(await section('Limits').innerText()).toMatch(/Workers\s+1\s/);
+    expect(await section('As a tool of other programs').innerText()).toContain(
+      `claude mcp add --transport http relay ${service.url}/mcp`,
+    );
     expect(await section('One warning of the start').innerText()).toContain('MODEL_API_MAX_CONCURENT');
     await expectGoodLooks(browser.page, 'setup');
     expectClean(browser, service);

@@ -34,7 +34,7 @@ const brackets = [
 ] as const;
 const ofSdks = ['/v1/chat/completions', '/v1/responses', '/v1/messages', '/v1/messages/count_tokens'];
 const ofOllama = ['/api/chat', '/api/generate', '/api/show'];
-const paths = ['/ask', '/chat', ...ofSdks, ...ofOllama];
+const paths = ['/ask', '/chat', '/mcp', ...ofSdks, ...ofOllama];
 
 describe('A body of nothing but structure', () => {
   let service: Service;

@@ -54,6 +54,7 @@ describe('Usage', () => {
 describe('The texts of the set-up', () => {
   interface Texts {
     accessText(setup: { keys: readonly string[]; needs_key: boolean }): string;
+    mcpCommand(url: string, needsKey: boolean): string;
     terminationText(termination: { means: string; no_cgroup: string | null }): string;
   }
   const texts = consolePart<Texts>('setup/page.mjs');
@@ -64,6 +65,14 @@ describe('The texts of the set-up', () => {
     expect(accessText({ keys: [], needs_key: true })).toContain('nobody is let in');
     expect(accessText({ keys: ['a'], needs_key: true })).toContain('one, and');
     expect(accessText({ keys: ['a', 'b'], needs_key: true })).toContain('2, and');
+  });
+
+  it('show how Claude Code finds the service as a tool, without any key', async () => {
+    const { mcpCommand } = await texts;
+    expect(mcpCommand('http://a:5051/mcp', false)).toBe('claude mcp add --transport http relay http://a:5051/mcp');
+    expect(mcpCommand('http://a/mcp', true)).toMatch(
+      /http:\/\/a\/mcp --header "Authorization: Bearer \$MODEL_API_KEY"$/,
+    );
   });
 
   it('say how processes are held together', async () => {
