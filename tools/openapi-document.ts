@@ -152,9 +152,15 @@ const rpcError = z
       code: z.int(),
       message: z.string(),
       data: z
-        .object({ error: z.string(), request_id: z.string(), retry_after_seconds: z.int().optional() })
+        .union([
+          z.object({ error: z.string(), request_id: z.string(), retry_after_seconds: z.int().optional() }),
+          z.object({ supported: z.array(z.string()), requested: z.string() }),
+        ])
         .optional()
-        .meta({ description: 'Of a refusal: its code, as in the errors of the other endpoints.' }),
+        .meta({
+          description:
+            'Of a refusal: its code, as in the errors of the other endpoints. Of an unknown version: those that are known.',
+        }),
     }),
   })
   .meta({ id: 'RpcError', description: 'An error as JSON-RPC has it.' });

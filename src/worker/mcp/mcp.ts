@@ -1,6 +1,5 @@
 import type { Request } from 'express';
 import type { z } from 'zod';
-import { invalid } from '../../shared/errors.js';
 import { check, readBody } from '../http/body.js';
 import type { AsyncHandler, Reply } from '../http/exchange.js';
 import { sendBody, sendJson, sendRecorded, untilGone } from '../http/responses.js';
@@ -10,36 +9,40 @@ import { answerWithJob, type JobParts } from '../jobs/run-job.js';
 import {
   answerOf,
   callParams,
+  greetingVersions,
   initializeParams,
   message,
-  protocolVersions,
+  metaKeys,
+  type Params,
   type RequestId,
   refusalOf,
   rpcErrors,
+  statelessVersions,
   WrongCall,
 } from './messages.js';
 import { acceptedResult, askFormat, jobResult, succeededResult, toolErrors, valueResult } from './results.js';
 import { askArguments, jobArguments, listedTools, modelsArguments, toolNames } from './tools.js';
+import { checkVersion } from './versions.js';
 
-type Params = Readonly<Record<string, unknown>> | undefined;
-
-const methods = 'initialize, ping, tools/list and tools/call';
+const methods = 'initialize, server/discover, ping, tools/list and tools/call';
 
 /** The server of the Model Context Protocol. Each request stands for itself: there are no sessions. */
 export function postMcp(parts: JobParts, beforeJob: readonly AsyncHandler[]): AsyncHandler {
   const tools = listedTools();
   return async (req, res) => {
     const { id, method, params } = await readBody(req, res, parts.bodies, message);
-    if (method !== 'initialize') checkVersion(req);
+    if (id !== undefined) res.locals.errorForm = refusalOf(id);
+    if (method !== 'initialize') checkVersion(req, method, params);
     if (id === undefined || method === undefined) return void res.status(202).end(); // asks for nothing
-    res.locals.errorForm = refusalOf(id);
     switch (method) {
       case 'initialize':
         return sendJson(res, answerOf(id, await greeting(parts, params)));
+      case 'server/discover':
+        return sendJson(res, answerOf(id, await discovery(parts)));
       case 'ping':
         return sendJson(res, answerOf(id, {}));
       case 'tools/list':
-        return sendJson(res, answerOf(id, { tools }));
+        return sendJson(res, answerOf(id, { tools, ...cacheable }));
       case 'tools/call':
         return callTool(new McpCall(parts, beforeJob, req, res, id), params);
       default:
@@ -48,29 +51,28 @@ export function postMcp(parts: JobParts, beforeJob: readonly AsyncHandler[]): As
   };
 }
 
-function isKnown(version: string): boolean {
-  return protocolVersions.some((known) => known === version);
-}
-
-/** Old clients send none. */
-function checkVersion(req: Request): void {
-  const version = req.get('mcp-protocol-version');
-  if (version !== undefined && !isKnown(version))
-    throw invalid('MCP-Protocol-Version', `must be one of ${protocolVersions.join(', ')}`);
-}
-
 const instructions =
   'Answers prompts with the models of this machine. A call of `ask` is a job that may wait for its turn; with `background` it goes on by itself.';
 
-async function greeting({ primary }: Pick<JobParts, 'primary'>, params: Params): Promise<object> {
+async function greeting(parts: Pick<JobParts, 'primary'>, params: Params): Promise<object> {
   const { protocolVersion: wanted } = paramsOf(params, initializeParams);
+  const protocolVersion = greetingVersions.find((known) => known === wanted) ?? greetingVersions[0];
+  return { protocolVersion, capabilities, serverInfo: await serverInfo(parts), instructions };
+}
+
+async function discovery(parts: Pick<JobParts, 'primary'>): Promise<object> {
+  const server = { [metaKeys.server]: await serverInfo(parts) };
+  return { supportedVersions: statelessVersions, capabilities, instructions, ...cacheable, _meta: server };
+}
+
+const capabilities = { tools: {} };
+
+/** The same for every client, as long as this version runs. */
+const cacheable = { ttlMs: 60_000, cacheScope: 'public' };
+
+async function serverInfo({ primary }: Pick<JobParts, 'primary'>): Promise<object> {
   const { version } = await primary.call('version', {});
-  return {
-    protocolVersion: isKnown(wanted) ? wanted : protocolVersions[0],
-    capabilities: { tools: {} },
-    serverInfo: { name: 'prompt-relay', version },
-    instructions,
-  };
+  return { name: 'prompt-relay', version };
 }
 
 function paramsOf<T>(params: Params, schema: z.ZodType<T>): T {

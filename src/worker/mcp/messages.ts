@@ -6,8 +6,17 @@ import { publicCodeOf } from '../http/responses.js';
 
 /** The messages of the Model Context Protocol: JSON-RPC 2.0, one in each request. */
 
-/** The newest first. */
-export const protocolVersions = ['2025-11-25', '2025-06-18'] as const;
+/** Of clients that greet their server first. The newest first. */
+export const greetingVersions = ['2025-11-25', '2025-06-18'] as const;
+
+/** Of clients that greet nobody: each of their requests names its version, and headers repeat what it is for. */
+export const statelessVersions = ['2026-07-28'] as const;
+
+/** Where a request of such a client names its version, and the results for it their server. */
+export const metaKeys = {
+  version: 'io.modelcontextprotocol/protocolVersion',
+  server: 'io.modelcontextprotocol/serverInfo',
+} as const;
 
 /** Both are sent back as they came, the token with each notification. */
 const maxNameLength = 256;
@@ -38,31 +47,39 @@ export const callParams = z.looseObject({
 });
 
 export type RequestId = string | number;
+export type Params = Readonly<Record<string, unknown>> | undefined;
 
 export const rpcErrors = {
   notJson: -32700,
   notARequest: -32600,
   unknownMethod: -32601,
   wrongParams: -32602,
+  /** A header says something else than the request. */
+  otherHeader: -32020,
+  unknownVersion: -32022,
   /** The first of those that JSON-RPC leaves to servers. */
   refused: -32000,
 } as const;
 
 export function answerOf(id: RequestId, result: object): object {
-  return { jsonrpc: '2.0', id, result };
+  return { jsonrpc: '2.0', id, result: { ...result, resultType: 'complete' } };
 }
 
 export function rpcError(id: RequestId | null, code: number, text: string, data?: object): object {
   return { jsonrpc: '2.0', id, error: { code, message: text, ...(data && { data }) } };
 }
 
-/** What a client must not do. Sent with the status 200: the request has come through. */
+/** What a client must not do. Its status is 200 where the request has come through, and only its content is wrong. */
 export class WrongCall extends RelayError {
   readonly rpcCode: number;
+  readonly status: 200 | 400;
+  readonly data: object | undefined;
 
-  constructor(rpcCode: number, message: string) {
+  constructor(rpcCode: number, message: string, status: 200 | 400 = 200, data?: object) {
     super('validation_error', message);
     this.rpcCode = rpcCode;
+    this.status = status;
+    this.data = data;
   }
 }
 
@@ -72,7 +89,8 @@ export const mcpErrors: ErrorForm = (error, requestId) => refusalOf(null)(error,
 /** The errors of the request with this id, but for those of tools. */
 export function refusalOf(id: RequestId | null): ErrorForm {
   return (error, requestId) => {
-    if (error instanceof WrongCall) return { status: 200, body: rpcError(id, error.rpcCode, error.message) };
+    if (error instanceof WrongCall)
+      return { status: error.status, body: rpcError(id, error.rpcCode, error.message, error.data) };
     const code = publicCodeOf(error);
     const { retryAfterSeconds } = error;
     const data = {

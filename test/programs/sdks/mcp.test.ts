@@ -23,6 +23,7 @@ afterAll(async () => {
 describe.each([
   ['first', '2025-11-25'],
   ['newer', '2025-11-25'],
+  ['stateless', '2026-07-28'],
 ])('The official client (%s)', (face, expected) => {
   const tool = async (service: Service, model: string, extra: Readonly<Record<string, unknown>>) =>
     (await client.call<ToolResult>(service, face, 'tool', { model, extra })).result;

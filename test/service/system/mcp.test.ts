@@ -45,7 +45,11 @@ describe('A client of the Model Context Protocol', () => {
   });
 
   it('is answered when it pings, and is sent no answer to a notification', async () => {
-    expect((await send(service, request('ping'))).rpc).toEqual({ jsonrpc: '2.0', id: 1, result: {} });
+    expect((await send(service, request('ping'))).rpc).toEqual({
+      jsonrpc: '2.0',
+      id: 1,
+      result: { resultType: 'complete' },
+    });
     for (const method of ['notifications/initialized', 'notifications/cancelled', 'tools/call']) {
       const { status, text } = await send(service, { jsonrpc: '2.0', method, params: { requestId: 1 } });
       expect([status, text]).toEqual([202, '']);
@@ -110,10 +114,45 @@ describe('A client of the Model Context Protocol', () => {
   });
 });
 
+describe('A client that greets nobody', () => {
+  const version = '2026-07-28';
+  const named = { _meta: { 'io.modelcontextprotocol/protocolVersion': version } };
+  const headersOf = (method: string) => ({ 'mcp-protocol-version': version, 'mcp-method': method });
+
+  it('finds the server, its tools, and is answered', async () => {
+    const found = await send(service, request('server/discover', named), headersOf('server/discover'));
+    expect(found.rpc.result).toMatchObject({ supportedVersions: [version], capabilities: { tools: {} } });
+    const { rpc } = await send(service, request('tools/list', named), headersOf('tools/list'));
+    expect(rpc.result).toMatchObject({ resultType: 'complete', ttlMs: expect.any(Number), cacheScope: 'public' });
+    const headers = { ...headersOf('tools/call'), 'mcp-name': 'ask' };
+    const answer = await send(service, call('ask', hello, named), headers);
+    expect(answer.rpc.result).toMatchObject({ resultType: 'complete', content: [{ type: 'text' }] });
+  });
+
+  it.each([
+    ['no header', {}],
+    ['another version', { ...headersOf('tools/call'), 'mcp-protocol-version': '2025-11-25', 'mcp-name': 'ask' }],
+    ['another method', { ...headersOf('tools/list'), 'mcp-name': 'ask' }],
+    ['another tool', { ...headersOf('tools/call'), 'mcp-name': 'models' }],
+    ['no tool', headersOf('tools/call')],
+  ])('is refused where its headers name %s', async (_, headers) => {
+    const { status, rpc } = await send(service, call('ask', hello, named), headers);
+    expect([status, rpc.id, rpc.error?.code]).toEqual([400, 1, -32020]);
+  });
+
+  it('is told which versions are known', async () => {
+    const later = { _meta: { 'io.modelcontextprotocol/protocolVersion': '2099-01-01' } };
+    const { status, rpc } = await send(service, request('tools/list', later), headersOf('tools/list'));
+    expect([status, rpc.error?.code]).toEqual([400, -32022]);
+    expect(rpc.error?.data).toEqual({ supported: [version, '2025-11-25', '2025-06-18'], requested: '2099-01-01' });
+  });
+});
+
 describe('The tool ask', () => {
   it('answers with a text', async () => {
     const result = await resultOf(service, 'ask', { ...hello, system: 'Be brief.', model: 'eliza' });
-    expect(result).toEqual({ content: [{ type: 'text', text: expect.stringContaining('Ada') }] });
+    const content = [{ type: 'text', text: expect.stringContaining('Ada') }];
+    expect(result).toEqual({ content, resultType: 'complete' });
   });
 
   it('answers with a value that fits a schema, and with its text', async () => {

@@ -1,0 +1,64 @@
+import { MemoryAnswers } from '../../../../src/primary/store/memory/memory-store.js';
+import type { JobEvent } from '../../../../src/shared/job.js';
+import { askFormat } from '../../../../src/worker/mcp/results.js';
+import { FakeClock } from '../../../support/fake-clock.js';
+import { jobDone, jobFailed } from '../../../support/job-records.js';
+import { keyedRoutes } from '../../../support/keyed-routes.js';
+import { call, messagesIn } from '../../../support/mcp.js';
+import { begun, said } from '../../../support/openai-door.js';
+
+const progress = { _meta: { progressToken: 'mine' } };
+const message = call('ask', { prompt: 'Hi' }, progress);
+const key = { 'idempotency-key': 'k' };
+const events = { accept: 'application/json, text/event-stream' };
+
+function open(...told: readonly JobEvent[]) {
+  return keyedRoutes(async function* () {
+    yield* told;
+  }, new MemoryAnswers());
+}
+
+describe('A call with a key that is sent again', () => {
+  it.each([{}, events])('gets the first answer, and runs no model', async (accept) => {
+    await using routes = await open(...begun, ...said('Hel', 'lo'), jobDone());
+    const send = () => routes.post('/mcp', message, { ...key, ...accept });
+    const [first, again] = [await send(), await send()];
+    expect([again.status, again.text, again.isReplayed]).toEqual([200, first.text, true]);
+    expect(first.text).toContain('"text":"Hello"');
+    expect(routes.jobs).toHaveLength(1);
+  });
+
+  it('gets the failure that the model had', async () => {
+    await using routes = await open(...begun, jobFailed('timeout'));
+    const send = () => routes.post('/mcp', call('ask', { prompt: 'Hi' }), key);
+    const [first, again] = [await send(), await send()];
+    expect(JSON.parse(first.text).result).toMatchObject({ isError: true });
+    expect([again.status, again.text, again.isReplayed]).toEqual([200, first.text, true]);
+    expect(routes.jobs).toHaveLength(1);
+  });
+});
+
+describe('The progress of a call', () => {
+  function stream() {
+    const clock = new FakeClock();
+    const opening = { requestId: 'r', model: 'm', forms: {}, hasTools: false };
+    return { clock, format: askFormat(1, 'mine', clock).stream(opening) };
+  }
+  const notesIn = (text: string) =>
+    messagesIn(text).map(({ params }) => params as unknown as { progress: number; message: string });
+
+  it('grows with each notification and with the text, of which it tells once a second', async () => {
+    const { clock, format } = stream();
+    const told = [format.queued(3, 'slot'), format.started(5), format.delta('x'.repeat(100)), format.delta('y')];
+    expect(told.map((text) => notesIn(text)[0]?.progress)).toEqual([1, 2, 100, undefined]);
+    await clock.advance(1000);
+    expect(notesIn(format.delta('z'))[0]).toMatchObject({ progress: 102, message: expect.stringContaining('102') });
+  });
+
+  it('is told again in a silence, and grows then, too', () => {
+    const { format } = stream();
+    expect(notesIn(format.ping?.() ?? '')).toMatchObject([{ progress: 1, message: 'the job waits' }]);
+    format.started(5);
+    expect(notesIn(format.ping?.() ?? '')).toMatchObject([{ progress: 3, message: 'the model works' }]);
+  });
+});
