@@ -41,7 +41,7 @@ describe('A call with a key that is sent again', () => {
 describe('The progress of a call', () => {
   function stream() {
     const clock = new FakeClock();
-    const opening = { requestId: 'r', model: 'm', forms: {}, hasTools: false };
+    const opening = { requestId: 'r', model: 'm', forms: {}, hasTools: false, hasThoughts: false };
     return { clock, format: askFormat(1, 'mine', clock).stream(opening) };
   }
   const notesIn = (text: string) =>
