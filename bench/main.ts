@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { accounting } from './accounting.js';
 import { agentsByHand } from './agents.js';
+import { batch } from './batch.js';
 import { chat } from './chat.js';
 import { claude } from './claude.js';
 import { claudeLoad } from './claude-load.js';
@@ -67,6 +68,9 @@ const questions: Readonly<Record<string, (rounds: number) => Promise<Row[]>>> = 
   traces,
 };
 
+/** Asked by its whole name alone, because it takes longer than all others together. */
+const onDemand: typeof questions = { batch };
+
 const defaultRounds = 11;
 const results = join(__dirname, '..', '..', 'bench', 'RESULTS.md');
 
@@ -78,8 +82,10 @@ async function main(): Promise<void> {
   });
   const rounds = Number(values.rounds ?? defaultRounds);
   if (!Number.isInteger(rounds) || rounds < 1) throw new Error('--rounds takes a whole number from 1');
-  for (const [name, ask] of Object.entries(questions)) {
-    if (!name.includes(positionals[0] ?? '')) continue;
+  const [part = ''] = positionals;
+  const own = Object.entries(onDemand).filter(([name]) => name === part);
+  for (const [name, ask] of own.length > 0 ? own : Object.entries(questions)) {
+    if (!name.includes(part)) continue;
     const head = `${describeMachine()} · medians of ${rounds} rounds (lowest–highest)\n\n${busyWarning()}`;
     const rows = (await ask(rounds)).map((row) => `${tableLine(row)}\n`);
     process.stdout.write(`### ${name}\n\n${head}${tableHead}\n${rows.join('')}\n`);
