@@ -6,6 +6,7 @@ import type { ReadinessEntry } from '../shared/health.js';
 import type { JobRequest } from '../shared/job.js';
 import { describeError } from '../shared/log/logger.js';
 import { serviceExits } from '../shared/phase.js';
+import { Budgets } from './access/budgets.js';
 import { Clients, clientBounds } from './access/clients.js';
 import { KeyAttempts } from './access/key-attempts.js';
 import { watchKeysFile } from './access/keys-file.js';
@@ -58,6 +59,8 @@ const expiryCheckMs = 10_000;
 const backgroundCheckMs = 1000;
 /** /metrics is open to all, and a scrape takes milliseconds of every process. */
 const betweenScrapesMs = 100;
+/** With several hosts, so late does each know what a key has used at the others. */
+const budgetRefreshMs = 5000;
 
 /** What the service is made from. */
 export interface StartInput {
@@ -115,6 +118,8 @@ function compose(input: StartInput) {
   const lastHour = new LastHour(clock);
   const usage = new UsageLedger(clock);
   const usageJournal = new UsageJournal(usage, store.usage, clock);
+  const budgets = new Budgets(clock, (holder) => clients.budgetOf(holder));
+  const counted = budgets.beside(usage);
   const scrape = new Scrape(
     metrics.registry,
     clock,
@@ -159,7 +164,7 @@ function compose(input: StartInput) {
   const knownModels = new KnownModels({ router, catalog, clock });
 
   // Jobs
-  const observer = observeJobs({ jobs: metrics.jobs, clients: metrics.clients, usage, lastHour, log });
+  const observer = observeJobs({ jobs: metrics.jobs, clients: metrics.clients, usage: counted, lastHour, log });
   const ofJobs = {
     room,
     clis,
@@ -179,7 +184,7 @@ function compose(input: StartInput) {
   const dismiss = (request: JobRequest, reason: Error) => void runner.dismiss(request, reason);
   const stored = new StoredJobs(store.jobs, config.jobTtlMs, clock);
   const others = hosts?.remoteJobs(dismiss) ?? stored;
-  const backgroundObserver = observeBackground({ clients: metrics.clients, usage, lastHour, log });
+  const backgroundObserver = observeBackground({ clients: metrics.clients, usage: counted, lastHour, log });
   const ofBackground = { runner, room, turnGate, store: store.jobs, stored, others, clock };
   const background = new BackgroundJobs({ ...ofBackground, observer: backgroundObserver }, config);
   const clientJobs = new ClientJobs(background, store.jobs, stored, others);
@@ -241,7 +246,7 @@ function compose(input: StartInput) {
   };
   const workers = new Workers({ size: config.workers, maxExchangeMs, fds: addresses.fds }, workersObserver, clock, log);
   const tellKeys = () => workers.tell((peer) => peer.call('keys', { keys: clients.forWorkers }));
-  const keysFile = watchKeysFile(config.keysFile, clients, tellKeys, host);
+  const keysFile = watchKeysFile(config.keysFile, clients, tellKeys, host, names.reportCosts);
 
   const status = { supervisor, room, runner, workers, clis, background, metrics, lastHour };
   const parts = {
@@ -258,7 +263,7 @@ function compose(input: StartInput) {
   };
   const rest = { clientJobs, stored, feeder, claims, catalog, knownModels, tokens, schemas };
   addServiceGauges(metrics.registry, { ...parts, conversations });
-  return { ...parts, ...rest, usage, usageJournal, scrape, keysFile };
+  return { ...parts, ...rest, usage, usageJournal, budgets, scrape, keysFile };
 }
 
 type Parts = ReturnType<typeof compose>;
@@ -273,9 +278,10 @@ export class Service {
 
   /** Takes over what the last service has left. Called once, before the start. */
   async restore(): Promise<void> {
-    const { host, kept, usageJournal, background, store } = this.#parts;
+    const { host, kept, usageJournal, budgets, background, store } = this.#parts;
     const conversations = await kept.restore();
     if (store.kind !== 'memory') await usageJournal.restore();
+    await budgets.refresh(usageJournal);
     const jobs = await background.restore();
     if (store.kind !== 'memory') host.log.info('store_opened', { store: store.kind, conversations, jobs });
   }
@@ -301,6 +307,9 @@ export class Service {
     clock.every(expiryCheckMs, () => {
       for (const each of [conversations, responses, stored, claims]) each.expire();
     });
+    const { store, budgets, usageJournal } = this.#parts;
+    const refresh = () => void budgets.refresh(usageJournal).catch(() => {}); // the store says so itself
+    if (store.usage.report !== null) clock.every(budgetRefreshMs, refresh);
     clock.every(backgroundCheckMs, () => {
       room.check();
       feeder?.check();
@@ -361,6 +370,7 @@ function handlersOf(parts: Parts) {
     jobMetrics: metrics.jobs,
     toolsIgnored: toolsIgnored(host, metrics.jobs),
     clientMetrics: metrics.clients,
+    keyNames: () => clients.names,
     usage: {
       refused: (client) => usage.refused(client),
       report: (client, period) => usageJournal.report(client, period),

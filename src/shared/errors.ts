@@ -46,8 +46,11 @@ export const cliReasons = [
 ] as const;
 export type CliReason = (typeof cliReasons)[number];
 
-/** What `reason` of an error body can be: of `cli_error`, or of the 400 for a conversation that can't be used. */
-export const errorReasons = [...cliReasons, 'conversation_unknown'] as const;
+/**
+ * What `reason` of an error body can be: of `cli_error`, of the 400 for a conversation that can't be used, or of the 429
+ * for a budget that is used up.
+ */
+export const errorReasons = [...cliReasons, 'conversation_unknown', 'budget'] as const;
 export type ErrorReason = (typeof errorReasons)[number];
 
 /** What a refused quota is about: the whole account, or the model that was asked. `resetsAt` is in milliseconds since the epoch. */

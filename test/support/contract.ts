@@ -169,7 +169,8 @@ function checkCode(exchange: Exchange, documented: Documented): void {
   if (!isAgain && request_id !== exchange.header('x-request-id')) throw fault(exchange, 'has two request ids');
   if (String(exchange.header('retry-after') ?? null) !== String(retry_after_seconds ?? null))
     throw fault(exchange, 'is unclear on retries');
-  if ((code === 'cli_error') !== (reason !== undefined && reason !== 'conversation_unknown'))
+  const isOfCli = reason !== undefined && reason !== 'conversation_unknown' && reason !== 'budget';
+  if ((code === 'cli_error') !== isOfCli || (reason === 'budget' && code !== 'rate_limited'))
     throw fault(exchange, 'is unclear on its reason');
   if ((code === 'validation_error') !== (details !== undefined)) throw fault(exchange, 'is unclear on its details');
   if (exchange.status === 401 && !exchange.header('www-authenticate')) throw fault(exchange, 'does not ask for a key');

@@ -15,6 +15,8 @@ const optionFlags = {
   queue: { type: 'string', placeholder: '<n>', description: 'jobs waiting' },
   weight: { type: 'string', placeholder: '<n>', description: 'turns in each round of the queue, such as 2' },
   models: { type: 'string', placeholder: '<a+b>', description: 'the only models that it may name' },
+  tokens: { type: 'string', placeholder: '<n/day>', description: 'tokens on a day, such as 1000000/day' },
+  cost: { type: 'string', placeholder: '<n/day>', description: 'US dollars on a day, such as 5/day' },
   subclients: { type: 'boolean', description: 'its holder may name clients of its own' },
   expires: { type: 'string', placeholder: '<day>', description: 'refused from this day on (UTC), such as 2027-01-31' },
 } as const satisfies Record<string, Flag>;
@@ -100,6 +102,8 @@ function jsonOf(key: Omit<ApiKey, 'digest'>) {
     queue: key.maxQueued,
     weight: key.weight,
     models: key.models,
+    tokens_per_day: key.tokensPerDay,
+    cost_per_day: key.costPerDay,
     subclients: key.hasSubclients,
     expires: key.expiresAt === null ? null : new Date(key.expiresAt).toISOString().slice(0, 10),
   };
@@ -121,6 +125,8 @@ function limitsOf({
   maxQueued,
   weight,
   models,
+  tokensPerDay,
+  costPerDay,
   hasSubclients,
   expiresAt,
 }: Omit<ApiKey, 'digest'>): string[] {
@@ -130,6 +136,8 @@ function limitsOf({
     ...(maxQueued === null ? [] : [`queue=${maxQueued}`]),
     ...(weight === null ? [] : [`weight=${weight}`]),
     ...(models === null ? [] : [`models=${models.join('+')}`]),
+    ...(tokensPerDay === null ? [] : [`tokens=${tokensPerDay}/day`]),
+    ...(costPerDay === null ? [] : [`cost=${costPerDay}/day`]),
     ...(hasSubclients ? ['subclients'] : []),
     ...(expiresAt === null ? [] : [`expires=${new Date(expiresAt).toISOString().slice(0, 10)}`]),
   ];

@@ -83,10 +83,20 @@ const head = [
   'model time',
 ];
 
-function renderUsage({ usage: rows }: UsageReport, paint: Paint): string[] {
-  if (rows.length === 0) return ['No jobs yet.'];
+function renderUsage({ usage: rows, budgets = [] }: UsageReport, paint: Paint): string[] {
   const [heading = '', ...lines] = alignColumns([head, ...rows.map(cellsOf)]);
-  return [paint.dim(heading), ...lines];
+  const usageLines = rows.length === 0 ? ['No jobs yet.'] : [paint.dim(heading), ...lines];
+  if (budgets.length === 0) return usageLines;
+  const [budgetHeading = '', ...budgetLines] = alignColumns([
+    ['budget today', 'tokens', 'cost', 'until'],
+    ...budgets.map(({ client, tokens, cost_usd: cost, resets_at: until }) => [
+      escaped(client),
+      tokens === null ? '–' : `${formatNumber(tokens.used)} of ${formatNumber(tokens.max)}`,
+      cost === null ? '–' : `$${cost.used.toFixed(2)} of $${cost.max}`,
+      escaped(until),
+    ]),
+  ]);
+  return [...usageLines, '', paint.dim(budgetHeading), ...budgetLines];
 }
 
 /** The client's name comes from the service: nothing in it may steer the terminal. */

@@ -1,6 +1,6 @@
 import { html } from 'htm/preact';
 import type { SetupReport } from '../../shared/api/setup.js';
-import type { UsageReport, UsageRow } from '../../shared/api/usage.js';
+import type { BudgetUse, UsageReport, UsageRow } from '../../shared/api/usage.js';
 import { type Load, useLoad, useParts } from '../base/context.mjs';
 import { ApiError } from '../base/failures.mjs';
 import { costText, countText } from '../base/format.mjs';
@@ -41,8 +41,29 @@ export function UsagePage({ params }: PageProps) {
     <${ScopeNote} />
     ${usage.state === 'loading' && html`<p class="muted row"><span class="spinner" />Reading the usage</p>`}
     ${usage.state === 'failed' && html`<${ErrorNotice} error=${usage.error} onRetry=${reload} />`}
+    ${usage.state === 'ready' && html`<${BudgetBoard} budgets=${usage.value.budgets ?? []} />`}
     ${usage.state === 'ready' && html`<${UsageBoard} rows=${usage.value.usage} days=${days} />`}
   `;
+}
+
+const budgetColumns: readonly SortableColumn<BudgetUse>[] = [
+  { title: 'Key', cell: ({ client }) => client, key: ({ client }) => client },
+  { title: 'Tokens', cell: ({ tokens }) => amountText(tokens, countText), key: ({ tokens }) => tokens?.used ?? 0 },
+  {
+    title: 'Cost',
+    cell: ({ cost_usd: cost }) => amountText(cost, costText),
+    key: ({ cost_usd: cost }) => cost?.used ?? 0,
+  },
+];
+
+function amountText(amount: BudgetUse['tokens'], textOf: (value: number) => string): string {
+  return amount === null ? '–' : `${textOf(amount.used)} of ${textOf(amount.max)}`;
+}
+
+/** Nothing where no key has a budget. */
+function BudgetBoard({ budgets }: { readonly budgets: readonly BudgetUse[] }) {
+  if (budgets.length === 0) return null;
+  return html`<${SortableTable} caption="Budgets of today (UTC)" columns=${budgetColumns} rows=${budgets} keyOf=${({ client }: BudgetUse) => client} sortedBy=${0} />`;
 }
 
 const clientColumns: readonly SortableColumn<ClientUsage>[] = [

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { holderOf, keyClient } from '../../shared/client.js';
-import { type ApiKey, type KeyOptions, plainOptions, type Rate } from '../../shared/config/api-keys.js';
+import { type ApiKey, type Budget, type KeyOptions, plainOptions, type Rate } from '../../shared/config/api-keys.js';
 import type { Config } from '../../shared/config/config.js';
 import type { WorkerKey } from '../../shared/ipc/protocol.js';
 
@@ -60,6 +60,12 @@ export class Clients {
   /** Each sub-client of a key has what the key has. Of a client whose key was revoked, nothing is known any more. */
   optionsOf(client: string): ClientOptions {
     return this.#byClient.get(client) ?? this.#byClient.get(holderOf(client)) ?? plainOptions;
+  }
+
+  /** null: the holder of this key may use as much as it likes. */
+  budgetOf(holder: string): Budget | null {
+    const { tokensPerDay = null, costPerDay = null } = this.#byClient.get(holder) ?? {};
+    return tokensPerDay === null && costPerDay === null ? null : { tokens: tokensPerDay, costUsd: costPerDay };
   }
 
   /** No request at all: it has no cap. */

@@ -2,7 +2,7 @@ import { type FSWatcher, watch } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
 import { type Clock, delay, type StopTimer } from '../../shared/clock.js';
-import { readKeysFile } from '../../shared/config/keys-file.js';
+import { budgetFaults, readKeysFile } from '../../shared/config/keys-file.js';
 import type { Logger } from '../../shared/log/logger.js';
 import type { Clients } from './clients.js';
 
@@ -12,12 +12,13 @@ export function watchKeysFile(
   clients: Clients,
   onChange: () => void,
   { clock, log }: { readonly clock: Clock; readonly log: Logger },
+  reportsCost: boolean,
 ): WatchedFile | null {
-  return path === null ? null : new WatchedFile(path, keysListener(clients, onChange, log), clock);
+  return path === null ? null : new WatchedFile(path, keysListener(clients, onChange, log, reportsCost), clock);
 }
 
 /** Puts the keys of the keys file in force. A file with any fault leaves the keys as they are. */
-export function keysListener(clients: Clients, onChange: () => void, log: Logger): FileListener {
+export function keysListener(clients: Clients, onChange: () => void, log: Logger, reportsCost: boolean): FileListener {
   let isBroken = false;
   const refuse = (fault: string) => {
     isBroken = true;
@@ -25,7 +26,8 @@ export function keysListener(clients: Clients, onChange: () => void, log: Logger
   };
   return {
     read: (text) => {
-      const { keys, faults } = readKeysFile(text, clients.fixed);
+      const { keys, faults: own } = readKeysFile(text, clients.fixed);
+      const faults = reportsCost ? own : [...own, ...budgetFaults(keys)];
       if (faults.length > 0) return refuse(faults.join('; '));
       const hasChanged = clients.replaceNamed(keys);
       if (hasChanged) onChange();

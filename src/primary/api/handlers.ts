@@ -1,6 +1,7 @@
 import type { SetupReport } from '../../shared/api/setup.js';
 import type { UsageReport } from '../../shared/api/usage.js';
 import { inLine } from '../../shared/async.js';
+import { holderOf, readClientId } from '../../shared/client.js';
 import { endOfLoopTurn } from '../../shared/clock.js';
 import type { Config } from '../../shared/config/config.js';
 import type { ConversationPage, ConversationSnapshot } from '../../shared/conversation.js';
@@ -9,6 +10,7 @@ import type { RequestOf } from '../../shared/ipc/peer.js';
 import type { PrimaryCalls, TranscriptItem, TranscriptOrder, WorkerSettings } from '../../shared/ipc/protocol.js';
 import type { JobEvent, JobRequest } from '../../shared/job.js';
 import type { Phase } from '../../shared/phase.js';
+import type { Budgets } from '../access/budgets.js';
 import type { KeyAttempts } from '../access/key-attempts.js';
 import type { RateLimit } from '../access/rate-limit.js';
 import type { UserConnections } from '../access/user-connections.js';
@@ -102,6 +104,9 @@ export interface Services {
   readonly connections: Pick<UserConnections, 'hold'>;
   readonly jobMetrics: Pick<JobMetrics, 'refusedDraining' | 'rateLimited'>;
   readonly toolsIgnored: SharedHandlers['toolsIgnored'];
+  readonly budgets: Pick<Budgets, 'check' | 'of'>;
+  /** Of the keys in force. */
+  keyNames(): readonly string[];
   readonly usage: Pick<UsageLedger, 'refused'> & Pick<UsageJournal, 'report'>;
   readonly clientMetrics: Pick<ClientMetrics, 'refused'>;
   readonly lastHour: Pick<LastHour, 'refused'>;
@@ -249,6 +254,7 @@ function backgroundHandlers(services: Services, turn: () => Promise<void>): Pick
     accept: async ({ job: asked, form }) => {
       worked();
       checkPhase(services, asked);
+      checkBudget(services, asked);
       const job = await services.catalog.targeted(asked);
       await services.turnGate.admitting(job, () => {});
       return background.accept(job, form).catch(async (error: unknown) => {
@@ -280,6 +286,16 @@ function checkPhase(services: Services, { client }: JobRequest): void {
   throw shuttingDown(refuseDraining(services, client).retryAfterSeconds);
 }
 
+/** What was admitted before runs, also if the budget is used up meanwhile. */
+function checkBudget(services: Services, { client }: JobRequest): void {
+  try {
+    services.budgets.check(client);
+  } catch (error) {
+    countRefusal(services, client);
+    throw error;
+  }
+}
+
 function run(services: Services, request: JobRequest, signal: AbortSignal): AsyncIterable<JobEvent> {
   const admission = services.turnGate.admitting(request, () => admitted(services, request, signal));
   return later(admission, (events) => events);
@@ -296,6 +312,7 @@ async function* awaited<T>(what: Promise<T>, eventsOf: (what: T) => AsyncIterabl
 
 function admitted(services: Services, request: JobRequest, signal: AbortSignal): AsyncIterable<JobEvent> {
   checkPhase(services, request);
+  checkBudget(services, request);
   try {
     return services.runner.run(request, signal);
   } catch (error) {
@@ -333,7 +350,9 @@ function countRefusal({ usage, clientMetrics, lastHour }: Services, client: stri
 async function usageText(services: Services, { client, isAdmin, ...period }: RequestOf<PrimaryCalls, 'usage'>) {
   services.worked();
   const usage = await services.usage.report(isAdmin ? null : client, period);
-  return { text: JSON.stringify({ usage } satisfies UsageReport) };
+  const { kind, name } = readClientId(holderOf(client));
+  const budgets = services.budgets.of(isAdmin ? services.keyNames() : kind === 'key' ? [name] : []);
+  return { text: JSON.stringify({ usage, budgets } satisfies UsageReport) };
 }
 
 function isOver(phase: Phase): boolean {

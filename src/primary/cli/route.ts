@@ -57,6 +57,11 @@ export class ModelNames {
     this.usual = { ...usual, circuit: this.#only === null ? (usual.model ?? '') : '' };
   }
 
+  /** Whether each CLI reports what an answer costs. */
+  get reportCosts(): boolean {
+    return this.clis.every(({ adapter }) => adapter.reportsCost === true);
+  }
+
   split(name: string | null): OwnModel<NamedAdapter> {
     if (this.#only !== null) return { cli: this.#only, model: name };
     const [first = '', ...rest] = name?.split('/') ?? [];

@@ -8,7 +8,7 @@ export const errorBody = z
     request_id: z.string(),
     reason: z.enum(errorReasons).optional().meta({
       description:
-        'Why the model CLI failed, with `cli_error`; `conversation_unknown` for a conversation that cannot be used.',
+        'Why the model CLI failed, with `cli_error`; `conversation_unknown` for a conversation that cannot be used; `budget` with `rate_limited` for a key whose budget is used up.',
     }),
     retry_after_seconds: z.int().positive().optional(),
     details: z

@@ -23,5 +23,25 @@ const usageRow = z
   .meta({ id: 'UsageRow' });
 export type UsageRow = z.infer<typeof usageRow>;
 
-export const usageReport = z.strictObject({ usage: z.array(usageRow) }).meta({ id: 'UsageReport' });
+const amount = z.strictObject({ max: z.number().positive(), used: z.number().nonnegative() });
+
+const budgetUse = z
+  .strictObject({
+    client: z.string().meta({ description: 'Name of the API key. Its sub-clients are counted with it.' }),
+    resets_at: z.iso.datetime({ precision: 3 }).meta({ description: 'The end of the day in UTC.' }),
+    tokens: amount.nullable().meta({ description: 'In and out, of this day; null without such a budget.' }),
+    cost_usd: amount.nullable(),
+  })
+  .meta({ id: 'BudgetUse' });
+export type BudgetUse = z.infer<typeof budgetUse>;
+
+export const usageReport = z
+  .strictObject({
+    usage: z.array(usageRow),
+    budgets: z
+      .array(budgetUse)
+      .optional()
+      .meta({ description: 'Of today: with the scope `admin` those of all keys, else that of the own one.' }),
+  })
+  .meta({ id: 'UsageReport' });
 export type UsageReport = z.infer<typeof usageReport>;

@@ -10,6 +10,13 @@ export interface Rate {
   readonly windowMs: number;
 }
 
+/** What a key may use on one day in UTC; null: no limit. */
+export interface Budget {
+  /** In and out. */
+  readonly tokens: number | null;
+  readonly costUsd: number | null;
+}
+
 /** What a key has beside its name. Null: nothing of its own, so what holds for everybody holds for it. */
 export interface KeyOptions {
   readonly scopes: readonly Scope[];
@@ -21,6 +28,8 @@ export interface KeyOptions {
   /** So many turns in each round of the queue, and so many shares of its places. */
   readonly weight: number | null;
   readonly models: readonly string[] | null;
+  readonly tokensPerDay: number | null;
+  readonly costPerDay: number | null;
   /** Whether its holder may name clients of its own. */
   readonly hasSubclients: boolean;
   /** The key is refused from here on, milliseconds since the epoch. */
@@ -41,6 +50,8 @@ export const plainOptions: KeyOptions = {
   maxQueued: null,
   weight: null,
   models: null,
+  tokensPerDay: null,
+  costPerDay: null,
   hasSubclients: false,
   expiresAt: null,
 };

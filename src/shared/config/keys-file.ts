@@ -58,6 +58,8 @@ const optionReaders: Readonly<Record<string, (value: string | null) => Partial<K
   queue: (value) => ({ maxQueued: readCount(value ?? '', 0, 1_000_000) }),
   weight: (value) => ({ weight: readCount(value ?? '', 1, 100) }),
   models: (value) => ({ models: readModels(value ?? '') }),
+  tokens: (value) => ({ tokensPerDay: readTokens(value ?? '') }),
+  cost: (value) => ({ costPerDay: readCost(value ?? '') }),
   subclients: (value) => {
     if (value !== null) throw new Error('takes no value');
     return { hasSubclients: true };
@@ -105,6 +107,25 @@ function readCount(text: string, min: number, max: number): number {
   const count = /^\d{1,7}$/.test(text) ? Number(text) : Number.NaN;
   if (count >= min && count <= max) return count;
   throw new Error(`must be a whole number from ${min} to ${max}`);
+}
+
+function readTokens(text: string): number {
+  const [, tokens = ''] = /^(\d{1,15})\/day$/.exec(text) ?? [];
+  if (Number(tokens) > 0) return Number(tokens);
+  throw new Error('must be tokens/day, such as 1000000/day');
+}
+
+function readCost(text: string): number {
+  const [, dollars = ''] = /^(\d{1,7}(?:\.\d{1,4})?)\/day$/.exec(text) ?? [];
+  if (Number(dollars) > 0) return Number(dollars);
+  throw new Error('must be US dollars/day, such as 5/day or 0.5/day');
+}
+
+/** What is wrong with these keys where no model CLI, or not each of them, reports what a job costs. */
+export function budgetFaults(keys: readonly ApiKey[]): string[] {
+  return keys.flatMap(({ name, costPerDay }) =>
+    costPerDay === null ? [] : [`the key ${name} has the option cost, but not each model CLI reports what a job costs`],
+  );
 }
 
 function readModels(text: string): string[] {

@@ -63,6 +63,7 @@ const byReason: Readonly<Record<string, SdkError>> = {
 
 function sdkErrorOf(error: RelayError): SdkError {
   const code = publicCodeOf(error);
+  if (error.reason === 'budget' && byReason.quota !== undefined) return byReason.quota;
   if (isOfUnknownModel(error)) return unknownModel;
   const known = code === 'cli_error' ? byReason[error.reason ?? ''] : undefined;
   const [openAi, anthropic] = typesOf[code];

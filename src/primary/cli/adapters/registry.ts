@@ -4,6 +4,7 @@ import { pathToFileURL } from 'node:url';
 import type { Clock } from '../../../shared/clock.js';
 import { type AdapterFile, commandModel, isAdapterFile } from '../../../shared/config/clis.js';
 import { type Config, ConfigFault, type Environment } from '../../../shared/config/config.js';
+import { budgetFaults } from '../../../shared/config/keys-file.js';
 import { defaultModelName } from '../../../shared/config/values.js';
 import { toRelayError } from '../../../shared/errors.js';
 import type { Adapter } from '../contract/adapter.js';
@@ -51,7 +52,10 @@ export async function chooseAdapters(
   };
   const { clis, warnings } = await choose(config, env, named);
   const names = new ModelNames(config, clis);
-  const faults = [...modelFaults(config, names), ...aliasFaults(config, names)];
+  const budgets = names.reportCosts
+    ? []
+    : budgetFaults(config.namedKeys).map((fault) => `MODEL_API_KEYS_FILE: ${fault}`);
+  const faults = [...modelFaults(config, names), ...aliasFaults(config, names), ...budgets];
   if (faults.length > 0) throw new ConfigFault(faults);
   return { names, warnings: [...warnings, ...idleAliases(config, names)] };
 }

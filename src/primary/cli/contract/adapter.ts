@@ -315,6 +315,8 @@ export interface Adapter {
   readonly modelForm?: RegExp;
   /** It has no default: a model must be named. */
   readonly needsModel?: boolean;
+  /** It reports what each answer costs, so that keys may have a budget in dollars. */
+  readonly reportsCost?: boolean;
   /** Learns version and flags by consulting the program. Called once for each program file. */
   learn(consult: Consult): Promise<ProgramVersion>;
 }

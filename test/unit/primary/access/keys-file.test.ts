@@ -7,7 +7,7 @@ import { LogBook } from '../../../support/log-book.js';
 const uncapped = { rateMaxRequests: 0, rateWindowMs: 1000 };
 const lineOf = (name: string) => `${name}:sha256:${digestOf(name)}\n`;
 
-function createListener() {
+function createListener(reportsCost = true) {
   const clients = new Clients({
     ...uncapped,
     apiKeys: [],
@@ -17,7 +17,7 @@ function createListener() {
   const log = new LogBook();
   const told: (string[] | undefined)[] = [];
   const names = () => clients.forWorkers?.map(({ name }) => name);
-  const listener = keysListener(clients, () => told.push(names()), log);
+  const listener = keysListener(clients, () => told.push(names()), log, reportsCost);
   return { listener, log, told, names };
 }
 
@@ -31,6 +31,16 @@ describe('The keys file, read again', () => {
       ['keys_loaded', { keys: 2 }],
       ['keys_loaded', { keys: 0 }],
     ]);
+  });
+
+  it('refuses a budget in dollars where the model CLI reports no cost', () => {
+    const { listener, log, names } = createListener(false);
+    listener.read(`${lineOf('bob').trim()}:cost=5/day\n`);
+    expect(log.entries.map(({ event }) => event)).toEqual(['keys_rejected']);
+    expect(JSON.stringify(log.entries)).toContain('the key bob has the option cost');
+    expect(names()).toEqual(['ada']);
+    listener.read(`${lineOf('bob').trim()}:tokens=5/day\n`);
+    expect(names()).toEqual(['bob']);
   });
 
   it('says nothing where nothing has changed', () => {

@@ -6,6 +6,8 @@ const plain = {
   name: 'ada',
   digest,
   scopes: ['ask', 'chat'],
+  tokensPerDay: null,
+  costPerDay: null,
   rate: null,
   maxConcurrent: null,
   maxQueued: null,
@@ -29,9 +31,11 @@ describe('A line of a keys file', () => {
 
   it('has options', () => {
     const all =
-      'scopes=metrics+ask,rate=60/30,concurrent=2,queue=20,weight=2,models=llama3.2:8b+gpt/4,subclients,expires=2027-01-31';
+      'scopes=metrics+ask,rate=60/30,concurrent=2,queue=20,weight=2,tokens=1000000/day,cost=0.5/day,models=llama3.2:8b+gpt/4,subclients,expires=2027-01-31';
     expect(optionsOf(all)).toEqual({
       ...plain,
+      tokensPerDay: 1_000_000,
+      costPerDay: 0.5,
       scopes: ['ask', 'metrics'],
       rate: { maxRequests: 60, windowMs: 30_000 },
       maxConcurrent: 2,
@@ -56,7 +60,7 @@ describe('A line of a keys file', () => {
     [`ada:sha256:${digestOf('')}`, 'this is the digest of an empty key'],
     [
       `ada:sha256:${digest}:`,
-      'an option is none of scopes, rate, concurrent, queue, weight, models, subclients, expires',
+      'an option is none of scopes, rate, concurrent, queue, weight, models, tokens, cost, subclients, expires',
     ],
     [`ada:sha256:${digest}:queue=1,`, 'an option is none of'],
     [`ada:sha256:${digest}: queue=1`, 'an option is none of'],

@@ -46,6 +46,7 @@ export function claudeAdapter(command: readonly [string, ...string[]], options: 
   return {
     name: 'claude',
     provider: 'anthropic',
+    reportsCost: true,
     command,
     credentialVariable: tokenVariable,
     env: environment,

@@ -212,6 +212,7 @@ const adapterShape = z.object({
   models: z.array(z.string().min(1)).min(1).nullable(),
   modelForm: z.instanceof(RegExp, { error: 'must be a regular expression' }).optional(),
   needsModel: z.boolean().optional(),
+  reportsCost: z.boolean().optional(),
   learn: does,
 });
 
@@ -236,9 +237,19 @@ export function fileAdapter(module: unknown, options: object): Adapter {
   const made = orSaid('createAdapter() has failed', () => data.createAdapter(options));
   checkShape(adapterShape, made, 'createAdapter() must return an adapter');
   const adapter = made as FileAdapter;
-  const { name, command, credentialVariable, env, home, models, modelForm, needsModel = false } = adapter;
+  const {
+    name,
+    command,
+    credentialVariable,
+    env,
+    home,
+    models,
+    modelForm,
+    needsModel = false,
+    reportsCost = false,
+  } = adapter;
   const some = { ...(home !== undefined && { home }), ...(modelForm !== undefined && { modelForm }) };
-  const facts = { name, command, credentialVariable, env, models, needsModel, ...some };
+  const facts = { name, command, credentialVariable, env, models, needsModel, reportsCost, ...some };
   return { ...facts, learn: (consult) => learn(adapter, consult) };
 }
 

@@ -1,0 +1,142 @@
+import type { BudgetUse, UsageRow } from '../../shared/api/usage.js';
+import { holderOf, keyClient } from '../../shared/client.js';
+import { type Clock, timestamp } from '../../shared/clock.js';
+import type { Budget } from '../../shared/config/api-keys.js';
+import { RelayError, retrySeconds } from '../../shared/errors.js';
+import type { JobEnd, JobRequest } from '../../shared/job.js';
+
+const dayMs = 86_400_000;
+
+interface UsageCounter {
+  jobEnded(request: JobRequest, end: JobEnd): void;
+  refused(client: string): void;
+}
+
+interface UsageReader {
+  report(client: null, period: { readonly since: string; readonly until: string }): UsageRow[] | Promise<UsageRow[]>;
+}
+
+interface Spent {
+  readonly tokens: number;
+  readonly costUsd: number;
+}
+
+const nothing: Spent = { tokens: 0, costUsd: 0 };
+
+/**
+ * Owns what the keys with a budget have used on this day in UTC: the holder together with all names that it speaks for.
+ * A job that was admitted runs, so what runs and waits when a budget is used up comes on top of it.
+ */
+export class Budgets {
+  readonly #clock: Pick<Clock, 'now'>;
+  readonly #budgetOf: (holder: string) => Budget | null;
+  #day = '';
+  /** What the store has told, of all hosts; and what came here since. Both by holder. */
+  #told: ReadonlyMap<string, Spent> = new Map();
+  #since = new Map<string, Spent>();
+
+  constructor(clock: Pick<Clock, 'now'>, budgetOf: (holder: string) => Budget | null) {
+    this.#clock = clock;
+    this.#budgetOf = budgetOf;
+  }
+
+  /** Throws `rate_limited` for a client whose budget is used up. */
+  check(client: string): void {
+    const holder = holderOf(client);
+    const budget = this.#budgetOf(holder);
+    if (budget === null) return;
+    const { tokens, costUsd } = this.#spentBy(holder);
+    const endMs = this.#dayEndMs;
+    const until = `until ${timestamp(endMs)}`;
+    const extras = { reason: 'budget', retryAfterSeconds: retrySeconds(endMs - this.#clock.now()) } as const;
+    if (budget.tokens !== null && tokens >= budget.tokens) {
+      const message = `the API key has used ${tokens} of its ${budget.tokens} tokens a day, and may ask nothing ${until}`;
+      throw new RelayError('rate_limited', message, extras);
+    }
+    if (budget.costUsd !== null && costUsd >= budget.costUsd) {
+      const message = `the API key has used $${costUsd.toFixed(2)} of its $${budget.costUsd} a day, and may ask nothing ${until}`;
+      throw new RelayError('rate_limited', message, extras);
+    }
+  }
+
+  jobEnded({ client }: Pick<JobRequest, 'client'>, end: JobEnd): void {
+    if (end.outcome !== 'ok') return;
+    const holder = holderOf(client);
+    if (this.#budgetOf(holder) === null) return;
+    const { inputTokens, outputTokens, costUsd } = end.usage;
+    this.#checkDay();
+    add(this.#since, holder, { tokens: (inputTokens ?? 0) + (outputTokens ?? 0), costUsd: costUsd ?? 0 });
+  }
+
+  /** Counts here, too, what is counted there. */
+  beside(usage: UsageCounter): UsageCounter {
+    return {
+      refused: (client) => usage.refused(client),
+      jobEnded: (request, end) => {
+        usage.jobEnded(request, end);
+        this.jobEnded(request, end);
+      },
+    };
+  }
+
+  /** Takes over what the store knows of this day. Rejects as `report` does: then everything stays as it is. */
+  async refresh(journal: UsageReader): Promise<void> {
+    this.#checkDay();
+    const [day, before] = [this.#day, this.#since];
+    this.#since = new Map();
+    try {
+      const told = new Map<string, Spent>();
+      for (const { kind, client, tokens, cost_usd: costUsd } of await journal.report(null, {
+        since: day,
+        until: day,
+      })) {
+        if (kind !== 'key') continue;
+        add(told, holderOf(keyClient(client)), { tokens: tokens.input + tokens.output, costUsd: costUsd ?? 0 });
+      }
+      if (this.#day === day) this.#told = told;
+    } catch (error) {
+      if (this.#day === day) for (const [holder, spent] of before) add(this.#since, holder, spent);
+      throw error;
+    }
+  }
+
+  /** Of the holders of these keys; those without a budget are left out. */
+  of(names: readonly string[]): BudgetUse[] {
+    return names.flatMap((name) => {
+      const budget = this.#budgetOf(keyClient(name));
+      if (budget === null) return [];
+      const { tokens, costUsd } = this.#spentBy(keyClient(name));
+      return {
+        client: name,
+        resets_at: timestamp(this.#dayEndMs),
+        tokens: budget.tokens === null ? null : { max: budget.tokens, used: tokens },
+        cost_usd: budget.costUsd === null ? null : { max: budget.costUsd, used: costUsd },
+      };
+    });
+  }
+
+  get #dayEndMs(): number {
+    return (Math.floor(this.#clock.now() / dayMs) + 1) * dayMs;
+  }
+
+  #spentBy(holder: string): Spent {
+    this.#checkDay();
+    return sumOf(this.#told.get(holder), this.#since.get(holder));
+  }
+
+  #checkDay(): void {
+    const day = timestamp(this.#clock.now()).slice(0, 10);
+    if (day === this.#day) return;
+    this.#day = day;
+    this.#told = new Map();
+    this.#since = new Map();
+  }
+}
+
+function sumOf(a = nothing, b = nothing): Spent {
+  return { tokens: a.tokens + b.tokens, costUsd: a.costUsd + b.costUsd };
+}
+
+function add(spent: Map<string, Spent>, holder: string, more: Spent): void {
+  spent.set(holder, sumOf(spent.get(holder), more));
+}

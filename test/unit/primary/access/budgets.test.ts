@@ -1,0 +1,82 @@
+import { Budgets } from '../../../../src/primary/access/budgets.js';
+import { unknownUsage } from '../../../../src/primary/cli/contract/adapter.js';
+import type { UsageRow } from '../../../../src/shared/api/usage.js';
+import type { Budget } from '../../../../src/shared/config/api-keys.js';
+import type { JobEnd } from '../../../../src/shared/job.js';
+import { FakeClock } from '../../../support/fake-clock.js';
+
+const hourMs = 3_600_000;
+
+function ended(tokens: number, costUsd: number | null = null): JobEnd {
+  const usage = { ...unknownUsage, inputTokens: 1, outputTokens: tokens - 1, costUsd };
+  return { outcome: 'ok', usage } as unknown as JobEnd;
+}
+
+function row(client: string, input: number): UsageRow {
+  return { kind: 'key', client, tokens: { input, output: 0 }, cost_usd: null } as UsageRow;
+}
+
+function budgetsOf(budget: Partial<Budget>) {
+  const clock = new FakeClock();
+  const whole = { tokens: null, costUsd: null, ...budget };
+  return { clock, budgets: new Budgets(clock, (holder) => (holder === 'key ada' ? whole : null)) };
+}
+
+describe('The budget of a key', () => {
+  it('is checked before a job, so one may use more than is left', () => {
+    const { budgets } = budgetsOf({ tokens: 100 });
+    budgets.jobEnded({ client: 'key ada' }, ended(99));
+    budgets.check('key ada');
+    budgets.jobEnded({ client: 'key ada' }, ended(50));
+    expect(() => budgets.check('key ada')).toThrow(
+      'the API key has used 149 of its 100 tokens a day, and may ask nothing until 2026-01-02T00:00:00.000Z',
+    );
+    expect(() => budgets.check('key bob')).not.toThrow();
+  });
+
+  it('is that of its holder and all sub-clients together', () => {
+    const { budgets } = budgetsOf({ costUsd: 1.5 });
+    budgets.jobEnded({ client: 'key ada/x' }, ended(5, 1));
+    budgets.jobEnded({ client: 'key ada/y' }, ended(5, 0.5));
+    for (const client of ['key ada', 'key ada/x', 'key ada/new']) {
+      expect(() => budgets.check(client)).toThrow('has used $1.50 of its $1.5 a day');
+    }
+  });
+
+  it('begins anew with the day in UTC, and says when that is, but to wait five minutes at most', async () => {
+    const { budgets, clock } = budgetsOf({ tokens: 1 });
+    budgets.jobEnded({ client: 'key ada' }, ended(1));
+    const refusal = () => {
+      try {
+        budgets.check('key ada');
+        return null;
+      } catch (error) {
+        return error;
+      }
+    };
+    expect(refusal()).toMatchObject({ code: 'rate_limited', reason: 'budget', retryAfterSeconds: 300 });
+    await clock.advance(24 * hourMs - 60_000);
+    expect(refusal()).toMatchObject({ retryAfterSeconds: 60 });
+    await clock.advance(60_000);
+    expect(refusal()).toBeNull();
+    expect(budgets.of(['ada', 'bob'])).toEqual([
+      { client: 'ada', resets_at: '2026-01-03T00:00:00.000Z', tokens: { max: 1, used: 0 }, cost_usd: null },
+    ]);
+  });
+
+  it('counts what the store knows of it, of other hosts and of services before', async () => {
+    const { budgets } = budgetsOf({ tokens: 100 });
+    budgets.jobEnded({ client: 'key ada' }, ended(10)); // in the store by the time it is read
+    await budgets.refresh({ report: () => [row('ada', 30), row('ada/x', 20), row('bob', 500)] });
+    expect(budgets.of(['ada'])[0]?.tokens).toEqual({ max: 100, used: 50 });
+    budgets.jobEnded({ client: 'key ada' }, ended(5));
+    expect(budgets.of(['ada'])[0]?.tokens?.used).toBe(55);
+  });
+
+  it('goes on counting while the store does not answer', async () => {
+    const { budgets } = budgetsOf({ tokens: 100 });
+    budgets.jobEnded({ client: 'key ada' }, ended(10));
+    await expect(budgets.refresh({ report: () => Promise.reject(new Error('away')) })).rejects.toThrow('away');
+    expect(budgets.of(['ada'])[0]?.tokens?.used).toBe(10);
+  });
+});
