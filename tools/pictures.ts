@@ -13,7 +13,7 @@ const limitMs = 30_000;
 /** Longer than the pictures take. */
 const longPrompt = 'drip 300 100';
 
-/** The pictures of the README, from the running product: `npm run pictures`. */
+/** The pictures of the README and of the page on the command, from the running product: `npm run pictures`. */
 async function main(): Promise<void> {
   const folder = join(root, 'docs', 'pictures');
   await mkdir(folder, { recursive: true });
