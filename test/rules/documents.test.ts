@@ -41,7 +41,7 @@ describe('the pages of docs', () => {
   });
 
   it('show every exit code of the service', () => {
-    const codes = tableUnder('Exit codes', 'docs/runbook.md').map(([code]) => Number(code));
+    const codes = tableUnder('Exit codes', 'docs/operations.md').map(([code]) => Number(code));
     expect(codes).toEqual(Object.values(serviceExits));
   });
 

@@ -48,6 +48,7 @@ describe('the package for every architecture', () => {
     expect(files).not.toMatch(/\/bin\/node$|\.node$/m);
     expect(files).toMatch(/^-rwxr-xr-x root\/root .* \.\/usr\/bin\/prompt-relay$/m);
     expect(files).toMatch(/^-rw------- root\/root .* \.\/etc\/prompt-relay\/environment$/m);
+    expect(files).toContain(' ./usr/share/doc/prompt-relay/docs/operations.md\n'); // alerts lead there
     const { stdout: unit } = await run('sh', [
       '-c',
       `dpkg-deb --fsys-tarfile ${file} | tar -xO ./lib/systemd/system/prompt-relay.service`,

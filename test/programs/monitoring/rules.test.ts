@@ -11,6 +11,8 @@ import { startService, twoWorkers } from '../../support/service.js';
 const promtool = '/usr/bin/promtool';
 const run = promisify(execFile);
 const alerts = readRules('alerts.yml');
+/** Where the package for Debian has the page. */
+const page = 'file:///usr/share/doc/prompt-relay/docs/operations.md';
 
 function file(name: string): string {
   return join(monitoringFolder, name);
@@ -49,7 +51,7 @@ describe('Every alert', () => {
       expect(annotations).toEqual({
         summary: expect.stringMatching(/^\S.{15,}/),
         description: expect.stringMatching(/^\S.{30,}\.$/),
-        runbook_url: `docs/runbook.md#${name?.toLowerCase()}`,
+        runbook_url: `{{ or $externalLabels.prompt_relay_runbook "${page}" }}#${name?.toLowerCase()}`,
       });
     },
   );
