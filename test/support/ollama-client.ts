@@ -3,6 +3,7 @@ import type { Service } from './service.js';
 export interface OllamaMessage {
   readonly role: string;
   readonly content: string;
+  readonly thinking?: string;
   readonly tool_calls?: readonly OllamaCall[];
   readonly tool_name?: string;
 }

@@ -8,6 +8,15 @@ export type AnswerPart =
   | { readonly type: 'call'; readonly call: WrittenCall }
   | ({ readonly type: 'thought' } & Pick<Thought, 'text' | 'signature' | 'redacted'>);
 
+/** Between two thoughts, which have one field together. */
+export const blankLine = '\n\n';
+
+/** All thoughts as one text, for an API with one field for them. Empty where none has a text. */
+export function thoughtText(parts: readonly AnswerPart[]): string {
+  const texts = parts.flatMap((part) => (part.type === 'thought' && part.text !== '' ? [part.text] : []));
+  return texts.join(blankLine);
+}
+
 /** Where thoughts cut the text of an answer: UTF-16 units. */
 export function cutsIn({ thoughts = [] }: Pick<JobDone, 'thoughts'>): number[] {
   const places = thoughts.flatMap(({ at }) => (at === null || at === 0 ? [] : [at]));

@@ -2,17 +2,24 @@ import type { Clock } from '../../shared/clock.js';
 import type { RelayError } from '../../shared/errors.js';
 import type { JobDone } from '../../shared/job.js';
 import { jsonLines } from '../http/event-stream.js';
+import { blankLine, thoughtText } from '../jobs/answer-parts.js';
 import type { AnswerFormat, CompletedAnswer, StreamFormat } from '../jobs/run-job.js';
 import { ollamaErrorBody } from '../jobs/sdk-errors.js';
 import { inputObject } from '../jobs/tool-offer.js';
 
-/** Where one of the endpoints has its text and its calls. */
-type Content = (text: string, calls?: readonly object[]) => object;
+/** What a model has written beside its text. */
+interface Beside {
+  readonly calls?: readonly object[] | undefined;
+  readonly thinking?: string | undefined;
+}
 
-const chatContent: Content = (content, calls) => ({
-  message: { role: 'assistant', content, ...(calls && { tool_calls: calls }) },
+/** Where one of the endpoints has its text and what is beside it. */
+type Content = (text: string, beside?: Beside) => object;
+
+const chatContent: Content = (content, { calls, thinking } = {}) => ({
+  message: { role: 'assistant', content, ...(thinking && { thinking }), ...(calls && { tool_calls: calls }) },
 });
-const generateContent: Content = (response) => ({ response });
+const generateContent: Content = (response, { thinking } = {}) => ({ response, ...(thinking && { thinking }) });
 
 /** A refusal by the model is an error here: this API has no word for it. */
 function formatOf(content: Content, clock: Clock): AnswerFormat {
@@ -21,7 +28,7 @@ function formatOf(content: Content, clock: Clock): AnswerFormat {
     manner: jsonLines,
     body: (answer) => ({
       ...headOf(answer.model, clock),
-      ...content(answer.text, callsOf(answer)),
+      ...content(answer.text, { calls: callsOf(answer), thinking: thoughtText(answer.parts) }),
       ...endOf(answer),
     }),
     stream: ({ model }) => new LineStream(model, content, clock),
@@ -79,6 +86,7 @@ class LineStream implements StreamFormat {
   readonly #model: string;
   readonly #content: Content;
   readonly #clock: Clock;
+  #thought: 'none' | 'open' | 'whole' = 'none';
 
   constructor(model: string, content: Content, clock: Clock) {
     this.#model = model;
@@ -107,6 +115,18 @@ class LineStream implements StreamFormat {
     return this.#piece(this.#content(text));
   }
 
+  thoughtDelta(text: string): string {
+    const isNext = this.#thought === 'whole';
+    this.#thought = 'open';
+    return this.#piece(this.#content('', { thinking: isNext ? blankLine + text : text }));
+  }
+
+  /** One without a text is not shown. */
+  thoughtEnd(): string {
+    if (this.#thought === 'open') this.#thought = 'whole';
+    return '';
+  }
+
   callStart(): string {
     return '';
   }
@@ -117,7 +137,7 @@ class LineStream implements StreamFormat {
 
   end(answer: CompletedAnswer): string {
     const calls = callsOf(answer);
-    const called = calls === undefined ? '' : this.#piece(this.#content('', calls));
+    const called = calls === undefined ? '' : this.#piece(this.#content('', { calls }));
     return called + line({ ...headOf(answer.model, this.#clock), ...this.#content(''), ...endOf(answer) });
   }
 

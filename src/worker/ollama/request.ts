@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { invalid } from '../../shared/errors.js';
-import { type Effort, imageTypes } from '../../shared/job.js';
+import { type Effort, imageTypes, type ThinkingForm } from '../../shared/job.js';
 import { fieldsOf, ignoredIn, type ParsedRequest, type RequestedSchema } from '../jobs/job-request.js';
 import { askedModel, imageOf, imageOfUrl, type ShownPart, stopSequence, stopSequences } from '../jobs/message-parts.js';
 import { maxTokens, samplingOf, temperature, topP } from '../jobs/tool-offer.js';
@@ -43,10 +43,13 @@ type CommonRequest = z.infer<typeof common>;
 
 const levels: Readonly<Record<string, Effort>> = { low: 'low', medium: 'medium', high: 'high', max: 'high' };
 
-/** Undefined where the model is not to think, or as it does by itself. */
-function effortOf(think: CommonRequest['think']): Effort | undefined {
-  if (think === true) return 'medium';
-  if (typeof think !== 'string') return undefined;
+/** Nothing where the caller wants no thoughts: a model CLI may think all the same. */
+function thinkingIn({ think }: CommonRequest): { thinking?: ThinkingForm; effort?: Effort } {
+  if (think == null || think === false) return {};
+  return { thinking: 'summarized', ...(think !== true && { effort: effortOf(think) }) };
+}
+
+function effortOf(think: string): Effort {
   const effort = Object.hasOwn(levels, think) ? levels[think] : undefined;
   if (effort === undefined) throw invalid('think', 'must be true, false, low, medium, high or max');
   return effort;
@@ -70,7 +73,7 @@ export function wishesIn(body: CommonRequest) {
     job: {
       model,
       schema,
-      effort: effortOf(body.think),
+      ...thinkingIn(body),
       stop: schema === undefined ? stops : [],
       sampling: samplingOf({ temperature, topP, maxTokens }),
       stream: body.stream !== false,

@@ -1,6 +1,7 @@
 import { subClientByBody } from '../access/authenticate.js';
 import { readBody } from '../http/body.js';
 import type { AsyncHandler } from '../http/exchange.js';
+import { blankLine, thoughtText } from '../jobs/answer-parts.js';
 import {
   type AnswerFormat,
   answerWithJob,
@@ -61,17 +62,14 @@ function finishOf({ ending }: CompletedAnswer, isLegacyCall: boolean): string {
 
 function messageOf({ text, hasText, calls, parts }: CompletedAnswer, isLegacyCall: boolean): object {
   const [first] = calls;
-  const thought = parts.flatMap((part) => (part.type === 'thought' && part.text !== '' ? [part.text] : []));
+  const thought = thoughtText(parts);
   const content = hasText || first === undefined ? text : null;
-  const said = { content, refusal: null, ...(thought.length > 0 && { reasoning_content: thought.join(blankLine) }) };
+  const said = { content, refusal: null, ...(thought !== '' && { reasoning_content: thought }) };
   if (first === undefined) return { role: 'assistant', ...said };
   const { name, input } = first;
   const made = isLegacyCall ? { function_call: { name, arguments: input } } : { tool_calls: calls.map(callOf) };
   return { role: 'assistant', ...said, ...made };
 }
-
-/** Between two thoughts, which have one field together. */
-const blankLine = '\n\n';
 
 function callOf({ id, name, input, isCustom }: WrittenCall): object {
   if (isCustom) return { id, type: 'custom', custom: { name, input } };

@@ -89,6 +89,22 @@ describe('Ollama’s API', () => {
     expect(JSON.parse(saidIn(generated))).toEqual(expect.any(Object));
   });
 
+  it.each([true, 'low'])('has what the model thinks beside the answer, with think: %j', async (think) => {
+    const content = 'think about Ada\nthink again\nHello';
+    const chat = { model: 'eliza', messages: [{ role: 'user', content }], think };
+    const thinking = 'about Ada\n\nagain';
+    const { pieces } = await ask('/api/chat', { ...chat, stream: false });
+    expect(pieces).toMatchObject([{ message: { thinking, content: expect.stringContaining('Eliza') } }]);
+    const streamed = await ask('/api/chat', chat);
+    expect(streamed.pieces.map(({ message }) => message?.thinking ?? '').join('')).toBe(thinking);
+    const first = streamed.pieces.findIndex(({ message }) => message?.content !== '');
+    expect(streamed.pieces.slice(first).every(({ message }) => message?.thinking === undefined)).toBe(true);
+    const generated = await ask('/api/generate', { prompt: content, think, stream: false });
+    expect(generated.pieces).toMatchObject([{ thinking }]);
+    const unasked = await ask('/api/chat', { ...chat, think: false });
+    expect(unasked.text).not.toContain('thinking');
+  });
+
   it('stops where it is told to', async () => {
     const options = { stop: ['my name'], num_ctx: 4096, num_predict: -1 };
     const answer = await ask('/api/chat', { model: 'echo', messages: [hello], options, keep_alive: '5m' });

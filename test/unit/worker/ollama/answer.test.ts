@@ -1,0 +1,112 @@
+import { RelayError } from '../../../../src/shared/errors.js';
+import type { CompletedAnswer } from '../../../../src/worker/jobs/run-job.js';
+import { loadedBody, ollamaChatFormat, ollamaGenerateFormat } from '../../../../src/worker/ollama/answer.js';
+import { FakeClock } from '../../../support/fake-clock.js';
+import { jobDone } from '../../../support/job-records.js';
+
+const clock = new FakeClock();
+const created_at = new Date(clock.now()).toISOString();
+const opening = { requestId: 'r1', model: 'eliza', forms: {}, hasTools: false, hasThoughts: true };
+const call = { id: 'c1', name: 'f', input: '{"a":1}', isCustom: false };
+const usage = { input: 10, output: 5, cacheRead: 4, cacheWrite: 1 };
+const end = jobDone({ queueMs: 2, executionMs: 0.5 });
+const durations = { total_duration: 2_500_000, load_duration: 2_000_000, eval_duration: 500_000 };
+const counted = { ...durations, prompt_eval_duration: 1, prompt_eval_count: 10, eval_count: 5 };
+const thoughts = ['Hm', '', 'Well'].map((text) => ({ type: 'thought', text }) as const);
+
+function told(differences: Partial<CompletedAnswer> = {}): CompletedAnswer {
+  const text = { text: 'good day', hasText: true, value: undefined, parts: [], calls: [] };
+  return { ...opening, ...text, ending: 'whole', stopSequence: null, usage, end, ...differences };
+}
+
+function linesOf(...pieces: (string | undefined)[]): unknown[] {
+  const text = pieces.join('');
+  expect(text.endsWith('\n')).toBe(true);
+  return text
+    .slice(0, -1)
+    .split('\n')
+    .map((line) => JSON.parse(line) as unknown);
+}
+
+const head = { model: 'eliza', created_at };
+
+describe('An answer of Ollama’s API', () => {
+  it.each([
+    ['whole', 'stop'],
+    ['stop-sequence', 'stop'],
+    ['tool-call', 'stop'],
+    ['length', 'length'],
+  ] as const)('says that it is done, for the ending %s with %s', (ending, reason) => {
+    const message = { role: 'assistant', content: 'good day' };
+    const done = { done: true, done_reason: reason, ...counted };
+    expect(ollamaChatFormat(clock).body(told({ ending }))).toEqual({ ...head, message, ...done });
+  });
+
+  it('has what the model has thought beside its text', () => {
+    const [chat, generate] = [ollamaChatFormat(clock), ollamaGenerateFormat(clock)];
+    const thinking = told({ parts: thoughts });
+    expect(chat.body(thinking)).toMatchObject({ message: { content: 'good day', thinking: 'Hm\n\nWell' } });
+    expect(generate.body(thinking)).toMatchObject({ response: 'good day', thinking: 'Hm\n\nWell' });
+    expect(JSON.stringify([chat.body(told()), generate.body(told())])).not.toContain('thinking');
+  });
+
+  it('has the input of a call as an object, whatever the model wrote', () => {
+    const calls = [call, { ...call, id: 'c2', input: '{' }];
+    expect(ollamaChatFormat(clock).body(told({ calls }))).toMatchObject({
+      message: {
+        tool_calls: [
+          { id: 'c1', function: { index: 0, name: 'f', arguments: { a: 1 } } },
+          { id: 'c2', function: { index: 1, name: 'f', arguments: {} } },
+        ],
+      },
+    });
+  });
+
+  it('has no duration of 0, by which programs would divide', () => {
+    const instant = told({ end: jobDone({ queueMs: 0, executionMs: 0 }) });
+    const least = { total_duration: 2, load_duration: 1, prompt_eval_duration: 1, eval_duration: 1 };
+    expect(ollamaChatFormat(clock).body(instant)).toMatchObject(least);
+  });
+
+  it('says whether a model was to be loaded or unloaded', () => {
+    const done = { ...head, done: true };
+    expect(loadedBody('chat', 'eliza', false, clock)).toMatchObject({ ...done, done_reason: 'load' });
+    expect(loadedBody('generate', 'eliza', true, clock)).toEqual({ ...done, response: '', done_reason: 'unload' });
+  });
+});
+
+describe('A stream of Ollama’s API', () => {
+  it('has thoughts before the text, with a blank line between two of them', () => {
+    const stream = ollamaChatFormat(clock).stream(opening);
+    const lines = linesOf(
+      stream.thoughtDelta?.('H'),
+      stream.thoughtDelta?.('m'),
+      stream.thoughtEnd?.({}),
+      stream.thoughtEnd?.({}),
+      stream.thoughtDelta?.('Well'),
+      stream.thoughtEnd?.({ signature: 'proof' }),
+      stream.delta('Hi'),
+    );
+    const piece = (said: object) => ({ ...head, message: { role: 'assistant', content: '', ...said }, done: false });
+    const thought = ['H', 'm', '\n\nWell'].map((thinking) => piece({ thinking }));
+    expect(lines).toEqual([...thought, piece({ content: 'Hi' })]);
+  });
+
+  it('has the calls in a line of their own, before the last one', () => {
+    const stream = ollamaChatFormat(clock).stream(opening);
+    const lines = linesOf(stream.end(told({ calls: [call], ending: 'tool-call', text: '' })));
+    expect(lines).toMatchObject([
+      { message: { content: '', tool_calls: [{ id: 'c1' }] }, done: false },
+      { message: { content: '' }, done: true, done_reason: 'stop', ...counted },
+    ]);
+  });
+
+  it('ends with a line that says what failed, and writes blanks while nothing happens', () => {
+    const stream = ollamaGenerateFormat(clock).stream(opening);
+    const failed = stream.failure(new RelayError('timeout', 'took too long'));
+    expect(linesOf(stream.ping?.(), stream.delta('a'), stream.ping?.(), failed)).toEqual([
+      { ...head, response: 'a', done: false },
+      { error: 'took too long' },
+    ]);
+  });
+});

@@ -1,0 +1,94 @@
+import { callIdAt } from '../../../../src/shared/text/chain.js';
+import { ollamaChatRequest, parseOllamaChat } from '../../../../src/worker/ollama/chat-request.js';
+import { ollamaGenerateRequest, parseOllamaGenerate } from '../../../../src/worker/ollama/generate-request.js';
+
+const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
+const hi = { role: 'user', content: 'Hi' };
+const parameters = { type: 'object', properties: { city: { type: 'string' } } };
+const weather = { type: 'function', function: { name: 'weather', parameters } };
+const called = (name: string, id?: string) => ({ ...(id && { id }), function: { name, arguments: { city: name } } });
+
+function chat(body: object) {
+  const parsed = parseOllamaChat(ollamaChatRequest.parse({ model: 'eliza', messages: [hi], ...body }));
+  if (parsed === null) throw new Error('The request asks for nothing');
+  return parsed;
+}
+
+describe('A request of Ollama’s API asks for', () => {
+  it.each<[unknown, object]>([
+    [undefined, { thinking: undefined, effort: undefined }],
+    [null, { thinking: undefined, effort: undefined }],
+    [false, { thinking: undefined, effort: undefined }],
+    [true, { thinking: 'summarized', effort: undefined }],
+    ['low', { thinking: 'summarized', effort: 'low' }],
+    ['max', { thinking: 'summarized', effort: 'high' }],
+  ])('thoughts with think: %j', (think, wanted) => {
+    const { thinking, effort } = chat({ think }).job;
+    expect({ thinking, effort }).toEqual(wanted);
+    const generated = parseOllamaGenerate(ollamaGenerateRequest.parse({ model: 'eliza', prompt: 'Hi', think }));
+    expect(generated?.job.thinking).toEqual(thinking);
+  });
+
+  it.each(['', 'hard', 'constructor'])('no thoughts of the level %j', (think) => {
+    expect(() => chat({ think })).toThrow('think: must be true, false, low, medium, high or max');
+  });
+
+  it('a stream, unless it says otherwise', () => {
+    expect([{}, { stream: null }, { stream: true }, { stream: false }].map((body) => chat(body).job.stream)).toEqual([
+      true,
+      true,
+      true,
+      false,
+    ]);
+  });
+
+  it('as much as the model writes, where the number of tokens is below 1', () => {
+    const most = [128, 0, -1, -2].map((num_predict) => chat({ options: { num_predict } }).job.sampling?.maxTokens);
+    expect(most).toEqual([128, undefined, undefined, undefined]);
+  });
+
+  it('nothing, where no message and no prompt is in it', () => {
+    expect(parseOllamaChat(ollamaChatRequest.parse({ model: 'eliza', messages: [] }))).toBeNull();
+    expect(parseOllamaGenerate(ollamaGenerateRequest.parse({ model: 'eliza', prompt: '' }))).toBeNull();
+    expect(parseOllamaGenerate(ollamaGenerateRequest.parse({ model: 'eliza', images: [png] }))).not.toBeNull();
+  });
+
+  it('answers to images that say themselves what they are', () => {
+    const { job, imageField } = chat({ messages: [hi, { role: 'assistant', content: 'a' }, { ...hi, images: [png] }] });
+    expect(job.images).toEqual([{ mediaType: 'image/png', data: png, at: 0 }]);
+    expect(imageField).toBe('messages.2.images.0');
+    const wrong = [{ ...hi, images: ['bm8gaW1hZ2U='] }];
+    expect(() => chat({ messages: wrong })).toThrow('messages.0.images.0: must be a png, jpeg, gif or webp image');
+  });
+});
+
+describe('Results in Ollama’s API', () => {
+  const calling = { role: 'assistant', content: '', tool_calls: [called('weather', 'x'), called('time', 'y')] };
+  const [first, second] = [callIdAt(0), callIdAt(1)];
+
+  function resultsOf(...results: object[]) {
+    const { job } = chat({ tools: [weather], messages: [hi, calling, ...results] });
+    return job.results?.map(({ id, text }) => [id, text]);
+  }
+
+  it.each([
+    ['the call that they name', [{ tool_call_id: 'y' }, { tool_call_id: 'x' }], [second, first]],
+    ['the first call of their function', [{ tool_name: 'time' }, { name: 'weather' }], [second, first]],
+    ['the first call', [{}, {}], [first, second]],
+  ])('belong to %s', (_what, marks, ids) => {
+    const sent = marks.map((mark, index) => ({ role: 'tool', content: `said ${index}`, ...mark }));
+    expect(resultsOf(...sent)).toEqual(ids.map((id, index) => [id, `said ${index}`]));
+  });
+
+  it('must be there for each call', () => {
+    expect(() => resultsOf({ role: 'tool', content: 'x' })).toThrow(`none for ${second}`);
+    const twice = [{}, {}, {}].map(() => ({ role: 'tool', content: 'x', tool_name: 'time' }));
+    expect(() => resultsOf(...twice)).toThrow('the result of time');
+  });
+
+  it('stand in the history as text, where no tools are offered', () => {
+    const { job } = chat({ messages: [hi, calling, { role: 'tool', content: 'sunny', tool_name: 'weather' }] });
+    expect(job.results).toBeUndefined();
+    expect(job.text).toContain('sunny');
+  });
+});
