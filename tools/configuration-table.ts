@@ -3,13 +3,13 @@ import { type VariableName, variables } from '../src/shared/config/variables.js'
 /** What each variable means, and how its default is shown where that is not simply the value. */
 const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDefault?: string]>> = {
   MODEL_API_HOST: ['bind address; any but loopback needs an API key'],
-  MODEL_API_PORT: ['TCP port; 0 picks a free one and logs it'],
+  MODEL_API_PORT: ['TCP port; 0 picks a free one and logs it, here and for other ports'],
   MODEL_API_SOCKET: ['also listen on this Unix socket, mode 0660'],
   MODEL_API_AGENT_PORT: [
-    'TCP port that tells [HAProxy](fleet.md) how busy this host is; 0 picks a free one and logs it',
+    'TCP port that tells [HAProxy](fleet.md) how busy this host is, on the address of `MODEL_API_HOST`',
   ],
   MODEL_API_OLLAMA_PORT: [
-    'also listen on this TCP port for [clients of Ollama](sdks.md#clients-of-ollama), which expect 11434; 0 picks a free one and logs it',
+    'also listen on this TCP port for [clients of Ollama](sdks.md#clients-of-ollama), which expect 11434',
   ],
   MODEL_API_WORKERS: ['HTTP workers', 'min(cores, 4)'],
   MODEL_API_KEY: ['the API key'],
@@ -38,33 +38,31 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
   MODEL_API_STALL_TIMEOUT: ['longest silence of the model CLI after its first output, seconds; 0 is off'],
   MODEL_API_MAX_CONCURRENT: ['running jobs'],
   MODEL_API_MAX_QUEUE: ['waiting jobs; 64 MiB of text at most'],
-  MODEL_API_QUEUE_TIMEOUT_MS: ['longest wait for a slot, milliseconds'],
+  MODEL_API_QUEUE_TIMEOUT_MS: ['longest wait for a slot'],
   MODEL_API_CLIENT_MAX_QUEUE: [
     'waiting jobs of one client',
     'a quarter of `MODEL_API_MAX_QUEUE` while there are other clients, else all of it',
   ],
   MODEL_API_CLIENT_MAX_CONCURRENT: ['running jobs of one client; 0 is no limit'],
-  MODEL_API_DRAIN_TIMEOUT_SECONDS: ['time for running and waiting jobs at shutdown, seconds'],
+  MODEL_API_DRAIN_TIMEOUT_SECONDS: ['time for running and waiting jobs at shutdown'],
   MODEL_API_KILL_GRACE_MS: ['longest time between SIGTERM and SIGKILL; 400 ms at most while a slot waits'],
-  MODEL_API_RATE_LIMIT_WINDOW_SECONDS: ['rate window of one client, seconds'],
+  MODEL_API_RATE_LIMIT_WINDOW_SECONDS: ['rate window of one client'],
   MODEL_API_RATE_LIMIT_MAX_REQUESTS: [
     'requests of one client in a window on POST /ask, POST /chat and its forks; 0 is off',
   ],
   MODEL_API_STRICT_HEALTH: ['`true`: /health answers 503 while the model CLI is not ready'],
   MODEL_API_READINESS_INTERVAL_SECONDS: [
-    'time between readiness checks, seconds; 0 checks only at the start, on request, and after a failed job',
+    'time between readiness checks; 0 checks only at the start, on request, and when a job shows a change',
   ],
   MODEL_API_HEALTH_HISTORY_LIMIT: ['readiness checks in /health/history'],
-  MODEL_API_CONVERSATION_TTL_SECONDS: ['a conversation expires this long after its last activity, seconds'],
+  MODEL_API_CONVERSATION_TTL_SECONDS: ['a conversation expires this long after its last activity'],
   MODEL_API_MAX_CONVERSATIONS: ['stored conversations; the least recently active one goes first'],
-  MODEL_API_CONVERSATION_MEMORY_MB: ['text of all conversations together, MB'],
-  MODEL_API_CONVERSATION_MAX_MB: [
-    'text of one conversation, MB; a longer turn is 400, but its last answer may exceed it',
-  ],
+  MODEL_API_CONVERSATION_MEMORY_MB: ['text of all conversations together'],
+  MODEL_API_CONVERSATION_MAX_MB: ['text of one conversation; a longer turn is 400, but its last answer may exceed it'],
   MODEL_API_MAX_RESPONSES: ['stored responses; the least recently used one without a follower goes first'],
-  MODEL_API_MAX_RESPONSE_BYTES: ['text of all stored responses together, bytes, such as `64mb`'],
+  MODEL_API_MAX_RESPONSE_BYTES: ['text of all stored responses together, such as `64mb`'],
   MODEL_API_MAX_JOBS: ['waiting background jobs; 64 MiB of text, and three quarters for one client at most'],
-  MODEL_API_JOB_TTL_SECONDS: ['a background job expires this long after its end, seconds'],
+  MODEL_API_JOB_TTL_SECONDS: ['a background job expires this long after its end'],
   MODEL_API_STORE: [
     'the [store](stores.md) of conversations: `memory` (lost at a restart), `sqlite:/absolute/path.db` (Node.js 22.13 or later), or `redis://[user:password@]host[:port][/database][?prefix=name]` for several hosts (`rediss://` with TLS)',
   ],
@@ -104,7 +102,7 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
     'none',
   ],
   MODEL_API_MAX_OUTPUT_BYTES: [
-    'longest answer with its calls and requested thoughts, bytes; a longer one is `cli_error` (output_too_large)',
+    'longest answer with its calls and requested thoughts; a longer one is `cli_error` (output_too_large)',
   ],
   MODEL_API_TOOLS: ['`off`: refuses requests with `tools`'],
   MODEL_API_SAMPLING: [
@@ -115,12 +113,12 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
   ],
   MODEL_API_STANDBY: ['CLI processes started in advance for each launch in use; 0 is off'],
   MODEL_API_LIVE_SESSIONS: ['conversations with a live CLI process between turns; 0 is off'],
-  MODEL_API_SESSION_IDLE_SECONDS: ['such a process ends after this time without a turn, seconds'],
+  MODEL_API_SESSION_IDLE_SECONDS: ['such a process ends after this time without a turn'],
   MODEL_API_CGROUP: [
     '`auto`: a cgroup (v2) for each CLI process if possible, else a process group; `off`; or the folder of the parent cgroup',
   ],
   MODEL_API_CLI_MEMORY_MB: [
-    'memory of each CLI process and its children, MB; needs a cgroup with the memory controller',
+    'memory of each CLI process and its children; needs a cgroup with the memory controller',
     'none',
   ],
   MODEL_API_CLI_PROCESSES: [
