@@ -64,6 +64,9 @@ export interface SdkAnswer {
   readonly usage?: { readonly input: number; readonly output: number };
 }
 
+/** What is called: the service, or one of its ports. */
+type SdkService = Pick<Service, 'url'>;
+
 interface Outcome {
   readonly id: number;
   readonly result?: unknown;
@@ -89,24 +92,24 @@ export class SdkClient implements AsyncDisposable {
   }
 
   /** Rejects with what the SDK raised. */
-  async ask(service: Service, face: string, call: string, input: SdkInput): Promise<SdkAnswer> {
+  async ask(service: SdkService, face: string, call: string, input: SdkInput): Promise<SdkAnswer> {
     return (await this.call<SdkAnswer>(service, face, call, input)).result;
   }
 
-  async call<T>(service: Service, face: string, call: string, input: SdkInput) {
+  async call<T>(service: SdkService, face: string, call: string, input: SdkInput) {
     const { result, failure, seen } = await this.run(service, face, call, input);
     if (failure !== undefined) throw new Error(`${failure.class}: ${failure.message} (${JSON.stringify(failure)})`);
     return { result: result as T, seen };
   }
 
   /** What the SDK raised. Rejects where it raises nothing. */
-  async failure(service: Service, face: string, call: string, input: SdkInput) {
+  async failure(service: SdkService, face: string, call: string, input: SdkInput) {
     const { result, failure, seen } = await this.run(service, face, call, input);
     if (failure === undefined) throw new Error(`no error was raised, but ${JSON.stringify(result)}`);
     return { failure, seen };
   }
 
-  run({ url }: Service, face: string, call: string, input: SdkInput): Promise<Outcome> {
+  run({ url }: SdkService, face: string, call: string, input: SdkInput): Promise<Outcome> {
     const id = ++this.#calls;
     const told = { model: 'eliza', key: 'any key', prompt: 'Hello', ...input, url };
     this.#process.stdin?.write(`${JSON.stringify({ id, face, call, input: told })}\n`);
