@@ -1,0 +1,47 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { root } from '../support/sources.js';
+
+const maxWords = 30;
+/** Of all pages together; 20 are wanted. */
+const maxLongSentences = 76;
+
+/** What people type into a search box when they need help. */
+const searched = ['hang', 'stuck', 'slow', 'half', 'backup', 'downtime', 'priority', 'tools', 'embeddings'];
+
+function textOf(page: string): string {
+  return readFileSync(join(root, 'docs', page), 'utf8');
+}
+
+/** The sentences of a page: code in a line counts as one word, a cell of a table and an item of a list stand alone. */
+function sentencesOf(text: string): string[] {
+  const prose = text
+    .replaceAll(/^```[\s\S]*?^```/gm, '')
+    .replaceAll(/`[^`\n]*`/g, 'code')
+    .replaceAll(/\]\([^)\s]*\)/g, ']');
+  const pieces = prose.split('\n').flatMap((line) => line.split(' | '));
+  return pieces.flatMap((piece) => piece.split(/(?<=[.?!][)*"”]*)\s+/));
+}
+
+function wordsOf(sentence: string): number {
+  return sentence.match(/[\p{L}\p{N}][\p{L}\p{N}'’.,-]*/gu)?.length ?? 0;
+}
+
+it('Sentences are counted as a reader does', () => {
+  const text =
+    'One `a b c` two. Three [four](five-six)\n- seven (eight.) nine\n| ten | eleven: twelve |\n```\nx y\n```\n';
+  expect(sentencesOf(text).map(wordsOf)).toEqual([3, 2, 2, 1, 1, 2, 0, 0]);
+});
+
+it(`The pages have ${maxLongSentences} sentences of more than ${maxWords} words at most`, () => {
+  const pages = readdirSync(join(root, 'docs')).filter((name) => name.endsWith('.md'));
+  const long = pages.flatMap((page) =>
+    sentencesOf(textOf(page)).flatMap((each) => (wordsOf(each) > maxWords ? [`${page}: ${each}`] : [])),
+  );
+  expect(long.slice(maxLongSentences)).toEqual([]);
+});
+
+it.each(searched)('One who searches for "%s" finds a task or an error', (word) => {
+  const found = ['tasks.md', 'errors.md'].filter((page) => new RegExp(`\\b${word}`, 'i').test(textOf(page)));
+  expect(found).not.toEqual([]);
+});
