@@ -14,9 +14,7 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
   MODEL_API_WORKERS: ['HTTP workers', 'min(cores, 4)'],
   MODEL_API_KEY: ['the API key'],
   MODEL_API_KEY_FILE: ['file with API keys, `key` or `name key` a line; else `$CREDENTIALS_DIRECTORY/api_key`'],
-  MODEL_API_KEYS_FILE: [
-    'file with named API keys, `name:sha256:<hex>[:options]` a line; the service reads it again when it changes',
-  ],
+  MODEL_API_KEYS_FILE: ['file with named API keys, `name:sha256:<hex>[:options]` a line'],
   MODEL_API_METRICS_AUTH: ['`true`: GET /metrics needs an API key with the scope `metrics`'],
   MODEL_API_LOCAL_USERS: [
     '`identify`: the user is the client of a local caller without a key; `require`: a caller without a known user gets 403; `off`',
@@ -32,7 +30,7 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
     'none',
   ],
   MODEL_API_TRUST_PROXY: ['addresses and CIDR blocks whose X-Forwarded-For counts', 'none'],
-  MODEL_API_BODY_LIMIT: ['largest request body; a larger one is 413'],
+  MODEL_API_BODY_LIMIT: ['largest request body, else 413'],
   MODEL_API_TIMEOUT: ['time limit of a job, seconds'],
   MODEL_API_FIRST_OUTPUT_TIMEOUT: ['longest wait for the first output of the model, seconds; 0 is off'],
   MODEL_API_STALL_TIMEOUT: ['longest silence of the model CLI after its first output, seconds; 0 is off'],
@@ -44,7 +42,7 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
     'a quarter of `MODEL_API_MAX_QUEUE` while there are other clients, else all of it',
   ],
   MODEL_API_CLIENT_MAX_CONCURRENT: ['running jobs of one client; 0 is no limit'],
-  MODEL_API_DRAIN_TIMEOUT_SECONDS: ['time for running and waiting jobs at shutdown'],
+  MODEL_API_DRAIN_TIMEOUT_SECONDS: ['time for jobs at shutdown'],
   MODEL_API_KILL_GRACE_MS: ['longest time between SIGTERM and SIGKILL; 400 ms at most while a slot waits'],
   MODEL_API_RATE_LIMIT_WINDOW_SECONDS: ['rate window of one client'],
   MODEL_API_RATE_LIMIT_MAX_REQUESTS: [
@@ -58,7 +56,7 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
   MODEL_API_CONVERSATION_TTL_SECONDS: ['a conversation expires this long after its last activity'],
   MODEL_API_MAX_CONVERSATIONS: ['stored conversations; the least recently active one goes first'],
   MODEL_API_CONVERSATION_MEMORY_MB: ['text of all conversations together'],
-  MODEL_API_CONVERSATION_MAX_MB: ['text of one conversation; a longer turn is 400, but its last answer may exceed it'],
+  MODEL_API_CONVERSATION_MAX_MB: ['text of one conversation; a turn beyond it is 400, an answer may exceed it'],
   MODEL_API_MAX_RESPONSES: ['stored responses; the least recently used one without a follower goes first'],
   MODEL_API_MAX_RESPONSE_BYTES: ['text of all stored responses together, such as `64mb`'],
   MODEL_API_MAX_JOBS: ['waiting background jobs; 64 MiB of text, and three quarters for one client at most'],
@@ -68,7 +66,7 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
   ],
   MODEL_API_READ_BACK: ['`false`: nobody can list, read or fork conversations over HTTP'],
   MODEL_API_CLI: [
-    'the [kind of model CLI](clis.md): `claude`, `codex`, `command`, `demo`, `gemini`, `opencode`, `qwen`, `goose`, `acp`, or the absolute path of an [adapter](adapters.md). `auto` is `claude` if it is on the PATH, in production, or named by `MODEL_API_CLI_COMMAND`; else `demo`',
+    'the [kind of model CLI](clis.md), such as `claude`, or the absolute path of an [adapter](adapters.md). `auto` is `claude` if it is on the PATH, in production, or named by `MODEL_API_CLI_COMMAND`; else `demo`',
   ],
   MODEL_API_CLI_COMMAND: [
     'the program; for `command` and `acp` with arguments (`{model}` stands for the model, here and in `MODEL_API_CLI_ARGS`). No shell runs it',
@@ -77,7 +75,7 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
   MODEL_API_CLI_ARGS: ['extra arguments, for example to allow tools or directories', 'none'],
   MODEL_API_CLI_ENV: ['names of further variables for the CLI', 'none'],
   MODEL_API_CLIS: [
-    '[several CLIs](clis.md#several-clis), the default first: each a kind as in `MODEL_API_CLI`, with a name (`local=command`) and a command (`:ollama run {model}`) if needed',
+    '[several CLIs](clis.md#several-clis), the default first, such as `claude,local=command:ollama run {model}`',
     'none',
   ],
   MODEL_API_CLI_LIMITS: ['running jobs of each CLI, such as `local:1,codex:2`', 'none'],
@@ -86,17 +84,14 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
   ],
   MODEL_API_CLI_STRIP_ANSI: ['`true`: removes terminal sequences and last line ends from the answer of `command`'],
   MODEL_API_CLI_HOME_FILES: [
-    'files below the HOME of the service, such as a login, that a CLI with a private HOME may use',
+    'files below the HOME of the service, such as a login, for a CLI with a private HOME',
     'those of its kind ([model CLIs](clis.md))',
   ],
   MODEL_API_DEFAULT_MODEL: [
     'model of a request that names none',
     "the first of `MODEL_API_ALLOWED_MODELS`, else the CLI's own",
   ],
-  MODEL_API_ALLOWED_MODELS: [
-    'models that a request may name; others are 400. A command without `{model}` has only its own',
-    'any',
-  ],
+  MODEL_API_ALLOWED_MODELS: ['models that a request may name; others are 400', 'any'],
   MODEL_API_MODEL_ALIASES: [
     '[names that stand for models](clis.md#names-of-models), such as `gpt-4o-mini=haiku,*=default`; `*` is any other name, `default` the default model',
     'none',
@@ -115,7 +110,7 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
   MODEL_API_LIVE_SESSIONS: ['conversations with a live CLI process between turns; 0 is off'],
   MODEL_API_SESSION_IDLE_SECONDS: ['such a process ends after this time without a turn'],
   MODEL_API_CGROUP: [
-    '`auto`: a cgroup (v2) for each CLI process if possible, else a process group; `off`; or the folder of the parent cgroup',
+    '`auto`: a cgroup (v2) for each CLI process if possible, else a process group; `off`; or the parent cgroup',
   ],
   MODEL_API_CLI_MEMORY_MB: [
     'memory of each CLI process and its children; needs a cgroup with the memory controller',
@@ -136,10 +131,7 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
   ],
   OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: ['the same for traces alone, with its whole path', 'none'],
   OTEL_EXPORTER_OTLP_PROTOCOL: ['only `http/json`', 'http/json'],
-  OTEL_EXPORTER_OTLP_HEADERS: [
-    'headers for the collector, such as `authorization=Bearer%20abc`; the CLI gets them only through `MODEL_API_CLI_ENV`',
-    'none',
-  ],
+  OTEL_EXPORTER_OTLP_HEADERS: ['headers for the collector, such as `authorization=Bearer%20abc`', 'none'],
   OTEL_SERVICE_NAME: ['`service.name` in traces', 'prompt-relay'],
   OTEL_RESOURCE_ATTRIBUTES: ['attributes of all spans, such as `deployment.environment.name=staging,team=ml`', 'none'],
   OTEL_TRACES_SAMPLER: [
