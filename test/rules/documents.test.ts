@@ -46,11 +46,11 @@ describe('the pages of docs', () => {
   });
 
   it('show every event of the log with its meaning', () => {
-    expect(tableUnder('Events', 'docs/log-events.md')).toEqual(Object.entries(logEvents));
+    expect(tableUnder('Events', 'docs/monitoring.md')).toEqual(Object.entries(logEvents));
   });
 
   it('show every family of metrics with its type and its labels', () => {
-    const rows = tableUnder('Families', 'docs/metrics.md').map((row) => row.slice(0, 3));
+    const rows = tableUnder('Families', 'docs/monitoring.md').map((row) => row.slice(0, 3));
     const known = Object.entries(families).filter(([, { labelSets }]) => labelSets !== null);
     const facts = Object.keys(families).filter((name) => families[name]?.labelSets === null);
     expect(rows.filter(([name = '']) => !facts.includes(name.replace('model_api_', '')))).toEqual(

@@ -4,64 +4,52 @@ import { type DestinationStream, pino } from 'pino';
 import { type Clock, delay } from '../clock.js';
 import { nonBlockingSetter } from '../node-internals/connections.js';
 
-/** All values of `event` and their meanings. docs/log-events.md has the same table. */
+/** All values of `event` and their meanings. docs/monitoring.md has the same table. */
 export const logEvents = {
-  config_warning: 'an environment variable or a tool of the host looks wrong; the service starts anyway',
+  config_warning: 'a variable or a tool of the host looks wrong; the service starts anyway',
   config_invalid: 'a fault in the configuration; the service does not start (exit 78)',
   service_start: 'the primary has started: version, adapter, workers',
   service_ready:
     'the first worker is listening: address and port, and those of MODEL_API_AGENT_PORT and MODEL_API_OLLAMA_PORT',
-  store_opened:
-    'the store of MODEL_API_STORE is open: its kind, and the conversations and waiting jobs that were taken over from it',
-  store_down:
-    'the store takes nothing any more: error. Turns fail with store_unavailable until store_back; told once, not for each of them',
-  store_warning:
-    'something is wrong with the store that does not keep it from being used: error. Told once a minute at most for each kind',
-  store_back: 'the store takes again what it is asked to keep',
-  client_purged: 'everything of a client was removed, for an operator: client',
-  keys_loaded: 'the keys file has changed and its keys are in force: how many keys there are in all',
-  keys_rejected: 'the keys file cannot be read or has faults; the keys stay as they were',
-  cli_request_refused:
-    'a program has asked for something that it is not given (files, a terminal, a permission, a tool), and was told so',
-  cli_text_ignored:
-    'a program greets before it is asked anything: that is left out. Told once for each model CLI, not for each process',
+  store_opened: 'the store is open: its kind, and how many conversations and waiting jobs it had',
+  store_down: 'the store fails: error. Turns get store_unavailable until store_back; logged once',
+  store_warning: 'the store works, but something is wrong: error. Logged once a minute at most',
+  store_back: 'the store works again',
+  client_purged: 'an operator removed everything of a client: client',
+  keys_loaded: 'the keys file has changed and is in force: how many keys there are',
+  keys_rejected: 'the keys file cannot be read or has faults; the old keys stay in force',
+  cli_request_refused: 'a model CLI asked for files, a terminal, a permission or a tool, and the service refused',
+  cli_text_ignored: 'the service ignores the greeting of a model CLI. Logged once for each CLI',
   tools_ignored:
-    'a client sends tools that the servers of a provider would run, and they are left out: client and path. Logged once an hour for each client',
-  wrong_keys: 'a client has sent too many wrong API keys: its further ones are refused with 429 for these seconds',
+    'a client sends tools of a provider, and the service ignores them: client, path. Logged once an hour for each client',
+  wrong_keys: 'a client sent too many wrong API keys; further ones get 429 for these seconds',
   reload_start: 'SIGHUP: the workers are being replaced',
   reload_complete: 'SIGHUP: all workers have been replaced',
   reload_failed: 'a new worker could not listen; the old one stays',
   readiness_checked: 'a readiness check has finished: status, trigger, duration, error',
-  orphans_reaped: 'processes left behind by a service that died were killed',
-  worker_start_failed: 'a worker process could not be started: error; the primary tries again',
-  worker_gone: 'a worker died, or a replaced worker exited before all its answers were sent',
-  worker_unresponsive: 'a worker missed its heartbeats or did not listen in time and is killed, or could not be killed',
-  workers_unavailable: 'no worker could listen; the service gives up (exit 69)',
-  listen_failed: 'the configured address cannot be used: error, with the way out (exit 69)',
-  http_request_completed:
-    'a request was answered, or its client disconnected first (status 499): client, and the code of an error. The files of the console are logged at level debug',
-  breaker_open:
-    'jobs are held back: reason (quota or auth), until when the next one is let through, and the model if it is about one alone',
-  breaker_closed: 'jobs are let through again: a job was answered',
-  quota_warning: "a window of the account's quota is about to close: window, utilization, time of reset",
-  cli_failed:
-    'a job failed because of its model CLI: request id, error code and, if known, the reason and the end of its stderr',
-  background_job_ended: 'a background job has ended: its id, request, client, operation and outcome, and its times',
-  job_ended:
-    'a job has ended, as the primary knows it: request id and outcome. At level info only where the worker that had asked for it died',
-  answer_not_spilled: 'a long answer could not be written to a file: error; it is held in memory instead',
+  orphans_reaped: 'the service killed processes that a service before it left behind',
+  worker_start_failed: 'a worker could not be started: error. The primary tries again',
+  worker_gone: 'a worker died, or a replaced worker exited before it had sent all its answers',
+  worker_unresponsive: 'a worker missed its heartbeats or did not listen in time, and is killed if possible',
+  workers_unavailable: 'no worker could listen; the service ends (exit 69)',
+  listen_failed: 'the address cannot be used: error, and what to do (exit 69)',
+  http_request_completed: 'a request was answered, or its client disconnected first (status 499)',
+  breaker_open: 'jobs are held back: reason (quota or auth), until when, and the model if only one is concerned',
+  breaker_closed: 'a job was answered, so jobs start again',
+  quota_warning: "a window of the account's quota is nearly used up: window, utilization, time of reset",
+  cli_failed: 'a job failed because of its model CLI',
+  background_job_ended: 'a background job has ended: its id, request, client, operation, outcome and times',
+  job_ended: 'a job has ended: request id and outcome. At level info only if its worker died',
+  answer_not_spilled: 'a long answer could not be written to a file and stays in memory: error',
   tree_not_gone: 'processes of a job could not be killed',
-  tree_unclear: 'processes that may be a job’s live on: they can not be looked at, or change their id too fast',
-  trace_export_failed:
-    'the collector of OTEL_EXPORTER_OTLP_ENDPOINT takes no spans, or not all: error. Logged once, until trace_export_back',
+  tree_unclear: 'processes that may belong to a job cannot be inspected, or change their id too fast',
+  trace_export_failed: 'the collector does not take all spans: error. Logged once, until trace_export_back',
   trace_export_back: 'the collector takes spans again: how many were dropped since the start',
-  leaving_front:
-    'a signal has come: the front hears first, at MODEL_API_AGENT_PORT, that this host leaves; the drain begins within 3 s',
-  handing_over:
-    'SIGUSR2, with addresses that systemd has opened: new connections wait for the next service, open ones are finished, then the drain begins: signal, running and queued jobs',
+  leaving_front: 'a signal has come, and the front hears it first; the drain begins within 3 s',
+  handing_over: 'SIGUSR2 under systemd: new connections wait for the next service: signal, running and queued jobs',
   shutdown_start: 'the drain begins: signal, running and queued jobs',
   shutdown_complete: 'all work is finished',
-  shutdown_timeout: 'the drain time limit or a second signal cancelled the remaining work (exit 1)',
+  shutdown_timeout: 'the drain time-out or a second signal cut the remaining work (exit 1)',
   internal_error: 'a defect; please report it',
 } as const;
 
