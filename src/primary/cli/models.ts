@@ -99,6 +99,11 @@ export function isEmulated(extras: Capabilities, { choice }: ToolOffer): boolean
   return extras.tools === undefined || (choice !== 'auto' && extras.toolChoice !== true);
 }
 
+/** Whether the program gets a turn without the tools of a request, and with their results as text. */
+export function dropsTools(extras: Capabilities, offer: ToolOffer): boolean {
+  return isEmulated(extras, offer) || (offer.choice === 'none' && extras.toolChoice !== true);
+}
+
 /** The wishes of a request that its program can't grant, as far as it is known. A program that makes one call at a time grants `isParallel` anyway. */
 export function ignoredWishes(
   { offer, sampling = {} }: JobRequest,

@@ -2,7 +2,8 @@ import type { Clock } from '../../shared/clock.js';
 import type { SwitchPosition } from '../../shared/config/variables.js';
 import { invalid, storeUnavailable } from '../../shared/errors.js';
 import type { JobRequest, WaitReason } from '../../shared/job.js';
-import { unsupported } from '../cli/models.js';
+import type { LaunchOptions } from '../cli/contract/adapter.js';
+import { dropsTools, unsupported } from '../cli/models.js';
 import type { ConversationState } from '../cli/process/cli-process.js';
 import type { ModelRouter, Route } from '../cli/route.js';
 import type { ConversationStore } from '../conversations/conversation-store.js';
@@ -53,8 +54,7 @@ export class Admission {
     const lane = turn?.id ?? route.cli.name;
     const ticket = this.#resources.room.admit({ client, bytes, cli: route.cli.name, lane, heldBy });
     turn?.open();
-    const chain = JobChain.of({ request, route, launch }, this.#recent, isFree);
-    return { prepared: { launch, turn, chain }, ticket };
+    return { prepared: { launch, turn, chain: this.#chainOf(request, route, launch, isFree) }, ticket };
   }
 
   /** A place in the background for a job that was examined. Its turn lines up on its conversation when it gets its slot. */
@@ -81,7 +81,14 @@ export class Admission {
     const isOpen = background?.hooks.isTaken === true;
     const { launch, turn } = isOpen ? job : this.examine(request, route);
     if (!isOpen) turn?.open();
-    return { launch, turn, chain: JobChain.of({ request, route, launch }, this.#recent, isFree) };
+    return { launch, turn, chain: this.#chainOf(request, route, launch, isFree) };
+  }
+
+  /** A process that waits for results takes nothing else: where they become text, all is replayed. */
+  #chainOf(request: JobRequest, route: Route, launch: LaunchOptions, isFree: (state: ConversationState) => boolean) {
+    const { offer } = request;
+    const takesResults = offer === undefined || !dropsTools(route.cli.program.extras ?? {}, offer);
+    return JobChain.of({ request, route, launch, takesResults }, this.#recent, isFree);
   }
 
   /** Whether a background job would get a slot at once; `isPatient`: whether only its CLI and its conversation would let it. */

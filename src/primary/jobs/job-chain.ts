@@ -10,6 +10,8 @@ interface Routed {
   readonly request: JobRequest;
   readonly route: Pick<Route, 'publicModel'>;
   readonly launch: LaunchOptions;
+  /** Whether a program that waits for the results of its calls would get them as such. */
+  readonly takesResults: boolean;
 }
 
 /** No process is kept under this name. */
@@ -38,7 +40,7 @@ export class JobChain {
   }
 
   private constructor(
-    { request, route, launch }: Routed,
+    { request, route, launch, takesResults }: Routed,
     { before, asked }: NonNullable<JobRequest['chain']>,
     recent: RecentChains,
     isKept: (state: ConversationState) => boolean,
@@ -51,7 +53,7 @@ export class JobChain {
     this.#arrival = recent.arrive(client);
     const place = { id: chainId(before, client, this.#model), messageCount: history.length, launch };
     const hasResults = request.results !== undefined;
-    const state = hasResults ? { ...place, openCalls: answeredCalls(request) } : place;
+    const state = hasResults ? { ...place, openCalls: takesResults ? answeredCalls(request) : [] } : place;
     this.isLive = history.length > 0 && isKept(state);
     this.#goesOn = this.isLive || recent.knows(state.id);
     if (history.length === 0) this.before = null;

@@ -94,6 +94,31 @@ describe.each([[codexVersion], ['0.160.1']])('Client tools with the real codex %
     expect(messagesOf(last).filter((message) => message.startsWith('user'))).toEqual(['user: Note Ann and Bo.']);
   });
 
+  it.each(['none', 'required'] as const)(
+    'goes on without them where tool_choice is %s in the middle of a loop, and with them after that',
+    async (choice) => {
+      await using service = await start();
+      const client = new ToolClient(service, 'any', { model: 'gpt-5.5' });
+      const value = JSON.stringify({ kind: 'call', name: 'note', arguments: { who: 'Cy' } });
+      api.behave = (_, index) =>
+        [twoCalls, responds(choice === 'none' ? 'Noted.' : value), calls({ id: 'call_D', name: 'note', input: '{}' })][
+          index
+        ] ?? responds('All noted.');
+      await client.say('Note Ann and Bo.');
+      const second = await client.answer(({ id }) => `done ${id}`, { tool_choice: choice });
+      expect([second.status, second.session]).toEqual([200, 'replay']);
+      expect([second.text, second.calls.length]).toEqual(choice === 'none' ? ['Noted.', 0] : [null, 1]);
+      expect(toolsOf(api.requests[1] as ResponsesRequest)).toEqual([]);
+      expect(JSON.stringify(api.requests[1]?.body.input)).toContain('done call_B');
+      const third = choice === 'none' ? await client.say('Note Di.') : await client.answer(() => 'done Cy');
+      expect([third.status, third.calls.map(({ id }) => id)]).toEqual([200, ['call_D']]);
+      expect(toolsOf(api.requests[2] as ResponsesRequest).map(({ name }) => name)).toEqual(['note']);
+      expect(JSON.stringify(api.requests[2]?.body.input)).toContain(choice === 'none' ? 'Noted.' : 'done Cy');
+      const fourth = await client.answer(() => 'done Di');
+      expect([fourth.session, fourth.text]).toEqual(['live', 'All noted.']);
+    },
+  );
+
   it('offers tools of any name, and runs none of them', async () => {
     await using service = await start();
     const names = [

@@ -22,7 +22,7 @@ function requestWith(history: readonly Message[], text: string, situation: Situa
 }
 
 function routed(request: JobRequest, publicModel: string | null = null) {
-  return { request, route: { publicModel }, launch: plainLaunch(null) };
+  return { request, route: { publicModel }, launch: plainLaunch(null), takesResults: true };
 }
 
 function fresh(): RecentChains {
@@ -182,6 +182,17 @@ describe('the chain of a job with calls', () => {
     ['a result is longer than a process takes', { results: [{ ...results[0], text: 'x'.repeat(500_001) }] as never }],
   ])('goes on in no process that waits where %s', (_, more) => {
     expect(answering(more).place).toMatchObject({ messageCount: 2, openCalls: [] });
+  });
+
+  it('goes on in no process that waits where the program would get the results as text', () => {
+    const request = {
+      ...requestWith([hello, { role: 'assistant', text: 'I see.', calls }], '', {}),
+      text: '',
+      results,
+    };
+    const asked: ConversationState[] = [];
+    JobChain.of({ ...routed(request), takesResults: false }, fresh(), (state) => asked.push(state) > 0);
+    expect(asked[0]).toMatchObject({ id: afterCalls(true).id, openCalls: [] });
   });
 
   it('goes on with a result that is as long as a process takes', () => {

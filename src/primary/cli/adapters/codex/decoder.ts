@@ -108,6 +108,8 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
   }
 
   #opened(result: unknown): readonly DecoderEvent[] {
+    this.#spent = null;
+    this.#tokens = null;
     const text = this.#thread.started(result);
     if (text !== null) return [{ type: 'reply', text }];
     return [turnFailed('other', 'the model CLI can not be kept from files of the host')];
@@ -117,6 +119,7 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
     if (method === 'account/rateLimits/updated') return this.#limited(params);
     if (method === 'turn/started') return this.#started(params);
     const turnId = method === 'turn/completed' ? params.turn.id : params.turnId;
+    if (method === 'rawResponseItem/completed' && this.#turnId === null) return nothing; // of the history that it was told
     if (turnId !== this.#turnId || params.threadId !== this.#thread.id) return outOfTurn;
     switch (method) {
       case 'rawResponseItem/completed':

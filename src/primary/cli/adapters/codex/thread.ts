@@ -22,6 +22,7 @@ type ThreadState =
       /** Whether the last turn asked for a text of the thoughts. */
       readonly showsThoughts: boolean;
       readonly asksForValue: boolean;
+      readonly hasTools: boolean;
     }
   | { readonly name: 'unsafe' };
 
@@ -82,11 +83,28 @@ export class CodexThread implements TurnWriter {
 
   write(turn: Turn): TurnInput {
     this.#asked = turn;
-    if (this.tools.calls.isWaiting) return { text: this.tools.calls.answer(turn.results ?? []), stdin: 'keep-open' };
-    if (this.#state.name === 'open') return { text: this.#turnLine(turn), stdin: 'keep-open' };
+    if (this.tools.calls.isWaiting) return { text: this.#resultLines(turn), stdin: 'keep-open' };
+    if (this.#state.name === 'open') return { text: this.#next(turn, this.#state), stdin: 'keep-open' };
     if (this.#state.name !== 'none') throw cliError('other', 'the model CLI has no thread for this conversation');
+    return { text: this.#begin(turn), stdin: 'keep-open' };
+  }
+
+  /** Without them the program would wait for ever. */
+  #resultLines({ results }: Turn): string {
+    if (results === undefined) throw cliError('other', 'the model CLI waits for the results of its calls');
+    return this.tools.calls.answer(results);
+  }
+
+  /** The tools of a thread are those that it was started with: a turn with others needs another thread. */
+  #next(turn: Turn, { hasTools }: Extract<ThreadState, { readonly name: 'open' }>): string {
+    if (hasTools === (turn.offer !== undefined)) return this.#turnLine(turn);
+    const { heard = [], history, ...asked } = turn;
+    return this.#begin({ ...asked, history: [...heard, ...history] });
+  }
+
+  #begin(turn: Turn): string {
     this.#state = { name: 'starting', turn };
-    return { text: rpcRequest(requestIds.thread, 'thread/start', this.#threadOf(turn)), stdin: 'keep-open' };
+    return rpcRequest(requestIds.thread, 'thread/start', this.#threadOf(turn));
   }
 
   /** The thread is there: returns what to write now, or null where it is not what was asked for. */
@@ -95,9 +113,9 @@ export class CodexThread implements TurnWriter {
     if (this.#state.name !== 'starting') return '';
     const { turn } = this.#state;
     const isSafe = data?.sandbox.type === 'readOnly' && data.instructionSources.length === 0;
-    this.#state = isSafe
-      ? { name: 'open', id: data.thread.id, model: data.model, effort: null, showsThoughts: false, asksForValue: false }
-      : { name: 'unsafe' };
+    const hasTools = turn.offer !== undefined;
+    const settings = { effort: null, showsThoughts: false, asksForValue: false, hasTools };
+    this.#state = isSafe ? { name: 'open', id: data.thread.id, model: data.model, ...settings } : { name: 'unsafe' };
     return isSafe ? this.#historyLine(turn) + this.#turnLine(turn) : null;
   }
 

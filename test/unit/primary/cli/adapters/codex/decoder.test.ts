@@ -118,6 +118,18 @@ describe('What does not belong to the turn', () => {
 });
 
 describe('A thread', () => {
+  it('repeats the history that it is told, which is no part of a turn', () => {
+    const thread = new CodexThread(new Map());
+    const decoder = new CodexDecoder(thread);
+    thread.write({ ...plainTurn, history: [{ role: 'user', text: 'Before' }] });
+    decoder.begin();
+    decoder.read(answers('thread', { result: threadResult }));
+    const item = { type: 'function_call', call_id: 'call_A', name: 'note', arguments: '{}' };
+    const repeated = { threadId: 'thread-1', turnId: 'auto-compact-0', item };
+    expect(decoder.read(notifies('rawResponseItem/completed', repeated))).toEqual([]);
+    expect(decoder.read(started + delta('x') + completed).at(-1)).toMatchObject({ type: 'turn-end' });
+  });
+
   it('is asked for first, and gets its turn when it is there', () => {
     const decoder = new CodexDecoder(new CodexThread(new Map()));
     expect(decoder.read(answers('initialize', { result: {} }))).toEqual([]);

@@ -1,5 +1,5 @@
 import { CodexThread } from '../../../../../../src/primary/cli/adapters/codex/thread.js';
-import type { Turn } from '../../../../../../src/primary/cli/contract/adapter.js';
+import type { ToolOffer, Turn } from '../../../../../../src/primary/cli/contract/adapter.js';
 import { plainTurn, threadResult } from '../../../../../support/codex-lines.js';
 
 interface Sent {
@@ -70,6 +70,37 @@ describe('The thread of a conversation', () => {
       { type: 'text', text: 'abc', text_elements: [] },
       { type: 'image', url: 'data:image/png;base64,AAAA' },
     ]);
+  });
+
+  it('is another one, which is told all of the conversation, where a turn has tools and the one before had none', () => {
+    const tools = [{ name: 'note', description: '', schema: '{}' }];
+    const offer: ToolOffer = { tools, choice: 'auto', isParallel: true };
+    const { thread } = open(plainTurn);
+    const heard = [
+      { role: 'user', text: 'Hello' },
+      { role: 'assistant', text: 'Hi' },
+    ] as const;
+    const [asked] = sent(thread.write({ ...plainTurn, text: 'Note.', offer, heard }).text);
+    expect(asked).toMatchObject({ method: 'thread/start', params: { dynamicTools: [{ name: 'note' }] } });
+    const [history, turn] = sent(thread.started({ ...threadResult, thread: { id: 'thread-2' } }));
+    expect([history?.params, turn?.params]).toMatchObject([
+      { threadId: 'thread-2', items: [{ role: 'user' }, { role: 'assistant' }] },
+      { threadId: 'thread-2', input: [{ text: 'Note.' }] },
+    ]);
+    expect(sent(thread.write({ ...plainTurn, offer }).text).map(({ method }) => method)).toEqual(['turn/start']);
+    const [without] = sent(thread.write(plainTurn).text);
+    expect(without?.method).toBe('thread/start');
+    expect(without?.params).not.toHaveProperty('dynamicTools');
+  });
+
+  it('fails a turn without the results that its program waits for: it would wait for ever', () => {
+    const { thread } = open(plainTurn);
+    thread.tools.calls.called('call_A');
+    expect(() => thread.write(plainTurn)).toThrow('waits for the results of its calls');
+    thread.tools.calls.requested('call_A', 7);
+    expect(thread.write({ ...plainTurn, results: [{ id: 'call_A', text: 'done', isError: false }] }).text).toContain(
+      'done',
+    );
   });
 
   it('is told a schema and an effort with each turn, and after an effort the usual one', () => {
