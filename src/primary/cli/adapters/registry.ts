@@ -180,7 +180,8 @@ export async function createAdapter({ kind, command }: CliChoice, config: Config
       const { acpAdapter } = loadPart<typeof import('./acp/adapter.js')>('./acp/adapter.js');
       const { presetOf } = loadPart<typeof import('./acp/presets.js')>('./acp/presets.js');
       const providers = kind === 'opencode' ? await namedProviders(config, env) : new Set<string>();
-      return acpAdapter(kind, presetOf(kind, providers), command, { extraArgs, given, homeFiles: config.cliHomeFiles });
+      const { cliHomeFiles: homeFiles, tools } = config;
+      return acpAdapter(kind, presetOf(kind, providers), command, { extraArgs, given, homeFiles, tools });
     }
   }
 }

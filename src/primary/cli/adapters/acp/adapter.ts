@@ -1,3 +1,4 @@
+import type { SwitchPosition } from '../../../../shared/config/variables.js';
 import { cliError } from '../../../../shared/errors.js';
 import type {
   Adapter,
@@ -22,6 +23,8 @@ export interface AcpOptions {
   readonly given: GivenVariables;
   /** Further files below HOME that are linked into the private one. */
   readonly homeFiles: readonly string[];
+  /** Whether requests may offer tools: else no agent gets a callback. */
+  readonly tools: SwitchPosition;
 }
 
 /** Any agent that speaks version 1 of the Agent Client Protocol: one process, one session, many turns. */
@@ -33,6 +36,7 @@ export function acpAdapter(
 ): Adapter {
   const [program, ...leading] = command ?? preset.command;
   const args = [...leading, ...preset.args, ...options.extraArgs];
+  const tools = options.tools === 'on' ? preset.tools : undefined;
   return {
     name,
     command: [program], // the other words may hold {model}, so they belong to the plan
@@ -41,7 +45,7 @@ export function acpAdapter(
     home: homeOf(preset, options),
     models: null,
     ...(preset.modelForm !== undefined && { modelForm: preset.modelForm }),
-    learn: (consult) => learn(consult, args, preset, { given: options.given, mode: preset.mode ?? null }),
+    learn: (consult) => learn(consult, args, tools, { given: options.given, mode: preset.mode ?? null }),
   };
 }
 
@@ -54,7 +58,7 @@ function homeOf({ folders, files, credentials }: AcpPreset, { given, homeFiles }
 async function learn(
   consult: Consult,
   args: readonly string[],
-  { tools }: Pick<AcpPreset, 'tools'>,
+  tools: AcpPreset['tools'],
   settings: AgentQuery['settings'],
 ): Promise<ProgramVersion> {
   const queryWith = (consult: Consult): AgentQuery => ({ consult, args: argsFor(args, null), settings });

@@ -4,7 +4,7 @@ import { type Consult, type PrivateHome, plainLaunch } from '../../../../../../s
 import { acpAgents } from '../../../../../../src/shared/config/variables.js';
 import { bare, hello, learned, lineOf, result } from '../../../../../support/acp-lines.js';
 
-const options = { extraArgs: [], given: { HOME: '/home/relay' }, homeFiles: [] };
+const options = { extraArgs: [], given: { HOME: '/home/relay' }, homeFiles: [], tools: 'on' } as const;
 
 /** An agent that answers the requests it is sent, in this order. */
 function answering(...lines: readonly string[]): { consult: Consult; asked: string[] } {
@@ -47,6 +47,19 @@ describe('the adapter of agents', () => {
     const seeing = { ...hello, agentCapabilities: { promptCapabilities: { image: true } } };
     const { extras } = await adapter.learn(answering(result(0, seeing)).consult);
     expect(extras.image?.({ mediaType: 'image/png', data: 'AA', at: 0 })).toMatchObject({ type: 'image', data: 'AA' });
+  });
+
+  it('has a callback where it calls tools and requests may offer some, and else none', async () => {
+    const calling = { ...hello, agentCapabilities: { mcpCapabilities: { http: true } } };
+    const able = { ...bare, tools: { ownArguments: [] } };
+    const known = async (tools: 'on' | 'off', preset: AcpPreset = able) => {
+      const adapter = acpAdapter('acp', preset, null, { ...options, tools });
+      const { extras, protocol } = await adapter.learn(answering(result(0, calling)).consult);
+      return [extras.tools, protocol().decoder.requested === undefined];
+    };
+    expect(await known('on')).toEqual(['single', false]);
+    expect(await known('off')).toEqual([undefined, true]);
+    expect(await known('on', bare)).toEqual([undefined, true]);
   });
 
   it.each([[''], ['usage: agent [options]\n'], [lineOf({ id: 0, error: { code: -32601, message: 'no' } })]])(
@@ -206,7 +219,7 @@ describe('The private HOME of an agent', () => {
   };
 
   function homeOf(given: Readonly<Record<string, string>>, homeFiles: readonly string[] = []): PrivateHome | undefined {
-    return acpAdapter('acp', preset, null, { extraArgs: [], given, homeFiles }).home;
+    return acpAdapter('acp', preset, null, { ...options, given, homeFiles }).home;
   }
 
   it('holds what its preset has written, and the login of the operator', () => {
