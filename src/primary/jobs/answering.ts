@@ -17,7 +17,7 @@ import {
   type Turn,
   type TurnEnd,
 } from '../cli/contract/adapter.js';
-import { isEmulated, unsupported } from '../cli/models.js';
+import { dropsTools, isEmulated, unsupported } from '../cli/models.js';
 import type { TextSink } from '../cli/process/open-turn.js';
 import type { CountTokens, TurnRecord } from '../conversations/conversation-turn.js';
 import type { SchemaChecker } from '../threads/schema-checker.js';
@@ -125,11 +125,22 @@ export class Answering {
     }
   }
 
+  /** A process that waits may be killed before anybody notices: then another one gets the whole turn. */
   async #answer(cli: JobCli, asked: Turn): Promise<Uncounted> {
+    const { processes } = this.#parts;
+    try {
+      return await this.#answerBy(cli, asked);
+    } catch (error) {
+      if (this.#hasBegun || !processes.hasLost(error)) throw error;
+      return this.#answerBy(await processes.takeAnother(), asked);
+    }
+  }
+
+  #answerBy(cli: JobCli, asked: Turn): Promise<Uncounted> {
     const { offer } = this.#job.request;
     if (offer === undefined) return this.#natively(cli, asked);
-    if (offer.choice === 'none' && cli.extras.toolChoice !== true) return this.#natively(cli, withoutTools(asked));
-    return isEmulated(cli.extras, offer) ? this.#emulated(cli, asked, offer) : this.#natively(cli, asked);
+    if (isEmulated(cli.extras, offer)) return this.#emulated(cli, asked, offer);
+    return this.#natively(cli, dropsTools(cli.extras, offer) ? withoutTools(asked) : asked);
   }
 
   #asked(): Turn {

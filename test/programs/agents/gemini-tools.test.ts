@@ -69,11 +69,14 @@ describe('Client tools with the real gemini', () => {
   });
 });
 
-/** Processes that wait for the results of a client. */
-async function waitingIn(service: Service): Promise<number | undefined> {
+async function processesIn(service: Service): Promise<Readonly<Record<string, number>>> {
   const { body } = await service.get('/health');
-  return (body as { observability: { cli_processes: Record<string, number> } }).observability.cli_processes.tools;
+  return (body as { observability: { cli_processes: Record<string, number> } }).observability.cli_processes;
 }
+
+/** Processes that wait for the results of a client. */
+const waitingIn = async (service: Service) => (await processesIn(service)).tools;
+const standbyIn = async (service: Service) => (await processesIn(service)).standby;
 
 const tinyPng = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
 
@@ -149,6 +152,25 @@ describe('The tools of a client at gemini', () => {
     expect(callsIn(lastRequest())).toEqual([]);
   });
 
+  it.each(['the process that waits', 'every process'])(
+    'lose no result where %s is killed while another one is on standby',
+    async (killed) => {
+      await using service = await start();
+      const client = clientOf(service);
+      api.behave = (_, index) => (index === 0 ? geminiCalls('Let me note.', noteOf('Ann')) : geminiSays('Noted.'));
+      await until(async () => (await standbyIn(service)) === 1, 'a process on standby');
+      const held = await service.jobProcesses();
+      await client.say('Note Ann.');
+      await until(async () => (await standbyIn(service)) === 1, 'another one on standby');
+      const all = await service.jobProcesses();
+      for (const pid of killed === 'every process' ? all : held) killIfAlive(pid);
+      const { status, text } = await client.answer(() => 'done');
+      expect([status, text]).toEqual([200, 'Noted.']);
+      expect(JSON.stringify(lastRequest().body.contents)).toContain('done');
+    },
+    60_000,
+  );
+
   it.each(['none', 'required'] as const)(
     'are not passed on where tool_choice is %s in the middle of a loop',
     async (choice) => {
@@ -158,7 +180,8 @@ describe('The tools of a client at gemini', () => {
       api.behave = (_, index) =>
         index === 0 ? geminiCalls('', noteOf('Ann')) : geminiSays(choice === 'none' ? 'Noted.' : value);
       await client.say('Note Ann.');
-      const { text, calls } = await client.answer(() => 'done Ann', { tool_choice: choice });
+      const { session, text, calls } = await client.answer(() => 'done Ann', { tool_choice: choice });
+      expect(session).toBe('replay');
       expect([text, calls.length]).toEqual(choice === 'none' ? ['Noted.', 0] : [null, 1]);
       expect(toolsIn(lastRequest())).toEqual([]);
       expect(JSON.stringify(lastRequest().body.contents)).toContain('done Ann');

@@ -145,9 +145,10 @@ export class ProcessPool {
     return consultation(process, programVersion, input, clock);
   }
 
-  /** Whether a process waits for just this turn. */
+  /** Whether a process that lives waits for just this turn. */
   keeps(state: ConversationState): boolean {
-    return this.sessions.some((session) => session.conversation.id === state.id && canGoOn(session, state));
+    const session = this.sessions.find(({ conversation }) => conversation.id === state.id);
+    return session !== undefined && canGoOn(session, state) && session.process.isAlive;
   }
 
   /** The conversation is gone: so is its process. */

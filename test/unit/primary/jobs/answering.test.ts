@@ -1,4 +1,5 @@
 import type { Capabilities } from '../../../../src/primary/cli/contract/adapter.js';
+import { cliError } from '../../../../src/shared/errors.js';
 import type { Image, JobDone, JobEvent, JobRequest, Message } from '../../../../src/shared/job.js';
 import { chained, chainStart } from '../../../../src/shared/text/chain.js';
 import { all, endOf, JobHarness, type JobOptions, type Script, turnEnd, usage } from '../../../support/job-harness.js';
@@ -32,6 +33,50 @@ function doneOf(events: readonly JobEvent[]): JobDone {
   if (end.outcome !== 'ok') throw new Error(end.failure.message);
   return end;
 }
+
+describe('a job whose process is killed before it has said anything', () => {
+  const crash =
+    (text = ''): Script =>
+    async (sink) => {
+      if (text !== '') sink.write(text);
+      throw cliError('crashed', 'the model CLI was ended by SIGKILL');
+    };
+
+  /** The first process has waited for its turn, and ends like this. */
+  function killed(first: Script, process: Partial<Pick<JobHarness['processes'][0], 'origin' | 'process'>> = {}) {
+    const harness: JobHarness = harnessOf([
+      (...turn) => {
+        const dead = { startedMs: 0, startupMs: 5, wasKilled: true };
+        Object.assign(harness.processes[0] ?? {}, { origin: 'live', process: dead, ...process });
+        return first(...turn);
+      },
+      says('Noted.'),
+    ]);
+    return harness;
+  }
+
+  it.each(['live', 'standby'] as const)('has another one answer the whole turn where that was %s', async (origin) => {
+    const harness = killed(crash(), { origin });
+    const results = [{ id: 'call_A', text: 'done', isError: false }];
+    const history: Message[] = [{ role: 'user', text: 'Note.' }];
+    const events = await all(harness.run({ isStreamed: true, text: '', results, history }));
+    expect([doneOf(events).outcome, textsOf(events)]).toEqual(['ok', ['Noted.']]);
+    expect(harness.processes.map(({ turns }) => turns)).toMatchObject([[{ results }], [{ results, history }]]);
+    expect(harness.wanted).toEqual([null, null]);
+    await harness.expectTidy();
+  });
+
+  it.each([
+    ['had a part of the answer already', killed(crash('Well'))],
+    ['was started for it', killed(crash(), { origin: 'new' })],
+    ['has exited by itself', killed(crash(), { process: { startedMs: 0, startupMs: 5, wasKilled: false } })],
+  ])('fails where that %s', async (_, harness) => {
+    const end = endOf(await all(harness.run({ isStreamed: true })));
+    expect(end).toMatchObject({ outcome: 'cli_error', failure: { reason: 'crashed' } });
+    expect(harness.processes).toHaveLength(1);
+    await harness.expectTidy();
+  });
+});
 
 describe('a job with a schema', () => {
   it('is told to a program that knows schemas as it is, and its value comes in one piece', async () => {

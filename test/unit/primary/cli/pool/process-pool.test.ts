@@ -145,6 +145,7 @@ describe('a process for a further turn', () => {
     const [a, b] = [await house.turn('a'), await house.turn('b')];
     a.dieUnnoticed();
     await b.exit(1);
+    expect(['a', 'b'].map((id) => house.pool.keeps({ id, messageCount: 2 }))).toEqual([false, false]);
     expect([(await house.acquire('a')).origin, (await house.acquire('b')).origin]).toEqual(['new', 'new']);
     expect([a.ends, b.ends]).toEqual([['retired'], ['retired']]);
     expect(house.counted).toMatchObject({ live: 0, replay: 2 });
