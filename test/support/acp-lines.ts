@@ -56,7 +56,7 @@ export function learned(
   given: GivenVariables = {},
   says: object = hello,
 ): Promise<ProgramVersion> {
-  const adapter = acpAdapter('acp', preset, null, { extraArgs, given, homeFiles: [], tools: 'on' });
+  const adapter = acpAdapter('acp', preset, null, { extraArgs, given, homeFiles: [], mayHaveTools: true });
   return adapter.learn(async () => ({ code: null, stdout: result(0, says) }));
 }
 

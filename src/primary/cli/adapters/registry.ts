@@ -180,8 +180,8 @@ export async function createAdapter({ kind, command }: CliChoice, config: Config
       const { acpAdapter } = loadPart<typeof import('./acp/adapter.js')>('./acp/adapter.js');
       const { presetOf } = loadPart<typeof import('./acp/presets.js')>('./acp/presets.js');
       const providers = kind === 'opencode' ? await namedProviders(config, env) : new Set<string>();
-      const { cliHomeFiles: homeFiles, tools } = config;
-      return acpAdapter(kind, presetOf(kind, providers), command, { extraArgs, given, homeFiles, tools });
+      const ofAgent = { extraArgs, given, homeFiles: config.cliHomeFiles, mayHaveTools: config.tools === 'on' };
+      return acpAdapter(kind, presetOf(kind, providers), command, ofAgent);
     }
   }
 }

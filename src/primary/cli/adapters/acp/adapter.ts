@@ -1,4 +1,3 @@
-import type { SwitchPosition } from '../../../../shared/config/variables.js';
 import { cliError } from '../../../../shared/errors.js';
 import type {
   Adapter,
@@ -24,7 +23,7 @@ export interface AcpOptions {
   /** Further files below HOME that are linked into the private one. */
   readonly homeFiles: readonly string[];
   /** Whether requests may offer tools: else no agent gets a callback. */
-  readonly tools: SwitchPosition;
+  readonly mayHaveTools: boolean;
 }
 
 /** Any agent that speaks version 1 of the Agent Client Protocol: one process, one session, many turns. */
@@ -36,7 +35,7 @@ export function acpAdapter(
 ): Adapter {
   const [program, ...leading] = command ?? preset.command;
   const args = [...leading, ...preset.args, ...options.extraArgs];
-  const tools = options.tools === 'on' ? preset.tools : undefined;
+  const tools = options.mayHaveTools ? preset.tools : undefined;
   return {
     name,
     command: [program], // the other words may hold {model}, so they belong to the plan

@@ -4,7 +4,7 @@ import { type Consult, type PrivateHome, plainLaunch } from '../../../../../../s
 import { acpAgents } from '../../../../../../src/shared/config/variables.js';
 import { bare, hello, learned, lineOf, result } from '../../../../../support/acp-lines.js';
 
-const options = { extraArgs: [], given: { HOME: '/home/relay' }, homeFiles: [], tools: 'on' } as const;
+const options = { extraArgs: [], given: { HOME: '/home/relay' }, homeFiles: [], mayHaveTools: true };
 
 /** An agent that answers the requests it is sent, in this order. */
 function answering(...lines: readonly string[]): { consult: Consult; asked: string[] } {
@@ -52,14 +52,14 @@ describe('the adapter of agents', () => {
   it('has a callback where it calls tools and requests may offer some, and else none', async () => {
     const calling = { ...hello, agentCapabilities: { mcpCapabilities: { http: true } } };
     const able = { ...bare, tools: { ownArguments: [] } };
-    const known = async (tools: 'on' | 'off', preset: AcpPreset = able) => {
-      const adapter = acpAdapter('acp', preset, null, { ...options, tools });
+    const known = async (mayHaveTools: boolean, preset: AcpPreset = able) => {
+      const adapter = acpAdapter('acp', preset, null, { ...options, mayHaveTools });
       const { extras, protocol } = await adapter.learn(answering(result(0, calling)).consult);
       return [extras.tools, protocol().decoder.requested === undefined];
     };
-    expect(await known('on')).toEqual(['single', false]);
-    expect(await known('off')).toEqual([undefined, true]);
-    expect(await known('on', bare)).toEqual([undefined, true]);
+    expect(await known(true)).toEqual(['single', false]);
+    expect(await known(false)).toEqual([undefined, true]);
+    expect(await known(true, bare)).toEqual([undefined, true]);
   });
 
   it.each([[''], ['usage: agent [options]\n'], [lineOf({ id: 0, error: { code: -32601, message: 'no' } })]])(
