@@ -1,0 +1,62 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { digestOf } from '../../../src/shared/config/api-keys.js';
+import { temporaryFolder } from '../../support/folder.js';
+import { killIfAlive } from '../../support/processes.js';
+import { fixture, type Service, startService } from '../../support/service.js';
+import { ToolClient } from '../../support/tool-client.js';
+import { until } from '../../support/until.js';
+
+function start(env: Readonly<Record<string, string>> = {}): Promise<Service> {
+  const agent = { MODEL_API_CLI: 'gemini', MODEL_API_CLI_COMMAND: fixture('calling-agent.js') };
+  return startService({ env: { ...agent, MODEL_API_LIVE_SESSIONS: '4', ...env } });
+}
+
+const clientOf = (service: Service, key?: string) => new ToolClient(service, key, { model: 'flash' });
+
+async function standbyIn(service: Service): Promise<number | undefined> {
+  const { body } = await service.get('/health');
+  return (body as { observability: { cli_processes: Record<string, number> } }).observability.cli_processes.standby;
+}
+
+describe('A loop of client tools with an agent', () => {
+  it('never reaches the process of another client that has sent the same, with the same ids', async () => {
+    await using folder = await temporaryFolder();
+    const path = join(folder.path, 'keys');
+    const lines = ['ada', 'bob'].map((name) => `${name}:sha256:${digestOf(`key-of-the-client-${name}`)}\n`);
+    await writeFile(path, lines.join(''), { mode: 0o600 });
+    await using service = await start({ MODEL_API_KEYS_FILE: path });
+    const [ada, bob] = ['ada', 'bob'].map((name) => clientOf(service, `key-of-the-client-${name}`));
+    if (ada === undefined || bob === undefined) throw new Error('there are two clients');
+    const { calls } = await ada.say('Note.');
+    expect(calls).toHaveLength(1);
+    bob.messages.push(...ada.messages);
+    expect(await bob.answer(() => 'the result of Bob')).toMatchObject({
+      text: 'heard the result of Bob',
+      session: 'replay',
+    });
+    expect(await ada.answer(() => 'the result of Ada')).toMatchObject({
+      text: 'heard the result of Ada',
+      session: 'live',
+    });
+  });
+
+  it.each(['the process that waits', 'every process'])(
+    'loses no result where %s is killed while another one is on standby, whenever the result comes',
+    async (killed) => {
+      await using service = await start({ MODEL_API_STANDBY: '1' });
+      for (let round = 0; round < 8; round++) {
+        const client = clientOf(service);
+        await until(async () => (await standbyIn(service)) === 1, 'a process on standby');
+        const before = await service.jobProcesses();
+        await client.say(`Note ${round}.`);
+        await until(async () => (await standbyIn(service)) === 1, 'another one on standby');
+        const all = await service.jobProcesses();
+        for (const pid of killed === 'every process' ? all : before) killIfAlive(pid);
+        const { status, text } = await client.answer(() => 'the result of Ann');
+        expect([status, text]).toEqual([200, 'heard the result of Ann']);
+      }
+    },
+    60_000,
+  );
+});
