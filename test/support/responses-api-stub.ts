@@ -14,7 +14,7 @@ export interface ResponsesBody {
   }[];
   readonly instructions?: string;
   readonly tools?: readonly unknown[];
-  readonly reasoning?: { readonly effort?: string };
+  readonly reasoning?: { readonly effort?: string; readonly summary?: string };
   readonly text?: { readonly format?: { readonly type: string; readonly strict: boolean; readonly schema: unknown } };
 }
 
@@ -67,6 +67,31 @@ export function respondsInMessages(...texts: readonly string[]): ResponsesBehavi
 /** Sends just these events. */
 export function sends(...events: readonly ResponsesEvent[]): ResponsesBehaviour {
   return { kind: 'sends', events };
+}
+
+/** Thinks first: a summary in two parts, the first one in two deltas. */
+export function reasons(...answer: readonly string[]): ResponsesBehaviour {
+  const ofItem = { item_id: 'rs_0', output_index: 0 };
+  const part = (index: number, ...deltas: readonly string[]) => [
+    { type: 'response.reasoning_summary_part.added', ...ofItem, summary_index: index },
+    ...deltas.map((delta) => {
+      return { type: 'response.reasoning_summary_text.delta', ...ofItem, summary_index: index, delta };
+    }),
+  ];
+  const summary = ['Reading it', 'Writing it'].map((text) => ({ type: 'summary_text', text }));
+  const item = { type: 'reasoning', id: 'rs_0', summary, encrypted_content: 'sealed' };
+  const content = [{ type: 'output_text', text: answer.join('') }];
+  const said = { type: 'message', role: 'assistant', id: 'msg_1', content };
+  return sends(
+    { type: 'response.output_item.added', output_index: 0, item: { ...item, summary: [] } },
+    ...part(0, 'Reading', ' it'),
+    ...part(1, 'Writing it'),
+    { type: 'response.output_item.done', output_index: 0, item },
+    { type: 'response.output_item.added', output_index: 1, item: { ...said, content: [] } },
+    ...answer.map((delta) => ({ type: 'response.output_text.delta', item_id: 'msg_1', output_index: 1, delta })),
+    { type: 'response.output_item.done', output_index: 1, item: said },
+    completed,
+  );
 }
 
 /** Calls these tools, all in one message. `input` is JSON. */

@@ -21,6 +21,8 @@ export interface SdkInput {
   readonly image?: string;
   /** The user's texts of a conversation. */
   readonly said?: readonly string[];
+  /** Whether the client asks to see what the model thinks. */
+  readonly thinks?: boolean;
   readonly maxRetries?: number;
   /** Headers of each request. */
   readonly headers?: Readonly<Record<string, string>>;

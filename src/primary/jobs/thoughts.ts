@@ -48,12 +48,12 @@ export class Thoughts {
   }
 
   /** One that shows nothing is left out, where the caller wants to see it. */
-  #end(event: ThoughtEnd, { at, calls }: Place): void {
+  #end({ signature, redacted }: ThoughtEnd, { at, calls }: Place): void {
     const text = (this.#pieces ?? []).join('');
     this.#pieces = null;
-    const { type: _, ...marks } = event;
+    const marks = { ...(signature !== undefined && { signature }), ...(redacted !== undefined && { redacted }) };
     if (this.#form === 'summarized' && text === '' && Object.keys(marks).length === 0) return;
     this.#whole.push({ text, ...marks, at, calls });
-    this.#pass(event);
+    this.#pass({ type: 'thought-end', ...marks });
   }
 }

@@ -106,7 +106,8 @@ interface OpenItem {
 
 /**
  * Owns where in the response a stream is. Where a message is the only item that can come, it is begun at once, before there
- * is anything in it: an error before the first item makes the AI SDK send the request again.
+ * is anything in it; else the first item is begun with the failure, if not before: an error before any item makes the AI SDK
+ * send the request again.
  */
 class ResponseStream extends SdkStream implements StreamFormat {
   readonly #opening: Opening;
@@ -194,7 +195,9 @@ class ResponseStream extends SdkStream implements StreamFormat {
       ...this.#place(),
       error: { code, message },
     };
-    return this.#event('error', body) + this.#event('response.failed', { response: failed });
+    const isBare = this.#open === null && this.#items.length === 0;
+    const start = isBare ? this.#messageStart() : '';
+    return start + this.#event('error', body) + this.#event('response.failed', { response: failed });
   }
 
   /** Whether other items than a message can come. */

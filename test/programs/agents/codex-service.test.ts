@@ -8,6 +8,7 @@ import { temporaryFolder } from '../../support/folder.js';
 import {
   messagesOf,
   type ResponsesApi,
+  reasons,
   repeats,
   respondsInMessages,
   respondsSlowly,
@@ -52,6 +53,20 @@ describe('The service with the real codex', () => {
     api.behave = () => respondsInMessages('Let me think.', 'It is 42.');
     const { body } = await service.post('/ask', { prompt: 'What is it?' });
     expect(body.response).toBe('Let me think.\n\nIt is 42.');
+  });
+
+  it('shows what the model thinks to a client that asks for it, and asks the API for a summary only then', async () => {
+    await using service = await startWithCodex(api, { env: lives });
+    api.behave = () => reasons('It is ', '42.');
+    const ask = async (more: object) => {
+      const { body } = await service.post('/v1/responses', { model: 'gpt-5.5', input: 'What is it?', ...more });
+      return (body.output as { type: string; summary?: object[] }[]).map(({ type, summary }) => summary ?? type);
+    };
+    const summary = [{ type: 'summary_text', text: 'Reading it\n\nWriting it' }];
+    expect(await ask({ reasoning: { effort: 'low', summary: 'auto' } })).toEqual([summary, 'message']);
+    expect(await ask({})).toEqual(['message']);
+    expect(api.requests[0]?.body.reasoning).toMatchObject({ summary: 'auto' });
+    expect(api.requests[1]?.body.reasoning?.summary ?? 'none').toBe('none');
   });
 
   it.each([

@@ -4,6 +4,7 @@ import { describeClaude } from './claude.js';
 import { describeFailures } from './failures.js';
 import { describeLoops } from './loops.js';
 import { describeRetries } from './retries.js';
+import { describeThoughts } from './thoughts.js';
 
 const compatible: SdkFace = {
   name: 'compatible',
@@ -26,6 +27,7 @@ describe('ai with @ai-sdk/openai-compatible', () => {
   describeClaude(lab, compatible);
   describeFailures(lab, compatible);
   describeRetries(lab, compatible);
+  describeThoughts(lab, compatible);
   describeLoops(lab, compatible.name);
 });
 
@@ -34,5 +36,6 @@ describe('ai with @ai-sdk/openai', () => {
   describeClaude(lab, openai);
   describeFailures(lab, openai);
   describeRetries(lab, openai);
+  describeThoughts(lab, openai);
   describeLoops(lab, openai.name);
 });

@@ -4,6 +4,7 @@ import { describeClaude } from './claude.js';
 import { describeFailures } from './failures.js';
 import { describeLoops } from './loops.js';
 import { describeRetries } from './retries.js';
+import { describeThoughts } from './thoughts.js';
 
 const classes: Readonly<Record<number, string>> = {
   400: 'BadRequestError',
@@ -38,5 +39,6 @@ describe('messages of @anthropic-ai/sdk', () => {
   describeClaude(lab, messages);
   describeFailures(lab, messages);
   describeRetries(lab, messages);
+  describeThoughts(lab, messages);
   describeLoops(lab, messages.name);
 });

@@ -100,10 +100,13 @@ export function describeFailures(lab: SdkLab, face: SdkFace): void {
     await recovers(lab.strict);
   });
 
-  it('raises an error before the first text of a stream, and does not send it again', async () => {
-    const input = { ...withKey('fail other'), maxRetries: 2 };
-    const { failure, seen } = await lab.client.failure(lab.strict, face.name, 'stream', input);
-    expect(failure.message).toContain('it fails: other');
-    expect(seen.map(({ status }) => status)).toEqual([200]);
-  });
+  it.each([false, true])(
+    'raises an error before the first text of a stream, and does not send it again, with thoughts: %s',
+    async (thinks) => {
+      const input = { ...withKey('fail other'), thinks, maxRetries: 2 };
+      const { failure, seen } = await lab.client.failure(lab.strict, face.name, 'stream', input);
+      expect(failure.message).toContain('it fails: other');
+      expect(seen.map(({ status }) => status)).toEqual([200]);
+    },
+  );
 }

@@ -5,6 +5,7 @@ import { describeFailures } from './failures.js';
 import { describeLoops } from './loops.js';
 import { openAiClass } from './openai-classes.js';
 import { describeRetries } from './retries.js';
+import { describeThoughts } from './thoughts.js';
 
 const chat: SdkFace = {
   name: 'chat',
@@ -39,6 +40,7 @@ describe('chat.completions of openai', () => {
   describeClaude(lab, chat);
   describeFailures(lab, chat);
   describeRetries(lab, chat);
+  describeThoughts(lab, chat);
   describeLoops(lab, chat.name);
 });
 
@@ -47,5 +49,6 @@ describe('responses of openai', () => {
   describeClaude(lab, responses);
   describeFailures(lab, responses);
   describeRetries(lab, responses);
+  describeThoughts(lab, responses);
   describeLoops(lab, responses.name, ['steps', 'stepsStream', 'linkedSteps', 'linkedStepsStream']);
 });

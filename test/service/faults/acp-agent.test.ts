@@ -32,6 +32,20 @@ describe('An agent that asks for what it is not given', () => {
   });
 });
 
+it('What an agent calls a thought is shown to a client that asks for an effort, and to no other', async () => {
+  await using service = await startService({
+    env: { MODEL_API_CLI: 'acp', MODEL_API_CLI_COMMAND: fixture('acp-agent.js') },
+  });
+  const ask = async (more: object) => {
+    const messages = [{ role: 'user', content: 'Think' }];
+    const { body } = await service.post('/v1/chat/completions', { model: 'default', messages, ...more });
+    return (body.choices as { message: object }[])[0]?.message;
+  };
+  const said = { role: 'assistant', content: 'Think', refusal: null };
+  expect(await ask({ reasoning_effort: 'low' })).toEqual({ ...said, reasoning_content: 'Let me think.' });
+  expect(await ask({})).toEqual(said);
+});
+
 function start(habits: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Service> {
   const command = fixture('particular-agent.js', ...habits);
   return startService({ env: { MODEL_API_CLI: 'acp', MODEL_API_CLI_COMMAND: command, ...env } });

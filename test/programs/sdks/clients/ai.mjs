@@ -22,7 +22,7 @@ export function describeFailure(error) {
   return { name, status, code, type, param, requestId: responseHeaders?.['x-request-id'], message };
 }
 
-function requestOf({ prompt, messages, system, image, signal, maxRetries = 0 }) {
+function requestOf({ prompt, messages, system, image, signal, thinks, maxRetries = 0 }) {
   const content = image
     ? [
         { type: 'text', text: prompt },
@@ -33,6 +33,10 @@ function requestOf({ prompt, messages, system, image, signal, maxRetries = 0 }) 
     messages: messages ?? [{ role: 'user', content }],
     maxRetries,
     ...(system && { instructions: system }),
+    ...(thinks && {
+      reasoning: 'low',
+      providerOptions: { openai: { forceReasoning: true, reasoningSummary: 'auto' } },
+    }),
     ...(signal && { abortSignal: signal }),
   };
 }
@@ -70,6 +74,20 @@ function faceOf(modelOf) {
       if (input.signal?.aborted) return {};
       const [finish, usage] = await Promise.all([result.finishReason, result.usage]);
       return { text: texts.join(''), count: texts.length, finish, usage: usageOf(usage) };
+    },
+
+    /** A conversation with these user texts, in which each answer is sent back with its thoughts. */
+    async thoughts(input) {
+      const messages = [];
+      const turns = [];
+      for (const content of input.said) {
+        messages.push({ role: 'user', content });
+        const result = streamText({ ...requestOf({ ...input, messages }), model: modelOf(input), onError() {} });
+        const [parts, text, { messages: added }] = await Promise.all([result.reasoning, result.text, result.response]);
+        turns.push({ thoughts: parts.map((part) => part.text), text });
+        messages.push(...added);
+      }
+      return turns;
     },
 
     async parse(input) {

@@ -11,7 +11,7 @@ export function describeFailure({ status, type, error, requestID, message, name 
   return { name, status, type: type ?? error?.error?.type, code: null, requestId: requestID, message };
 }
 
-function requestOf({ model, prompt, messages, system, image, extra }) {
+function requestOf({ model, prompt, messages, system, image, thinks, extra }) {
   const [, media_type, data] = /^data:([^;]+);base64,(.*)$/.exec(image ?? '') ?? [];
   const content = image
     ? [
@@ -24,6 +24,7 @@ function requestOf({ model, prompt, messages, system, image, extra }) {
     max_tokens: 1024,
     messages: messages ?? [{ role: 'user', content }],
     ...(system && { system }),
+    ...(thinks && { max_tokens: 4096, thinking: { type: 'enabled', budget_tokens: 2048 } }),
     ...extra,
   };
 }
@@ -76,6 +77,23 @@ const messages = {
     const texts = [];
     stream.on('text', (text) => texts.push(text));
     return { ...told(await stream.finalMessage()), streamed: texts.join('') };
+  },
+
+  /** A conversation with these user texts, in which each answer is sent back with its thoughts. */
+  async thoughts(input) {
+    const messages = [];
+    const turns = [];
+    for (const content of input.said) {
+      messages.push({ role: 'user', content });
+      const answer = await clientOf(input)
+        .messages.stream(requestOf({ ...input, messages }))
+        .finalMessage();
+      const blocks = answer.content.filter(({ type }) => type.endsWith('thinking'));
+      const marks = blocks.map(({ signature, data }) => signature ?? data);
+      turns.push({ thoughts: blocks.map(({ thinking = '' }) => thinking), marks, text: told(answer).text });
+      messages.push({ role: 'assistant', content: answer.content });
+    }
+    return turns;
   },
 
   parse: async (input) => told(await clientOf(input).messages.parse(personRequestOf(input))),

@@ -11,7 +11,7 @@ export function describeFailure({ status, code, type, param, requestID, message,
 }
 
 /** The request of a chat completion. */
-function chatOf({ model, prompt, messages, system, image, extra }) {
+function chatOf({ model, prompt, messages, system, image, thinks, extra }) {
   const content = image
     ? [
         { type: 'text', text: prompt },
@@ -19,7 +19,8 @@ function chatOf({ model, prompt, messages, system, image, extra }) {
       ]
     : prompt;
   const said = messages ?? [{ role: 'user', content }];
-  return { model, messages: [...(system ? [{ role: 'system', content: system }] : []), ...said], ...extra };
+  const effort = thinks && { reasoning_effort: 'low' };
+  return { model, messages: [...(system ? [{ role: 'system', content: system }] : []), ...said], ...effort, ...extra };
 }
 
 function told({ choices: [choice], usage, id, model, _request_id: requestId }) {
@@ -71,6 +72,22 @@ const chat = {
     const texts = [];
     stream.on('content', (delta) => texts.push(delta));
     return { count: texts.length, ...told(await stream.finalChatCompletion()), streamed: texts.join('') };
+  },
+
+  /** A conversation with these user texts, in which each answer is sent back with its thoughts. */
+  async thoughts(input) {
+    const messages = [];
+    const turns = [];
+    for (const content of input.said) {
+      messages.push({ role: 'user', content });
+      const stream = clientOf(input).chat.completions.stream(chatOf({ ...input, messages }));
+      const pieces = [];
+      stream.on('chunk', ({ choices: [choice] }) => pieces.push(choice?.delta.reasoning_content ?? ''));
+      const { message } = (await stream.finalChatCompletion()).choices[0];
+      turns.push({ thoughts: [pieces.join('')].filter((text) => text !== ''), text: message.content });
+      messages.push({ role: 'assistant', content: message.content, reasoning_content: pieces.join('') });
+    }
+    return turns;
   },
 
   parse: async (input) =>
@@ -131,7 +148,7 @@ function toolChatOf(input) {
 }
 
 /** The request of a response. */
-function responseOf({ model, prompt, messages, system, image, extra }) {
+function responseOf({ model, prompt, messages, system, image, thinks, extra }) {
   const content = image
     ? [
         { type: 'input_text', text: prompt },
@@ -139,7 +156,8 @@ function responseOf({ model, prompt, messages, system, image, extra }) {
       ]
     : prompt;
   const said = messages ?? (image ? [{ role: 'user', content }] : prompt);
-  return { model, input: said, ...(system && { instructions: system }), ...extra };
+  const effort = thinks && { reasoning: { effort: 'low', summary: 'auto' } };
+  return { model, input: said, ...(system && { instructions: system }), ...effort, ...extra };
 }
 
 function toldOfResponse({ id, model, output, output_text: text, output_parsed: value, status, usage, _request_id }) {
@@ -180,6 +198,20 @@ const responses = {
     const texts = [];
     stream.on('response.output_text.delta', ({ delta }) => texts.push(delta));
     return { ...toldOfResponse(await stream.finalResponse()), streamed: texts.join('') };
+  },
+
+  async thoughts(input) {
+    const messages = [];
+    const turns = [];
+    for (const content of input.said) {
+      messages.push({ role: 'user', content });
+      const stream = clientOf(input).responses.stream(responseOf({ ...input, messages }));
+      const { output, output_text: text } = await stream.finalResponse();
+      const items = output.filter(({ type }) => type === 'reasoning');
+      turns.push({ thoughts: items.map(({ summary }) => summary.map((part) => part.text).join('')), text });
+      messages.push(...output);
+    }
+    return turns;
   },
 
   parse: async (input) =>

@@ -51,6 +51,13 @@ describe('The thoughts of a job', () => {
     expect(endOf(events)).not.toHaveProperty('thoughts');
   });
 
+  it('have nothing of what else an adapter tells at their end', async () => {
+    const talkative = { ...signed, text: 'all of it', at: 7 };
+    const events = await eventsOf(plays('~Hm', talkative, 'Hi'), { thinking: 'omitted' });
+    expect(events).toContainEqual(signed);
+    expect(thoughtsIn(events)).toEqual([{ text: '', signature: 'proof', at: 0, calls: 0 }]);
+  });
+
   it('come in their order, and stand in the end with their places', async () => {
     const script = plays(
       '~Let ',

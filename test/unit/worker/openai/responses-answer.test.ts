@@ -236,6 +236,22 @@ describe('A streamed response', () => {
       },
     ]);
   });
+
+  it.each([withTools, { ...opening, hasThoughts: true }])(
+    'begins an item before it fails, so that no SDK sends its request again',
+    (mixed) => {
+      const stream = responseFormat(7).stream(mixed);
+      const types = (text: string) => (streamed(text) as Sent[]).map(({ type }) => type);
+      expect(types(stream.begin())).toEqual(['response.created', 'response.in_progress']);
+      const failure = new RelayError('timeout', 'too long');
+      const item = ['response.output_item.added', 'response.content_part.added'];
+      expect(types(stream.failure(failure))).toEqual([...item, 'error', 'response.failed']);
+      const later = responseFormat(7).stream(mixed);
+      later.begin();
+      later.delta('Well');
+      expect(types(later.failure(failure))).toEqual(['error', 'response.failed']);
+    },
+  );
 });
 
 describe('A response with thoughts', () => {

@@ -113,4 +113,14 @@ describe('The thread of a conversation', () => {
     const never = open(plainTurn);
     expect(Object.keys(sent(never.thread.write(plainTurn).text)[0]?.params ?? {})).toEqual(['threadId', 'input']);
   });
+
+  it('is asked for a summary of its thoughts where the turn wants to show them, and for none in the next that does not', () => {
+    const { thread, told } = open({ ...plainTurn, thinking: 'summarized' });
+    const summaryOf = (turn: Turn) => sent(thread.write(turn).text)[0]?.params.summary;
+    expect(told[0]?.params.summary).toBe('auto');
+    expect(summaryOf({ ...plainTurn, thinking: 'summarized' })).toBe('auto');
+    expect(summaryOf({ ...plainTurn, thinking: 'omitted' })).toBe('none');
+    expect(summaryOf(plainTurn)).toBeUndefined();
+    expect(open(plainTurn).told[0]?.params).not.toHaveProperty('summary');
+  });
 });

@@ -48,6 +48,20 @@ describe('an adapter in a file', () => {
     expect([...decoder.exit({ code: 3, signal: null, stderr: '' })]).toMatchObject([{ reason: 'crashed' }]);
   });
 
+  it('tells what the model thinks', async () => {
+    const told = [
+      { type: 'thought-delta', text: 'Hm' },
+      { type: 'thought-end', signature: 'proof' },
+      { type: 'thought-end', redacted: 'sealed' },
+      { type: 'thought-end' },
+    ];
+    const { protocol } = await versionWith({ protocol: silent({ decoder: { read: () => told } }) });
+    expect([...protocol().decoder.read('')]).toEqual(told);
+    const wrong = () => [{ type: 'thought-delta', text: 7 }];
+    const act = (programVersion: ProgramVersion) => [...programVersion.protocol().decoder.read('')];
+    expect(await failureOf({ protocol: silent({ decoder: { read: wrong } }) }, act)).toBeInstanceOf(RelayError);
+  });
+
   it('may call its protocol a dialogue, as all once did', async () => {
     const { protocol, ...parts } = await ofExample();
     const former = (more: object) => fileAdapter(adapterWith({ learn: async () => ({ ...parts, ...more }) }), options);

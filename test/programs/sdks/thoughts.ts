@@ -1,0 +1,46 @@
+import { echoes, says, thinking } from '../../support/messages-api-stub.js';
+import type { SdkFace, SdkLab } from '../../support/sdk-lab.js';
+import type { Service } from '../../support/service.js';
+
+interface Turn {
+  readonly thoughts: readonly string[];
+  /** What proves them, or stands for them, where the API has that. */
+  readonly marks?: readonly string[];
+  readonly text: string;
+}
+
+/** What SDKs show of what the model thinks, and that they may send it back. */
+export function describeThoughts(lab: SdkLab, face: SdkFace): void {
+  const isSigned = face.dialect === 'anthropic';
+  const converse = async (service: Service, model: string, ...said: string[]) => {
+    const { result, seen } = await lab.client.call<Turn[]>(service, face.name, 'thoughts', {
+      model,
+      said,
+      thinks: true,
+    });
+    return { turns: result, sessions: seen.map((answer) => answer['x-session']) };
+  };
+
+  it('shows what the demo model thinks, and goes on in one process when that is sent back', async () => {
+    const said = ['My name is Ada.\nthink of Ada', 'What is my name?\nthink hard'];
+    const { turns, sessions } = await converse(lab.demo, 'eliza', ...said);
+    expect(turns).toMatchObject([{ thoughts: ['of Ada'] }, { thoughts: ['hard'] }]);
+    expect(turns[1]?.text).toContain('Your name is Ada.');
+    expect(sessions).toEqual(['replay', 'live']);
+  });
+
+  it('shows what claude thinks, and goes on in one process when that is sent back', async () => {
+    lab.api.behave = () => thinking(says('Hel', 'lo'));
+    try {
+      const { turns, sessions } = await converse(lab.claude, 'claude-sonnet-5', 'One', 'Two');
+      expect(turns.map(({ text }) => text)).toEqual(['Hello', 'Hello']);
+      for (const { thoughts, marks } of turns) {
+        expect(thoughts.filter((text) => text !== '')).toEqual(['Let me think.']);
+        if (isSigned) expect(marks).toEqual(['proof', 'sealed']);
+      }
+      expect(sessions).toEqual(['replay', 'live']);
+    } finally {
+      lab.api.behave = echoes;
+    }
+  });
+}
