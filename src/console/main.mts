@@ -134,7 +134,7 @@ function GoneBanner() {
   const { link } = useParts();
   const isGone = useValue(link.state) === 'gone';
   return html`<div class="gone" role="status">
-    ${isGone && html`<p><span class="spinner" />The service does not answer. Trying again until it is back …</p>`}
+    ${isGone && html`<p><span class="spinner" />Connection lost. Reconnecting …</p>`}
   </div>`;
 }
 
@@ -149,9 +149,9 @@ function KeyDialog() {
     const key = input.current?.value.trim() ?? '';
     if (key !== '') keys.enter(key);
   };
-  const error = question === 'again' ? 'The service refuses this key.' : undefined;
+  const error = question === 'again' ? 'The service rejected this key.' : undefined;
   return html`<${Dialog} title="API key" onClose=${() => keys.dismiss()}>
-    <p>This service answers only with a key. Whoever runs it can make one for you.</p>
+    <p>This service requires an API key. Ask its operator for one.</p>
     <form onSubmit=${enter}>
       <${Field} label="Your key" hint="Kept in this browser tab, until it is closed." error=${error}>
         <input ref=${input} type="password" autofocus autocomplete="off" spellcheck=${false} required />

@@ -214,7 +214,7 @@ export function ComposerFields(props: FieldsProps) {
       takesEffort(model) &&
       html`<${Field} label="Effort" hint="How hard the model is to think.">
         <select value=${draft.effort ?? ''} onChange=${setEffort}>
-          <option value="">As the model does</option>
+          <option value="">Default</option>
           ${efforts.map((effort) => html`<option value=${effort}>${effort}</option>`)}
         </select>
       <//>`
@@ -232,7 +232,7 @@ function InBackground({ background: { isSending, failure }, onBackground }: Back
   const label = isSending ? 'Sending …' : 'Ask in the background';
   return html`<div class="field">
     <button type="button" class="button" disabled=${isSending} onClick=${onBackground}>${label}</button>
-    <small class="muted">The job goes on when you leave. Its answer is kept with the <a href=${hrefOf('jobs')}>background jobs</a>.</small>
+    <small class="muted">The job continues when you close the page. Its answer appears under <a href=${hrefOf('jobs')}>background jobs</a>.</small>
     ${failure !== null && html`<${ErrorNotice} error=${failure} />`}
   </div>`;
 }

@@ -94,7 +94,7 @@ interface SnippetDialogProps {
 /** The request as it would be sent now, for a program to send. */
 export function SnippetDialog({ request, onClose }: SnippetDialogProps) {
   const [language, setLanguage] = useState<Language>('curl');
-  return html`<${Dialog} title="The same from a program" isWide onClose=${onClose}>
+  return html`<${Dialog} title="Code" isWide onClose=${onClose}>
     <div class="row" role="group" aria-label="Language">
       ${languages.map(
         (name) => html`<button

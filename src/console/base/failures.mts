@@ -35,27 +35,27 @@ const errorCodeOf = (error: Error) => (error instanceof ApiError ? error.body?.e
 
 /** Said before the service's own message. */
 const titles: Readonly<Partial<Record<ErrorBody['error'], string>>> = {
-  validation_error: 'The service does not take this request',
-  unauthorized: 'An API key is needed',
-  forbidden: 'This is not allowed',
-  not_found: 'This is not there',
-  payload_too_large: 'This is too large to send',
-  idempotency_in_progress: 'The same request is still being answered',
+  validation_error: 'Invalid request',
+  unauthorized: 'API key required',
+  forbidden: 'Not allowed',
+  not_found: 'Not found',
+  payload_too_large: 'Too large to send',
+  idempotency_in_progress: 'This request is already running',
   rate_limited: 'Too many requests',
   concurrency_limited: 'The queue is full',
-  cli_error: 'The model has given no answer',
-  spawn_error: 'The model’s program does not start',
+  cli_error: 'The model did not answer',
+  spawn_error: 'The model CLI does not start',
   shutting_down: 'The service is shutting down',
-  store_unavailable: 'The service cannot keep this conversation',
-  queue_timeout: 'No slot became free in time',
+  store_unavailable: 'The service cannot save this conversation',
+  queue_timeout: 'Waited too long in the queue',
   timeout: 'The answer took too long',
-  internal_error: 'The service has failed',
+  internal_error: 'Internal error',
 };
 
 export function titleOf(error: Error): string {
   if (error instanceof ServerGone) return 'The service does not answer';
   const code = errorCodeOf(error);
-  return (code && titles[code]) ?? 'This has failed';
+  return (code && titles[code]) ?? 'Failed';
 }
 
 /** The message as a sentence of its own. */

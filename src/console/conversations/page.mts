@@ -29,7 +29,7 @@ export function ConversationsPage({ params }: PageProps) {
   };
   const enter = (id: string) => {
     void pages.readFirst();
-    setNotice({ text: 'This is the new conversation.', id });
+    setNotice({ text: 'Copied to a new conversation.', id });
     location.hash = hrefOf('conversations', { id });
   };
   const closed = refusalOf(view);
@@ -43,7 +43,7 @@ export function ConversationsPage({ params }: PageProps) {
         ? html`<div class="shelf" data-open=${params.id !== undefined}>
             <${ConversationList} pages=${pages} view=${view} openId=${params.id} />
             ${params.id !== undefined && html`<${OpenConversation} key=${params.id} id=${params.id} onDeleted=${leave} onForked=${enter} />`}
-            ${params.id === undefined && view.items?.length !== 0 && html`<p class="muted hint">Choose one to read it.</p>`}
+            ${params.id === undefined && view.items?.length !== 0 && html`<p class="muted hint">Choose a conversation to read it.</p>`}
           </div>`
         : html`<${NotShown} refusal=${closed} />`
     }
@@ -53,7 +53,7 @@ export function ConversationsPage({ params }: PageProps) {
 function NotShown({ refusal }: { readonly refusal: Error }) {
   return html`<${EmptyState} title="Conversations are not shown here">
     <p>${sentenceOf(refusal)}</p>
-    <p>A conversation that is open on the page <a href=${hrefOf('ask')}>Ask</a> can still be gone on with.</p>
+    <p>You can continue a conversation that is open on the page <a href=${hrefOf('ask')}>Ask</a>.</p>
   <//>`;
 }
 
@@ -86,6 +86,6 @@ function entryOf({ title, message_count: messages, last_activity_at: at }: Liste
 
 function NoConversations() {
   return html`<${EmptyState} title="No conversations">
-    <p>What you <a href=${hrefOf('ask')}>ask</a> begins one. They end on their own when nobody goes on with them.</p>
+    <p>What you <a href=${hrefOf('ask')}>ask</a> appears here. Conversations expire when nobody continues them.</p>
   <//>`;
 }

@@ -29,7 +29,7 @@ export function JobsPage({ params }: PageProps) {
   }, [pages, clock, isUp]);
   const leave = (id: string) => {
     pages.forget(id);
-    setNotice('The job is forgotten.');
+    setNotice('The job was deleted.');
     location.hash = hrefOf('jobs');
     heading.current?.focus();
   };
@@ -42,7 +42,7 @@ export function JobsPage({ params }: PageProps) {
     <div class="shelf" data-open=${id !== undefined}>
       <${JobList} pages=${pages} view=${view} openId=${id} />
       ${id !== undefined && html`<${OpenJob} key=${id} id=${id} onChanged=${() => void pages.readFirst()} onForgotten=${leave} />`}
-      ${id === undefined && view.items?.length !== 0 && html`<p class="muted hint">Choose one to look at it.</p>`}
+      ${id === undefined && view.items?.length !== 0 && html`<p class="muted hint">Choose a job to see it.</p>`}
     </div>
   `;
 }
@@ -73,7 +73,7 @@ function entryOf(job: ListedJob) {
 
 function NoJobs() {
   return html`<${EmptyState} title="No background jobs">
-    <p>On the page <a href=${hrefOf('ask')}>Ask</a>, the options have “Ask in the background”. Such a job goes on when you leave, and its answer is kept here for a while.</p>
+    <p>On the page <a href=${hrefOf('ask')}>Ask</a>, the options have “Ask in the background”. Such a job continues when you close the page, and its answer stays here for a while.</p>
   <//>`;
 }
 
@@ -121,7 +121,7 @@ function Heading({ job, followed, onForgotten }: JobHeadingProps) {
     <h2 ref=${heading} tabindex="-1"><${StatusDot} tone=${toneOf(job)} label=${statusText(job)} /></h2>
     <small class="muted figure">${job.operation} · sent ${timeText(job.created_at)}${timesText(job) && ` · ${timesText(job)}`} · <code>${job.job_id}</code></small>
     <div class="row">
-      <button type="button" class="button danger" onClick=${remove}>${hasEnded ? 'Forget' : 'Cancel'}</button>
+      <button type="button" class="button danger" onClick=${remove}>${hasEnded ? 'Delete' : 'Cancel'}</button>
     </div>
     ${failure !== null && html`<${ErrorNotice} error=${failure} />`}
   </header>`;
@@ -139,7 +139,7 @@ function JobAnswer({ job, text }: { readonly job: JobBody; readonly text: string
     ${answer.value === undefined && answer.text !== '' && html`<${AnswerText} text=${answer.text} isWhole=${isWhole} markdown=${markdown} />`}
     <div class="row">
       ${isWhole && answer.text !== '' && html`<${CopyButton} text=${() => answer.text} label="Copy" />`}
-      ${answer.conversationId !== null && html`<a class="button" href=${hrefOf('ask', { conversation: answer.conversationId })}>Go on in Ask</a>`}
+      ${answer.conversationId !== null && html`<a class="button" href=${hrefOf('ask', { conversation: answer.conversationId })}>Continue in Ask</a>`}
     </div>
   </article>`;
 }

@@ -102,7 +102,7 @@ function errorChart(minutes: Minutes): ChartOfMinutes {
 function timeChart(minutes: Minutes): ChartOfMinutes {
   const { jobs, maxP95, maxP50 } = hourFigures(minutes);
   return {
-    title: 'Time of a job',
+    title: 'Job duration',
     summary:
       jobs === 0
         ? 'No job has ended'

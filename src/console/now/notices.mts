@@ -80,7 +80,7 @@ export function DrainNotice({ service, nowMs }: Pick<HeadlineProps, 'service' | 
   return html`<div class="notice warn">
     <strong>The service is draining</strong>
     <p>
-      It takes no new jobs; those that run may end.${endsAt !== null && ` After ${momentText(endsAt, nowMs)}, in ${left}, it ends the rest.`}
+      New jobs are refused; running jobs finish.${endsAt !== null && ` Jobs that still run at ${momentText(endsAt, nowMs)}, in ${left}, are ended.`}
     </p>
   </div>`;
 }
@@ -92,8 +92,8 @@ const quietMs = 1500;
 export function OldNotice({ view, nowMs }: { readonly view: FollowedStatus; readonly nowMs: number }) {
   if (view.kind !== 'old' || nowMs - view.sinceMs < quietMs) return null;
   return html`<div class="notice warn">
-    <strong>This is old</strong>
-    <p>Nothing has come since ${momentText(view.sinceMs, nowMs)}, ${ageText(nowMs - view.sinceMs)} ago. All below is as it was then.</p>
+    <strong>Connection lost: data is ${ageText(nowMs - view.sinceMs)} old</strong>
+    <p>Last update at ${momentText(view.sinceMs, nowMs)}. The page reconnects by itself.</p>
   </div>`;
 }
 
@@ -139,24 +139,24 @@ interface CircuitProps {
 
 function CircuitNotice({ what, circuit, nowMs }: CircuitProps) {
   const { state, reason, since, until } = circuit;
-  const next = state === 'half_open' ? ' The next job is let through alone, and decides.' : '';
+  const next = state === 'half_open' ? ' The next job is a trial: if it succeeds, all others continue.' : '';
   return html`<div class="notice bad" role="status">
-    <strong>${what} held back${reason && `: ${reasons[reason]}`}</strong>
+    <strong>${what} paused${reason && `: ${reasons[reason]}`}</strong>
     <p>
-      The breaker is ${state.replace('_', ' ')}${since && `, since ${momentText(since, nowMs)}`}.${until && ` The next job is let through at ${momentText(until, nowMs)}.`}${next}
+      The circuit breaker is ${state.replace('_', ' ')}${since && ` since ${momentText(since, nowMs)}`}.${until && ` The next job may start at ${momentText(until, nowMs)}.`}${next}
     </p>
   </div>`;
 }
 
 function QuotaNotice({ windows, nowMs }: { readonly windows: BreakerBody['windows']; readonly nowMs: number }) {
   return html`<div class="notice warn" role="status">
-    <strong>The quota of the account is nearly used up, or is</strong>
+    <strong>The quota of the account is used up or nearly used up</strong>
     <ul>
       ${windows.map(({ name, status, utilization, resets_at: resetsAt }) => {
         const facts = [
           status,
           utilization !== null && `${Math.round(100 * utilization)} % used`,
-          resetsAt !== null && `starts anew at ${momentText(resetsAt, nowMs)}`,
+          resetsAt !== null && `resets at ${momentText(resetsAt, nowMs)}`,
         ];
         return html`<li key=${name}>${name.replaceAll('_', ' ')}: ${facts.filter(Boolean).join(', ')}</li>`;
       })}

@@ -105,9 +105,9 @@ type QueueRow = StatusBody['queue']['clients'][number] & { readonly place: numbe
 /** What the oldest job of a client waits for. */
 const reasonTexts: Readonly<Record<NonNullable<QueueRow['reason']>, string>> = {
   slot: 'a free slot',
-  client: 'its own jobs to end',
+  client: 'its own running jobs',
   cli: 'its model CLI',
-  conversation: 'the turn before it',
+  conversation: 'the previous turn',
   account: 'the account of its CLI',
 };
 
@@ -130,7 +130,7 @@ function Queue({ status, nowMs }: CardProps) {
     <progress class="fill" max=${Math.max(1, max)} value=${waiting} aria-label="Places in the queue that are taken" />
     ${
       rows.length === 0
-        ? html`<p class="muted">Nobody waits.</p>`
+        ? html`<p class="muted">The queue is empty.</p>`
         : html`<${Table} caption="Waiting, by client" columns=${columns} rows=${rows} keyOf=${(row: QueueRow) => row.place} />`
     }
     <small class="muted figure">Background jobs: ${background.waiting} of ${background.max} waiting, ${background.running} running</small>
@@ -138,11 +138,11 @@ function Queue({ status, nowMs }: CardProps) {
 }
 
 const states: readonly [keyof StatusBody['cli_processes'], meaning: string][] = [
-  ['busy', 'answer now'],
-  ['standby', 'wait for any request'],
-  ['live', 'wait for their conversation'],
-  ['tools', 'wait for the results of tools'],
-  ['stopping', 'are being ended'],
+  ['busy', 'answering'],
+  ['standby', 'ready for any request'],
+  ['live', 'ready for their conversation'],
+  ['tools', 'waiting for tool results'],
+  ['stopping', 'ending'],
 ];
 
 /** How many processes of the model CLI there are in each state. */

@@ -25,7 +25,7 @@ function SetupBoard({ setup }: { readonly setup: SetupReport }) {
     ${
       warnings.length > 0 &&
       html`<section class="notice warn" aria-labelledby="setup-warnings">
-        <h2 id="setup-warnings">${warnings.length === 1 ? 'One warning' : `${warnings.length} warnings`} of the start</h2>
+        <h2 id="setup-warnings">${warnings.length === 1 ? 'One warning' : `${warnings.length} warnings`} at start</h2>
         <ul>${warnings.map((warning) => html`<li>${warning}</li>`)}</ul>
       </section>`
     }
@@ -35,8 +35,8 @@ function SetupBoard({ setup }: { readonly setup: SetupReport }) {
       <${Limits} setup=${setup} />
       ${setup.model_clis?.map((cli) => html`<${ModelCliSection} cli=${cli} name=${cli.cli} />`) ?? html`<${ModelCliSection} cli=${setup.model_cli} />`}
       <${Models} models=${setup.models} />
-      <${Section} title="Ending processes">
-        <${Fact} name="Held together by">${terminationText(setup.termination)}<//>
+      <${Section} title="Processes and storage">
+        <${Fact} name="Process isolation">${terminationText(setup.termination)}<//>
         <${Fact} name="Conversations">${storeText(setup.store)}<//>
       <//>
       <${McpClients} setup=${setup} />
@@ -70,9 +70,9 @@ function Addresses({ setup: { url, socket } }: SetupProps) {
 
 function Access({ setup }: SetupProps) {
   const { keys, needs_key: needsKey, local_users: mode, allowed_users: allowed } = setup;
-  return html`<${Section} title="Who may call">
+  return html`<${Section} title="Access">
     <${Fact} name="API keys">${accessText(setup)}<//>
-    ${keys.length > 0 && html`<${Fact} name="Named">${listOf(keys)}<//>`}
+    ${keys.length > 0 && html`<${Fact} name="Key names">${listOf(keys)}<//>`}
     ${!needsKey && html`<${Fact} name="Local users">${allowed.length > 0 ? html`only ${listOf(allowed)}` : localUsersText(mode)}<//>`}
   <//>`;
 }
@@ -84,10 +84,10 @@ function listOf(words: readonly string[]) {
 function Limits({ setup }: SetupProps) {
   return html`<${Section} title="Limits">
     <${Fact} name="Workers">${countText(setup.workers)}<//>
-    <${Fact} name="Jobs at once">${countText(setup.max_concurrent)}<//>
-    <${Fact} name="Time of a job">up to ${durationText(setup.execution_timeout_ms)}<//>
-    <${Fact} name="Jobs that wait">${countText(setup.max_queue)}<//>
-    <${Fact} name="Wait of a job">up to ${durationText(setup.queue_timeout_ms)}<//>
+    <${Fact} name="Concurrent jobs">${countText(setup.max_concurrent)}<//>
+    <${Fact} name="Time limit">up to ${durationText(setup.execution_timeout_ms)}<//>
+    <${Fact} name="Queue size">${countText(setup.max_queue)}<//>
+    <${Fact} name="Queue time limit">up to ${durationText(setup.queue_timeout_ms)}<//>
   <//>`;
 }
 
@@ -113,21 +113,21 @@ function Models({ models }: { readonly models: SetupReport['models'] }) {
   const usual = models.find((model) => model.default);
   return html`<${Section} title="Models">
     <${Fact} name="Default">${usual?.id ?? 'not known'}<//>
-    <${Fact} name="To be named">${models.length === 0 ? 'none known' : listOf(models.map(({ id }) => id))}<//>
+    <${Fact} name="Available models">${models.length === 0 ? 'none known' : listOf(models.map(({ id }) => id))}<//>
   <//>`;
 }
 
 /** Whether requests need a key, and whether any key exists. */
 export function accessText({ keys, needs_key: needsKey }: Pick<SetupReport, 'keys' | 'needs_key'>): string {
   if (!needsKey) return 'none: requests need no key';
-  if (keys.length === 0) return 'none in the keys file: nobody is let in';
-  return keys.length === 1 ? 'one, and each request needs it' : `${keys.length}, and each request needs one of them`;
+  if (keys.length === 0) return 'none in the keys file: every request is refused';
+  return keys.length === 1 ? 'one key, required' : `${keys.length} keys, one of them required`;
 }
 
 const modes: ReadonlyMap<string, string> = new Map([
-  ['off', 'not told apart'],
-  ['identify', 'told apart by their user'],
-  ['require', 'told apart by their user; who has no name is refused'],
+  ['off', 'not identified'],
+  ['identify', 'identified by user name'],
+  ['require', 'identified by user name; others are refused'],
 ]);
 
 /** How the service knows local callers without a key. */
@@ -136,12 +136,12 @@ function localUsersText(mode: string): string {
 }
 
 function storeText({ kind, place }: SetupReport['store']): string {
-  return place === null ? `in ${kind}: a restart forgets them` : `in ${kind}: ${place}`;
+  return place === null ? `in ${kind}: lost at a restart` : `in ${kind}: ${place}`;
 }
 
 export function terminationText({ means, no_cgroup: reason }: SetupReport['termination']): string {
   if (means === 'cgroup') return 'a cgroup for each job';
-  return `a group of processes for each job${reason === null ? '' : `; no cgroups: ${reason}`}`;
+  return `a process group for each job${reason === null ? '' : `; no cgroups: ${reason}`}`;
 }
 
 /** What lets Claude Code call this service as a tool, by the address of its MCP server. */

@@ -88,7 +88,7 @@ interface BoardProps {
 function UsageBoard({ rows, days }: BoardProps) {
   if (rows.length === 0) {
     return html`<${EmptyState} title="Nothing was used">
-      <p>Jobs of the last ${days.length} days would stand here, by client and day.</p>
+      <p>Jobs of the last ${days.length} days appear here, by client and day.</p>
     <//>`;
   }
   const sum = sumOf(rows);
@@ -124,7 +124,7 @@ export function Totals({ sum }: { readonly sum: UsageSum }) {
       cost === null ? '–' : costText(cost),
       cost === null ? 'the model CLI tells none' : 'as the model CLI tells',
     ],
-    ['Model time', secondsText(seconds), 'for which jobs held a slot'],
+    ['Model time', secondsText(seconds), 'that jobs held a slot'],
   ] as const;
   return html`<dl class="tiles">
     ${tiles.map(
@@ -146,9 +146,9 @@ function noteOf(setup: Load<SetupReport>): string {
   if (setup.state === 'loading') return '';
   if (setup.state === 'failed') {
     const isForbidden = setup.error instanceof ApiError && setup.error.status === 403;
-    return isForbidden ? 'Your own usage only: that of all clients is for keys with the scope admin.' : '';
+    return isForbidden ? 'Your own usage. A key with the scope admin shows all clients.' : '';
   }
   return setup.value.needs_key
     ? 'Usage of all clients.'
-    : 'Your own usage only: that of all clients is for keys with the scope admin, and no key is configured.';
+    : 'Your own usage. Only a key with the scope admin shows all clients, and no key is configured.';
 }

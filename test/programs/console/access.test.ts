@@ -18,7 +18,7 @@ describe('The key of the console', () => {
     await expectGoodLooks(ask.page, 'key');
     await ask.page.keyboard.type('another-key-than-that'); // it has the focus
     await ask.page.keyboard.press('Enter');
-    await ask.page.getByText('The service refuses this key.').waitFor();
+    await ask.page.getByText('The service rejected this key.').waitFor();
     await field.fill(key);
     await ask.button('Continue').click();
     expect(await ask.answer()).toContain('Ada');
@@ -50,7 +50,7 @@ describe('The key of the console', () => {
     await ask.send('Hello');
     await ask.page.getByLabel('Your key').waitFor();
     await ask.page.keyboard.press('Escape');
-    await ask.lastAnswer.getByText('An API key is needed', { exact: true }).waitFor();
+    await ask.lastAnswer.getByText('API key required', { exact: true }).waitFor();
     await ask.button('Try again').click();
     await ask.page.getByLabel('Your key').fill(key);
     await ask.page.keyboard.press('Enter');
@@ -69,7 +69,7 @@ describe('A service that goes and comes back', () => {
     await ask.ask('Hello');
     await first.stop();
     await ask.send('Are you there?');
-    const banner = ask.page.getByText('The service does not answer. Trying again');
+    const banner = ask.page.getByText('Connection lost. Reconnecting');
     await banner.waitFor();
     await ask.lastAnswer.getByText('The connection to the service has broken.').waitFor();
     await expectGoodLooks(ask.page, 'gone');

@@ -351,7 +351,7 @@ describe('The page Ask', () => {
     await using service = await startWithProgram(program);
     await openConsole(browser, service);
     await ask.send('Hello');
-    const notice = ask.page.getByRole('alert').filter({ hasText: 'The model has given no answer' });
+    const notice = ask.page.getByRole('alert').filter({ hasText: 'The model did not answer' });
     const { request_id: id } = await service.log('http_request_completed', ({ path }) => path === '/chat');
     await notice.getByText(String(id)).waitFor();
     await expectGoodLooks(ask.page, 'ask-failed');

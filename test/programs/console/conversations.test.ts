@@ -63,7 +63,7 @@ describe('The page Conversations', () => {
     expect(json.name).toBe(`conversation-${id}.json`);
     expect((JSON.parse(json.text) as { messages: unknown[] }).messages).toHaveLength(6);
     await press('Fork from here, after message 4');
-    await browser.page.getByText('This is the new conversation.').waitFor();
+    await browser.page.getByText('Copied to a new conversation.').waitFor();
     await open().getByText('4 messages').waitFor();
     expect(await open().innerText()).not.toContain('Third');
     await list().getByRole('link').nth(2).waitFor();
@@ -90,7 +90,7 @@ describe('The page Conversations', () => {
     await openConsole(browser, service, `/conversations?id=${body.conversation_id}`);
     await enterKey(browser.page, keyOf('bob'));
     await list().getByText('From Bob').waitFor();
-    await browser.page.getByText('This is not there').waitFor();
+    await browser.page.getByText('Not found').waitFor();
     expect(await browser.page.locator('main').innerText()).not.toContain('Alice');
     expectClean(browser, service, /status of 40[14]/);
   });

@@ -38,8 +38,8 @@ describe('The page Jobs', () => {
     await list().getByText('queued, place 1').click();
     await press('Cancel');
     await open().getByRole('heading', { name: 'cancelled' }).waitFor();
-    await press('Forget');
-    await browser.page.getByText('The job is forgotten.').waitFor();
+    await press('Delete');
+    await browser.page.getByText('The job was deleted.').waitFor();
     expect((await service.get(`/jobs/${second.body.job_id}`)).status).toBe(404);
     await list().getByText('running').click();
     await gate.open();
@@ -47,7 +47,7 @@ describe('The page Jobs', () => {
     await open().locator('.markdown strong', { hasText: 'weight' }).waitFor();
     await list().getByText('succeeded').waitFor();
     await expectGoodLooks(browser.page, 'jobs-ended');
-    await open().getByRole('link', { name: 'Go on in Ask' }).click();
+    await open().getByRole('link', { name: 'Continue in Ask' }).click();
     await browser.page.locator('.turn').first().waitFor();
     expectClean(browser, service);
   });
@@ -69,7 +69,7 @@ describe('The page Jobs', () => {
     await press('Show more');
     await list().getByRole('link').nth(31).waitFor();
     await openConsole(browser, service, '/jobs?id=unknown');
-    await browser.page.getByText('This is not there').waitFor();
+    await browser.page.getByText('Not found').waitFor();
     expectClean(browser, service, /status of 404/);
   });
 });

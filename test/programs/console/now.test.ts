@@ -52,7 +52,7 @@ describe('The page Now', () => {
     await using service = await startService({ env: { MODEL_API_MAX_CONCURRENT: '4' } });
     await openConsole(browser, service, '/now');
     await now.card('Slots').getByText('0 of 4 busy').waitFor();
-    await now.card('Queue').getByText('Nobody waits.').waitFor();
+    await now.card('Queue').getByText('The queue is empty.').waitFor();
     await now.card('Workers').getByText('Worker 1: ready').waitFor();
     await now
       .card('Workers')
@@ -78,7 +78,7 @@ describe('The page Now', () => {
     await now.card('Queue').getByText('2 of 20 places taken').waitFor();
     const background = await service.post('/ask', { prompt: 'a' }, { prefer: 'respond-async' });
     await now.card('Queue').getByText('Background jobs: 1 of 1000 waiting, 0 running').waitFor();
-    expect(await now.card('CLI processes').innerText()).toMatch(/busy\s*answer now\s*3/);
+    expect(await now.card('CLI processes').innerText()).toMatch(/busy\s*answering\s*3/);
     const age = await now.busySlots.first().locator('strong').innerText();
     await now.busySlots
       .first()
@@ -102,7 +102,7 @@ describe('The page Now', () => {
     const checks = now.page.getByRole('slider', { name: 'Readiness checks, oldest first' });
     await checks.focus();
     expect(await checks.getAttribute('aria-valuetext')).toMatch(/^\d\d:\d\d:\d\d, ready, at the start$/);
-    const times = now.page.getByRole('slider', { name: 'Time of a job' });
+    const times = now.page.getByRole('slider', { name: 'Job duration' });
     await times.focus();
     expect(await times.getAttribute('aria-valuetext')).toMatch(/^\d\d:\d\d: (p50 \d.*, p95 \d.*|no job has ended)$/);
     await times.hover();
@@ -130,12 +130,12 @@ describe('The page Now', () => {
     await gate.open();
     await job;
     await first.stop();
-    await now.says('This is old');
+    await now.says('Connection lost: data is');
     await now.says('Not live');
     await expectGoodLooks(now.page, 'now-old');
     await using second = await startWithProgram(gate.command, env);
     await now.page.getByText('Live', { exact: true }).waitFor();
-    await now.page.getByText('This is old').waitFor({ state: 'detached' });
+    await now.page.getByText('Connection lost: data is').waitFor({ state: 'detached' });
     expectClean(browser, second, /ERR_CONNECTION_REFUSED|ERR_INCOMPLETE|ERR_EMPTY/);
   });
 
@@ -190,7 +190,7 @@ describe('The page Now', () => {
     );
     await now.says('Degraded');
     await now.card('Readiness of the model CLI').getByText('Last check: not ready').waitFor();
-    expect(await now.page.getByText(/held back|The breaker is/).count()).toBe(0);
+    expect(await now.page.getByText(/paused|The circuit breaker is/).count()).toBe(0);
     expect(await now.page.getByText(/is not ready:/).count()).toBe(0);
     await expectGoodLooks(now.page, 'now-quota');
     expectClean(browser, service);
@@ -242,7 +242,7 @@ describe('The page Now', () => {
       await openConsole(browser, service, '/now');
       await now.page.getByLabel('Your key').waitFor();
       await now.page.keyboard.press('Escape');
-      await now.says('An API key is needed');
+      await now.says('API key required');
       await now.page.getByRole('button', { name: 'Try again' }).click();
       await enterKey(browser.page, keyOf('alice'));
       await now.page.getByText('Live', { exact: true }).waitFor();

@@ -17,14 +17,14 @@ describe('The page Set-up', () => {
     await using service = await startService({ env: { MODEL_API_MAX_CONCURENT: '3' } });
     await openConsole(browser, service, '/setup');
     await section('Addresses').getByText(service.url).waitFor();
-    expect(await section('Who may call').innerText()).toContain('none: requests need no key');
+    expect(await section('Access').innerText()).toContain('none: requests need no key');
     expect(await section('Model CLI').innerText()).toMatch(/yes, checked in[\s\S]*demo/);
     expect(await section('Models').innerText()).toMatch(/Default\s+eliza[\s\S]*echo/);
     expect(await section('Limits').innerText()).toMatch(/Workers\s+1\s/);
     expect(await section('As a tool of other programs').innerText()).toContain(
       `claude mcp add --transport http relay ${service.url}/mcp`,
     );
-    expect(await section('One warning of the start').innerText()).toContain('MODEL_API_MAX_CONCURENT');
+    expect(await section('One warning at start').innerText()).toContain('MODEL_API_MAX_CONCURENT');
     await expectGoodLooks(browser.page, 'setup');
     expectClean(browser, service);
   });
@@ -34,8 +34,8 @@ describe('The page Set-up', () => {
     await using service = await startService({ env: keys.env });
     await openConsole(browser, service, '/setup');
     await enterKey(browser.page, keyOf('operator'));
-    await section('Who may call').getByText('alice').waitFor();
-    expect(await section('Who may call').innerText()).toMatch(/3, and each request needs one[\s\S]*operator/);
+    await section('Access').getByText('alice').waitFor();
+    expect(await section('Access').innerText()).toMatch(/3 keys, one of them required[\s\S]*operator/);
     await expectGoodLooks(browser.page, 'setup-keys');
     await browser.page.getByRole('button', { name: 'Forget the key' }).click();
     await openConsole(browser, service, '/setup');

@@ -20,7 +20,7 @@ describe('The page Usage', () => {
     await using service = await startService();
     await openConsole(browser, service, '/usage');
     await browser.page.getByText('Nothing was used').waitFor();
-    await browser.page.getByText('Your own usage only').waitFor();
+    await browser.page.getByText('Your own usage.').waitFor();
     await expectGoodLooks(browser.page, 'usage-empty');
     expectClean(browser, service);
   });
@@ -56,7 +56,7 @@ describe('The page Usage', () => {
     await browser.page.getByRole('button', { name: 'Forget the key' }).click();
     await openConsole(browser, service, '/usage');
     await enterKey(browser.page, keyOf('bob'));
-    await browser.page.getByText('Your own usage only').waitFor();
+    await browser.page.getByText('Your own usage.').waitFor();
     expect(await browser.page.locator('main').innerText()).not.toContain('alice');
     expectClean(browser, service, /status of 40[13]/);
   });
