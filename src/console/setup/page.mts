@@ -141,7 +141,7 @@ function storeText({ kind, place }: SetupReport['store']): string {
 
 export function terminationText({ means, no_cgroup: reason }: SetupReport['termination']): string {
   if (means === 'cgroup') return 'a cgroup for each job';
-  return `a process group for each job${reason === null ? '' : `; no cgroups: ${reason}`}`;
+  return `one group of processes for each job${reason === null ? '' : `; no cgroups: ${reason}`}`;
 }
 
 /** What lets Claude Code call this service as a tool, by the address of its MCP server. */
