@@ -9,6 +9,7 @@ import { completion } from './verbs/completion.js';
 import { jobs } from './verbs/jobs.js';
 import { keys } from './verbs/keys.js';
 import { models, usage } from './verbs/lists.js';
+import { login, logout, whoami } from './verbs/login.js';
 import { check, serve } from './verbs/serve.js';
 import { recheck, status } from './verbs/status.js';
 import { store } from './verbs/store.js';
@@ -25,6 +26,9 @@ export const commands: readonly [Command, ...Command[]] = [
   models,
   usage,
   recheck,
+  login,
+  logout,
+  whoami,
   keys,
   store,
   completion,

@@ -6,11 +6,13 @@ import { plain } from '../shared/text/paint.js';
 import { Client } from './base/client.js';
 import { addressFrom, storeSettings } from './base/environment.js';
 import { CommandError, exitCodes, InterruptedError } from './base/errors.js';
+import { LoginFile } from './base/login-file.js';
 import { Terminal } from './base/terminal.js';
 import { commands, parseCommandLine } from './command-line.js';
 import { commandHelp, programHelp } from './render/help.js';
 
 const terminal = new Terminal(process.env);
+const login = new LoginFile(process.env);
 
 /** Resolves with the exit code, or with null if the process must keep running. */
 async function main(): Promise<number | null> {
@@ -26,14 +28,19 @@ async function main(): Promise<number | null> {
     terminal,
     clock: systemClock,
     commands,
+    login,
     files: {
       read: (path) => readFile(path),
       create: (path, text) => writeFile(path, text, { flag: 'wx', mode: 0o600 }),
     },
     storeSettings: (flag) => storeSettings(flag, process.env),
     readKeysFile: (path) => readKeysFile(path ?? process.env.MODEL_API_KEYS_FILE),
-    createClient: async (flags) => new Client(await addressFrom(flags, process.env, (path) => readFile(path, 'utf8'))),
+    createClient: async (flags) => new Client(await addressFrom(flags, process.env, readText, () => login.read())),
   });
+}
+
+function readText(path: string): Promise<string> {
+  return readFile(path, 'utf8');
 }
 
 function readKeysFile(path: string | undefined): Promise<string> {

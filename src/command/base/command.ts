@@ -3,6 +3,7 @@ import type { Paint } from '../../shared/text/paint.js';
 import type { Client } from './client.js';
 import type { AddressFlags, NamedStore } from './environment.js';
 import { exitCodes } from './errors.js';
+import type { LoginFile } from './login-file.js';
 import type { Terminal } from './terminal.js';
 
 /** One subcommand of prompt-relay. */
@@ -57,6 +58,7 @@ export interface CommandContext {
   readonly terminal: Terminal;
   readonly clock: Clock;
   readonly files: NamedFiles;
+  readonly login: LoginFile;
   /** All of them. */
   readonly commands: readonly Command[];
   /** Reads the address only when called: a command without a client does not fail on a bad address. */
@@ -71,12 +73,12 @@ export const addressFlags = {
   url: {
     type: 'string',
     placeholder: '<url>',
-    description: 'the service: a URL, host:port or unix:/path; default: MODEL_API_HOST and MODEL_API_PORT',
+    description: 'the service: a URL, host:port or unix:/path; default: MODEL_API_URL, else the login',
   },
   key: {
     type: 'string',
     placeholder: '<key>',
-    description: 'API key, visible in ps; default: MODEL_API_KEY or MODEL_API_KEY_FILE',
+    description: 'API key, visible in ps; default: MODEL_API_KEY, else the login',
   },
 } as const satisfies Record<string, Flag>;
 

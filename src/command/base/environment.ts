@@ -15,18 +15,41 @@ export interface ServiceAddress {
 
 export interface AddressFlags {
   readonly url?: string | undefined;
-  readonly key?: string | undefined;
+  /** null: send no key. */
+  readonly key?: string | null | undefined;
 }
 
-/** Flags take precedence over the environment variables of the service. Throws a CommandError. */
-export async function addressFrom(flags: AddressFlags, env: Environment, readFile: ReadFile): Promise<ServiceAddress> {
-  return { ...placeFrom(flags, env), key: await keyFrom(flags, env, readFile) };
+/** What `prompt-relay login` has stored. */
+export interface Login {
+  readonly url: string;
+  /** null: the service needs none. */
+  readonly key: string | null;
 }
 
-function placeFrom({ url }: AddressFlags, env: Environment): Omit<ServiceAddress, 'key'> {
+/**
+ * Flags take precedence over the environment variables, and these over the stored login, whose key goes to its own service
+ * alone. Throws a CommandError.
+ */
+export async function addressFrom(
+  flags: AddressFlags,
+  env: Environment,
+  readFile: ReadFile,
+  readLogin: () => Promise<Login | null> = async () => null,
+): Promise<ServiceAddress> {
+  const url = flags.url ?? (env.MODEL_API_URL || undefined);
+  const source = flags.url === undefined ? 'MODEL_API_URL' : '--url';
+  const named = flags.key === null ? null : await keyFrom(flags, env, readFile);
+  const isPlaceNamed = url !== undefined || Boolean(env.MODEL_API_HOST || env.MODEL_API_PORT);
+  const isKeyNamed = named !== null || flags.key === null;
+  const login = isPlaceNamed && isKeyNamed ? null : await readLogin();
+  const place = placeFrom(url ?? (isPlaceNamed ? undefined : login?.url), source, env);
+  return { ...place, key: isKeyNamed || login?.url !== place.url ? named : login.key };
+}
+
+function placeFrom(url: string | undefined, source: string, env: Environment): Omit<ServiceAddress, 'key'> {
   const socketPath = /^unix:(?:\/\/)?(\/.+)$/.exec(url ?? '')?.[1];
   if (socketPath !== undefined) return { url: `unix:${socketPath}`, socketPath };
-  return { url: url === undefined ? configuredUrl(env) : checkedUrl(url, env) };
+  return { url: url === undefined ? configuredUrl(env) : checkedUrl(url, source, env) };
 }
 
 function configuredUrl(env: Environment): string {
@@ -35,14 +58,15 @@ function configuredUrl(env: Environment): string {
   return localUrl(String(settingOf(env, 'MODEL_API_HOST')), port);
 }
 
-function checkedUrl(url: string, env: Environment): string {
+function checkedUrl(url: string, source: string, env: Environment): string {
   const whole = /^[a-z][a-z0-9+.-]*:\/\//i.test(url) ? url : withScheme(url, env);
   const parsed = URL.canParse(whole) ? new URL(whole) : null;
   if (parsed !== null && /^https?:$/.test(parsed.protocol) && parsed.search + parsed.hash === '') {
     return parsed.href.replace(/\/+$/, '');
   }
   const forms = 'http://127.0.0.1:5051, localhost:5051, localhost or unix:/run/relay.sock';
-  throw new CommandError(exitCodes.usage, `--url: must be an address such as ${forms}`);
+  const exitCode = source === '--url' ? exitCodes.usage : exitCodes.config;
+  throw new CommandError(exitCode, `${source}: must be an address such as ${forms}`);
 }
 
 /** `host:port`; a host alone has the port of the service. */
@@ -70,7 +94,7 @@ function settingOf(env: Environment, name: ReadSetting): string | number {
 
 /** If the key file has several keys, the first one is used. */
 async function keyFrom({ key }: AddressFlags, env: Environment, readFile: ReadFile): Promise<string | null> {
-  if (key !== undefined) return checkedKey(key, '--key', exitCodes.usage);
+  if (typeof key === 'string') return checkedKey(key, '--key', exitCodes.usage);
   if (env.MODEL_API_KEY) return checkedKey(env.MODEL_API_KEY, 'MODEL_API_KEY', exitCodes.config);
   const file = env.MODEL_API_KEY_FILE;
   if (!file) return null;

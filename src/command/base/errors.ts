@@ -90,7 +90,7 @@ function messageFor(body: ErrorBody): string {
   return `${code}: ${message}${wait}${reference}${hintFor(body)}`;
 }
 
-const keyHint = 'Set the key with --key, MODEL_API_KEY or MODEL_API_KEY_FILE.';
+const keyHint = 'Set the key with "prompt-relay login", --key, MODEL_API_KEY or MODEL_API_KEY_FILE.';
 const modelHint = 'See "prompt-relay models" for those there are.';
 const cliHint = 'On the machine of the service, "prompt-relay check" shows what the model CLI says.';
 

@@ -4,7 +4,7 @@ import { text } from 'node:stream/consumers';
 import type { Environment } from '../../shared/config/config.js';
 import { wrapped } from '../../shared/text/format.js';
 import { clip, type Paint, paintFor, plain, plainJson } from '../../shared/text/paint.js';
-import { exitCodes } from './errors.js';
+import { exitCodes, InterruptedError } from './errors.js';
 
 const defaultColumns = 80;
 const minTextColumns = 40;
@@ -120,6 +120,23 @@ export class Terminal {
   /** Reads stdin to its end. */
   readStdin(): Promise<string> {
     return text(process.stdin);
+  }
+
+  /** Asks for one line at the terminal and echoes nothing. Throws an InterruptedError at Ctrl-C. */
+  async readSecret(prompt: string): Promise<string> {
+    this.showPrompt(prompt);
+    const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });
+    const lines = createInterface({ input: process.stdin, output: nowhere, terminal: true, historySize: 0 });
+    try {
+      return await new Promise<string>((resolve, reject) => {
+        lines.once('line', resolve);
+        lines.once('SIGINT', () => reject(new InterruptedError()));
+        lines.once('close', () => resolve(''));
+      });
+    } finally {
+      lines.close();
+      this.message('');
+    }
   }
 
   /** Handles SIGINT, which then does not end the process until the handler is disposed. */

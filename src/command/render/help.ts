@@ -5,8 +5,8 @@ import type { Command, Flag } from '../base/command.js';
 export const about = 'Runs a local model command-line tool as a REST API, and sends requests to that API.';
 
 export const environmentNote =
-  'Where no flag says otherwise, the service and the key come from the environment variables of the service: ' +
-  'MODEL_API_HOST, MODEL_API_PORT, MODEL_API_KEY, MODEL_API_KEY_FILE. NO_COLOR switches colours off.';
+  'Without flags, the service comes from MODEL_API_URL, or MODEL_API_HOST and MODEL_API_PORT, and the key from ' +
+  'MODEL_API_KEY or MODEL_API_KEY_FILE; else both come from "prompt-relay login". NO_COLOR switches colours off.';
 
 export const exitMeanings: readonly (readonly [code: number, meaning: string])[] = [
   [0, 'success; for status, the service is ok'],

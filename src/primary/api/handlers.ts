@@ -347,12 +347,13 @@ function countRefusal({ usage, clientMetrics, lastHour }: Services, client: stri
   clientMetrics.refused(client);
 }
 
-async function usageText(services: Services, { client, isAdmin, ...period }: RequestOf<PrimaryCalls, 'usage'>) {
+async function usageText(services: Services, { client, scopes, ...period }: RequestOf<PrimaryCalls, 'usage'>) {
   services.worked();
+  const isAdmin = scopes?.includes('admin') === true;
   const usage = await services.usage.report(isAdmin ? null : client, period);
   const { kind, name } = readClientId(holderOf(client));
   const budgets = services.budgets.of(isAdmin ? services.keyNames() : kind === 'key' ? [name] : []);
-  return { text: JSON.stringify({ usage, budgets } satisfies UsageReport) };
+  return { text: JSON.stringify({ caller: { client: name, kind, scopes }, usage, budgets } satisfies UsageReport) };
 }
 
 function isOver(phase: Phase): boolean {

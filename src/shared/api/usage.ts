@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { clientKinds } from '../client.js';
+import { scopes } from '../config/api-keys.js';
 import { outcomes } from '../job.js';
 
 const count = z.int().nonnegative();
@@ -35,8 +36,22 @@ const budgetUse = z
   .meta({ id: 'BudgetUse' });
 export type BudgetUse = z.infer<typeof budgetUse>;
 
+const usageCaller = z
+  .strictObject({
+    client: z.string().meta({ description: 'Name of the API key or local user, or the address.' }),
+    kind: z.enum(clientKinds),
+    scopes: z
+      .array(z.enum(scopes))
+      .readonly()
+      .nullable()
+      .meta({ description: 'Of the API key; null if the service needs no key.' }),
+  })
+  .meta({ id: 'UsageCaller' });
+export type UsageCaller = z.infer<typeof usageCaller>;
+
 export const usageReport = z
   .strictObject({
+    caller: usageCaller.optional().meta({ description: 'Who asks. A service older than 0.2 does not say it.' }),
     usage: z.array(usageRow),
     budgets: z
       .array(budgetUse)

@@ -162,10 +162,13 @@ function originWarnings({ MODEL_API_ALLOWED_ORIGINS: origins }: Values): string[
   ];
 }
 
+/** For the command alone: the service that it asks. */
+const commandVariable = 'MODEL_API_URL';
+
 function unknownNames(env: Environment): string[] {
   const known = Object.keys(variables) as VariableName[];
   return Object.keys(env)
-    .filter((name) => name.startsWith('MODEL_API_') && !(name in variables))
+    .filter((name) => name.startsWith('MODEL_API_') && !(name in variables) && name !== commandVariable)
     .map((name) => {
       const instead = removedVariables[name];
       if (instead !== undefined) return `${name} has no effect any more: ${instead}`;

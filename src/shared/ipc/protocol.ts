@@ -94,7 +94,13 @@ const day = z.string().nullable();
 const writtenSections = z.partialRecord(z.enum(sectionNames), z.string());
 export type WrittenSections = z.infer<typeof writtenSections>;
 
-const usageOrder = z.object({ client: z.string(), isAdmin: z.boolean(), since: day, until: day });
+/** `scopes`: of the key that asks; null where none is needed. */
+const usageOrder = z.object({
+  client: z.string(),
+  scopes: z.array(z.enum(scopes)).readonly().nullable(),
+  since: day,
+  until: day,
+});
 
 /**
  * What was said, in pieces: each message begins with its role, then come its text and its images. A system text comes first.

@@ -100,12 +100,11 @@ export function postPurge(primary: Primary, bodies: BodyMemory): AsyncHandler {
 }
 
 /** Everything for a key with the scope `admin`; else the rows of the one who asks. */
-export function getUsage(primary: Primary, authority: Authority): AsyncHandler {
+export function getUsage(primary: Primary): AsyncHandler {
   return async (req, res) => {
     const [since, until] = [dayOf(req.query, 'since'), dayOf(req.query, 'until')];
     if (since !== null && until !== null && until < since) throw invalid('until', 'must not be before since');
-    const isAdmin = authority.keys.isNeeded && maySee(authority, req, 'admin');
-    const order = { client: res.locals.client, isAdmin, since, until };
+    const order = { client: res.locals.client, scopes: res.locals.key?.scopes ?? null, since, until };
     sendWritten(res, (await primary.call('usage', order)).text);
   };
 }

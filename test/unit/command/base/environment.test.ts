@@ -48,6 +48,18 @@ describe('the address of the service', () => {
     expect(await addressFrom({ url: given }, {}, noFile)).toEqual(address);
   });
 
+  it.each<[string, object, Record<string, string>, string, string | null]>([
+    ['alone', {}, {}, 'http://relay:5051', 'stored'],
+    ['of another service', {}, { MODEL_API_URL: 'other' }, 'http://other:5051', null],
+    ['of the named service', { url: 'relay' }, {}, 'http://relay:5051', 'stored'],
+    ['beside a variable', {}, { MODEL_API_PORT: '6000' }, 'http://127.0.0.1:6000', null],
+    ['beside a key', {}, { MODEL_API_KEY: 'mine' }, 'http://relay:5051', 'mine'],
+    ['that must not be sent', { key: null }, {}, 'http://relay:5051', null],
+  ])('may be that of a login: %s', async (_what, flags, env, url, key) => {
+    const login = { url: 'http://relay:5051', key: 'stored' };
+    expect(await addressFrom(flags, env, noFile, async () => login)).toEqual({ url, key });
+  });
+
   it('includes the first key of the key file', async () => {
     const file = async () => '# keys\nada first-key\nbo second-key\n';
     expect((await addressFrom({}, { MODEL_API_KEY_FILE: 'keys' }, file)).key).toBe('first-key');

@@ -19,7 +19,9 @@ function createHandlers(services: object = {}) {
   const clientMetrics = { refused: () => told.push('refused client') };
   const lastHour = { refused: () => told.push('refused lately') };
   const catalog = { targeted: (request: JobRequest) => request };
-  const figures = { jobMetrics, usage, clientMetrics, lastHour };
+  const budgets = { check: () => {}, of: () => [] };
+  const keyNames = () => [];
+  const figures = { jobMetrics, usage, budgets, keyNames, clientMetrics, lastHour };
   const base = { phase: () => 'ready', worked: () => {}, turnGate: oneHostGate, catalog };
   const all = { ...base, ...figures, ...services };
   return { handlers: apiHandlers(all as unknown as Services), told };
@@ -163,14 +165,16 @@ describe('the live status', () => {
 
 describe('the usage', () => {
   it.each([
-    [true, null],
-    [false, 'user bob'],
-  ])('is that of all clients for an admin, else of the one who asks (admin: %p)', async (isAdmin, client) => {
+    [['admin'] as const, null],
+    [['ask', 'chat'] as const, 'user bob'],
+    [null, 'user bob'],
+  ])('is that of all clients for an admin, else of the one who asks (scopes: %p)', async (scopes, client) => {
     const usage = { report: (...call: unknown[]) => [call] };
     const { handlers } = createHandlers({ usage });
-    const order = { client: 'user bob', isAdmin, since: '2026-01-01', until: null };
+    const order = { client: 'user bob', scopes, since: '2026-01-01', until: null };
     const { text } = await handlers.usage(order);
-    expect(JSON.parse(text)).toEqual({ usage: [[client, { since: '2026-01-01', until: null }]] });
+    const caller = { client: 'bob', kind: 'user', scopes };
+    expect(JSON.parse(text)).toEqual({ caller, budgets: [], usage: [[client, { since: '2026-01-01', until: null }]] });
   });
 });
 

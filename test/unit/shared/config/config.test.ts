@@ -974,7 +974,12 @@ describe('a removed name', () => {
 
 describe('an unknown name', () => {
   it('is a warning with the nearest known one', async () => {
-    const { warnings } = await load({ MODEL_API_PROT: '1', MODEL_API_TIMEOUT_SECONDS: '1', PROT: '1' });
+    const { warnings } = await load({
+      MODEL_API_PROT: '1',
+      MODEL_API_TIMEOUT_SECONDS: '1',
+      PROT: '1',
+      MODEL_API_URL: 'x',
+    });
     expect(warnings).toEqual([
       'MODEL_API_PROT is not a variable of prompt-relay: did you mean MODEL_API_PORT?',
       expect.stringMatching(

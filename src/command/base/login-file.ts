@@ -1,0 +1,112 @@
+import { randomBytes } from 'node:crypto';
+import { constants } from 'node:fs';
+import { chmod, type FileHandle, lstat, mkdir, open, rename, unlink } from 'node:fs/promises';
+import { dirname, isAbsolute, join } from 'node:path';
+import type { Environment } from '../../shared/config/config.js';
+import type { Login } from './environment.js';
+import { CommandError, exitCodes } from './errors.js';
+
+const maxBytes = 65_536;
+const othersMayReadOrWrite = 0o077;
+const othersMayWrite = 0o022;
+
+/** Owns the file with the stored login, which holds an API key: nobody but its owner may read it. */
+export class LoginFile {
+  /** null if the environment names no home. */
+  readonly #path: string | null;
+
+  constructor({ XDG_CONFIG_HOME: config, HOME: home }: Environment) {
+    // The specification of XDG_CONFIG_HOME says to ignore a relative path.
+    const folder = config && isAbsolute(config) ? config : home ? join(home, '.config') : null;
+    this.#path = folder && join(folder, 'prompt-relay', 'login.json');
+  }
+
+  /** null if there is no login. Throws a CommandError, also if others may have read or written the file. */
+  async read(): Promise<Login | null> {
+    if (this.#path === null) return null;
+    // O_NONBLOCK: a named pipe in its place would block the command.
+    const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+    const file = await open(this.#path, flags).catch((error: NodeJS.ErrnoException) => {
+      if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return null;
+      throw this.#refused(error.code === 'ELOOP' ? 'it is a symbolic link' : error.message);
+    });
+    if (file === null) return null;
+    try {
+      return await this.#readFrom(file);
+    } finally {
+      await file.close();
+    }
+  }
+
+  /** Replaces the file in one step. Resolves with its path. Throws a CommandError. */
+  async write(login: Login): Promise<string> {
+    const path = this.#path;
+    if (path === null) throw new CommandError(exitCodes.config, 'login: set HOME or XDG_CONFIG_HOME');
+    const draft = `${path}.${randomBytes(6).toString('hex')}`;
+    try {
+      await this.#makeFolder(dirname(path));
+      const file = await open(draft, 'wx', 0o600);
+      try {
+        await file.writeFile(`${JSON.stringify(login)}\n`);
+        await file.sync();
+      } finally {
+        await file.close();
+      }
+      await rename(draft, path);
+      return path;
+    } catch (error) {
+      await unlink(draft).catch(() => {});
+      throw error instanceof CommandError ? error : this.#unwritable(error as Error);
+    }
+  }
+
+  /** Resolves with whether there was a file. Throws a CommandError. */
+  async remove(): Promise<boolean> {
+    if (this.#path === null) return false;
+    return unlink(this.#path).then(
+      () => true,
+      (error: NodeJS.ErrnoException) => {
+        if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return false;
+        throw this.#unwritable(error);
+      },
+    );
+  }
+
+  async #readFrom(file: FileHandle): Promise<Login> {
+    const stats = await file.stat();
+    const { uid, mode, size } = stats;
+    if (!stats.isFile()) throw this.#refused('it is no regular file');
+    if (uid !== process.geteuid?.()) throw this.#refused('it belongs to another user');
+    if ((mode & othersMayReadOrWrite) !== 0) throw this.#refused('other users may read or write it');
+    if (size > maxBytes) throw this.#refused('it is too large');
+    const { url, key } = Object(parseJson(await file.readFile('utf8')));
+    if (typeof url === 'string' && (typeof key === 'string' || key === null)) return { url, key };
+    throw this.#refused('it holds no login');
+  }
+
+  async #makeFolder(folder: string): Promise<void> {
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    const stats = await lstat(folder);
+    if (!stats.isDirectory()) throw this.#refused(`${folder} is a symbolic link`);
+    if (stats.uid !== process.geteuid?.()) throw this.#refused(`${folder} belongs to another user`);
+    if ((stats.mode & othersMayWrite) !== 0) throw this.#refused(`other users may write to ${folder}`);
+    await chmod(folder, 0o700);
+  }
+
+  #refused(reason: string): CommandError {
+    const wayOut = 'remove it with "prompt-relay logout" and log in again';
+    return new CommandError(exitCodes.config, `the login in ${this.#path} is not used, because ${reason}: ${wayOut}`);
+  }
+
+  #unwritable({ message }: Error): CommandError {
+    return new CommandError(exitCodes.output, `cannot change the login in ${this.#path}: ${message}`);
+  }
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}

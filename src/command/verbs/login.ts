@@ -1,0 +1,103 @@
+import { type UsageCaller, usageReport } from '../../shared/api/usage.js';
+import { isLoopback } from '../../shared/config/addresses.js';
+import { checkKey } from '../../shared/config/api-keys.js';
+import { alignColumns } from '../../shared/text/format.js';
+import { escaped } from '../../shared/text/paint.js';
+import type { Client } from '../base/client.js';
+import { addressFlags, type Command, clientFor, jsonFlag, show } from '../base/command.js';
+import { CommandError, exitCodes } from '../base/errors.js';
+import type { Terminal } from '../base/terminal.js';
+
+export const login: Command = {
+  name: 'login',
+  synopsis: '[url]',
+  summary: 'store the address of a service and your API key',
+  flags: {},
+  maxPositionals: 1,
+  notes: [
+    'It asks for the key at the terminal, or reads it from stdin. It stores what the service accepts in prompt-relay/login.json in $XDG_CONFIG_HOME or ~/.config, which only you can read. Without a URL, it is the service that the other commands use.',
+    'Flags and the variables MODEL_API_URL, MODEL_API_KEY and MODEL_API_KEY_FILE win over the login.',
+  ],
+  examples: ['prompt-relay login https://relay.example.org', 'prompt-relay login relay:5051 < key.txt'],
+  run: async (args, context) => {
+    const { terminal } = context;
+    const [url] = args.positionals;
+    const { url: place } = await context.createClient({ url, key: null });
+    warnOfPlainText(place, terminal);
+    const key = await readKey(place, terminal);
+    const caller = await callerAt(await context.createClient({ url: place, key }));
+    const path = await context.login.write({ url: place, key });
+    await terminal.writeLine(`Logged in to ${place} as ${nameOf(caller)}.`);
+    terminal.message(`The login is in ${path}. "prompt-relay logout" removes it.`);
+    return exitCodes.ok;
+  },
+};
+
+export const logout: Command = {
+  name: 'logout',
+  synopsis: '',
+  summary: 'remove the stored address and API key',
+  flags: {},
+  maxPositionals: 0,
+  notes: ['The key stays valid at the service.'],
+  examples: ['prompt-relay logout'],
+  run: async (_args, { login: file, terminal }) => {
+    const isRemoved = await file.remove();
+    await terminal.writeLine(isRemoved ? 'The login is removed.' : 'There is no login.');
+    return exitCodes.ok;
+  },
+};
+
+export const whoami: Command = {
+  name: 'whoami',
+  synopsis: '',
+  summary: 'show which service answers, and as whom it knows you',
+  flags: { ...jsonFlag, ...addressFlags },
+  maxPositionals: 0,
+  examples: ['prompt-relay whoami', 'prompt-relay whoami --url relay.example.org:5051'],
+  run: async (args, context) => {
+    const client = await clientFor(args, context);
+    const caller = await callerAt(client);
+    return show(args, context.terminal, { url: client.url, ...caller }, () =>
+      alignColumns([
+        ['service', client.url],
+        ['client', nameOf(caller)],
+        ['scopes', caller.scopes === null ? 'none: the service needs no key' : caller.scopes.join(', ')],
+      ]),
+    );
+  },
+};
+
+/** No row of the usage is this late: the answer says who asks, and little else. */
+const whoPath = '/usage?since=9999-12-31';
+
+async function callerAt(client: Client): Promise<UsageCaller> {
+  const { caller } = await client.getState(whoPath, usageReport);
+  if (caller !== undefined) return caller;
+  throw new CommandError(exitCodes.protocol, `the service at ${client.url} is older and does not say who you are`);
+}
+
+/** The name comes from the service: nothing in it may steer the terminal. */
+function nameOf({ kind, client }: UsageCaller): string {
+  return escaped(`${kind} ${client}`);
+}
+
+/** null if the line is empty. The key is never an argument, because other users can see arguments with ps. */
+async function readKey(place: string, terminal: Terminal): Promise<string | null> {
+  const prompt = `API key for ${place} (not shown; empty if it needs none): `;
+  const key = (terminal.isStdinTty ? await terminal.readSecret(prompt) : await terminal.readStdin()).trim();
+  if (key === '') return null;
+  try {
+    checkKey(key);
+    return key;
+  } catch (error) {
+    throw new CommandError(exitCodes.usage, `login: ${(error as Error).message}`);
+  }
+}
+
+function warnOfPlainText(place: string, terminal: Terminal): void {
+  if (!place.startsWith('http:') || isLoopback(new URL(place).hostname.replace(/^\[|\]$/g, ''))) return;
+  terminal.sentences(
+    `${terminal.messagePaint.yellow('warning')}  ${place} is not encrypted: others on the network can read the key`,
+  );
+}
