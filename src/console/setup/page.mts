@@ -40,6 +40,7 @@ function SetupBoard({ setup }: { readonly setup: SetupReport }) {
         <${Fact} name="Conversations">${storeText(setup.store)}<//>
       <//>
       <${McpClients} setup=${setup} />
+      <${OllamaClients} setup=${setup} />
     </div>
   `;
 }
@@ -155,5 +156,19 @@ function McpClients({ setup: { needs_key: needsKey } }: SetupProps) {
     <h2>As a tool of other programs</h2>
     <p class="muted">For Claude Code. Other clients of the Model Context Protocol need the address alone.</p>
     <${CodeBlock} code=${mcpCommand(new URL('../mcp', location.href).href, needsKey)} language="sh" />
+  </section>`;
+}
+
+/** What most programs read that speak to Ollama. */
+export function ollamaVariable(url: string): string {
+  return `export OLLAMA_HOST=${shellWord(url.replace(/\/+$/, ''))}`;
+}
+
+function OllamaClients({ setup: { needs_key: needsKey, ollama_url: ownPort } }: SetupProps) {
+  return html`<section class="card" aria-label="For programs that speak to Ollama">
+    <h2>For programs that speak to Ollama</h2>
+    <p class="muted">Most of them read this variable, others have a setting for the address.${needsKey ? ' Each has to send an API key as its bearer token.' : ''}</p>
+    <${CodeBlock} code=${ollamaVariable(ownPort ?? new URL('..', location.href).href)} language="sh" label="The address for programs" />
+    ${ownPort === null && html`<p class="muted">For those that insist on Ollama’s port, set <code>MODEL_API_OLLAMA_PORT=11434</code>.</p>`}
   </section>`;
 }

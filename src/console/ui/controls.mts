@@ -54,14 +54,21 @@ export function CopyButton({ text, label = 'Copy' }: { readonly text: () => stri
   </button>`;
 }
 
+interface CodeBlockProps {
+  readonly code: string;
+  readonly language?: string | undefined;
+  /** Tells it apart from another one on its page. */
+  readonly label?: string;
+}
+
 /** Code to read, scroll and copy. */
-export function CodeBlock({ code, language = '' }: { readonly code: string; readonly language?: string | undefined }) {
+export function CodeBlock({ code, language = '', label = `Code: ${language || 'text'}` }: CodeBlockProps) {
   return html`<div class="code">
     <div class="row between">
       <span>${language || 'text'}</span>
       <${CopyButton} text=${() => code} />
     </div>
-    <pre tabindex="0" aria-label=${`Code: ${language || 'text'}`} role="region"><code>${code}</code></pre>
+    <pre tabindex="0" aria-label=${label} role="region"><code>${code}</code></pre>
   </div>`;
 }
 

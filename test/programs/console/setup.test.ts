@@ -25,6 +25,9 @@ describe('The page Set-up', () => {
       `claude mcp add --transport http relay ${service.url}/mcp`,
     );
     expect(await section('One warning at start').innerText()).toContain('MODEL_API_MAX_CONCURENT');
+    expect(await section('For programs that speak to Ollama').innerText()).toContain(
+      `export OLLAMA_HOST=${service.url}`,
+    );
     await expectGoodLooks(browser.page, 'setup');
     expectClean(browser, service);
   });

@@ -55,6 +55,7 @@ describe('The texts of the set-up', () => {
   interface Texts {
     accessText(setup: { keys: readonly string[]; needs_key: boolean }): string;
     mcpCommand(url: string, needsKey: boolean): string;
+    ollamaVariable(url: string): string;
     terminationText(termination: { means: string; no_cgroup: string | null }): string;
   }
   const texts = consolePart<Texts>('setup/page.mjs');
@@ -73,6 +74,12 @@ describe('The texts of the set-up', () => {
     expect(mcpCommand('http://a/mcp', true)).toMatch(
       /http:\/\/a\/mcp --header "Authorization: Bearer \$MODEL_API_KEY"$/,
     );
+  });
+
+  it('show how programs that speak to Ollama find the service', async () => {
+    const { ollamaVariable } = await texts;
+    expect(ollamaVariable('http://a:11434/')).toBe('export OLLAMA_HOST=http://a:11434');
+    expect(ollamaVariable('https://a/relay')).toBe('export OLLAMA_HOST=https://a/relay');
   });
 
   it('say how processes are held together', async () => {
