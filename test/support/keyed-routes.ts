@@ -11,6 +11,7 @@ import { BodyMemory } from '../../src/worker/http/body-memory.js';
 import type { Handler, Primary } from '../../src/worker/http/exchange.js';
 import { idempotency } from '../../src/worker/http/responses.js';
 import { postMcp } from '../../src/worker/mcp/mcp.js';
+import { postOllamaChat } from '../../src/worker/ollama/jobs.js';
 import { postChatCompletions } from '../../src/worker/openai/chat.js';
 import { ChannelPair } from './channel-pair.js';
 import { type ExpressServer, serveWith } from './express-server.js';
@@ -89,6 +90,7 @@ function routes(primary: Primary): Handler {
     '/ask': postAsk(parts),
     '/v1/chat/completions': postChatCompletions(parts),
     '/v1/messages': postMessages(parts),
+    '/api/chat': postOllamaChat(parts),
     '/mcp': postMcp(parts, []),
   } as const;
   return (req, res, next) => {
