@@ -22,6 +22,7 @@ import { idle } from './idle.js';
 import { keys } from './keys.js';
 import { latency } from './latency.js';
 import { memory } from './memory.js';
+import { ollama } from './ollama.js';
 import { reading } from './reading.js';
 import { scrape } from './scrape.js';
 import { slowClients } from './slow-clients.js';
@@ -63,6 +64,7 @@ const questions: Readonly<Record<string, (rounds: number) => Promise<Row[]>>> = 
   'agents-gemini': gemini,
   'two-clis': twoClis,
   doors,
+  ollama,
   stores,
   'several-hosts': severalHosts,
   traces,
