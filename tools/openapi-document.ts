@@ -153,7 +153,7 @@ const rpcError = z
       message: z.string(),
       data: z
         .union([
-          z.object({ error: z.string(), request_id: z.string(), retry_after_seconds: z.int().optional() }),
+          errorBody.pick({ error: true, request_id: true, reason: true, retry_after_seconds: true }),
           z.object({ supported: z.array(z.string()), requested: z.string() }),
         ])
         .optional()

@@ -138,7 +138,7 @@ export const families: Readonly<Record<string, Family>> = {
   jobs_queued: gauge(),
   jobs_limit: gauge(),
   queue_limit: gauge(),
-  rejected_total: counter({ reason: ['queue_full', 'client_bound', 'conversations_busy', 'draining'] }),
+  rejected_total: counter({ reason: ['queue_full', 'client_bound', 'conversations_busy', 'draining', 'budget'] }),
   queue_timeouts_total: counter(),
   rate_limited_total: counter(),
   tools_ignored_total: counter({ route: [...toolRoutes] }),
@@ -147,6 +147,8 @@ export const families: Readonly<Record<string, Family>> = {
   client_jobs_total: counter({ client: ['other'], outcome: outcomes }),
   client_refused_total: counter({ client: ['other'] }),
   client_jobs_queued: gauge({ client: ['other'] }),
+  /** Nothing where no key has a budget. */
+  client_budget_used_ratio: { type: 'gauge', labelSets: [] },
   background_jobs: gauge({ state: ['queued', 'running'] }),
   background_jobs_limit: gauge(),
   conversations: gauge(),

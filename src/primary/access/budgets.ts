@@ -1,5 +1,5 @@
 import type { BudgetUse, UsageRow } from '../../shared/api/usage.js';
-import { holderOf, keyClient } from '../../shared/client.js';
+import { holderOf, keyClient, readClientId } from '../../shared/client.js';
 import { type Clock, timestamp } from '../../shared/clock.js';
 import type { Budget } from '../../shared/config/api-keys.js';
 import { RelayError, retrySeconds } from '../../shared/errors.js';
@@ -34,6 +34,9 @@ export class Budgets {
   /** What the store has told, of all hosts; and what came here since. Both by holder. */
   #told: ReadonlyMap<string, Spent> = new Map();
   #since = new Map<string, Spent>();
+  /** What had come here when the store was asked, until it has answered. */
+  #asked: ReadonlyMap<string, Spent> = new Map();
+  #refreshing: Promise<void> | null = null;
 
   constructor(clock: Pick<Clock, 'now'>, budgetOf: (holder: string) => Budget | null) {
     this.#clock = clock;
@@ -62,7 +65,7 @@ export class Budgets {
   jobEnded({ client }: Pick<JobRequest, 'client'>, end: JobEnd): void {
     if (end.outcome !== 'ok') return;
     const holder = holderOf(client);
-    if (this.#budgetOf(holder) === null) return;
+    if (readClientId(holder).kind !== 'key') return; // one without a budget may get it on this day
     const { inputTokens, outputTokens, costUsd } = end.usage;
     this.#checkDay();
     add(this.#since, holder, { tokens: (inputTokens ?? 0) + (outputTokens ?? 0), costUsd: costUsd ?? 0 });
@@ -79,24 +82,27 @@ export class Budgets {
     };
   }
 
-  /** Takes over what the store knows of this day. Rejects as `report` does: then everything stays as it is. */
-  async refresh(journal: UsageReader): Promise<void> {
+  /** Takes over what the store knows of this day. Rejects as `report` does: then everything stays as it is. One at a time. */
+  refresh(journal: UsageReader): Promise<void> {
+    this.#refreshing ??= this.#refresh(journal).finally(() => {
+      this.#refreshing = null;
+    });
+    return this.#refreshing;
+  }
+
+  async #refresh(journal: UsageReader): Promise<void> {
     this.#checkDay();
-    const [day, before] = [this.#day, this.#since];
+    const day = this.#day;
+    this.#asked = this.#since;
     this.#since = new Map();
     try {
-      const told = new Map<string, Spent>();
-      for (const { kind, client, tokens, cost_usd: costUsd } of await journal.report(null, {
-        since: day,
-        until: day,
-      })) {
-        if (kind !== 'key') continue;
-        add(told, holderOf(keyClient(client)), { tokens: tokens.input + tokens.output, costUsd: costUsd ?? 0 });
-      }
+      const told = spentIn(await journal.report(null, { since: day, until: day }));
       if (this.#day === day) this.#told = told;
     } catch (error) {
-      if (this.#day === day) for (const [holder, spent] of before) add(this.#since, holder, spent);
+      for (const [holder, spent] of this.#asked) add(this.#since, holder, spent);
       throw error;
+    } finally {
+      this.#asked = new Map();
     }
   }
 
@@ -121,7 +127,7 @@ export class Budgets {
 
   #spentBy(holder: string): Spent {
     this.#checkDay();
-    return sumOf(this.#told.get(holder), this.#since.get(holder));
+    return [this.#told, this.#asked, this.#since].map((spent) => spent.get(holder)).reduce<Spent>(sumOf, nothing);
   }
 
   #checkDay(): void {
@@ -129,6 +135,7 @@ export class Budgets {
     if (day === this.#day) return;
     this.#day = day;
     this.#told = new Map();
+    this.#asked = new Map();
     this.#since = new Map();
   }
 }
@@ -139,4 +146,13 @@ function sumOf(a = nothing, b = nothing): Spent {
 
 function add(spent: Map<string, Spent>, holder: string, more: Spent): void {
   spent.set(holder, sumOf(spent.get(holder), more));
+}
+
+function spentIn(rows: readonly UsageRow[]): Map<string, Spent> {
+  const spent = new Map<string, Spent>();
+  for (const { kind, client, tokens, cost_usd: costUsd } of rows) {
+    if (kind !== 'key') continue;
+    add(spent, holderOf(keyClient(client)), { tokens: tokens.input + tokens.output, costUsd: costUsd ?? 0 });
+  }
+  return spent;
 }

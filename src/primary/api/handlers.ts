@@ -102,7 +102,7 @@ export interface Services {
   readonly rateLimit: Pick<RateLimit, 'take'>;
   readonly keyAttempts: Pick<KeyAttempts, 'failed'>;
   readonly connections: Pick<UserConnections, 'hold'>;
-  readonly jobMetrics: Pick<JobMetrics, 'refusedDraining' | 'rateLimited'>;
+  readonly jobMetrics: Pick<JobMetrics, 'refusedDraining' | 'refusedByBudget' | 'rateLimited'>;
   readonly toolsIgnored: SharedHandlers['toolsIgnored'];
   readonly budgets: Pick<Budgets, 'check' | 'of'>;
   /** Of the keys in force. */
@@ -291,6 +291,7 @@ function checkBudget(services: Services, { client }: JobRequest): void {
   try {
     services.budgets.check(client);
   } catch (error) {
+    services.jobMetrics.refusedByBudget();
     countRefusal(services, client);
     throw error;
   }

@@ -50,6 +50,7 @@ export class JobMetrics {
   readonly #families: ReturnType<typeof familiesIn>;
   readonly #refused: () => Refusals;
   #refusedDraining = 0;
+  #refusedByBudget = 0;
   #queueTimeouts = 0;
   #rateLimited = 0;
   readonly #ended = { jobs: 0, failed_jobs: 0, cancelled_jobs: 0, output_tokens: 0 };
@@ -108,6 +109,10 @@ export class JobMetrics {
     this.#refusedDraining++;
   }
 
+  refusedByBudget(): void {
+    this.#refusedByBudget++;
+  }
+
   rateLimited(): void {
     this.#families.rateLimited.inc();
     this.#rateLimited++;
@@ -124,7 +129,7 @@ export class JobMetrics {
   }
 
   get #refusals() {
-    return { ...this.#refused(), draining: this.#refusedDraining };
+    return { ...this.#refused(), draining: this.#refusedDraining, budget: this.#refusedByBudget };
   }
 
   #addZeros(): void {
@@ -145,7 +150,7 @@ export class JobMetrics {
   }
 }
 
-const maxKeys = 200;
+export const maxKeys = 200;
 const maxUsers = 50;
 
 /** The label of all clients that have none of their own: addresses, and keys and users that are too many. */

@@ -33,6 +33,7 @@ function samplesOf(figures: number | Figures, [label = '', ...further]: readonly
   );
 }
 
+/** Values that are no longer there at a scrape are gone from it. */
 export function addGauge(registry: Registry, name: string, help: string, read: Read, ...labelNames: string[]): void {
   new Gauge({
     name: metricPrefix + name,
@@ -40,6 +41,7 @@ export function addGauge(registry: Registry, name: string, help: string, read: R
     labelNames,
     registers: [registry],
     collect() {
+      this.reset();
       for (const [labels, value] of samplesOf(read(), labelNames)) this.set(labels, value);
     },
   });

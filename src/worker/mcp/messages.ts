@@ -92,10 +92,11 @@ export function refusalOf(id: RequestId | null): ErrorForm {
     if (error instanceof WrongCall)
       return { status: error.status, body: rpcError(id, error.rpcCode, error.message, error.data) };
     const code = publicCodeOf(error);
-    const { retryAfterSeconds } = error;
+    const { reason, retryAfterSeconds } = error;
     const data = {
       error: code,
       request_id: requestId,
+      ...(reason !== undefined && { reason }),
       ...(retryAfterSeconds !== undefined && { retry_after_seconds: retryAfterSeconds }),
     };
     return { status: httpStatusOf[code], body: rpcError(id, rpcCodeOf(error, code), error.message, data) };

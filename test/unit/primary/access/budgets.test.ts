@@ -1,6 +1,7 @@
 import { Budgets } from '../../../../src/primary/access/budgets.js';
 import { unknownUsage } from '../../../../src/primary/cli/contract/adapter.js';
 import type { UsageRow } from '../../../../src/shared/api/usage.js';
+import { withResolvers } from '../../../../src/shared/async.js';
 import type { Budget } from '../../../../src/shared/config/api-keys.js';
 import type { JobEnd } from '../../../../src/shared/job.js';
 import { FakeClock } from '../../../support/fake-clock.js';
@@ -18,8 +19,8 @@ function row(client: string, input: number): UsageRow {
 
 function budgetsOf(budget: Partial<Budget>) {
   const clock = new FakeClock();
-  const whole = { tokens: null, costUsd: null, ...budget };
-  return { clock, budgets: new Budgets(clock, (holder) => (holder === 'key ada' ? whole : null)) };
+  const keys = new Map<string, Budget>([['key ada', { tokens: null, costUsd: null, ...budget }]]);
+  return { clock, keys, budgets: new Budgets(clock, (holder) => keys.get(holder) ?? null) };
 }
 
 describe('The budget of a key', () => {
@@ -71,6 +72,42 @@ describe('The budget of a key', () => {
     expect(budgets.of(['ada'])[0]?.tokens).toEqual({ max: 100, used: 50 });
     budgets.jobEnded({ client: 'key ada' }, ended(5));
     expect(budgets.of(['ada'])[0]?.tokens?.used).toBe(55);
+  });
+
+  it('counts what a key has used on the day before it got one', () => {
+    const { budgets, keys } = budgetsOf({});
+    budgets.jobEnded({ client: 'key bob' }, ended(10));
+    keys.set('key bob', { tokens: 10, costUsd: null });
+    expect(() => budgets.check('key bob')).toThrow('has used 10 of its 10 tokens');
+    keys.set('key bob', { tokens: 11, costUsd: null });
+    expect(() => budgets.check('key bob')).not.toThrow();
+  });
+
+  it('forgets nothing while the store is asked, and asks it once at a time', async () => {
+    const { budgets } = budgetsOf({ tokens: 100 });
+    const { promise, resolve } = withResolvers<UsageRow[]>();
+    let asked = 0;
+    const journal = { report: () => (asked++ === 0 ? promise : []) };
+    budgets.jobEnded({ client: 'key ada' }, ended(60));
+    const refreshes = [budgets.refresh(journal), budgets.refresh(journal)];
+    budgets.jobEnded({ client: 'key ada' }, ended(40));
+    expect(() => budgets.check('key ada')).toThrow('has used 100 of its 100');
+    resolve([row('ada', 70)]);
+    await Promise.all(refreshes);
+    expect(asked).toBe(1);
+    expect(budgets.of(['ada'])[0]?.tokens?.used).toBe(110);
+  });
+
+  it('takes nothing of the day before from a store that answers after midnight', async () => {
+    const { budgets, clock } = budgetsOf({ tokens: 100 });
+    const { promise, resolve } = withResolvers<UsageRow[]>();
+    budgets.jobEnded({ client: 'key ada' }, ended(60));
+    const refresh = budgets.refresh({ report: () => promise });
+    await clock.advance(24 * hourMs);
+    budgets.check('key ada');
+    resolve([row('ada', 70)]);
+    await refresh;
+    expect(budgets.of(['ada'])[0]?.tokens?.used).toBe(0);
   });
 
   it('goes on counting while the store does not answer', async () => {

@@ -14,7 +14,11 @@ const signal = new AbortController().signal;
 /** Handlers over these services, which record what is counted and done, in order. */
 function createHandlers(services: object = {}) {
   const told: string[] = [];
-  const jobMetrics = { refusedDraining: () => told.push('refused'), rateLimited: () => told.push('rate limited') };
+  const jobMetrics = {
+    refusedDraining: () => told.push('refused'),
+    refusedByBudget: () => told.push('refused by its budget'),
+    rateLimited: () => told.push('rate limited'),
+  };
   const usage = { refused: (client: string) => told.push(`refused ${client}`) };
   const clientMetrics = { refused: () => told.push('refused client') };
   const lastHour = { refused: () => told.push('refused lately') };
@@ -67,6 +71,19 @@ describe('a job that a worker asks for', () => {
     const { handlers, told } = createHandlers({ runner: { run } });
     expect(() => handlers.run(jobRequest(), signal)).toThrow(failure);
     expect(told).toEqual(counted);
+  });
+
+  it('is refused, and counted, where the budget of its key is used up, in the background too', async () => {
+    const spent = new RelayError('rate_limited', 'used up', { reason: 'budget' });
+    const check = () => {
+      throw spent;
+    };
+    const { handlers, told } = createHandlers({ budgets: { check } });
+    expect(() => handlers.run(jobRequest(), signal)).toThrow(spent);
+    const form = { route: '/ask', model: null, isStructured: false } as const;
+    await expect(handlers.accept({ job: jobRequest(), form })).rejects.toBe(spent);
+    const counted = ['refused by its budget', 'refused lately', 'refused a', 'refused client'];
+    expect(told).toEqual([...counted, ...counted]);
   });
 
   it('is refused with the names of the models that there are, in the background too', async () => {
@@ -165,16 +182,20 @@ describe('the live status', () => {
 
 describe('the usage', () => {
   it.each([
-    [['admin'] as const, null],
-    [['ask', 'chat'] as const, 'user bob'],
-    [null, 'user bob'],
-  ])('is that of all clients for an admin, else of the one who asks (scopes: %p)', async (scopes, client) => {
-    const usage = { report: (...call: unknown[]) => [call] };
-    const { handlers } = createHandlers({ usage });
-    const order = { client: 'user bob', scopes, since: '2026-01-01', until: null };
+    [['admin'] as const, null, ['ada', 'bob']],
+    [['ask', 'chat'] as const, 'user bob', []],
+    [['ask', 'chat'] as const, 'key ada/x', ['ada']],
+    [null, 'user bob', []],
+  ])('is that of all clients for an admin, else of the one who asks (scopes: %p, %p)', async (scopes, client, keys) => {
+    const { handlers } = createHandlers({
+      usage: { report: (...call: unknown[]) => [call] },
+      keyNames: () => ['ada', 'bob'],
+      budgets: { of: (names: string[]) => names },
+    });
+    const order = { client: client ?? 'user bob', scopes, since: '2026-01-01', until: null };
     const { text } = await handlers.usage(order);
-    const caller = { client: 'bob', kind: 'user', scopes };
-    expect(JSON.parse(text)).toEqual({ caller, budgets: [], usage: [[client, { since: '2026-01-01', until: null }]] });
+    const rows = [[client, { since: '2026-01-01', until: null }]];
+    expect(JSON.parse(text)).toMatchObject({ caller: { scopes }, budgets: keys, usage: rows });
   });
 });
 

@@ -1,5 +1,7 @@
 import { Registry } from 'prom-client';
+import { addBudgetGauge } from '../../../../src/primary/observe/budget-metrics.js';
 import { ClientMetrics } from '../../../../src/primary/observe/job-metrics.js';
+import type { BudgetUse } from '../../../../src/shared/api/usage.js';
 import { outcomes } from '../../../../src/shared/job.js';
 import { Exposition, fallen } from '../../../support/exposition.js';
 import { jobDone, jobFailed, jobRequest } from '../../../support/job-records.js';
@@ -73,5 +75,21 @@ describe('the metrics by client', () => {
     expect(labels.filter((label) => label.startsWith('user-'))).toHaveLength(50);
     expect(labels.filter((label) => label.startsWith('address'))).toEqual([]);
     expect((await harness.read()).sum('client_jobs_total', { outcome: 'ok' })).toBe(900);
+  });
+});
+
+describe('the metric of budgets', () => {
+  it('has the used share of each budget of a key, at most 200 keys, and forgets a key that has none any more', async () => {
+    const registry = new Registry();
+    const use = (client: string) => ({ client, resets_at: '', tokens: { max: 4, used: 5 }, cost_usd: null });
+    let budgets: BudgetUse[] = [{ ...use('alice'), cost_usd: { max: 2, used: 1 } }];
+    addBudgetGauge(registry, () => budgets);
+    const read = async () => new Exposition(await registry.metrics());
+    expect((await read()).value('client_budget_used_ratio{client="alice",budget="tokens"}')).toBe(1.25);
+    expect((await read()).value('client_budget_used_ratio{client="alice",budget="cost"}')).toBe(0.5);
+    budgets = Array.from({ length: 300 }, (_, number) => use(`key-${number}`));
+    const { samples } = await read();
+    expect(samples).toHaveLength(200);
+    expect(samples.filter(({ labels }) => labels.client === 'alice')).toEqual([]);
   });
 });
