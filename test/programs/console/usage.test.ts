@@ -1,4 +1,5 @@
 import { type Browser, startBrowser } from '../../support/browser.js';
+import { writeBudgetKey } from '../../support/budget-key.js';
 import { expectClean, expectGoodLooks, openConsole } from '../../support/console.js';
 import { enterKey, headersOf, keyOf, writeNamedKeys } from '../../support/named-keys.js';
 import { startService } from '../../support/service.js';
@@ -58,6 +59,20 @@ describe('The page Usage', () => {
     await enterKey(browser.page, keyOf('bob'));
     await browser.page.getByText('Your own usage.').waitFor();
     expect(await browser.page.locator('main').innerText()).not.toContain('alice');
+    expectClean(browser, service, /status of 40[13]/);
+  });
+
+  it('shows what a key has used of its budget', async () => {
+    await using key = await writeBudgetKey('tokens=1000/day');
+    await using service = await startService({ env: key.env });
+    await service.post('/ask', { prompt: 'one two three', model: 'echo' }, key.headers);
+    const { body } = await service.get('/usage', key.headers);
+    const [budget] = body.budgets as { tokens: { used: number } }[];
+    await openConsole(browser, service, '/usage');
+    await enterKey(browser.page, key.key);
+    await browser.page.getByRole('table', { name: 'Budgets of today (UTC)' }).waitFor();
+    expect((await cellsOf('Budgets of today (UTC)'))[1]).toEqual(['ada', `${budget?.tokens.used} of 1,000`, '–']);
+    await expectGoodLooks(browser.page, 'usage-budgets');
     expectClean(browser, service, /status of 40[13]/);
   });
 });

@@ -1,30 +1,21 @@
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { digestOf } from '../../../src/shared/config/api-keys.js';
+import { writeBudgetKey } from '../../support/budget-key.js';
 import { runCommand } from '../../support/command.js';
-import { temporaryFolder } from '../../support/folder.js';
 import { call, send } from '../../support/mcp.js';
 import { failingService, startService } from '../../support/service.js';
+import { until } from '../../support/until.js';
 
-const key = 'a-key-for-the-tests-of-budgets';
-const [asAda, messages] = [{ 'X-API-Key': key }, [{ role: 'user', content: 'Hello' }]];
+const messages = [{ role: 'user', content: 'Hello' }];
 
 /** What every refusal says. */
 const untilMidnight = expect.stringMatching(
   /has used \d+ of its 5 tokens a day, .* until \d{4}-\d\d-\d\dT00:00:00.000Z/,
 );
 
-async function keysFile(options: string) {
-  const folder = await temporaryFolder();
-  const path = join(folder.path, 'keys');
-  await writeFile(path, `ada:sha256:${digestOf(key)}:${options}\n`);
-  return { path, [Symbol.asyncDispose]: () => folder[Symbol.asyncDispose]() };
-}
-
 describe('A key with a budget', () => {
   it('is refused once it is used up, in the form of each API, in the background too', async () => {
-    await using keys = await keysFile('tokens=5/day');
-    await using service = await startService({ env: { MODEL_API_KEYS_FILE: keys.path } });
+    await using key = await writeBudgetKey('tokens=5/day');
+    await using service = await startService({ env: key.env });
+    const asAda = key.headers;
     const first = await service.post('/ask', { prompt: 'Hello' }, asAda);
     expect(first.status).toBe(200); // it uses more than the budget
     const refused = await service.post('/ask', { prompt: 'Hello' }, asAda);
@@ -54,16 +45,31 @@ describe('A key with a budget', () => {
     expect(tool.rpc.error).toMatchObject({ message: untilMidnight, data: { error: 'rate_limited', reason: 'budget' } });
     const { body } = await service.get('/usage', asAda);
     expect(body.budgets).toMatchObject([{ client: 'ada', tokens: { max: 5 }, cost_usd: null }]);
-    const env = { MODEL_API_PORT: String(service.port), MODEL_API_KEY: key };
+    const env = { MODEL_API_PORT: String(service.port), MODEL_API_KEY: key.key };
     const { text } = await service.get('/metrics');
     expect(text).toMatch(/^model_api_rejected_total\{reason="budget"\} 6$/m);
     expect(text).toMatch(/^model_api_client_budget_used_ratio\{client="ada",budget="tokens"\} [1-9]/m);
     expect((await runCommand(['usage'], { env })).stdout).toMatch(/^ada +\d+ of 5 +– +\d{4}-/m);
   });
 
+  it('has it together with its sub-clients, and another one from the reload of the keys on', async () => {
+    await using key = await writeBudgetKey('tokens=5/day,subclients');
+    await using service = await startService({ env: key.env });
+    const ask = (user: string) =>
+      service.post('/v1/chat/completions', { model: 'default', messages, user }, key.headers);
+    expect((await ask('eve')).status).toBe(200);
+    for (const user of ['eve', 'joe']) expect((await ask(user)).status).toBe(429);
+    await key.change('tokens=100000/day,subclients');
+    await service.log('keys_loaded');
+    expect((await ask('joe')).status).toBe(200);
+    await key.change('tokens=6/day,subclients');
+    await until(() => service.logs.filter(({ event }) => event === 'keys_loaded').length === 2, 'the second reload');
+    expect((await ask('joe')).body).toMatchObject({ error: { message: expect.stringContaining('of its 6 tokens') } });
+  });
+
   it('in dollars stops the start where the model CLI reports no cost', async () => {
-    await using keys = await keysFile('cost=5/day');
-    const { code, stderr } = await failingService({ MODEL_API_KEYS_FILE: keys.path });
+    await using key = await writeBudgetKey('cost=5/day');
+    const { code, stderr } = await failingService(key.env);
     expect(code).toBe(78);
     expect(stderr.join('')).toContain('the key ada has the option cost');
   });

@@ -1,0 +1,48 @@
+import { join } from 'node:path';
+import { type BudgetKey, writeBudgetKey } from '../../support/budget-key.js';
+import { temporaryFolder } from '../../support/folder.js';
+import { startRedis } from '../../support/redis-server.js';
+import { type Service, startService } from '../../support/service.js';
+import { until } from '../../support/until.js';
+
+const question = { prompt: 'Hello' };
+
+/** Tokens of this day. */
+async function usedBy(key: BudgetKey, service: Service): Promise<number> {
+  const { body } = await service.get('/usage', key.headers);
+  const [budget] = body.budgets as { tokens: { used: number } }[];
+  return budget?.tokens.used ?? 0;
+}
+
+describe('What a key has used of its budget', () => {
+  it('is the same after a restart with a store in a file', async () => {
+    await using folder = await temporaryFolder();
+    await using key = await writeBudgetKey('tokens=5/day');
+    const env = { ...key.env, MODEL_API_STORE: `sqlite:${join(folder.path, 'state', 'store.db')}` };
+    let used: number;
+    {
+      await using service = await startService({ env });
+      expect((await service.post('/ask', question, key.headers)).status).toBe(200);
+      used = await usedBy(key, service);
+      expect(used).toBeGreaterThanOrEqual(5);
+      expect(await service.stop()).toBe(0);
+    }
+    await using service = await startService({ env });
+    const refused = await service.post('/ask', question, key.headers);
+    expect([refused.status, refused.body.reason]).toEqual([429, 'budget']);
+    expect(await usedBy(key, service)).toBe(used);
+  });
+
+  it('counts on each of two hosts with one Redis', async () => {
+    await using redis = await startRedis();
+    await using key = await writeBudgetKey('tokens=5/day');
+    const env = { ...key.env, MODEL_API_STORE: redis.url };
+    await using north = await startService({ env });
+    await using south = await startService({ env });
+    expect((await north.post('/ask', question, key.headers)).status).toBe(200);
+    const used = await usedBy(key, north);
+    await until(async () => (await usedBy(key, south)) === used, 'the use of the other host');
+    const refused = await south.post('/ask', question, key.headers);
+    expect([refused.status, refused.body.reason]).toEqual([429, 'budget']);
+  });
+});
