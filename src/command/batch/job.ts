@@ -1,5 +1,6 @@
 import { createReadStream } from 'node:fs';
 import { realpath, stat } from 'node:fs/promises';
+import type { HealthBody } from '../../shared/api/health.js';
 import { formatCount, shellWord } from '../../shared/text/format.js';
 import { escaped } from '../../shared/text/paint.js';
 import { addressFlags, type CommandArguments, type Flag, modelFlag } from '../base/command.js';
@@ -22,7 +23,7 @@ export const batchFlags = {
     type: 'string',
     short: 'c',
     placeholder: '<n>',
-    description: 'prompts at once; default: the slots of the service and half as many',
+    description: 'prompts at once; default: twice the slots',
   },
   'max-failures': { type: 'string', placeholder: '<n>', description: 'ask no more once so many have failed' },
   'retry-failed': { type: 'boolean', description: 'ask those again whose line in the output is an error' },
@@ -51,6 +52,16 @@ export interface BatchJob extends Omit<RunOptions, 'concurrency'> {
   /** Of all lines with a prompt; null: they can be read only once. */
   readonly total: number | null;
   readonly commandLine: string;
+}
+
+type Runtime = Pick<HealthBody['observability']['model_runtime'], 'max_concurrent' | 'max_queue'>;
+
+/**
+ * For each slot a job that runs, and one that waits until it ends. No more wait than a client may have in the queue while
+ * there are others: a quarter.
+ */
+export function usualConcurrency({ max_concurrent: slots, max_queue: places }: Runtime): number {
+  return slots + Math.min(slots, Math.ceil(places / 4));
 }
 
 /** Throws a CommandError, also for the bad lines of a file. */

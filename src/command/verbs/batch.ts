@@ -8,7 +8,7 @@ import { exitCodes, InterruptedError } from '../base/errors.js';
 import type { Terminal } from '../base/terminal.js';
 import { AnswersFile } from '../batch/answers-file.js';
 import { Asker } from '../batch/asker.js';
-import { type BatchJob, batchFlags, bytesOf, jobFrom } from '../batch/job.js';
+import { type BatchJob, batchFlags, bytesOf, jobFrom, usualConcurrency } from '../batch/job.js';
 import { linesOf } from '../batch/json-lines.js';
 import { promptsIn, RemainingPrompts } from '../batch/prompts.js';
 import { type AnswerSink, BatchRun, type RunOptions } from '../batch/run.js';
@@ -35,8 +35,8 @@ export const batch: Command = {
     const schema = await readSchema(args.value('schema'), context.files);
     const job = await jobFrom(args, context.terminal, schema);
     const client = await clientFor(args, context);
-    const { max_concurrent: slots } = (await client.getState('/health', healthBody)).observability.model_runtime;
-    return runBatch({ ...job, concurrency: job.concurrency ?? slots + Math.ceil(slots / 2) }, client, context);
+    const { model_runtime: runtime } = (await client.getState('/health', healthBody)).observability;
+    return runBatch({ ...job, concurrency: job.concurrency ?? usualConcurrency(runtime) }, client, context);
   },
 };
 
