@@ -35,7 +35,7 @@ import { WaitingRoom } from './jobs/waiting-room.js';
 import { createBanner } from './lifecycle/banner.js';
 import type { Host } from './lifecycle/host.js';
 import { Supervisor } from './lifecycle/supervisor.js';
-import { addBudgetGauge } from './observe/budget-metrics.js';
+import { addBudgetGauge } from './observe/job-metrics.js';
 import { LastHour } from './observe/last-hour.js';
 import { logCheck, observeBackground, observeCli, observeJobs, toolsIgnored } from './observe/observers.js';
 import { PrimaryMetrics, storeListener } from './observe/primary-metrics.js';

@@ -20,7 +20,7 @@ function textOf(file: string): string {
 /** The labels of a family by their names, as the page lists them. */
 function labelsOf(name: string): string {
   const [first = {}] = families[name]?.labelSets ?? [];
-  const names = Object.keys(first).map((label) => `\`${label}\``);
+  const names = (families[name]?.labels ?? Object.keys(first)).map((label) => `\`${label}\``);
   return names.length === 0 ? '–' : names.join(', ').replace(/^`([^`]*)`$/, '$1');
 }
 

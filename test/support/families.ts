@@ -10,6 +10,8 @@ type Responses = readonly [methods: string, route: string, codes: string];
 export interface Family {
   readonly type: 'counter' | 'gauge' | 'histogram';
   readonly labelSets: readonly Readonly<Record<string, string>>[] | null;
+  /** The names of its labels, where it has no label set at the start. */
+  readonly labels?: readonly string[];
 }
 
 /** What the endpoints answer, by methods and route. Written by hand: the code's own list must not judge itself. */
@@ -148,7 +150,7 @@ export const families: Readonly<Record<string, Family>> = {
   client_refused_total: counter({ client: ['other'] }),
   client_jobs_queued: gauge({ client: ['other'] }),
   /** Nothing where no key has a budget. */
-  client_budget_used_ratio: { type: 'gauge', labelSets: [] },
+  client_budget_used_ratio: { type: 'gauge', labelSets: [], labels: ['client', 'budget'] },
   background_jobs: gauge({ state: ['queued', 'running'] }),
   background_jobs_limit: gauge(),
   conversations: gauge(),

@@ -54,13 +54,13 @@ export interface BatchJob extends Omit<RunOptions, 'concurrency'> {
   readonly commandLine: string;
 }
 
-type Runtime = Pick<HealthBody['observability']['model_runtime'], 'max_concurrent' | 'max_queue'>;
+type RoomForJobs = Pick<HealthBody['observability']['model_runtime'], 'max_concurrent' | 'max_queue'>;
 
 /**
  * For each slot a job that runs, and one that waits until it ends. No more wait than a client may have in the queue while
  * there are others: a quarter.
  */
-export function usualConcurrency({ max_concurrent: slots, max_queue: places }: Runtime): number {
+export function usualConcurrency({ max_concurrent: slots, max_queue: places }: RoomForJobs): number {
   return slots + Math.min(slots, Math.ceil(places / 4));
 }
 

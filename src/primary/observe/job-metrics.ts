@@ -1,6 +1,7 @@
 import type { Counter, Registry } from 'prom-client';
 import { type ToolRoute, toolRoutes } from '../../shared/api/endpoints.js';
 import type { StatusBody } from '../../shared/api/status.js';
+import type { BudgetUse } from '../../shared/api/usage.js';
 import { holderOf, readClientId } from '../../shared/client.js';
 import {
   bytesOfImages,
@@ -12,7 +13,7 @@ import {
   toolRounds,
 } from '../../shared/job.js';
 import { counter, histogram } from '../../shared/metrics.js';
-import { addCounter, addGauge } from './state-metrics.js';
+import { addCounter, addGauge, type Figures } from './state-metrics.js';
 
 const durationBuckets = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600];
 const waitBuckets = [0.001, 0.01, 0.1, 0.5, 1, 2.5, 5, 10, 15, 30, 60, 120, 600];
@@ -150,7 +151,7 @@ export class JobMetrics {
   }
 }
 
-export const maxKeys = 200;
+const maxKeys = 200;
 const maxUsers = 50;
 
 /** The label of all clients that have none of their own: addresses, and keys and users that are too many. */
@@ -219,4 +220,16 @@ export class ClientMetrics {
     this.#refused.inc({ client }, 0);
     for (const outcome of outcomes) this.#jobs.inc({ client, outcome }, 0);
   }
+}
+
+/** `budgets`: of the keys that have one; read at each scrape. The label is bounded. */
+export function addBudgetGauge(registry: Registry, budgets: () => readonly BudgetUse[]): void {
+  const help = 'Used share of the budget that an API key has on a day in UTC; more than 1 by what was admitted before.';
+  const shares = () => Object.fromEntries(budgets().slice(0, maxKeys).map(shareOf));
+  addGauge(registry, 'client_budget_used_ratio', help, shares, 'client', 'budget');
+}
+
+function shareOf({ client, tokens, cost_usd: cost }: BudgetUse): [client: string, shares: Figures] {
+  const ofTokens = tokens === null ? {} : { tokens: tokens.used / tokens.max };
+  return [client, cost === null ? ofTokens : { ...ofTokens, cost: cost.used / cost.max }];
 }

@@ -1,6 +1,5 @@
 import { Registry } from 'prom-client';
-import { addBudgetGauge } from '../../../../src/primary/observe/budget-metrics.js';
-import { ClientMetrics } from '../../../../src/primary/observe/job-metrics.js';
+import { addBudgetGauge, ClientMetrics } from '../../../../src/primary/observe/job-metrics.js';
 import type { BudgetUse } from '../../../../src/shared/api/usage.js';
 import { outcomes } from '../../../../src/shared/job.js';
 import { Exposition, fallen } from '../../../support/exposition.js';
