@@ -177,7 +177,7 @@ function compose(input: StartInput) {
     observer,
     redactor,
     clock,
-    spansOf: spansOfJobs(spans, clock),
+    spansOf: spans && spansOfJobs(spans, clock),
   };
   const journal = store.conversations;
   const countTokens = (texts: readonly string[]) => tokens.count(texts);

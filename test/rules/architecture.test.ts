@@ -435,10 +435,10 @@ describe('The code', () => {
 
   // No rule asks for a median: it would cut stories into sentences.
   // A count, no share: with a share, each two files that are joined would leave less room for a long one.
-  it('is in files of 400 lines at most, all but 92 under 180', () => {
+  it('is in files of 400 lines at most, all but 83 under 180', () => {
     const sizes = sources.map(({ path, lineCount }) => ({ path, lineCount }));
     expect(sizes.filter(({ lineCount }) => lineCount > 400)).toEqual([]);
-    expect(sizes.filter(({ lineCount }) => lineCount >= 180).length).toBeLessThanOrEqual(92);
+    expect(sizes.filter(({ lineCount }) => lineCount >= 180).length).toBeLessThanOrEqual(83);
   });
 
   it('is in functions of 50 lines at most, but for the one that puts the service together', () => {
@@ -453,7 +453,7 @@ describe('The code', () => {
  * How much of what the layout forbids is still there: it goes down with each change, and never up. Targets: 80 files with
  * one importer, none of them small, and no circle.
  */
-const leftover = { withOneImporter: 112, smallWithOneImporter: 1, circlesOfFolders: 0 };
+const leftover = { withOneImporter: 107, smallWithOneImporter: 1, circlesOfFolders: 0 };
 
 describe('The layout', () => {
   const importersOf = new Map<string, number>();

@@ -195,10 +195,10 @@ export class JobHarness {
       observer,
       redactor: new Redactor([{ name: 'A_SECRET', value: 'secret-of-the-harness' }], () => false),
       clock,
-      spansOf: spansOfJobs(
-        options.isTraced === true ? { add: (text: string) => this.spans.push(JSON.parse(text)) } : null,
-        clock,
-      ),
+      spansOf:
+        options.isTraced === true
+          ? spansOfJobs({ add: (text: string) => this.spans.push(JSON.parse(text)) }, clock)
+          : null,
     };
     this.runner = new JobRunner(resources, {
       queueTimeoutMs: 15_000,

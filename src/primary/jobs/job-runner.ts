@@ -54,8 +54,8 @@ export interface JobResources extends TurnResources, AdmissionResources {
   readonly redactor: Pick<Redactor, 'redact'>;
   /** The names that a client may use instead of a model that its CLI does not know. */
   readonly knownModels: Pick<KnownModels, 'explain'>;
-  /** null where the spans of this request are not exported. */
-  readonly spansOf: (request: JobRequest, route: Route) => JobSpans | null;
+  /** Null if no spans are exported; it returns null if those of this request are not. */
+  readonly spansOf: ((request: JobRequest, route: Route) => JobSpans | null) | null;
 }
 
 /** Owns the jobs from admission to their one outcome. */
@@ -118,7 +118,7 @@ export class JobRunner {
   backgroundJob(request: JobRequest, background: BackgroundPart): Job<BackgroundPart> {
     const route = this.#resources.router.route(request);
     const { clock, spansOf } = this.#resources;
-    const spans = spansOf(request, route);
+    const spans = spansOf?.(request, route) ?? null;
     return new Job({ request, route, events: background.log, background, spans }, background.signal, clock);
   }
 
@@ -224,7 +224,7 @@ export class JobRunner {
     try {
       const { ticket, prepared } = this.#admission.admit(request, route, (state) => this.#isFree(state, route.cli));
       const { clock, spansOf } = this.#resources;
-      const spans = spansOf(request, route);
+      const spans = spansOf?.(request, route) ?? null;
       const job = new Job({ request, route, events, background: null, spans }, caller, clock);
       job.admit(++this.#lastNumber, prepared, () => ticket);
       return job;

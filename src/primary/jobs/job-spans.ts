@@ -142,12 +142,8 @@ export interface TurnSpan {
   failed(error: unknown): void;
 }
 
-/** The spans of each job whose trace is exported. `sink`: null where none is. */
-export function spansOfJobs(
-  sink: SpanSink | null,
-  clock: Clock,
-): (request: JobRequest, route: Route) => JobSpans | null {
-  if (sink === null) return () => null;
+/** The spans of each job whose trace is exported. */
+export function spansOfJobs(sink: SpanSink, clock: Clock): (request: JobRequest, route: Route) => JobSpans | null {
   return (request, route) => {
     const { trace } = request;
     return trace?.isSampled === true ? new JobSpans({ trace, request, route }, sink, clock) : null;
