@@ -14,7 +14,7 @@ describe('the manual', () => {
   it('has every command and every flag, and no line that roff would take for a request of its own', () => {
     for (const { name, flags } of commands) {
       expect(committed).toContain(`.SS prompt\\-relay ${name}`);
-      for (const flag of Object.keys(flags)) expect(committed).toContain(`\\-\\-${flag}`);
+      for (const flag of Object.keys(flags)) expect(committed).toContain(`\\-\\-${flag.replaceAll('-', '\\-')}`);
     }
     const requests = committed.split('\n').flatMap((line) => /^[.'](\S*)/.exec(line)?.[1] ?? []);
     expect(new Set(requests)).toEqual(new Set(['\\"', 'TH', 'SH', 'SS', 'B', 'PP', 'TP', 'EX', 'EE']));

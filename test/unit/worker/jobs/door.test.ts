@@ -130,13 +130,14 @@ describe('A stream of a door', () => {
   });
 
   it.each([
-    ['/v1/chat/completions', chat],
-    ['/v1/responses', response],
-  ])('has a failure inside it once it has begun, and ends with it: %s', async (path, body) => {
+    ['/v1/chat/completions', chat, {}],
+    ['/v1/responses', response, { type: 'response.failed' }],
+  ])('has a failure inside it once it has begun, and ends with it: %s', async (path, body, last) => {
     await using door = await openAiDoor(always(...begun, ...said('good '), jobFailed('timeout')));
     const { status, text } = await door.post(path, { ...body, stream: true });
     expect(status).toBe(200);
-    expect(streamed(text).at(-1)).toMatchObject({ error: { code: 'timeout', message: 'it failed' } });
+    const error = { code: 'timeout', message: 'it failed' };
+    expect(streamed(text).at(-1)).toMatchObject('type' in last ? { ...last, response: { error } } : { error });
   });
 
   it('repeats a text that is too long for memory, in each event that holds it', async () => {
