@@ -67,7 +67,8 @@ const keyOptions = { all: '', chat: ':scopes=chat', rare: ':rate=1/60', brief: '
 /** The program that does what a prompt orders. */
 export const orderedProgram = { MODEL_API_CLI: 'demo', MODEL_API_CLI_COMMAND: script('converses.pl') };
 const narrow = { ...orderedProgram, MODEL_API_MAX_CONCURRENT: '1' };
-const live = { MODEL_API_LIVE_SESSIONS: '4' };
+/** More than the conversations that the tests of a file leave: at the maximum, a first question would lose its process to them. */
+const live = { MODEL_API_LIVE_SESSIONS: '16' };
 const named = { MODEL_API_DEFAULT_MODEL: 'eliza' };
 /** A drain, and the one job that holds it up, that last longer than all tests of a file. */
 const leavesLate = { MODEL_API_DRAIN_TIMEOUT_SECONDS: '3600', MODEL_API_TIMEOUT: '3600' };
