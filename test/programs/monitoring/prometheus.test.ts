@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { digestOf } from '../../../src/shared/config/api-keys.js';
 import { Account } from '../../support/account.js';
 import { type TemporaryFolder, temporaryFolder } from '../../support/folder.js';
 import { untilJobs } from '../../support/jobs.js';
@@ -209,9 +210,14 @@ async function killWorkers(service: Service, count: number): Promise<void> {
 
 describeWith(prometheusProgram)('A Prometheus that scrapes the service', () => {
   it('has numbers for every panel of the dashboard and every rule after some traffic', async () => {
+    await using folder = await temporaryFolder();
+    const keysFile = join(folder.path, 'keys');
+    const withBudget = `ada:sha256:${digestOf('the-key-of-ada-with-a-budget')}:tokens=1000000/day\n`;
+    await writeFile(keysFile, withBudget, { mode: 0o600 });
     await using talking = await startService({
       env: {
         ...keyed,
+        MODEL_API_KEYS_FILE: keysFile,
         MODEL_API_STANDBY: '1',
         MODEL_API_LIVE_SESSIONS: '2',
         MODEL_API_RATE_LIMIT_MAX_REQUESTS: '20',
