@@ -2,7 +2,7 @@ import { type Arbitrary, assert, asyncProperty } from 'fast-check';
 import { settled } from './settled.js';
 
 /** Sequences that each property is held against. `npm run test:properties` sets many more. */
-const sequences = Number(process.env.PROPERTY_SEQUENCES ?? 400);
+const sequences = Number(process.env.PROPERTY_SEQUENCES ?? 200);
 /** A failure names the seed to repeat it with. */
 const seed = Number(process.env.PROPERTY_SEED ?? Date.now() % 2 ** 31);
 
