@@ -64,7 +64,7 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
   MODEL_API_STORE: [
     'the [store](stores.md) of conversations: `memory` (lost at a restart), `sqlite:/absolute/path.db` (Node.js 22.13 or later), or `redis://[user:password@]host[:port][/database][?prefix=name]` for several hosts (`rediss://` with TLS)',
   ],
-  MODEL_API_READ_BACK: ['`false`: nobody can list, read or fork conversations over HTTP'],
+  MODEL_API_READ_BACK: ['`false`: nobody can list, read, name or fork conversations over HTTP'],
   MODEL_API_CLI: [
     'the [kind of model CLI](clis.md), such as `claude`, or the absolute path of an [adapter](adapters.md). `auto` is `claude` if it is on the PATH, in production, or named by `MODEL_API_CLI_COMMAND`; else `demo`',
   ],

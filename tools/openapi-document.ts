@@ -10,6 +10,8 @@ import {
   forkRequest,
   formatQuery,
   limitQuery,
+  searchQuery,
+  titleRequest,
 } from '../src/shared/api/conversations.js';
 import {
   brokenHttp,
@@ -190,7 +192,18 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     requestParams: conversationId,
     security: keyNeededIfConfigured,
     ok: conversationBody,
-    okText: 'All that is known of it, except its text.',
+    okText: 'All that is known of it, except what was said.',
+  },
+  'PATCH /chat/{conversation_id}': {
+    summary: 'Name a conversation',
+    description:
+      'It does not count as activity: the conversation stays in its place of the list, and expires when it would have.',
+    requestParams: conversationId,
+    requestBody: json(titleRequest, { title: 'Names' }),
+    security: keyNeededIfConfigured,
+    ok: conversationBody,
+    okText: 'The conversation with its title.',
+    isStreamed: false,
   },
   'DELETE /chat/{conversation_id}': {
     summary: 'Forget a conversation',
@@ -203,7 +216,9 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     summary: 'List your conversations',
     description:
       'Of the client that asks alone. One that goes on while pages are read stands at the top from then on: no page shows a conversation twice unless it has gone on, and none is left out that has not.',
-    requestParams: { query: z.object({ limit: limitQuery.optional(), cursor: cursorQuery.optional() }) },
+    requestParams: {
+      query: z.object({ limit: limitQuery.optional(), cursor: cursorQuery.optional(), search: searchQuery.optional() }),
+    },
     security: keyNeededIfConfigured,
     ok: conversationList,
     okText: 'A page.',

@@ -14,10 +14,14 @@ export const conversationSnapshot = z
   .readonly();
 export type ConversationSnapshot = z.infer<typeof conversationSnapshot>;
 
-/** One page of the conversations of a client. */
+/** With what it is called: what its client named it, else its first words. */
+export const titledConversation = conversationSnapshot.unwrap().extend({ title: z.string() }).readonly();
+export type TitledConversation = z.infer<typeof titledConversation>;
+
+/** One page of the conversations of a client. A search may find none on a page that is not the last. */
 export const conversationPage = z
   .object({
-    conversations: z.array(conversationSnapshot.unwrap().extend({ title: z.string() }).readonly()).readonly(),
+    conversations: z.array(titledConversation).readonly(),
     /** Where the next page begins; null on the last. */
     next: z.int().nullable(),
   })

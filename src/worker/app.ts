@@ -18,6 +18,7 @@ import {
   getConversation,
   getConversations,
   getMessages,
+  patchConversation,
   postFork,
   readBackGuard,
 } from './api/conversations.js';
@@ -170,7 +171,8 @@ function addConversationRoutes(app: Express, { primary, settings, authority, bod
   const mayRead = [mayChat, readBackGuard(settings)];
   const capped = rateCap(rateWindows(primary, settings));
   addRoute(app, '/chat/{conversation_id}', {
-    get: [mayChat, getConversation(primary)],
+    get: [mayChat, getConversation(primary, settings)],
+    patch: [...mayRead, patchConversation(primary, bodies)],
     delete: [mayChat, deleteConversation(primary)],
   });
   addRoute(app, '/chat/{conversation_id}/messages', { get: [...mayRead, getMessages(primary)] });
@@ -202,7 +204,7 @@ function addOperatorRoutes(app: Express, { primary, authority, bodies }: AppPart
   addRoute(app, '/store/purge', { post: [mayOperate, postPurge(primary, bodies)] });
 }
 
-const methodsOf = { get: ['GET', 'HEAD'], post: ['POST'], delete: ['DELETE'] } as const;
+const methodsOf = { get: ['GET', 'HEAD'], post: ['POST'], patch: ['PATCH'], delete: ['DELETE'] } as const;
 type Verb = keyof typeof methodsOf;
 
 /**

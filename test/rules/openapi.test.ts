@@ -105,11 +105,12 @@ describe('as OpenAPI 3.1 it', () => {
     }
   });
 
-  it('has request bodies for POST alone, and no field of OpenAPI 3.0', () => {
+  it('has request bodies for POST and PATCH alone, and no field of OpenAPI 3.0', () => {
     const withBody = operations.filter(({ operation }) => operation.requestBody !== undefined);
     expect(withBody.map(({ method, route }) => `${method} ${route}`)).toEqual([
       'post /ask',
       'post /chat',
+      'patch /chat/{conversation_id}',
       'post /chat/{conversation_id}/fork',
       'post /store/backup',
       'post /store/verify',

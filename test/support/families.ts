@@ -20,6 +20,7 @@ const ofEndpoints: readonly Responses[] = [
   ['GET HEAD', '/chat', '200 400 401 403 429 500 503'],
   ['POST', '/chat', '200 202 400 401 403 408 409 413 422 429 431 500 503 504'],
   ['GET HEAD', '/chat/{conversation_id}', '200 400 401 403 404 429 500 503'],
+  ['PATCH', '/chat/{conversation_id}', '200 400 401 403 404 408 413 429 431 500 503'],
   ['DELETE', '/chat/{conversation_id}', '200 400 401 403 404 429 500 503'],
   ['GET HEAD', '/chat/{conversation_id}/messages', '200 400 401 403 404 429 500 503'],
   ['POST', '/chat/{conversation_id}/fork', '201 400 401 403 404 408 413 429 431 500 503'],
@@ -65,7 +66,7 @@ const ofEndpoints: readonly Responses[] = [
 const ofNoEndpoint: readonly Responses[] = [
   ['GET HEAD PUT PATCH DELETE OPTIONS other', '/ask', '405'],
   ['PUT PATCH DELETE OPTIONS other', '/chat', '405'],
-  ['POST PUT PATCH OPTIONS other', '/chat/{conversation_id}', '405'],
+  ['POST PUT OPTIONS other', '/chat/{conversation_id}', '405'],
   ['POST PUT PATCH DELETE OPTIONS other', '/chat/{conversation_id}/messages', '405'],
   ['GET HEAD PUT PATCH DELETE OPTIONS other', '/chat/{conversation_id}/fork', '405'],
   ['POST PUT PATCH DELETE OPTIONS other', '/jobs', '405'],

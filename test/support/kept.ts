@@ -21,7 +21,7 @@ export class KeptRun {
   readonly store: ConversationStore;
   readonly journal: ConversationJournal;
   readonly shared: ConversationReplica | null;
-  readonly kept: Pick<JournaledConversations, 'remove' | 'fork'>;
+  readonly kept: Pick<JournaledConversations, 'remove' | 'rename' | 'fork'>;
   readonly #kept: JournaledConversations;
   readonly #read: Pick<ConversationStore | ConversationReplica, 'list' | 'read' | 'snapshot'>;
 
@@ -80,6 +80,11 @@ export class KeptRun {
       all.push({ ...snapshot, said: await this.#said(snapshot.id, client) });
     }
     return all;
+  }
+
+  async found(search: string): Promise<string[]> {
+    const { conversations } = await this.#read.list('alice', null, 10, search);
+    return conversations.map(({ title }) => title);
   }
 
   async #said(id: string, client: string): Promise<TranscriptPart[]> {

@@ -99,6 +99,11 @@ export class Service implements AsyncDisposable {
     return this.#send(path, { method: 'GET', headers, ...(signal && { signal }) });
   }
 
+  patch(path: string, body: unknown, headers: Record<string, string> = {}): Promise<Answer> {
+    const json = { 'content-type': 'application/json', ...headers };
+    return this.#send(path, { method: 'PATCH', headers: json, body: JSON.stringify(body) });
+  }
+
   delete(path: string, headers: Record<string, string> = {}): Promise<Answer> {
     return this.#send(path, { method: 'DELETE', headers });
   }

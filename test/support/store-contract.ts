@@ -110,6 +110,42 @@ export function describeStore(name: string, isDurable: boolean, place: () => Pro
         await expectKept(services, run);
       }));
 
+    it('keeps titles, those of forks too, and the first words where there is none', () =>
+      withServices(async (services) => {
+        const run = await services.next();
+        const [first, second] = [await run.chat(null, 'one', 'eins'), await run.chat(null, 'two', 'zwei')];
+        const named = await run.kept.rename(first, 'alice', odd.replace('\u0000', ''));
+        const fork = await run.kept.fork(first, 'alice', null);
+        expect(fork.title).toBe(named.title);
+        await run.kept.rename(first, 'alice', 'Another');
+        await run.kept.rename(second, 'alice', 'Gone soon');
+        expect(await run.kept.rename(second, 'alice', null)).toMatchObject({ id: second, title: 'two' });
+        await run.chat(first, 'more', 'mehr');
+        expect((await run.all()).map(({ title }) => title)).toEqual(['Another', named.title, 'two']);
+        expect((await run.snapshot(first)).title).toBe('Another');
+        await expectKept(services, run);
+      }));
+
+    it('finds conversations by their titles', () =>
+      withServices(async (services) => {
+        const run = await services.next();
+        for (const text of ['Bread', 'Butter', 'Jam']) await run.chat(null, text, text);
+        await run.kept.rename(await run.chat(null, 'Honey', 'Honey'), 'alice', 'BREAD with honey');
+        expect(await run.found('bread')).toEqual(['BREAD with honey', 'Bread']);
+        expect(await run.found('%')).toEqual([]);
+      }));
+
+    it('gives no title to what is not there, or is of another client', () =>
+      withServices(async (services) => {
+        const run = await services.next();
+        const id = await run.chat(null, 'one', 'eins');
+        await expect(run.kept.rename('nothing', 'alice', 'x')).rejects.toMatchObject({ code: 'not_found' });
+        await expect(run.kept.rename(id, 'bob', 'x')).rejects.toMatchObject({ code: 'not_found' });
+        await run.kept.remove(id, 'alice');
+        await expect(run.kept.rename(id, 'alice', 'x')).rejects.toMatchObject({ code: 'not_found' });
+        await expectKept(services, run);
+      }));
+
     it('brings back nothing that was removed, a turn that was being kept included', () =>
       withServices(async (services) => {
         const run = await services.next();

@@ -4,7 +4,7 @@ import { inLine } from '../../shared/async.js';
 import { holderOf, readClientId } from '../../shared/client.js';
 import { endOfLoopTurn } from '../../shared/clock.js';
 import type { Config } from '../../shared/config/config.js';
-import type { ConversationPage, ConversationSnapshot } from '../../shared/conversation.js';
+import type { ConversationPage, TitledConversation } from '../../shared/conversation.js';
 import { type RelayError, shuttingDown, toRelayError } from '../../shared/errors.js';
 import type { RequestOf } from '../../shared/ipc/peer.js';
 import type { PrimaryCalls, TranscriptItem, TranscriptOrder, WorkerSettings } from '../../shared/ipc/protocol.js';
@@ -75,8 +75,13 @@ export function workerSettings(
 
 /** The conversations of this host, or of all hosts. */
 interface ReadableConversations {
-  snapshot(id: string, client: string): ConversationSnapshot | Promise<ConversationSnapshot>;
-  list(client: string, before: number | null, limit: number): ConversationPage | Promise<ConversationPage>;
+  snapshot(id: string, client: string): TitledConversation | Promise<TitledConversation>;
+  list(
+    client: string,
+    before: number | null,
+    limit: number,
+    search: string | null,
+  ): ConversationPage | Promise<ConversationPage>;
   read(order: TranscriptOrder): TranscriptItem | Promise<TranscriptItem>;
 }
 
@@ -95,7 +100,7 @@ export interface Services {
   readonly schemas: Pick<SchemaChecker, 'faultOf' | 'firstFault'>;
   readonly knownModels: Pick<KnownModels, 'explain'>;
   readonly conversations: ReadableConversations;
-  readonly kept: Pick<JournaledConversations, 'remove' | 'fork'>;
+  readonly kept: Pick<JournaledConversations, 'remove' | 'rename' | 'fork'>;
   readonly responses: Pick<StoredResponses, 'put' | 'body' | 'text' | 'remove'>;
   readonly claims: Pick<Claims, 'hold' | 'record' | 'read'>;
   readonly turnGate: Pick<TurnGate, 'admitting'>;
@@ -201,15 +206,22 @@ function statusHandlers(services: Services): Pick<SharedHandlers, StatusCalls> {
   };
 }
 
-type ConversationCalls = 'conversation' | 'deleteConversation' | 'conversations' | 'transcript' | 'forkConversation';
+type ConversationCalls =
+  | 'conversation'
+  | 'renameConversation'
+  | 'deleteConversation'
+  | 'conversations'
+  | 'transcript'
+  | 'forkConversation';
 
 function conversationHandlers({ conversations, kept, worked }: Services): Pick<SharedHandlers, ConversationCalls> {
   return {
     conversation: ({ id, client }) => conversations.snapshot(id, client),
+    renameConversation: ({ id, client, title }) => kept.rename(id, client, title),
     deleteConversation: ({ id, client }) => kept.remove(id, client),
-    conversations: ({ client, before, limit }) => {
+    conversations: ({ client, before, limit, search }) => {
       worked();
-      return conversations.list(client, before, limit);
+      return conversations.list(client, before, limit, search);
     },
     transcript: (order) => {
       worked();

@@ -1,5 +1,10 @@
 import type { Clock } from '../../shared/clock.js';
-import type { ConversationPage, ConversationSnapshot, RemovalCause } from '../../shared/conversation.js';
+import type {
+  ConversationPage,
+  ConversationSnapshot,
+  RemovalCause,
+  TitledConversation,
+} from '../../shared/conversation.js';
 import type { TranscriptItem, TranscriptOrder } from '../../shared/ipc/protocol.js';
 import type { Image } from '../../shared/job.js';
 import { quarterOf } from '../access/clients.js';
@@ -17,7 +22,7 @@ import {
 } from './conversation-limits.js';
 import { ConversationShares, type ShareLimits } from './conversation-shares.js';
 import { ConversationTurn } from './conversation-turn.js';
-import { pageOf, transcriptFrom } from './transcript.js';
+import { countToRead, pageOf, titled, transcriptFrom } from './transcript.js';
 import { oneHostGate, type TurnGate } from './turn-gate.js';
 
 /**
@@ -65,8 +70,19 @@ export class ConversationStore {
   }
 
   /** Throws `not_found`, with the same words for every cause. */
-  snapshot(id: string, client: string): ConversationSnapshot {
-    return (this.#find(id, client) ?? notFound()).snapshot(this.limits.ttlMs);
+  snapshot(id: string, client: string): TitledConversation {
+    return titled(this.#find(id, client) ?? notFound(), this.limits.ttlMs);
+  }
+
+  /** What its client calls it; null: nothing. It is no activity. Throws `not_found`. */
+  name(id: string, client: string): string | null {
+    return (this.#find(id, client) ?? notFound()).title;
+  }
+
+  rename(id: string, client: string, title: string | null): TitledConversation {
+    const conversation = this.#find(id, client) ?? notFound();
+    conversation.title = title;
+    return titled(conversation, this.limits.ttlMs);
   }
 
   /** A turn that runs or waits on it still answers its caller. Throws `not_found`. */
@@ -88,10 +104,14 @@ export class ConversationStore {
     return new ConversationTurn(conversation, bytes, this, this.turnGate);
   }
 
-  /** The client's own, the most recently active first: those that were last active before `before` (null: all). */
-  list(client: string, before: number | null, limit: number): ConversationPage {
+  /**
+   * The client's own, the most recently active first: those that were last active before `before` (null: all), and whose
+   * title contains `search` (null: all). A search may find none on a page that is not the last.
+   */
+  list(client: string, before: number | null, limit: number, search: string | null = null): ConversationPage {
     this.expire();
-    return pageOf(this.#index.latest(client, before, limit + 1), limit, this.limits.ttlMs);
+    const wanted = { limit, search };
+    return pageOf(this.#index.latest(client, before, countToRead(wanted)), wanted, this.limits.ttlMs);
   }
 
   /** A piece of its finished turns. Throws `not_found`, also for the next piece of one that has been removed. */
@@ -113,13 +133,13 @@ export class ConversationStore {
   }
 
   /** It takes its place among the others as any new one does. Throws `concurrency_limited`. */
-  publishFork(fork: Conversation): ConversationSnapshot {
+  publishFork(fork: Conversation): TitledConversation {
     fork.lastActiveMs = this.#clock.monotonicMs(); // the order of activity is one of time too
     this.#index.add(fork);
     this.#created++;
     this.#makeRoom();
     if (fork.isRemoved) this.#refuse(); // all others are in use, or of clients that keep to their share
-    return fork.snapshot(this.limits.ttlMs);
+    return titled(fork, this.limits.ttlMs);
   }
 
   /** One that has outlived a restart. They come in the order of their activity. */

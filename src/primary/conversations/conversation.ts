@@ -27,6 +27,8 @@ export class Conversation {
   readonly client: string;
   readonly #system: StoredText | null;
   readonly createdAt: number;
+  /** What its client calls it; null: its first words are its title. */
+  title: string | null = null;
   /** Texts of the finished turns: the user's, the assistant's, the user's … */
   texts: StoredText[] = [];
   /** The images of its messages, by their place among the texts; null where it has none. */
@@ -58,6 +60,7 @@ export class Conversation {
     const { id, client, system, createdAt } = stored;
     const conversation = new Conversation(id, client, system, createdAt, lastActiveMs);
     conversation.lastActivityAt = stored.lastActivityAt;
+    conversation.title = stored.title;
     for (const { texts, images, totalTokens } of stored.turns) {
       conversation.add(texts, totalTokens - conversation.tokens, images);
     }
@@ -104,6 +107,7 @@ export class Conversation {
   fork(id: string, messageCount: number, now: number, monotonicMs: number): Conversation {
     const fork = new Conversation(id, this.client, this.#system, now, monotonicMs);
     const turns = messageCount / 2;
+    fork.title = this.title;
     fork.texts = this.texts.slice(0, messageCount);
     fork.#earlierTokens = turns > 1 ? (this.#earlierTokens?.slice(0, turns - 1) ?? null) : null;
     fork.tokens = this.#earlierTokens?.[turns - 1] ?? this.tokens;

@@ -1,11 +1,11 @@
 import { inLines } from '../../shared/async.js';
 import type { Clock } from '../../shared/clock.js';
-import type { ConversationSnapshot } from '../../shared/conversation.js';
+import type { TitledConversation } from '../../shared/conversation.js';
 import type { ConversationJournal } from '../store/contract/conversations.js';
 import type { ConversationStore } from './conversation-store.js';
 
 /**
- * Deletes, forks and restores conversations. A change goes to the journal first, and to the store once it is journaled: so
+ * Deletes, renames, forks and restores conversations. A change goes to the journal first, and to the store once it is journaled: so
  * a restart never undoes what a caller has seen. If the journal fails, the store stays as it was.
  */
 export class JournaledConversations {
@@ -13,7 +13,7 @@ export class JournaledConversations {
   readonly #journal: ConversationJournal;
   readonly #clock: Clock;
   /** By client. */
-  readonly #forksInLine = inLines();
+  readonly #changesInLine = inLines();
 
   constructor(store: ConversationStore, journal: ConversationJournal, clock: Clock) {
     this.#store = store;
@@ -35,15 +35,24 @@ export class JournaledConversations {
     } catch {}
   }
 
+  /** As `ConversationStore.rename`. In line with the forks of the client: each change finds the title that it replaces. */
+  rename(id: string, client: string, title: string | null): Promise<TitledConversation> {
+    return this.#changesInLine(client, async () => {
+      const previous = this.#store.name(id, client);
+      await this.#journal.commit({ type: 'title', id, title, previous });
+      return this.#store.rename(id, client, title);
+    });
+  }
+
   /**
    * As `ConversationStore.draftFork` and `publishFork`. A client has one fork at a time: a small request makes the journal
    * write a whole conversation, so many at once would delay the turns of others and exceed every limit.
    */
-  fork(id: string, client: string, messageCount: number | null): Promise<ConversationSnapshot> {
-    return this.#forksInLine(client, () => this.#fork(id, client, messageCount));
+  fork(id: string, client: string, messageCount: number | null): Promise<TitledConversation> {
+    return this.#changesInLine(client, () => this.#fork(id, client, messageCount));
   }
 
-  async #fork(id: string, client: string, messageCount: number | null): Promise<ConversationSnapshot> {
+  async #fork(id: string, client: string, messageCount: number | null): Promise<TitledConversation> {
     const fork = this.#store.draftFork(id, client, messageCount);
     const { createdAt, texts } = fork;
     await this.#journal.commit({ type: 'fork', id: fork.id, origin: id, messageCount: texts.length, createdAt });

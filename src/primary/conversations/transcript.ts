@@ -1,7 +1,7 @@
-import type { ConversationPage } from '../../shared/conversation.js';
+import type { ConversationPage, TitledConversation } from '../../shared/conversation.js';
 import type { TranscriptPart, TranscriptPlace } from '../../shared/ipc/protocol.js';
 import type { Image } from '../../shared/job.js';
-import { pieceOf, startOf } from '../store/contract/stored-text.js';
+import { pieceOf, type StoredText, startOf } from '../store/contract/stored-text.js';
 import type { Conversation } from './conversation.js';
 
 /** Bytes of text in one piece. */
@@ -12,17 +12,47 @@ const titleLength = 80;
 /** So many characters have no more bytes than this. */
 const maxTitleBytes = 4 * titleLength;
 
-/** The first characters of the first message, in one line. A message begins with whole characters, so the last one is whole too. */
-export function titleOf({ texts: [first = ''] }: Pick<Conversation, 'texts'>): string {
+/** The first characters of a message, in one line. A message begins with whole characters, so the last one is whole too. */
+export function firstWordsOf(first: StoredText): string {
   const characters = Array.from(startOf(first, maxTitleBytes)).slice(0, titleLength);
   return characters.join('').replace(/[\p{Cc}\u2028\u2029]/gu, ' ');
 }
 
-/** A page of the first `limit` conversations. `next` is null if no others were found. */
-export function pageOf(found: readonly Conversation[], limit: number, ttlMs: number): ConversationPage {
+export function titled(conversation: Conversation, ttlMs: number): TitledConversation {
+  const { title, texts } = conversation;
+  return { ...conversation.snapshot(ttlMs), title: title ?? firstWordsOf(texts[0] ?? '') };
+}
+
+/** A page that searches reads so many titles: a few milliseconds, however many conversations there are. */
+const maxSearched = 1000;
+
+interface Wanted {
+  readonly limit: number;
+  /** What the title contains, in capitals or not; null: all. */
+  readonly search: string | null;
+}
+
+/** One more than the page shows, to find out whether others follow. */
+export function countToRead({ limit, search }: Wanted): number {
+  return (search === null ? limit : maxSearched) + 1;
+}
+
+/** A page of these, which are as many as `countToRead` says, or all that there are. */
+export function pageOf(read: readonly Conversation[], wanted: Wanted, ttlMs: number): ConversationPage {
+  const isMore = read.length === countToRead(wanted);
+  const here = (isMore ? read.slice(0, -1) : read).map((each) => ({ ...titled(each, ttlMs), activity: each.activity }));
+  return foundPage(here, isMore ? (here.at(-1)?.activity ?? null) : null, wanted);
+}
+
+type InOrder = TitledConversation & { readonly activity: number };
+
+/** The page of those that fit the search. `next`: where those begin that were not read; null if all were. */
+export function foundPage(read: readonly InOrder[], next: number | null, { search, limit }: Wanted): ConversationPage {
+  const words = search?.toLowerCase() ?? '';
+  const found = read.filter(({ title }) => title.toLowerCase().includes(words));
   const shown = found.slice(0, limit);
-  const conversations = shown.map((each) => ({ ...each.snapshot(ttlMs), title: titleOf(each) }));
-  return { conversations, next: found.length > limit ? (shown.at(-1)?.activity ?? null) : null };
+  const conversations = shown.map(({ activity: _, ...conversation }) => conversation);
+  return { conversations, next: found.length > limit ? (shown.at(-1)?.activity ?? null) : next };
 }
 
 /** What is read of one part, and where the next one begins. */

@@ -1,6 +1,6 @@
 import { orAborted, withResolvers } from '../../shared/async.js';
 import { type Clock, delay, type StopTimer } from '../../shared/clock.js';
-import type { ConversationPage, ConversationSnapshot } from '../../shared/conversation.js';
+import type { ConversationPage, TitledConversation } from '../../shared/conversation.js';
 import { RelayError } from '../../shared/errors.js';
 import type { TranscriptItem, TranscriptOrder } from '../../shared/ipc/protocol.js';
 import type { JobRequest } from '../../shared/job.js';
@@ -40,12 +40,16 @@ export class ConversationReplica implements TurnGate {
     store.observe({ gone: (id) => copies.drop(id), reset: () => copies.dropIdle() });
   }
 
-  async snapshot(id: string, client: string): Promise<ConversationSnapshot> {
+  async snapshot(id: string, client: string): Promise<TitledConversation> {
     return (await this.#store.snapshot(id, client)) ?? notFound();
   }
 
-  list(client: string, before: number | null, limit: number): Promise<ConversationPage> {
-    return this.#store.list(client, before, limit);
+  async rename(id: string, client: string, title: string | null): Promise<TitledConversation> {
+    return (await this.#store.rename(id, client, title)) ?? notFound();
+  }
+
+  list(client: string, before: number | null, limit: number, search: string | null = null): Promise<ConversationPage> {
+    return this.#store.list(client, before, limit, search);
   }
 
   /** The first piece is of the newest there is; the others belong to it. */
@@ -60,7 +64,7 @@ export class ConversationReplica implements TurnGate {
     this.#copies.drop(id);
   }
 
-  fork(id: string, client: string, messageCount: number | null): Promise<ConversationSnapshot> {
+  fork(id: string, client: string, messageCount: number | null): Promise<TitledConversation> {
     return this.#store.fork(id, client, messageCount);
   }
 

@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { holderOf } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
-import type { ConversationPage, ConversationSnapshot } from '../../shared/conversation.js';
+import type { ConversationPage, ConversationSnapshot, TitledConversation } from '../../shared/conversation.js';
 import { RelayError, storeUnavailable } from '../../shared/errors.js';
 import type { Image, Message } from '../../shared/job.js';
 import { newId } from '../conversations/conversation.js';
 import { checkForkPoint, notFound } from '../conversations/conversation-limits.js';
-import { titleOf } from '../conversations/transcript.js';
+import { firstWordsOf, foundPage } from '../conversations/transcript.js';
 import type {
   ConversationChange,
   ConversationJournal,
@@ -38,6 +38,9 @@ const maxCount = 1000;
 /** A text of so many bytes stays in memory as bytes. */
 const minBufferBytes = 4096;
 const lineEnd = 0x0a;
+/** A search reads so many titles of a page, and so many pages. */
+const searchedAtOnce = 100;
+const maxSearchedPages = 10;
 
 export interface RedisLimits {
   readonly ttlMs: number;
@@ -98,7 +101,7 @@ export class RedisConversations implements ConversationJournal {
   async *restore(): AsyncGenerator<StoredConversation> {}
 
   async commit(change: ConversationChange): Promise<void> {
-    if (change.type === 'fork') throw new Error('a fork is made by Redis itself');
+    if (change.type !== 'turn') throw new Error('forks and titles are changed in Redis itself');
     const name = randomUUID();
     const reply = await this.#commit(change, name).catch((error) => {
       if (error instanceof Unanswered) this.#toWithdraw.push({ change, name });
@@ -148,20 +151,45 @@ export class RedisConversations implements ConversationJournal {
     return readConversation(this.#redis, id, from);
   }
 
-  async snapshot(id: string, client: string): Promise<ConversationSnapshot | null> {
-    const fields = ['client', 'count', 'tokens', 'created', 'active'];
-    const [owner, ...figures] = (await this.#redis.call('read', 'HMGET', this.#metaOf(id), ...fields)) as Buffer[];
-    return String(owner) === client ? snapshotOf(id, figures, this.#limits.ttlMs) : null;
+  async snapshot(id: string, client: string): Promise<TitledConversation | null> {
+    const fields = ['client', 'count', 'tokens', 'created', 'active', 'title', 'named'];
+    const row = (await this.#redis.call('read', 'HMGET', this.#metaOf(id), ...fields)) as (Buffer | null)[];
+    const [owner, ...figures] = row;
+    const [firstWords, named] = figures.splice(4);
+    if (String(owner) !== client) return null;
+    return { ...snapshotOf(id, figures, this.#limits.ttlMs), title: String(named ?? firstWords) };
   }
 
-  async list(client: string, before: number | null, limit: number): Promise<ConversationPage> {
+  /** null if the client has no such conversation. */
+  async rename(id: string, client: string, title: string | null): Promise<TitledConversation | null> {
+    const { verdict } = await this.#redis.run('commit', 'conversations.rename', { id, client, title: title ?? '' });
+    return verdict === 'ok' ? this.snapshot(id, client) : null;
+  }
+
+  /** A search reads page after page, up to a bound: Redis serves others between them. */
+  async list(
+    client: string,
+    before: number | null,
+    limit: number,
+    search: string | null = null,
+  ): Promise<ConversationPage> {
+    const found: ListedInRedis[] = [];
+    let next = before;
+    const [pages, count] = search === null ? [1, limit] : [maxSearchedPages, searchedAtOnce];
+    for (let read = 0; read === 0 || (read < pages && next !== null); read++) {
+      const page = await this.#read(client, next, count);
+      found.push(...page.slice(0, count));
+      next = page.length > count ? (found.at(-1)?.activity ?? null) : null;
+    }
+    return foundPage(found, next, { limit, search });
+  }
+
+  /** One more than `count`, if there are others. */
+  async #read(client: string, from: number | null, count: number): Promise<ListedInRedis[]> {
     const { ttlMs } = this.#limits;
-    const args = { client, before: before === null ? '+inf' : `(${before}`, limit: limit + 1, ttlMs };
+    const args = { client, before: from === null ? '+inf' : `(${from}`, limit: count + 1, ttlMs };
     const { rest } = await this.#redis.run('read', 'conversations.list', args);
-    const found = (rest[0] as Buffer[][]).map((row) => listedConversation(row, ttlMs));
-    const shown = found.slice(0, limit);
-    const next = found.length > limit ? (shown.at(-1)?.activity ?? null) : null;
-    return { conversations: shown.map(({ activity: _, ...conversation }) => conversation), next };
+    return (rest[0] as Buffer[][]).map((row) => listedConversation(row, ttlMs));
   }
 
   /** Also without knowing its client. */
@@ -176,16 +204,17 @@ export class RedisConversations implements ConversationJournal {
   }
 
   /** Also rejects with `not_found`, and with `validation_error` for a number that is not the end of a turn. */
-  async fork(origin: string, client: string, messageCount: number | null): Promise<ConversationSnapshot> {
+  async fork(origin: string, client: string, messageCount: number | null): Promise<TitledConversation> {
     const [id, now] = [newId(), this.#clock.now()];
     const args = { id, client, origin, messages: messageCount ?? '', at: now, ...this.#limits };
     const { verdict, rest } = await this.#redis.run('commit', 'conversations.fork', args);
     if (verdict === 'gone') notFound();
-    const [count = 0, tokensUsed = 0] = rest.map(Number);
+    const [count = 0, tokensUsed = 0] = rest.slice(0, 2).map(Number);
     if (verdict === 'range') checkForkPoint(messageCount ?? count, count);
     if (verdict !== 'ok') throw storeUnavailable();
     const expiresAt = now + this.#limits.ttlMs;
-    return { id, messageCount: count, tokensUsed, createdAt: now, lastActivityAt: now, expiresAt };
+    const title = String(rest[2]);
+    return { id, title, messageCount: count, tokensUsed, createdAt: now, lastActivityAt: now, expiresAt };
   }
 
   async #withdrawAll(): Promise<void> {
@@ -212,7 +241,7 @@ export class RedisConversations implements ConversationJournal {
 
 function beginningOf({ createdAt, user, system }: TurnChange): ScriptArguments {
   const storedSystem = system === null ? '-' : Buffer.concat([Buffer.from('+'), bytesOfText(system)]);
-  return { createdAt, title: titleOf({ texts: [stored(user)] }), system: storedSystem };
+  return { createdAt, title: firstWordsOf(stored(user)), system: storedSystem };
 }
 
 function staleTurn(): RelayError {
@@ -236,15 +265,16 @@ function listedConversation([id, activity, ...row]: readonly Buffer[], ttlMs: nu
 
 /** The turns without those of the first `from` messages; null where the conversation is gone. */
 async function readConversation(redis: RedisConnection, id: string, from: number): Promise<StoredConversation | null> {
-  const fields = ['client', 'system', 'created', 'active', 'count'];
+  const fields = ['client', 'system', 'named', 'created', 'active', 'count'];
   const row = (await redis.call('read', 'HMGET', redis.key('conversation', id), ...fields)) as (Buffer | null)[];
-  const [client, system, ...figures] = row;
+  const [client, system, named, ...figures] = row;
   if (!client || !system) return null;
   const [createdAt = 0, lastActivityAt = 0, messageCount = 0] = figures.map(Number);
   const turns = await readTurns(redis, redis.key('turns', id), from / 2, messageCount / 2);
   if (turns === null) return null;
   const text = system.toString('latin1', 0, 1) === '+' ? storedText(system.subarray(1)) : null;
-  return { id, client: String(client), system: text, createdAt, lastActivityAt, turns };
+  const title = named ? String(named) : null;
+  return { id, client: String(client), system: text, title, createdAt, lastActivityAt, turns };
 }
 
 /** null if the conversation was removed while its turns were read. */

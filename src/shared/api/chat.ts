@@ -67,6 +67,10 @@ export const conversationBody = z
     success: z.literal(true),
     conversation_id: z.string(),
     status: z.literal('active'),
+    title: z.string().nullable().meta({
+      description:
+        'What its client has called it, else the first 80 characters of its first message, in one line. Null if the service does not let conversations be read back.',
+    }),
     message_count: count,
     tokens_used: tokensUsed,
     created_at: time,

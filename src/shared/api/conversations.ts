@@ -2,13 +2,13 @@ import { z } from 'zod';
 import { imageTypes } from '../job.js';
 import { conversationBody } from './chat.js';
 
-/** One conversation in a list: no text but the start of its first message. */
+/** One conversation in a list: no text but its title. */
 const listedConversation = conversationBody
   .omit({ success: true, status: true, request_id: true })
   .extend({
     title: z.string().meta({
       description:
-        'The first 80 characters of the first message, in one line: a space for each line break or other control character.',
+        'What its client has called it, else the first 80 characters of the first message, in one line: a space for each line break or other control character.',
     }),
   })
   .meta({ id: 'ListedConversation' });
@@ -38,6 +38,24 @@ export const conversationMessages = z
   .meta({ id: 'ConversationMessages' });
 export type ConversationMessages = z.infer<typeof conversationMessages>;
 
+const maxTitleLength = 200;
+const controlCharacter = /[\p{Cc}\p{Cs}\u2028\u2029]/u;
+
+export const titleRequest = z
+  .strictObject({
+    title: z
+      .string('must be a string, or null')
+      .trim()
+      .min(1, 'must not be empty: null brings back the first words of the conversation')
+      .refine((title) => [...title].length <= maxTitleLength, `must have at most ${maxTitleLength} characters`)
+      .refine((title) => !controlCharacter.test(title), 'must be one line, without control characters')
+      .nullable()
+      .meta({
+        description: `At most ${maxTitleLength} characters, without the space around them. Null: the first words of the conversation again.`,
+      }),
+  })
+  .meta({ id: 'TitleRequest' });
+
 export const forkRequest = z
   .strictObject({
     from: z
@@ -63,6 +81,15 @@ export const cursorQuery = z
   .string()
   .regex(/^\d{1,15}$/, 'must be the next_cursor of a page')
   .meta({ description: 'The `next_cursor` of the page before.' });
+export const searchQuery = z
+  .string()
+  .trim()
+  .min(1, 'must not be empty')
+  .max(maxTitleLength, `must have at most ${maxTitleLength} characters`)
+  .meta({
+    description:
+      'Only conversations whose title contains this, in capitals or not. A page may have fewer than `limit` then, even none, although others follow.',
+  });
 export const formatQuery = z
   .enum(['json', 'markdown'], 'must be json or markdown')
   .meta({ description: 'Without it what `Accept` prefers, else JSON.' });

@@ -50,6 +50,11 @@ const list = [
   { method: 'POST', route: '/chat', errors: jobErrors, others: [202] },
   { method: 'GET', route: '/chat', errors: keptErrors },
   { method: 'GET', route: '/chat/{conversation_id}', errors: [...keptErrors, 'not_found'] },
+  {
+    method: 'PATCH',
+    route: '/chat/{conversation_id}',
+    errors: [...readingErrors, 'not_found', 'store_unavailable'],
+  },
   { method: 'DELETE', route: '/chat/{conversation_id}', errors: [...keptErrors, 'not_found'] },
   { method: 'GET', route: '/chat/{conversation_id}/messages', errors: [...keptErrors, 'not_found'] },
   {

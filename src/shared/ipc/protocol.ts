@@ -9,7 +9,7 @@ import { versionBody } from '../api/version.js';
 import { acceptedView, backgroundJobPage, backgroundJobView, jobForm, jobListOrder } from '../background.js';
 import { scopes } from '../config/api-keys.js';
 import { localUserModes } from '../config/variables.js';
-import { conversationPage, conversationSnapshot } from '../conversation.js';
+import { conversationPage, titledConversation } from '../conversation.js';
 import { imageTypes, jobDone, jobEvent, jobRequest, message } from '../job.js';
 import { logStyles } from '../log/text.js';
 import { familyFiguresSchema } from '../metrics.js';
@@ -190,11 +190,18 @@ export const primaryCalls = {
   },
   /** A piece of the body of a recorded answer; no text where it is gone. */
   recordedPiece: { request: recordedPieceOrder, answer: z.object({ text: z.string() }) },
-  conversation: { request: ownedKey, answer: conversationSnapshot },
+  conversation: { request: ownedKey, answer: titledConversation },
+  /** `title`: null for its first words. */
+  renameConversation: { request: ownedKey.extend({ title: z.string().nullable() }), answer: titledConversation },
   deleteConversation: { request: ownedKey, answer: nothing },
-  /** `before`: the `next` of the page before. */
+  /** `before`: the `next` of the page before. `search`: null for all, else what a title contains, in capitals or not. */
   conversations: {
-    request: z.object({ client: z.string(), before: z.int().nullable(), limit: z.int() }),
+    request: z.object({
+      client: z.string(),
+      before: z.int().nullable(),
+      limit: z.int(),
+      search: z.string().nullable(),
+    }),
     answer: conversationPage,
   },
   /** The next piece. Each reader has its own place; the primary remembers none. */
@@ -202,7 +209,7 @@ export const primaryCalls = {
   /** `messageCount`: how many of its messages the fork has; null: all. */
   forkConversation: {
     request: ownedKey.extend({ messageCount: z.int().nullable() }),
-    answer: conversationSnapshot,
+    answer: titledConversation,
   },
   /**
    * Resolves when it is stored. Rejects with `not_found` if the previous response is gone by now, and with

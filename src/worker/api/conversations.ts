@@ -7,11 +7,13 @@ import {
   forkRequest,
   formatQuery,
   limitQuery,
+  searchQuery,
+  titleRequest,
   usualPage,
 } from '../../shared/api/conversations.js';
 import { inLine } from '../../shared/async.js';
 import { timestamp } from '../../shared/clock.js';
-import type { ConversationPage, ConversationSnapshot } from '../../shared/conversation.js';
+import type { ConversationPage, ConversationSnapshot, TitledConversation } from '../../shared/conversation.js';
 import { RelayError } from '../../shared/errors.js';
 import type { WorkerSettings } from '../../shared/ipc/protocol.js';
 import { queryOf, readBody } from '../http/body.js';
@@ -35,11 +37,22 @@ export function readBackGuard({ readBack }: Pick<WorkerSettings, 'readBack'>): H
   };
 }
 
-export function getConversation(primary: Primary): AsyncHandler {
+/** Its title may be what was said. */
+export function getConversation(primary: Primary, { readBack }: Pick<WorkerSettings, 'readBack'>): AsyncHandler {
   return async (req, res) => {
     const { client, requestId } = res.locals;
-    const snapshot = await primary.call('conversation', { id: idOf(req.params), client });
-    sendJson(res, conversationBodyOf(snapshot, requestId));
+    const conversation = await primary.call('conversation', { id: idOf(req.params), client });
+    const body = conversationBodyOf(conversation, requestId);
+    sendJson(res, readBack ? body : { ...body, title: null });
+  };
+}
+
+export function patchConversation(primary: Primary, bodies: BodyMemory): AsyncHandler {
+  return async (req, res) => {
+    const { client, requestId } = res.locals;
+    const { title } = await readBody(req, res, bodies, titleRequest);
+    const renamed = await primary.call('renameConversation', { id: idOf(req.params), client, title });
+    sendJson(res, conversationBodyOf(renamed, requestId));
   };
 }
 
@@ -53,11 +66,12 @@ export function deleteConversation(primary: Primary): AsyncHandler {
   };
 }
 
-function conversationBodyOf(snapshot: ConversationSnapshot, requestId: string): ConversationBody {
+function conversationBodyOf(snapshot: TitledConversation, requestId: string): ConversationBody {
   return {
     success: true,
     conversation_id: snapshot.id,
     status: 'active',
+    title: snapshot.title,
     created_at: timestamp(snapshot.createdAt),
     ...figuresOf(snapshot),
     request_id: requestId,
@@ -83,7 +97,8 @@ export function getConversations(primary: Primary): AsyncHandler {
     const limit = Number(queryOf(req, 'limit', limitQuery) ?? usualPage);
     const cursor = queryOf(req, 'cursor', cursorQuery);
     const before = cursor === undefined ? null : Number(cursor);
-    sendJson(res, listOf(await primary.call('conversations', { client, before, limit }), requestId));
+    const search = queryOf(req, 'search', searchQuery) ?? null;
+    sendJson(res, listOf(await primary.call('conversations', { client, before, limit, search }), requestId));
   };
 }
 

@@ -26,7 +26,10 @@ export function hostGuard(settings: Pick<WorkerSettings, 'allowedHosts' | 'allow
       throw new RelayError('forbidden', 'this Origin is not allowed: MODEL_API_ALLOWED_ORIGINS names those that are');
     res.set({ 'Access-Control-Allow-Origin': origin, Vary: 'Origin', 'Access-Control-Expose-Headers': exposed });
     if (!isPreflight(req)) return next();
-    res.set({ 'Access-Control-Allow-Methods': 'GET, POST, DELETE', 'Access-Control-Allow-Headers': headersFor(req) });
+    res.set({
+      'Access-Control-Allow-Methods': 'GET, POST, PATCH, DELETE',
+      'Access-Control-Allow-Headers': headersFor(req),
+    });
     if (req.get('access-control-request-private-network') === 'true')
       res.set('Access-Control-Allow-Private-Network', 'true'); // asked before a public page may reach this network
     res.set('Access-Control-Max-Age', '600').status(204).end();

@@ -108,13 +108,15 @@ describe('Conversations that are read back', () => {
       await service.get(`/chat/${id}/messages`),
       await service.get(`/chat/${'A'.repeat(24)}/messages`),
       await service.post(`/chat/${id}/fork`, {}),
+      await service.patch(`/chat/${id}`, { title: 'Named' }),
     ];
     for (const { status, body } of refused) {
       expect([status, body.error]).toEqual([403, 'forbidden']);
       expect(body.message).toContain('MODEL_API_READ_BACK');
     }
     expect((await chat(service, 'again', id)).count).toBe(4);
-    expect((await service.get(`/chat/${id}`)).status).toBe(200);
+    const { status, body } = await service.get(`/chat/${id}`);
+    expect([status, body.title]).toEqual([200, null]);
     expect((await service.delete(`/chat/${id}`)).status).toBe(200);
   });
 });

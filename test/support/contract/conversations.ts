@@ -67,6 +67,24 @@ export function describeConversations(open: Open): void {
       }
     });
 
+    it('names one, shows its title wherever it is listed, and brings back its first words', async () => {
+      const { body } = await service.post('/chat', { message: 'First words' }, alice);
+      const path = `/chat/${body.conversation_id}`;
+      const listed = async () => (await service.get('/chat?search=RENA', alice)).body.conversations;
+      const named = await service.patch(path, { title: '  A “renamed” one ' }, alice);
+      expect([named.status, named.body.title, named.body.message_count]).toEqual([200, 'A “renamed” one', 2]);
+      expect((await service.get(path, alice)).body.title).toBe('A “renamed” one');
+      expect(await listed()).toMatchObject([{ conversation_id: body.conversation_id, title: 'A “renamed” one' }]);
+      for (const title of ['', '  ', 'x'.repeat(201), 'two\nlines', '\u0000', 7, undefined]) {
+        const { status, body: refused } = await service.patch(path, { title }, alice);
+        expect([status, refused.error]).toEqual([400, 'validation_error']);
+      }
+      expect((await service.patch(path, { title: '🚀'.repeat(200) }, alice)).status).toBe(200);
+      expect((await service.patch(path, { title: null }, alice)).body.title).toBe('First words');
+      expect(await listed()).toEqual([]);
+      expect((await service.get('/chat?search=', alice)).status).toBe(400);
+    });
+
     it('forks one, and both go on by themselves', async () => {
       const { body: origin } = await service.post('/chat', { message: 'My name is Ada' }, alice);
       const fork = await service.post(`/chat/${origin.conversation_id}/fork`, { from: 2 }, alice);
@@ -89,12 +107,13 @@ export function describeConversations(open: Open): void {
           await service.get(`/chat/${id}`, bob),
           await service.get(`/chat/${id}/messages`, bob),
           await service.post(`/chat/${id}/fork`, {}, bob),
+          await service.patch(`/chat/${id}`, { title: 'Mine' }, bob),
           await service.delete(`/chat/${id}`, bob),
         ];
         const told = answers.map(({ status, body: { request_id, ...rest } }) => ({ status, ...rest }));
         const missing = { status: 404, error: 'not_found', message: 'no such conversation' };
         const unusable = expect.objectContaining({ status: 400, error: 'validation_error' });
-        expect(told).toEqual([unusable, missing, missing, missing, missing]);
+        expect(told).toEqual([unusable, missing, missing, missing, missing, missing]);
       }
       expect((await service.get(`/chat/${body.conversation_id}`, alice)).status).toBe(200);
     });

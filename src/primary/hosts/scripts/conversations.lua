@@ -133,7 +133,7 @@ function scripts.fork()
   local client, meta, turns = args.client, metaOf(args.origin), turnsOf(args.origin)
   local fault = checkType(meta, 'hash') or checkType(turns, 'list') or checkConversationLists(client)
   if fault then return fault end
-  local known = redis.call('HMGET', meta, 'client', 'count', 'title', 'system')
+  local known = redis.call('HMGET', meta, 'client', 'count', 'title', 'system', 'named')
   if known[1] ~= client then return {'gone', now} end
   local count = tonumber(known[2])
   local wanted = tonumber(args.messages) or count
@@ -145,10 +145,21 @@ function scripts.fork()
   local tokens = string.match(redis.call('LINDEX', newTurns, -1), '^%d+')
   redis.call('HSET', newMeta, 'client', client, 'count', wanted, 'tokens', tokens, 'fence', 0, 'until', 0,
     'created', args.at, 'active', args.at, 'title', known[3], 'system', known[4], 'commit', '')
+  if known[5] then redis.call('HSET', newMeta, 'named', known[5]) end
   touch(args.id, client)
   dropExpired()
   evict(args.id)
-  return {'ok', now, wanted, tonumber(tokens)}
+  return {'ok', now, wanted, tonumber(tokens), known[5] or known[3]}
+end
+
+-- title: '' for the first words. It is no activity: the time to live stays.
+function scripts.rename()
+  local meta = metaOf(args.id)
+  local fault = checkType(meta, 'hash')
+  if fault then return fault end
+  if redis.call('HGET', meta, 'client') ~= args.client then return {'gone', now} end
+  if args.title == '' then redis.call('HDEL', meta, 'named') else redis.call('HSET', meta, 'named', args.title) end
+  return {'ok', now}
 end
 
 function scripts.remove()
@@ -167,7 +178,8 @@ function scripts.list()
     local page = redis.call('ZREVRANGEBYSCORE', listOf(args.client), before, after, 'WITHSCORES', 'LIMIT', 0, limit)
     for index = 1, #page, 2 do
       before = '(' .. page[index + 1]
-      local known = redis.call('HMGET', metaOf(page[index]), 'count', 'tokens', 'created', 'active', 'title')
+      local known = redis.call('HMGET', metaOf(page[index]), 'count', 'tokens', 'created', 'active', 'title', 'named')
+      known[5], known[6] = known[6] or known[5], nil
       if known[1] then found[#found + 1] = {page[index], page[index + 1], unpack(known)} end
       if #found == limit then break end
     end

@@ -6,6 +6,8 @@ export interface StoredConversation {
   readonly id: string;
   readonly client: string;
   readonly system: StoredText | null;
+  /** What its client calls it. */
+  readonly title: string | null;
   readonly createdAt: number;
   readonly lastActivityAt: number;
   /** At least one. */
@@ -46,7 +48,16 @@ export interface ForkChange {
   readonly createdAt: number;
 }
 
-export type ConversationChange = TurnChange | ForkChange;
+/** Another title; null: the first words are its title again. It is no activity. */
+export interface TitleChange {
+  readonly type: 'title';
+  readonly id: string;
+  readonly title: string | null;
+  /** The title before. */
+  readonly previous: string | null;
+}
+
+export type ConversationChange = TurnChange | ForkChange | TitleChange;
 
 /**
  * Stores conversations beyond the end of the service. Operations are done in the order of the calls. All but `forget`

@@ -30,6 +30,7 @@ export class ConversationTable {
   /** `at` is wall-clock time. Throws `NoSuchConversation`. */
   commit(change: ConversationChange, at: number): void {
     if (change.type === 'fork') return this.#fork(change);
+    if (change.type === 'title') return this.#rename(change.id, change.title);
     const { id, messageCount, user, assistant, images, totalTokens } = change;
     const key = messageCount === 2 ? this.#create(change, at) : this.#touch(id, at);
     if (key === null) throw new NoSuchConversation();
@@ -58,8 +59,8 @@ export class ConversationTable {
 
   #fork({ id, origin, messageCount, createdAt }: ForkChange): void {
     const made = this.#sql.get(
-      `INSERT INTO conversations (id, client, system, created_at, last_activity_at, activity)
-       SELECT ?, client, system, ?, ?, ? FROM conversations WHERE id = ? RETURNING key`,
+      `INSERT INTO conversations (id, client, system, title, created_at, last_activity_at, activity)
+       SELECT ?, client, system, title, ?, ?, ? FROM conversations WHERE id = ? RETURNING key`,
       ...[id, createdAt, createdAt, ++this.#activity, origin],
     );
     if (made === undefined) throw new NoSuchConversation();
@@ -70,8 +71,16 @@ export class ConversationTable {
     );
   }
 
+  #rename(id: string, title: string | null): void {
+    const renamed = this.#sql.get('UPDATE conversations SET title = ? WHERE id = ? RETURNING key', title, id);
+    if (renamed === undefined) throw new NoSuchConversation();
+  }
+
   /** As if the commit had never been, whether it was or not. Nothing came after it. */
   undo(change: ConversationChange): void {
+    if (change.type === 'title') {
+      return void this.#sql.run('UPDATE conversations SET title = ? WHERE id = ?', change.previous, change.id);
+    }
     if (change.type === 'fork' || change.messageCount === 2) return this.remove([change.id]);
     this.#sql.run(
       'DELETE FROM turns WHERE conversation = (SELECT key FROM conversations WHERE id = ?) AND number = ?',
@@ -114,6 +123,7 @@ function conversationOf(row: SqlRow, turns: readonly StoredTurn[]): StoredConver
     id: String(row.id),
     client: String(row.client),
     system: row.system === null ? null : storedOf(row.system),
+    title: row.title === null ? null : String(row.title),
     createdAt: Number(row.created_at),
     lastActivityAt: Number(row.last_activity_at),
     turns,

@@ -105,6 +105,7 @@ class SqliteConversations implements ConversationJournal {
       await this.#client.ask('commit', call('conversations', 'commit', change, this.#client.clock.now()), undo);
     } catch (error) {
       if (change.type === 'fork' || !isGone(error)) throw error;
+      if (isBeingRemoved && change.type === 'title') throw error;
       if (isBeingRemoved) return;
       this.#client.fails('the file lacks a conversation that it should have'); // it is another file, or was changed
       throw storeUnavailable();

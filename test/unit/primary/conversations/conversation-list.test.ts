@@ -93,6 +93,34 @@ describe('the list of conversations', () => {
   });
 });
 
+describe('a search among conversations', () => {
+  it('finds titles with these words, in capitals or not, page by page', () => {
+    const harness = new StoreHarness();
+    const { store } = harness;
+    const ids = ['Bread', 'Butter', 'No bread', 'Jam', 'BREAD'].map((said) => harness.chat(null, 'alice', said));
+    store.rename(ids[3] as string, 'alice', 'A bread with jam');
+    const first = store.list('alice', null, 2, 'bread');
+    expect(first.conversations.map(({ title }) => title)).toEqual(['BREAD', 'A bread with jam']);
+    const second = store.list('alice', first.next, 2, 'bread');
+    expect(second).toMatchObject({ conversations: [{ title: 'No bread' }, { title: 'Bread' }], next: null });
+    expect(store.list('bob', null, 2, 'bread')).toEqual({ conversations: [], next: null });
+    expect(store.list('alice', null, 2, '.*')).toEqual({ conversations: [], next: null });
+  });
+
+  it('reads a thousand titles for a page, and goes on behind them', () => {
+    const harness = new StoreHarness({ maxConversations: 10_000 });
+    const { store } = harness;
+    harness.chat(null, 'alice', 'needle');
+    for (let count = 0; count < 1500; count++) harness.chat(null, 'alice', 'hay');
+    const first = store.list('alice', null, 10, 'needle');
+    expect(first).toEqual({ conversations: [], next: expect.any(Number) });
+    expect(store.list('alice', first.next, 10, 'needle')).toMatchObject({
+      conversations: [{ title: 'needle' }],
+      next: null,
+    });
+  });
+});
+
 describe('the title of a conversation', () => {
   const titleAfter = (message: string) => {
     const harness = new StoreHarness();

@@ -11,7 +11,8 @@ class Listener {
   readonly restore = noJournal.restore;
   readonly forget = noJournal.forget;
 
-  commit = (change: ConversationChange) => this.#take([change.type, change.messageCount]);
+  commit = (change: ConversationChange) =>
+    this.#take(change.type === 'title' ? change : [change.type, change.messageCount]);
   remove = (id: string) => this.#take(['remove', id]);
 
   async #take(what: unknown): Promise<void> {
@@ -70,6 +71,43 @@ describe('A conversation that is kept', () => {
     expect(journal.asked).toEqual([['fork', 2]]);
     expect(fork.messageCount).toBe(2);
     expect(harness.store.counts.conversations).toBe(2);
+  });
+});
+
+describe('A title', () => {
+  it('changes in the journal, then in memory, with the title that it replaces', async () => {
+    const { harness, journal, kept } = createKept();
+    const id = harness.chat(null, 'alice', 'First words');
+    expect(harness.store.snapshot(id, 'alice').title).toBe('First words');
+    const both = await Promise.all([kept.rename(id, 'alice', 'One'), kept.rename(id, 'alice', 'Two')]);
+    expect(both.map(({ title }) => title)).toEqual(['One', 'Two']);
+    expect((await kept.rename(id, 'alice', null)).title).toBe('First words');
+    expect(journal.asked).toEqual([
+      { type: 'title', id, title: 'One', previous: null },
+      { type: 'title', id, title: 'Two', previous: 'One' },
+      { type: 'title', id, title: null, previous: 'Two' },
+    ]);
+  });
+
+  it('is changed by nobody else, and stays where the journal fails', async () => {
+    const { harness, journal, kept } = createKept();
+    const id = harness.chat(null, 'alice', 'First words');
+    await expect(kept.rename(id, 'bob', 'Mine')).rejects.toMatchObject({ code: 'not_found' });
+    journal.isBroken = true;
+    await expect(kept.rename(id, 'alice', 'Lost')).rejects.toMatchObject({ code: 'store_unavailable' });
+    expect(harness.store.snapshot(id, 'alice').title).toBe('First words');
+    expect(journal.asked).toEqual([]);
+  });
+
+  it('is no activity', async () => {
+    const { harness, kept } = createKept();
+    const first = harness.chat();
+    const second = harness.chat();
+    const before = harness.store.snapshot(first, 'alice');
+    await harness.clock.advance(10);
+    await kept.rename(first, 'alice', 'Named');
+    expect(harness.store.list('alice', null, 10).conversations.map(({ id }) => id)).toEqual([second, first]);
+    expect(harness.store.snapshot(first, 'alice')).toEqual({ ...before, title: 'Named' });
   });
 });
 

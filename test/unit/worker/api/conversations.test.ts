@@ -42,7 +42,9 @@ describe('the list of conversations', () => {
     const primary = new FakePrimary({ conversations: { conversations: [snapshot], next: 17 } });
     await using server = await serveWith([getConversations(primary.asPrimary)]);
     const { body } = await exchange(server.port, request('GET /?limit=100&cursor=99', ['X-Request-Id: mine']));
-    expect(primary.calls).toEqual([{ name: 'conversations', request: { client: '', before: 99, limit: 100 } }]);
+    expect(primary.calls).toEqual([
+      { name: 'conversations', request: { client: '', before: 99, limit: 100, search: null } },
+    ]);
     expect(body).toEqual({
       conversations: [
         {
@@ -64,7 +66,7 @@ describe('the list of conversations', () => {
     const primary = new FakePrimary({ conversations: { conversations: [], next: null } });
     await using server = await serveWith([getConversations(primary.asPrimary)]);
     expect((await server.get()).body).toMatchObject({ conversations: [], next_cursor: null });
-    expect(primary.calls[0]?.request).toEqual({ client: '', before: null, limit: 50 });
+    expect(primary.calls[0]?.request).toEqual({ client: '', before: null, limit: 50, search: null });
   });
 
   it.each([
