@@ -4,6 +4,7 @@ export const packages = {
   chromium: 'chromium',
   curl: 'curl',
   faketime: 'faketime',
+  'firefox-esr': 'firefox-esr',
   fish: 'fish',
   haproxy: 'haproxy',
   ip: 'iproute2',
@@ -136,13 +137,21 @@ export const suites: Readonly<Record<string, Suite>> = {
       { name: 'Node 22.23.3', node: '22.23.3', files: ['programs/store/sqlite'] },
     ],
   },
-  /** The console in a real Chromium. */
+  /** The console in a real Chromium, and what a browser can do differently in a real Firefox. */
   console: {
     files: ['programs/console/.*'],
     timeLimitMs: 60_000,
     workers: 2,
     processors: 1,
-    needs: ['chromium', 'redis-server'],
+    needs: ['chromium', 'firefox-esr', 'redis-server'],
+    variants: [
+      { name: 'Chromium' },
+      {
+        name: 'Firefox',
+        files: ['programs/console/(access|ask|conversations|now)'],
+        env: { TESTED_BROWSER: 'firefox' },
+      },
+    ],
   },
   /** deploy/fleet: three hosts behind a real HAProxy, with a real Redis. */
   fleet: {

@@ -1,7 +1,11 @@
-import { type BrowserContext, chromium, type Page } from 'playwright-core';
+import { type BrowserContext, chromium, firefox, type Page } from 'playwright-core';
 import { temporaryFolder } from './folder.js';
 
-export const chromiumProgram = '/usr/bin/chromium';
+/** The browser that the tests use: a variant of the suite names another. */
+export const isFirefox = process.env.TESTED_BROWSER === 'firefox';
+export const browserProgram = isFirefox ? '/usr/bin/firefox-esr' : '/usr/bin/chromium';
+/** For what a test can't see through WebDriver BiDi: the bodies of requests. */
+export const itInChromium = isFirefox ? it.skip : it;
 
 const switches = [
   '--no-sandbox',
@@ -15,11 +19,21 @@ const switches = [
   '--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1',
 ];
 
+/** The first five: no name can be looked up here either. Firefox never takes a proxy for loopback, and at this address there is none. */
+const preferences = {
+  'network.proxy.type': 1,
+  'network.proxy.http': '127.0.0.1',
+  'network.proxy.http_port': 9,
+  'network.proxy.ssl': '127.0.0.1',
+  'network.proxy.ssl_port': 9,
+  'ui.primaryPointerCapabilities': 6, // a mouse, which a headless Firefox does not assume
+};
+
 /** Tells of every breach of the page's content security policy, in a form that can't be taken for anything else. */
 const breachTeller = `document.addEventListener('securitypolicyviolation', ({ violatedDirective, blockedURI }) =>
   console.error('breach of ' + violatedDirective + ' by ' + blockedURI));`;
 
-/** A headless Chromium with an empty profile and one page. */
+/** A headless browser with an empty profile and one page. */
 export class Browser implements AsyncDisposable {
   readonly page: Page;
   /** Every address that was asked for, but for `data:`. */
@@ -52,11 +66,25 @@ export class Browser implements AsyncDisposable {
 
 export async function startBrowser(): Promise<Browser> {
   const profile = await temporaryFolder();
-  const context = await chromium.launchPersistentContext(profile.path, {
-    executablePath: chromiumProgram,
+  const context = await (isFirefox ? launchFirefox(profile.path) : launchChromium(profile.path));
+  await context.addInitScript(breachTeller);
+  return new Browser(context, context.pages()[0] ?? (await context.newPage()), profile);
+}
+
+function launchChromium(profile: string): Promise<BrowserContext> {
+  return chromium.launchPersistentContext(profile, {
+    executablePath: browserProgram,
     headless: true,
     args: switches,
   });
-  await context.addInitScript(breachTeller);
-  return new Browser(context, context.pages()[0] ?? (await context.newPage()), profile);
+}
+
+/** By WebDriver BiDi, as an installed Firefox is driven. */
+function launchFirefox(profile: string): Promise<BrowserContext> {
+  return firefox.launchPersistentContext(profile, {
+    channel: 'moz-firefox',
+    executablePath: browserProgram,
+    headless: true,
+    firefoxUserPrefs: preferences,
+  });
 }

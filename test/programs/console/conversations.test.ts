@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { type Browser, startBrowser } from '../../support/browser.js';
+import { type Browser, isFirefox, startBrowser } from '../../support/browser.js';
 import { expectClean, expectGoodLooks, openConsole } from '../../support/console.js';
 import { enterKey, headersOf, keyOf, writeNamedKeys } from '../../support/named-keys.js';
 import { type Service, startService } from '../../support/service.js';
@@ -32,6 +32,16 @@ describe('The page Conversations', () => {
     return { name: file.suggestedFilename(), text: await readFile(await file.path(), 'utf8') };
   }
 
+  /** Firefox reports no download through WebDriver BiDi here. */
+  async function expectSaved(id: string): Promise<void> {
+    const markdown = await saved('Markdown');
+    expect(markdown.name).toBe(`conversation-${id}.md`);
+    expect(markdown.text).toContain('with **weight**');
+    const json = await saved('JSON');
+    expect(json.name).toBe(`conversation-${id}.json`);
+    expect((JSON.parse(json.text) as { messages: unknown[] }).messages).toHaveLength(6);
+  }
+
   it('lists them page by page, and says where there are none', async () => {
     await using service = await startService();
     await openConsole(browser, service, '/conversations');
@@ -56,12 +66,7 @@ describe('The page Conversations', () => {
     await open().locator('.markdown strong', { hasText: 'weight' }).waitFor();
     expect(await open().getByRole('article').count()).toBe(6);
     await expectGoodLooks(browser.page, 'conversations-open');
-    const markdown = await saved('Markdown');
-    expect(markdown.name).toBe(`conversation-${id}.md`);
-    expect(markdown.text).toContain('with **weight**');
-    const json = await saved('JSON');
-    expect(json.name).toBe(`conversation-${id}.json`);
-    expect((JSON.parse(json.text) as { messages: unknown[] }).messages).toHaveLength(6);
+    if (!isFirefox) await expectSaved(id);
     await press('Fork from here, after message 4');
     await browser.page.getByText('Copied to a new conversation.').waitFor();
     await open().getByText('4 messages').waitFor();

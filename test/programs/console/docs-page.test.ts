@@ -1,5 +1,5 @@
 import { doorEndpoints, endpoints } from '../../../src/shared/api/endpoints.js';
-import { type Browser, chromiumProgram, startBrowser } from '../../support/browser.js';
+import { type Browser, browserProgram, startBrowser } from '../../support/browser.js';
 import { describeWith } from '../../support/needs.js';
 import { type Service, startService } from '../../support/service.js';
 
@@ -34,7 +34,7 @@ function expectClean({ requests, complaints }: Browser, service: Service): void 
   expect(requests.filter(({ origin }) => origin !== service.url).map(String)).toEqual([]);
 }
 
-describeWith(chromiumProgram)('The documentation page in a browser without a network', () => {
+describeWith(browserProgram)('The documentation page in a browser without a network', () => {
   it('shows every operation, loads nothing from elsewhere, and keeps its security policy', async () => {
     await using service = await startService();
     await using browser = await startBrowser();
