@@ -1,6 +1,6 @@
 import { execFile, execFileSync, spawn } from 'node:child_process';
 import { createReadStream, existsSync } from 'node:fs';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -8,6 +8,7 @@ import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
 import type { HealthBody } from '../../src/shared/api/health.js';
 import type { VersionBody } from '../../src/shared/api/version.js';
+import { snippetsFor } from './snippets.js';
 import { root } from './sources.js';
 import { until } from './until.js';
 
@@ -236,11 +237,8 @@ export class SystemdLab implements AsyncDisposable {
 export type Procedure = 'install' | 'upgrade' | 'rollback' | 'uninstall';
 
 /** The commands that the document tells to run, in its order. */
-export async function steps(): Promise<Readonly<Record<Procedure, string[]>>> {
-  const page = await readFile(join(root, 'docs', 'systemd.md'), 'utf8');
-  const document = page.slice(page.indexOf('## Install from a checkout'));
-  const blocks = [...document.matchAll(/```sh\n([\s\S]*?)\n```/g)].map(([, commands]) => commands?.split('\n') ?? []);
-  // The second makes the file of named keys.
-  const [install = [], , upgrade = [], rollback = [], uninstall = []] = blocks;
+export function steps(): Readonly<Record<Procedure, string[]>> {
+  const blocks = snippetsFor('programs/systemd/units').map(({ code }) => code.trimEnd().split('\n'));
+  const [install = [], upgrade = [], rollback = [], uninstall = []] = blocks;
   return { install, upgrade, rollback, uninstall };
 }

@@ -1,23 +1,20 @@
 import { execFile } from 'node:child_process';
-import { readFileSync } from 'node:fs';
 import { rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { installPythonSdks, installSdks, type SdkPackages } from '../../support/sdk-client.js';
 import { type Service, startService } from '../../support/service.js';
-import { root } from '../../support/sources.js';
+import { snippetsFor } from '../../support/snippets.js';
 
 const run = promisify(execFile);
 const installLimitMs = 600_000;
 const snippetLimitMs = 30_000;
 const documentedUrl = 'http://127.0.0.1:5051';
 
-const page = readFileSync(join(root, 'docs', 'sdks.md'), 'utf8');
-const section = /^## Snippets$(.*?)^## /ms.exec(page)?.[1] ?? '';
-
-/** The code of this language in the section, piece by piece. */
+/** The code of this language, piece by piece. */
 function snippets(language: string): string[] {
-  return [...section.matchAll(new RegExp(`^\`\`\`${language}\n(.*?)^\`\`\``, 'gms'))].map(([, code = '']) => code);
+  const code = snippetsFor('programs/sdks/snippets').filter((each) => each.language === language);
+  return [...new Set(code.map((each) => each.code))]; // the README has one of them again
 }
 
 let service: Service;

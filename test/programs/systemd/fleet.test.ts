@@ -1,8 +1,7 @@
-import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync } from 'node:fs';
 import { haproxy } from '../../support/fleet/haproxy.js';
 import { redisServer } from '../../support/redis-server.js';
-import { root } from '../../support/sources.js';
+import { snippetsFor } from '../../support/snippets.js';
 import { describeInLab, SystemdLab } from '../../support/systemd-lab.js';
 import { until } from '../../support/until.js';
 
@@ -12,10 +11,7 @@ const front = 'https://relay.example.org';
 
 /** The commands of docs/fleet.md that make several instances, and those that start them. */
 function commands(): readonly [string, string] {
-  const page = readFileSync(join(root, 'docs', 'fleet.md'), 'utf8');
-  const [, making, starting] =
-    /```sh\n(sudo cp [\s\S]*?)```[\s\S]*?```sh\n(sudo systemctl daemon-reload [\s\S]*?)```/.exec(page) ?? [];
-  if (making === undefined || starting === undefined) throw new Error('docs/fleet.md lacks the commands of a trial');
+  const [making = '', starting = ''] = snippetsFor('programs/systemd/fleet').map(({ code }) => code);
   return [making, starting];
 }
 

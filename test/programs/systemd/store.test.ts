@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { installNode } from '../../support/install-once.js';
+import { snippetsFor } from '../../support/snippets.js';
 import { root } from '../../support/sources.js';
 import { describeInLab, SystemdLab } from '../../support/systemd-lab.js';
 
@@ -25,9 +26,7 @@ cd ${folder}
 async function told() {
   const page = await readFile(join(root, 'docs', 'stores.md'), 'utf8');
   const [setting = ''] = /^MODEL_API_STORE=sqlite:.*$/m.exec(page) ?? [];
-  const [, section = ''] = /\n## Backup\n([\s\S]*?)\n## /.exec(page) ?? [];
-  const blocks = [...section.matchAll(/```sh\n([\s\S]*?)\n```/g)].map(([, block]) => block ?? '');
-  const [running = '', stopped = '', restore = ''] = blocks;
+  const [running = '', stopped = '', restore = ''] = snippetsFor('programs/systemd/store').map(({ code }) => code);
   return { setting, running, stopped, restore };
 }
 

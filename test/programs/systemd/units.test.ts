@@ -56,14 +56,14 @@ describeInLab()('under a real systemd', () => {
     lab = await SystemdLab.boot();
     await lab.copyCheckout();
     await lab.run('chmod', '-R', 'go=', checkout); // as a strict umask leaves it
-    await follow((await steps()).install);
+    await follow(steps().install);
     key = await lab.run('cat', '/etc/prompt-relay/api_key');
   }, 240_000);
 
   afterAll(() => lab?.[Symbol.asyncDispose]());
 
   it('is installed by the five commands of the document, and ready', async () => {
-    expect((await steps()).install).toHaveLength(5);
+    expect(steps().install).toHaveLength(5);
     expect(await lab.show('ActiveState')).toBe('active');
     expect(await lab.systemctl('is-enabled', 'prompt-relay.socket', unit)).toBe('enabled\nenabled');
     expect(await lab.health()).toMatchObject({ readiness: { model_cli: { adapter: 'claude' } } });
@@ -329,7 +329,7 @@ describeInLab()('under a real systemd', () => {
     });
 
     it('is upgraded, and rolled back, by the commands of the document, and refuses nobody meanwhile', async () => {
-      const { upgrade, rollback } = await steps();
+      const { upgrade, rollback } = steps();
       const { version: old } = await lab.version();
       const looking = lab.traffic('/version', 8);
       await lab.shell(`sed -i 's/"version": "${old}"/"version": "99.0.0"/' ${checkout}/package.json`);
@@ -378,7 +378,7 @@ describeInLab()('under a real systemd', () => {
     await lab.run('rm', '-f', gate);
     const answer = lab.ask('last', key);
     await until(async () => (await lab.running()) === 1, 'the job to run');
-    const gone = steps().then(({ uninstall }) => follow(uninstall));
+    const gone = follow(steps().uninstall);
     await until(async () => /^draining/.test(await lab.show('StatusText')), 'the drain');
     await lab.run('touch', gate);
     expect(await answer).toMatch(/"response":"last"[\s\S]*\n200$/);

@@ -1,28 +1,44 @@
 import { execFile } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { chmod, mkdir, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { commandProgram } from '../../support/command.js';
+import { type TemporaryFolder, temporaryFolder } from '../../support/folder.js';
 import { type Service, startService, startWithProgram } from '../../support/service.js';
-import { root } from '../../support/sources.js';
+import { commandsOf, type Snippet, snippetsFor, snippetsOf } from '../../support/snippets.js';
 import { until } from '../../support/until.js';
 
 const run = promisify(execFile);
-const page = readFileSync(join(root, 'docs', 'api.md'), 'utf8');
 const documentedUrl = 'http://127.0.0.1:5051';
+const key = '0123456789abcdefghijklmnop';
+const snippets = snippetsFor('service/system/snippets');
+
+function ofPage(page: string): Snippet[] {
+  return snippets.filter((snippet) => snippet.page === page);
+}
 
 /** What differs from one run to the next. */
 const volatile = /^(request_id|queue_ms|duration_ms|conversation_id|job_id|\w+_at)$/;
 
-function withoutVolatile(json: string): unknown {
-  return JSON.parse(json, (key, value) => (volatile.test(key) ? undefined : value));
+/** A body, the events of a stream, or nothing: without what is volatile. */
+function withoutVolatile(output: string): unknown {
+  const bodies = output.startsWith('{')
+    ? [output]
+    : [...output.matchAll(/^data: (.*)$/gm)].map(([, data = '']) => data);
+  return bodies.map((json) => JSON.parse(json, (name, value) => (volatile.test(name) ? undefined : value)));
 }
 
-/** The commands of the page in their order, each with the answer that stands below it. */
-const examples = [...page.matchAll(/^\$ (curl .*)\n(\{.*\})$/gm)].map(
-  ([, command = '', answer = '']) => [command, answer] as const,
-);
+/** The commands of a session in their order, each with the output that the page shows. */
+function sessionOf({ code }: Snippet): (readonly [command: string, output: string])[] {
+  const parts = code.split(/^\$ /m).slice(1);
+  return parts.map((part) => {
+    const [command = '', ...output] = part.split('\n');
+    return [command, output.join('\n').trim()];
+  });
+}
 
 describe('the examples of docs/api.md', () => {
+  const examples = ofPage('docs/api.md').flatMap(sessionOf);
   let service: Service;
   const ids = new Map<string, string>();
 
@@ -32,25 +48,27 @@ describe('the examples of docs/api.md', () => {
   afterAll(() => service.stop());
 
   it('are all found', () => {
-    expect(examples).toHaveLength(7);
+    expect(examples).toHaveLength(9);
   });
 
-  it.each(examples)('answer as they say: %s', async (command, answer) => {
+  it.each(examples)('answer as they say: %s', async (command, output) => {
     const known = [...ids].reduce((text, [shown, real]) => text.replaceAll(shown, real), command);
     const call = () => run('bash', ['-c', known.replaceAll(documentedUrl, service.url)]);
     const whenOver = ({ stdout: body }: { readonly stdout: string }) => (/"status":"running"/.test(body) ? null : body);
     const stdout = await until(async () => whenOver(await call()), 'the answer of a job'); // a reader may be earlier than its end
-    expect(withoutVolatile(stdout)).toEqual(withoutVolatile(answer));
+    if (output !== '') expect(withoutVolatile(stdout)).toEqual(withoutVolatile(output));
+    else expect(JSON.parse(stdout)).toMatchObject({ success: true });
     for (const name of ['conversation_id', 'job_id']) {
-      const [shown, real] = [answer, stdout].map((json) => (JSON.parse(json) as Record<string, string>)[name]);
+      const [shown, real] = [output, stdout].map((text) => new RegExp(`"${name}":"([^"]+)"`).exec(text)?.[1]);
       if (shown !== undefined && real !== undefined) ids.set(shown, real);
     }
   });
 });
 
 describe('the questions of the README', () => {
-  const readme = readFileSync(join(root, 'README.md'), 'utf8');
-  const questions = [...readme.matchAll(/^```sh\n(curl .*)\n```/gm)].map(([, command = '']) => command);
+  const questions = snippetsOf('README.md')
+    .flatMap(commandsOf)
+    .filter((command) => command.startsWith('curl '));
   let service: Service;
 
   beforeAll(async () => {
@@ -68,5 +86,92 @@ describe('the questions of the README', () => {
   it.each(questions)('are answered by whatever model CLI there is: %s', async (command) => {
     const { stdout } = await run('bash', ['-c', `${command.replaceAll(documentedUrl, service.url)} -w '%{http_code}'`]);
     expect(stdout).toMatch(/Hello, my name is Ada.*200$/);
+  });
+});
+
+/** Programs of a service under systemd that a test has to stand in for. */
+const standIns: Readonly<Record<string, string>> = {
+  'prompt-relay': `exec '${process.execPath}' '${commandProgram}' "$@"`,
+  sudo: 'exec "$@"',
+  journalctl: 'cat "$LOG"',
+};
+
+describe('a service with keys and a shell', () => {
+  let service: Service;
+  let folder: TemporaryFolder;
+
+  beforeAll(async () => {
+    folder = await temporaryFolder();
+    await mkdir(join(folder.path, 'bin'));
+    await mkdir(join(folder.path, 'home', '.zfunc'), { recursive: true });
+    await mkdir(join(folder.path, 'home', '.config', 'fish', 'completions'), { recursive: true });
+    for (const [name, text] of Object.entries(standIns)) {
+      await writeFile(join(folder.path, 'bin', name), `#!/bin/sh\n${text}\n`);
+      await chmod(join(folder.path, 'bin', name), 0o755);
+    }
+    await writeFile(join(folder.path, 'api_key'), `# keys\nada ${key}\n`);
+    service = await startService({ env: { MODEL_API_KEY_FILE: join(folder.path, 'api_key') } });
+    await service.post('/ask', { prompt: 'Hello' }, { 'x-api-key': key });
+  });
+  afterAll(async () => {
+    await service?.stop();
+    await folder?.[Symbol.asyncDispose]();
+  });
+
+  /** Rejects if a command fails. */
+  async function shell(commands: string): Promise<string> {
+    const log = join(folder.path, 'log');
+    await writeFile(log, service.logs.map((record) => `${JSON.stringify(record)}\n`).join(''));
+    const known = commands
+      .replaceAll(documentedUrl, service.url)
+      .replaceAll(/\b20\d\d-07-01\b/g, '2099-07-01') // the end of a key
+      .replaceAll('/etc/prompt-relay', folder.path)
+      .replaceAll('<REQUEST_ID>', String(service.logs.findLast(({ request_id: id }) => id !== undefined)?.request_id));
+    const { stdout } = await run('bash', ['-o', 'pipefail', '-c', known], {
+      env: {
+        PATH: `${join(folder.path, 'bin')}:${process.env.PATH}`,
+        HOME: join(folder.path, 'home'),
+        LOG: log,
+        MODEL_API_PORT: String(service.port),
+        MODEL_API_KEY: key,
+      },
+    });
+    return stdout.trim();
+  }
+
+  const ofOperations = ofPage('docs/operations.md').flatMap(commandsOf);
+  it.each(ofOperations.slice(1).map((command) => [command]))('answers an operator: %s', async (command) => {
+    const [setting] = ofOperations;
+    const output = await shell(`unset MODEL_API_KEY\n${setting}\n${command}`);
+    const records = output.split('\n').map((line) => JSON.parse(line) as Record<string, unknown>);
+    expect(records.length).toBeGreaterThan(0);
+    for (const record of records) expect(record).not.toHaveProperty('error');
+  });
+
+  const sessions = [...ofPage('docs/command.md'), ...ofPage('docs/clients.md')].flatMap((snippet) =>
+    snippet.language === 'console' ? sessionOf(snippet) : [],
+  );
+  it('has sessions to play', () => {
+    expect(sessions.length).toBeGreaterThan(5);
+  });
+
+  it.each(sessions.filter(([command]) => !command.includes('<')))(
+    'shows what a session shows: %s',
+    async (command, output) => {
+      const [shown, seen] = [output, await shell(`exec 2>&1\n${command}`)].map((text) => text.split('\n'));
+      const beginnings = [shown, seen].map((lines = []) => lines[0]?.replace(/^pr_.*/, 'pr_').split(' ')[0]);
+      expect(beginnings[0]).toBe(beginnings[1]);
+      if (command.includes('echo $?')) expect(seen?.at(-1)).toBe(shown?.at(-1));
+    },
+  );
+
+  const scripts = [...ofPage('docs/tasks.md'), ...ofPage('docs/command.md')].filter(
+    ({ language }) => language === 'sh',
+  );
+  it.each(scripts.map(({ code }) => [code]))('runs %s', async (code) => {
+    await shell(`set -e\n${code}`);
+    for (const [, file = ''] of code.matchAll(/> ~\/(\S+)/g)) {
+      expect((await stat(join(folder.path, 'home', file))).size).toBeGreaterThan(100);
+    }
   });
 });

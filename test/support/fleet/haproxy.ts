@@ -7,6 +7,7 @@ import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import { type TemporaryFolder, temporaryFolder } from '../folder.js';
 import { freePort } from '../free-port.js';
+import { snippetsFor } from '../snippets.js';
 import { root } from '../sources.js';
 import { until } from '../until.js';
 
@@ -141,8 +142,8 @@ export async function checkDelivered(): Promise<string> {
 /** The same of the file for one machine, with the trial certificate, both made by the commands of docs/fleet.md. */
 export async function checkOfPage(): Promise<{ readonly config: string; readonly said: string }> {
   await using folder = await temporaryFolder();
-  const page = await readFile(join(root, 'docs', 'fleet.md'), 'utf8');
-  const commandOf = (start: RegExp) => start.exec(page)?.[0].replaceAll('/opt/prompt-relay', root) ?? '';
+  const page = snippetsFor('programs/fleet/front').map(({ code }) => code);
+  const commandOf = (start: RegExp) => start.exec(page.join(''))?.[0].replaceAll('/opt/prompt-relay', root) ?? '';
   const shell = (command: string) => run('sh', ['-c', command], { cwd: folder.path });
   await shell(commandOf(/^ *openssl req .*$/m));
   await shell('cat cert.pem key.pem > both.pem');

@@ -1,0 +1,96 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { root } from './sources.js';
+
+/** A block of commands or code of a page. */
+export interface Snippet {
+  readonly page: string;
+  /** Of its first line of code. */
+  readonly line: number;
+  readonly language: string;
+  readonly heading: string;
+  readonly code: string;
+  /** What its comment `<!-- not run: … -->` gives as the reason. */
+  readonly notRun: string | null;
+}
+
+interface Runner {
+  /** A test below `test`, without its ending, or a script. */
+  readonly by: string;
+  readonly page: string;
+  readonly heading?: string;
+  readonly language?: string;
+  readonly has?: RegExp;
+}
+
+/** Which tests run which snippets. They take them from here. */
+export const runners: readonly Runner[] = [
+  { by: '.ci/first-minute', page: 'README.md', language: 'sh' },
+  { by: 'programs/sdks/snippets', page: 'README.md', language: 'python' },
+  { by: 'programs/sdks/snippets', page: 'docs/sdks.md', heading: 'Snippets' },
+  { by: 'programs/agents/coding-agents', page: 'docs/sdks.md', heading: 'Coding agents' },
+  { by: 'programs/agents/mcp-clients', page: 'docs/mcp.md', has: /^claude mcp add/ },
+  { by: 'service/system/snippets', page: 'docs/api.md' },
+  { by: 'service/system/snippets', page: 'docs/clients.md' },
+  { by: 'service/system/snippets', page: 'docs/operations.md' },
+  { by: 'service/system/snippets', page: 'docs/command.md' },
+  { by: 'service/system/snippets', page: 'docs/tasks.md', has: /^prompt-relay/ },
+  { by: 'programs/systemd/units', page: 'docs/systemd.md', has: /\/opt\/prompt-relay/ },
+  { by: 'programs/systemd/store', page: 'docs/stores.md', heading: 'Backup' },
+  { by: 'programs/systemd/fleet', page: 'docs/fleet.md', has: /prompt-relay@/ },
+  { by: 'programs/fleet/front', page: 'docs/fleet.md', has: /openssl req|^sed -e/ },
+];
+
+const languages = ['bash', 'sh', 'console', 'python', 'js', 'ts'];
+
+/** The pages that people read. */
+export function pagesWithSnippets(): string[] {
+  const pages = readdirSync(join(root, 'docs')).filter((name) => name.endsWith('.md'));
+  return ['README.md', 'CONTRIBUTING.md', ...pages.map((name) => `docs/${name}`)];
+}
+
+/** All snippets of a page, those of other languages left out. */
+export function snippetsOf(page: string): Snippet[] {
+  const lines = readFileSync(join(root, page), 'utf8').split('\n');
+  const snippets: Snippet[] = [];
+  let heading = '';
+  let notRun: string | null = null;
+  for (let at = 0; at < lines.length; at++) {
+    const [, indent, language = ''] = /^( *)```(\w*)/.exec(lines[at] ?? '') ?? [];
+    if (indent === undefined) {
+      heading = /^#+ (.*)/.exec(lines[at] ?? '')?.[1] ?? heading;
+      if (lines[at] !== '') notRun = /^ *<!-- not run: (.*) -->$/.exec(lines[at] ?? '')?.[1] ?? null;
+      continue;
+    }
+    const end = lines.indexOf(`${indent}\`\`\``, at + 1);
+    const code = lines.slice(at + 1, end).map((line) => `${line.slice(indent.length)}\n`);
+    if (languages.includes(language))
+      snippets.push({ page, line: at + 2, language, heading, code: code.join(''), notRun });
+    notRun = null;
+    at = end;
+  }
+  return snippets;
+}
+
+export function isRunBy(runner: Runner, snippet: Snippet): boolean {
+  const { page, heading = snippet.heading, language = snippet.language, has = /^/ } = runner;
+  const isHere = page === snippet.page && heading === snippet.heading && language === snippet.language;
+  return isHere && snippet.notRun === null && has.test(snippet.code);
+}
+
+/** What this test has to run, in the order of the pages. Throws if there is nothing. */
+export function snippetsFor(test: string): Snippet[] {
+  const mine = runners.filter(({ by }) => by === test);
+  const snippets = [...new Set(mine.map(({ page }) => page))].flatMap(snippetsOf);
+  const found = snippets.filter((snippet) => mine.some((runner) => isRunBy(runner, snippet)));
+  if (found.length === 0) throw new Error(`no page has a snippet for ${test}`);
+  return found;
+}
+
+/** Its command lines: without comments, with continued lines joined, of a session only what is typed. */
+export function commandsOf({ language, code }: Snippet): string[] {
+  if (!['bash', 'sh', 'console'].includes(language)) return [];
+  const lines = code.replaceAll(/ *\\\n */g, ' ').split('\n');
+  const typed = language === 'console' ? lines.flatMap((line) => /^\$ (.*)/.exec(line)?.[1] ?? []) : lines;
+  return typed.map((line) => line.replace(/(^|\s)# .*$/, '').trim()).filter((line) => line !== '');
+}
