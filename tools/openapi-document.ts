@@ -25,7 +25,16 @@ import {
 } from '../src/shared/api/endpoints.js';
 import { errorBody } from '../src/shared/api/error.js';
 import { healthBody, historyBody, sinceQuery } from '../src/shared/api/health.js';
-import { acceptedBody, deletedJob, jobBody, jobList, lastEventId, statusQuery } from '../src/shared/api/jobs.js';
+import {
+  acceptedBody,
+  allQuery,
+  deletedJob,
+  jobBody,
+  jobList,
+  keepEndedQuery,
+  lastEventId,
+  statusQuery,
+} from '../src/shared/api/jobs.js';
 import { modelsBody } from '../src/shared/api/models.js';
 import { setupReport } from '../src/shared/api/setup.js';
 import { statusBody, statusChange } from '../src/shared/api/status.js';
@@ -249,12 +258,14 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
   },
   'GET /jobs': {
     summary: 'List your background jobs',
-    description: 'What was asked with `Prefer: respond-async`, of the client that asks alone. Holds no texts.',
+    description:
+      'What was asked with `Prefer: respond-async`, of the client that asks; with `all` of every client. Holds no texts.',
     requestParams: {
       query: z.object({
         status: statusQuery.optional(),
         limit: limitQuery.optional(),
         cursor: cursorQuery.optional(),
+        all: allQuery.optional(),
       }),
     },
     security: keyNeededIfConfigured,
@@ -270,9 +281,10 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     okText: 'The job.',
   },
   'DELETE /jobs/{job_id}': {
-    summary: 'Cancel a background job, or forget it',
-    description: 'One that waits or runs is cancelled, and can be looked at still. One that has ended is forgotten.',
-    requestParams: jobId,
+    summary: 'Cancel a job, or forget a background job',
+    description:
+      'A background job that waits or runs is cancelled, and can be looked at still. One that has ended is forgotten. A job whose caller waits for the answer is cancelled by its `id` in GET /status; the caller gets 403 `forbidden`. A key with the scope `admin` ends the jobs of all clients, and forgets none of others.',
+    requestParams: { ...jobId, query: z.object({ keep_ended: keepEndedQuery.optional() }) },
     security: keyNeededIfConfigured,
     ok: deletedJob,
     okText: 'What has become of it.',

@@ -30,7 +30,7 @@ async function accept(url: string, name: string): Promise<void> {
 /** Takes, starts and ends jobs as a host does, until it is killed, and reports each start. */
 async function run(url: string): Promise<void> {
   const { jobs } = await openJobs(url);
-  jobs.listen({ added: () => {}, cancelled: () => {} });
+  jobs.listen({ added: () => {}, cancelled: () => {}, cancelCaller: () => null });
   systemClock.every(2000, () => void jobs.renew(systemClock.now()).catch(() => {}));
   await Promise.all(Array.from({ length: slots }, () => runJobs(jobs)));
 }

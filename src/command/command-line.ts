@@ -6,7 +6,7 @@ import { ask } from './verbs/ask.js';
 import { batch } from './verbs/batch.js';
 import { chat } from './verbs/chat.js';
 import { completion } from './verbs/completion.js';
-import { jobs } from './verbs/jobs.js';
+import { cancel, jobs } from './verbs/jobs.js';
 import { keys } from './verbs/keys.js';
 import { models, usage } from './verbs/lists.js';
 import { login, logout, whoami } from './verbs/login.js';
@@ -23,6 +23,7 @@ export const commands: readonly [Command, ...Command[]] = [
   chat,
   status,
   jobs,
+  cancel,
   models,
   usage,
   recheck,

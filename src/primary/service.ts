@@ -188,8 +188,8 @@ function compose(input: StartInput) {
   const backgroundObserver = observeBackground({ clients: metrics.clients, usage: counted, lastHour, log });
   const ofBackground = { runner, room, turnGate, store: store.jobs, stored, others, clock };
   const background = new BackgroundJobs({ ...ofBackground, observer: backgroundObserver }, config);
-  const clientJobs = new ClientJobs(background, store.jobs, stored, others);
-  const feeder = hosts?.puller(background) ?? null;
+  const clientJobs = new ClientJobs(background, { ...ofBackground, observer: backgroundObserver });
+  const feeder = hosts?.puller(background, clientJobs) ?? null;
   const claims = new Claims(store.answers, clock, () => runner.busySeconds);
 
   // Phases, processes in advance, workers
@@ -249,7 +249,7 @@ function compose(input: StartInput) {
   const tellKeys = () => workers.tell((peer) => peer.call('keys', { keys: clients.forWorkers }));
   const keysFile = watchKeysFile(config.keysFile, clients, tellKeys, host, names.reportCosts);
 
-  const status = { supervisor, room, runner, workers, clis, background, metrics, lastHour };
+  const status = { supervisor, room, runner, workers, clis, background, clientJobs, metrics, lastHour };
   const parts = {
     ...input,
     ...status,
@@ -262,7 +262,7 @@ function compose(input: StartInput) {
     shared,
     turnGate,
   };
-  const rest = { clientJobs, stored, feeder, claims, catalog, knownModels, tokens, schemas };
+  const rest = { stored, feeder, claims, catalog, knownModels, tokens, schemas };
   addServiceGauges(metrics.registry, { ...parts, conversations });
   addBudgetGauge(metrics.registry, () => budgets.of(clients.names));
   return { ...parts, ...rest, usage, usageJournal, budgets, scrape, keysFile };

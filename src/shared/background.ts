@@ -26,6 +26,7 @@ const time = z.number();
 export const backgroundJobView = z
   .object({
     id: z.string(),
+    client: z.string(),
     operation: z.enum(operations),
     requestId: z.string(),
     form: jobForm,
@@ -39,6 +40,8 @@ export const backgroundJobView = z
     endedAt: time.nullable(),
     /** Why it has failed. */
     failure: wireError.nullable(),
+    /** Whether an administrator has cancelled it, and not its client. */
+    isEndedByAdmin: z.boolean(),
   })
   .readonly();
 export type BackgroundJobView = z.infer<typeof backgroundJobView>;
@@ -49,14 +52,22 @@ export const acceptedView = z
   .readonly();
 export type AcceptedView = z.infer<typeof acceptedView>;
 
-/** `before`: the `next` of the page before. */
+/** `client`: null for the jobs of all clients. `before`: the `next` of the page before. */
 export const jobListOrder = z.object({
-  client: z.string(),
+  client: z.string().nullable(),
   status: z.enum(jobStatuses).nullable(),
   before: z.int().nullable(),
   limit: z.int(),
 });
 export type JobListOrder = z.infer<typeof jobListOrder>;
+
+/** Who ends the job of a caller. `isAdmin`: it may be that of any client. */
+export const callerOrder = z.object({ id: z.string(), client: z.string(), isAdmin: z.boolean() }).readonly();
+export type CallerOrder = z.infer<typeof callerOrder>;
+
+/** The job of a caller. */
+export const callerJob = z.object({ client: z.string(), requestId: z.string() }).readonly();
+export type CallerJob = z.infer<typeof callerJob>;
 
 export const backgroundJobPage = z.object({ jobs: z.array(backgroundJobView), next: z.int().nullable() });
 export type BackgroundJobPage = z.infer<typeof backgroundJobPage>;

@@ -76,6 +76,8 @@ export const wireError = z
     /** For `validation_error`. */
     details: z.array(detail).readonly().optional(),
     retryAfterSeconds: z.number().optional(),
+    /** For `cancelled`: the client that has asked for it, where the API was asked. Not sent to clients. */
+    cancelledBy: z.string().optional(),
   })
   .readonly();
 export type WireError = z.infer<typeof wireError>;
@@ -91,6 +93,7 @@ export class RelayError extends Error {
   readonly stderr: string | undefined;
   readonly details: readonly Detail[] | undefined;
   readonly retryAfterSeconds: number | undefined;
+  readonly cancelledBy: string | undefined;
 
   constructor(code: ErrorCode, message: string, extras: ErrorExtras = {}) {
     super(message);
@@ -101,6 +104,7 @@ export class RelayError extends Error {
     this.stderr = extras.stderr;
     this.details = extras.details;
     this.retryAfterSeconds = extras.retryAfterSeconds;
+    this.cancelledBy = extras.cancelledBy;
   }
 }
 
@@ -150,8 +154,8 @@ export function idempotencyInProgress(retryAfterSeconds: number): RelayError {
 }
 
 /** The caller no longer wants the result: the client has gone, or the worker that spoke for it. */
-export function cancelled(message: string): RelayError {
-  return new RelayError('cancelled', message);
+export function cancelled(message: string, cancelledBy?: string): RelayError {
+  return new RelayError('cancelled', message, { cancelledBy });
 }
 
 /** The caller has died. For a job that is its worker, which can't log the request any more. */
@@ -173,8 +177,8 @@ export function toRelayError(thrown: unknown): RelayError {
 
 /** With `fromWire`, the only way an error crosses from one process to another. */
 export function toWire(thrown: unknown): WireError {
-  const { code, message, reason, quota, scope, stderr, details, retryAfterSeconds } = toRelayError(thrown);
-  return { code, message, reason, quota, scope, stderr, details, retryAfterSeconds };
+  const { code, message, reason, quota, scope, stderr, details, retryAfterSeconds, cancelledBy } = toRelayError(thrown);
+  return { code, message, reason, quota, scope, stderr, details, retryAfterSeconds, cancelledBy };
 }
 
 export function fromWire({ code, message, ...extras }: WireError): RelayError {

@@ -410,7 +410,7 @@ describe('The code', () => {
       code.split('\n').flatMap((line) => (settable.test(line) ? [`${path} ${line.trim().split(/\W/)[1]}`] : [])),
     );
     expect(lines.toSorted()).toEqual([
-      'src/primary/hosts/job-queue.ts listener',
+      'src/primary/hosts/job-messages.ts listener',
       'src/primary/hosts/redis-connection.ts observer',
       'src/primary/hosts/redis-connection.ts onConnected',
       'src/primary/hosts/redis-conversations.ts observer',

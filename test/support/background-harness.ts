@@ -1,9 +1,9 @@
 import { oneHostGate } from '../../src/primary/conversations/turn-gate.js';
-import { type BackgroundJob, BackgroundJobs } from '../../src/primary/jobs/background-jobs.js';
+import { type BackgroundJob, BackgroundJobs, type EndedByAdmin } from '../../src/primary/jobs/background-jobs.js';
 import { ClientJobs } from '../../src/primary/jobs/client-jobs.js';
 import { StoredJobs } from '../../src/primary/jobs/stored-jobs.js';
 import { MemoryJobs } from '../../src/primary/store/memory/memory-store.js';
-import type { BackgroundJobView, JobForm } from '../../src/shared/background.js';
+import type { BackgroundJobView, JobForm, JobStatus } from '../../src/shared/background.js';
 import { storeUnavailable } from '../../src/shared/errors.js';
 import type { JobEnd, JobEvent, JobRequest } from '../../src/shared/job.js';
 import { JobHarness, type JobOptions } from './job-harness.js';
@@ -48,6 +48,7 @@ export class BackgroundHarness {
   /** Ids and outcomes, in the order of the ends. */
   readonly ends: { readonly id: string; readonly end: JobEnd }[] = [];
   readonly refused: string[] = [];
+  readonly endedByAdmin: [by: string, job: EndedByAdmin][] = [];
   #requests = 0;
 
   constructor(options: JobOptions = {}, { maxJobs = 100, jobTtlMs = 60_000 } = {}) {
@@ -56,13 +57,14 @@ export class BackgroundHarness {
     const observer = {
       ended: ({ background }: BackgroundJob, end: JobEnd) => void this.ends.push({ id: background.accepted.id, end }),
       refused: (client: string) => void this.refused.push(client),
+      endedByAdmin: (by: string, job: EndedByAdmin) => void this.endedByAdmin.push([by, job]),
     };
     const { store } = this;
     this.stored = new StoredJobs(store, jobTtlMs, clock);
     const { stored } = this;
     const resources = { runner, room, turnGate: oneHostGate, store, stored, others: stored, observer, clock };
     this.jobs = new BackgroundJobs(resources, { maxJobs });
-    this.clientJobs = new ClientJobs(this.jobs, store, stored, stored);
+    this.clientJobs = new ClientJobs(this.jobs, resources);
     clock.every(1000, () => room.check());
   }
 
@@ -83,6 +85,10 @@ export class BackgroundHarness {
 
   async statusOf(id: string, client = 'a'): Promise<string> {
     return (await this.view(id, client)).status;
+  }
+
+  delete(id: string, client = 'a'): Promise<JobStatus | null> {
+    return this.clientJobs.delete({ id, client, isAdmin: false, keepsEnded: false });
   }
 
   /** Those of its events that have a meaning for a reader, until it has ended. */

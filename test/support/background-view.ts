@@ -7,6 +7,7 @@ import { jobDone } from './job-records.js';
 export function backgroundView(differences: Partial<BackgroundJobView> = {}): BackgroundJobView {
   return {
     id: 'some-id',
+    client: 'key ada',
     operation: 'ask',
     requestId: 'request 1',
     form: plainForm,
@@ -17,6 +18,7 @@ export function backgroundView(differences: Partial<BackgroundJobView> = {}): Ba
     startedAt: 2000,
     endedAt: 3000,
     failure: null,
+    isEndedByAdmin: false,
     ...differences,
   };
 }

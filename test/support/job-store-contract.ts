@@ -91,6 +91,8 @@ export function describeJobStore(name: string, isDurable: boolean, place: () => 
         await jobs.accept(job);
         expect(await jobs.find(job.id, 'key bob')).toBeNull();
         expect(await jobs.find('nothing', 'key ada')).toBeNull();
+        expect(await jobs.find('nothing', null)).toBeNull();
+        expect((await jobs.find(job.id, null))?.client).toBe('key ada');
       }));
 
     it('do not start once they have ended, or are gone', () =>
@@ -137,6 +139,24 @@ export function describeJobStore(name: string, isDurable: boolean, place: () => 
         expect([third.jobs.map((job) => job.id), third.next]).toEqual([newest.slice(4), null]);
         expect((await jobs.list({ ...order, status: 'running' })).jobs.map((job) => job.id)).toEqual([mine[1]?.id]);
         expect((await jobs.list({ ...order, status: 'succeeded' })).jobs).toEqual([]);
+      }));
+
+    it('are listed for all clients together, without those that are gone', () =>
+      withStore(async (jobs) => {
+        const all = ['key ada', 'key bob', 'key ada', 'user eve'].map((client) => accepted({ client }));
+        for (const job of all) await jobs.accept(job);
+        await jobs.remove(all[1]?.id ?? '');
+        await jobs.start(all[2]?.id ?? '', now);
+        const newest = [all[3], all[2], all[0]].map((job) => job?.id);
+        const order = { client: null, status: null, before: null, limit: 2 };
+        const first = await jobs.list(order);
+        const second = await jobs.list({ ...order, before: first.next });
+        expect([first, second].map((page) => page.jobs.map(({ id }) => id))).toEqual([
+          newest.slice(0, 2),
+          newest.slice(2),
+        ]);
+        expect(first.jobs.map(({ client }) => client)).toEqual(['user eve', 'key ada']);
+        expect((await jobs.list({ ...order, status: 'running' })).jobs.map(({ id }) => id)).toEqual([all[2]?.id]);
       }));
 
     it('are forgotten some time after their end, and not before it', () =>

@@ -1,8 +1,9 @@
-import type { SharedJobsListener } from '../../src/primary/hosts/job-queue.js';
+import type { SharedJobsListener } from '../../src/primary/hosts/job-messages.js';
 import type { Cancelling, SharedJobs } from '../../src/primary/hosts/redis-jobs.js';
 import { AnswerLog } from '../../src/primary/jobs/event-log.js';
 import type { AcceptedJob, EndedJob } from '../../src/primary/store/contract/jobs.js';
 import { MemoryJobs } from '../../src/primary/store/memory/memory-store.js';
+import type { CallerJob, CallerOrder } from '../../src/shared/background.js';
 import type { JobRequest } from '../../src/shared/job.js';
 import { plainForm } from './background-harness.js';
 import { jobDone, jobRequest } from './job-records.js';
@@ -46,7 +47,7 @@ export class SharedMemoryJobs extends MemoryJobs implements SharedJobs {
 
   keepText(): void {}
 
-  async cancel(...[id, ended]: Parameters<SharedJobs['cancel']>): Promise<Cancelling> {
+  async cancel(...[id, ended, by]: Parameters<SharedJobs['cancel']>): Promise<Cancelling> {
     this.told.push(`cancel ${id}`);
     const request = this.#requests.get(id);
     const record = request === undefined ? null : await this.find(id, request.client);
@@ -54,8 +55,12 @@ export class SharedMemoryJobs extends MemoryJobs implements SharedJobs {
     if (request === undefined || isGone) return { was: 'gone' };
     this.#cancelled.add(id);
     if (record.status === 'queued') await this.end(id, ended, new AnswerLog());
-    for (const { cancelled } of this.#listeners) cancelled(id);
+    for (const { cancelled } of this.#listeners) cancelled(id, by ?? null);
     return record.status === 'queued' ? { was: 'queued', request } : { was: 'running' };
+  }
+
+  async cancelCaller(order: CallerOrder): Promise<CallerJob | null> {
+    return this.#listeners.map((listener) => listener.cancelCaller(order)).find((job) => job !== null) ?? null;
   }
 
   async renew(): Promise<void> {}

@@ -16,14 +16,18 @@ export class SharingHost {
 
   constructor(store: SharedMemoryJobs) {
     const { runner, room, clock } = this.inner;
-    const observer = { ended: () => {}, refused: () => {} };
+    const observer = { ended: () => {}, refused: () => {}, endedByAdmin: () => {} };
     const stored = new StoredJobs(store, 60_000, clock);
     const others = new RemoteJobs(store, (request, reason) => void runner.dismiss(request, reason), clock);
     const resources = { runner, room, turnGate: oneHostGate, store, stored, others, observer, clock };
     this.jobs = new BackgroundJobs(resources, { maxJobs: 100 });
-    this.clientJobs = new ClientJobs(this.jobs, store, stored, others);
+    this.clientJobs = new ClientJobs(this.jobs, resources);
     this.puller = new JobPuller(store, this.jobs, clock);
-    store.listen({ added: () => this.puller.changed(), cancelled: (id) => this.jobs.cancelHere(id) });
+    store.listen({
+      added: () => this.puller.changed(),
+      cancelled: (id, by) => this.jobs.cancelHere(id, by),
+      cancelCaller: (order) => this.clientJobs.cancelCaller(order),
+    });
   }
 
   /** How its jobs have ended, as it has counted them. */

@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { text as readText } from 'node:stream/consumers';
 import type { z } from 'zod';
 import { type ErrorBody, errorBody } from '../../shared/api/error.js';
+import { type Clock, delay } from '../../shared/clock.js';
 import type { ServiceAddress } from './environment.js';
 import { CommandError, exitCodes, ServiceError } from './errors.js';
 import { type HttpRequest, readEvents, type ServerEvent, send } from './http.js';
@@ -19,6 +20,11 @@ const idleLimits = {
   /** The service sends a comment every 15 s, but a proxy may buffer it. */
   job: 300_000,
 } as const;
+
+/** How often the events of a background job are asked for again that bring nothing new, and the pause before each time. */
+const maxTries = 10;
+const betweenMs = 500;
+const lastEvents = ['done', 'error', 'cancelled'];
 
 interface ClientRequest extends Pick<HttpRequest, 'method' | 'idleTimeoutMs'> {
   readonly path: string;
@@ -104,6 +110,26 @@ export class Client {
   /** The events of a background job after this one, until the stream ends. */
   async *follow(path: string, after: string | undefined, signal: AbortSignal): AsyncGenerator<ServerEvent> {
     yield* this.#events({ method: 'GET', path, ...(after && { headers: { 'Last-Event-ID': after } }) }, signal);
+  }
+
+  /** All events of a background job. Continues after a break of the stream, as when a worker is replaced. */
+  async *followToEnd(path: string, signal: AbortSignal, clock: Clock): AsyncGenerator<ServerEvent> {
+    let after: string | undefined;
+    for (let tries = 0; tries < maxTries; tries++) {
+      try {
+        for await (const event of this.follow(path, after, signal)) {
+          if (event.id !== after) tries = 0;
+          after = event.id;
+          yield event;
+          if (lastEvents.includes(event.event)) return;
+        }
+      } catch (error) {
+        const isCut = error instanceof CommandError && error.exitCode === exitCodes.unavailable;
+        if (!isCut || after === undefined || tries === maxTries - 1) throw error;
+      }
+      signal.throwIfAborted();
+      await delay(clock, betweenMs);
+    }
   }
 
   /** As `stream`, for a request that may be sent again: with the same key, the model runs once. */

@@ -56,6 +56,10 @@ export function usageError(verb: string, message: string): CommandError {
   return new CommandError(exitCodes.usage, `${verb}: ${message}\nRun "prompt-relay ${verb} --help" for usage.`);
 }
 
+export function jobCancelled(by: string | undefined): CommandError {
+  return new CommandError(exitCodes.failed, `the job was cancelled${by === undefined ? '' : ` by an ${by}`}`);
+}
+
 /** The service answered with an error body. */
 export class ServiceError extends CommandError {
   readonly body: ErrorBody;

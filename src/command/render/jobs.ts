@@ -16,8 +16,8 @@ export function renderJobs(
   now: number,
   paint: Paint,
 ): string[] {
-  const running = slots.running.map(({ job, client, operation, model, started_at: since }) => [
-    String(job),
+  const running = slots.running.map(({ job, id, client, operation, model, started_at: since }) => [
+    escaped(id ?? String(job)),
     nameOf(client),
     operation,
     escaped(model ?? 'default'),
@@ -52,14 +52,24 @@ function nameOf(client: string | null): string {
   return client === null ? '–' : escaped(client);
 }
 
-/** The background jobs of the caller, newest first; no lines if there are none. */
-export function renderOwnJobs(jobs: readonly ListedJob[], hasMore: boolean, now: number, paint: Paint): string[] {
+/** The background jobs of the caller or of all clients, newest first; no lines if there are none. */
+export function renderListedJobs(
+  title: 'yours' | 'all',
+  jobs: readonly ListedJob[],
+  hasMore: boolean,
+  now: number,
+  paint: Paint,
+): string[] {
   if (jobs.length === 0) return [];
   const open = jobs.filter(({ ended_at }) => ended_at === null).length;
-  const rows = jobs.map((job) => [escaped(job.job_id), job.operation, statusOf(job), ageOf(job.created_at, now)]);
-  const [heading = '', ...lines] = alignColumns([['id', 'operation', 'status', 'age'], ...rows]);
+  const ofClient = (name: string | undefined) => (title === 'all' ? [nameOf(name ?? null)] : []);
+  const rows = jobs.map((job) => {
+    const what = [escaped(job.job_id), ...ofClient(job.client), job.operation];
+    return [...what, statusOf(job), ageOf(job.created_at, now)];
+  });
+  const [heading = '', ...lines] = alignColumns([['id', ...ofClient('client'), 'operation', 'status', 'age'], ...rows]);
   const count = `${formatNumber(jobs.length)}${hasMore ? ' or more' : ''}, ${formatNumber(open)} of them open`;
-  return [`${paint.bold('yours')}  ${count}`, ...[paint.dim(heading), ...lines].map((line) => `  ${line}`)];
+  return [`${paint.bold(title)}  ${count}`, ...[paint.dim(heading), ...lines].map((line) => `  ${line}`)];
 }
 
 /** One background job, without its answer. */
@@ -79,7 +89,8 @@ export function renderShownJob(job: JobBody, now: number, paint: Paint): string[
   );
 }
 
-function statusOf({ status, position }: ListedJob): string {
+function statusOf({ status, position, cancelled_by: by }: ListedJob): string {
+  if (by !== undefined) return `${status} by an ${by}`;
   return position === null ? status : `${status}, place ${formatNumber(position)}`;
 }
 

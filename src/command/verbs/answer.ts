@@ -3,7 +3,7 @@ import { errorBody } from '../../shared/api/error.js';
 import type { Clock, StopTimer } from '../../shared/clock.js';
 import type { Client } from '../base/client.js';
 import type { CommandContext } from '../base/command.js';
-import { CommandError, exitCodes, ServiceError } from '../base/errors.js';
+import { CommandError, exitCodes, jobCancelled, ServiceError } from '../base/errors.js';
 import type { ServerEvent } from '../base/http.js';
 import type { Terminal } from '../base/terminal.js';
 
@@ -19,6 +19,7 @@ interface JobCall<T extends JobAnswer> {
 }
 
 const queuedEvent = z.looseObject({ position: z.int() });
+const cancelledEvent = z.looseObject({ cancelled_by: z.string().optional() });
 const deltaEvent = z.looseObject({ text: z.string() });
 
 /** Runs one job and returns its answer. Throws a CommandError, or the reason of the signal. */
@@ -42,11 +43,8 @@ export async function collectJob<T extends JobAnswer>(
     if (event === 'queued') printer?.onQueued(client.parse(data, queuedEvent).position);
     if (event === 'started') printer?.onStarted();
     if (event === 'error') throw new ServiceError(client.parse(data, errorBody));
-    if (event === 'cancelled') throw new CommandError(exitCodes.failed, 'the job was cancelled');
-    if (event === 'delta') {
-      const { text } = client.parse(data, deltaEvent);
-      await printer?.onDelta(text);
-    }
+    if (event === 'cancelled') throw jobCancelled(client.parse(data, cancelledEvent).cancelled_by);
+    if (event === 'delta') await printer?.onDelta(client.parse(data, deltaEvent).text);
     if (event === 'done') return answerOf(data);
   }
   throw new CommandError(exitCodes.unavailable, `the response from ${client.url} was cut off before the answer ended`);

@@ -1,6 +1,6 @@
 import { deletedJob, type JobBody, type JobResult, jobBody, jobList, jobResult } from '../../shared/api/jobs.js';
 import { statusBody } from '../../shared/api/status.js';
-import { type Clock, delay } from '../../shared/clock.js';
+import { escaped } from '../../shared/text/paint.js';
 import type { Client } from '../base/client.js';
 import {
   addressFlags,
@@ -11,9 +11,8 @@ import {
   jsonFlag,
   show,
 } from '../base/command.js';
-import { CommandError, exitCodes, InterruptedError, ServiceError, usageError } from '../base/errors.js';
-import type { ServerEvent } from '../base/http.js';
-import { renderJobs, renderOwnJobs, renderShownJob } from '../render/jobs.js';
+import { exitCodes, InterruptedError, ServiceError, usageError } from '../base/errors.js';
+import { renderJobs, renderListedJobs, renderShownJob } from '../render/jobs.js';
 import { collectJob, printAnswer } from './answer.js';
 
 /** An older service sends no figures of background jobs, and fewer of the queue. */
@@ -26,12 +25,17 @@ export const jobs: Command = {
   name: 'jobs',
   synopsis: '[show | follow | cancel] [id]',
   summary: 'show the jobs that run now, the queue, and your background jobs',
-  flags: { ...jsonFlag, ...addressFlags },
+  flags: {
+    all: { type: 'boolean', description: 'the background jobs of all clients; needs a key with the scope admin' },
+    ...jsonFlag,
+    ...addressFlags,
+  },
   maxPositionals: 2,
   words: ['show', 'follow', 'cancel'],
   notes: [
     'With "show" and the id of a background job, it shows that job and its answer; with "follow" it waits for the answer and prints it, as "ask" does; with "cancel" it ends a job that waits or runs, and forgets one that has ended.',
-    'Where there are API keys, only one with the scope admin shows the names of clients. The background jobs are those of the one who asks.',
+    'With API keys, only one with the scope admin shows the names of clients and the ids of running jobs. The background jobs are your own; with --all they are those of all clients.',
+    '"prompt-relay cancel" ends any job.',
   ],
   examples: [
     'prompt-relay jobs',
@@ -51,13 +55,14 @@ export const jobs: Command = {
 async function list(args: CommandArguments, context: CommandContext): Promise<number> {
   const client = await clientFor(args, context);
   const now = await client.getState('/status', jobsBody);
-  const own = await client.getOptional('/jobs', jobList);
+  const isOfAll = args.has('all');
+  const own = isOfAll ? await client.getState('/jobs?all=true', jobList) : await client.getOptional('/jobs', jobList);
   const background = own?.jobs ?? [];
   const nowMs = context.clock.now();
   const hasMore = own !== null && own.next_cursor !== null;
   return show(args, context.terminal, { ...now, background }, (paint) => [
     ...renderJobs(now, nowMs, paint),
-    ...renderOwnJobs(background, hasMore, nowMs, paint),
+    ...renderListedJobs(isOfAll ? 'all' : 'yours', background, hasMore, nowMs, paint),
   ]);
 }
 
@@ -73,7 +78,7 @@ const actions: Readonly<Record<string, JobAction>> = {
   follow: async (client, path, args, context) => {
     const ending = new AbortController();
     using _ = context.terminal.onInterrupt(() => ending.abort(new InterruptedError()));
-    const events = () => followed(client, `${path}/events`, ending.signal, context.clock);
+    const events = () => client.followToEnd(`${path}/events`, ending.signal, context.clock);
     const answerOf = (data: string) => {
       const result = client.parse(data, jobResult);
       return { response: responseOf(result), result };
@@ -89,6 +94,48 @@ const actions: Readonly<Record<string, JobAction>> = {
     return exitCodes.ok;
   },
 };
+
+/** Unlike `jobs cancel`, it never deletes an answer. */
+export const cancel: Command = {
+  name: 'cancel',
+  synopsis: '<id> ...',
+  summary: 'end jobs that wait or run',
+  flags: { ...jsonFlag, ...addressFlags },
+  maxPositionals: Number.POSITIVE_INFINITY,
+  notes: [
+    'The ids are those of "prompt-relay jobs". You can end your own jobs; a key with the scope admin can end those of all clients. A job that has ended stays as it is.',
+    'If several ids are given, all of them are tried; the exit code is that of the first failure.',
+  ],
+  examples: ['prompt-relay cancel 17-f3Kx82Qa', 'prompt-relay cancel jUCv4aHbxv0GAEvJ2iQNwFcL 18-f3Kx82Qa'],
+  run: async (args, context) => {
+    if (args.positionals.length === 0 || args.positionals.includes('')) throw usageError('cancel', 'name the jobs');
+    const client = await clientFor(args, context);
+    let exitCode: number = exitCodes.ok;
+    for (const id of args.positionals) {
+      try {
+        await cancelOne(client, id, args, context);
+      } catch (error) {
+        if (!(error instanceof ServiceError)) throw error; // no other id will do better
+        const text = `${context.terminal.messagePaint.red('prompt-relay:')} ${escaped(id)}: ${error.message}`;
+        context.terminal.sentences(text);
+        if (exitCode === exitCodes.ok) exitCode = error.exitCode;
+      }
+    }
+    return exitCode;
+  },
+};
+
+async function cancelOne(
+  client: Client,
+  id: string,
+  args: CommandArguments,
+  { terminal }: CommandContext,
+): Promise<void> {
+  const fate = await client.delete(`/jobs/${encodeURIComponent(id)}?keep_ended=true`, deletedJob);
+  if (args.has('json')) return terminal.writeJson(fate);
+  const { status } = fate;
+  await terminal.writeLine(`${id}  ${status === 'cancelled' ? status : `${status}: it had ended`}`);
+}
 
 async function showJob(job: JobBody, terminal: CommandContext['terminal'], now: number): Promise<void> {
   await terminal.writeLines(renderShownJob(job, now, terminal.paint));
@@ -111,34 +158,4 @@ function responseOf(result: JobResult): string {
 interface OutputItem {
   readonly arguments?: string;
   readonly content?: readonly { readonly text?: string }[];
-}
-
-/** How often it reopens a stream that brings nothing new, and the pause before each try. */
-const maxTries = 10;
-const betweenMs = 500;
-const lastEvents = ['done', 'error', 'cancelled'];
-
-/** The events of a background job. Continues after a break of the stream, as when a worker is replaced. */
-export async function* followed(
-  client: Client,
-  path: string,
-  signal: AbortSignal,
-  clock: Clock,
-): AsyncGenerator<ServerEvent> {
-  let after: string | undefined;
-  for (let tries = 0; tries < maxTries; tries++) {
-    try {
-      for await (const event of client.follow(path, after, signal)) {
-        if (event.id !== after) tries = 0;
-        after = event.id;
-        yield event;
-        if (lastEvents.includes(event.event)) return;
-      }
-    } catch (error) {
-      const isCut = error instanceof CommandError && error.exitCode === exitCodes.unavailable;
-      if (!isCut || after === undefined || tries === maxTries - 1) throw error;
-    }
-    signal.throwIfAborted();
-    await delay(clock, betweenMs);
-  }
 }

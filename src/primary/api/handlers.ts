@@ -282,7 +282,7 @@ function backgroundHandlers(services: Services, turn: () => Promise<void>): Pick
     },
     jobs: (order) => clientJobs.list(order),
     cancelJob: ({ id, client }) => clientJobs.cancel(id, client),
-    deleteJob: async ({ id, client }) => ({ job: await clientJobs.delete(id, client) }),
+    deleteJob: async (order) => ({ status: await clientJobs.delete(order) }),
   };
 }
 

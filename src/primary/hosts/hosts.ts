@@ -6,10 +6,12 @@ import { quarterOf } from '../access/clients.js';
 import type { ConversationStore } from '../conversations/conversation-store.js';
 import type { BackgroundJobs } from '../jobs/background-jobs.js';
 import { maxWaitingBytes } from '../jobs/background-room.js';
+import type { ClientJobs } from '../jobs/client-jobs.js';
 import type { Store, StoreObserver } from '../store/contract/store.js';
 import { ConversationReplica } from './conversation-replica.js';
+import { JobMessages } from './job-messages.js';
 import { JobPuller } from './job-puller.js';
-import { JobMessages, JobQueue } from './job-queue.js';
+import { JobQueue } from './job-queue.js';
 import { RedisAnswers } from './redis-answers.js';
 import { RedisConnection } from './redis-connection.js';
 import { RedisConversations, type RedisLimits, RedisResponses } from './redis-conversations.js';
@@ -48,10 +50,14 @@ export class Hosts {
     return new RemoteJobs(this.store.jobs, dismiss, this.#clock);
   }
 
-  puller(background: BackgroundJobs): JobPuller {
+  puller(background: BackgroundJobs, clientJobs: Pick<ClientJobs, 'cancelCaller'>): JobPuller {
     const { jobs } = this.store;
     const puller = new JobPuller(jobs, background, this.#clock);
-    jobs.listen({ added: () => puller.changed(), cancelled: (id) => background.cancelHere(id) });
+    jobs.listen({
+      added: () => puller.changed(),
+      cancelled: (id, by) => background.cancelHere(id, by),
+      cancelCaller: (order) => clientJobs.cancelCaller(order),
+    });
     return puller;
   }
 
@@ -119,6 +125,8 @@ export function sharedLimits(
 export async function openRedis(place: RedisPlace, clock: Clock, limits: RedisStoreLimits): Promise<RedisStore> {
   const redis = new RedisConnection(linkTo(place, await readScripts()), place.prefix, clock);
   await redis.opened(firstAnswerMs);
-  const jobs = new RedisJobs(redis, new JobQueue(place, clock), new JobMessages(place, clock), limits.jobs, clock);
+  const publish = (message: string) => redis.call('job', 'PUBLISH', redis.key('jobs', 'told'), message);
+  const messages = new JobMessages(place, clock, publish);
+  const jobs = new RedisJobs(redis, new JobQueue(place, clock), messages, limits.jobs, clock);
   return new RedisStore(redis, jobs, limits, clock);
 }

@@ -1,5 +1,5 @@
 import { withResolvers } from '../../shared/async.js';
-import type { JobForm, JobListOrder } from '../../shared/background.js';
+import type { CallerJob, CallerOrder, JobForm, JobListOrder } from '../../shared/background.js';
 import type { Clock } from '../../shared/clock.js';
 import { storeUnavailable } from '../../shared/errors.js';
 import type { JobEnd, JobRequest } from '../../shared/job.js';
@@ -15,7 +15,8 @@ import {
   type LoggedText,
   lostEnd,
 } from '../store/contract/jobs.js';
-import type { JobMessages, JobQueue, SharedJobsListener } from './job-queue.js';
+import type { JobMessages, SharedJobsListener } from './job-messages.js';
+import type { JobQueue } from './job-queue.js';
 import { JobTexts } from './job-texts.js';
 import type { RedisConnection } from './redis-connection.js';
 import { Unanswered } from './redis-faults.js';
@@ -106,13 +107,13 @@ export class RedisJobs implements JobStore {
     return this.#mayHaveNext;
   }
 
-  listen({ added, cancelled }: SharedJobsListener): void {
+  listen({ added, ...others }: SharedJobsListener): void {
     this.#messages.listen({
       added: () => {
         this.#mayHaveNext = true;
         added();
       },
-      cancelled,
+      ...others,
     });
   }
 
@@ -138,7 +139,7 @@ export class RedisJobs implements JobStore {
       await this.#script('remove', { id }).catch(() => this.#toRemove.push(id)); // its caller gets a refusal
       throw error;
     }
-    this.#redis.call('job', 'PUBLISH', this.#redis.key('jobs', 'told'), 'added').catch(() => {}); // others see it within 2 s
+    this.#messages.publish('added').catch(() => {}); // others see it within 2 s
   }
 
   async start(id: string, at: number): Promise<boolean> {
@@ -162,9 +163,10 @@ export class RedisJobs implements JobStore {
     return verdict === 'ok';
   }
 
-  async find(id: string, client: string): Promise<SharedRecord | null> {
+  async find(id: string, client: string | null): Promise<SharedRecord | null> {
     const fields = (await this.#redis.call('job', 'HMGET', this.#keyOf(id), ...recordFields)) as (Buffer | null)[];
-    return String(fields[0]) === client ? recordOf(id, fields) : null;
+    const isFound = fields[0] !== null && (client === null || String(fields[0]) === client);
+    return isFound ? recordOf(id, fields) : null;
   }
 
   text(id: string, from: number): Promise<string> {
@@ -172,7 +174,7 @@ export class RedisJobs implements JobStore {
   }
 
   async list({ client, status, before, limit }: JobListOrder): Promise<JobPage> {
-    const args = { client, before: before === null ? '+inf' : `(${before}`, status: status ?? '', limit };
+    const args = { client: client ?? '', before: before === null ? '+inf' : `(${before}`, status: status ?? '', limit };
     const { rest } = await this.#script('list', args);
     const [next, rows] = rest as [Buffer, (Buffer | null)[][]];
     const jobs = rows.map(([id, ...fields]) => recordOf(String(id), fields));
@@ -227,11 +229,17 @@ export class RedisJobs implements JobStore {
     this.#texts.open(id, log);
   }
 
-  async cancel(id: string, { endedAt, end }: EndedJob): Promise<Cancelling> {
-    const args = { id, at: endedAt, jobEnd: JSON.stringify(end), ttlMs: this.#limits.ttlMs };
+  /** `by`: an administrator; null for the client of the job. */
+  async cancel(id: string, { endedAt, end }: EndedJob, by: string | null = null): Promise<Cancelling> {
+    const args = { id, by: by ?? '', at: endedAt, jobEnd: JSON.stringify(end), ttlMs: this.#limits.ttlMs };
     const { verdict, rest } = await this.#script('cancel', args);
     if (verdict !== 'ok') return { was: verdict === 'running' ? 'running' : 'gone' };
     return { was: 'queued', request: JSON.parse(String(rest[0])) };
+  }
+
+  /** As `JobMessages.cancelCaller`. */
+  cancelCaller(order: CallerOrder): Promise<CallerJob | null> {
+    return this.#messages.cancelCaller(order);
   }
 
   /** Informs the others that this host lives, and ends what dead hosts have left. Called every two seconds. */

@@ -1,10 +1,10 @@
 import { orAborted } from '../../shared/async.js';
-import type { BackgroundJobView } from '../../shared/background.js';
+import type { BackgroundJobView, CallerJob, CallerOrder } from '../../shared/background.js';
 import { type Clock, delay } from '../../shared/clock.js';
-import { RelayError, storeUnavailable } from '../../shared/errors.js';
+import { storeUnavailable } from '../../shared/errors.js';
 import type { JobEvent, JobRequest } from '../../shared/job.js';
 import { refusedEnd } from '../jobs/job.js';
-import { type JobsOfOtherHosts, jobCancelled, viewOf } from '../jobs/stored-jobs.js';
+import { type JobsOfOtherHosts, jobCancelled, noSuchJob, viewOf } from '../jobs/stored-jobs.js';
 import type { JobRecord } from '../store/contract/jobs.js';
 import type { SharedJobs, SharedRecord } from './redis-jobs.js';
 
@@ -61,13 +61,13 @@ export class RemoteJobs implements JobsOfOtherHosts {
     }
   }
 
-  async cancel(id: string, client: string): Promise<BackgroundJobView> {
-    const reason = jobCancelled();
+  async cancel(id: string, client: string, by: string | null = null): Promise<BackgroundJobView> {
+    const reason = jobCancelled(by);
     const ended = { status: 'cancelled', endedAt: this.#clock.now(), end: refusedEnd(reason) } as const;
     const lastMs = this.#clock.monotonicMs() + cancelLimitMs;
     for (let sentMs = -Infinity; ; ) {
       if (this.#clock.monotonicMs() - sentMs >= repeatMs) {
-        const cancelling = await this.#store.cancel(id, ended);
+        const cancelling = await this.#store.cancel(id, ended, by);
         if (cancelling.was === 'queued') this.#dismiss(cancelling.request, reason);
         sentMs = this.#clock.monotonicMs();
       }
@@ -76,6 +76,10 @@ export class RemoteJobs implements JobsOfOtherHosts {
       if (this.#clock.monotonicMs() >= lastMs) throw storeUnavailable();
       await delay(this.#clock, checkMs);
     }
+  }
+
+  cancelCaller(order: CallerOrder): Promise<CallerJob | null> {
+    return this.#store.cancelCaller(order);
   }
 
   async *#position(id: string, reader: RemoteReader): AsyncGenerator<JobEvent, void> {
@@ -102,7 +106,7 @@ export class RemoteJobs implements JobsOfOtherHosts {
 
   async #record(id: string, client: string): Promise<SharedRecord> {
     const record = await this.#store.find(id, client);
-    if (record === null) throw new RelayError('not_found', 'no such job');
+    if (record === null) throw noSuchJob();
     return record;
   }
 }

@@ -1,5 +1,5 @@
 import { orAborted, withResolvers } from '../../shared/async.js';
-import type { AcceptedView, JobForm } from '../../shared/background.js';
+import type { AcceptedView, BackgroundJobView, JobForm } from '../../shared/background.js';
 import { type Clock, delay } from '../../shared/clock.js';
 import { RelayError, storeUnavailable, toRelayError } from '../../shared/errors.js';
 import type { JobEnd, JobRequest } from '../../shared/job.js';
@@ -30,11 +30,16 @@ export interface BackgroundLoad {
   readonly running: number;
 }
 
+/** A job that an administrator has asked to end. `status`: as it is then. */
+export type EndedByAdmin = Pick<BackgroundJobView, 'id' | 'client' | 'requestId' | 'status'>;
+
 export interface BackgroundObserver {
   /** The one end of a background job. */
   ended(job: BackgroundJob, end: JobEnd): void;
   /** One of them could not be run at all: that is no end of a job of the model. */
   refused(client: string): void;
+  /** An administrator has ended a job of another client, in the background or not. */
+  endedByAdmin(by: string, job: EndedByAdmin): void;
 }
 
 export interface BackgroundResources {
@@ -168,10 +173,10 @@ export class BackgroundJobs {
     }
   }
 
-  /** Another host was asked to cancel it, and has ended and counted a job that only waited here: that one is requeued. */
-  cancelHere(id: string): void {
+  /** `by`: as of `jobCancelled`. Another host was asked to cancel it, and has ended and counted a job that only waited here: that one is requeued. */
+  cancelHere(id: string, by: string | null): void {
     const background = this.#open.get(id)?.background;
-    background?.cancel(background.mayHaveStarted ? jobCancelled() : storeUnavailable());
+    background?.cancel(background.mayHaveStarted ? jobCancelled(by) : storeUnavailable());
   }
 
   /** Whether there is a slot for one more job, beside those that were taken. */

@@ -1,27 +1,63 @@
-import type { BackgroundJobPage, BackgroundJobView, JobListOrder } from '../../shared/background.js';
+import type {
+  BackgroundJobPage,
+  BackgroundJobView,
+  CallerJob,
+  CallerOrder,
+  JobListOrder,
+  JobStatus,
+} from '../../shared/background.js';
 import { cancelled } from '../../shared/errors.js';
+import type { RequestOf } from '../../shared/ipc/peer.js';
+import type { PrimaryCalls } from '../../shared/ipc/protocol.js';
 import type { JobDone, JobEvent } from '../../shared/job.js';
+import { newId } from '../conversations/conversation.js';
 import type { JobStore } from '../store/contract/jobs.js';
-import type { BackgroundJob, BackgroundJobs } from './background-jobs.js';
-import { type JobsOfOtherHosts, jobCancelled, type StoredJobs } from './stored-jobs.js';
+import type { BackgroundJob, BackgroundJobs, BackgroundObserver } from './background-jobs.js';
+import type { Job } from './job.js';
+import type { JobRunner } from './job-runner.js';
+import { type JobsOfOtherHosts, jobCancelled, noSuchJob, type StoredJobs } from './stored-jobs.js';
 
 const removedAtOnce = 100;
+/** The id of a job of a caller: its number, and the service that runs it. A background job has none with a digit first. */
+const callerId = /^\d+-[\w-]{8}$/;
+
+/** What DELETE /jobs/{job_id} asks for. */
+type DeleteOrder = RequestOf<PrimaryCalls, 'deleteJob'>;
+
+interface ClientJobParts {
+  readonly runner: Pick<JobRunner, 'find'>;
+  readonly store: JobStore;
+  readonly stored: StoredJobs;
+  readonly others: JobsOfOtherHosts;
+  readonly observer: Pick<BackgroundObserver, 'endedByAdmin'>;
+}
 
 /**
  * Answers what a client asks about its background jobs: those of this host first, then those of the store and of other
- * hosts. A job exists for its own client only.
+ * hosts. A job exists for its own client only; an administrator can list and end those of all, also the jobs of callers.
  */
 export class ClientJobs {
   readonly #jobs: BackgroundJobs;
+  readonly #runner: ClientJobParts['runner'];
   readonly #store: JobStore;
   readonly #stored: StoredJobs;
   readonly #others: JobsOfOtherHosts;
+  readonly #observer: ClientJobParts['observer'];
+  /** No job of another host, or of a service before this one, has the same id. */
+  readonly #run = newId().slice(0, 8);
 
-  constructor(jobs: BackgroundJobs, store: JobStore, stored: StoredJobs, others: JobsOfOtherHosts) {
+  constructor(jobs: BackgroundJobs, { runner, store, stored, others, observer }: ClientJobParts) {
     this.#jobs = jobs;
+    this.#runner = runner;
     this.#store = store;
     this.#stored = stored;
     this.#others = others;
+    this.#observer = observer;
+  }
+
+  /** Of a job of this host, in the background or not. */
+  idOf({ background, number }: Pick<Job, 'background' | 'number'>): string {
+    return background?.accepted.id ?? `${number}-${this.#run}`;
   }
 
   /** Rejects with `not_found`. */
@@ -47,7 +83,7 @@ export class ClientJobs {
     return { text: await this.#stored.text(id, client, from), end };
   }
 
-  /** The client's own, newest first. */
+  /** Of one client or of all, newest first. */
   async list(order: JobListOrder): Promise<BackgroundJobPage> {
     this.#stored.expire();
     const { jobs, next } = await this.#store.list(order);
@@ -58,23 +94,56 @@ export class ClientJobs {
     return { jobs: await Promise.all(views), next };
   }
 
-  /** Ends what waits or runs, and forgets what has ended. Resolves with what it is then; null: forgotten. */
-  async delete(id: string, client: string): Promise<BackgroundJobView | null> {
-    if (this.#openOne(id, client) !== null) return this.cancel(id, client);
-    const { end } = await this.#stored.find(id, client);
-    if (end === null) return this.#others.cancel(id, client);
-    await this.#store.remove(id);
-    return null;
+  /**
+   * Ends what waits or runs, and forgets what has ended: never for an administrator, who may come too late. Resolves with
+   * what it is then; null: forgotten. Rejects with `not_found`.
+   */
+  async delete({ keepsEnded, ...order }: DeleteOrder): Promise<JobStatus | null> {
+    const { id, client, isAdmin } = order;
+    if (callerId.test(id)) return this.#deleteCaller(order);
+    const owner = this.#ownerHere(id, order) ?? (await this.#stored.find(id, isAdmin ? null : client)).client;
+    const by = owner === client ? null : client;
+    const isEnded = this.#openOne(id, owner) === null && (await this.#stored.find(id, owner)).end !== null;
+    if (isEnded && by === null && !keepsEnded) {
+      await this.#store.remove(id);
+      return null;
+    }
+    const view = isEnded ? await this.view(id, owner) : await this.cancel(id, owner, by);
+    if (by !== null) this.#observer.endedByAdmin(by, view);
+    return view.status;
   }
 
-  /** Ends what waits or runs; what has ended stays as it is. Resolves with what it is then. */
-  async cancel(id: string, client: string): Promise<BackgroundJobView> {
+  async #deleteCaller(order: CallerOrder): Promise<'cancelled'> {
+    const job = this.cancelCaller(order) ?? (await this.#others.cancelCaller(order));
+    if (job === null) throw noSuchJob();
+    const { id, client } = order;
+    if (job.client !== client) this.#observer.endedByAdmin(client, { id, ...job, status: 'cancelled' });
+    return 'cancelled';
+  }
+
+  /** Ends the job of a caller of this host. null: this host has no such job. */
+  cancelCaller({ id, client, isAdmin }: CallerOrder): CallerJob | null {
+    const [number, run] = [Number.parseInt(id, 10), id.slice(id.indexOf('-') + 1)];
+    const job = run === this.#run ? this.#runner.find(number) : null;
+    if (job === null || job.background !== null || !(isAdmin || job.request.client === client)) return null;
+    const { client: owner, requestId } = job.request;
+    job.cut(owner === client ? cancelled('the job was cancelled by its own client', client) : jobCancelled(client));
+    return { client: owner, requestId };
+  }
+
+  #ownerHere(id: string, { client, isAdmin }: CallerOrder): string | null {
+    const owner = this.#jobs.get(id)?.request.client ?? null;
+    return isAdmin || owner === client ? owner : null;
+  }
+
+  /** `by`: as of `jobCancelled`. Ends what waits or runs; what has ended stays as it is. Resolves with what it is then. */
+  async cancel(id: string, client: string, by: string | null = null): Promise<BackgroundJobView> {
     const job = this.#openOne(id, client);
     // Other hosts may be asked in the same moment: the store decides who has cancelled a job that waits.
     const isUndecided = this.#others.hasQueue && job?.background.mayHaveStarted !== true;
-    if (job === null || isUndecided) return this.#others.cancel(id, client);
-    await this.#jobs.cancel([job], jobCancelled());
-    return job.background.isLost ? this.#others.cancel(id, client) : this.view(id, client);
+    if (job === null || isUndecided) return this.#others.cancel(id, client, by);
+    await this.#jobs.cancel([job], jobCancelled(by));
+    return job.background.isLost ? this.#others.cancel(id, client, by) : this.view(id, client);
   }
 
   /** Cancels and forgets all of a client; resolves with how many. */
@@ -97,9 +166,9 @@ export class ClientJobs {
 /** A job that waits or runs here. It counts as running until its end is stored. */
 function viewOfOpen(job: BackgroundJob): BackgroundJobView {
   const { id, form, createdAt } = job.background.accepted;
-  const { operation, requestId } = job.request;
+  const { client, operation, requestId } = job.request;
   const place = job.isWaiting ? job.place : { position: null, reason: null };
   const status = job.isWaiting ? 'queued' : 'running';
   const times = { createdAt, startedAt: job.startedAt, endedAt: null };
-  return { id, operation, requestId, form, status, ...place, ...times, failure: null };
+  return { id, client, operation, requestId, form, status, ...place, ...times, failure: null, isEndedByAdmin: false };
 }

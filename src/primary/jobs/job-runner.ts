@@ -159,6 +159,10 @@ export class JobRunner {
     return running.sort((a, b) => b.executionMs - a.executionMs);
   }
 
+  find(number: number): Job | null {
+    return [...this.#open.values()].find((job) => job.number === number) ?? null;
+  }
+
   /** Of the jobs that are next to get a slot, as many as there are slots, those of this CLI. */
   next(cli: ModelCli): WaitingJob[] {
     const { room } = this.#resources;

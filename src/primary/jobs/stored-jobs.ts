@@ -1,4 +1,4 @@
-import type { BackgroundJobView } from '../../shared/background.js';
+import type { BackgroundJobView, CallerJob, CallerOrder } from '../../shared/background.js';
 import { type Clock, delay } from '../../shared/clock.js';
 import { cancelled, RelayError } from '../../shared/errors.js';
 import type { JobEnd, JobEvent } from '../../shared/job.js';
@@ -16,8 +16,10 @@ export interface JobsOfOtherHosts {
   view(record: JobRecord): BackgroundJobView | Promise<BackgroundJobView>;
   /** All events from the beginning to the end of a job. Rejects with `not_found`, also if it is removed meanwhile. */
   events(id: string, client: string, signal: AbortSignal): AsyncIterable<JobEvent>;
-  /** Resolves with the state of the job then. */
-  cancel(id: string, client: string): Promise<BackgroundJobView>;
+  /** `by`: an administrator; null for the client of the job. Resolves with the state of the job then. */
+  cancel(id: string, client: string, by: string | null): Promise<BackgroundJobView>;
+  /** Ends the job of a caller on another host. null: no host has it. */
+  cancelCaller(order: CallerOrder): Promise<CallerJob | null>;
 }
 
 /** The background jobs as the store has them. Without other hosts, no other job exists beside those of this host. */
@@ -38,11 +40,11 @@ export class StoredJobs implements JobsOfOtherHosts {
     return here;
   }
 
-  /** Rejects with `not_found`. */
-  async find(id: string, client: string): Promise<JobRecord> {
+  /** `client`: null for that of any. Rejects with `not_found`. */
+  async find(id: string, client: string | null): Promise<JobRecord> {
     const record = await this.#store.find(id, client);
     if (record !== null && (record.endedAt ?? Infinity) >= this.#oldestEnd) return record;
-    throw new RelayError('not_found', 'no such job');
+    throw noSuchJob();
   }
 
   view(record: JobRecord): BackgroundJobView {
@@ -71,6 +73,10 @@ export class StoredJobs implements JobsOfOtherHosts {
 
   async cancel(id: string, client: string): Promise<BackgroundJobView> {
     return viewOf(await this.find(id, client));
+  }
+
+  async cancelCaller(): Promise<null> {
+    return null;
   }
 
   /**
@@ -102,14 +108,19 @@ export class StoredJobs implements JobsOfOtherHosts {
 
 /** A job as its client gets it, from what the store has of it. */
 export function viewOf({ end, ...record }: JobRecord): BackgroundJobView {
-  const { id, operation, requestId, form, status, createdAt, startedAt, endedAt } = record;
-  const failure = status === 'failed' && end !== null && end.outcome !== 'ok' ? end.failure : null;
-  const [position, reason] = status === 'queued' ? ([1, 'slot'] as const) : [null, null];
-  return { id, operation, requestId, form, status, position, reason, createdAt, startedAt, endedAt, failure };
+  const [position, reason] = record.status === 'queued' ? ([1, 'slot'] as const) : [null, null];
+  const thrown = end === null || end.outcome === 'ok' ? null : end.failure;
+  const failure = record.status === 'failed' ? thrown : null;
+  return { ...record, position, reason, failure, isEndedByAdmin: thrown?.cancelledBy !== undefined };
 }
 
-export function jobCancelled(): RelayError {
-  return cancelled('the job was cancelled');
+export function noSuchJob(): RelayError {
+  return new RelayError('not_found', 'no such job');
+}
+
+/** `by`: an administrator; null for the client of the job. */
+export function jobCancelled(by: string | null): RelayError {
+  return by === null ? cancelled('the job was cancelled') : cancelled('an administrator has ended the job', by);
 }
 
 /** The store has the text apart from the end: it may be long. */

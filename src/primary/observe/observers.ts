@@ -102,14 +102,17 @@ export function observeBackground({ clients, usage, lastHour, log }: BackgroundL
       const ids = { job_id: background.accepted.id, request_id: requestId, ...traceFields(trace), client };
       const { outcome, executionMs } = end;
       const error = isRefused(end) ? end.failure.code : undefined;
+      const cancelled_by = end.outcome === 'ok' ? undefined : end.failure.cancelledBy;
       const times = { queue_ms: waitedMs, execution_ms: executionMs };
-      log.info('background_job_ended', { ...ids, operation, outcome, error, ...times });
+      log.info('background_job_ended', { ...ids, operation, outcome, cancelled_by, error, ...times });
     },
     refused: (client) => {
       lastHour.refused();
       usage.refused(client);
       clients.refused(client);
     },
+    endedByAdmin: (by, { id, client, requestId, status }) =>
+      log.warn('job_ended_by_admin', { by, job_id: id, client, request_id: requestId, outcome: status }),
   };
 }
 

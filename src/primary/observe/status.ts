@@ -13,6 +13,7 @@ import type { AtLeastOne } from '../cli/models.js';
 import type { ModelNames } from '../cli/route.js';
 import type { CircuitStatus } from '../health/circuit.js';
 import type { BackgroundJobs } from '../jobs/background-jobs.js';
+import type { ClientJobs } from '../jobs/client-jobs.js';
 import type { JobRunner } from '../jobs/job-runner.js';
 import type { WaitingRoom } from '../jobs/waiting-room.js';
 import type { Host } from '../lifecycle/host.js';
@@ -31,6 +32,7 @@ export interface StatusSources {
   readonly lastHour: Pick<LastHour, 'recentlyRefused' | 'body' | 'totalRequests'>;
   readonly metrics: Pick<PrimaryMetrics, 'jobs'>;
   readonly runner: Pick<JobRunner, 'running'>;
+  readonly clientJobs: Pick<ClientJobs, 'idOf'>;
   readonly background: Pick<BackgroundJobs, 'load'>;
   readonly workers: Pick<Workers, 'snapshot'>;
   readonly clis: AtLeastOne<ModelCli>;
@@ -166,11 +168,12 @@ export class Status {
   }
 
   #slots(withNames: boolean): StatusBody['slots'] {
-    const { room, runner } = this.#sources;
-    const running = runner.running.map(({ number, request, startedAt }) => {
-      const { client, operation, model } = request;
+    const { room, runner, clientJobs } = this.#sources;
+    const running = runner.running.map((job) => {
+      const { client, operation, model } = job.request;
       const what = { client: nameOf(client, withNames), operation, model };
-      return { job: number, ...what, started_at: timestamp(startedAt ?? 0) };
+      const id = withNames ? clientJobs.idOf(job) : null;
+      return { job: job.number, id, ...what, started_at: timestamp(job.startedAt ?? 0) };
     });
     return { max: room.limits.maxActive, running };
   }

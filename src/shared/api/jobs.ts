@@ -38,6 +38,11 @@ const listedJob = z
     created_at: time,
     started_at: time.nullable(),
     ended_at: time.nullable(),
+    cancelled_by: z
+      .literal('administrator')
+      .optional()
+      .meta({ description: 'If an administrator has ended it, and not its client.' }),
+    client: z.string().optional().meta({ description: 'In a list of all clients: whose it is, such as `key ada`.' }),
   })
   .meta({ id: 'ListedJob' });
 
@@ -80,6 +85,11 @@ export type DeletedJob = z.infer<typeof deletedJob>;
 export const statusQuery = z
   .enum(jobStatuses, `must be one of ${jobStatuses.join(', ')}`)
   .meta({ description: 'Only those that are so.' });
+const switchQuery = z.enum(['true', 'false'], 'must be true or false');
+export const allQuery = switchQuery.meta({
+  description: 'Those of all clients; needs an API key with the scope `admin`.',
+});
+export const keepEndedQuery = switchQuery.meta({ description: 'One that has ended is not forgotten.' });
 export const lastEventId = z
   .string()
   .regex(/^\d{1,15}$/, 'must be the id of an event')

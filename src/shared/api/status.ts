@@ -16,6 +16,10 @@ const slotsBody = z.strictObject({
     .array(
       z.strictObject({
         job: z.int().positive().meta({ description: 'Counts up with each job since the start.' }),
+        id: z.string().nullable().optional().meta({
+          description:
+            'By which `DELETE /jobs/{job_id}` ends it, also if it is no background job; null for those who may not see the clients of others.',
+        }),
         client: clientName,
         operation: z.enum(operations),
         model: z

@@ -6,7 +6,14 @@ import { setupReport } from '../api/setup.js';
 import { sectionNames } from '../api/status.js';
 import { purgeReport, storeBackup, storeReport } from '../api/store.js';
 import { versionBody } from '../api/version.js';
-import { acceptedView, backgroundJobPage, backgroundJobView, jobForm, jobListOrder } from '../background.js';
+import {
+  acceptedView,
+  backgroundJobPage,
+  backgroundJobView,
+  jobForm,
+  jobListOrder,
+  jobStatuses,
+} from '../background.js';
 import { scopes } from '../config/api-keys.js';
 import { localUserModes } from '../config/variables.js';
 import { conversationPage, titledConversation } from '../conversation.js';
@@ -179,8 +186,14 @@ export const primaryCalls = {
   jobs: { request: jobListOrder, answer: backgroundJobPage },
   /** Ends what waits or runs; what has ended stays as it is. */
   cancelJob: { request: ownedKey, answer: backgroundJobView },
-  /** Ends what waits or runs, and forgets what has ended. null: it is forgotten. */
-  deleteJob: { request: ownedKey, answer: z.object({ job: backgroundJobView.nullable() }) },
+  /**
+   * Ends what waits or runs, also the job of a caller, and forgets what has ended, unless `keepsEnded`. `isAdmin`: the job
+   * may be that of any client; then what has ended is not forgotten. null: it is forgotten.
+   */
+  deleteJob: {
+    request: ownedKey.extend({ isAdmin: z.boolean(), keepsEnded: z.boolean() }),
+    answer: z.object({ status: z.enum(jobStatuses).nullable() }),
+  },
   /** One item, and no end where that is a claim: cancelling the call gives it up. */
   claim: { request: claimOrder, item: claimItem },
   /** Resolves when the answer is stored, or is not. The claim is over then. */

@@ -16,6 +16,7 @@ export const logEvents = {
   store_warning: 'the store works, but something is wrong: error. Logged once a minute at most',
   store_back: 'the store works again',
   client_purged: 'an operator removed everything of a client: client',
+  job_ended_by_admin: 'an administrator ended a job of another client: by, job id, client, request id, outcome',
   keys_loaded: 'the keys file has changed and is in force: how many keys there are',
   keys_rejected: 'the keys file cannot be read or has faults; the old keys stay in force',
   cli_request_refused: 'a model CLI asked for files, a terminal, a permission or a tool, and the service refused',
@@ -38,7 +39,8 @@ export const logEvents = {
   breaker_closed: 'a job was answered, so jobs start again',
   quota_warning: "a window of the account's quota is nearly used up: window, utilization, time of reset",
   cli_failed: 'a job failed because of its model CLI',
-  background_job_ended: 'a background job has ended: its id, request, client, operation, outcome and times',
+  background_job_ended:
+    'a background job has ended: its id, request, client, operation, outcome and times; `cancelled_by` if an administrator ended it',
   job_ended: 'a job has ended: request id and outcome. At level info only if its worker died',
   answer_not_spilled: 'a long answer could not be written to a file and stays in memory: error',
   tree_not_gone: 'processes of a job could not be killed',

@@ -41,6 +41,11 @@ export function authenticateOperator(authority: Authority, scope: Scope): AsyncH
 
 type KeyAuthority = Pick<Authority, 'keys' | 'clock'>;
 
+/** Of a request that was accepted. Without configured keys, nobody is one. */
+export function isAdmin({ locals }: Reply): boolean {
+  return locals.key?.scopes.includes('admin') === true;
+}
+
 /** Whether an open route shows what this scope may see. No key, or a wrong one, is no fault there. */
 export function maySee(authority: KeyAuthority, req: Request, scope: Scope): boolean {
   return !authority.keys.isNeeded || validKey(authority, req)?.scopes.includes(scope) === true;

@@ -1,13 +1,22 @@
 import type { Request } from 'express';
 import { cursorQuery, limitQuery, usualPage } from '../../shared/api/conversations.js';
-import { type DeletedJob, type JobBody, type JobList, lastEventId, statusQuery } from '../../shared/api/jobs.js';
+import {
+  allQuery,
+  type DeletedJob,
+  type JobBody,
+  type JobList,
+  keepEndedQuery,
+  lastEventId,
+  statusQuery,
+} from '../../shared/api/jobs.js';
 import type { BackgroundJobView } from '../../shared/background.js';
-import { fromWire, invalid, type RelayError } from '../../shared/errors.js';
+import { fromWire, invalid, RelayError } from '../../shared/errors.js';
+import { isAdmin } from '../access/authenticate.js';
 import { queryOf } from '../http/body.js';
 import { EventStream, eventText } from '../http/event-stream.js';
 import type { AsyncHandler, Primary } from '../http/exchange.js';
 import { errorBodyOf, sendBody, sendJson, untilGone, workerLeaves } from '../http/responses.js';
-import { listedJob, storedBody } from '../jobs/background.js';
+import { cancelledBy, listedJob, storedBody } from '../jobs/background.js';
 import { type CompletedAnswer, eventIn, follow, type JobParts } from '../jobs/run-job.js';
 import { endedJob } from '../openai/responses.js';
 import { OwnStream, ownFormats } from './ask.js';
@@ -21,9 +30,14 @@ export function getJobs(primary: Primary): AsyncHandler {
     const status = queryOf(req, 'status', statusQuery) ?? null;
     const cursor = queryOf(req, 'cursor', cursorQuery);
     const before = cursor === undefined ? null : Number(cursor);
-    const { jobs, next } = await primary.call('jobs', { client, status, before, limit });
+    const isOfAll = queryOf(req, 'all', allQuery) === 'true';
+    if (isOfAll && !isAdmin(res))
+      throw new RelayError('forbidden', 'the jobs of all clients need an API key with the scope admin');
+    const order = { client: isOfAll ? null : client, status, before, limit };
+    const { jobs, next } = await primary.call('jobs', order);
     const next_cursor = next === null ? null : String(next);
-    sendJson(res, { jobs: jobs.map(listedJob), next_cursor, request_id: requestId } satisfies JobList);
+    const listed = jobs.map((job) => ({ ...listedJob(job), ...(isOfAll && { client: job.client }) }));
+    sendJson(res, { jobs: listed, next_cursor, request_id: requestId } satisfies JobList);
   };
 }
 
@@ -68,8 +82,9 @@ export function deleteJob(primary: Primary): AsyncHandler {
   return async (req, res) => {
     const { client, requestId } = res.locals;
     const id = String(req.params.job_id);
-    const { job } = await primary.call('deleteJob', { id, client });
-    const fate = { status: job?.status ?? null, deleted: job === null };
+    const keepsEnded = queryOf(req, 'keep_ended', keepEndedQuery) === 'true';
+    const { status } = await primary.call('deleteJob', { id, client, isAdmin: isAdmin(res), keepsEnded });
+    const fate = { status, deleted: status === null };
     sendJson(res, { success: true, job_id: id, ...fate, request_id: requestId } satisfies DeletedJob);
   };
 }
@@ -126,8 +141,8 @@ class NumberedStream extends OwnStream {
     return this.#numbered(endId, () => super.failure(error));
   }
 
-  cancelled(jobId: string): string {
-    return this.#numbered(endId, () => eventText('cancelled', { job_id: jobId }));
+  cancelled(jobId: string, byAdmin: boolean): string {
+    return this.#numbered(endId, () => eventText('cancelled', { job_id: jobId, ...cancelledBy(byAdmin) }));
   }
 
   #numbered(id: number, event: () => string): string {
@@ -155,7 +170,8 @@ export async function sendJobEvents(
     if (text !== '') await out.write(text, signal);
   });
   if (end === null || after >= endId) return;
-  if (end.outcome === 'cancelled') return out.write(format.cancelled(job.id), signal);
+  if (end.outcome === 'cancelled')
+    return out.write(format.cancelled(job.id, end.failure.cancelledBy !== undefined), signal);
   if (end.outcome !== 'ok') return out.write(format.failure(fromWire(end.failure)), signal);
   const body = await storedBody(primary, job, client, (answer) => format.end(answer));
   await out.writeLast(body, signal);

@@ -59,7 +59,13 @@ export function listedJob(job: BackgroundJobView): ListedJob {
     created_at: timestamp(createdAt),
     started_at: startedAt === null ? null : timestamp(startedAt),
     ended_at: endedAt === null ? null : timestamp(endedAt),
+    ...cancelledBy(job.isEndedByAdmin),
   };
+}
+
+/** Clients are not sent the name of the administrator. */
+export function cancelledBy(isAdmin: boolean): Pick<ListedJob, 'cancelled_by'> {
+  return isAdmin ? { cancelled_by: 'administrator' } : {};
 }
 
 /** Which background job, and who asks for its answer. */

@@ -5,6 +5,7 @@ import {
   type JobDone,
   type JobEnd,
   type JobEvent,
+  type JobFailed,
   type Message,
   type OptionalWish,
   type ThoughtEnd,
@@ -309,7 +310,7 @@ class AnswerWriter {
         if (event.type === 'text-delta') await this.#text.add(event.text);
       });
       if (end === null) throw new Error('a job ended without an end');
-      if (end.outcome !== 'ok') throw fromWire(end.failure);
+      if (end.outcome !== 'ok') throw failureOf(end);
       if (end.text !== null) await this.#text.replace(end.text);
       await this.#whenWhole(this.#wholeOf(end));
       return end;
@@ -373,6 +374,12 @@ class AnswerWriter {
       return write(this.#isRefusal ? { ...answer, ending: 'refusal' } : answer);
     });
   }
+}
+
+/** A caller whose job was ended through the API is still there. SDKs do not send a request with this answer again. */
+export function failureOf({ failure }: JobFailed): RelayError {
+  const isEnded = failure.cancelledBy !== undefined;
+  return isEnded ? new RelayError('forbidden', failure.message) : fromWire(failure);
 }
 
 /**

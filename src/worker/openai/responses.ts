@@ -138,8 +138,9 @@ export function deleteResponse(primary: Primary): AsyncHandler {
     const key = ownId(req, res);
     if ((await backgroundJob(primary, req, res)) === null) await primary.call('deleteResponse', key);
     else {
-      const { job } = await primary.call('deleteJob', key);
-      if (job !== null) await primary.call('deleteJob', key);
+      const order = { ...key, isAdmin: false, keepsEnded: false };
+      const { status } = await primary.call('deleteJob', order);
+      if (status !== null) await primary.call('deleteJob', order);
     }
     sendJson(res, { id: responseId(req), object: 'response', deleted: true });
   };

@@ -3,6 +3,7 @@ import { chat, startListener } from '../../support/chat.js';
 import { follow, namesOf, textOf } from '../../support/event-stream.js';
 import { createGate, type Gate } from '../../support/gate.js';
 import { untilTreeGone } from '../../support/jobs.js';
+import { headersOf, writeNamedKeys } from '../../support/named-keys.js';
 import { type RedisServer, startRedis } from '../../support/redis-server.js';
 import { type Service, script, startService, startWithProgram } from '../../support/service.js';
 import { until } from '../../support/until.js';
@@ -93,6 +94,41 @@ describe('Background jobs on two hosts', () => {
       expect((await north.delete(`/jobs/${waits}`)).body).toMatchObject({ deleted: true });
       expect((await south.get(`/jobs/${waits}`)).status).toBe(404);
     }));
+
+  it('and those of callers are ended by an administrator at either host, whichever host has them', async () => {
+    await using redis = await startRedis('--appendonly', 'yes', '--appendfsync', 'always');
+    await using gate = await createGate();
+    await using keys = await writeNamedKeys();
+    const env = { ...keys.env, MODEL_API_STORE: redis.url, MODEL_API_MAX_CONCURRENT: '2' };
+    await using north = await startWithProgram(gate.command, env);
+    const [alice, operator] = [headersOf('alice'), headersOf('operator')];
+    const answer = north.post('/ask', { prompt: 'live' }, alice);
+    const runs = await askInBackground(north, 'runs', alice);
+    await untilStatus(north, runs, 'running', alice);
+    await using south = await startWithProgram(gate.command, { ...env, MODEL_API_MAX_CONCURRENT: '1' });
+    const fills = await askInBackground(south, 'fills', alice);
+    await untilStatus(south, fills, 'running', alice);
+    const waits = await askInBackground(north, 'waits', alice);
+    const { body } = await north.get('/status', operator);
+    const { running } = body.slots as { running: readonly { id: string }[] };
+    const live = running.map(({ id }) => id).find((id) => id !== runs);
+    const all = await south.get('/jobs?all=true', operator);
+    expect((all.body.jobs as { job_id: string }[]).map(({ job_id }) => job_id)).toEqual([waits, fills, runs]);
+    expect((await south.delete(`/jobs/${live}`, headersOf('bob'))).status).toBe(404);
+    expect((await south.delete('/jobs/1-12345678', operator)).status).toBe(404);
+    for (const id of [live, waits, runs])
+      expect((await south.delete(`/jobs/${id}`, operator)).body).toMatchObject({ status: 'cancelled', deleted: false });
+    expect(await answer).toMatchObject({ status: 403, body: { message: 'an administrator has ended the job' } });
+    for (const id of [waits, runs])
+      expect(await untilEnded(north, id, alice)).toMatchObject({ status: 'cancelled', cancelled_by: 'administrator' });
+    await untilTreeGone(north);
+    const ended = south.logs.filter(({ event }) => event === 'job_ended_by_admin');
+    expect(ended.map(({ by, job_id, client }) => [by, job_id, client])).toEqual(
+      [live, waits, runs].map((id) => ['key operator', id, 'key alice']),
+    );
+    expect(ended[0]?.request_id).toEqual(expect.any(String));
+    await gate.open();
+  });
 
   it('are lost with their host where they ran, and run elsewhere where they waited', () =>
     withHosts(async ({ gate, start }) => {

@@ -261,7 +261,11 @@ describe('Connections that are dead and do not know it', () => {
     using other = await hostAt(server.url);
     const jobs = host.store.jobs;
     const heard: string[] = [];
-    jobs.listen({ added: () => heard.push('added'), cancelled: (id) => heard.push(`cancelled ${id}`) });
+    jobs.listen({
+      added: () => heard.push('added'),
+      cancelled: (id) => heard.push(`cancelled ${id}`),
+      cancelCaller: () => null,
+    });
     await until(async () => (await listeners()) === 2, 'both to listen');
     await other.store.jobs.accept(acceptedJob('one'));
     await until(() => heard.includes('added'), 'the host to hear of the job');
@@ -484,7 +488,7 @@ describe('A right that the user of Redis lacks', () => {
     using host = await hostWith('~prompt-relay:*', '+@all', '-@dangerous');
     using other = await hostAt(server.url);
     const heard: string[] = [];
-    host.store.jobs.listen({ added: () => heard.push('added'), cancelled: () => {} });
+    host.store.jobs.listen({ added: () => heard.push('added'), cancelled: () => {}, cancelCaller: () => null });
     await server.ask('ACL', 'SETUSER', 'lacking', ...enough);
     await until(() => host.store.isUp, 'the store to be up', 2500);
     const hears = () => server.ask('PUBSUB', 'NUMSUB', 'prompt-relay:jobs:told') as Promise<readonly unknown[]>;

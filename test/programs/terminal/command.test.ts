@@ -9,6 +9,7 @@ import { envFor, ResendingService, runCommand, spawnCommand } from '../../suppor
 import { temporaryFolder } from '../../support/folder.js';
 import { createGate } from '../../support/gate.js';
 import { recovers, untilJobs } from '../../support/jobs.js';
+import { type KeyHolder, keyOf, writeNamedKeys } from '../../support/named-keys.js';
 import { script, startService, startWithProgram } from '../../support/service.js';
 import { until } from '../../support/until.js';
 
@@ -48,6 +49,7 @@ describe('the command without a service', () => {
       'chat',
       'status',
       'jobs',
+      'cancel',
       'recheck',
       'login',
       'logout',
@@ -492,6 +494,42 @@ describe('the command with background jobs', () => {
     ]);
     expect((await runCommand(['jobs', 'cancel', id], { env })).stdout).toBe('forgotten: it had ended\n');
     expect((await runCommand(['jobs', 'show', id], { env })).code).toBe(65);
+  });
+
+  it('ends several jobs of all clients for an administrator, goes on after one that fails, and deletes no answer', async () => {
+    await using keys = await writeNamedKeys();
+    await using gate = await createGate();
+    await using service = await startWithProgram(gate.command, { ...keys.env, MODEL_API_MAX_CONCURRENT: '1' });
+    const envOf = (name: KeyHolder) => ({ ...envFor(service), MODEL_API_KEY: keyOf(name) });
+    const [alice, operator] = [envOf('alice'), envOf('operator')];
+    const asking = runCommand(['ask', 'live'], { env: alice });
+    const [, id = ''] = await until(async () => {
+      return /^ +(\d+-\S{8}) +alice/m.exec((await runCommand(['jobs'], { env: operator })).stdout);
+    }, 'a job that runs');
+    const waits = (await runCommand(['ask', '-b', 'waits'], { env: alice })).stdout.trim();
+    const all = await runCommand(['jobs', '--all'], { env: operator });
+    expect(all.stdout).toMatch(new RegExp(`^all  1, 1 of them open\n.*\n +${waits} +key alice +ask +queued`, 'm'));
+    expect((await runCommand(['jobs', '--all'], { env: alice })).code).toBe(77);
+    expect(await runCommand(['cancel', 'unknown', id, waits], { env: operator })).toEqual({
+      code: 65,
+      stdout: `${id}  cancelled\n${waits}  cancelled\n`,
+      stderr: 'prompt-relay: unknown: not_found: no such job\n',
+    });
+    const asked = await asking;
+    expect([asked.code, asked.stdout]).toEqual([77, '']);
+    expect(asked.stderr).toContain('an administrator has ended the job');
+    const followed = await runCommand(['jobs', 'follow', waits], { env: alice });
+    expect([followed.code, followed.stderr]).toEqual([1, 'prompt-relay: the job was cancelled by an administrator\n']);
+    await gate.open();
+    const done = (await runCommand(['ask', '-b', 'done'], { env: alice })).stdout.trim();
+    await runCommand(['jobs', 'follow', done], { env: alice });
+    for (const env of [operator, alice]) {
+      const { code, stdout } = await runCommand(['cancel', done], { env });
+      expect([code, stdout]).toEqual([0, `${done}  succeeded: it had ended\n`]);
+    }
+    const json = await runCommand(['cancel', '--json', done], { env: alice });
+    expect(JSON.parse(json.stdout)).toMatchObject({ job_id: done, status: 'succeeded', deleted: false });
+    expect((await runCommand(['cancel'])).code).toBe(usage);
   });
 
   it('goes on following where a worker is replaced', async () => {

@@ -62,7 +62,7 @@ function bodies(isTroubled: boolean): Readonly<Record<string, unknown>> {
     '/health/history': { observability, history: [{ ...check, status: 'not_ready', error: 'x' }, ready, ready] },
     '/setup': setup,
     '/status': {
-      slots: { max: 4, running: [7, 12].map((id) => ({ ...job, job: id })) },
+      slots: { max: 4, running: [7, 12].map((number) => ({ ...job, job: number, id: `${number}-f3Kx82Qa` })) },
       queue: { max: 100, waiting: 3, clients: [{ client: 'key bob', waiting: 3, oldest_since: ago(1230) }] },
       background_jobs: { max: 1000, waiting: 12, running: 1 },
       totals: {

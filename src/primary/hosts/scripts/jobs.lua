@@ -17,7 +17,7 @@ local function holderOf(client)
 end
 local function openOf(client) return 'open-of:' .. holderOf(client) end
 
-local types = {waiting = 'zset', ended = 'zset', hosts = 'zset', bytes = 'string', number = 'string',
+local types = {all = 'zset', waiting = 'zset', ended = 'zset', hosts = 'zset', bytes = 'string', number = 'string',
   open = 'hash', ['waiting-of'] = 'hash', ['bytes-of'] = 'hash'}
 local function checkLists(client)
   for name, wanted in pairs(types) do
@@ -76,7 +76,7 @@ local function drop(id, client)
     leaveOpen(client)
   end
   redis.call('ZREM', key('ended'), id .. ' ' .. client)
-  redis.call('ZREM', listOf(client), id)
+  for _, list in ipairs({listOf(client), key('all')}) do redis.call('ZREM', list, id) end
   redis.call('DEL', jobOf(id), textOf(id), answerOf(id))
 end
 
@@ -112,7 +112,7 @@ function scripts.accept()
   redis.call('ZADD', key('waiting'), args.createdAt, id)
   redis.call('INCRBY', key('bytes'), bytes)
   countWaiting(client, 1, bytes)
-  redis.call('ZADD', listOf(client), number, id)
+  for _, list in ipairs({listOf(client), key('all')}) do redis.call('ZADD', list, number, id) end
   return {'ok', now, priority}
 end
 
@@ -161,14 +161,15 @@ function scripts.finish()
   return {'ok', now}
 end
 
--- Ends a job that waits, and returns its request; asks the host of one that runs to end it.
+-- Ends a job that waits, and returns its request; asks the host of one that runs to end it. by: an administrator; '' for its
+-- client.
 function scripts.cancel()
   local id = args.id
   local known = redis.call('HMGET', jobOf(id), 'status', 'request', 'client')
   if not isOpen(known[1]) then return {'gone', now} end
   local fault = checkLists(known[3])
   if fault then return fault end
-  redis.call('PUBLISH', channel, 'cancel ' .. id)
+  redis.call('PUBLISH', channel, args.by == '' and 'cancel ' .. id or 'cancel ' .. id .. ' ' .. args.by)
   if known[1] == 'running' then return {'running', now} end
   finish(id, '', 'cancelled', args.at, args.jobEnd)
   return {'ok', now, known[2]}
@@ -180,18 +181,18 @@ function scripts.readText()
   return {'ok', now, redis.call('GETRANGE', isReplaced and answerOf(args.id) or textOf(args.id), args.first, args.last)}
 end
 
--- status: '' for any. Returns the number before which the next page begins ('': that was all), then the fields of each job. It
+-- client, status: '' for any. Returns the number before which the next page begins ('': that was all), then the fields of each job. It
 -- reads so many entries only, for a script holds up all hosts.
 function scripts.list()
-  local client, before, limit = args.client, args.before, tonumber(args.limit)
+  local list, before, limit = args.client == '' and key('all') or listOf(args.client), args.before, tonumber(args.limit)
   local found = {}
   for _ = 1, 50 do
-    local page = redis.call('ZREVRANGEBYSCORE', listOf(client), before, '-inf', 'WITHSCORES', 'LIMIT', 0, 200)
+    local page = redis.call('ZREVRANGEBYSCORE', list, before, '-inf', 'WITHSCORES', 'LIMIT', 0, 200)
     for index = 1, #page, 2 do
       local known = redis.call('HMGET', jobOf(page[index]), 'client', 'form', 'operation', 'requestId', 'status',
         'createdAt', 'startedAt', 'endedAt', 'end', 'isReplaced')
       if not known[1] then
-        redis.call('ZREM', listOf(client), page[index])
+        redis.call('ZREM', list, page[index])
       elseif args.status == '' or args.status == known[5] then
         if #found == limit then return {'ok', now, string.sub(before, 2), found} end
         found[#found + 1] = {page[index], unpack(known, 1, 10)}

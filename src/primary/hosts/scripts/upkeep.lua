@@ -6,7 +6,7 @@ local types = {conversation = 'hash', turns = 'list', list = 'zset', all = 'zset
   ['usage-batch'] = 'string', answer = 'hash', answers = 'zset', response = 'hash',
   responses = 'zset', rate = 'string', probe = 'string', job = 'hash',
   ['job-text'] = 'string', ['job-answer'] = 'string'}
-local typesOfJobs = {of = 'zset', run = 'set', waiting = 'zset', ended = 'zset', hosts = 'zset',
+local typesOfJobs = {of = 'zset', all = 'zset', run = 'set', waiting = 'zset', ended = 'zset', hosts = 'zset',
   ['waiting-of'] = 'hash', ['bytes-of'] = 'hash', open = 'hash', ['open-of'] = 'hash', bytes = 'string', number = 'string'}
 
 local function typeOf(kind, rest)

@@ -59,10 +59,11 @@ export interface JobStore {
   start(id: string, at: number): Promise<boolean>;
   /** false: another host has ended it, and that end stays. */
   end(id: string, ended: EndedJob, text: LoggedText): Promise<boolean>;
-  find(id: string, client: string): Promise<JobRecord | null>;
+  /** `client`: null for the job of any. */
+  find(id: string, client: string | null): Promise<JobRecord | null>;
   /** A piece of the answer of an ended job, from that UTF-16 unit on; empty at its end, and after its removal. */
   text(id: string, from: number): Promise<string>;
-  /** The client's own, newest first. */
+  /** Of one client or of all, newest first. */
   list(order: JobListOrder): Promise<JobPage>;
   remove(id: string): Promise<void>;
   /** Removes the jobs that ended before that time. */

@@ -181,9 +181,9 @@ export class MemoryJobs implements JobStore {
     return true;
   }
 
-  async find(id: string, client: string): Promise<JobRecord | null> {
-    const record = this.#byId.get(id)?.record;
-    return record?.client === client ? record : null;
+  async find(id: string, client: string | null): Promise<JobRecord | null> {
+    const record = this.#byId.get(id)?.record ?? null;
+    return client === null || record?.client === client ? record : null;
   }
 
   async text(id: string, from: number): Promise<string> {
@@ -192,7 +192,7 @@ export class MemoryJobs implements JobStore {
 
   async list({ client, status, before, limit }: JobListOrder): Promise<JobPage> {
     const found = [...this.#byId.values()]
-      .filter(({ record, number }) => record.client === client && number < (before ?? Infinity))
+      .filter(({ record, number }) => (client === null || record.client === client) && number < (before ?? Infinity))
       .filter(({ record }) => status === null || record.status === status)
       .slice(-limit - 1)
       .toReversed();

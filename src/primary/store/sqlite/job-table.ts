@@ -53,8 +53,8 @@ export class JobTable {
     }
   }
 
-  find(id: string, client: string): JobRecord | null {
-    const row = this.#sql.get(`SELECT ${columns} FROM jobs WHERE id = ? AND client = ?`, id, client);
+  find(id: string, client: string | null): JobRecord | null {
+    const row = this.#sql.get(`SELECT ${columns} FROM jobs WHERE id = ? AND client = coalesce(?, client)`, id, client);
     return row === undefined ? null : recordOf(row);
   }
 
@@ -82,9 +82,10 @@ export class JobTable {
 
   list({ client, status, before, limit }: JobListOrder): JobPage {
     const rows = this.#sql.all(
-      `SELECT ${columns} FROM jobs WHERE client = ? AND number < ? AND (? IS NULL OR status = ?)
+      `SELECT ${columns} FROM jobs WHERE ${client === null ? '' : 'client = ? AND '}number < ? AND (? IS NULL OR status = ?)
        ORDER BY number DESC LIMIT ?`,
-      ...[client, before ?? Number.MAX_SAFE_INTEGER, status, status, limit + 1],
+      ...(client === null ? [] : [client]),
+      ...[before ?? Number.MAX_SAFE_INTEGER, status, status, limit + 1],
     );
     const shown = rows.slice(0, limit);
     return { jobs: shown.map(recordOf), next: rows.length > limit ? Number(shown.at(-1)?.number) : null };

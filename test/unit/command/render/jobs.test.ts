@@ -1,4 +1,4 @@
-import { renderJobs, renderOwnJobs, renderShownJob } from '../../../../src/command/render/jobs.js';
+import { renderJobs, renderListedJobs, renderShownJob } from '../../../../src/command/render/jobs.js';
 import { paintFor } from '../../../../src/shared/text/paint.js';
 
 const now = Date.UTC(2026, 0, 1, 12);
@@ -10,16 +10,20 @@ function ago(seconds: number): string {
 
 describe('the list of jobs', () => {
   it('shows those that run with client, operation, model and age, and who waits', () => {
-    const job = { job: 7, client: 'user ada', operation: 'ask' as const, model: 'opus', started_at: ago(12) };
-    const slots = { max: 4, running: [job, { ...job, job: 12, client: null, model: null, started_at: ago(1) }] };
+    const one = { job: 7, id: '7-f3Kx82Qa', client: 'user ada', operation: 'ask' as const };
+    const job = { ...one, model: 'opus', started_at: ago(12) };
+    const slots = {
+      max: 4,
+      running: [job, { ...job, job: 12, id: null, client: null, model: null, started_at: ago(1) }],
+    };
     const clients = [{ client: 'key bob', waiting: 3, oldest_since: ago(70), reason: 'slot' as const }];
     const queue = { max: 100, waiting: 3, clients };
     const background = { max: 1000, waiting: 12, running: 1 };
     expect(renderJobs({ slots, queue, background_jobs: background }, now, paint)).toEqual([
       'running  2 of 4 slots',
-      '  job  client    operation  model    for',
-      '  7    user ada  ask        opus     12 s',
-      '  12   –         ask        default  1 s',
+      '  job         client    operation  model    for',
+      '  7-f3Kx82Qa  user ada  ask        opus     12 s',
+      '  12          –         ask        default  1 s',
       'waiting  3 of 100',
       '  client   jobs  oldest for',
       '  key bob  3     1 min 10 s',
@@ -69,7 +73,7 @@ const ended = {
 
 describe('the background jobs of the caller', () => {
   it('are a line each, with the place of those that wait', () => {
-    expect(renderOwnJobs([waits, ended], true, now, paint)).toEqual([
+    expect(renderListedJobs('yours', [waits, ended], true, now, paint)).toEqual([
       'yours  2 or more, 1 of them open',
       '  id   operation  status           age',
       '  abc  ask        queued, place 3  1 min 10 s',
@@ -77,12 +81,22 @@ describe('the background jobs of the caller', () => {
     ]);
   });
 
+  it('of all have their clients, and say which ones an administrator has ended', () => {
+    const status = 'cancelled' as const;
+    const all = [{ ...ended, client: 'key bob', status, cancelled_by: 'administrator' as const }];
+    expect(renderListedJobs('all', all, false, now, paint)).toEqual([
+      'all  1, 0 of them open',
+      '  id   client   operation  status                         age',
+      '  def  key bob  chat       cancelled by an administrator  1 min 40 s',
+    ]);
+  });
+
   it('are not spoken of where there are none', () => {
-    expect(renderOwnJobs([], false, now, paint)).toEqual([]);
+    expect(renderListedJobs('yours', [], false, now, paint)).toEqual([]);
   });
 
   it('keep to their lines, whatever the server calls them', () => {
-    const lines = renderOwnJobs([{ ...waits, job_id: 'a\n  x  \u001b[2J' }], false, now, paint);
+    const lines = renderListedJobs('yours', [{ ...waits, job_id: 'a\n  x  \u001b[2J' }], false, now, paint);
     expect(lines.join('\n').split('\n')).toHaveLength(3);
     expect(lines.join('')).not.toContain('\u001b');
   });

@@ -48,7 +48,7 @@ describe('A background job starts', () => {
     await second.leave();
     await settled();
     expect(harness.store.starts).toEqual([id]);
-    await harness.clientJobs.delete(id, 'a');
+    await harness.delete(id, 'a');
   });
 
   it('as one of the callers after a minute: one of a client at a time lines up', async () => {
@@ -66,7 +66,7 @@ describe('A background job starts', () => {
     await first.leave();
     await settled();
     expect(harness.store.starts).toEqual([ids[0]]); // it came before the later caller
-    await harness.clientJobs.delete(ids[0] ?? '', 'a');
+    await harness.delete(ids[0] ?? '', 'a');
     await harness.clock.advance(1000);
     expect(await harness.statusOf(ids[1] ?? '')).toBe('queued');
     await later.leave();
@@ -74,7 +74,7 @@ describe('A background job starts', () => {
       [ids[1], 'a'],
       [ids[2], 'b'],
     ] as const)
-      await harness.clientJobs.delete(id ?? '', client);
+      await harness.delete(id ?? '', client);
     expect(harness.outcomes).toEqual(['cancelled', 'cancelled', 'cancelled']);
   });
 
@@ -180,7 +180,7 @@ describe('A background job that cannot start', () => {
       [stuck, 'a'],
       [other, 'b'],
     ] as const)
-      await harness.clientJobs.delete(id, client);
+      await harness.delete(id, client);
   });
 
   it('ends as failed, and is no job of the model, where its conversation has been deleted', async () => {

@@ -1,3 +1,4 @@
+import type { Job } from '../../../../src/primary/jobs/job.js';
 import { RelayError } from '../../../../src/shared/errors.js';
 import { BackgroundHarness, plainForm } from '../../../support/background-harness.js';
 import { all, barrier, hangs } from '../../../support/job-harness.js';
@@ -15,6 +16,79 @@ async function busy(limits: { maxJobs?: number } = {}) {
   return { harness, running, waiting: await harness.accept() };
 }
 
+const byRoot = { client: 'root', isAdmin: true, keepsEnded: false };
+
+describe('An administrator', () => {
+  it('ends the jobs of others, and is logged', async () => {
+    const { harness, running, waiting } = await busy();
+    for (const id of [waiting, running]) {
+      expect(await harness.clientJobs.delete({ id, ...byRoot })).toBe('cancelled');
+      expect(await harness.view(id)).toMatchObject({ status: 'cancelled', isEndedByAdmin: true });
+    }
+    expect(harness.ends.map(({ end }) => end)).toEqual(
+      [1, 2].map(() => expect.objectContaining({ failure: expect.objectContaining({ cancelledBy: 'root' }) })),
+    );
+    expect(harness.endedByAdmin).toEqual([
+      ['root', expect.objectContaining({ id: waiting, client: 'a', status: 'cancelled' })],
+      ['root', expect.objectContaining({ id: running, client: 'a', status: 'cancelled' })],
+    ]);
+  });
+
+  it('never removes the answer of another client, but its own', async () => {
+    const harness = new BackgroundHarness();
+    const id = await harness.accept();
+    const own = await harness.accept({ client: 'root' });
+    await settled();
+    expect(await harness.clientJobs.delete({ id, ...byRoot })).toBe('succeeded');
+    expect(await harness.statusOf(id)).toBe('succeeded');
+    expect(await harness.clientJobs.delete({ id: own, ...byRoot })).toBeNull();
+    await expect(harness.clientJobs.delete({ id: 'unknown', ...byRoot })).rejects.toEqual(missing);
+  });
+
+  it('does not see what others have asked, nor the answer', async () => {
+    const { harness, running } = await busy();
+    await expect(harness.view(running, 'root')).rejects.toEqual(missing);
+    await expect(all(harness.events(running, 'root'))).rejects.toEqual(missing);
+  });
+
+  it('ends the job of a caller by its id, once', async () => {
+    const harness = new BackgroundHarness({ script: hangs });
+    const events = all(harness.inner.run({ client: 'a', requestId: 'its request' }));
+    await settled();
+    const [job] = harness.inner.runner.running;
+    const id = harness.clientJobs.idOf(job as Job);
+    const order = { id, isAdmin: false, keepsEnded: false };
+    await expect(harness.clientJobs.delete({ ...order, client: 'b' })).rejects.toEqual(missing);
+    for (const other of [`2${id.slice(1)}`, `${id.slice(0, -1)}!`, id.replace(/-.*/, '-12345678')])
+      await expect(harness.clientJobs.delete({ ...byRoot, id: other })).rejects.toEqual(missing);
+    expect(await harness.clientJobs.delete({ ...byRoot, id })).toBe('cancelled');
+    expect((await events).at(-1)).toMatchObject({ outcome: 'cancelled', failure: { cancelledBy: 'root' } });
+    await settled();
+    await expect(harness.clientJobs.delete({ ...byRoot, id })).rejects.toEqual(missing);
+    expect(harness.endedByAdmin).toEqual([
+      ['root', { id, client: 'a', requestId: 'its request', status: 'cancelled' }],
+    ]);
+  });
+
+  it('is not needed for one’s own jobs: nobody is named', async () => {
+    const harness = new BackgroundHarness({ script: hangs });
+    const events = all(harness.inner.run({ client: 'a' }));
+    await settled();
+    const id = harness.clientJobs.idOf(harness.inner.runner.running[0] as Job);
+    expect(await harness.delete(id, 'a')).toBe('cancelled');
+    expect((await events).at(-1)).toMatchObject({ outcome: 'cancelled' });
+    expect(harness.endedByAdmin).toEqual([]);
+  });
+});
+
+it('A job that has ended stays if its client says so', async () => {
+  const harness = new BackgroundHarness();
+  const id = await harness.accept();
+  await settled();
+  expect(await harness.clientJobs.delete({ id, client: 'a', isAdmin: false, keepsEnded: true })).toBe('succeeded');
+  expect(await harness.statusOf(id)).toBe('succeeded');
+});
+
 describe('Background jobs', () => {
   it('are accepted at once, and told whether they outlive the service', async () => {
     const harness = new BackgroundHarness({ script: hangs });
@@ -30,7 +104,7 @@ describe('Background jobs', () => {
     const done = await new BackgroundHarness().accept();
     for (const id of [running, waiting, done, 'unknown']) {
       await expect(harness.clientJobs.view(id, 'b')).rejects.toEqual(missing);
-      await expect(harness.clientJobs.delete(id, 'b')).rejects.toEqual(missing);
+      await expect(harness.delete(id, 'b')).rejects.toEqual(missing);
       await expect(all(harness.events(id, 'b'))).rejects.toEqual(missing);
     }
     expect((await harness.clientJobs.list({ client: 'b', status: null, before: null, limit: 10 })).jobs).toEqual([]);
@@ -42,7 +116,7 @@ describe('Background jobs', () => {
     const id = await harness.accept();
     await settled();
     await expect(harness.clientJobs.view(id, 'b')).rejects.toEqual(missing);
-    await expect(harness.clientJobs.delete(id, 'b')).rejects.toEqual(missing);
+    await expect(harness.delete(id, 'b')).rejects.toEqual(missing);
     await expect(all(harness.events(id, 'b'))).rejects.toEqual(missing);
     expect(await harness.statusOf(id)).toBe('succeeded');
   });
@@ -64,7 +138,7 @@ describe('Background jobs', () => {
     await settled();
     const events = harness.events(id);
     await events.next();
-    await harness.clientJobs.delete(id, 'a');
+    await harness.delete(id, 'a');
     await expect(all(events)).rejects.toEqual(missing);
   });
 
@@ -87,7 +161,7 @@ describe('A background job is cancelled', () => {
   it('while it waits: nothing is started for it', async () => {
     const { harness, running, waiting } = await busy();
     const events = all(harness.events(waiting));
-    expect(await harness.clientJobs.delete(waiting, 'a')).toMatchObject({ id: waiting, status: 'cancelled' });
+    expect(await harness.delete(waiting)).toBe('cancelled');
     expect((await events).at(-1)).toMatchObject({ outcome: 'cancelled' });
     expect(harness.store.starts).toEqual([running]);
     expect(harness.inner.outcomes).toEqual([['background 2', 'cancelled']]);
@@ -97,14 +171,16 @@ describe('A background job is cancelled', () => {
     const { harness, waiting } = await busy();
     await harness.clock.advance(61_000);
     expect(harness.inner.room.hasPromoted).toBe(true);
-    expect(await harness.clientJobs.delete(waiting, 'a')).toMatchObject({ status: 'cancelled', startedAt: null });
+    expect(await harness.delete(waiting)).toBe('cancelled');
+    expect(await harness.view(waiting)).toMatchObject({ status: 'cancelled', startedAt: null });
     expect(harness.inner.room.waitingInBackground).toEqual([]);
     expect(harness.inner.outcomes).toEqual([['background 2', 'cancelled']]);
   });
 
   it('while it runs: its processes end, and the next one starts', async () => {
     const { harness, running, waiting } = await busy();
-    expect(await harness.clientJobs.delete(running, 'a')).toMatchObject({
+    expect(await harness.delete(running)).toBe('cancelled');
+    expect(await harness.view(running)).toMatchObject({
       status: 'cancelled',
       startedAt: expect.any(Number),
     });
@@ -115,24 +191,22 @@ describe('A background job is cancelled', () => {
 
   it('and is forgotten by a second call', async () => {
     const { harness, waiting } = await busy();
-    await harness.clientJobs.delete(waiting, 'a');
-    expect(await harness.clientJobs.delete(waiting, 'a')).toBeNull();
+    await harness.delete(waiting, 'a');
+    expect(await harness.delete(waiting, 'a')).toBeNull();
     await expect(harness.view(waiting)).rejects.toEqual(missing);
   });
 
   it('by several at the same time, with one end', async () => {
     const { harness, running, waiting } = await busy();
-    const views = await Promise.all(
-      [running, waiting, running, waiting].map((id) => harness.clientJobs.delete(id, 'a')),
-    );
-    expect(views.map((view) => view?.status)).toEqual(Array.from({ length: 4 }, () => 'cancelled'));
+    const fates = await Promise.all([running, waiting, running, waiting].map((id) => harness.delete(id)));
+    expect(fates).toEqual(Array.from({ length: 4 }, () => 'cancelled'));
     expect(harness.outcomes).toEqual(['cancelled', 'cancelled']);
   });
 
   it('also where the store takes nothing: that is told after a while, and it ends all the same', async () => {
     const { harness, waiting } = await busy();
     harness.store.isAway = true;
-    const deleted = expect(harness.clientJobs.delete(waiting, 'a')).rejects.toMatchObject({
+    const deleted = expect(harness.delete(waiting, 'a')).rejects.toMatchObject({
       code: 'store_unavailable',
     });
     await harness.clock.advance(6000);
@@ -215,7 +289,7 @@ describe('What has ended', () => {
     const id = await harness.accept();
     await harness.clock.advance(11_000);
     await expect(harness.view(id)).rejects.toEqual(missing);
-    await expect(harness.clientJobs.delete(id, 'a')).rejects.toEqual(missing);
+    await expect(harness.delete(id, 'a')).rejects.toEqual(missing);
     await expect(harness.events(id).next()).rejects.toEqual(missing);
     expect((await harness.clientJobs.list({ client: 'a', status: null, before: null, limit: 9 })).jobs).toEqual([]);
   });

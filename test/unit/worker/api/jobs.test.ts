@@ -4,7 +4,7 @@ import { systemClock } from '../../../../src/shared/clock.js';
 import { RelayError } from '../../../../src/shared/errors.js';
 import type { JobEvent } from '../../../../src/shared/job.js';
 import { deleteJob, endId, getJob, getJobEvents, getJobs } from '../../../../src/worker/api/jobs.js';
-import { atRoute } from '../../../../src/worker/http/exchange.js';
+import { atRoute, type Handler } from '../../../../src/worker/http/exchange.js';
 import { answerInPieces, backgroundView } from '../../../support/background-view.js';
 import { serveWith } from '../../../support/express-server.js';
 import { FakePrimary } from '../../../support/fake-primary.js';
@@ -68,6 +68,33 @@ describe('The list of background jobs', () => {
     await using server = await serveWith([getJobs(primary.asPrimary)]);
     const { status, body } = await exchange(server.port, request(`GET /?${query}`));
     expect([status, body.error, primary.calls]).toEqual([400, 'validation_error', []]);
+  });
+});
+
+const asAdmin: Handler = (_req, res, next) => {
+  const key = { name: 'root', digest: '', scopes: ['admin' as const], isCapped: false, hasSubclients: false };
+  res.locals.key = { ...key, expiresAt: null };
+  next();
+};
+
+describe('An administrator', () => {
+  it('lists the jobs of all clients with their names, and only an administrator does', async () => {
+    const primary = new FakePrimary({ jobs: { jobs: [backgroundView()], next: null } });
+    await using server = await serveWith([getJobs(primary.asPrimary)]);
+    const refused = await exchange(server.port, request('GET /?all=true'));
+    expect([refused.status, refused.body.error, primary.calls]).toEqual([403, 'forbidden', []]);
+    await using admins = await serveWith([asAdmin, getJobs(primary.asPrimary)]);
+    const { body } = await exchange(admins.port, request('GET /?all=true'));
+    expect(body.jobs).toEqual([{ ...listed, client: 'key ada' }]);
+    expect((await exchange(admins.port, request('GET /'))).body.jobs).toEqual([listed]);
+    expect(primary.calls.map(({ request: order }) => (order as { client: unknown }).client)).toEqual([null, '']);
+  });
+
+  it('ends any job', async () => {
+    const primary = new FakePrimary({ deleteJob: { status: 'cancelled' } });
+    await using server = await serveWith([asAdmin, deleteJob(primary.asPrimary)]);
+    await exchange(server.port, request('DELETE /?keep_ended=true'));
+    expect(primary.calls[0]?.request).toMatchObject({ isAdmin: true, keepsEnded: true });
   });
 });
 
@@ -141,13 +168,21 @@ describe('A background job', () => {
   });
 
   it.each([
-    [backgroundView({ status: 'cancelled' }), { status: 'cancelled', deleted: false }],
+    ['cancelled', { status: 'cancelled', deleted: false }],
     [null, { status: null, deleted: true }],
-  ])('is cancelled or forgotten by DELETE', async (job, fate) => {
-    const primary = new FakePrimary({ deleteJob: { job } });
+  ])('is cancelled or forgotten by DELETE', async (status, fate) => {
+    const primary = new FakePrimary({ deleteJob: { status } });
     await using server = await serveWith([deleteJob(primary.asPrimary)]);
     const { body } = await server.get('X-Request-Id: mine');
     expect(body).toMatchObject({ success: true, ...fate, request_id: 'mine' });
+    const order = { id: 'undefined', client: '', isAdmin: false, keepsEnded: false };
+    expect(primary.calls).toEqual([{ name: 'deleteJob', request: order }]);
+  });
+
+  it('that an administrator has ended says so, without a name', async () => {
+    const job = backgroundView({ status: 'cancelled', isEndedByAdmin: true });
+    await using server = await serve(new FakePrimary({ job })).job();
+    expect((await server.get()).body).toMatchObject({ status: 'cancelled', cancelled_by: 'administrator' });
   });
 });
 

@@ -78,10 +78,10 @@ describe('A response that was begun in the background', () => {
   });
 
   it('is forgotten, whatever it does', async () => {
-    const fates = [response({ status: 'cancelled' }), null];
+    const fates = ['cancelled', null];
     const primary = new FakePrimary({
       job: response({ status: 'running' }),
-      deleteJob: () => ({ job: fates.shift() }),
+      deleteJob: () => ({ status: fates.shift() }),
     });
     await using server = await serve(deleteResponse(primary.asPrimary));
     expect((await server.get()).body).toEqual({ id: 'resp_some-id', object: 'response', deleted: true });

@@ -1,0 +1,126 @@
+import { askInBackground, statusOf, untilEnded, untilStatus } from '../../support/background.js';
+import { createGate, type Gate } from '../../support/gate.js';
+import { untilTreeGone } from '../../support/jobs.js';
+import { headersOf, writeNamedKeys } from '../../support/named-keys.js';
+import { type Service, startWithProgram } from '../../support/service.js';
+import { until } from '../../support/until.js';
+
+const [operator, alice, bob] = [headersOf('operator'), headersOf('alice'), headersOf('bob')];
+
+interface RunningJob {
+  readonly id: string;
+  readonly client: string;
+}
+
+async function runningAt(service: Service): Promise<readonly RunningJob[]> {
+  const { body } = await service.get('/status', operator);
+  return (body.slots as { running: readonly RunningJob[] }).running;
+}
+
+/** A service with two slots, whose jobs wait for the gate. */
+async function withService(test: (service: Service, gate: Gate) => Promise<void>): Promise<void> {
+  await using keys = await writeNamedKeys();
+  await using gate = await createGate();
+  await using service = await startWithProgram(gate.command, { ...keys.env, MODEL_API_MAX_CONCURRENT: '2' });
+  await test(service, gate);
+  await gate.open();
+}
+
+describe('An administrator who sees who takes all', () => {
+  it('ends the job of a caller: the caller is answered, its processes end, its slot is free', () =>
+    withService(async (service, gate) => {
+      const plain = service.post('/ask', { prompt: 'plain' }, { ...alice, 'idempotency-key': 'one' });
+      const streamed = service.post('/v1/chat/completions', streamedChat, alice);
+      const running = await until(async () => {
+        const found = await runningAt(service);
+        return found.length === 2 ? found : null;
+      }, 'two running jobs');
+      expect(running.map(({ client }) => client)).toEqual(['alice', 'alice']);
+      for (const { id } of running) {
+        expect((await service.delete(`/jobs/${id}`, bob)).status).toBe(404);
+        expect((await service.delete(`/jobs/${id}`, operator)).body).toMatchObject({
+          status: 'cancelled',
+          deleted: false,
+        });
+      }
+      const message = 'an administrator has ended the job';
+      expect(await plain).toMatchObject({ status: 403, body: { error: 'forbidden', message } });
+      expect((await streamed).text).toContain(message);
+      await untilTreeGone(service);
+      expect((await service.delete(`/jobs/${running[0]?.id}`, operator)).status).toBe(404);
+      const again = await service.post('/ask', { prompt: 'plain' }, { ...alice, 'idempotency-key': 'one' });
+      expect([again.status, again.headers.get('idempotency-replayed')]).toEqual([403, 'true']);
+      await gate.open();
+      expect((await service.post('/ask', { prompt: 'the next' }, alice)).body.response).toBe('the next');
+      const record = await service.log('job_ended_by_admin');
+      expect(record).toMatchObject({
+        by: 'key operator',
+        job_id: running[0]?.id,
+        client: 'key alice',
+        outcome: 'cancelled',
+      });
+      const request = await service.log('http_request_completed', ({ request_id }) => request_id === record.request_id);
+      expect(request).toMatchObject({ outcome: 'cancelled', error: 'forbidden', client: 'key alice' });
+    }));
+
+  it('lists and ends background jobs of all, and reads none', () =>
+    withService(async (service, gate) => {
+      const ids = [];
+      for (const [prompt, who] of [
+        ['one', alice],
+        ['two', bob],
+        ['three', alice],
+      ] as const)
+        ids.push(await askInBackground(service, prompt, who));
+      await untilStatus(service, ids[0], 'running', alice);
+      expect((await service.get('/jobs?all=true', alice)).status).toBe(403);
+      const { body } = await service.get('/jobs?all=true', operator);
+      const listed = body.jobs as readonly { job_id: string; client: string }[];
+      expect(listed.map(({ job_id, client }) => [job_id, client])).toEqual([
+        [ids[2], 'key alice'],
+        [ids[1], 'key bob'],
+        [ids[0], 'key alice'],
+      ]);
+      expect((await runningAt(service)).map(({ id }) => id).toSorted()).toEqual(ids.slice(0, 2).toSorted());
+      expect((await service.get('/jobs', operator)).body.jobs).toEqual([]);
+      expect((await service.get(`/jobs/${ids[0]}`, operator)).status).toBe(404);
+      for (const id of [ids[2], ids[0]]) {
+        expect((await service.delete(`/jobs/${id}`, operator)).body).toMatchObject({ status: 'cancelled' });
+        expect(await untilEnded(service, id, alice)).toMatchObject({
+          status: 'cancelled',
+          cancelled_by: 'administrator',
+        });
+      }
+      await gate.open();
+      await untilStatus(service, ids[1], 'succeeded', bob);
+      expect((await service.delete(`/jobs/${ids[1]}`, operator)).body).toMatchObject({
+        status: 'succeeded',
+        deleted: false,
+      });
+      expect(await statusOf(service, ids[1], bob)).toBe('succeeded');
+      for (const [id, cancelled_by, outcome] of [
+        [ids[2], 'key operator', 'cancelled'],
+        [ids[0], 'key operator', 'cancelled'],
+        [ids[1], undefined, 'ok'],
+      ]) {
+        const end = await service.log('background_job_ended', ({ job_id }) => job_id === id);
+        expect([end.cancelled_by, end.outcome]).toEqual([cancelled_by, outcome]);
+      }
+    }));
+});
+
+const streamedChat = { model: 'default', stream: true, messages: [{ role: 'user', content: 'streamed' }] };
+
+it('Without keys nobody is an administrator, and a caller can end its own job', async () => {
+  await using gate = await createGate();
+  await using service = await startWithProgram(gate.command);
+  const answer = service.post('/ask', { prompt: 'mine' });
+  const id = await until(async () => {
+    const { body } = await service.get('/status');
+    return (body.slots as { running: readonly RunningJob[] }).running[0]?.id ?? null;
+  }, 'a running job');
+  expect((await service.get('/jobs?all=true')).status).toBe(403);
+  expect((await service.delete(`/jobs/${id}`)).body).toMatchObject({ status: 'cancelled' });
+  expect(await answer).toMatchObject({ status: 403, body: { message: 'the job was cancelled by its own client' } });
+  expect(service.logs.some(({ event }) => event === 'job_ended_by_admin')).toBe(false);
+});
