@@ -39,6 +39,8 @@ interface WorkerContext {
   log: Logger;
   /** Where the primary leaves traces; null before it has sent its settings. */
   traces: TracePlaces | null;
+  /** null where no spans are exported. */
+  spans: RequestSpans | null;
   readonly keys: KeyRing;
   readonly listeners: Listeners;
   readonly metrics: HttpMetrics;
@@ -58,6 +60,7 @@ async function main(): Promise<void> {
     drainUnreadMs: Number.POSITIVE_INFINITY,
     log,
     traces: null,
+    spans: null,
     ...parts,
   };
   process.once('disconnect', () => void outlive(primaryPid, context));
@@ -118,6 +121,7 @@ async function serve(context: WorkerContext, primary: Primary, settings: WorkerS
   const viewers = new StatusViewers(primary, systemClock, closing);
   const { sampler } = settings;
   const spans = sampler && new RequestSpans(sampler, primary, systemClock);
+  context.spans = spans;
   const ownJobs = await ownJobsOf(process.ppid);
   const owned = { bodies, spill, viewers, spans, ownJobs };
   const ofApp = { primary, settings, authority, phase, isClosing, closing, heap, ...owned, ...parts };
@@ -140,8 +144,9 @@ async function sendFigures(primary: Primary, metrics: HttpMetrics): Promise<void
   await primary.call('figures', { families: await metrics.changes() }).catch(() => {});
 }
 
-/** Sends what was counted last. A primary that has gone, or has no time, is not waited for. */
-async function leave(primary: Primary, { metrics, log }: WorkerContext, code: number): Promise<void> {
+/** Sends the last spans, and what was counted last. A primary that has gone, or has no time, is not waited for. */
+async function leave(primary: Primary, { spans, metrics, log }: WorkerContext, code: number): Promise<void> {
+  spans?.send();
   const sent = Promise.all([sendFigures(primary, metrics), primary.call('leaving', { code }).catch(() => {})]);
   await Promise.race([sent, delay(systemClock, lastFiguresLimitMs)]);
   return exit(log, code);

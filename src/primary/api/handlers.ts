@@ -152,7 +152,9 @@ export function apiHandlers(services: Services): SharedHandlers {
       return verdict;
     },
     toolsIgnored: services.toolsIgnored,
-    span: ({ text }) => services.spans?.add(text),
+    spans: ({ texts }) => {
+      for (const text of texts) services.spans?.add(text);
+    },
     connection: ({ uid }, signal) => services.connections.hold(uid, signal),
     wrongKey: ({ caller }) => ({ blockedSeconds: services.keyAttempts.failed(caller) }),
     usage: (order) => usageText(services, order),

@@ -1,3 +1,5 @@
+import http, { type ClientRequest, type IncomingMessage } from 'node:http';
+import https from 'node:https';
 import type { SpanExport } from '../../shared/config/otlp.js';
 
 /** What a collector has answered. `reason`: what is wrong, for the log. */
@@ -12,37 +14,53 @@ export type PostSpans = (body: string, signal: AbortSignal) => Promise<PostResul
 
 /** Of these a collector says that the same batch may be taken later. */
 const passing = [429, 502, 503, 504];
-/** All that is read of an answer. */
-const maxAnswerBytes = 64 * 1024;
+/** All that is read of an answer, UTF-16 units. */
+const maxAnswerLength = 64 * 1024;
 const maxReasonLength = 200;
 
-/** Sends batches as OTLP over HTTP, in JSON. Redirects are not followed: the headers may be secrets. */
+/** Below the five seconds after which many servers close a connection: none is used that is about to close. */
+const idleMs = 4000;
+
+/**
+ * Sends batches as OTLP over HTTP, in JSON. Redirects are not followed: the headers may be secrets. Without `fetch`, which
+ * takes 30 MB; and each start of a program costs the more, the more memory the primary has.
+ */
 export function postSpans({ url, headers }: Pick<SpanExport, 'url' | 'headers'>): PostSpans {
+  const { Agent, request } = new URL(url).protocol === 'https:' ? https : http;
+  const agent = new Agent({ keepAlive: true, timeout: idleMs });
   return async (body, signal) => {
+    const sent = { ...headers, 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) };
     try {
-      const sent = { ...headers, 'content-type': 'application/json' };
-      const answer = await fetch(url, { method: 'POST', headers: sent, body, signal, redirect: 'manual' });
-      const text = await textOf(answer);
-      return answer.ok ? takenAs(text) : refusedAs(answer);
+      const post = request(url, { method: 'POST', agent, headers: sent, signal }).end(body);
+      const { answer, text } = await answerTo(post);
+      return isTaken(answer) ? takenAs(text) : refusedAs(answer);
     } catch (error) {
       if (signal.aborted) return { kind: 'refused', reason: (signal.reason as Error).message };
-      return { kind: 'retry', reason: `no connection: ${causeOf(error)}`, pauseMs: null };
+      const { code, message } = error as NodeJS.ErrnoException;
+      return { kind: 'retry', reason: `no connection: ${code ?? message}`, pauseMs: null };
     }
   };
 }
 
+const isTaken = ({ statusCode = 0 }: IncomingMessage) => statusCode >= 200 && statusCode < 300;
+
 /** Read to its end, so that the connection can be used again. */
-async function textOf({ body }: Response): Promise<string> {
-  if (body === null) return '';
-  const decoder = new TextDecoder();
-  let text = '';
-  let bytes = 0;
-  for await (const chunk of body as AsyncIterable<Uint8Array>) {
-    bytes += chunk.length;
-    if (bytes > maxAnswerBytes) return ''; // leaving the loop closes the connection
-    text += decoder.decode(chunk, { stream: true });
-  }
-  return text;
+function answerTo(post: ClientRequest): Promise<{ readonly answer: IncomingMessage; readonly text: string }> {
+  return new Promise((resolve, reject) => {
+    post.on('error', reject).on('response', (answer) => {
+      let text = '';
+      answer
+        .setEncoding('utf8')
+        .on('error', reject)
+        .on('end', () => resolve({ answer, text }));
+      answer.on('data', (chunk: string) => {
+        text += chunk;
+        if (text.length <= maxAnswerLength) return;
+        resolve({ answer, text: '' });
+        answer.destroy();
+      });
+    });
+  });
 }
 
 /** A collector may take a part of a batch only. */
@@ -61,16 +79,9 @@ function partialSuccess(text: string): { readonly rejectedSpans?: unknown; reado
   }
 }
 
-function refusedAs({ status, headers }: Response): PostResult {
-  const reason = `the collector has answered ${status}`;
-  if (!passing.includes(status)) return { kind: 'refused', reason };
-  const seconds = /^\d{1,6}$/.exec(headers.get('retry-after') ?? '')?.[0];
+function refusedAs({ statusCode = 0, headers }: IncomingMessage): PostResult {
+  const reason = `the collector has answered ${statusCode}`;
+  if (!passing.includes(statusCode)) return { kind: 'refused', reason };
+  const seconds = /^\d{1,6}$/.exec(headers['retry-after'] ?? '')?.[0];
   return { kind: 'retry', reason, pauseMs: seconds === undefined ? null : Number(seconds) * 1000 };
-}
-
-/** Of what fetch throws, the message says only that it has failed. */
-function causeOf(error: unknown): string {
-  const { cause, message } = error as Error;
-  const { code } = (cause ?? {}) as NodeJS.ErrnoException;
-  return code ?? (cause instanceof Error ? cause.message : message);
 }

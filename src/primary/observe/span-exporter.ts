@@ -3,7 +3,7 @@ import { hostname } from 'node:os';
 import { type Clock, delay, type StopTimer } from '../../shared/clock.js';
 import type { SpanExport } from '../../shared/config/otlp.js';
 import type { Logger } from '../../shared/log/logger.js';
-import { type Attributes, attributeList } from '../../shared/trace/span.js';
+import { type Attributes, attributesText } from '../../shared/trace/span.js';
 import type { Host } from '../lifecycle/host.js';
 import { type PostResult, type PostSpans, postSpans } from './post-spans.js';
 
@@ -53,9 +53,8 @@ export class SpanExporter {
   /** `resource`: what all spans have in common. */
   constructor(resource: Attributes, version: string, parts: ExporterParts) {
     this.#parts = parts;
-    const place = (fields: object) => JSON.stringify({ ...fields, schemaUrl }).slice(0, -1);
-    const ofResource = place({ resource: { attributes: attributeList(resource) } });
-    const ofScope = place({ scope: { name: 'prompt-relay', version } });
+    const ofResource = `{"resource":{"attributes":${attributesText(resource)}},"schemaUrl":"${schemaUrl}"`;
+    const ofScope = `{"scope":${JSON.stringify({ name: 'prompt-relay', version })},"schemaUrl":"${schemaUrl}"`;
     this.#head = `{"resourceSpans":[${ofResource},"scopeSpans":[${ofScope},"spans":[`;
   }
 

@@ -171,8 +171,8 @@ export const primaryCalls = {
   /** The worker exits now, with this code: where it must kill itself, because a write of its log blocks, the code is lost. */
   leaving: { request: z.object({ code: z.int() }), answer: nothing },
   run: { request: jobRequest, item: jobEvent },
-  /** The span of a request that has ended, as JSON of OTLP. */
-  span: { request: z.object({ text: z.string() }), answer: nothing },
+  /** The spans of requests that have ended, each as JSON of OTLP. */
+  spans: { request: z.object({ texts: z.array(z.string()) }), answer: nothing },
   /** Accepts a background job. */
   accept: { request: z.object({ job: jobRequest, form: jobForm }), answer: acceptedView },
   job: { request: ownedKey, answer: backgroundJobView },

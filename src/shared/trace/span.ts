@@ -5,7 +5,7 @@ export const spanKinds = { internal: 1, server: 2, client: 3 } as const;
 
 const errorStatus = 2;
 /** Sampled; and that the parent is known to be of this service, or of another one. */
-const flagsOf = { local: 0x101, remote: 0x301 } as const;
+const flags = { local: 0x101, remote: 0x301 } as const;
 
 /** Undefined and null: it is not there. A whole number is written as one. */
 export type AttributeValue = string | number | boolean | readonly string[] | null | undefined;
@@ -24,37 +24,35 @@ export interface Span extends Pick<TraceContext, 'traceId' | 'spanId' | 'state'>
   readonly error?: string | undefined;
 }
 
-/** A span as JSON of OTLP. */
+/** A span as JSON of OTLP. Put together from pieces: as an object it takes three times as long, and a job has four. */
 export function spanText(span: Span): string {
   const { traceId, spanId, state, parentId, isParentRemote = false, name, kind, startMs, endMs, error } = span;
-  return JSON.stringify({
-    traceId,
-    spanId,
-    ...(state !== undefined && { traceState: state }),
-    ...(parentId !== null && { parentSpanId: parentId }),
-    flags: flagsOf[isParentRemote ? 'remote' : 'local'],
-    name,
-    kind: spanKinds[kind],
-    startTimeUnixNano: unixNano(startMs),
-    endTimeUnixNano: unixNano(Math.max(startMs, endMs)),
-    attributes: attributeList({ ...span.attributes, 'error.type': error }),
-    ...(error !== undefined && { status: { code: errorStatus } }),
-  });
+  let text = `{"traceId":"${traceId}","spanId":"${spanId}"`;
+  if (state !== undefined) text += `,"traceState":${JSON.stringify(state)}`;
+  if (parentId !== null) text += `,"parentSpanId":"${parentId}"`;
+  text += `,"flags":${isParentRemote ? flags.remote : flags.local},"name":${JSON.stringify(name)},"kind":${spanKinds[kind]}`;
+  text += `,"startTimeUnixNano":"${unixNano(startMs)}","endTimeUnixNano":"${unixNano(Math.max(startMs, endMs))}"`;
+  if (error !== undefined) text += `,"status":{"code":${errorStatus}}`;
+  return `${text},"attributes":${attributesText({ ...span.attributes, 'error.type': error })}}`;
 }
 
-export function attributeList(attributes: Attributes): object[] {
-  return Object.entries(attributes).flatMap(([key, value]) =>
-    value === undefined || value === null ? [] : [{ key, value: writtenValue(value) }],
-  );
+export function attributesText(attributes: Attributes): string {
+  let list = '';
+  for (const key in attributes) {
+    const value = attributes[key];
+    if (value === undefined || value === null) continue;
+    list += `${list === '' ? '' : ','}{"key":${JSON.stringify(key)},"value":${valueText(value)}}`;
+  }
+  return `[${list}]`;
 }
 
 /** Numbers of 64 bits are strings in JSON. */
-function writtenValue(value: string | number | boolean | readonly string[]): object {
-  if (typeof value === 'string') return { stringValue: value };
-  if (typeof value === 'boolean') return { boolValue: value };
-  if (typeof value === 'number')
-    return Number.isSafeInteger(value) ? { intValue: String(value) } : { doubleValue: value };
-  return { arrayValue: { values: value.map((each) => ({ stringValue: each })) } };
+function valueText(value: string | number | boolean | readonly string[]): string {
+  if (typeof value === 'string') return `{"stringValue":${JSON.stringify(value)}}`;
+  if (typeof value === 'boolean') return `{"boolValue":${value}}`;
+  if (Number.isSafeInteger(value)) return `{"intValue":"${value}"}`;
+  if (typeof value === 'number') return `{"doubleValue":${JSON.stringify(value)}}`;
+  return `{"arrayValue":{"values":[${value.map(valueText).join(',')}]}}`;
 }
 
 const nanosInMs = 1e6;

@@ -1,5 +1,5 @@
 import type { Request } from 'express';
-import type { Clock } from '../../shared/clock.js';
+import type { Clock, StopTimer } from '../../shared/clock.js';
 import { httpStatusOf } from '../../shared/errors.js';
 import {
   isSampled,
@@ -34,13 +34,19 @@ export function traceOfCaller({ headers: { traceparent, tracestate } }: Request)
   return typeof traceparent === 'string' ? readTraceparent(traceparent, state) : null;
 }
 
-/** Gives each request that is to have one its span, and sends it to the primary at the end. */
+/** A message to the primary costs more than the span in it: those of one second go together. */
+const sendMs = 1000;
+const maxWaiting = 64;
+
+/** Gives each request that is to have one its span, and owns those that have ended, until they are sent to the primary. */
 export class RequestSpans {
   readonly #sampler: Sampler;
   readonly #primary: Pick<Primary, 'call'>;
-  readonly #clock: Pick<Clock, 'now'>;
+  readonly #clock: Pick<Clock, 'now' | 'after'>;
+  #waiting: string[] = [];
+  #stopTimer: StopTimer | null = null;
 
-  constructor(sampler: Sampler, primary: Pick<Primary, 'call'>, clock: Pick<Clock, 'now'>) {
+  constructor(sampler: Sampler, primary: Pick<Primary, 'call'>, clock: Pick<Clock, 'now' | 'after'>) {
     this.#sampler = sampler;
     this.#primary = primary;
     this.#clock = clock;
@@ -84,7 +90,18 @@ export class RequestSpans {
       },
       error: errorOf(exchange, statusCode),
     });
-    this.#primary.call('span', { text }).catch(() => {}); // the primary is gone, and with it the exporter
+    this.#waiting.push(text);
+    if (this.#waiting.length >= maxWaiting) this.send();
+    else this.#stopTimer ??= this.#clock.after(sendMs, () => this.send());
+  }
+
+  /** Sends those that wait. */
+  send(): void {
+    this.#stopTimer?.();
+    this.#stopTimer = null;
+    const texts = this.#waiting;
+    this.#waiting = [];
+    if (texts.length > 0) this.#primary.call('spans', { texts }).catch(() => {}); // else the primary is gone, and with it the exporter
   }
 }
 

@@ -17,18 +17,24 @@ function attributesOf(span: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(list.map(({ key, value }) => [key, Object.values(value)[0]]));
 }
 
-/** A server that sends its spans into a list. */
+/** A server that sends its spans in batches. */
 async function traced(handlers: readonly Handler[], sampler = all) {
-  const sent: Record<string, unknown>[] = [];
+  const batches: Record<string, unknown>[][] = [];
   const primary = {
-    call: (_name: string, { text }: { readonly text: string }) => {
-      sent.push(JSON.parse(text));
+    call: (_name: string, { texts }: { readonly texts: readonly string[] }) => {
+      batches.push(texts.map((text) => JSON.parse(text)));
       return Promise.resolve({});
     },
   };
-  const spans = new RequestSpans(sampler, primary as never, new FakeClock());
+  const clock = new FakeClock();
+  const spans = new RequestSpans(sampler, primary as never, clock);
   const server = await serveWith(handlers, { spans });
-  return { server, sent, [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]() };
+  /** The spans of all requests that have ended. */
+  const sent = () => {
+    spans.send();
+    return batches.flat();
+  };
+  return { server, clock, batches, sent, [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]() };
 }
 
 async function fieldsOf({ log }: ExpressServer) {
@@ -48,10 +54,10 @@ describe('the span of a request', () => {
     expect(answer.status).toBe(200);
     const { span_id: spanId, ...fields } = await fieldsOf(host.server);
     expect(fields).toMatchObject({ trace_id: traceId, request_id: 'mine' });
-    expect(host.sent).toMatchObject([
+    expect(host.sent()).toMatchObject([
       { traceId, spanId, parentSpanId: callerId, traceState: 'a=1', flags: 0x301, name: 'POST /ask', kind: 2 },
     ]);
-    expect(attributesOf(host.sent[0] ?? {})).toEqual({
+    expect(attributesOf(host.sent()[0] ?? {})).toEqual({
       'http.request.method': 'POST',
       'http.route': '/ask',
       'http.response.status_code': '200',
@@ -60,7 +66,7 @@ describe('the span of a request', () => {
       'url.scheme': 'http',
       'prompt_relay.request_id': 'mine',
     });
-    expect(host.sent[0]).not.toHaveProperty('status');
+    expect(host.sent()[0]).not.toHaveProperty('status');
   });
 
   it('begins a trace where the caller has none, but not for what only reads', async () => {
@@ -69,9 +75,9 @@ describe('the span of a request', () => {
     expect(await fieldsOf(host.server)).not.toHaveProperty('trace_id');
     await host.server.send(request('POST /elsewhere'));
     await host.server.get(traceparent);
-    expect(host.sent).toMatchObject([{ name: 'POST' }, { name: 'GET', traceId }]);
-    expect(host.sent[0]).not.toHaveProperty('parentSpanId');
-    expect(host.sent[0]?.traceId).toMatch(/^[\da-f]{32}$/);
+    expect(host.sent()).toMatchObject([{ name: 'POST' }, { name: 'GET', traceId }]);
+    expect(host.sent()[0]).not.toHaveProperty('parentSpanId');
+    expect(host.sent()[0]?.traceId).toMatch(/^[\da-f]{32}$/);
   });
 
   it.each([
@@ -81,32 +87,49 @@ describe('the span of a request', () => {
     await using host = await traced([passed], sampler);
     await host.server.send(request('POST /', [header]));
     expect(await fieldsOf(host.server)).toMatchObject({ trace_id: traceId, span_id: callerId });
-    expect(host.sent).toEqual([]);
+    expect(host.sent()).toEqual([]);
   });
 
   it('says of a failure of the service its code, and of a wrong request nothing', async () => {
     await using host = await traced([failing]);
     await host.server.send(request('POST /'));
-    expect(host.sent[0]).toMatchObject({ status: { code: 2 } });
-    expect(attributesOf(host.sent[0] ?? {})).toMatchObject({
+    expect(host.sent()[0]).toMatchObject({ status: { code: 2 } });
+    expect(attributesOf(host.sent()[0] ?? {})).toMatchObject({
       'error.type': 'timeout',
       'http.response.status_code': '504',
     });
-    expect(JSON.stringify(host.sent)).not.toContain('secret');
+    expect(JSON.stringify(host.sent())).not.toContain('secret');
     await using other = await traced([
       () => {
         throw new RelayError('validation_error', 'wrong');
       },
     ]);
     await other.server.send(request('POST /'));
-    expect(other.sent[0]).not.toHaveProperty('status');
-    expect(attributesOf(other.sent[0] ?? {})).not.toHaveProperty('error.type');
+    expect(other.sent()[0]).not.toHaveProperty('status');
+    expect(attributesOf(other.sent()[0] ?? {})).not.toHaveProperty('error.type');
+  });
+
+  it('waits a second for others, so that one message has several; 64 do not wait', async () => {
+    await using host = await traced([passed]);
+    const ask = async (count: number) => {
+      const before = host.server.log.entries.length;
+      for (let n = 0; n < count; n++) await host.server.send(request('POST /'));
+      await until(() => host.server.log.entries.length === before + count, 'the ends of the requests');
+    };
+    await ask(2);
+    await host.clock.advance(999);
+    expect(host.batches).toEqual([]);
+    await host.clock.advance(1);
+    expect(host.batches).toMatchObject([[{ name: 'POST' }, { name: 'POST' }]]);
+    await ask(64);
+    expect(host.batches[1]).toHaveLength(64);
+    expect(host.clock.pending).toBe(0);
   });
 
   it('knows methods that nobody has heard of as such', async () => {
     await using host = await traced([passed]);
     await host.server.send(request('PURGE /', [traceparent]));
-    expect(host.sent).toMatchObject([{ name: 'HTTP' }]);
-    expect(attributesOf(host.sent[0] ?? {})).toMatchObject({ 'http.request.method': '_OTHER' });
+    expect(host.sent()).toMatchObject([{ name: 'HTTP' }]);
+    expect(attributesOf(host.sent()[0] ?? {})).toMatchObject({ 'http.request.method': '_OTHER' });
   });
 });
