@@ -49,7 +49,9 @@ describe('a span', () => {
 });
 
 it('attributes have the types of OTLP, and those without a value are left out', () => {
-  expect(JSON.parse(attributesText({ a: 'x', b: 3, c: 0.5, d: true, e: ['stop'], f: null, g: undefined, h: '' }))).toEqual([
+  expect(
+    JSON.parse(attributesText({ a: 'x', b: 3, c: 0.5, d: true, e: ['stop'], f: null, g: undefined, h: '' })),
+  ).toEqual([
     { key: 'a', value: { stringValue: 'x' } },
     { key: 'b', value: { intValue: '3' } },
     { key: 'c', value: { doubleValue: 0.5 } },
