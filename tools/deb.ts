@@ -184,7 +184,7 @@ async function addUnits(build: Build): Promise<void> {
   const { folder, architecture } = build;
   const start = `ExecStart=${flavours[architecture].node(folder)} ${folder}/dist/src/primary/main.js`;
   const service = replaced(await deployed('prompt-relay.service'), [
-    ['ExecStart=/usr/bin/node /opt/prompt-relay/dist/src/primary/main.js', start],
+    ['ExecStart=/usr/bin/node /usr/local/lib/node_modules/prompt-relay/dist/src/primary/main.js', start],
     [
       'Environment=NODE_ENV=production\n',
       'Environment=NODE_ENV=production\n# Conversations outlive a restart, and so an upgrade.\nEnvironment=MODEL_API_STORE=sqlite:/var/lib/prompt-relay/store.db\n',

@@ -35,7 +35,7 @@ export const runners: readonly Runner[] = [
   { by: 'service/system/snippets', page: 'docs/operations.md' },
   { by: 'service/system/snippets', page: 'docs/command.md' },
   { by: 'service/system/snippets', page: 'docs/tasks.md', has: /^prompt-relay/ },
-  { by: 'programs/systemd/units', page: 'docs/systemd.md', has: /\/opt\/prompt-relay/ },
+  { by: 'programs/systemd/units', page: 'docs/systemd.md', has: /--prefix \/usr\/local/ },
   { by: 'programs/systemd/store', page: 'docs/stores.md', heading: 'Backup' },
   { by: 'programs/systemd/fleet', page: 'docs/fleet.md', has: /prompt-relay@/ },
   { by: 'programs/fleet/front', page: 'docs/fleet.md', has: /openssl req|^sed -e/ },

@@ -8,6 +8,7 @@ import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
 import type { HealthBody } from '../../src/shared/api/health.js';
 import type { VersionBody } from '../../src/shared/api/version.js';
+import { temporaryFolder } from './folder.js';
 import { snippetsFor } from './snippets.js';
 import { root } from './sources.js';
 import { until } from './until.js';
@@ -41,8 +42,10 @@ export interface Traffic {
 }
 
 const unit = 'prompt-relay.service';
-const installed = '/opt/prompt-relay';
+const installed = '/usr/local/lib/node_modules/prompt-relay';
 export const checkout = '/root/checkout';
+/** The fixture programs, where the user of the service may start them. */
+const openPrograms = '/srv/programs';
 const programs = join('test', 'support', 'fixtures', 'programs');
 const url = 'http://127.0.0.1:5051';
 const cgroups = '/sys/fs/cgroup';
@@ -99,6 +102,7 @@ export class SystemdLab implements AsyncDisposable {
       cwd: root,
     });
     await this.#copy(checkout, ['--exclude=node_modules', '-T', '-'], list);
+    await this.shell(`cp -rT ${checkout}/${programs} ${openPrograms}; chmod -R go=rX ${openPrograms}`);
   }
 
   /** What is built here, with the packages that it needs to run, at the place where the document has it. */
@@ -168,7 +172,7 @@ export class SystemdLab implements AsyncDisposable {
 
   /** A command line of one of the fixture programs, as it lies in there. */
   program(name: string, ...args: string[]): string {
-    return [join(installed, programs, name), ...args].join(' ');
+    return [join(openPrograms, name), ...args].join(' ');
   }
 
   /** null: it does not answer now. */
@@ -232,6 +236,17 @@ export class SystemdLab implements AsyncDisposable {
   journal(): Promise<string> {
     return this.run('journalctl', '--unit', unit, '--output', 'cat', '--no-pager');
   }
+}
+
+/** The npm package of what is built here. npm has its packages in the cache afterwards, so that a lab can install it too. */
+export async function packBuilt(): Promise<AsyncDisposable & { readonly file: string; readonly version: string }> {
+  const folder = await temporaryFolder();
+  const npm = (...args: string[]) => promisify(execFile)('npm', args, { cwd: root });
+  const { stdout } = await npm('pack', '--ignore-scripts', '--silent', '--pack-destination', folder.path);
+  const file = join(folder.path, stdout.trim());
+  await npm('install', '--global', '--prefix', join(folder.path, 'prefix'), file);
+  const version = /-(\d\S*)\.tgz$/.exec(file)?.[1] ?? '';
+  return { file, version, [Symbol.asyncDispose]: () => folder[Symbol.asyncDispose]() };
 }
 
 export type Procedure = 'install' | 'upgrade' | 'rollback' | 'uninstall';

@@ -17,12 +17,13 @@ function commands(): readonly [string, string] {
 
 describeFleet('deploy/fleet under a real systemd', () => {
   let lab: SystemdLab;
-  const shell = (script: string) => lab.shell(`sudo() { "$@"; }; cd /opt/prompt-relay/deploy/fleet\n${script}`);
+  const shell = (script: string) =>
+    lab.shell(`sudo() { "$@"; }; cd /usr/local/lib/node_modules/prompt-relay/deploy/fleet\n${script}`);
 
   beforeAll(async () => {
     lab = await SystemdLab.boot();
     await lab.copyBuilt();
-    await lab.shell('chmod -R go=rX /opt/prompt-relay');
+    await lab.shell('chmod -R go=rX /usr/local/lib/node_modules/prompt-relay');
     await shell(
       'systemd-sysusers "$PWD/../systemd/sysusers.conf"; systemd-tmpfiles --create "$PWD/../systemd/tmpfiles.conf"',
     );

@@ -39,12 +39,12 @@ describeInLab()('A store in a file under a real systemd', () => {
     lab = await SystemdLab.boot();
     await lab.copyProgram(node, '/usr/bin/node');
     await lab.copyBuilt();
-    const deployed = '/opt/prompt-relay/deploy/systemd';
-    await lab.shell(`chmod -R go=rX /opt/prompt-relay
+    const deployed = '/usr/local/lib/node_modules/prompt-relay/deploy/systemd';
+    await lab.shell(`chmod -R go=rX /usr/local/lib/node_modules/prompt-relay
       systemd-sysusers ${deployed}/sysusers.conf
       systemd-tmpfiles --create ${deployed}/tmpfiles.conf
       echo ${key} >/etc/prompt-relay/api_key
-      printf '#!/bin/sh\\nexec node /opt/prompt-relay/dist/src/command/main.js "$@"\\n' >/usr/local/bin/prompt-relay
+      printf '#!/bin/sh\\nexec node /usr/local/lib/node_modules/prompt-relay/dist/src/command/main.js "$@"\\n' >/usr/local/bin/prompt-relay
       chmod +x /usr/local/bin/prompt-relay
       systemctl enable ${deployed}/prompt-relay.{socket,service}`);
   }, 240_000);

@@ -1,5 +1,5 @@
 import { median } from '../../../bench/support/statistics.js';
-import { checkout, describeInLab, SystemdLab, serviceCgroup, steps } from '../../support/systemd-lab.js';
+import { checkout, describeInLab, packBuilt, SystemdLab, serviceCgroup, steps } from '../../support/systemd-lab.js';
 import { until } from '../../support/until.js';
 
 const demo = { MODEL_API_CLI: 'demo' };
@@ -45,18 +45,23 @@ async function controllers(): Promise<string[]> {
   return (await lab.run('cat', `${serviceCgroup}/cgroup.controllers`)).split(' ');
 }
 
+const home = '/root';
+
 /** Nothing but loopback in there: packages come from npm's cache, and root needs no sudo. */
 async function follow(commands: readonly string[]): Promise<void> {
-  const around = `cd ${checkout}; export npm_config_offline=true; sudo() { "$@"; }`;
-  for (const command of commands) await lab.shell(`${around}; ${command}`);
+  await lab.shell([`cd ${home}; export npm_config_offline=true; sudo() { "$@"; }`, ...commands].join('\n'));
 }
 
 describeInLab()('under a real systemd', () => {
   beforeAll(async () => {
     lab = await SystemdLab.boot();
     await lab.copyCheckout();
-    await lab.run('chmod', '-R', 'go=', checkout); // as a strict umask leaves it
-    await follow(steps().install);
+    await using packed = await packBuilt();
+    await lab.copyProgram(packed.file, `${home}/prompt-relay-${packed.version}.tgz`);
+    await follow([
+      'umask 077', // as some have it
+      ...steps().install,
+    ]);
     key = await lab.run('cat', '/etc/prompt-relay/api_key');
   }, 240_000);
 
@@ -332,10 +337,12 @@ describeInLab()('under a real systemd', () => {
       const { upgrade, rollback } = steps();
       const { version: old } = await lab.version();
       const looking = lab.traffic('/version', 8);
-      await lab.shell(`sed -i 's/"version": "${old}"/"version": "99.0.0"/' ${checkout}/package.json`);
-      await follow(upgrade);
+      expect([upgrade, rollback].map(({ length }) => length)).toEqual([1, 1]);
+      await lab.shell(`cd ${home}; tar -xf prompt-relay-${old}.tgz
+        sed -i 's/"version": "${old}"/"version": "99.0.0"/' package/package.json; tar -czf prompt-relay-99.0.0.tgz package`);
+      await follow(upgrade.map((command) => command.replace('NEWER', '99.0.0')));
       expect((await lab.version()).version).toBe('99.0.0');
-      await follow(rollback);
+      await follow(rollback.map((command) => command.replace('OLDER', old)));
       expect((await lab.version()).version).toBe(old);
       expect(Object.keys(await looking.stop())).toEqual(['200']);
     });
@@ -383,7 +390,9 @@ describeInLab()('under a real systemd', () => {
     await lab.run('touch', gate);
     expect(await answer).toMatch(/"response":"last"[\s\S]*\n200$/);
     await gone;
-    expect(await lab.shell('find /opt /etc /var/lib /run -name "prompt-relay*" ! -path "/run/systemd/*"')).toBe('');
+    expect(await lab.shell('find /usr/local /etc /var/lib /run -name "prompt-relay*" ! -path "/run/systemd/*"')).toBe(
+      '',
+    );
     expect(await lab.attempt('getent', 'passwd', 'prompt-relay')).toBeNull();
     expect(await lab.attempt('systemctl', 'cat', unit)).toBeNull();
   });

@@ -143,7 +143,8 @@ export async function checkDelivered(): Promise<string> {
 export async function checkOfPage(): Promise<{ readonly config: string; readonly said: string }> {
   await using folder = await temporaryFolder();
   const page = snippetsFor('programs/fleet/front').map(({ code }) => code);
-  const commandOf = (start: RegExp) => start.exec(page.join(''))?.[0].replaceAll('/opt/prompt-relay', root) ?? '';
+  const commandOf = (start: RegExp) =>
+    start.exec(page.join(''))?.[0].replaceAll('/usr/local/lib/node_modules/prompt-relay', root) ?? '';
   const shell = (command: string) => run('sh', ['-c', command], { cwd: folder.path });
   await shell(commandOf(/^ *openssl req .*$/m));
   await shell('cat cert.pem key.pem > both.pem');
