@@ -8,12 +8,12 @@ COPY tsconfig.json tsconfig.types.json ./
 COPY src src
 COPY tools/vendor.ts tools/
 RUN npm run build
-# The commit that GET /version tells.
+# The commit that GET /version reports.
 ARG COMMIT=
 RUN if [ -n "$COMMIT" ]; then npm pkg set "commit=$COMMIT"; fi
 
 FROM docker.io/library/node:24-bookworm-slim
-# ps and setpriv end process trees; tini, as process 1, passes signals on and takes in what jobs leave.
+# ps and setpriv end process trees; tini, as process 1, forwards signals and reaps orphans.
 RUN apt-get update \
   && apt-get install -y --no-install-recommends procps tini util-linux \
   && rm -rf /var/lib/apt/lists/*
@@ -28,15 +28,15 @@ COPY --from=build /app/dist/src dist/src
 COPY README.md LICENSE ./
 COPY docs docs
 COPY deploy/container deploy/container
-# The command is the one that package.json names.
+# The command that package.json names.
 RUN command=$(node -p "require('./package.json').bin['prompt-relay']") \
   && chmod +x "$command" \
   && ln -s "/app/$command" /usr/local/bin/prompt-relay
 
-# Where a store may be: a new volume that is mounted there takes its owner and its mode from here.
+# For a store: a new volume at this path gets this owner and mode.
 RUN install -d -o 1000 -g 1000 -m 0700 /var/lib/prompt-relay
 
-# A published port leads to the container's own address, never to its loopback: so an API key is needed.
+# A published port leads to the container's own address, never to its loopback, so the service needs an API key.
 ENV NODE_ENV=production HOME=/home/node TMPDIR=/tmp MODEL_API_HOST=0.0.0.0
 EXPOSE 5051
 # The user node, by number, so that an engine can see that it is not root.
