@@ -27,6 +27,8 @@ export const backgroundJobView = z
   .object({
     id: z.string(),
     client: z.string(),
+    /** Empty if it is not known, and in a list of all clients. */
+    title: z.string(),
     operation: z.enum(operations),
     requestId: z.string(),
     form: jobForm,

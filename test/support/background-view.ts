@@ -8,6 +8,7 @@ export function backgroundView(differences: Partial<BackgroundJobView> = {}): Ba
   return {
     id: 'some-id',
     client: 'key ada',
+    title: 'Hi',
     operation: 'ask',
     requestId: 'request 1',
     form: plainForm,

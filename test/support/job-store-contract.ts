@@ -14,7 +14,13 @@ let lastNumber = 0;
 
 function accepted(request: Partial<JobRequest> = {}): AcceptedJob {
   const id = `job-${++lastNumber}`;
-  return { id, form, createdAt: now + lastNumber, request: jobRequest({ requestId: `request-${id}`, ...request }) };
+  return {
+    id,
+    title: `What ${id} asks: ü🚀 "'); DROP TABLE jobs; --`,
+    form,
+    createdAt: now + lastNumber,
+    request: jobRequest({ requestId: `request-${id}`, ...request }),
+  };
 }
 
 function succeeded(endedAt = now + 1000): EndedJob {
@@ -67,7 +73,14 @@ export function describeJobStore(name: string, isDurable: boolean, place: () => 
       withStore(async (jobs) => {
         const job = accepted({ operation: 'chat', client: 'key ada' });
         await jobs.accept(job);
-        const known = { id: job.id, client: 'key ada', form, operation: 'chat', requestId: job.request.requestId };
+        const known = {
+          id: job.id,
+          client: 'key ada',
+          title: job.title,
+          form,
+          operation: 'chat',
+          requestId: job.request.requestId,
+        };
         const waiting = {
           ...known,
           status: 'queued',

@@ -72,7 +72,7 @@ export class SharedMemoryJobs extends MemoryJobs implements SharedJobs {
 }
 
 export function acceptedJob(id: string, createdAt = 1): AcceptedJob {
-  return { id, form: plainForm, request: jobRequest({ requestId: `request of ${id}` }), createdAt };
+  return { id, title: 'Hi', form: plainForm, request: jobRequest({ requestId: `request of ${id}` }), createdAt };
 }
 
 export function answerOf(text: string): AnswerLog {

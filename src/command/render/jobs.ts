@@ -3,6 +3,9 @@ import type { StatusBody } from '../../shared/api/status.js';
 import { alignColumns, formatCount, formatDuration, formatNumber } from '../../shared/text/format.js';
 import { escaped, type Paint } from '../../shared/text/paint.js';
 
+/** Characters of what was asked, in a list. */
+const askedLength = 40;
+
 type BackgroundNow = StatusBody['background_jobs'];
 
 interface JobsNow extends Pick<StatusBody, 'slots'> {
@@ -65,11 +68,20 @@ export function renderListedJobs(
   const ofClient = (name: string | undefined) => (title === 'all' ? [nameOf(name ?? null)] : []);
   const rows = jobs.map((job) => {
     const what = [escaped(job.job_id), ...ofClient(job.client), job.operation];
-    return [...what, statusOf(job), ageOf(job.created_at, now)];
+    return [...what, statusOf(job), ageOf(job.created_at, now), ...(title === 'all' ? [] : [askedIn(job)])];
   });
-  const [heading = '', ...lines] = alignColumns([['id', ...ofClient('client'), 'operation', 'status', 'age'], ...rows]);
+  const [heading = '', ...lines] = alignColumns([
+    ['id', ...ofClient('client'), 'operation', 'status', 'age', ...(title === 'all' ? [] : ['asked'])],
+    ...rows,
+  ]);
   const count = `${formatNumber(jobs.length)}${hasMore ? ' or more' : ''}, ${formatNumber(open)} of them open`;
   return [`${paint.bold(title)}  ${count}`, ...[paint.dim(heading), ...lines].map((line) => `  ${line}`)];
+}
+
+/** An older service does not send it. */
+function askedIn({ title = '' }: ListedJob): string {
+  const characters = [...title];
+  return escaped(characters.length > askedLength ? `${characters.slice(0, askedLength - 1).join('')}…` : title);
 }
 
 /** One background job, without its answer. */
@@ -78,6 +90,7 @@ export function renderShownJob(job: JobBody, now: number, paint: Paint): string[
   const waited = durationOf(created, started ?? ended, now);
   const rows = [
     ['id', escaped(job.job_id)],
+    ...(job.title ? [['asked', escaped(job.title)]] : []),
     ['operation', job.operation],
     ['status', statusOf(job)],
     ['sent', `${ageOf(created, now)} ago`],

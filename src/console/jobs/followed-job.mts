@@ -23,6 +23,11 @@ export function toneOf({ status }: Pick<ListedJob, 'status'>): Tone {
   return tones[status];
 }
 
+/** Its first words. Without them, it has only an image, or was accepted before there were titles. */
+export function titleOf({ title, job_id: id }: Pick<ListedJob, 'title' | 'job_id'>): string {
+  return title?.trim() || `Job ${id}`;
+}
+
 export function statusText({ status, position }: Pick<ListedJob, 'status' | 'position'>): string {
   return position === null ? status : `${status}, place ${position}`;
 }

@@ -10,7 +10,7 @@ import { AnswerText, AnswerValue, useMarkdown } from '../ui/answer.mjs';
 import { CopyButton } from '../ui/controls.mjs';
 import { EmptyState, ErrorNotice, StatusDot } from '../ui/notices.mjs';
 import { type Listing, ListPages, type ListView, PagedList, type ShownList } from '../ui/paged-list.mjs';
-import { answerOf, FollowedJob, statusText, timesText, toneOf } from './followed-job.mjs';
+import { answerOf, FollowedJob, statusText, timesText, titleOf, toneOf } from './followed-job.mjs';
 
 const againMs = 3000;
 
@@ -66,6 +66,7 @@ export function JobList(props: ShownList<JobListPage, ListedJob>) {
 
 function entryOf(job: ListedJob) {
   return html`
+    <span class="cut">${titleOf(job)}</span>
     <${StatusDot} tone=${toneOf(job)} label=${statusText(job)} />
     <small class="muted figure">${timeText(job.created_at)} · ${job.operation}</small>
   `;
@@ -118,7 +119,8 @@ function Heading({ job, followed, onForgotten }: JobHeadingProps) {
   const remove = () => run(followed.remove(), (isForgotten) => isForgotten && onForgotten(job.job_id));
   return html`<header>
     <span class="unseen" role="status">${statusText(job)}</span>
-    <h2 ref=${heading} tabindex="-1"><${StatusDot} tone=${toneOf(job)} label=${statusText(job)} /></h2>
+    <h2 ref=${heading} tabindex="-1">${titleOf(job)}</h2>
+    <p><${StatusDot} tone=${toneOf(job)} label=${statusText(job)} /></p>
     <small class="muted figure">${job.operation} · sent ${timeText(job.created_at)}${timesText(job) && ` · ${timesText(job)}`} · <code>${job.job_id}</code></small>
     <div class="row">
       <button type="button" class="button danger" onClick=${remove}>${hasEnded ? 'Delete' : 'Cancel'}</button>

@@ -1,7 +1,7 @@
 import type { ConversationPage, TitledConversation } from '../../shared/conversation.js';
 import type { TranscriptPart, TranscriptPlace } from '../../shared/ipc/protocol.js';
 import type { Image } from '../../shared/job.js';
-import { pieceOf, type StoredText, startOf } from '../store/contract/stored-text.js';
+import { pieceOf, type StoredText, startOf, stored } from '../store/contract/stored-text.js';
 import type { Conversation } from './conversation.js';
 
 /** Bytes of text in one piece. */
@@ -16,6 +16,11 @@ const maxTitleBytes = 4 * titleLength;
 export function firstWordsOf(first: StoredText): string {
   const characters = Array.from(startOf(first, maxTitleBytes)).slice(0, titleLength);
   return characters.join('').replace(/[\p{Cc}\u2028\u2029]/gu, ' ');
+}
+
+/** The same of a text that is not stored. */
+export function titleOf(text: string): string {
+  return firstWordsOf(stored(text.slice(0, 2 * titleLength)));
 }
 
 export function titled(conversation: Conversation, ttlMs: number): TitledConversation {

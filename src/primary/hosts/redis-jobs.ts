@@ -29,9 +29,9 @@ const queueLimitMs = 1000;
 /** Fields of the hash of a job, in this order. */
 const recordFields = [
   ...['client', 'form', 'operation', 'requestId', 'status'],
-  ...['createdAt', 'startedAt', 'endedAt', 'end', 'isReplaced'],
+  ...['createdAt', 'startedAt', 'endedAt', 'end', 'isReplaced', 'title'],
 ] as const;
-const acceptedFields = ['status', 'form', 'createdAt', 'request'] as const;
+const acceptedFields = ['status', 'form', 'createdAt', 'request', 'title'] as const;
 
 export interface RedisJobLimits {
   readonly maxJobs: number;
@@ -118,12 +118,12 @@ export class RedisJobs implements JobStore {
   }
 
   /** Rejects with `concurrency_limited` if too many are queued on all hosts. */
-  async accept({ id, form, request, createdAt }: AcceptedJob): Promise<void> {
+  async accept({ id, title, form, request, createdAt }: AcceptedJob): Promise<void> {
     const { client, operation, requestId } = request;
     const { maxJobs, maxBytes } = this.#limits;
     const [ofHolder, ofName] = [roomOfHolder(maxJobs), roomOfName(maxJobs)];
     const args = {
-      ...{ id, client, createdAt, operation, requestId, bytes: sizeOf(request), maxJobs, maxBytes },
+      ...{ id, client, title, createdAt, operation, requestId, bytes: sizeOf(request), maxJobs, maxBytes },
       ...{ form: JSON.stringify(form), request: JSON.stringify(request) },
       ...{ maxJobsOfHolder: ofHolder.count, maxBytesOfHolder: ofHolder.bytes },
       ...{ maxJobsOfName: ofName.count, maxBytesOfName: ofName.bytes },
@@ -318,10 +318,11 @@ export class RedisJobs implements JobStore {
 type JobFields = readonly (Buffer | null)[];
 
 function recordOf(id: string, fields: JobFields): SharedRecord {
-  const [client, form, operation, requestId, status, createdAt, startedAt, endedAt, end, isReplaced] = fields;
+  const [client, form, operation, requestId, status, createdAt, startedAt, endedAt, end, isReplaced, title] = fields;
   return {
     id,
     client: String(client),
+    title: String(title ?? ''),
     form: JSON.parse(String(form)) as JobForm,
     operation: String(operation) as JobRecord['operation'],
     requestId: String(requestId),
@@ -335,10 +336,11 @@ function recordOf(id: string, fields: JobFields): SharedRecord {
 }
 
 /** null where it waits no longer. */
-function acceptedOf(id: string, [status, form, createdAt, request]: JobFields): AcceptedJob | null {
+function acceptedOf(id: string, [status, form, createdAt, request, title]: JobFields): AcceptedJob | null {
   if (String(status) !== 'queued') return null;
   return {
     id,
+    title: String(title ?? ''),
     form: JSON.parse(String(form)) as JobForm,
     request: JSON.parse(String(request)) as AcceptedJob['request'],
     createdAt: Number(createdAt),

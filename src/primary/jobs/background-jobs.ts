@@ -4,6 +4,7 @@ import { type Clock, delay } from '../../shared/clock.js';
 import { RelayError, storeUnavailable, toRelayError } from '../../shared/errors.js';
 import type { JobEnd, JobRequest } from '../../shared/job.js';
 import { newId } from '../conversations/conversation.js';
+import { titleOf } from '../conversations/transcript.js';
 import type { TurnGate } from '../conversations/turn-gate.js';
 import { FairShare, type Sharer } from '../fairness/fair-share.js';
 import type { AcceptedJob, JobStore } from '../store/contract/jobs.js';
@@ -107,7 +108,7 @@ export class BackgroundJobs {
     if (!others.hasQueue) checkRoom(share, this.#waiting, this.#maxJobs);
     const createdAt = clock.now();
     const id = `j${newId()}`; // on a command line, it must not look like a flag
-    const accepted = { id, form, request, createdAt };
+    const accepted = { id, title: titleOf(request.text), form, request, createdAt };
     this.#waiting.add(share, createdAt);
     try {
       await store.accept(accepted);

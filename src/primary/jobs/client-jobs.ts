@@ -83,7 +83,7 @@ export class ClientJobs {
     return { text: await this.#stored.text(id, client, from), end };
   }
 
-  /** Of one client or of all, newest first. */
+  /** Of one client or of all, newest first. An administrator does not read what others have asked. */
   async list(order: JobListOrder): Promise<BackgroundJobPage> {
     this.#stored.expire();
     const { jobs, next } = await this.#store.list(order);
@@ -91,7 +91,8 @@ export class ClientJobs {
       const job = this.#jobs.get(record.id);
       return job === null ? this.#others.view(record) : viewOfOpen(job);
     });
-    return { jobs: await Promise.all(views), next };
+    const listed = await Promise.all(views);
+    return { jobs: order.client === null ? listed.map((view) => ({ ...view, title: '' })) : listed, next };
   }
 
   /**
@@ -165,10 +166,11 @@ export class ClientJobs {
 
 /** A job that waits or runs here. It counts as running until its end is stored. */
 function viewOfOpen(job: BackgroundJob): BackgroundJobView {
-  const { id, form, createdAt } = job.background.accepted;
+  const { id, title, form, createdAt } = job.background.accepted;
   const { client, operation, requestId } = job.request;
   const place = job.isWaiting ? job.place : { position: null, reason: null };
   const status = job.isWaiting ? 'queued' : 'running';
   const times = { createdAt, startedAt: job.startedAt, endedAt: null };
-  return { id, client, operation, requestId, form, status, ...place, ...times, failure: null, isEndedByAdmin: false };
+  const known = { id, client, title, operation, requestId, form, ...place, ...times };
+  return { ...known, status, failure: null, isEndedByAdmin: false };
 }

@@ -24,6 +24,10 @@ export type AcceptedBody = z.infer<typeof acceptedBody>;
 const listedJob = z
   .strictObject({
     job_id: jobId,
+    title: z.string().optional().meta({
+      description:
+        'The first 80 characters of what was asked, in one line: a space for each line break or other control character. Missing in a list of all clients, and if the job was accepted before there were titles.',
+    }),
     operation: z.enum(operations),
     status: z.enum(jobStatuses),
     position: z

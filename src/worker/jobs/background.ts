@@ -49,9 +49,10 @@ export async function leaveJob(
 
 /** What GET /jobs says of each. */
 export function listedJob(job: BackgroundJobView): ListedJob {
-  const { id, operation, status, position, reason, createdAt, startedAt, endedAt } = job;
+  const { id, title, operation, status, position, reason, createdAt, startedAt, endedAt } = job;
   return {
     job_id: id,
+    ...(title !== '' && { title }),
     operation,
     status,
     position,

@@ -31,19 +31,19 @@ describe('The page Jobs', () => {
     await press('Options');
     await expectGoodLooks(browser.page, 'jobs-send');
     await press('Ask in the background');
-    await open().getByRole('heading', { name: 'running' }).waitFor();
+    await open().getByRole('heading', { name: '# Hello with **weight**' }).waitFor();
     const second = await service.post('/ask', { prompt: 'Me, too' }, { prefer: 'respond-async' });
     await list().getByText('queued, place 1').waitFor();
     await expectGoodLooks(browser.page, 'jobs-running');
-    await list().getByText('queued, place 1').click();
+    await list().getByText('Me, too').click();
     await press('Cancel');
-    await open().getByRole('heading', { name: 'cancelled' }).waitFor();
+    await open().getByText('cancelled').last().waitFor();
     await press('Delete');
     await browser.page.getByText('The job was deleted.').waitFor();
     expect((await service.get(`/jobs/${second.body.job_id}`)).status).toBe(404);
-    await list().getByText('running').click();
+    await list().getByText('# Hello with **weight**').click();
     await gate.open();
-    await open().getByRole('heading', { name: 'succeeded' }).waitFor();
+    await open().getByText('succeeded').last().waitFor();
     await open().locator('.markdown strong', { hasText: 'weight' }).waitFor();
     await list().getByText('succeeded').waitFor();
     await expectGoodLooks(browser.page, 'jobs-ended');
@@ -64,7 +64,7 @@ describe('The page Jobs', () => {
       ids.push(body.job_id);
     }
     await openConsole(browser, service, `/jobs?id=${ids[0]}`);
-    await open().getByText('Job 0').waitFor();
+    await open().getByRole('article').getByText('Job 0').waitFor();
     await list().getByRole('link').nth(29).waitFor();
     await press('Show more');
     await list().getByRole('link').nth(31).waitFor();

@@ -129,6 +129,20 @@ describe('The files of SQLite', () => {
     await expect(openAt(path, before)).rejects.toThrow(new RegExp(`${fault.replace(/[()]/g, '\\$&')}$`));
   });
 
+  it('have jobs without a title, where they were accepted before there were titles', async () => {
+    await using folder = await temporaryFolder();
+    const path = fileIn(folder);
+    await (await openAt(path, migrations.slice(0, 5))).close();
+    const sql = connectTo(path);
+    sql.exec(`INSERT INTO jobs (id, client, operation, request_id, form, request, status, created_at)
+      VALUES ('j1', 'a', 'ask', 'r', '{}', '{}', 'queued', 1)`);
+    sql.close();
+    const store = await openAt(path);
+    expect(await store.jobs.find('j1', 'a')).toMatchObject({ id: 'j1', title: '', status: 'queued' });
+    for await (const job of store.jobs.restore(2)) expect(job).toMatchObject({ id: 'j1', title: '' });
+    await store.close();
+  });
+
   it('stay as they were where a new version cannot be reached', async () => {
     await using folder = await temporaryFolder();
     const path = fileIn(folder);

@@ -2,6 +2,7 @@ import { consolePart } from '../../support/console-parts.js';
 
 interface WordsPart {
   timesText(job: object): string;
+  titleOf(job: object): string;
   answerOf(result: object): object;
 }
 
@@ -14,6 +15,12 @@ describe('What is said of a background job', () => {
     expect(timesText({ ...times, started_at: at(2) })).toBe('waited 2.0 s');
     expect(timesText({ ...times, started_at: at(2), ended_at: at(42) })).toBe('waited 2.0 s, ran 40 s');
     expect(timesText({ ...times, ended_at: at(2) })).toBe('waited 2.0 s');
+  });
+
+  it('is what was asked, else its id', async () => {
+    const { titleOf } = await consolePart<WordsPart>('jobs/followed-job.mjs');
+    expect(titleOf({ job_id: 'j1', title: 'Sum up' })).toBe('Sum up');
+    for (const title of [undefined, '', '  ']) expect(titleOf({ job_id: 'j1', title })).toBe('Job j1');
   });
 
   it('is its answer, in whichever form that is told', async () => {

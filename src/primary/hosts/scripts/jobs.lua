@@ -108,7 +108,7 @@ function scripts.accept()
   local priority = math.min(own + math.min(others, (names - 1) * own), 2000000)
   redis.call('HSET', jobOf(id), 'number', number, 'client', client, 'status', 'queued', 'createdAt', args.createdAt,
     'form', args.form, 'operation', args.operation, 'requestId', args.requestId, 'request', args.request,
-    'bytes', bytes, 'priority', priority)
+    'bytes', bytes, 'priority', priority, 'title', args.title)
   redis.call('ZADD', key('waiting'), args.createdAt, id)
   redis.call('INCRBY', key('bytes'), bytes)
   countWaiting(client, 1, bytes)
@@ -190,12 +190,12 @@ function scripts.list()
     local page = redis.call('ZREVRANGEBYSCORE', list, before, '-inf', 'WITHSCORES', 'LIMIT', 0, 200)
     for index = 1, #page, 2 do
       local known = redis.call('HMGET', jobOf(page[index]), 'client', 'form', 'operation', 'requestId', 'status',
-        'createdAt', 'startedAt', 'endedAt', 'end', 'isReplaced')
+        'createdAt', 'startedAt', 'endedAt', 'end', 'isReplaced', 'title')
       if not known[1] then
         redis.call('ZREM', list, page[index])
       elseif args.status == '' or args.status == known[5] then
         if #found == limit then return {'ok', now, string.sub(before, 2), found} end
-        found[#found + 1] = {page[index], unpack(known, 1, 10)}
+        found[#found + 1] = {page[index], unpack(known, 1, 11)}
       end
       before = '(' .. page[index + 1]
     end

@@ -4,15 +4,19 @@ import { type JobEnd, type JobRequest, unknownJobUsage } from '../../../shared/j
 /** An accepted job, as it is stored until it starts. Times are milliseconds since the epoch. */
 export interface AcceptedJob {
   readonly id: string;
+  /** The first words of what was asked, for its client alone. */
+  readonly title: string;
   readonly form: JobForm;
   readonly request: JobRequest;
   readonly createdAt: number;
 }
 
-/** A job without its texts. */
+/** A job without its texts but the title. */
 export interface JobRecord {
   readonly id: string;
   readonly client: string;
+  /** Empty if it was accepted before there were titles. */
+  readonly title: string;
   readonly form: JobForm;
   readonly operation: JobRequest['operation'];
   readonly requestId: string;

@@ -155,10 +155,10 @@ export class MemoryJobs implements JobStore {
   readonly #ended = new Set<MemoryJob>();
   readonly #shares = new FairShare<MemoryJob>();
 
-  async accept({ id, form, request, createdAt }: AcceptedJob): Promise<void> {
+  async accept({ id, title, form, request, createdAt }: AcceptedJob): Promise<void> {
     const { client, operation, requestId } = request;
     const times = { createdAt, startedAt: null, endedAt: null };
-    const record: JobRecord = { id, client, form, operation, requestId, status: 'queued', ...times, end: null };
+    const record: JobRecord = { id, client, title, form, operation, requestId, status: 'queued', ...times, end: null };
     this.#byId.set(id, { number: ++this.#lastNumber, client, record, text: noText, bytes: 1 });
   }
 

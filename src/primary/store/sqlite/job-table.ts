@@ -12,7 +12,8 @@ export interface JobText {
   readonly text: string;
 }
 
-const columns = 'number, id, client, operation, request_id, form, status, created_at, started_at, ended_at, job_end';
+const columns =
+  'number, id, client, title, operation, request_id, form, status, created_at, started_at, ended_at, job_end';
 
 /** Owns the background jobs in the file. */
 export class JobTable {
@@ -22,12 +23,12 @@ export class JobTable {
     this.#sql = sql;
   }
 
-  accept({ id, form, request, createdAt }: AcceptedJob): void {
+  accept({ id, title, form, request, createdAt }: AcceptedJob): void {
     const { client, operation, requestId } = request;
     this.#sql.run(
-      `INSERT INTO jobs (id, client, operation, request_id, form, request, status, created_at)
-       VALUES (?, ?, ?, ?, ?, ?, 'queued', ?)`,
-      ...[id, client, operation, requestId, JSON.stringify(form), JSON.stringify(request), createdAt],
+      `INSERT INTO jobs (id, client, title, operation, request_id, form, request, status, created_at)
+       VALUES (?, ?, ?, ?, ?, ?, ?, 'queued', ?)`,
+      ...[id, client, title, operation, requestId, JSON.stringify(form), JSON.stringify(request), createdAt],
     );
   }
 
@@ -94,7 +95,7 @@ export class JobTable {
   /** The next jobs that wait, and the number of the last one: the next call continues after it. */
   queued(after: number): { readonly jobs: readonly AcceptedJob[]; readonly last: number } {
     const rows = this.#sql.all(
-      `SELECT number, id, form, request, created_at FROM jobs WHERE status = 'queued' AND number > ?
+      `SELECT number, id, title, form, request, created_at FROM jobs WHERE status = 'queued' AND number > ?
        ORDER BY number LIMIT ${pieceCount}`,
       after,
     );
@@ -117,6 +118,7 @@ function recordOf(row: SqlRow): JobRecord {
   return {
     id: String(row.id),
     client: String(row.client),
+    title: String(row.title ?? ''),
     form: JSON.parse(String(row.form)) as JobForm,
     operation: String(row.operation) as JobRecord['operation'],
     requestId: String(row.request_id),
@@ -131,6 +133,7 @@ function recordOf(row: SqlRow): JobRecord {
 function acceptedOf(row: SqlRow): AcceptedJob {
   return {
     id: String(row.id),
+    title: String(row.title ?? ''),
     form: JSON.parse(String(row.form)) as JobForm,
     request: JSON.parse(String(row.request)) as JobRequest,
     createdAt: Number(row.created_at),

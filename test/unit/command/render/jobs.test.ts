@@ -53,6 +53,7 @@ describe('the list of jobs', () => {
 
 const waits = {
   job_id: 'abc',
+  title: 'Sum up',
   operation: 'ask' as const,
   status: 'queued' as const,
   position: 3,
@@ -63,6 +64,7 @@ const waits = {
 const ended = {
   ...waits,
   job_id: 'def',
+  title: 'Sum up all that we have said on this day, please',
   operation: 'chat' as const,
   status: 'succeeded' as const,
   position: null,
@@ -75,9 +77,9 @@ describe('the background jobs of the caller', () => {
   it('are a line each, with the place of those that wait', () => {
     expect(renderListedJobs('yours', [waits, ended], true, now, paint)).toEqual([
       'yours  2 or more, 1 of them open',
-      '  id   operation  status           age',
-      '  abc  ask        queued, place 3  1 min 10 s',
-      '  def  chat       succeeded        1 min 40 s',
+      '  id   operation  status           age         asked',
+      '  abc  ask        queued, place 3  1 min 10 s  Sum up',
+      '  def  chat       succeeded        1 min 40 s  Sum up all that we have said on this da…',
     ]);
   });
 
@@ -96,7 +98,8 @@ describe('the background jobs of the caller', () => {
   });
 
   it('keep to their lines, whatever the server calls them', () => {
-    const lines = renderListedJobs('yours', [{ ...waits, job_id: 'a\n  x  \u001b[2J' }], false, now, paint);
+    const hostile = { ...waits, job_id: 'a\n  x  \u001b[2J', title: '\u001b[2J\n' };
+    const lines = renderListedJobs('yours', [hostile], false, now, paint);
     expect(lines.join('\n').split('\n')).toHaveLength(3);
     expect(lines.join('')).not.toContain('\u001b');
   });
@@ -106,6 +109,7 @@ it('one background job is shown with its times', () => {
   const request_id = 'r';
   expect(renderShownJob({ ...ended, request_id }, now, paint)).toEqual([
     'id         def',
+    'asked      Sum up all that we have said on this day, please',
     'operation  chat',
     'status     succeeded',
     'sent       1 min 40 s ago',

@@ -99,6 +99,18 @@ describe('Background jobs', () => {
     expect(harness.jobs.load).toEqual({ max: 100, waiting: 0, running: 1 });
   });
 
+  it('have the first words of what was asked as their title, also after their end', async () => {
+    const harness = new BackgroundHarness();
+    const { id } = await harness.jobs.accept(jobRequest({ text: `Sum\nup${'🚀'.repeat(100)}` }), plainForm);
+    const title = `Sum up${'🚀'.repeat(74)}`;
+    expect(await harness.view(id)).toMatchObject({ title, endedAt: null });
+    await settled();
+    expect(await harness.view(id)).toMatchObject({ title, status: 'succeeded' });
+    const listed = (client: string | null) => harness.clientJobs.list({ client, status: null, before: null, limit: 1 });
+    expect((await listed('a')).jobs).toMatchObject([{ id, title }]);
+    expect((await listed(null)).jobs).toMatchObject([{ id, title: '' }]); // an administrator
+  });
+
   it('exist for their own client alone: for everything', async () => {
     const { harness, running, waiting } = await busy();
     const done = await new BackgroundHarness().accept();
@@ -308,6 +320,7 @@ it('Jobs that the last service has left run after a restart, in their order', as
   const harness = new BackgroundHarness();
   const left = ['one', 'two'].map((id) => ({
     id,
+    title: id,
     form: plainForm,
     request: jobRequest({ requestId: id }),
     createdAt: 0,

@@ -26,7 +26,8 @@ const times = {
   started_at: '1970-01-01T00:00:02.000Z',
   ended_at: '1970-01-01T00:00:03.000Z',
 };
-const listed = { job_id: 'some-id', operation: 'ask', status: 'succeeded', position: null, reason: null, ...times };
+const known = { job_id: 'some-id', title: 'Hi', operation: 'ask', status: 'succeeded' } as const;
+const listed = { ...known, position: null, reason: null, ...times };
 
 /** These events; with `hangs`, and then nothing until the signal is aborted. */
 function telling(events: readonly JobEvent[], hangs = false) {
@@ -45,7 +46,7 @@ function serve(primary: FakePrimary, closing = new AbortController()) {
 }
 
 describe('The list of background jobs', () => {
-  it('is asked for with what the query says, and told without texts', async () => {
+  it('is asked for with what the query says, and told without texts but the title', async () => {
     const primary = new FakePrimary({ jobs: { jobs: [backgroundView()], next: 17 } });
     await using server = await serveWith([getJobs(primary.asPrimary)]);
     const bytes = request('GET /?status=succeeded&limit=100&cursor=99', ['X-Request-Id: mine']);

@@ -4,7 +4,7 @@ import { plainForm } from '../../../../support/background-harness.js';
 import { jobDone, jobRequest } from '../../../../support/job-records.js';
 
 function acceptedJob(id: string, client: string) {
-  return { id, form: plainForm, request: jobRequest({ client }), createdAt: 1 };
+  return { id, title: 'Hi', form: plainForm, request: jobRequest({ client }), createdAt: 1 };
 }
 
 function answerOf(text: string): AnswerLog {
