@@ -148,7 +148,7 @@ export const suites: Readonly<Record<string, Suite>> = {
       { name: 'Chromium' },
       {
         name: 'Firefox',
-        files: ['programs/console/(access|ask|conversations|now)'],
+        files: ['programs/console/(access|ask|conversations|now|shell)'],
         env: { TESTED_BROWSER: 'firefox' },
       },
     ],

@@ -73,6 +73,7 @@ export function consoleFiles(): AsyncHandler {
     const file = fileAt(edition, req.path); // as it was sent: no escape and no dot is resolved
     if (file === undefined) return notFound(req, res, next);
     res.set(headers).vary('Accept-Encoding');
+    res.locals.isFile = file !== edition.page;
     if (req.path.startsWith(`${edition.folder}/`)) res.set('Cache-Control', forGood);
     const takesGzip = req.acceptsEncodings('gzip') === 'gzip';
     if (takesGzip) res.set('Content-Encoding', 'gzip');

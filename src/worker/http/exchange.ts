@@ -59,6 +59,8 @@ export interface Exchange extends Record<string, unknown> {
   idempotent: KeyedRequest | null;
   /** How the request's job is doing, if it has one. */
   job: JobProgress | null;
+  /** A file of the console that browsers store. One visit loads many, which would fill the log and the figures of requests. */
+  isFile: boolean;
 }
 
 export type Reply = Response<unknown, Exchange>;
@@ -82,6 +84,7 @@ const unknownYet = {
   errorForm: null,
   idempotent: null,
   job: null,
+  isFile: false,
 } as const satisfies Omit<Exchange, 'requestId' | 'trace'>;
 
 export interface ExchangeParts {
@@ -134,13 +137,13 @@ function isAmbiguous({ expect, upgrade, 'transfer-encoding': coding }: Request['
   return expect !== undefined || upgrade !== undefined || (coding ?? 'chunked').toLowerCase() !== 'chunked';
 }
 
-/** One visit of the console loads many files, which would fill the log. */
 function levelOf({ locals: { route, error } }: Reply): 'debug' | 'info' {
   return route === '/console/' && error === null ? 'debug' : 'info';
 }
 
 function count(metrics: HttpMetrics, method: string, res: Reply, seconds: number): void {
-  const { route, error } = res.locals;
+  const { route, error, isFile } = res.locals;
+  if (isFile) return metrics.closed();
   if (!isComplete(res)) return metrics.aborted(route);
   metrics.completed(method, route, res.statusCode, seconds);
   if (error !== null) metrics.failed(route, error);
@@ -249,9 +252,14 @@ export class HttpMetrics {
     this.#inFlight.inc();
   }
 
-  completed(method: string, route: RouteLabel, code: number, seconds: number): void {
+  /** Takes back `opened`, and counts nothing. */
+  closed(): void {
     this.#hasNews = true;
     this.#inFlight.dec();
+  }
+
+  completed(method: string, route: RouteLabel, code: number, seconds: number): void {
+    this.closed();
     const labels = { method: methodLabel(method), route, code: String(code) };
     this.#requests.inc(labels);
     if (isTimed({ route, code })) this.#durations.observe(labels, seconds);
@@ -265,8 +273,7 @@ export class HttpMetrics {
   }
 
   aborted(route: RouteLabel): void {
-    this.#hasNews = true;
-    this.#inFlight.dec();
+    this.closed();
     this.#aborted.inc({ route });
   }
 

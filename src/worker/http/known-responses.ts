@@ -33,7 +33,7 @@ export function methodLabel(method: string): (typeof methods)[number] {
 function codesOf({ method, route, errors, success = 200, others = [] }: Endpoint): readonly number[] {
   const common = commonErrors.filter((error) => error !== 'forbidden'); // a Host or Origin, before the route is known
   const own = [...common, ...errors];
-  const readsBody = method === 'POST' && !bodyless.includes(route);
+  const readsBody = (method === 'POST' || method === 'PATCH') && !bodyless.includes(route);
   const broken = readsBody ? Object.values(brokenHttp) : [];
   return [
     success,

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import path from 'node:path/posix';
 import { gunzipSync } from 'node:zlib';
 import { answerTo, failure } from '../../support/door.js';
+import { metric } from '../../support/exposition.js';
 import { request } from '../../support/raw-http.js';
 import { type LogRecord, type Service, startService, twoWorkers } from '../../support/service.js';
 import { root } from '../../support/sources.js';
@@ -188,7 +189,13 @@ describe('The files of the console', () => {
     expect((await counted()) - before).toBeLessThan(10);
   });
 
-  it('are counted as one route', async () => {
+  it('are counted as one route, but for the files that browsers store', async () => {
+    const served = () => metric(service, 'http_requests_total{method="GET",route="/console/",code="200"}');
+    const before = await served();
+    for (const name of ['/console/', `/console/${folder}/main.mjs`, `/console/${folder}/console.css`])
+      expect((await service.get(name)).status).toBe(200);
+    expect(await served()).toBe(before + 1);
+    expect(await metric(service, 'http_requests_in_flight')).toBe(1);
     const { text } = await service.get('/metrics');
     expect(text).toMatch(/^model_api_http_requests_total\{method="GET",route="\/console\/",code="302"\} [1-9]/m);
     expect(text).toMatch(/^model_api_http_requests_total\{method="GET",route="\/console\/",code="404"\} [1-9]/m);

@@ -102,7 +102,7 @@ describe('The guard of the Origin', () => {
       status: 204,
       headers: {
         'access-control-allow-origin': 'https://app.example',
-        'access-control-allow-methods': 'GET, POST, DELETE',
+        'access-control-allow-methods': 'GET, POST, PATCH, DELETE',
         'access-control-allow-headers': expect.stringMatching(
           /^Content-Type, Authorization, X-API-Key, .*Prefer, Last-Event-ID, Anthropic-Version, .*X-Stainless-Lang, /,
         ),
