@@ -34,7 +34,8 @@ async function main(): Promise<number | null> {
       create: (path, text) => writeFile(path, text, { flag: 'wx', mode: 0o600 }),
     },
     storeSettings: (flag) => storeSettings(flag, process.env),
-    readKeysFile: (path) => readKeysFile(path ?? process.env.MODEL_API_KEYS_FILE),
+    keysFilePath,
+    readKeysFile: (path) => readKeysFile(keysFilePath(path)),
     createClient: async (flags) => new Client(await addressFrom(flags, process.env, readText, () => login.read())),
   });
 }
@@ -43,8 +44,13 @@ function readText(path: string): Promise<string> {
   return readFile(path, 'utf8');
 }
 
-function readKeysFile(path: string | undefined): Promise<string> {
-  if (!path) throw new CommandError(exitCodes.usage, 'keys: name a file, or set MODEL_API_KEYS_FILE');
+function keysFilePath(given: string | undefined): string {
+  const path = given ?? process.env.MODEL_API_KEYS_FILE;
+  if (path) return path;
+  throw new CommandError(exitCodes.usage, 'keys: name a file, or set MODEL_API_KEYS_FILE');
+}
+
+function readKeysFile(path: string): Promise<string> {
   return readFile(path, 'utf8').catch((error: Error) => {
     throw new CommandError(exitCodes.config, `keys: ${error.message}`);
   });

@@ -65,6 +65,8 @@ export interface CommandContext {
   createClient(flags: AddressFlags): Promise<Client>;
   /** What the environment says of the store; `flag` wins. Throws a CommandError. */
   storeSettings(flag: string | undefined): NamedStore;
+  /** This path, else that of the configured keys file. Throws a CommandError. */
+  keysFilePath(path: string | undefined): string;
   /** Text of the keys file at this path, else of the configured one. Throws a CommandError. */
   readKeysFile(path: string | undefined): Promise<string>;
 }

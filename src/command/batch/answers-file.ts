@@ -1,10 +1,9 @@
-import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { type FileHandle, open, realpath, rename } from 'node:fs/promises';
-import { createServer, type Server } from 'node:net';
 import { basename, dirname, join } from 'node:path';
 import type { Clock, StopTimer } from '../../shared/clock.js';
 import { CommandError, exitCodes } from '../base/errors.js';
+import { lockFor } from '../base/file-lock.js';
 import { IdSet } from './id-set.js';
 import { linesOf, type TextLine } from './json-lines.js';
 import type { AnswerSink } from './run.js';
@@ -20,14 +19,14 @@ export class AnswersFile implements AnswerSink {
   /** Bytes of a torn line that were removed. */
   repaired = 0;
   readonly #path: string;
-  readonly #lock: Server;
+  readonly #lock: Disposable;
   #file: FileHandle;
   #done = new IdSet();
   #writing: Promise<void> = Promise.resolve();
   #isDirty = false;
   #stopSyncs: StopTimer = () => {};
 
-  private constructor(path: string, file: FileHandle, lock: Server) {
+  private constructor(path: string, file: FileHandle, lock: Disposable) {
     this.#path = path;
     this.#file = file;
     this.#lock = lock;
@@ -75,7 +74,7 @@ export class AnswersFile implements AnswerSink {
     await this.#writing.catch(() => {}); // its writer has the error
     await this.#sync().catch(cannotWrite(this.#path));
     await this.#file.close();
-    this.#lock.close();
+    this.#lock[Symbol.dispose]();
   }
 
   async #sync(): Promise<void> {
@@ -157,16 +156,10 @@ function isTorn({ text }: TextLine): boolean {
   return text !== '' && (text.startsWith(beginning) || beginning.startsWith(text));
 }
 
-/** The kernel removes it with the process, however that ends: nothing is left behind as a lock file would be. */
-async function lockOf(path: string, name: string): Promise<Server> {
-  const digest = createHash('sha256').update(path).digest('hex').slice(0, 32);
-  const server = createServer();
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject).listen(`\0prompt-relay-batch-${digest}`, resolve);
-  }).catch(() => {
-    throw new CommandError(exitCodes.tryLater, `batch: another batch writes to ${name}: wait for its end`);
-  });
-  return server.unref();
+async function lockOf(path: string, name: string): Promise<Disposable> {
+  const lock = await lockFor('batch', path);
+  if (lock !== null) return lock;
+  throw new CommandError(exitCodes.tryLater, `batch: another batch writes to ${name}: wait for its end`);
 }
 
 function foreign(line: string): CommandError {

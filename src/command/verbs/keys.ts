@@ -1,11 +1,12 @@
 import { randomBytes } from 'node:crypto';
-import { type ApiKey, digestOf } from '../../shared/config/api-keys.js';
+import { digestOf } from '../../shared/config/api-keys.js';
 import { readKeysFile } from '../../shared/config/keys-file.js';
-import { alignColumns } from '../../shared/text/format.js';
-import type { Paint } from '../../shared/text/paint.js';
+import { formatCount } from '../../shared/text/format.js';
 import { type Command, type CommandArguments, type CommandContext, type Flag, jsonFlag } from '../base/command.js';
-import { exitCodes, usageError } from '../base/errors.js';
+import { CommandError, exitCodes, usageError } from '../base/errors.js';
+import { editKeysFile, importedLines, withDigest, withLines, withoutKey } from '../base/keys-file-edit.js';
 import type { Terminal } from '../base/terminal.js';
+import { keyJson, renderKeys } from '../render/operator.js';
 
 /** The options of a new key, as the keys file writes them. */
 const optionFlags = {
@@ -21,25 +22,38 @@ const optionFlags = {
   expires: { type: 'string', placeholder: '<day>', description: 'refused from this day on (UTC), such as 2027-01-31' },
 } as const satisfies Record<string, Flag>;
 
-/** Makes API keys, and lists or checks keys files. Needs no service. */
+const rotateFlags = {
+  'old-until': { type: 'string', placeholder: '<day>', description: 'rotate: the old key works until this day (UTC)' },
+} as const satisfies Record<string, Flag>;
+
+/** Makes API keys, and shows, checks and edits keys files. Needs no service. */
 export const keys: Command = {
   name: 'keys',
-  synopsis: 'new <name> | list [file] | check [file]',
-  summary: 'make an API key, or look at a keys file',
-  flags: { ...optionFlags, ...jsonFlag },
-  maxPositionals: 2,
-  words: ['new', 'list', 'check'],
-  notes: ['Where no file is named, it is that of MODEL_API_KEYS_FILE.'],
+  synopsis: 'add <name> | revoke <name> | rotate <name> | import <from> | list | check | new <name> [file]',
+  summary: 'make API keys, and edit, list or check a keys file',
+  flags: { ...optionFlags, ...rotateFlags, ...jsonFlag },
+  maxPositionals: 3,
+  words: ['add', 'revoke', 'rotate', 'import', 'list', 'check', 'new'],
+  notes: [
+    'The file comes last; without it, it is that of MODEL_API_KEYS_FILE. A running service reads a changed file within a second.',
+    '"add" adds a key with the options of the flags. "revoke" removes the key. "rotate" gives it a new value: its options and its client stay, and the old value ends at once, or with --old-until on that day. "import" adds the lines of another keys file, or hashes keys in clear text, one "key" or "name key" a line; "-" is stdin. "new" prints a key and its line, and needs no file.',
+    'An edit replaces the file in one step; its owner, mode and comments stay. A file with a fault is not changed. A new key goes to stdout, this once, and everything else to stderr.',
+  ],
   examples: [
-    'prompt-relay keys new ada --scopes ask+chat --rate 60/60',
+    'prompt-relay keys add ada --rate 60/60 /etc/prompt-relay/keys',
+    'prompt-relay keys rotate ada --old-until 2027-01-31 /etc/prompt-relay/keys',
+    'prompt-relay keys revoke ada /etc/prompt-relay/keys',
     'prompt-relay keys list /etc/prompt-relay/keys',
-    'prompt-relay keys check /etc/prompt-relay/keys',
   ],
   run: (args, context) => {
-    const [action = '', subject] = args.positionals;
+    const [action = '', ...rest] = args.positionals;
     const act = Object.hasOwn(actions, action) ? actions[action] : undefined;
-    if (act === undefined) throw usageError('keys', 'say new, list or check');
-    return act(subject, args, context);
+    if (act === undefined) throw usageError('keys', 'say add, revoke, rotate, import, list, check or new');
+    const unexpected = rest[editors.includes(action) ? 2 : 1];
+    if (unexpected !== undefined) throw usageError('keys', `${action}: unexpected argument ${unexpected}`);
+    if (args.value('old-until') !== undefined && action !== 'rotate')
+      throw usageError('keys', `${action}: --old-until is for rotate`);
+    return act(rest[0], args, context);
   },
 };
 
@@ -49,25 +63,43 @@ type Action = (subject: string | undefined, args: CommandArguments, context: Com
 
 const actions: Readonly<Record<string, Action>> = {
   new: async (name, args, { terminal }) => {
-    if (name === undefined) throw usageError('keys', 'new: name the holder of the key');
-    const key = `pr_${randomBytes(24).toString('base64url')}`;
-    const line = [name, 'sha256', digestOf(key), ...optionsOf(args)].join(':');
-    const {
-      keys: [made],
-      faults,
-    } = readKeysFile(line);
-    const fault = faults[0] ?? (made?.name === name ? undefined : badName);
-    if (fault !== undefined) throw usageError('keys', `new: ${fault.replace(/^line 1: /, '')}`);
+    const { key, line } = newKey('new', name, args);
     if (args.has('json')) await terminal.writeJson({ name, key, line });
     else await terminal.writeLines([key, line]);
     terminal.message('The first line is the key: it is shown this once. The second is for the keys file.');
     return exitCodes.ok;
   },
+  add: async (name, args, context) => {
+    const { key, line } = newKey('add', name, args);
+    const path = await edit(args, context, (text) => withLines(text, [line]));
+    return showKey(String(name), key, `The key of ${name} is in ${path}.`, args, context.terminal);
+  },
+  revoke: async (name, args, context) => {
+    if (name === undefined) throw usageError('keys', 'revoke: name the holder of the key');
+    const path = await edit(args, context, (text) => withoutKey(text, name));
+    if (args.has('json')) await context.terminal.writeJson({ name, revoked: true });
+    context.terminal.sentences(`The key of ${name} is no longer in ${path}. ${noRestart}`);
+    return exitCodes.ok;
+  },
+  rotate: async (name, args, context) => {
+    if (name === undefined) throw usageError('keys', 'rotate: name the holder of the key');
+    const [key, until] = [randomKey(), args.value('old-until')];
+    const path = await edit(args, context, (text) => withDigest(text, name, digestOf(key), until));
+    const old = until === undefined ? 'The old key does not work any more.' : `The old key works until ${until} (UTC).`;
+    return showKey(name, key, `The new key of ${name} is in ${path}. ${old}`, args, context.terminal);
+  },
+  import: async (from, args, context) => {
+    if (from === undefined) throw usageError('keys', 'import: name the file to import, or - for stdin');
+    const lines = await linesFrom(from, args, context);
+    const path = await edit(args, context, (text) => withLines(text, lines));
+    if (args.has('json')) await context.terminal.writeJson({ imported: lines.length });
+    context.terminal.sentences(`${formatCount(lines.length, 'key')} added to ${path}. ${noRestart}`);
+    return exitCodes.ok;
+  },
   list: async (file, args, context) => {
     const { keys: found, faults } = readKeysFile(await context.readKeysFile(file));
-    const shown = found.map(({ digest: _, ...key }) => key);
-    if (args.has('json')) await context.terminal.writeJson({ keys: shown.map(jsonOf) });
-    else await context.terminal.writeLines(renderKeys(shown, context.clock.now(), context.terminal.paint));
+    if (args.has('json')) await context.terminal.writeJson({ keys: found.map(keyJson) });
+    else await context.terminal.writeLines(renderKeys(found, context.clock.now(), context.terminal.paint));
     return showFaults(faults, context.terminal);
   },
   check: async (file, args, context) => {
@@ -77,6 +109,47 @@ const actions: Readonly<Record<string, Action>> = {
     return showFaults(faults, context.terminal);
   },
 };
+
+const editors = ['add', 'revoke', 'rotate', 'import'];
+const noRestart = 'A running service reads the file within a second.';
+
+function randomKey(): string {
+  return `pr_${randomBytes(24).toString('base64url')}`;
+}
+
+function newKey(action: string, name: string | undefined, args: CommandArguments) {
+  if (name === undefined) throw usageError('keys', `${action}: name the holder of the key`);
+  const key = randomKey();
+  const line = [name, 'sha256', digestOf(key), ...optionsOf(args)].join(':');
+  const { keys: made, faults } = readKeysFile(line);
+  const fault = faults[0] ?? (made[0]?.name === name ? undefined : badName);
+  if (fault !== undefined) throw usageError('keys', `${action}: ${fault.replace(/^line 1: /, '')}`);
+  return { key, line };
+}
+
+/** The message comes first: a closed stdout ends the command, and the key is in the file by now. */
+async function showKey(name: string, key: string, message: string, args: CommandArguments, terminal: Terminal) {
+  terminal.sentences(`${message} It is shown only now. ${noRestart}`);
+  if (args.has('json')) await terminal.writeJson({ name, key });
+  else await terminal.writeLine(key);
+  return exitCodes.ok;
+}
+
+/** Resolves with the path. Only a key that is added makes a file. */
+async function edit(args: CommandArguments, context: CommandContext, change: (text: string) => string) {
+  const [action = '', , file] = args.positionals;
+  const path = context.keysFilePath(file);
+  await editKeysFile(path, context.clock, action === 'add' || action === 'import', change);
+  return path;
+}
+
+async function linesFrom(from: string, args: CommandArguments, { terminal, files }: CommandContext): Promise<string[]> {
+  try {
+    return importedLines(from === '-' ? await terminal.readStdin() : String(await files.read(from)), optionsOf(args));
+  } catch (error) {
+    throw new CommandError(exitCodes.config, `keys: import: ${(error as Error).message}`);
+  }
+}
 
 function showFaults(faults: readonly string[], terminal: Terminal): number {
   for (const fault of faults) terminal.message(`${terminal.messagePaint.red('fault')}  ${fault}`);
@@ -91,54 +164,4 @@ function optionsOf(args: CommandArguments): string[] {
     return value === undefined ? [] : [`${name}=${value}`];
   });
   return given.length === 0 ? [] : [given.join(',')];
-}
-
-function jsonOf(key: Omit<ApiKey, 'digest'>) {
-  return {
-    name: key.name,
-    scopes: key.scopes,
-    rate: key.rate && { requests: key.rate.maxRequests, seconds: key.rate.windowMs / 1000 },
-    concurrent: key.maxConcurrent,
-    queue: key.maxQueued,
-    weight: key.weight,
-    models: key.models,
-    tokens_per_day: key.tokensPerDay,
-    cost_per_day: key.costPerDay,
-    subclients: key.hasSubclients,
-    expires: key.expiresAt === null ? null : new Date(key.expiresAt).toISOString().slice(0, 10),
-  };
-}
-
-/** One line for each key, its name first. */
-function renderKeys(keys: readonly Omit<ApiKey, 'digest'>[], now: number, paint: Paint): string[] {
-  const rows = keys.map((key) => [key.name, key.scopes.join('+'), limitsOf(key).join(' ')]);
-  return alignColumns(rows).map((line, index) => {
-    const expiresAt = keys[index]?.expiresAt ?? null;
-    return expiresAt !== null && expiresAt <= now ? `${line} ${paint.red('expired')}` : line;
-  });
-}
-
-/** As the keys file writes them. */
-function limitsOf({
-  rate,
-  maxConcurrent,
-  maxQueued,
-  weight,
-  models,
-  tokensPerDay,
-  costPerDay,
-  hasSubclients,
-  expiresAt,
-}: Omit<ApiKey, 'digest'>): string[] {
-  return [
-    ...(rate === null ? [] : [`rate=${rate.maxRequests}/${rate.windowMs / 1000}`]),
-    ...(maxConcurrent === null ? [] : [`concurrent=${maxConcurrent}`]),
-    ...(maxQueued === null ? [] : [`queue=${maxQueued}`]),
-    ...(weight === null ? [] : [`weight=${weight}`]),
-    ...(models === null ? [] : [`models=${models.join('+')}`]),
-    ...(tokensPerDay === null ? [] : [`tokens=${tokensPerDay}/day`]),
-    ...(costPerDay === null ? [] : [`cost=${costPerDay}/day`]),
-    ...(hasSubclients ? ['subclients'] : []),
-    ...(expiresAt === null ? [] : [`expires=${new Date(expiresAt).toISOString().slice(0, 10)}`]),
-  ];
 }

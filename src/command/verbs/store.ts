@@ -21,7 +21,7 @@ import {
 } from '../base/command.js';
 import type { NamedStore } from '../base/environment.js';
 import { CommandError, exitCodeOfError, exitCodes, usageError } from '../base/errors.js';
-import { renderBackup, renderPurge, renderVerdict } from '../render/store.js';
+import { renderBackup, renderPurge, renderVerdict } from '../render/operator.js';
 
 export const store: Command = {
   name: 'store',

@@ -1,6 +1,13 @@
 import { isDeepStrictEqual } from 'node:util';
 import { holderOf, keyClient } from '../../shared/client.js';
-import { type ApiKey, type Budget, type KeyOptions, plainOptions, type Rate } from '../../shared/config/api-keys.js';
+import {
+  type ApiKey,
+  type Budget,
+  digestsOf,
+  type KeyOptions,
+  plainOptions,
+  type Rate,
+} from '../../shared/config/api-keys.js';
 import type { Config } from '../../shared/config/config.js';
 import type { WorkerKey } from '../../shared/ipc/protocol.js';
 
@@ -26,7 +33,7 @@ export class Clients {
     this.#fixed = apiKeys;
     this.#named = namedKeys;
     this.#byClient = byClient([...apiKeys, ...namedKeys]);
-    this.#digests = digestsOf(this.#byClient);
+    this.#digests = allDigests(this.#byClient);
   }
 
   /** Keys that no keys file can change. */
@@ -53,7 +60,7 @@ export class Clients {
     if (isDeepStrictEqual(keys, this.#named)) return false;
     this.#named = keys;
     this.#byClient = byClient([...this.#fixed, ...keys]);
-    this.#digests = digestsOf(this.#byClient);
+    this.#digests = allDigests(this.#byClient);
     return true;
   }
 
@@ -75,7 +82,7 @@ export class Clients {
 
   /** What the workers have to know; null where requests need no key. */
   get forWorkers(): WorkerKey[] | null {
-    return this.#needsKey ? [...this.#byClient.values()].map(workerKeyOf) : null;
+    return this.#needsKey ? [...this.#byClient.values()].flatMap(workerKeysOf) : null;
   }
 }
 
@@ -83,12 +90,20 @@ function byClient(keys: readonly ApiKey[]): ReadonlyMap<string, ApiKey> {
   return new Map(keys.map((key) => [keyClient(key.name), key]));
 }
 
-function digestsOf(keys: ReadonlyMap<string, ApiKey>): ReadonlySet<string> {
-  return new Set([...keys.values()].map(({ digest }) => digest));
+function allDigests(keys: ReadonlyMap<string, ApiKey>): ReadonlySet<string> {
+  return new Set([...keys.values()].flatMap(digestsOf));
 }
 
-function workerKeyOf({ name, digest, scopes, rate, hasSubclients, expiresAt }: ApiKey): WorkerKey {
-  return { name, digest, scopes: [...scopes], isCapped: rate !== null, hasSubclients, expiresAt };
+/** The earlier of two times, where null is never. */
+function earlier(one: number, other: number | null): number {
+  return Math.min(one, other ?? Number.POSITIVE_INFINITY);
+}
+
+/** Until a rotation is over, two keys are accepted for the same client. */
+function workerKeysOf({ name, digest, scopes, rate, hasSubclients, expiresAt, previous }: ApiKey): WorkerKey[] {
+  const key = { name, digest, scopes: [...scopes], isCapped: rate !== null, hasSubclients, expiresAt };
+  if (previous === null) return [key];
+  return [key, { ...key, digest: previous.digest, expiresAt: earlier(previous.expiresAt, expiresAt) }];
 }
 
 /** What one client may have of what all clients share: the holder of a key together with all names that it speaks for. */

@@ -34,6 +34,14 @@ export interface KeyOptions {
   readonly hasSubclients: boolean;
   /** The key is refused from here on, milliseconds since the epoch. */
   readonly expiresAt: number | null;
+  /** What the key was before it was rotated. */
+  readonly previous: PreviousKey | null;
+}
+
+/** `digest`: as that of the key. `expiresAt`: as that of the key. */
+interface PreviousKey {
+  readonly digest: string;
+  readonly expiresAt: number;
 }
 
 /** A key that clients may present. Only its digest is stored, so that no dump and no message can hold the key. */
@@ -54,6 +62,7 @@ export const plainOptions: KeyOptions = {
   costPerDay: null,
   hasSubclients: false,
   expiresAt: null,
+  previous: null,
 };
 
 /** A shorter key is a fault in production, and where other machines can reach the service. */
@@ -63,6 +72,11 @@ const goodKeyLength = 24;
 
 export function digestOf(key: string): string {
   return createHash('sha256').update(key).digest('hex');
+}
+
+/** Of all that is accepted as this key. */
+export function digestsOf({ digest, previous }: ApiKey): string[] {
+  return previous === null ? [digest] : [digest, previous.digest];
 }
 
 /** Whether a key can be found by trying. */

@@ -1,4 +1,13 @@
-import { type ApiKey, digestOf, type KeyOptions, plainOptions, type Rate, type Scope, scopes } from './api-keys.js';
+import {
+  type ApiKey,
+  digestOf,
+  digestsOf,
+  type KeyOptions,
+  plainOptions,
+  type Rate,
+  type Scope,
+  scopes,
+} from './api-keys.js';
 import { modelNamePattern } from './values.js';
 
 /** What a keys file says: the keys in their order, and all its faults, each with the number of its line. */
@@ -33,18 +42,21 @@ export function readKeysFile(text: string, others: readonly ApiKey[] = []): Keys
 function distinct(key: ApiKey, others: readonly ApiKey[]): ApiKey {
   const { name, digest } = key;
   if (others.some((other) => other.name === name)) throw new Error(`the name ${name} is taken by another key`);
-  const twin = others.find((other) => other.digest === digest);
+  if (key.previous?.digest === digest) throw new Error(`${name} has the same key before and after its rotation`);
+  const digests = digestsOf(key);
+  const twin = others.find((other) => digestsOf(other).some((each) => digests.includes(each)));
   if (twin !== undefined) throw new Error(`${name} has the same key as ${twin.name}: each needs its own`);
   return key;
 }
 
+const digestPattern = /^[0-9a-f]{64}$/i;
 const namePattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 
 function readKey(line: string): ApiKey {
   const [name = '', method, digest = '', ...rest] = line.split(':');
   if (method !== 'sha256') throw new Error('must begin with name:sha256:');
   if (!namePattern.test(name)) throw new Error('the name must be 1 to 64 letters, digits and . _ -');
-  if (!/^[0-9a-f]{64}$/i.test(digest)) throw new Error('after sha256: there must be 64 hexadecimal digits');
+  if (!digestPattern.test(digest)) throw new Error('after sha256: there must be 64 hexadecimal digits');
   if (digest.toLowerCase() === digestOf('')) throw new Error('this is the digest of an empty key');
   // A model's name may hold colons, too.
   return { name, digest: digest.toLowerCase(), ...(rest.length > 0 ? readOptions(rest.join(':')) : plainOptions) };
@@ -65,6 +77,7 @@ const optionReaders: Readonly<Record<string, (value: string | null) => Partial<K
     return { hasSubclients: true };
   },
   expires: (value) => ({ expiresAt: readDay(value ?? '') }),
+  previous: (value) => ({ previous: readPrevious(value ?? '') }),
 };
 
 export const optionNames = Object.keys(optionReaders);
@@ -139,4 +152,10 @@ function readDay(text: string): number {
   const isDay = /^\d{4}-\d{2}-\d{2}$/.test(text) && !Number.isNaN(Date.parse(text));
   if (isDay && new Date(text).toISOString().startsWith(text)) return Date.parse(text);
   throw new Error('must be a day such as 2027-01-31');
+}
+
+function readPrevious(text: string): { readonly digest: string; readonly expiresAt: number } {
+  const [digest = '', day = ''] = text.split('/', 2);
+  if (digestPattern.test(digest)) return { digest: digest.toLowerCase(), expiresAt: readDay(day) };
+  throw new Error('must be the 64 hexadecimal digits of the old key, / and a day');
 }

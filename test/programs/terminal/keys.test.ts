@@ -1,8 +1,10 @@
 import { createHash } from 'node:crypto';
-import { writeFile } from 'node:fs/promises';
+import { chmod, chown, link, lstat, mkdir, readdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { runCommand } from '../../support/command.js';
 import { temporaryFolder } from '../../support/folder.js';
+import { type Service, startService } from '../../support/service.js';
+import { until } from '../../support/until.js';
 
 const digestOf = (key: string) => createHash('sha256').update(key).digest('hex');
 
@@ -33,8 +35,16 @@ describe('keys new', () => {
     [['new', 'ada', '--queue', '-1'], '--queue'],
     [['new', `a:sha256:${'0'.repeat(64)}\nb`], 'the name must be'],
     [['list'], 'name a file'],
-    [[], 'say new, list or check'],
-    [['make', 'ada'], 'say new, list or check'],
+    [['add', 'ada'], 'name a file'],
+    [['add'], 'name the holder'],
+    [['add', 'a b', 'x'], 'the name must be'],
+    [['revoke'], 'name the holder'],
+    [['rotate'], 'name the holder'],
+    [['import'], 'name the file to import'],
+    [['new', 'ada', 'x'], 'unexpected argument x'],
+    [['add', 'ada', 'x', '--old-until', '2027-01-31'], '--old-until is for rotate'],
+    [[], 'say add, revoke, rotate, import, list, check or new'],
+    [['make', 'ada'], 'say add, revoke, rotate, import, list, check or new'],
   ])('is refused: keys %j', async (words, message) => {
     const { code, stdout, stderr } = await runCommand(['keys', ...words]);
     expect([code, stdout]).toEqual([64, '']);
@@ -72,3 +82,177 @@ describe('keys list and keys check', () => {
     expect([code, stderr]).toEqual([78, 'fault  MODEL_API_KEYS_FILE: line 2: must begin with name:sha256:\n']);
   });
 });
+
+/** What is in the file is looked at as text: the format is a promise. */
+const started = [
+  '# The lab',
+  `ada:sha256:${digestOf('ada')}:scopes=ask+chat,rate=5/1`,
+  '',
+  '# Bob leaves in May',
+  `bob:sha256:${digestOf('bob')}\r`,
+  `eve:sha256:${digestOf('eve')}`,
+].join('\n');
+
+async function withFile(test: (path: string, folder: string) => Promise<void>): Promise<void> {
+  await using folder = await temporaryFolder();
+  const path = join(folder.path, 'keys');
+  await writeFile(path, started, { mode: 0o640 });
+  await test(path, folder.path);
+  expect((await readdir(folder.path)).filter((name) => name.startsWith('.'))).toEqual([]); // no draft is left
+}
+
+describe('keys add, revoke and rotate', () => {
+  it('change their own line, and leave all others, their order and comments', () =>
+    withFile(async (path) => {
+      const added = await runCommand(['keys', 'add', 'zoe', path, '--weight', '2']);
+      const zoe = added.stdout.trim();
+      expect([added.code, zoe]).toEqual([0, expect.stringMatching(/^pr_[\w-]{32}$/)]);
+      expect(added.stderr).toContain('The key of zoe is in ');
+      const line = `zoe:sha256:${digestOf(zoe)}:weight=2\n`;
+      expect(await readFile(path, 'utf8')).toBe(`${started}\n${line}`);
+      const rotated = await runCommand(['keys', 'rotate', 'ada', path, '--json']);
+      const { name, key } = JSON.parse(rotated.stdout) as Record<string, string>;
+      expect([name, rotated.stderr.includes('does not work any more')]).toEqual(['ada', true]);
+      const now = started.replace(digestOf('ada'), digestOf(key ?? ''));
+      expect(await readFile(path, 'utf8')).toBe(`${now}\n${line}`);
+      expect(await runCommand(['keys', 'revoke', 'bob', path])).toMatchObject({ code: 0, stdout: '' });
+      expect(await readFile(path, 'utf8')).toBe(`${now.replace(/^bob[^\n]*\n/m, '')}\n${line}`);
+      expect((await runCommand(['keys', 'check', path])).stdout).toBe('no faults, 3 keys\n');
+      for (const verb of ['revoke', 'rotate']) {
+        const { code, stderr } = await runCommand(['keys', verb, 'bob', path]);
+        expect([code, stderr]).toEqual([64, 'prompt-relay: keys: the file has no key named bob\n']);
+      }
+    }));
+
+  it('let the old key work until a day, once', () =>
+    withFile(async (path) => {
+      await runCommand(['keys', 'rotate', 'ada', path, '--old-until', '2099-01-31']);
+      const { stdout } = await runCommand(['keys', 'list', path]);
+      expect(stdout).toContain('ada  ask+chat  rate=5/1 previous=…/2099-01-31\n');
+      expect(await readFile(path, 'utf8')).toContain(
+        `:scopes=ask+chat,rate=5/1,previous=${digestOf('ada')}/2099-01-31\n`,
+      );
+      await runCommand(['keys', 'rotate', 'ada', path]);
+      expect(await readFile(path, 'utf8')).not.toContain('previous=');
+      await runCommand(['keys', 'rotate', 'bob', path, '--old-until', '2099-01-31']);
+      expect(await readFile(path, 'utf8')).toMatch(/^bob:sha256:\w{64}:previous=\w{64}\/2099-01-31\r$/m);
+      const before = await readFile(path, 'utf8');
+      const { code, stderr } = await runCommand(['keys', 'rotate', 'eve', path, '--old-until', 'soon']);
+      expect([code, stderr]).toEqual([78, expect.stringContaining('must be a day such as 2027-01-31')]);
+      expect(await readFile(path, 'utf8')).toBe(before);
+    }));
+
+  it('keep owner, group and mode, and follow a link', () =>
+    withFile(async (path, folder) => {
+      const isRoot = process.getuid?.() === 0;
+      if (isRoot) await chown(path, 1234, 4321);
+      await chmod(path, 0o440);
+      await mkdir(join(folder, 'etc'));
+      const linked = join(folder, 'etc', 'keys');
+      await symlink(path, linked);
+      expect((await runCommand(['keys', 'add', 'zoe', linked])).code).toBe(0);
+      expect((await lstat(linked)).isSymbolicLink()).toBe(true);
+      expect(await readFile(path, 'utf8')).toContain('zoe:');
+      const { mode, uid, gid } = await stat(path);
+      expect(mode & 0o777).toBe(0o440);
+      if (isRoot) expect([uid, gid]).toEqual([1234, 4321]);
+    }));
+
+  it('make a missing file for a new key, which only its owner can read', () =>
+    withFile(async (_, folder) => {
+      const path = join(folder, 'new');
+      expect((await runCommand(['keys', 'revoke', 'zoe', path])).code).toBe(78);
+      expect((await runCommand(['keys', 'add', 'zoe', path])).code).toBe(0);
+      expect((await stat(path)).mode & 0o777).toBe(0o600);
+    }));
+
+  it('change nothing if the file has a fault, would have one, or has a second name', () =>
+    withFile(async (path, folder) => {
+      const fails = async (args: readonly string[], reason: string) => {
+        const before = await readFile(path, 'utf8');
+        const { code, stdout, stderr } = await runCommand(['keys', ...args]);
+        expect([code, stdout, stderr]).toEqual([78, '', expect.stringContaining(reason)]);
+        expect(await readFile(path, 'utf8')).toBe(before);
+      };
+      await fails(['add', 'ada', path], 'would have faults, so it stays as it is: line 7: the name ada is taken');
+      expect((await runCommand(['keys', 'add', 'zoe', folder])).stderr).toContain('is no regular file');
+      await link(path, join(folder, 'second'));
+      await fails(['add', 'zoe', path], 'has a second name');
+      await writeFile(path, `${started}\nnonsense\n`);
+      for (const args of [
+        ['add', 'zoe', path],
+        ['revoke', 'ada', path],
+        ['rotate', 'ada', path],
+      ])
+        await fails(args, '');
+    }));
+
+  it('lose no line where ten commands add keys at the same time', () =>
+    withFile(async (path) => {
+      const names = Array.from({ length: 10 }, (_, index) => `n${index}`);
+      const results = await Promise.all(names.map((name) => runCommand(['keys', 'add', name, path])));
+      expect(results.map(({ code }) => code)).toEqual(names.map(() => 0));
+      const text = await readFile(path, 'utf8');
+      for (const [index, name] of names.entries())
+        expect(text).toContain(`${name}:sha256:${digestOf(results[index]?.stdout.trim() ?? '')}\n`);
+      expect(text.startsWith(`${started}\n`)).toBe(true);
+      expect(text.split('\n')).toHaveLength(started.split('\n').length + 11);
+    }));
+});
+
+describe('keys import', () => {
+  it('takes the lines of another keys file as they are', () =>
+    withFile(async (path, folder) => {
+      const from = join(folder, 'from');
+      await writeFile(from, `# others\n\nzoe:sha256:${digestOf('zoe')}:weight=2\r\nmax:sha256:${digestOf('max')}\n`);
+      const { code, stderr } = await runCommand(['keys', 'import', from, path]);
+      expect([code, stderr]).toEqual([0, expect.stringContaining('2 keys added to ')]);
+      const lines = `zoe:sha256:${digestOf('zoe')}:weight=2\nmax:sha256:${digestOf('max')}\n`;
+      expect(await readFile(path, 'utf8')).toBe(`${started}\n${lines}`);
+      expect((await runCommand(['keys', 'import', from, path])).code).toBe(78);
+      expect((await runCommand(['keys', 'import', from, path, '--weight', '3'])).stderr).toContain('of their own');
+    }));
+
+  it('hashes keys in clear text, with the options of the flags, and shows none', () =>
+    withFile(async (path) => {
+      const input = '# from elsewhere\nzoe a-secret-of-zoe\nmax another-secret\n';
+      const result = await runCommand(['keys', 'import', '-', path, '--rate', '9/1', '--json'], { input });
+      expect([result.code, JSON.parse(result.stdout)]).toEqual([0, { imported: 2 }]);
+      const text = await readFile(path, 'utf8');
+      expect(text).toContain(`zoe:sha256:${digestOf('a-secret-of-zoe')}:rate=9/1\n`);
+      expect(text + result.stderr).not.toMatch(/secret/);
+      for (const [bad, reason] of [
+        ['zoe2 short', 'fewer than 8 characters'],
+        ['', 'holds no key'],
+        ['one two three-secret', 'words'],
+      ] as const) {
+        const refused = await runCommand(['keys', 'import', '-', path], { input: bad });
+        expect([refused.code, refused.stderr]).toEqual([78, expect.stringContaining(reason)]);
+        expect(refused.stderr).not.toMatch(/short$|secret/m);
+      }
+    }));
+});
+
+it('A running service takes an edited file at once: a new key, a rotated one, a revoked one', async () => {
+  await using folder = await temporaryFolder();
+  const path = join(folder.path, 'keys');
+  const root = (await runCommand(['keys', 'add', 'root', path, '--scopes', 'admin'])).stdout.trim();
+  await using service = await startService({ env: { MODEL_API_KEYS_FILE: path } });
+  const ada = (await runCommand(['keys', 'add', 'ada', path])).stdout.trim();
+  const client = async (key: string) => clientOf(service, key);
+  await until(async () => (await client(ada)) === 'ada', 'the new key to work');
+  const args = ['keys', 'rotate', 'ada', path, '--old-until', '2099-01-31'];
+  const next = (await runCommand(args)).stdout.trim();
+  await until(async () => (await client(next)) === 'ada', 'the rotated key to work');
+  expect(await client(ada)).toBe('ada'); // the same client, until that day
+  await runCommand(['keys', 'rotate', 'ada', path]);
+  await until(async () => (await client(ada)) === null && (await client(next)) === null, 'old keys to be refused');
+  await runCommand(['keys', 'revoke', 'root', path]);
+  await until(async () => (await client(root)) === null, 'the revoked key to be refused');
+});
+
+/** Whose key it is; null: it is refused. */
+async function clientOf(service: Service, key: string): Promise<string | null> {
+  const { status, body } = await service.get('/usage', { 'x-api-key': key });
+  return status === 200 ? (body.caller as { client: string }).client : null;
+}

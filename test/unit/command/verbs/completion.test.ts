@@ -43,7 +43,7 @@ describe('the completion of bash', () => {
     [['serve', '--cli', 'd'], ['demo']],
     [
       ['keys', ''],
-      ['new', 'list', 'check'],
+      ['add', 'revoke', 'rotate', 'import', 'list', 'check', 'new'],
     ],
     [['completion', 'z'], ['zsh']],
     [['help', 'rec'], ['recheck']],

@@ -70,4 +70,18 @@ describe('The keys for the workers', () => {
     expect(clients.forWorkers).toEqual([fixed]);
     expect(clients.count).toBe(1);
   });
+
+  it('hold what a key was before its rotation, until that ends or the key does', () => {
+    const previous = { digest: digestOf('old'), expiresAt: 7 };
+    const clients = clientsWith([keyOf('ada', { previous }), keyOf('bob', { previous, expiresAt: 5 })]);
+    const known = clients.forWorkers?.map(({ name, digest, expiresAt }) => [name, digest, expiresAt]);
+    expect(known?.slice(1)).toEqual([
+      ['ada', digestOf('ada'), null],
+      ['ada', digestOf('old'), 7],
+      ['bob', digestOf('bob'), 5],
+      ['bob', digestOf('old'), 5],
+    ]);
+    expect(clients.hasDigest(digestOf('old'))).toBe(true);
+    expect(clients.names).toEqual(['default', 'ada', 'bob']);
+  });
 });

@@ -15,6 +15,7 @@ const plain = {
   models: null,
   hasSubclients: false,
   expiresAt: null,
+  previous: null,
 };
 
 function optionsOf(options: string) {
@@ -46,6 +47,11 @@ describe('A line of a keys file', () => {
       expiresAt: Date.UTC(2027, 0, 31),
     });
     expect(optionsOf('queue=0')).toEqual({ ...plain, maxQueued: 0 });
+    const old = 'CD'.repeat(32);
+    expect(optionsOf(`previous=${old}/2027-01-31`)).toEqual({
+      ...plain,
+      previous: { digest: old.toLowerCase(), expiresAt: Date.UTC(2027, 0, 31) },
+    });
   });
 
   it.each([
@@ -60,7 +66,7 @@ describe('A line of a keys file', () => {
     [`ada:sha256:${digestOf('')}`, 'this is the digest of an empty key'],
     [
       `ada:sha256:${digest}:`,
-      'an option is none of scopes, rate, concurrent, queue, weight, models, tokens, cost, subclients, expires',
+      'an option is none of scopes, rate, concurrent, queue, weight, models, tokens, cost, subclients, expires, previous',
     ],
     [`ada:sha256:${digest}:queue=1,`, 'an option is none of'],
     [`ada:sha256:${digest}: queue=1`, 'an option is none of'],
@@ -82,6 +88,9 @@ describe('A line of a keys file', () => {
     [`ada:sha256:${digest}:subclients=true`, 'the option subclients takes no value'],
     [`ada:sha256:${digest}:expires=2027-02-31`, 'the option expires must be a day such as 2027-01-31'],
     [`ada:sha256:${digest}:expires=2027-1-1`, 'the option expires must be'],
+    [`ada:sha256:${digest}:previous=${'cd'.repeat(32)}`, 'the option previous must be a day'],
+    [`ada:sha256:${digest}:previous=cd/2027-01-31`, 'the option previous must be the 64 hexadecimal digits'],
+    [`ada:sha256:${digest}:previous=${digest}/2027-01-31`, 'ada has the same key before and after its rotation'],
   ])('has a fault: %s', (line, fault) => {
     const { keys, faults } = readKeysFile(line);
     expect(keys).toEqual([]);
@@ -91,6 +100,16 @@ describe('A line of a keys file', () => {
 });
 
 describe('A keys file', () => {
+  it('takes no key that was another one before its rotation', () => {
+    const other = `bob:sha256:${'cd'.repeat(32)}:previous=${digest}/2027-01-31`;
+    for (const lines of [
+      [`ada:sha256:${digest}`, other],
+      [other, `ada:sha256:${digest}`],
+    ]) {
+      expect(readKeysFile(lines.join('\n')).faults).toEqual([expect.stringContaining('has the same key as')]);
+    }
+  });
+
   it('tells all of its faults with the numbers of their lines, and never shows a digest or a key', () => {
     const secret = 'pr_a-key-in-the-wrong-place';
     const { faults } = readKeysFile(

@@ -1,0 +1,16 @@
+import { createHash } from 'node:crypto';
+import { createServer } from 'node:net';
+
+/**
+ * Locks a file for one kind of work; null if another process has the lock. The kernel removes the lock with the process,
+ * however that ends: a lock file would stay behind.
+ */
+export async function lockFor(work: string, path: string): Promise<Disposable | null> {
+  const digest = createHash('sha256').update(path).digest('hex').slice(0, 32);
+  const server = createServer();
+  const isFree = await new Promise<boolean>((resolve) => {
+    server.once('error', () => resolve(false)).listen(`\0prompt-relay-${work}-${digest}`, () => resolve(true));
+  });
+  server.unref();
+  return isFree ? { [Symbol.dispose]: () => void server.close() } : null;
+}

@@ -1,0 +1,183 @@
+import { randomBytes } from 'node:crypto';
+import { constants, type Stats } from 'node:fs';
+import { type FileHandle, open, realpath, rename, stat, unlink } from 'node:fs/promises';
+import { basename, dirname, join, resolve } from 'node:path';
+import { type Clock, delay } from '../../shared/clock.js';
+import { digestOf, isTooShort, minKeyLength, readApiKeys, readClearKeys } from '../../shared/config/api-keys.js';
+import { readKeysFile } from '../../shared/config/keys-file.js';
+import { CommandError, exitCodes } from './errors.js';
+import { lockFor } from './file-lock.js';
+
+/** Another command has the lock for milliseconds. Any user may take its name, so an edit does not wait for ever. */
+const lockTries = 100;
+const betweenTriesMs = 50;
+/** How often an edit begins again because an editor has changed the file meanwhile. */
+const maxEdits = 5;
+
+/**
+ * Replaces a keys file in one step by what `edit` makes of its text; its owner, group and mode stay. Edits by several
+ * commands follow each other. A symbolic link is followed. Throws a CommandError, and leaves the file as it was, if the
+ * text before or after has a fault. `mayMake`: a missing file is made.
+ */
+export async function editKeysFile(
+  path: string,
+  clock: Clock,
+  mayMake: boolean,
+  edit: (text: string) => string,
+): Promise<void> {
+  try {
+    const place = await realpath(path).catch((error: NodeJS.ErrnoException) => {
+      if (mayMake && error.code === 'ENOENT') return resolve(path);
+      throw error;
+    });
+    using _ = await lockSoon(place, clock);
+    for (let edits = 0; edits < maxEdits; edits++) if (await replace(place, mayMake, edit)) return;
+  } catch (error) {
+    throw error instanceof CommandError ? error : refused((error as Error).message);
+  }
+  throw new CommandError(exitCodes.tryLater, `keys: another program keeps changing ${path}: try again`);
+}
+
+async function lockSoon(path: string, clock: Clock): Promise<Disposable | null> {
+  for (let tries = 1; ; tries++) {
+    const lock = await lockFor('keys', path);
+    if (lock !== null || tries === lockTries) return lock; // without it, `replace` still notices most changes
+    await delay(clock, betweenTriesMs);
+  }
+}
+
+/** Resolves with false if the file has changed meanwhile. */
+async function replace(path: string, mayMake: boolean, edit: (text: string) => string): Promise<boolean> {
+  const before = await readBefore(path, mayMake);
+  checkFaults(before.text, 'has faults');
+  const edited = edit(before.text);
+  checkFaults(edited, 'would have faults');
+  const draft = join(dirname(path), `.${basename(path)}.${randomBytes(6).toString('hex')}`);
+  try {
+    await write(draft, edited, before.stats);
+    if (looksOf(await statOf(path)) !== looksOf(before.stats)) return false;
+    await rename(draft, path);
+  } finally {
+    await unlink(draft).catch(() => {});
+  }
+  await sync(dirname(path));
+  return true;
+}
+
+interface Before {
+  readonly text: string;
+  /** null: there is no file. */
+  readonly stats: Stats | null;
+}
+
+async function readBefore(path: string, mayMake: boolean): Promise<Before> {
+  const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+  const file = await open(path, flags).catch((error: NodeJS.ErrnoException) => {
+    if (mayMake && error.code === 'ENOENT') return null;
+    throw error;
+  });
+  if (file === null) return { text: '', stats: null };
+  try {
+    const stats = await file.stat();
+    if (!stats.isFile()) throw refused(`${path} is no regular file`);
+    if (stats.nlink > 1) throw refused(`${path} has a second name (a hard link), which would keep the old keys`);
+    return { text: await file.readFile('utf8'), stats };
+  } finally {
+    await file.close();
+  }
+}
+
+async function statOf(path: string): Promise<Stats | null> {
+  return stat(path).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return null;
+    throw error;
+  });
+}
+
+/** Whatever changes with the content, the owner or the mode. */
+function looksOf(stats: Stats | null): string {
+  return stats === null ? '' : [stats.dev, stats.ino, stats.size, stats.mtimeMs, stats.ctimeMs].join(' ');
+}
+
+async function write(draft: string, text: string, like: Stats | null): Promise<void> {
+  const file = await open(draft, 'wx', 0o600);
+  try {
+    if (like !== null) await takeOver(file, like);
+    await file.writeFile(text);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+}
+
+async function takeOver(file: FileHandle, { uid, gid, mode }: Stats): Promise<void> {
+  const own = await file.stat();
+  if (own.uid !== uid || own.gid !== gid)
+    await file.chown(uid, gid).catch(() => {
+      throw refused('the file belongs to another user or group: edit it as its owner or as root');
+    });
+  await file.chmod(mode & 0o7777); // last, because a change of the owner clears bits of it
+}
+
+async function sync(folder: string): Promise<void> {
+  const handle = await open(folder, 'r');
+  await handle.sync().finally(() => handle.close());
+}
+
+function checkFaults(text: string, what: string): void {
+  const [fault] = readKeysFile(text).faults;
+  if (fault !== undefined) throw refused(`the file ${what}, so it stays as it is: ${fault}`);
+}
+
+function refused(message: string): CommandError {
+  return new CommandError(exitCodes.config, `keys: ${message}`);
+}
+
+export function withLines(text: string, lines: readonly string[]): string {
+  const end = text === '' || text.endsWith('\n') ? '' : '\n';
+  return `${text}${end}${lines.map((line) => `${line}\n`).join('')}`;
+}
+
+/** Throws a CommandError if no key has this name. */
+export function withoutKey(text: string, name: string): string {
+  return withKeyLine(text, name, () => []);
+}
+
+/** Gives the key another digest; its options stay. `oldUntil`: a day up to which the old key is accepted, too. */
+export function withDigest(text: string, name: string, digest: string, oldUntil: string | undefined): string {
+  return withKeyLine(text, name, (line) => {
+    const [, begin, old = '', options = '', end] = /^(.*?:sha256:)([0-9a-f]{64}):?(.*?)(\s*)$/i.exec(line) ?? [];
+    const others = options.split(',').filter((option) => option !== '' && !option.startsWith('previous='));
+    const all = [...others, ...(oldUntil === undefined ? [] : [`previous=${old}/${oldUntil}`])];
+    return [`${begin}${digest}${all.length > 0 ? ':' : ''}${all.join(',')}${end}`];
+  });
+}
+
+function withKeyLine(text: string, name: string, change: (line: string) => readonly string[]): string {
+  const lines = text.split('\n');
+  const at = lines.findIndex((line) => readKeysFile(line).keys[0]?.name === name);
+  if (at < 0) throw new CommandError(exitCodes.usage, `keys: the file has no key named ${name}`);
+  return lines.toSpliced(at, 1, ...change(lines[at] ?? '')).join('\n');
+}
+
+/**
+ * The lines of another keys file, or of a file with keys in clear text: these get `options`, as a keys file writes them.
+ * Throws a sentence that never holds a key.
+ */
+export function importedLines(text: string, options: readonly string[]): string[] {
+  if (!/^\uFEFF?[^\s:#]+:sha256:/m.test(text)) return hashedLines(text, options);
+  if (options.length > 0) throw new Error('the lines of a keys file have options of their own');
+  const [fault] = readKeysFile(text).faults;
+  if (fault !== undefined) throw new Error(fault);
+  const lines = text.replace(/^\uFEFF/, '').split('\n');
+  return lines.map((line) => line.trimEnd()).filter((line) => !/^\s*(#|$)/.test(line));
+}
+
+function hashedLines(text: string, options: readonly string[]): string[] {
+  const names = readApiKeys(text).map(({ name }) => name);
+  return readClearKeys(text).map((key, index) => {
+    const name = names[index] ?? '';
+    if (isTooShort(key)) throw new Error(`the key of ${name} has fewer than ${minKeyLength} characters`);
+    return [name, 'sha256', digestOf(key), ...options].join(':');
+  });
+}
