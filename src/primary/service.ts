@@ -177,6 +177,7 @@ function compose(input: StartInput) {
     observer,
     redactor,
     clock,
+    checkBudget: (client: string) => budgets.check(client),
     spansOf: spans && spansOfJobs(spans, clock),
   };
   const journal = store.conversations;

@@ -12,6 +12,7 @@ export const outcomes = [
   'ok',
   'timeout',
   'queue_timeout',
+  'rate_limited',
   'cli_error',
   'spawn_error',
   'cancelled',

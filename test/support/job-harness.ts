@@ -163,6 +163,7 @@ export class JobHarness {
   /** Whether the program was looked at before its first job. */
   isProgramKnown = true;
   isStoreUp = true;
+  isBudgetUsedUp = false;
   /** What a value is that fits: whatever begins with a brace. */
   readonly schemas = {
     read: async (_schema: string, text: string): Promise<SchemaFinding> =>
@@ -195,6 +196,9 @@ export class JobHarness {
       observer,
       redactor: new Redactor([{ name: 'A_SECRET', value: 'secret-of-the-harness' }], () => false),
       clock,
+      checkBudget: () => {
+        if (this.isBudgetUsedUp) throw new RelayError('rate_limited', 'used up', { reason: 'budget' });
+      },
       spansOf:
         options.isTraced === true
           ? spansOfJobs({ add: (text: string) => this.spans.push(JSON.parse(text)) }, clock)

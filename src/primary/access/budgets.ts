@@ -25,7 +25,8 @@ const nothing: Spent = { tokens: 0, costUsd: 0 };
 
 /**
  * Owns what the keys with a budget have used on this day in UTC: the holder together with all names that it speaks for.
- * A job that was admitted runs, so what runs and waits when a budget is used up comes on top of it.
+ * It is checked when a job is admitted, and again when it gets its slot. So what runs when a budget is used up comes on top
+ * of it, and nothing that waits.
  */
 export class Budgets {
   readonly #clock: Pick<Clock, 'now'>;

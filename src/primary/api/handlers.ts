@@ -300,7 +300,7 @@ function checkPhase(services: Services, { client }: JobRequest): void {
   throw shuttingDown(refuseDraining(services, client).retryAfterSeconds);
 }
 
-/** What was admitted before runs, also if the budget is used up meanwhile. */
+/** The runner checks it again when a job that has waited gets its slot. */
 function checkBudget(services: Services, { client }: JobRequest): void {
   try {
     services.budgets.check(client);

@@ -54,6 +54,8 @@ export interface JobResources extends TurnResources, AdmissionResources {
   readonly redactor: Pick<Redactor, 'redact'>;
   /** The names that a client may use instead of a model that its CLI does not know. */
   readonly knownModels: Pick<KnownModels, 'explain'>;
+  /** Throws `rate_limited` for a client whose budget is used up: it may have been used up while a job waited. */
+  readonly checkBudget: (client: string) => void;
   /** Null if no spans are exported; it returns null if those of this request are not. */
   readonly spansOf: ((request: JobRequest, route: Route) => JobSpans | null) | null;
 }
@@ -255,12 +257,13 @@ export class JobRunner {
    * next turn; the slot is free only when the last process has gone.
    */
   async #perform(job: Job): Promise<void> {
-    const { clis, observer } = this.#resources;
+    const { clis, observer, checkBudget } = this.#resources;
     const processes = new JobProcesses(job, clis);
     const { ticket } = job; // a background job may have another one before its processes are gone
     let kept: ConversationState | null = null;
     try {
       await this.#untilGranted(job);
+      checkBudget(job.request.client);
       await job.background?.hooks.beforeStart();
       job.start(this.#limits.executionMs);
       observer.jobStarted(job.queueMs);
@@ -307,16 +310,8 @@ export class JobRunner {
       observer.firstDelta(job.request, job.executionMs);
       job.route.cli.health.circuits.served(job);
     };
-    const isUsageUnknown = this.#isUsageUnknown;
-    return new Answering(job, {
-      processes,
-      schemas,
-      countTokens,
-      isUsageUnknown,
-      record,
-      onFirstText,
-      sampling: this.#sampling,
-    });
+    const own = { isUsageUnknown: this.#isUsageUnknown, sampling: this.#sampling };
+    return new Answering(job, { processes, schemas, countTokens, record, onFirstText, ...own });
   }
 
   /** The one end of a job. */

@@ -224,7 +224,8 @@ export class ClientMetrics {
 
 /** `budgets`: of the keys that have one; read at each scrape. The label is bounded. */
 export function addBudgetGauge(registry: Registry, budgets: () => readonly BudgetUse[]): void {
-  const help = 'Used share of the budget that an API key has on a day in UTC; more than 1 by what was admitted before.';
+  const help =
+    'Used share of the budget that an API key has on a day in UTC; more than 1 by what ran when it was used up.';
   const shares = () => Object.fromEntries(budgets().slice(0, maxKeys).map(shareOf));
   addGauge(registry, 'client_budget_used_ratio', help, shares, 'client', 'budget');
 }

@@ -1,7 +1,8 @@
 import { writeBudgetKey } from '../../support/budget-key.js';
 import { runCommand } from '../../support/command.js';
+import { metric } from '../../support/exposition.js';
 import { call, send } from '../../support/mcp.js';
-import { failingService, startService } from '../../support/service.js';
+import { failingService, type Service, startService } from '../../support/service.js';
 import { until } from '../../support/until.js';
 
 const messages = [{ role: 'user', content: 'Hello' }];
@@ -10,6 +11,41 @@ const messages = [{ role: 'user', content: 'Hello' }];
 const untilMidnight = expect.stringMatching(
   /has used \d+ of its 5 tokens a day, .* until \d{4}-\d\d-\d\dT00:00:00.000Z/,
 );
+
+function expectComeBackLater(headers: Headers): void {
+  expect(headers.get('x-should-retry')).toBe('false');
+  const seconds = Number(headers.get('retry-after'));
+  expect(seconds).toBeGreaterThanOrEqual(1);
+  expect(seconds).toBeLessThanOrEqual(300);
+}
+
+/** The same question through each API that waits for the answer. */
+function inEachDoor(service: Service, headers: Readonly<Record<string, string>>) {
+  const sent = { model: 'default', messages };
+  return {
+    chat: service.post('/chat', { message: 'Hello' }, headers),
+    completion: service.post('/v1/chat/completions', sent, headers),
+    message: service.post('/v1/messages', { ...sent, max_tokens: 9 }, headers),
+    response: service.post('/v1/responses', { model: 'default', input: 'Hello' }, headers),
+    ollama: service.post('/api/chat', { ...sent, stream: false }, headers),
+  };
+}
+
+/** All of them are refused, each in its own form. */
+async function expectRefusals(answers: ReturnType<typeof inEachDoor>): Promise<void> {
+  const { chat, completion, message, response, ollama } = answers;
+  expect((await chat).body).toMatchObject({ error: 'rate_limited', reason: 'budget', message: untilMidnight });
+  const ofOpenAi = { type: 'insufficient_quota', code: 'insufficient_quota', message: untilMidnight };
+  expect((await completion).body).toMatchObject({ error: ofOpenAi });
+  expect((await response).body).toMatchObject({ error: ofOpenAi });
+  const ofAnthropic = { type: 'rate_limit_error', message: untilMidnight };
+  expect((await message).body).toMatchObject({ type: 'error', error: ofAnthropic });
+  expect((await ollama).body).toMatchObject({ error: untilMidnight });
+  for (const { status, headers } of await Promise.all(Object.values(answers))) {
+    expect(status).toBe(429);
+    expectComeBackLater(headers);
+  }
+}
 
 describe('A key with a budget', () => {
   it('is refused once it is used up, in the form of each API, in the background too', async () => {
@@ -25,31 +61,46 @@ describe('A key with a budget', () => {
       reason: 'budget',
       message: untilMidnight,
     });
-    expect(Number(refused.headers.get('retry-after'))).toBeLessThanOrEqual(300);
+    expectComeBackLater(refused.headers);
     const background = { ...asAda, Prefer: 'respond-async' };
     expect((await service.post('/ask', { prompt: 'Hello' }, background)).status).toBe(429);
-    const completion = await service.post('/v1/chat/completions', { model: 'default', messages }, asAda);
-    expect(completion.status).toBe(429);
-    expect(completion.headers.get('x-should-retry')).toBe('false');
-    expect(completion.body).toMatchObject({
-      error: { type: 'insufficient_quota', code: 'insufficient_quota', message: untilMidnight },
-    });
-    const message = await service.post('/v1/messages', { model: 'default', max_tokens: 9, messages }, asAda);
-    expect([message.status, message.headers.get('x-should-retry')]).toEqual([429, 'false']);
-    expect(message.body).toMatchObject({ type: 'error', error: { type: 'rate_limit_error', message: untilMidnight } });
-    const response = await service.post('/v1/responses', { model: 'default', input: 'Hello' }, asAda);
-    expect([response.status, response.headers.get('x-should-retry')]).toEqual([429, 'false']);
-    expect(response.body).toMatchObject({ error: { type: 'insufficient_quota', message: untilMidnight } });
+    await expectRefusals(inEachDoor(service, asAda));
     const tool = await send(service, call('ask', { prompt: 'Hello' }), asAda);
-    expect([tool.status, tool.headers.get('x-should-retry')]).toEqual([429, 'false']);
+    expect(tool.status).toBe(429);
+    expectComeBackLater(tool.headers);
     expect(tool.rpc.error).toMatchObject({ message: untilMidnight, data: { error: 'rate_limited', reason: 'budget' } });
     const { body } = await service.get('/usage', asAda);
     expect(body.budgets).toMatchObject([{ client: 'ada', tokens: { max: 5 }, cost_usd: null }]);
     const env = { MODEL_API_PORT: String(service.port), MODEL_API_KEY: key.key };
     const { text } = await service.get('/metrics');
-    expect(text).toMatch(/^model_api_rejected_total\{reason="budget"\} 6$/m);
+    expect(text).toMatch(/^model_api_rejected_total\{reason="budget"\} 8$/m);
     expect(text).toMatch(/^model_api_client_budget_used_ratio\{client="ada",budget="tokens"\} [1-9]/m);
     expect((await runCommand(['usage'], { env })).stdout).toMatch(/^ada +\d+ of 5 +– +\d{4}-/m);
+  });
+
+  it('ends what waits when it is used up, in the form of each API, and starts nothing for it', async () => {
+    await using key = await writeBudgetKey('tokens=5/day');
+    const limits = { MODEL_API_STANDBY: '1', MODEL_API_MAX_CONCURRENT: '1', MODEL_API_MAX_QUEUE: '20' };
+    await using service = await startService({ env: { ...key.env, ...limits } });
+    const is = (name: string, value: number) => async () => (await metric(service, name)) === value;
+    await until(is('cli_processes{state="standby"}', 1), 'a process on standby');
+    const [standby] = (await service.jobProcesses()) as [number];
+    process.kill(standby, 'SIGSTOP');
+    const first = service.post('/ask', { prompt: 'Hello' }, key.headers);
+    await until(is('jobs_active', 1), 'a job that runs');
+    const waiting = inEachDoor(service, key.headers);
+    const tool = send(service, call('ask', { prompt: 'Hello' }), key.headers);
+    const prefers = { ...key.headers, Prefer: 'respond-async' };
+    const { body: accepted } = await service.post('/ask', { prompt: 'Hello' }, prefers);
+    await until(is('jobs_queued', Object.keys(waiting).length + 1), 'all to wait');
+    process.kill(standby, 'SIGCONT');
+    expect((await first).status).toBe(200);
+    await expectRefusals(waiting);
+    const failed = { isError: true, content: [{ type: 'text', text: untilMidnight }] };
+    expect((await tool).rpc.result).toMatchObject(failed); // as of every job that was admitted
+    const job = async () => (await service.get(`/jobs/${accepted.job_id}`, key.headers)).body;
+    await until(async () => (await job()).status === 'failed', 'the end of the job in the background');
+    expect(await job()).toMatchObject({ error: { error: 'rate_limited', reason: 'budget' } });
   });
 
   it('has it together with its sub-clients, and another one from the reload of the keys on', async () => {

@@ -203,6 +203,22 @@ describe('A background job that cannot start', () => {
     expect(harness.inner.outcomes.some(([request]) => request === 'background 1')).toBe(false);
   });
 
+  it('ends as failed where the budget of its client was used up while it waited', async () => {
+    const harness = new BackgroundHarness({ script: hangs });
+    const slot = occupy(harness);
+    const id = await harness.accept();
+    await settled();
+    harness.inner.isBudgetUsedUp = true;
+    await slot.leave();
+    await settled();
+    expect(await harness.view(id)).toMatchObject({
+      status: 'failed',
+      failure: { code: 'rate_limited', reason: 'budget' },
+    });
+    expect(harness.store.starts).toEqual([]);
+    expect(harness.outcomes).toEqual(['rate_limited']);
+  });
+
   it('is cut by the end of a drain before its start, and waits still', async () => {
     const harness = new BackgroundHarness({ script: hangs });
     occupy(harness);

@@ -240,6 +240,24 @@ describe('a job that ends otherwise', () => {
     await harness.expectTidy();
   });
 
+  it('ends in rate_limited when the budget of its client was used up while it waited, and starts nothing', async () => {
+    const harness = new JobHarness({ script: hangs });
+    const caller = new AbortController();
+    const first = all(harness.run({}, caller.signal));
+    const second = all(harness.run());
+    await settled();
+    harness.isBudgetUsedUp = true;
+    caller.abort(gone);
+    await first;
+    expect(endOf(await second)).toMatchObject({ outcome: 'rate_limited', failure: { reason: 'budget' } });
+    expect(harness.processes).toHaveLength(1);
+    expect(harness.outcomes).toEqual([
+      ['job 1', 'cancelled'],
+      ['job 2', 'rate_limited'],
+    ]);
+    await harness.expectTidy();
+  });
+
   it('ends in cli_error when the CLI says so', async () => {
     const harness = new JobHarness({ script: throws(cliError('quota', 'used up')) });
     expect(endOf(await all(harness.run()))).toMatchObject({

@@ -29,7 +29,7 @@ describe('the usage of a client', () => {
     const jobs = { ...Object.fromEntries(outcomes.map((outcome) => [outcome, 1])), ok: 2 };
     const tokens = { input: 20, output: 6 };
     const row = { day: '2026-01-01', client: 'alice', kind: 'key', jobs, refused: 1, tokens };
-    expect(ledger.report(null, always)).toEqual([{ ...row, cost_usd: 0.25, model_seconds: 3.8 }]);
+    expect(ledger.report(null, always)).toEqual([{ ...row, cost_usd: 0.25, model_seconds: 3.9 }]);
   });
 
   it('is told apart, however many names the holder of another key gives', () => {
