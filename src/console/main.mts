@@ -101,11 +101,6 @@ export const pages: readonly [PageEntry, ...PageEntry[]] = [
   { id: 'ask', title: 'Ask', load: async () => (await import('./ask/page.mjs')).AskPage, staysDrawn: true },
   { id: 'now', title: 'Now', load: async () => (await import('./now/page.mjs')).NowPage },
   { id: 'usage', title: 'Usage', load: async () => (await import('./usage/page.mjs')).UsagePage },
-  {
-    id: 'conversations',
-    title: 'Conversations',
-    load: async () => (await import('./conversations/page.mjs')).ConversationsPage,
-  },
   { id: 'jobs', title: 'Jobs', load: async () => (await import('./jobs/page.mjs')).JobsPage },
   { id: 'setup', title: 'Set-up', load: async () => (await import('./setup/page.mjs')).SetupPage },
 ];

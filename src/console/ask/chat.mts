@@ -1,4 +1,4 @@
-import type { ChatResult } from '../../shared/api/chat.js';
+import type { ChatResult, ConversationBody } from '../../shared/api/chat.js';
 import type { ConversationMessages } from '../../shared/api/conversations.js';
 import type { ErrorBody } from '../../shared/api/error.js';
 import type { Api, StreamEvent } from '../base/api.mjs';
@@ -15,10 +15,12 @@ export interface ChatView {
   readonly conversationId: string | null;
   /** Set by the first message; null if it has none. */
   readonly system: string | null;
-  readonly state: 'ready' | 'reading' | { readonly unreadable: Error };
+  readonly state: 'ready' | 'reading' | { readonly failure: Error };
+  /** The conversation that its first messages were copied from. */
+  readonly origin: string | null;
 }
 
-const nothing: ChatView = { turns: [], conversationId: null, system: null, state: 'ready' };
+const nothing: ChatView = { turns: [], conversationId: null, system: null, state: 'ready', origin: null };
 
 /** Owns the conversation on the page, and the one request that may run for it. */
 export class Chat {
@@ -48,7 +50,7 @@ export class Chat {
     this.#show({ turns: [...this.view.value.turns, turn] });
     this.isBusy.set(true);
     try {
-      const result = await this.#answer(turn, request.signal);
+      const result = await this.#answerInTime(turn, request.signal);
       turn.state.set({ kind: 'done', result });
       const system = isFirst && asked.system.trim() !== '' ? asked.system : null;
       if (this.#request === request) this.#show({ conversationId: result.conversation_id, ...(system && { system }) });
@@ -69,6 +71,51 @@ export class Chat {
     if (this.isBusy.value || turn.isStored) return;
     this.#show({ turns: this.view.value.turns.filter((other) => other !== turn) });
     await this.ask(turn.asked);
+  }
+
+  /**
+   * Asks this instead of a turn. The service changes no conversation that there is: a new one begins with the messages
+   * before the turn, and the old one stays.
+   */
+  async askInstead(turn: ChatTurn, asked: UserMessage): Promise<void> {
+    const { conversationId, turns, system, state } = this.view.value;
+    if (this.isBusy.value || state === 'reading') return;
+    if (!turn.isStored || conversationId === null) {
+      this.#show({ turns: turns.filter((other) => other !== turn) });
+      return this.ask(asked);
+    }
+    const before = turns.slice(0, turns.indexOf(turn)).filter(({ isStored }) => isStored);
+    if (await this.#branch(before)) await this.ask(before.length === 0 ? { ...asked, system: system ?? '' } : asked);
+  }
+
+  /** Continues with a copy of the conversation up to this turn. */
+  async branchAfter(turn: ChatTurn): Promise<void> {
+    const { turns, state } = this.view.value;
+    if (this.isBusy.value || state === 'reading') return;
+    await this.#branch(turns.slice(0, turns.indexOf(turn) + 1).filter(({ isStored }) => isStored));
+    this.remember();
+  }
+
+  /** Whether the page shows a new conversation with these turns now. */
+  async #branch(turns: readonly ChatTurn[]): Promise<boolean> {
+    const { value: old } = this.view;
+    const { conversationId: origin, system } = old;
+    const request = this.#begin({ ...nothing, turns, system, origin, state: 'reading' });
+    try {
+      const id = turns.length === 0 ? null : await this.#fork(origin ?? '', 2 * turns.length, request.signal);
+      if (this.#request !== request) return false;
+      this.#show({ conversationId: id, system: id === null ? null : system, state: 'ready' });
+      return true;
+    } catch (error) {
+      if (this.#request === request) this.view.set({ ...old, state: { failure: asError(error) } });
+      return false;
+    }
+  }
+
+  async #fork(origin: string, from: number, signal: AbortSignal): Promise<string> {
+    const path = `/chat/${encodeURIComponent(origin)}/fork`;
+    const fork = await this.#api.json<ConversationBody>(path, { method: 'POST', body: { from }, signal });
+    return fork.conversation_id;
   }
 
   /** Sends the message of a turn in a new conversation. */
@@ -104,12 +151,12 @@ export class Chat {
       const turns = this.#withRemembered(conversationId, turnsOf(said, this.#takeId));
       if (this.#request === request) this.#show({ turns, system: said.system, state: 'ready' });
     } catch (error) {
-      const unreadable = asError(error);
+      const failure = asError(error);
       // Where reading back is not allowed, the conversation can still be continued.
-      const isThere = unreadable instanceof ApiError && unreadable.body?.error === 'forbidden';
+      const isThere = failure instanceof ApiError && failure.body?.error === 'forbidden';
       const id = isThere ? conversationId : null;
       const turns = this.#withRemembered(conversationId, []);
-      if (this.#request === request) this.#show({ conversationId: id, turns, state: { unreadable } });
+      if (this.#request === request) this.#show({ conversationId: id, turns, state: { failure } });
     }
   }
 
@@ -117,7 +164,9 @@ export class Chat {
     return withRemembered(this.#memory, conversationId, stored, this.#takeId);
   }
 
+  /** What is on the page stays in the memory of the tab. */
   #begin(view: ChatView): AbortController {
+    if (this.view.value.conversationId !== null) this.remember();
     this.stop();
     this.#request = new AbortController();
     this.isBusy.set(false);
@@ -127,6 +176,32 @@ export class Chat {
 
   #show(change: Partial<ChatView>): void {
     this.view.set({ ...this.view.value, ...change });
+  }
+
+  /** Sends the message again and again while the queue is full, as often as the service says, until the user stops it. */
+  async #answerInTime(turn: ChatTurn, signal: AbortSignal): Promise<ChatResult> {
+    for (;;) {
+      try {
+        return await this.#answer(turn, signal);
+      } catch (error) {
+        const waitMs = retryMsOf(error);
+        if (waitMs === null) throw error;
+        turn.state.set({ kind: 'retrying', atMs: this.#clock.now() + waitMs, error: asError(error) });
+        await this.#pause(waitMs, signal);
+        turn.state.set({ kind: 'sent', sinceMs: this.#clock.now() });
+      }
+    }
+  }
+
+  /** Rejects with the reason of the signal. */
+  #pause(ms: number, signal: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const stopTimer = this.#clock.after(ms, resolve);
+      signal.addEventListener('abort', () => {
+        stopTimer();
+        reject(signal.reason);
+      });
+    });
   }
 
   /** Reads the stream of one answer to its end. */
@@ -157,6 +232,13 @@ export class Chat {
     text.settle(result.response); // a model may correct itself at the end
     return result;
   }
+}
+
+/** When a message that found no place in the queue is sent again; null for another failure. */
+export function retryMsOf(error: unknown): number | null {
+  const body = error instanceof ApiError && error.status === 429 ? error.body : null;
+  if (body?.error !== 'concurrency_limited') return null;
+  return 1000 * (body.retry_after_seconds ?? 5);
 }
 
 function sinceOf(state: ChatTurn['state']['value']): number {

@@ -1,7 +1,6 @@
 import { html } from 'htm/preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { ModelEntry } from '../../shared/api/models.js';
-import { hrefOf } from '../base/router.mjs';
 import { Field, Icon, type IconName } from '../ui/controls.mjs';
 import { ErrorNotice } from '../ui/notices.mjs';
 import {
@@ -33,8 +32,6 @@ export interface ComposerProps {
   /** Once the conversation has begun, its system text is fixed. */
   readonly hasBegun: boolean;
   readonly system: string | null;
-  /** null if the conversation is still empty. */
-  readonly onNew: (() => void) | null;
 }
 
 /** The form for a message and its options. */
@@ -60,7 +57,7 @@ export function Composer(props: ComposerProps) {
   return html`<form class="composer" onSubmit=${send} ...${useDrop(addImages)}>
     <${ImageStrip} images=${draft.images} onRemove=${removeFrom(draft, onChange)} />
     <div role="alert">${faults.map((fault) => html`<p class="fault">${fault}</p>`)}</div>
-    ${isOpen && html`<${ComposerFields} ...${props} onBackground=${() => tryToSend(props.background.send)} />`}
+    ${isOpen && html`<${ComposerFields} ...${props}/>`}
     <textarea
       ref=${useFocusAtFirst()}
       aria-label="Message"
@@ -72,8 +69,9 @@ export function Composer(props: ComposerProps) {
       onKeyDown=${sendByEnter}
       onPaste=${paste}
     />
+    ${props.background.failure !== null && html`<${ErrorNotice} error=${props.background.failure} />`}
     ${why !== null && html`<p class="fault why" id="composer-why" role="alert">${why}</p>`}
-    <${Tools} ...${props} isBlocked=${why !== null} addImages=${addImages} isOpen=${isOpen} onToggle=${() => setOpen(!isOpen)} />
+    <${Tools} ...${props} isBlocked=${why !== null} onBackground=${() => tryToSend(props.background.send)} addImages=${addImages} isOpen=${isOpen} onToggle=${() => setOpen(!isOpen)} />
   </form>`;
 }
 
@@ -142,10 +140,11 @@ interface ToolsProps extends ComposerProps {
   readonly isBlocked: boolean;
   readonly isOpen: boolean;
   readonly onToggle: () => void;
+  readonly onBackground: () => void;
 }
 
 function Tools(props: ToolsProps) {
-  const { draft, model, isBusy, isBlocked, onStop, onSnippet, onNew, addImages, isOpen, onToggle } = props;
+  const { draft, model, isBusy, isBlocked, onStop, onSnippet, addImages, isOpen, onToggle } = props;
   const files = useRef<HTMLInputElement>(null);
   const choose = () => {
     addImages([...(files.current?.files ?? [])]);
@@ -158,12 +157,16 @@ function Tools(props: ToolsProps) {
     <${Tool} icon="options" word=${count === 0 ? 'Options' : `Options (${count})`} isSet=${count > 0} isOpen=${isOpen} onPress=${onToggle} />
     ${takesImages(model) && html`<${Tool} icon="image" word="Image" onPress=${() => files.current?.click()} />`}
     <${Tool} icon="code" word="Code" onPress=${onSnippet} />
-    ${onNew && html`<${Tool} icon="plus" word="New" onPress=${onNew} />`}
-    ${
-      isBusy
-        ? html`<button key="stop" type="button" class="button primary last" onClick=${onStop}>Stop</button>`
-        : html`<button key="send" class="button primary last" aria-describedby=${isBlocked ? 'composer-why' : undefined}>Send</button>`
-    }
+    <div class="row last">
+      ${
+        isBusy
+          ? html`<button key="stop" type="button" class="button primary" onClick=${onStop}>Stop</button>`
+          : html`
+              <${Tool} icon="clock" word="Ask in the background" isBusy=${props.background.isSending} onPress=${props.onBackground} />
+              <button key="send" class="button primary" aria-describedby=${isBlocked ? 'composer-why' : undefined}>Send</button>
+            `
+      }
+    </div>
   </div>`;
 }
 
@@ -178,18 +181,18 @@ interface ToolProps {
   readonly onPress: () => void;
   readonly isOpen?: boolean;
   readonly isSet?: boolean;
+  readonly isBusy?: boolean;
 }
 
 /** A narrow page shows only the icon. */
-function Tool({ icon, word, onPress, isOpen, isSet = false }: ToolProps) {
+function Tool({ icon, word, onPress, isOpen, isSet = false, isBusy = false }: ToolProps) {
   const kind = `button quiet tool${isSet ? ' set' : ''}`;
-  return html`<button type="button" class=${kind} title=${word} aria-expanded=${isOpen} onClick=${onPress}>
+  return html`<button type="button" class=${kind} title=${word} aria-expanded=${isOpen} disabled=${isBusy} onClick=${onPress}>
     <${Icon} name=${icon} /><span>${word}</span>
   </button>`;
 }
 
-type FieldsProps = Pick<ComposerProps, 'draft' | 'onChange' | 'model' | 'hasBegun' | 'system' | 'background'> &
-  BackgroundProps;
+type FieldsProps = Pick<ComposerProps, 'draft' | 'onChange' | 'model' | 'hasBegun' | 'system'>;
 
 interface Typed {
   readonly currentTarget: HTMLTextAreaElement | HTMLSelectElement;
@@ -219,21 +222,6 @@ export function ComposerFields(props: FieldsProps) {
         </select>
       <//>`
     }
-    <${InBackground} ...${props} />
-  </div>`;
-}
-
-interface BackgroundProps {
-  readonly background: BackgroundSending;
-  readonly onBackground: () => void;
-}
-
-function InBackground({ background: { isSending, failure }, onBackground }: BackgroundProps) {
-  const label = isSending ? 'Sending …' : 'Ask in the background';
-  return html`<div class="field">
-    <button type="button" class="button" disabled=${isSending} onClick=${onBackground}>${label}</button>
-    <small class="muted">The job continues when you close the page. Its answer appears under <a href=${hrefOf('jobs')}>background jobs</a>.</small>
-    ${failure !== null && html`<${ErrorNotice} error=${failure} />`}
   </div>`;
 }
 

@@ -5,9 +5,10 @@ import type { ModelEntry, ModelList } from '../../shared/api/models.js';
 import { useLeaving, useLoad, useParts } from '../base/context.mjs';
 import { useValue } from '../base/observable.mjs';
 import { hrefOf, type PageProps } from '../base/router.mjs';
+import { Conversations, useConversations } from '../conversations/list.mjs';
 import { Chat, type ChatView } from './chat.mjs';
 import { Composer } from './composer.mjs';
-import { type Draft, readDraft, takesImages, useBackground, useDraft } from './draft.mjs';
+import { type Draft, readDraft, takesEffort, takesImages, useBackground, useDraft } from './draft.mjs';
 import { SnippetDialog } from './snippets.mjs';
 import { chatBodyOf, type UserMessage } from './turn.mjs';
 import { Announcement, TurnList } from './turns.mjs';
@@ -33,9 +34,16 @@ export function AskPage({ params }: PageProps) {
   };
   const background = useBackground(view.conversationId, clear);
   const last = view.turns.at(-1);
-  return html`<section class="ask" ref=${page}>
+  const { conversationId: id } = view;
+  const pages = useConversations(isBusy ? 'answering' : id);
+  const leave = (deleted: string) => {
+    if (deleted === id) begin(chat);
+  };
+  return html`<div class="desk">
+    <${Conversations} pages=${pages} openId=${id} onNew=${() => begin(chat)} onDeleted=${leave} />
+    <section class="ask" ref=${page}>
     <h1 class="unseen">Ask</h1>
-    <${TurnList} chat=${chat} view=${view} takesImages=${takesImages(composing.model)} />
+    <${TurnList} chat=${chat} view=${view} model=${composing.draft.model} effort=${takesEffort(composing.model) ? composing.draft.effort : null} takesImages=${takesImages(composing.model)} />
     ${last && html`<${Announcement} turn=${last} />`}
     <${Composer}
       ...${composing}
@@ -47,10 +55,10 @@ export function AskPage({ params }: PageProps) {
       onSnippet=${() => setSnippetOpen(true)}
       hasBegun=${view.conversationId !== null}
       system=${view.system}
-      onNew=${isEmpty(view) ? null : () => begin(chat)}
     />
     ${isSnippetOpen && html`<${Snippet} view=${view} draft=${composing.draft} onClose=${() => setSnippetOpen(false)} />`}
-  </section>`;
+    </section>
+  </div>`;
 }
 
 /** The message that is being written, and the model that it goes to. */
@@ -64,11 +72,12 @@ function useComposing({ state }: ChatView) {
 
 /** Shows the conversation of the address, else what the tab remembers. */
 function useConversation(chat: Chat, params: PageProps['params']): void {
+  const id = params.conversation ?? params.id; // in old addresses of the page Conversations
   useEffect(() => {
-    if (params.conversation !== undefined) void chat.read(params.conversation);
+    if (id !== undefined) void chat.read(id);
   }, [params]);
   useEffect(() => {
-    if (params.conversation === undefined) chat.recall();
+    if (id === undefined) chat.recall();
   }, [chat]);
 }
 
@@ -82,10 +91,6 @@ function chosenModel(models: readonly ModelEntry[], id: string | null): ModelEnt
   return models.find((model) => (id === null ? model.default : model.id === id));
 }
 
-function isEmpty({ turns, conversationId, state }: ChatView): boolean {
-  return turns.length === 0 && conversationId === null && state === 'ready';
-}
-
 function begin(chat: Chat): void {
   chat.reset();
   location.hash = hrefOf('ask');
@@ -96,7 +101,7 @@ function useAddress({ conversationId }: ChatView): void {
   useEffect(() => {
     if (conversationId === null) return;
     const address = hrefOf('ask', { conversation: conversationId });
-    if (location.hash.startsWith('#/ask') || location.hash === '') history.replaceState(null, '', address);
+    if (/^(#\/(ask|conversations)\b.*|#?\/?)$/.test(location.hash)) history.replaceState(null, '', address);
   }, [conversationId]);
 }
 

@@ -42,13 +42,18 @@ export function chatBodyOf(message: UserMessage, conversationId: string | null):
   };
 }
 
+/** What is known of an answer beside its text. The service does not store it. */
+export type AnswerFigures = Pick<ChatResult, 'model' | 'usage' | 'queue_ms' | 'duration_ms' | 'structured'>;
+
 /** The progress of an answer. Times are milliseconds since the epoch. */
 export type TurnState =
   | { readonly kind: 'sent'; readonly sinceMs: number }
   | { readonly kind: 'queued'; readonly sinceMs: number; readonly position: number }
   | { readonly kind: 'running'; readonly sinceMs: number }
-  /** null if the turn was read back: then its figures are not known. */
-  | { readonly kind: 'done'; readonly result: ChatResult | null }
+  /** The queue was full. The message is sent again at this time. */
+  | { readonly kind: 'retrying'; readonly atMs: number; readonly error: Error }
+  /** null if the turn was read back, and this tab does not know its figures. */
+  | { readonly kind: 'done'; readonly result: AnswerFigures | null }
   | { readonly kind: 'stopped' }
   /** Remembered by this tab from before a reload. */
   | { readonly kind: 'unfinished' }
@@ -70,7 +75,7 @@ export class ChatTurn {
   }
 
   get isOpen(): boolean {
-    return ['sent', 'queued', 'running'].includes(this.state.value.kind);
+    return ['sent', 'queued', 'running', 'retrying'].includes(this.state.value.kind);
   }
 
   /** Whether the service stores it in the conversation. */
@@ -108,18 +113,36 @@ interface UnstoredTurn {
   readonly keptBefore: number;
 }
 
-interface RememberedTurns {
+/** What this tab knows of a conversation, and the service does not. */
+interface RememberedConversation {
   /** Null before the first answer. */
   readonly conversationId: string | null;
   readonly turns: readonly UnstoredTurn[];
+  /** Of each stored turn; null where they are not known. */
+  readonly figures: readonly (AnswerFigures | null)[];
 }
 
-/** Remembers the turns that the service does not store; without their images if these take too much space. */
+const memoryName = 'turns-2';
+/** The conversations that were on the page last. */
+const maxRemembered = 20;
+
+/** Remembers the turns that the service does not store, and the figures of the others; without images if these take too much space. */
 export function rememberTurns(memory: TabMemory, conversationId: string | null, turns: readonly ChatTurn[]): void {
+  const known = memory.recall<RememberedConversation[]>(memoryName) ?? [];
+  const others = known.filter((one) => one.conversationId !== conversationId).slice(1 - maxRemembered);
   const unstored = turns.flatMap((turn, index) => (turn.isStored ? [] : [unstoredTurn(turn, turns.slice(0, index))]));
+  const figures = turns.filter(({ isStored }) => isStored).map(figuresOf);
+  if (unstored.length === 0 && figures.every((one) => one === null))
+    return memory.remember(memoryName, ...(others.length === 0 ? [] : [others]));
   const bare = unstored.map((turn) => ({ ...turn, asked: { ...turn.asked, images: [] } }));
-  const forms = unstored.length === 0 ? [] : [unstored, bare];
-  memory.remember('turns-1', ...forms.map((form): RememberedTurns => ({ conversationId, turns: form })));
+  const [whole, light] = [unstored, bare].map((form) => ({ conversationId, turns: form, figures }));
+  memory.remember(memoryName, [...others, whole], [...others, light], [light]);
+}
+
+function figuresOf({ state }: ChatTurn): AnswerFigures | null {
+  if (state.value.kind !== 'done' || state.value.result === null) return null;
+  const { model, usage, queue_ms, duration_ms } = state.value.result;
+  return { model, usage, queue_ms, duration_ms };
 }
 
 function unstoredTurn({ asked, text, isOpen }: ChatTurn, before: readonly ChatTurn[]): UnstoredTurn {
@@ -134,8 +157,10 @@ export function withRemembered(
   stored: readonly ChatTurn[],
   nextId: () => number,
 ): readonly ChatTurn[] {
-  const remembered = memory.recall<RememberedTurns>('turns-1');
-  if (remembered === null || remembered.conversationId !== conversationId) return stored;
+  const all = memory.recall<RememberedConversation[]>(memoryName) ?? [];
+  const remembered = all.find((one) => one.conversationId === conversationId);
+  if (remembered === undefined) return stored;
+  for (const [index, result] of remembered.figures.entries()) stored[index]?.state.set({ kind: 'done', result });
   const wasStoredSince = ({ asked, wasOpen, keptBefore }: UnstoredTurn) =>
     wasOpen && stored[keptBefore]?.asked.text === asked.text;
   const missing = remembered.turns.filter((turn) => !wasStoredSince(turn));

@@ -1,35 +1,45 @@
 import { html } from 'htm/preact';
-import type { ChatResult } from '../../shared/api/chat.js';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import type { VersionBody } from '../../shared/api/version.js';
 import { useLoad, useNow } from '../base/context.mjs';
-import { ApiError } from '../base/failures.mjs';
+import { ApiError, titleOf } from '../base/failures.mjs';
 import { costText, countText, durationText, plural } from '../base/format.mjs';
 import { useValue } from '../base/observable.mjs';
+import { hrefOf } from '../base/router.mjs';
 import { AnswerText, AnswerValue, SystemText, useMarkdown } from '../ui/answer.mjs';
 import { CopyButton } from '../ui/controls.mjs';
 import { EmptyState, ErrorNotice } from '../ui/notices.mjs';
 import type { Chat, ChatView } from './chat.mjs';
 import { ImageStrip } from './images.mjs';
-import type { ChatTurn, TurnState } from './turn.mjs';
+import type { AnswerFigures, ChatTurn, ChosenEffort, TurnState, UserMessage } from './turn.mjs';
 
 interface TurnListProps {
   readonly chat: Chat;
   readonly view: ChatView;
   /** Whether the chosen model takes images. */
   readonly takesImages: boolean;
+  /** What stands in the fields: another answer comes from the model that is chosen there. */
+  readonly model: string | null;
+  readonly effort: ChosenEffort | null;
 }
 
 /** The turns of the conversation, oldest first. */
-export function TurnList({ chat, view, takesImages }: TurnListProps) {
-  const { turns, system, state } = view;
+export function TurnList({ chat, view, takesImages, model, effort }: TurnListProps) {
+  const { turns, system, state, origin } = view;
+  const choices = { model, effort };
   const markdown = useMarkdown(turns.length > 0);
   return html`<div class="turns">
+    ${origin !== null && html`<${Origin} id=${origin} />`}
     <${SystemText} system=${system} />
-    ${turns.map((turn) => html`<${TurnArticle} key=${turn.id} turn=${turn} markdown=${markdown} chat=${chat} />`)}
+    ${turns.map((turn) => html`<${TurnArticle} key=${turn.id} turn=${turn} markdown=${markdown} chat=${chat} choices=${choices} />`)}
     ${state === 'reading' && html`<p class="figures"><span class="spinner" />Reading the conversation</p>`}
-    ${typeof state === 'object' && html`<${ErrorNotice} error=${state.unreadable} />`}
+    ${typeof state === 'object' && html`<${ErrorNotice} error=${state.failure} />`}
     ${turns.length === 0 && state === 'ready' && html`<${Welcome} takesImages=${takesImages} />`}
   </div>`;
+}
+
+function Origin({ id }: { readonly id: string }) {
+  return html`<p class="muted"><small>Copied from <a href=${hrefOf('ask', { conversation: id })}>an earlier conversation</a>, which stays as it is.</small></p>`;
 }
 
 function Welcome({ takesImages }: Pick<TurnListProps, 'takesImages'>) {
@@ -49,25 +59,85 @@ interface TurnProps {
   readonly chat: Chat;
 }
 
+interface TurnArticleProps extends TurnProps {
+  readonly markdown: MarkdownCode;
+  readonly choices: Pick<UserMessage, 'model' | 'effort'>;
+}
+
 /** A message and its answer. While an answer grows, only its own turn is drawn again. */
-function TurnArticle({ turn, chat, markdown }: TurnProps & { readonly markdown: MarkdownCode }) {
+function TurnArticle({ turn, chat, markdown, choices }: TurnArticleProps) {
   const state = useValue(turn.state);
+  const isBusy = useValue(chat.isBusy);
+  const [isEditing, setEditing] = useState(false);
   const { asked } = turn;
+  const askInstead = (text: string) => {
+    setEditing(false);
+    void chat.askInstead(turn, { ...asked, ...choices, text });
+  };
   return html`<article class="turn">
     <div class="asked">
       <h2 class="unseen">You</h2>
       <${ImageStrip} images=${asked.images} />
-      <p class="source">${asked.text}</p>
+      ${
+        isEditing
+          ? html`<${EditForm} text=${asked.text} onSend=${askInstead} onCancel=${() => setEditing(false)} />`
+          : html`<p class="source">${asked.text}</p>`
+      }
     </div>
+    ${!isEditing && !turn.isOpen && !isBusy && html`<div class="row end acts"><button type="button" class="button quiet small" onClick=${() => setEditing(true)}>Edit</button></div>`}
     <div class="answer">
       <h2 class="unseen">The model</h2>
       <${Answer} turn=${turn} state=${state} markdown=${markdown} />
       <div class="row between">
         <${TurnStateLine} turn=${turn} state=${state} chat=${chat} />
-        ${state.kind === 'done' && html`<${CopyButton} text=${() => turn.text.value} label="Copy" />`}
+        ${state.kind === 'done' && html`<${AnswerActions} turn=${turn} chat=${chat} isBusy=${isBusy} onAgain=${() => askInstead(asked.text)} />`}
       </div>
     </div>
   </article>`;
+}
+
+interface EditFormProps {
+  readonly text: string;
+  readonly onSend: (text: string) => void;
+  readonly onCancel: () => void;
+}
+
+/** In place of the message. */
+function EditForm({ text, onSend, onCancel }: EditFormProps) {
+  const field = useRef<HTMLTextAreaElement>(null);
+  useEffect(() => field.current?.focus(), []);
+  const send = (event: Event) => {
+    event.preventDefault();
+    const edited = field.current?.value ?? '';
+    if (edited.trim() !== '') onSend(edited);
+  };
+  const leave = (event: KeyboardEvent) => {
+    if (event.key !== 'Escape') return;
+    event.stopPropagation(); // it stops no answer
+    onCancel();
+  };
+  return html`<form class="edit" onSubmit=${send} onKeyDown=${leave}>
+    <textarea ref=${field} aria-label="Your question" rows="3">${text}</textarea>
+    <small>A new conversation begins here. This one stays as it is.</small>
+    <div class="row end">
+      <button type="button" class="button quiet small" onClick=${onCancel}>Cancel</button>
+      <button class="button primary small">Ask this instead</button>
+    </div>
+  </form>`;
+}
+
+interface AnswerActionsProps extends TurnProps {
+  readonly isBusy: boolean;
+  readonly onAgain: () => void;
+}
+
+function AnswerActions({ turn, chat, isBusy, onAgain }: AnswerActionsProps) {
+  const isLast = chat.view.value.turns.at(-1) === turn;
+  return html`<div class="row acts">
+    ${isLast && !isBusy && html`<button type="button" class="button quiet small" onClick=${onAgain}>Answer again</button>`}
+    ${!isLast && !isBusy && html`<button type="button" class="button quiet small" onClick=${() => void chat.branchAfter(turn)}>Branch here</button>`}
+    <${CopyButton} text=${() => turn.text.value} label="Copy" />
+  </div>`;
 }
 
 interface AnswerProps {
@@ -94,6 +164,8 @@ function TurnStateLine({ turn, state, chat }: TurnProps & { readonly state: Turn
       return html`<${Waiting} word=${`Number ${state.position} in the queue`} sinceMs=${state.sinceMs} />`;
     case 'running':
       return html`<${Waiting} word="Answering" sinceMs=${state.sinceMs} />`;
+    case 'retrying':
+      return html`<${Retrying} state=${state} chat=${chat} />`;
     case 'done':
       return state.result && html`<p class="figures">${figuresOf(state.result).join(' · ')}</p>`;
     case 'stopped':
@@ -117,6 +189,15 @@ function Waiting({ word, sinceMs }: { readonly word: string; readonly sinceMs: n
   return html`<p class="figures"><span class="spinner" aria-hidden="true" />${word} · ${seconds} s</p>`;
 }
 
+/** Counts down to the next try. */
+function Retrying({ state, chat }: Pick<TurnProps, 'chat'> & { readonly state: TurnState & { kind: 'retrying' } }) {
+  const seconds = Math.max(0, Math.ceil((state.atMs - useNow()) / 1000));
+  return html`<div class="row figures">
+    <span><span class="spinner" aria-hidden="true" />${titleOf(state.error)}. Trying again in ${seconds} s</span>
+    <button type="button" class="button small" onClick=${() => chat.stop()}>Cancel</button>
+  </div>`;
+}
+
 function Failed({ error, turn, chat }: TurnProps & { readonly error: Error }) {
   const isForgotten = error instanceof ApiError && error.body?.reason === 'conversation_unknown';
   return html`
@@ -131,7 +212,7 @@ function Failed({ error, turn, chat }: TurnProps & { readonly error: Error }) {
 }
 
 /** Model, tokens, cost and times of an answer. */
-function figuresOf({ model, usage, queue_ms: queueMs, duration_ms: durationMs }: ChatResult): string[] {
+function figuresOf({ model, usage, queue_ms: queueMs, duration_ms: durationMs }: AnswerFigures): string[] {
   const { input_tokens: input = null, output_tokens: output = null, cost_usd: cost } = usage ?? {};
   return [
     ...(model === null ? [] : [model]),
@@ -156,6 +237,7 @@ function wordsOf(turn: ChatTurn, state: TurnState): string {
     sent: () => 'Sent.',
     queued: () => 'Waiting in the queue.',
     running: () => 'The model is answering.',
+    retrying: () => 'The queue is full. The message is sent again.',
     done: () => (state.kind === 'done' && state.result ? `Answer: ${turn.text.value.slice(0, readAloudLength)}` : ''),
     stopped: () => 'Stopped.',
     unfinished: () => '',

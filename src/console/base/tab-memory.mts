@@ -1,5 +1,5 @@
 /** What is remembered; a change of its form needs another name, because a tab may outlive an update. */
-const names = ['draft-1', 'turns-1'] as const;
+const names = ['draft-1', 'turns-2'] as const;
 type RememberedName = (typeof names)[number];
 
 const entryOf = (name: RememberedName) => `prompt-relay-${name}`;

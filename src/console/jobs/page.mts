@@ -1,4 +1,5 @@
 import { html } from 'htm/preact';
+import type { ComponentChildren } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { JobBody, JobList as JobListPage, ListedJob } from '../../shared/api/jobs.js';
 import { useAction, useParts } from '../base/context.mjs';
@@ -61,20 +62,20 @@ export const jobListing: Listing<JobListPage, ListedJob> = {
 };
 
 export function JobList(props: ShownList<JobListPage, ListedJob>) {
-  return html`<${PagedList} ...${props} page="jobs" label="Background jobs" entry=${entryOf} none=${html`<${NoJobs} />`} />`;
+  return html`<${PagedList} ...${props} href=${(id: string) => hrefOf('jobs', { id })} label="Background jobs" entry=${entryOf} none=${html`<${NoJobs} />`} />`;
 }
 
-function entryOf(job: ListedJob) {
-  return html`
-    <span class="cut">${titleOf(job)}</span>
+function entryOf(job: ListedJob, link: (content: ComponentChildren) => ComponentChildren) {
+  return link(html`
+    <span class=\"cut\">${titleOf(job)}</span>
     <${StatusDot} tone=${toneOf(job)} label=${statusText(job)} />
     <small class="muted figure">${timeText(job.created_at)} · ${job.operation}</small>
-  `;
+  `);
 }
 
 function NoJobs() {
   return html`<${EmptyState} title="No background jobs">
-    <p>On the page <a href=${hrefOf('ask')}>Ask</a>, the options have “Ask in the background”. Such a job continues when you close the page, and its answer stays here for a while.</p>
+    <p>The page <a href=${hrefOf('ask')}>Ask</a> has “Ask in the background” beside “Send”. Such a job continues when you close the page, and its answer stays here for a while.</p>
   <//>`;
 }
 

@@ -11,6 +11,10 @@ const paths = {
   plus: 'M8 3v10M3 8h10',
   close: 'M4 4l8 8M12 4l-8 8',
   copy: 'M5.5 5.5h8v8h-8zM10.5 5.5v-3h-8v8h3',
+  pencil: 'M3 13l.7-3L10.5 3.2l2.3 2.3L6 12.3zM9 4.7 11.3 7',
+  bin: 'M3 4.5h10M6 4.5v-2h4v2M4.5 4.5l.6 9h5.8l.6-9M7 7v4M9 7v4',
+  save: 'M8 2.5v7M5 7l3 3 3-3M2.5 12.5h11',
+  clock: 'M8 2a6 6 0 1 1 0 12A6 6 0 1 1 8 2M8 4.5V8l2.5 1.5',
   send: 'M8 13V3M3.5 7.5 8 3l4.5 4.5',
 } as const;
 

@@ -3,7 +3,6 @@ import type { ComponentChildren } from 'preact';
 import type { Api } from '../base/api.mjs';
 import { asError } from '../base/failures.mjs';
 import { Observable } from '../base/observable.mjs';
-import { hrefOf } from '../base/router.mjs';
 import { ErrorNotice } from './notices.mjs';
 
 /** The pages read so far. */
@@ -29,6 +28,8 @@ export interface Listing<Page, Item> {
   idOf(item: Item): string;
   /** The text that the list is sorted by, greatest first. null if the order changes, as by activity. */
   readonly orderOf: ((item: Item) => string) | null;
+  /** false: without a key, the list stays empty, and the user is not asked for one. */
+  readonly asksForKey?: false;
 }
 
 const pageSize = 30;
@@ -41,6 +42,7 @@ export class ListPages<Page extends Paged, Item> {
   #rounds = 0;
   /** The cursor of the last request. */
   #asked: string | null = null;
+  #search = '';
 
   constructor(api: Pick<Api, 'json'>, listing: Listing<Page, Item>) {
     this.#api = api;
@@ -49,6 +51,17 @@ export class ListPages<Page extends Paged, Item> {
 
   /** Reads the first page again. Later pages stay if the order of the list is fixed. */
   async readFirst(): Promise<void> {
+    await this.#read(null);
+  }
+
+  /** What a title has to contain; '' for all. */
+  get search(): string {
+    return this.#search;
+  }
+
+  async find(search: string): Promise<void> {
+    this.#search = search;
+    this.view.set({ ...this.view.value, items: null, next: null });
     await this.#read(null);
   }
 
@@ -62,6 +75,13 @@ export class ListPages<Page extends Paged, Item> {
     await this.#read(this.#asked);
   }
 
+  /** An item that has changed, in the place of the one before. */
+  replace(item: Item): void {
+    const { idOf } = this.listing;
+    const items = this.view.value.items?.map((other) => (idOf(other) === idOf(item) ? item : other)) ?? null;
+    this.view.set({ ...this.view.value, items });
+  }
+
   forget(id: string): void {
     const items = this.view.value.items?.filter((item) => this.listing.idOf(item) !== id) ?? null;
     this.view.set({ ...this.view.value, items });
@@ -72,9 +92,14 @@ export class ListPages<Page extends Paged, Item> {
     const round = ++this.#rounds;
     this.#asked = cursor;
     if (this.view.value.items === null || cursor !== null) this.view.set({ ...this.view.value, state: 'reading' });
-    const query = cursor === null ? '' : `&cursor=${encodeURIComponent(cursor)}`;
+    const { path, asksForKey = true } = this.listing;
+    const query = new URLSearchParams({
+      limit: String(pageSize),
+      ...(cursor !== null && { cursor }),
+      ...(this.#search !== '' && { search: this.#search }),
+    });
     try {
-      const page = await this.#api.json<Page>(`${this.listing.path}?limit=${pageSize}${query}`);
+      const page = await this.#api.json<Page>(`${path}?${query}`, { asksForKey });
       if (round === this.#rounds) this.view.set(this.#with(page, cursor === null));
     } catch (error) {
       if (round === this.#rounds) this.view.set({ ...this.view.value, state: { failure: asError(error) } });
@@ -105,26 +130,27 @@ export interface ShownList<Page extends Paged, Item> {
 }
 
 interface PagedListProps<Page extends Paged, Item> extends ShownList<Page, Item> {
-  /** The page of the console that opens an item. */
-  readonly page: string;
+  /** Where in the console an item is opened. */
+  readonly href: (id: string) => string;
   /** For screen readers. */
   readonly label: string;
-  readonly entry: (item: Item) => ComponentChildren;
+  /** `link` puts content into the link to the item. */
+  readonly entry: (item: Item, link: (content: ComponentChildren) => ComponentChildren) => ComponentChildren;
   /** Shown instead of an empty list. */
   readonly none: ComponentChildren;
 }
 
 /** Links to the items read so far. */
 export function PagedList<Page extends Paged, Item>(props: PagedListProps<Page, Item>) {
-  const { pages, view, openId, page, label, entry, none } = props;
+  const { pages, view, openId, href, label, entry, none } = props;
   const { items, next, state } = view;
-  if (items?.length === 0 && state === 'ready') return none;
-  const link = (id: string, item: Item) => html`<li key=${id}>
-    <a href=${hrefOf(page, { id })} aria-current=${id === openId ? 'true' : undefined}>${entry(item)}</a>
-  </li>`;
+  if (items?.length === 0 && next === null && state === 'ready') return none;
+  const linkTo = (id: string) => (content: ComponentChildren) =>
+    html`<a href=${href(id)} aria-current=${id === openId ? 'true' : undefined}>${content}</a>`;
+  const row = (id: string, item: Item) => html`<li key=${id}>${entry(item, linkTo(id))}</li>`;
   return html`<nav class="talks" aria-label=${label}>
     <ul>
-      ${items?.map((item) => link(pages.listing.idOf(item), item))}
+      ${items?.map((item) => row(pages.listing.idOf(item), item))}
     </ul>
     ${state === 'reading' && html`<p class="muted row"><span class="spinner" />Reading</p>`}
     ${typeof state === 'object' && html`<${ErrorNotice} error=${state.failure} onRetry=${() => void pages.readAgain()} />`}

@@ -170,7 +170,7 @@ describe('The page Ask', () => {
 
     it('shows the request as a program would send it', async () => {
       await ask.message.fill("What's this?");
-      await ask.button('Code').click();
+      await ask.button(/^Code$/).click();
       const dialog = ask.page.getByRole('dialog');
       expect(await dialog.innerText()).toContain(`curl -sS '${service.url}/chat'`);
       for (const language of ['Python', 'JavaScript']) {
@@ -352,7 +352,10 @@ describe('The page Ask', () => {
     await openConsole(browser, service);
     await ask.send('Hello');
     const notice = ask.page.getByRole('alert').filter({ hasText: 'The model did not answer' });
-    const { request_id: id } = await service.log('http_request_completed', ({ path }) => path === '/chat');
+    const { request_id: id } = await service.log(
+      'http_request_completed',
+      ({ method, path }) => method === 'POST' && path === '/chat',
+    );
     await notice.getByText(String(id)).waitFor();
     await expectGoodLooks(ask.page, 'ask-failed');
     await writeFile(file, '');

@@ -1,19 +1,20 @@
 import { readFile } from 'node:fs/promises';
+import { AskPage } from '../../support/ask-page.js';
 import { type Browser, isFirefox, startBrowser } from '../../support/browser.js';
-import { expectClean, expectGoodLooks, openConsole } from '../../support/console.js';
+import { expectClean, expectGoodLooks, openConsole, violationsOf } from '../../support/console.js';
 import { enterKey, headersOf, keyOf, writeNamedKeys } from '../../support/named-keys.js';
 import { type Service, startService } from '../../support/service.js';
 
-describe('The page Conversations', () => {
+describe('Conversations', () => {
   let browser: Browser;
 
   beforeAll(async () => {
     browser = await startBrowser();
   });
+  beforeEach(() => browser.page.setViewportSize({ width: 1280, height: 800 }));
   afterAll(() => browser[Symbol.asyncDispose]());
 
   const list = () => browser.page.getByRole('navigation', { name: 'Conversations' });
-  const open = () => browser.page.getByRole('region', { name: 'Conversation', exact: true });
   const press = (name: string) => browser.page.getByRole('button', { name, exact: true }).click();
 
   async function talk(service: Service, ...messages: readonly string[]): Promise<string> {
@@ -26,6 +27,7 @@ describe('The page Conversations', () => {
   }
 
   async function saved(format: string): Promise<{ name: string; text: string }> {
+    await row('# First').getByRole('button', { name: /^Save/ }).click();
     const download = browser.page.waitForEvent('download');
     await press(`Save as ${format}`);
     const file = await download;
@@ -42,57 +44,134 @@ describe('The page Conversations', () => {
     expect((JSON.parse(json.text) as { messages: unknown[] }).messages).toHaveLength(6);
   }
 
-  it('lists them page by page, and says where there are none', async () => {
+  const row = (title: string | RegExp) => list().locator('li').filter({ hasText: title });
+
+  it('are listed beside the chat, page by page, and found by their titles, in whatever page they are', async () => {
     await using service = await startService();
-    await openConsole(browser, service, '/conversations');
-    await browser.page.getByText('No conversations').waitFor();
-    await expectGoodLooks(browser.page, 'conversations-none');
+    await openConsole(browser, service, '/ask');
+    await browser.page.getByText('Your conversations appear here.').waitFor();
     for (let number = 1; number <= 32; number++) await talk(service, `Talk ${number}`);
-    await openConsole(browser, service, '/conversations');
+    await openConsole(browser, service, '/ask');
     await list().getByText('Talk 32', { exact: true }).waitFor();
     expect(await list().getByRole('link').count()).toBe(30);
+    await browser.page.getByLabel('Search titles').fill('TALK 1');
+    await list().getByText('Talk 32', { exact: true }).waitFor({ state: 'detached' });
+    await list().getByText('Talk 1', { exact: true }).waitFor();
+    expect(await list().getByRole('link').count()).toBe(11);
+    await browser.page.getByLabel('Search titles').fill('nothing');
+    await browser.page.getByText('No title has these words.').waitFor();
+    await browser.page.getByLabel('Search titles').fill('');
     await press('Show more');
     await list().getByText('Talk 1', { exact: true }).waitFor();
     expect(await list().getByRole('link').count()).toBe(32);
     expectClean(browser, service);
   });
 
-  it('reads one back, saves it, forks it, goes on with it, and deletes it', async () => {
+  it('open with a click, are renamed in place, saved and deleted', async () => {
     await using service = await startService();
     const id = await talk(service, '# First\n\nwith **weight** and `code`', 'Second', 'Third');
     await talk(service, 'Another one');
-    await openConsole(browser, service, '/conversations');
+    await openConsole(browser, service, '/ask');
     await list().getByText('# First with **weight**').click();
-    await open().locator('.markdown strong', { hasText: 'weight' }).waitFor();
-    expect(await open().getByRole('article').count()).toBe(6);
+    await browser.page.locator('.turn').nth(2).waitFor();
+    expect(browser.page.url()).toContain(`conversation=${id}`);
+    expect(await list().locator('[aria-current=true]').innerText()).toContain('# First');
+    await row('# First').hover();
     await expectGoodLooks(browser.page, 'conversations-open');
+    await row('# First')
+      .getByRole('button', { name: /^Rename/ })
+      .click();
+    const field = browser.page.getByLabel('Title', { exact: true });
+    await field.fill('Left');
+    await field.press('Escape');
+    await row('# First')
+      .getByRole('button', { name: /^Rename/ })
+      .click();
+    await field.fill('  Weights ');
+    await field.press('Enter');
+    await row('Weights').waitFor();
+    expect((await service.get(`/chat/${id}`)).body.title).toBe('Weights');
+    await row('Weights')
+      .getByRole('button', { name: /^Rename/ })
+      .click();
+    expect(await violationsOf(browser.page)).toEqual([]);
+    await field.fill('');
+    await field.press('Enter');
+    await row('# First').waitFor();
     if (!isFirefox) await expectSaved(id);
-    await press('Fork from here, after message 4');
-    await browser.page.getByText('Copied to a new conversation.').waitFor();
-    await open().getByText('4 messages').waitFor();
-    expect(await open().innerText()).not.toContain('Third');
-    await list().getByRole('link').nth(2).waitFor();
-    await press('Delete');
+    await row('# First')
+      .getByRole('button', { name: /^Delete/ })
+      .click();
     await expectGoodLooks(browser.page, 'conversations-delete');
     await press('Keep it');
-    await press('Delete');
+    await row('# First')
+      .getByRole('button', { name: /^Delete/ })
+      .click();
     await press('Delete it');
-    await browser.page.getByText('The conversation is deleted.').waitFor();
-    expect(await list().getByRole('link').count()).toBe(2);
-    expect((await service.get(`/chat/${id}`)).status).toBe(200);
-    await list().getByText('# First').click();
-    await open().getByRole('link', { name: 'Continue' }).click();
-    await browser.page.getByRole('textbox', { name: 'Message' }).waitFor();
-    await browser.page.locator('.turn').nth(2).waitFor();
+    await row('# First').waitFor({ state: 'detached' });
+    await browser.page.getByText('Ask the model').waitFor();
+    expect(await list().getByRole('link').count()).toBe(1);
+    expect((await service.get(`/chat/${id}`)).status).toBe(404);
     expectClean(browser, service);
   });
 
-  it('shows those of one’s own key only, and says so where one is not there', async () => {
+  it('are behind a button on a narrow page', async () => {
+    await using service = await startService();
+    await talk(service, 'The first one');
+    await openConsole(browser, service, '/ask');
+    await browser.page.setViewportSize({ width: 360, height: 740 });
+    await press('Conversations');
+    await expectGoodLooks(browser.page, 'conversations-drawer');
+    await browser.page.setViewportSize({ width: 360, height: 740 });
+    await press('Conversations');
+    await list().getByText('The first one').click();
+    await browser.page.getByRole('dialog').waitFor({ state: 'detached' });
+    await browser.page.locator('.turn').first().waitFor();
+    expectClean(browser, service);
+  });
+
+  it('begin anew with an edited message, with another answer, and with what came before', async () => {
+    await using service = await startService();
+    const ask = new AskPage(browser.page);
+    const id = await talk(service, 'One', 'Two', 'Three');
+    await openConsole(browser, service, `/conversations?id=${id}`); // an address of an earlier version
+    await browser.page.getByLabel('Model', { exact: true }).selectOption('echo');
+    await ask.turns.nth(2).waitFor();
+    await ask.turns.nth(1).hover();
+    await ask.turns.nth(1).getByRole('button', { name: 'Edit' }).click();
+    await browser.page.getByLabel('Your question').fill('Two, but other');
+    await expectGoodLooks(browser.page, 'conversations-edit');
+    await press('Ask this instead');
+    await browser.page.getByText('Copied from').waitFor();
+    await ask.turns.nth(1).waitFor();
+    expect(await ask.answer()).toContain('Two, but other');
+    expect(await ask.turns.count()).toBe(2);
+    expect((await service.get(`/chat/${id}`)).body.message_count).toBe(6);
+    await press('Answer again');
+    await list().getByRole('link').nth(2).waitFor();
+    await ask.turns.nth(1).waitFor();
+    expect(await ask.answer()).toContain('Two, but other');
+    await ask.turns.first().getByRole('button', { name: 'Branch here' }).click();
+    await list().getByRole('link').nth(3).waitFor();
+    await ask.turns.nth(1).waitFor({ state: 'detached' });
+    await ask.turns.first().getByRole('button', { name: 'Edit' }).click();
+    await browser.page.getByLabel('Your question').fill('One, but other');
+    await press('Ask this instead');
+    await list().getByRole('link').nth(4).waitFor();
+    expect(await ask.answer()).toContain('One, but other');
+    await browser.page.getByRole('link', { name: 'an earlier conversation' }).click();
+    await ask.turns.getByText('One', { exact: true }).first().waitFor();
+    expectClean(browser, service);
+  });
+
+  it('are those of one’s own key only, and the page asks for no key to list them', async () => {
     await using keys = await writeNamedKeys();
     await using service = await startService({ env: keys.env });
     const { body } = await service.post('/chat', { message: 'A secret of Alice', model: 'echo' }, headersOf('alice'));
     await service.post('/chat', { message: 'From Bob', model: 'echo' }, headersOf('bob'));
-    await openConsole(browser, service, `/conversations?id=${body.conversation_id}`);
+    await openConsole(browser, service, '/ask');
+    await browser.page.getByText('appear here once you have entered your API key').waitFor();
+    await openConsole(browser, service, `/ask?conversation=${body.conversation_id}`);
     await enterKey(browser.page, keyOf('bob'));
     await list().getByText('From Bob').waitFor();
     await browser.page.getByText('Not found').waitFor();
@@ -100,12 +179,10 @@ describe('The page Conversations', () => {
     expectClean(browser, service, /status of 40[14]/);
   });
 
-  it('says so where the operator does not let conversations be read back', async () => {
+  it('are not listed where the operator does not let them be read back', async () => {
     await using service = await startService({ env: { MODEL_API_READ_BACK: 'false' } });
-    await openConsole(browser, service, '/conversations');
-    await browser.page.getByText('Conversations are not shown here').waitFor();
-    await browser.page.getByText('MODEL_API_READ_BACK is false').waitFor();
-    await expectGoodLooks(browser.page, 'conversations-off');
+    await openConsole(browser, service, '/ask');
+    await browser.page.getByText('This service does not list conversations.').waitFor();
     expectClean(browser, service, /status of 403/);
   });
 });

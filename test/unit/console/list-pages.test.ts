@@ -20,7 +20,7 @@ interface Answering {
 const conversations = { name: 'conversations', path: '/chat', idName: 'conversation_id' } as const;
 const jobs = { name: 'jobs', path: '/jobs', idName: 'job_id' } as const;
 const listings = {
-  conversations: { part: 'conversations/page.mjs', constant: 'conversationListing' },
+  conversations: { part: 'conversations/list.mjs', constant: 'conversationListing' },
   jobs: { part: 'jobs/page.mjs', constant: 'jobListing' },
 };
 type Kind = typeof conversations | typeof jobs;

@@ -141,4 +141,25 @@ describe('A tab', () => {
     rememberTurns(memory, 'a', [turn('left', stopped)]);
     expect([storage.items.size, memory.recall('turns-1')]).toEqual([0, null]);
   });
+
+  it('model, tokens and times of an answer are there, each conversation with its own', async () => {
+    const { rememberTurns, memory, turn, withRemembered } = await tab();
+    const result = { model: 'eliza', usage: { input_tokens: 1 }, queue_ms: 0, duration_ms: 7 };
+    const told = turn('one', { kind: 'done', result: { ...result, response: 'left out' } });
+    rememberTurns(memory, 'a', [told, turn('left', stopped)]);
+    rememberTurns(memory, 'b', [turn('other', { kind: 'done', result: { ...result, model: 'echo' } })]);
+    const read = [turn('one', done), turn('two', done)];
+    const [one, left, two] = withRemembered(memory, 'a', read, () => 1);
+    expect([one?.state.value, left?.state.value, two?.state.value]).toEqual([
+      { kind: 'done', result },
+      { kind: 'unfinished' },
+      done,
+    ]);
+  });
+
+  it('the last twenty conversations are known, and no other', async () => {
+    const { rememberTurns, memory, turn, reloaded } = await tab();
+    for (let number = 1; number <= 21; number++) rememberTurns(memory, `${number}`, [turn('left', stopped)]);
+    expect([reloaded('1', []), reloaded('2', [])]).toEqual([[], [['left', 'unfinished', '']]]);
+  });
 });

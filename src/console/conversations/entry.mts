@@ -1,0 +1,103 @@
+import { html } from 'htm/preact';
+import { useEffect, useRef } from 'preact/hooks';
+import type { ConversationBody } from '../../shared/api/chat.js';
+import type { ConversationList } from '../../shared/api/conversations.js';
+import { useAction, useParts } from '../base/context.mjs';
+import { plural, timeText } from '../base/format.mjs';
+import { Dialog, Icon } from '../ui/controls.mjs';
+import { ErrorNotice } from '../ui/notices.mjs';
+import { pathOf } from './save.mjs';
+
+export type ListedConversation = ConversationList['conversations'][number];
+
+interface ItemProps {
+  readonly item: ListedConversation;
+}
+
+function titleOf({ title }: ListedConversation): string {
+  return title || 'An image';
+}
+
+export function Entry({ item }: ItemProps) {
+  return html`
+    <span class="cut">${titleOf(item)}</span>
+    <small class="muted figure">${timeText(item.last_activity_at)} · ${plural(item.message_count, 'message')}</small>
+  `;
+}
+
+/** What the reader can do with a listed conversation, beside opening it. */
+const acts = [
+  { kind: 'rename', word: 'Rename', icon: 'pencil' },
+  { kind: 'save', word: 'Save', icon: 'save' },
+  { kind: 'delete', word: 'Delete', icon: 'bin' },
+] as const;
+export type ActKind = (typeof acts)[number]['kind'];
+
+export function EntryActions({ item, onAct }: ItemProps & { readonly onAct: (kind: ActKind) => void }) {
+  return html`<div class="acts">
+    ${acts.map(
+      ({ kind, word, icon }) => html`<button
+        type="button"
+        class="button quiet icon"
+        title=${word}
+        aria-label=${`${word} “${titleOf(item)}”`}
+        onClick=${() => onAct(kind)}
+      ><${Icon} name=${icon} /></button>`,
+    )}
+  </div>`;
+}
+
+interface RenameFormProps extends ItemProps {
+  readonly onRenamed: (item: ListedConversation) => void;
+  readonly onEnd: () => void;
+}
+
+/** In place of the entry. Enter saves, Escape leaves the title as it was, an empty field brings back the first words. */
+export function RenameForm({ item, onRenamed, onEnd }: RenameFormProps) {
+  const { api } = useParts();
+  const { run, isRunning, failure } = useAction();
+  const field = useRef<HTMLInputElement>(null);
+  useEffect(() => field.current?.select(), []);
+  const save = (event: Event) => {
+    event.preventDefault();
+    const title = field.current?.value.trim() || null;
+    if (title === item.title) return onEnd();
+    run(api.json<ConversationBody>(pathOf(item.conversation_id), { method: 'PATCH', body: { title } }), (renamed) => {
+      onRenamed({ ...item, title: renamed.title ?? '' });
+      onEnd();
+    });
+  };
+  const leave = (event: KeyboardEvent) => {
+    if (event.key !== 'Escape') return;
+    event.preventDefault(); // it closes no dialog, and stops no answer
+    event.stopPropagation();
+    onEnd();
+  };
+  return html`<form class="rename" onSubmit=${save} onKeyDown=${leave}>
+    <input ref=${field} aria-label="Title" maxlength="200" placeholder="First words" value=${item.title} disabled=${isRunning} />
+    <button class="button primary small" disabled=${isRunning}>Save</button>
+    <button type="button" class="button quiet small" onClick=${onEnd}>Cancel</button>
+    ${failure !== null && html`<${ErrorNotice} error=${failure} />`}
+  </form>`;
+}
+
+interface DeleteDialogProps extends ItemProps {
+  readonly onDeleted: (id: string) => void;
+  readonly onClose: () => void;
+}
+
+/** A deletion is final, so the reader confirms it. */
+export function DeleteDialog({ item, onDeleted, onClose }: DeleteDialogProps) {
+  const { api } = useParts();
+  const { run, isRunning, failure } = useAction();
+  const { conversation_id: id } = item;
+  const remove = () => run(api.json(pathOf(id), { method: 'DELETE' }), () => onDeleted(id));
+  return html`<${Dialog} title="Delete this conversation?" onClose=${onClose}>
+    <p>“${titleOf(item)}” and all its messages are deleted for good.</p>
+    ${failure !== null && html`<${ErrorNotice} error=${failure} />`}
+    <div class="row end">
+      <button type="button" class="button quiet" onClick=${onClose}>Keep it</button>
+      <button type="button" class="button danger" disabled=${isRunning} onClick=${remove}>Delete it</button>
+    </div>
+  <//>`;
+}

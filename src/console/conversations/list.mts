@@ -1,0 +1,152 @@
+import { html } from 'htm/preact';
+import type { ComponentChildren } from 'preact';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import type { ConversationList as ConversationListPage } from '../../shared/api/conversations.js';
+import { useParts } from '../base/context.mjs';
+import { ApiError } from '../base/failures.mjs';
+import { useValue } from '../base/observable.mjs';
+import { hrefOf } from '../base/router.mjs';
+import { Dialog, Icon } from '../ui/controls.mjs';
+import { type Listing, ListPages, type ListView, PagedList } from '../ui/paged-list.mjs';
+import { type ActKind, DeleteDialog, Entry, EntryActions, type ListedConversation, RenameForm } from './entry.mjs';
+import { SaveDialog } from './save.mjs';
+
+/** The most recently active conversation first. */
+export const conversationListing: Listing<ConversationListPage, ListedConversation> = {
+  path: '/chat',
+  itemsOf: ({ conversations }) => conversations,
+  idOf: ({ conversation_id: id }) => id,
+  orderOf: null,
+  asksForKey: false,
+};
+
+type ConversationPages = ListPages<ConversationListPage, ListedConversation>;
+
+/** The conversations of the reader. They are read again once the service answers, with another key, and when `version` is another one. */
+export function useConversations(version: unknown): ConversationPages {
+  const { api, link, keys } = useParts();
+  const pages = useMemo(() => new ListPages(api, conversationListing), [api]);
+  const isUp = useValue(link.state) === 'up';
+  const hasKey = useValue(keys.hasKey);
+  useEffect(() => {
+    if (isUp) void pages.readFirst();
+  }, [pages, isUp, hasKey, version]);
+  return pages;
+}
+
+interface ConversationsProps {
+  readonly pages: ConversationPages;
+  readonly openId: string | null;
+  /** Begins a new one. */
+  readonly onNew: () => void;
+  readonly onDeleted: (id: string) => void;
+}
+
+const wide = '(min-width: 1000px)';
+
+function useIsWide(): boolean {
+  const [isWide, setWide] = useState(() => matchMedia(wide).matches);
+  useEffect(() => {
+    const query = matchMedia(wide);
+    const follow = () => setWide(query.matches);
+    query.addEventListener('change', follow);
+    return () => query.removeEventListener('change', follow);
+  }, []);
+  return isWide;
+}
+
+/** Which conversation the reader renames, saves or deletes. */
+type Act = { readonly kind: ActKind; readonly item: ListedConversation } | null;
+
+/** A column beside the chat, or on a narrow page a button that opens the list. */
+export function Conversations(props: ConversationsProps) {
+  const { pages, openId, onNew, onDeleted } = props;
+  const [act, setAct] = useState<Act>(null);
+  const finish = (id: string) => {
+    setAct(null);
+    pages.forget(id);
+    onDeleted(id);
+  };
+  return html`
+    ${
+      useIsWide()
+        ? html`<div class="history"><${HistoryList} ...${props} act=${act} onAct=${setAct} /></div>`
+        : html`<${Drawer} key=${openId} onNew=${onNew} list=${html`<${HistoryList} ...${props} act=${act} onAct=${setAct} />`} />`
+    }
+    ${act?.kind === 'save' && html`<${SaveDialog} id=${act.item.conversation_id} onClose=${() => setAct(null)} />`}
+    ${act?.kind === 'delete' && html`<${DeleteDialog} item=${act.item} onDeleted=${finish} onClose=${() => setAct(null)} />`}
+  `;
+}
+
+interface DrawerProps {
+  readonly list: ComponentChildren;
+  readonly onNew: () => void;
+}
+
+function Drawer({ list, onNew }: DrawerProps) {
+  const [isOpen, setOpen] = useState(false);
+  const begin = () => {
+    setOpen(false);
+    onNew();
+  };
+  return html`
+    <div class="row between">
+      <button type="button" class="button small" aria-haspopup="dialog" onClick=${() => setOpen(true)}>Conversations</button>
+      <button type="button" class="button small" onClick=${begin}>New conversation</button>
+    </div>
+    ${isOpen && html`<${Dialog} title="Conversations" onClose=${() => setOpen(false)}><div class="history">${list}</div><//>`}
+  `;
+}
+
+const searchDelayMs = 250;
+
+interface HistoryListProps extends ConversationsProps {
+  readonly act: Act;
+  readonly onAct: (act: Act) => void;
+}
+
+function HistoryList({ pages, openId, onNew, act, onAct }: HistoryListProps) {
+  const view = useValue(pages.view);
+  const closed = refusalOf(view);
+  if (closed !== null) return html`<p class="muted"><small>${closed}</small></p>`;
+  const entry = (item: ListedConversation, link: (content: ComponentChildren) => ComponentChildren) =>
+    act?.kind === 'rename' && act.item.conversation_id === item.conversation_id
+      ? html`<${RenameForm} item=${item} onRenamed=${(renamed: ListedConversation) => pages.replace(renamed)} onEnd=${() => onAct(null)} />`
+      : html`${link(html`<${Entry} item=${item} />`)}<${EntryActions} item=${item} onAct=${(kind: ActKind) => onAct({ kind, item })} />`;
+  const none = pages.search === '' ? 'Your conversations appear here.' : 'No title has these words.';
+  return html`
+    <button type="button" class="button begin" onClick=${onNew}><${Icon} name="plus" />New conversation</button>
+    <${SearchField} pages=${pages} />
+    <${PagedList}
+      pages=${pages}
+      view=${view}
+      openId=${openId ?? undefined}
+      href=${(id: string) => hrefOf('ask', { conversation: id })}
+      label="Conversations"
+      entry=${entry}
+      none=${html`<p class="muted"><small>${none}</small></p>`}
+    />
+  `;
+}
+
+function SearchField({ pages }: Pick<ConversationsProps, 'pages'>) {
+  const { clock } = useParts();
+  const [words, setWords] = useState(pages.search);
+  const isFirst = useRef(true);
+  useEffect(() => {
+    if (isFirst.current) {
+      isFirst.current = false;
+      return;
+    }
+    return clock.after(searchDelayMs, () => void pages.find(words.trim()));
+  }, [words]);
+  const type = ({ currentTarget }: { currentTarget: HTMLInputElement }) => setWords(currentTarget.value);
+  return html`<input type="search" aria-label="Search titles" placeholder="Search titles" maxlength="200" value=${words} onInput=${type} />`;
+}
+
+/** Why no conversation is listed, if that is no failure: there is no key yet, or the operator has switched reading back off. */
+function refusalOf({ state }: Pick<ListView<unknown>, 'state'>): string | null {
+  const error = typeof state === 'object' && state.failure instanceof ApiError ? state.failure : null;
+  if (error?.status === 401) return 'Your conversations appear here once you have entered your API key.';
+  return error?.body?.error === 'forbidden' ? 'This service does not list conversations.' : null;
+}

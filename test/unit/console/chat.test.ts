@@ -1,0 +1,109 @@
+import { consolePart } from '../../support/console-parts.js';
+import { FakeClock } from '../../support/fake-clock.js';
+
+interface Turn {
+  readonly asked: { readonly text: string };
+  readonly state: { readonly value: { readonly kind: string } };
+}
+
+interface Chat {
+  readonly view: { readonly value: { readonly turns: readonly Turn[]; readonly conversationId: string | null } };
+  ask(message: object): Promise<void>;
+  askInstead(turn: Turn, message: object): Promise<void>;
+  stop(): void;
+}
+
+interface Parts {
+  readonly Chat: new (api: object, clock: object, memory: object) => Chat;
+  readonly ApiError: new (status: number, body: object) => Error;
+  readonly TabMemory: new (storage: object) => object;
+}
+
+async function parts(): Promise<Parts> {
+  const names = ['base/tab-memory.mjs', 'base/failures.mjs', 'ask/chat.mjs'];
+  return Object.assign({}, ...(await Promise.all(names.map((name) => consolePart<object>(name))))) as Parts;
+}
+
+const message = (text: string) => ({ text, images: [], system: '', model: null, effort: null, schema: null });
+
+/** A chat whose service answers with what the message says, or refuses as often as it is told. */
+async function begin(refusals: readonly object[] = []) {
+  const { Chat, ApiError, TabMemory } = await parts();
+  const clock = new FakeClock();
+  const asked: object[] = [];
+  const left = [...refusals];
+  const api = {
+    async *events(_path: string, { body, signal }: { body: { message: string }; signal: AbortSignal }) {
+      asked.push(body);
+      signal.throwIfAborted();
+      const refusal = left.shift();
+      if (refusal !== undefined) throw new ApiError(429, refusal);
+      const result = { conversation_id: 'a', response: body.message, model: 'echo', usage: null, queue_ms: 0 };
+      yield { event: 'done', data: JSON.stringify({ ...result, duration_ms: 1 }) };
+    },
+    json: async (path: string, request: object) => {
+      asked.push({ path, ...request, signal: null });
+      return { conversation_id: 'fork' };
+    },
+  };
+  const pageClock = {
+    now: () => clock.now(),
+    after: (ms: number, call: () => void) => clock.after(ms, call),
+  };
+  const storage = { getItem: () => null, setItem: () => {}, removeItem: () => {} };
+  return { chat: new Chat(api, pageClock, new TabMemory(storage)), clock, asked };
+}
+
+const full = { error: 'concurrency_limited', message: 'the queue is full', retry_after_seconds: 20 };
+const kindOf = (chat: Chat) => chat.view.value.turns.at(-1)?.state.value.kind;
+
+describe('A chat', () => {
+  it('sends a message again when the queue was full, as often and as late as the service says', async () => {
+    const { chat, clock, asked } = await begin([full, full]);
+    const answered = chat.ask(message('Hi'));
+    for (const tries of [1, 2]) {
+      await clock.advance(0);
+      expect([kindOf(chat), asked.length]).toEqual(['retrying', tries]);
+      await clock.advance(19_999);
+      expect(asked).toHaveLength(tries);
+      await clock.advance(1);
+    }
+    await answered;
+    expect([kindOf(chat), asked.length]).toEqual(['done', 3]);
+  });
+
+  it('sends nothing more once the reader has had enough of waiting', async () => {
+    const { chat, clock, asked } = await begin([full]);
+    const answered = chat.ask(message('Hi'));
+    await clock.advance(0);
+    chat.stop();
+    await answered;
+    await clock.advance(60_000);
+    expect([kindOf(chat), asked.length]).toEqual(['stopped', 1]);
+  });
+
+  it('does not send again what was refused for another reason', async () => {
+    const { chat } = await begin([{ ...full, error: 'rate_limited' }]);
+    await chat.ask(message('Hi'));
+    expect(kindOf(chat)).toBe('failed');
+  });
+
+  it('asks instead of a turn in a copy of what came before it', async () => {
+    const { chat, asked } = await begin();
+    await chat.ask(message('one'));
+    await chat.ask(message('two'));
+    await chat.askInstead(chat.view.value.turns[1] as Turn, message('other'));
+    expect(asked.slice(2)).toEqual([
+      { path: '/chat/a/fork', method: 'POST', body: { from: 2 }, signal: null },
+      expect.objectContaining({ message: 'other', conversation_id: 'fork' }),
+    ]);
+    expect(chat.view.value.turns.map((turn) => turn.asked.text)).toEqual(['one', 'other']);
+  });
+
+  it('asks instead of the first turn in a new conversation', async () => {
+    const { chat, asked } = await begin();
+    await chat.ask({ ...message('one'), system: 'Be brief.' });
+    await chat.askInstead(chat.view.value.turns[0] as Turn, message('other'));
+    expect(asked.slice(1)).toEqual([{ message: 'other', system: 'Be brief.', stream: true }]);
+  });
+});
