@@ -4,6 +4,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { commandProgram } from '../test/support/command.js';
+import { metric } from '../test/support/exposition.js';
 import { temporaryFolder } from '../test/support/folder.js';
 import { freePort } from '../test/support/free-port.js';
 import { installNode } from '../test/support/install-once.js';
@@ -11,36 +12,47 @@ import { type Service, startService } from '../test/support/service.js';
 import { until } from '../test/support/until.js';
 import { memoryOf } from './support/memory-of.js';
 import { dropLog } from './support/service-log.js';
-import { sum } from './support/statistics.js';
+import { spread, sum } from './support/statistics.js';
 import type { Row } from './support/table.js';
 
-const prompts = 10_000;
+const maxPrompts = 10_000;
 const slots = 4;
+/** What a command asks at once where it is not told otherwise. */
+const asked = 2 * slots;
 const commandKills = 10;
-/** Answers after which the service is killed. */
-const serviceKills = [3300, 6600];
+const serviceKills = 2;
+/** Answers of a command until it has loaded all its code: what it grows by until then is no leak. */
+const warmAfter = 50;
 const sampleMs = 250;
 const limitMs = 45 * 60_000;
 const node = '24.21.0';
 
-/** What was seen between the kills. */
+/** What was seen between the kills, and what the kills have done. */
 class Samples {
+  /** Processes that have ended by a kill. */
+  readonly kills = { command: 0, service: 0 };
+  /** Jobs that ran when a kill came: of the command, as the service counts them, and of the service. */
+  readonly lost = { command: 0, service: 0 };
   /** Slots in use, while command and service run. */
   readonly busy: number[] = [];
   readonly command: number[] = [];
   readonly service: number[] = [];
 
   async take(command: ChildProcess, service: Service): Promise<void> {
-    const { body } = await service.get('/health');
-    const { model_runtime: runtime } = body.observability as { model_runtime: { active_requests: number } };
-    this.busy.push(runtime.active_requests);
+    this.busy.push(await metric(service, 'jobs_active'));
     this.command.push((await memoryOf(command.pid as number)).rssMb);
     this.service.push((await memoryOf(service.pid)).rssMb);
   }
 }
 
-/** A batch of 10,000 prompts with a store in SQLite, while the command and the service are killed. */
-export async function batch(): Promise<Row[]> {
+/** The thresholds that cut `whole` into one part more than there are. */
+function cuts(whole: number, count: number): number[] {
+  return Array.from({ length: count }, (_, cut) => Math.round(((cut + 1) * whole) / (count + 1)));
+}
+
+/** A batch with a store in SQLite, while the command and the service are killed: 1,000 prompts for each round, 10,000 at most. */
+export async function batch(rounds: number): Promise<Row[]> {
+  const prompts = Math.min(rounds * 1000, maxPrompts);
   await using folder = await temporaryFolder();
   const [input, output] = [join(folder.path, 'prompts.jsonl'), join(folder.path, 'answers.jsonl')];
   const lines = Array.from({ length: prompts }, (_, id) => JSON.stringify({ id, prompt: `Hello, my name is N${id}` }));
@@ -63,8 +75,9 @@ export async function batch(): Promise<Row[]> {
   let service = await start();
   let command = ask(input, output, port);
   let lastLine = '';
-  const killsLeft = Array.from({ length: commandKills }, (_, kill) => ((kill + 1) * prompts) / (commandKills + 1));
-  const serviceKillsLeft = [...serviceKills];
+  let warmFrom = warmAfter;
+  const killsLeft = cuts(prompts, commandKills);
+  const serviceKillsLeft = cuts(prompts, serviceKills);
   try {
     for (;;) {
       if (performance.now() - beganMs > limitMs) throw new Error('the batch takes too long');
@@ -73,25 +86,27 @@ export async function batch(): Promise<Row[]> {
       const answered = await linesIn(output);
       if (answered >= (serviceKillsLeft[0] ?? Number.POSITIVE_INFINITY)) {
         serviceKillsLeft.shift();
-        await kill(service);
+        await kill(service, samples);
         service = await start();
         await delay(5000); // until the command has noticed, and processes are on standby
       } else if (answered >= (killsLeft[0] ?? Number.POSITIVE_INFINITY)) {
         killsLeft.shift();
         command.kill('SIGKILL');
         await once(command, 'exit');
+        if (command.signalCode === 'SIGKILL') samples.kills.command++;
         command = ask(input, output, port);
-        await delay(3000);
-      } else if (answered > slots && answered < prompts - 2 * slots) {
+        warmFrom = answered + warmAfter;
+      } else if (answered >= warmFrom && answered < prompts - 2 * slots) {
         await samples.take(command, service).catch(() => {}); // the command may have ended
       }
     }
     lastLine = command.exitCode === 0 ? '' : ` (exit ${command.exitCode})`;
+    samples.lost.command += await cancelledJobs(service);
   } finally {
     command.kill('SIGKILL');
     await service.stop();
   }
-  return rowsOf(samples, await readFile(output, 'utf8'), lastLine, (performance.now() - beganMs) / 1000);
+  return rowsOf(prompts, samples, await readFile(output, 'utf8'), lastLine, (performance.now() - beganMs) / 1000);
 }
 
 function ask(input: string, output: string, port: string): ChildProcess {
@@ -99,11 +114,20 @@ function ask(input: string, output: string, port: string): ChildProcess {
   return spawn(process.execPath, [commandProgram, 'batch', '-q', input, '-o', output], { env, stdio: 'inherit' });
 }
 
-async function kill(service: Service): Promise<void> {
+/** Counts the jobs of the moment before as lost: one that ends in between is one too many. */
+async function kill(service: Service, { kills, lost }: Samples): Promise<void> {
+  lost.command += await cancelledJobs(service);
+  lost.service += await metric(service, 'jobs_active');
   service.process.kill('SIGKILL');
   await service.exited;
+  if (service.process.signalCode === 'SIGKILL') kills.service++;
   await until(async () => (await service.jobProcesses()).length === 0, 'the end of its jobs');
   await service.stop();
+}
+
+/** Of commands that were killed: nothing else cancels a job here. */
+function cancelledJobs(service: Service): Promise<number> {
+  return metric(service, 'jobs_total{operation="ask",outcome="cancelled"}');
 }
 
 async function linesIn(path: string): Promise<number> {
@@ -111,30 +135,41 @@ async function linesIn(path: string): Promise<number> {
   return text.split('\n').length - 1;
 }
 
-function rowsOf(samples: Samples, text: string, exit: string, seconds: number): Row[] {
+function rowsOf(prompts: number, samples: Samples, text: string, exit: string, seconds: number): Row[] {
   const answers = text
     .trim()
     .split('\n')
     .map((line) => JSON.parse(line) as { readonly id: number; readonly response?: string });
   const right = answers.filter(({ id, response }) => response?.includes(`N${id}`) === true);
   const once = new Set(right.map(({ id }) => id)).size;
+  const { kills, lost } = samples;
   const share = sum(samples.busy) / samples.busy.length / slots;
   const each = (name: string, values: readonly number[]): Row => {
-    const half = values.slice(Math.ceil(values.length / 10)); // after its start
-    const growth = Math.max(...half) - Math.min(...half);
+    const growth = Math.max(...values) - Math.min(...values);
     return {
       question: `Memory of ${name} in a batch of ${prompts} prompts`,
       target: '± 30 MB',
-      measured: `${Math.min(...half).toFixed(0)}–${Math.max(...half).toFixed(0)} MB`,
+      measured: `${spread(values, 0)} MB`,
       holds: growth <= 60,
     };
   };
   return [
     {
-      question: `A batch of ${prompts} prompts, the command killed ${commandKills} times, the service twice, SQLite`,
+      question: `A batch of ${prompts} prompts with SQLite, the command killed ${kills.command} times, the service ${kills.service} times`,
       target: 'each answered once',
       measured: `${answers.length} lines, ${once} prompts answered${exit}, ${seconds.toFixed(0)} s, ${(prompts / seconds).toFixed(1)}/s`,
-      holds: answers.length === prompts && once === prompts,
+      holds:
+        answers.length === prompts &&
+        once === prompts &&
+        kills.command === commandKills &&
+        kills.service === serviceKills,
+    },
+    {
+      question:
+        'Jobs lost with these kills, and asked again: with the command, those that waited too, and with the service',
+      target: `≤ ${commandKills * asked}, ≤ ${serviceKills * slots}`,
+      measured: `${lost.command}, ${lost.service}`,
+      holds: lost.command <= commandKills * asked && lost.service <= serviceKills * slots,
     },
     {
       question: 'Slots in use between the kills',
