@@ -8,7 +8,9 @@ import { median, spread } from './support/statistics.js';
 import type { Row } from './support/table.js';
 
 const perSecond = 100;
-const jobs = 500;
+/** Of one slice: short ones, so that what else the machine does falls upon both services alike. */
+const jobs = 100;
+const slices = 10;
 const target = 0.03;
 const env = {
   ...twoWorkers,
@@ -28,14 +30,8 @@ export async function traces(rounds: number): Promise<Row[]> {
     await costOf(service);
   }
   const ratios: number[] = [];
-  for (let round = 0; round < rounds; round++) {
-    // Each is the first one every other time.
-    const pair = round % 2 === 0 ? [off, on] : [on, off];
-    const costs = new Map<Service, number>();
-    for (const service of pair) costs.set(service, await costOf(service));
-    ratios.push((costs.get(on) ?? 0) / (costs.get(off) ?? 1));
-  }
-  const asked = (rounds + 1) * jobs;
+  for (let round = 0; round < rounds; round++) ratios.push(await ratioOf(off, on));
+  const asked = (rounds * slices + 1) * jobs;
   await sleep(6000); // the last batch
   const requests = collector.spans.filter(({ name }) => name === 'POST /ask').length;
   const dropped = await metric(on, 'trace_spans_total{result="dropped"}');
@@ -54,6 +50,16 @@ export async function traces(rounds: number): Promise<Row[]> {
       holds: requests === asked && dropped === 0,
     },
   ];
+}
+
+/** The processor time of one service against that of the other, over slices in turn. */
+async function ratioOf(off: Service, on: Service): Promise<number> {
+  const costs = new Map<Service, number>();
+  for (let slice = 0; slice < slices; slice++) {
+    const pair = slice % 2 === 0 ? [off, on] : [on, off];
+    for (const service of pair) costs.set(service, (costs.get(service) ?? 0) + (await costOf(service)));
+  }
+  return (costs.get(on) ?? 0) / (costs.get(off) ?? 1);
 }
 
 /** Milliseconds of processor time for each job, without the programs. */

@@ -21,6 +21,7 @@ import type { SchemaFinding } from '../../src/primary/threads/schema-thread.js';
 import { orAborted } from '../../src/shared/async.js';
 import { cancelled, RelayError } from '../../src/shared/errors.js';
 import type { JobEnd, JobEvent, JobRequest, ToolRound } from '../../src/shared/job.js';
+import { spanTexts } from '../../src/shared/trace/span.js';
 import { healthOf } from './cli-health.js';
 import { FakeClock } from './fake-clock.js';
 import { jobRequest } from './job-records.js';
@@ -201,7 +202,7 @@ export class JobHarness {
       },
       spansOf:
         options.isTraced === true
-          ? spansOfJobs({ add: (text: string) => this.spans.push(JSON.parse(text)) }, clock)
+          ? spansOfJobs({ add: (span) => this.spans.push(...spanTexts([span]).map((text) => JSON.parse(text))) }, clock)
           : null,
     };
     this.runner = new JobRunner(resources, {

@@ -1,15 +1,15 @@
 import type { Clock } from '../../shared/clock.js';
 import { type RelayError, toRelayError } from '../../shared/errors.js';
 import type { JobEnd, JobRequest } from '../../shared/job.js';
-import { newSpanId, type TraceContext } from '../../shared/trace/context.js';
-import { type Attributes, type Span, spanText } from '../../shared/trace/span.js';
+import type { TraceContext } from '../../shared/trace/context.js';
+import type { Attributes, Span } from '../../shared/trace/span.js';
 import type { Turn, TurnEnd } from '../cli/contract/adapter.js';
 import type { Route } from '../cli/route.js';
 import type { JobCli } from './job-processes.js';
 
 /** Where spans go. */
 export interface SpanSink {
-  add(text: string): void;
+  add(span: Span | string): void;
 }
 
 /** A job, as its spans show it: never a text of it, nor a name that its client has made up. */
@@ -21,7 +21,7 @@ export interface TracedJob {
 
 type SpanParts = Pick<Span, 'name' | 'kind' | 'startMs' | 'attributes' | 'error'> & { readonly endMs?: number };
 
-const cliStart = { name: 'cli start', kind: 'internal', attributes: {} } as const;
+const cliStart = { name: 'cli start', kind: 'internal', attributes: [] } as const;
 
 /** Writes the spans of one job, all under the span of its request: its wait, its turns, and what they waited for. */
 export class JobSpans {
@@ -40,7 +40,7 @@ export class JobSpans {
   /** It has got its slot, after this time; or has ended without one. */
   waited(ms: number, end: JobEnd | null): void {
     const error = end === null || end.outcome === 'ok' ? undefined : end.failure.code;
-    this.#write({ name: 'wait', kind: 'internal', startMs: this.#clock.now() - ms, attributes: {}, error });
+    this.#write({ name: 'wait', kind: 'internal', startMs: this.#clock.now() - ms, attributes: [], error });
   }
 
   /** A process is being looked for, or started. A client that brings the results of calls may find the one that waits. */
@@ -60,7 +60,8 @@ export class JobSpans {
       'prompt_relay.tool_round.outcome': heldMs === null ? 'replay' : 'live',
       'prompt_relay.tool_round.results': results.length,
     };
-    this.#write({ name: 'tool round', kind: 'internal', startMs: this.#clock.now() - (heldMs ?? 0), attributes });
+    const startMs = this.#clock.now() - (heldMs ?? 0);
+    this.#write({ name: 'tool round', kind: 'internal', startMs, attributes: [attributes] });
   }
 
   /** From the start of a process for this job to the first byte that it has written. */
@@ -89,12 +90,11 @@ export class JobSpans {
       name: model === null ? 'chat' : `chat ${model}`,
       kind: 'client',
       startMs,
-      attributes: {
-        ...this.#asked(turn, model),
-        ...this.#answered(end),
-        'prompt_relay.process': cli.origin,
-        'prompt_relay.error.reason': failure?.reason,
-      },
+      attributes: [
+        this.#asked(turn, model),
+        this.#answered(end),
+        { 'prompt_relay.process': cli.origin, 'prompt_relay.error.reason': failure?.reason },
+      ],
       error: failure?.code,
     });
   }
@@ -131,8 +131,7 @@ export class JobSpans {
 
   #write({ name, kind, startMs, endMs = this.#clock.now(), attributes, error }: SpanParts): void {
     const { traceId, spanId: parentId, state } = this.#job.trace;
-    const span = { traceId, spanId: newSpanId(), parentId, state, name, kind, startMs, endMs, attributes, error };
-    this.#sink.add(spanText(span));
+    this.#sink.add({ traceId, parentId, state, name, kind, startMs, endMs, attributes, error });
   }
 }
 

@@ -3,7 +3,7 @@ import { hostname } from 'node:os';
 import { type Clock, delay, type StopTimer } from '../../shared/clock.js';
 import type { SpanExport } from '../../shared/config/otlp.js';
 import type { Logger } from '../../shared/log/logger.js';
-import { type Attributes, attributesText } from '../../shared/trace/span.js';
+import { type Attributes, attributesText, type Span, spanTexts } from '../../shared/trace/span.js';
 import type { Host } from '../lifecycle/host.js';
 import { type PostResult, type PostSpans, postSpans } from './post-spans.js';
 
@@ -41,7 +41,7 @@ export class SpanExporter {
   readonly counts = { exported: 0, dropped: 0 };
   readonly #parts: ExporterParts;
   readonly #head: string;
-  #waiting: string[] = [];
+  #waiting: (Span | string)[] = [];
   #stopTimer: StopTimer | null = null;
   #sending: Promise<void> | null = null;
   /** Logged once; null while the collector takes spans. */
@@ -58,10 +58,10 @@ export class SpanExporter {
     this.#head = `{"resourceSpans":[${ofResource},"scopeSpans":[${ofScope},"spans":[`;
   }
 
-  /** `text`: a span, as `spanText` writes it. */
-  add(text: string): void {
+  /** One that a worker has written comes as its text. */
+  add(span: Span | string): void {
     if (this.#waiting.length >= maxWaiting) return this.#drop(1, 'the collector takes fewer spans than there are');
-    this.#waiting.push(text);
+    this.#waiting.push(span);
     if (this.#waiting.length >= maxBatch) this.#begin();
     else this.#stopTimer ??= this.#parts.clock.after(batchMs, () => this.#begin());
   }
@@ -93,9 +93,9 @@ export class SpanExporter {
     if (this.#waiting.length > 0) this.#stopTimer = this.#parts.clock.after(batchMs, () => this.#begin());
   }
 
-  async #send(batch: readonly string[]): Promise<void> {
+  async #send(batch: readonly (Span | string)[]): Promise<void> {
     if (batch.length === 0) return;
-    const body = `${this.#head}${batch.join(',')}]}]}]}`;
+    const body = `${this.#head}${spanTexts(batch).join(',')}]}]}]}`;
     for (let tries = 1; ; tries++) {
       const result = await this.#post(body);
       if (result.kind === 'taken') return this.#taken(batch.length, result);

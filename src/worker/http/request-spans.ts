@@ -9,7 +9,7 @@ import {
   type Sampler,
   type TraceContext,
 } from '../../shared/trace/context.js';
-import { spanText } from '../../shared/trace/span.js';
+import { type Span, spanTexts } from '../../shared/trace/span.js';
 import type { Exchange, Primary } from './exchange.js';
 import { methodLabel } from './known-responses.js';
 
@@ -43,7 +43,7 @@ export class RequestSpans {
   readonly #sampler: Sampler;
   readonly #primary: Pick<Primary, 'call'>;
   readonly #clock: Pick<Clock, 'now' | 'after'>;
-  #waiting: string[] = [];
+  #waiting: Span[] = [];
   #stopTimer: StopTimer | null = null;
 
   constructor(sampler: Sampler, primary: Pick<Primary, 'call'>, clock: Pick<Clock, 'now' | 'after'>) {
@@ -70,27 +70,31 @@ export class RequestSpans {
     const { path, statusCode, durationMs } = ended;
     const method = methodLabel(req.method);
     const said = method === 'other' ? 'HTTP' : method;
-    const { startMs, ...context } = trace;
-    const text = spanText({
-      ...context,
+    const { traceId, spanId, state, parentId, startMs } = trace;
+    this.#waiting.push({
+      traceId,
+      spanId,
+      state,
+      parentId,
       isParentRemote: true,
       name: route === 'other' ? said : `${said} ${route}`,
       kind: 'server',
       startMs,
       endMs: startMs + durationMs,
-      attributes: {
-        'http.request.method': method === 'other' ? '_OTHER' : method,
-        'http.route': route === 'other' ? null : route,
-        'http.response.status_code': statusCode,
-        'network.protocol.version': req.httpVersion,
-        'url.path': path,
-        'url.scheme': req.protocol,
-        'prompt_relay.outcome': job?.figures().outcome,
-        'prompt_relay.request_id': requestId,
-      },
+      attributes: [
+        {
+          'http.request.method': method === 'other' ? '_OTHER' : method,
+          'http.route': route === 'other' ? null : route,
+          'http.response.status_code': statusCode,
+          'network.protocol.version': req.httpVersion,
+          'url.path': path,
+          'url.scheme': req.protocol,
+          'prompt_relay.outcome': job?.figures().outcome,
+          'prompt_relay.request_id': requestId,
+        },
+      ],
       error: errorOf(exchange, statusCode),
     });
-    this.#waiting.push(text);
     if (this.#waiting.length >= maxWaiting) this.send();
     else this.#stopTimer ??= this.#clock.after(sendMs, () => this.send());
   }
@@ -99,9 +103,10 @@ export class RequestSpans {
   send(): void {
     this.#stopTimer?.();
     this.#stopTimer = null;
-    const texts = this.#waiting;
+    const spans = this.#waiting;
     this.#waiting = [];
-    if (texts.length > 0) this.#primary.call('spans', { texts }).catch(() => {}); // else the primary is gone, and with it the exporter
+    if (spans.length === 0) return;
+    this.#primary.call('spans', { texts: spanTexts(spans) }).catch(() => {}); // the primary is gone, and with it the exporter
   }
 }
 
