@@ -8,7 +8,7 @@ import { chat } from './verbs/chat.js';
 import { completion } from './verbs/completion.js';
 import { cancel, jobs } from './verbs/jobs.js';
 import { keys } from './verbs/keys.js';
-import { models, usage } from './verbs/lists.js';
+import { models, usage, version } from './verbs/lists.js';
 import { login, logout, whoami } from './verbs/login.js';
 import { check, serve } from './verbs/serve.js';
 import { recheck, status } from './verbs/status.js';
@@ -32,6 +32,7 @@ export const commands: readonly [Command, ...Command[]] = [
   whoami,
   keys,
   store,
+  version,
   completion,
 ];
 

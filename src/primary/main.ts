@@ -30,6 +30,7 @@ import { chooseTermination } from './cli/terminate/termination.js';
 import { findHostTools, findNotifier, type Host } from './lifecycle/host.js';
 import {
   closeInherited,
+  type OtherSettings,
   placesOfFault,
   readConfig,
   type StartEnvironment,
@@ -67,10 +68,19 @@ function styleOfLog(env: Environment): LogStyle {
   return logStyleFor(env.MODEL_API_LOG_FORMAT, isatty(stdoutFd), env);
 }
 
-/** What a service that is started here and now would use; with `asks`, its model answers a question. Throws a ConfigFault. The caller ends the process. */
-export async function inspectSetup(settings: Environment = {}, asks = false): Promise<CheckReport> {
-  const given = await takeEnvironment(process.env, process.pid, settings);
-  const config = await readConfig(given.env);
+/**
+ * What a service that is started here and now would use, or one with these settings; with `asks`, its model answers a
+ * question. Throws a ConfigFault. The caller ends the process.
+ */
+export async function inspectSetup(
+  settings: Environment = {},
+  asks = false,
+  other: OtherSettings | null = null,
+): Promise<CheckReport> {
+  const started = await takeEnvironment(process.env, process.pid, settings);
+  const env = { ...(other === null ? started.env : { ...(other.keepsOwn && process.env), ...other.env, ...settings }) };
+  const given = { ...started, env };
+  const config = await readConfig(env, other?.files);
   checkEngine(config.store);
   if (config.socketPath !== null) await checkSocketPath(config.socketPath);
   const own = new OwnTraces(systemClock);

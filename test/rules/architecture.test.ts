@@ -158,7 +158,7 @@ describe('The imports', () => {
         isOneOf('src/primary/cli/process/launcher'),
         isIn('primary/cli/terminate'),
         isOneOf('src/primary/lifecycle/host', 'src/primary/lifecycle/systemd'),
-        isOneOf('src/shared/node-internals/peer-credentials'),
+        isOneOf('src/shared/node-internals/peer-credentials', 'src/command/verbs/serve'),
       ),
     ],
     ['tree-kill', isIn('primary/cli/terminate')],

@@ -1,5 +1,7 @@
 import { type ModelEntry, type ModelList, modelList } from '../../shared/api/models.js';
 import { dayQuery, type UsageReport, type UsageRow, usageReport } from '../../shared/api/usage.js';
+import { type VersionBody, versionBody } from '../../shared/api/version.js';
+import { readProduct } from '../../shared/config/product.js';
 import { alignColumns, formatDuration, formatNumber } from '../../shared/text/format.js';
 import { escaped, type Paint } from '../../shared/text/paint.js';
 import { addressFlags, type Command, type CommandArguments, clientFor, jsonFlag, show } from '../base/command.js';
@@ -17,6 +19,36 @@ export const models: Command = {
     return show(args, context.terminal, body, (paint) => renderModels(body, paint));
   },
 };
+
+/** Of this program, and of a service that answers. Only one that is named with --url has to. */
+export const version: Command = {
+  name: 'version',
+  synopsis: '',
+  summary: 'show the version, and that of the service if it answers',
+  flags: { ...jsonFlag, ...addressFlags },
+  maxPositionals: 0,
+  examples: ['prompt-relay version', 'prompt-relay version --url relay.example.org --json'],
+  run: async (args, context) => {
+    const client = await clientFor(args, context);
+    const isNamed = args.value('url') !== undefined;
+    const found = isNamed
+      ? await client.getState('/version', versionBody)
+      : await client.getOptional('/version', versionBody);
+    const { version, commit } = readProduct();
+    const own = { version, commit, node: process.version };
+    const service = found && { url: client.url, ...found };
+    return show(args, context.terminal, { ...own, service }, () => [
+      `prompt-relay ${version}`,
+      ...(service === null ? [] : [escaped(`service ${service.version} at ${service.url}, ${clisIn(service)}`)]),
+    ]);
+  },
+};
+
+function clisIn({ model_cli, model_clis }: VersionBody): string {
+  return (model_clis ?? [model_cli])
+    .map(({ adapter, version }) => `${adapter} ${version ?? 'of unknown version'}`)
+    .join(', ');
+}
 
 /** The ID is in the first column, for use with `cut`. A star marks the default model. */
 function renderModels({ models: list }: ModelList, paint: Paint): string[] {

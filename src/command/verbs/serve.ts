@@ -1,10 +1,15 @@
+import { execFile } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
+import { userInfo } from 'node:os';
+import { promisify } from 'node:util';
 import type { CheckReport } from '../../shared/api/setup.js';
 import { ConfigFault, type Environment } from '../../shared/config/config.js';
 import { cliKinds, type VariableName, variables } from '../../shared/config/variables.js';
 import { type Command, type CommandArguments, type Flag, jsonFlag } from '../base/command.js';
-import { CommandError, exitCodes } from '../base/errors.js';
+import { CommandError, exitCodes, usageError } from '../base/errors.js';
 import type { Terminal } from '../base/terminal.js';
-import { renderSetupReport } from '../render/setup-report.js';
+import { type ForeignSettings, readEnvFile, settingsOfUnit, type UnitHost } from '../base/unit-environment.js';
+import { renderSetupReport } from '../render/operator.js';
 
 const settingFlags = {
   port: {
@@ -24,6 +29,17 @@ const settingFlags = {
 
 const askFlag = {
   ask: { type: 'boolean', description: 'have the model answer one question, too, which spends tokens' },
+} as const satisfies Record<string, Flag>;
+
+const sourceFlags = {
+  'env-file': {
+    type: 'string',
+    multiple: true,
+    values: 'file',
+    placeholder: '<file>',
+    description: 'read the settings from this file of systemd (EnvironmentFile=), not from the environment',
+  },
+  unit: { type: 'boolean', description: 'read the settings of a systemd unit; default: prompt-relay' },
 } as const satisfies Record<string, Flag>;
 
 const variableOfFlag = {
@@ -73,25 +89,84 @@ export const serve: Command = {
 /** Reads the configuration of the service and tests its model CLI, without starting the service. */
 export const check: Command = {
   name: 'check',
-  synopsis: '',
+  synopsis: '[--unit [unit]]',
   summary: 'show the configuration and test the model CLI, without starting the service',
-  flags: { ...settingFlags, ...askFlag, ...jsonFlag },
-  maxPositionals: 0,
-  notes: settingNotes,
-  examples: ['prompt-relay check', 'prompt-relay check --cli claude --ask'],
+  flags: { ...settingFlags, ...sourceFlags, ...askFlag, ...jsonFlag },
+  maxPositionals: 1,
+  notes: [
+    ...settingNotes,
+    'With --unit, it takes Environment=, EnvironmentFile= and LoadCredential= from systemd, and tests the model CLI as the user of the unit. That mostly needs root.',
+  ],
+  examples: [
+    'prompt-relay check',
+    'prompt-relay check --cli claude --ask',
+    'prompt-relay check --env-file /etc/prompt-relay/environment',
+    'sudo prompt-relay check --unit',
+  ],
   run: async (args, { terminal }) => {
     const settings = settingsFrom(args);
-    const { inspectSetup } = await import('../../primary/main.js');
     try {
-      return await show(await inspectSetup(settings, args.has('ask')), args.has('json'), terminal);
+      const other = await otherSettings(args);
+      for (const note of other?.notes ?? []) showWarning(note, terminal);
+      const { inspectSetup } = await import('../../primary/main.js');
+      return await show(await inspectSetup(settings, args.has('ask'), other), args.has('json'), terminal);
     } catch (error) {
       if (!(error instanceof ConfigFault)) throw error;
       const { faults, warnings } = error;
       if (args.has('json')) await terminal.writeJson({ faults, warnings });
       for (const fault of faults) terminal.message(`${terminal.messagePaint.red('fault')}  ${fault}`);
-      for (const warning of warnings) terminal.message(`${terminal.messagePaint.yellow('warning')}  ${warning}`);
+      for (const warning of warnings) showWarning(warning, terminal);
       return exitCodes.config;
     }
+  },
+};
+
+function showWarning(warning: string, terminal: Terminal): void {
+  terminal.message(`${terminal.messagePaint.yellow('warning')}  ${warning}`);
+}
+
+/** null: the settings are those of this environment. */
+async function otherSettings(args: CommandArguments): Promise<ForeignSettings | null> {
+  const [paths, [unit]] = [args.values('env-file'), args.positionals];
+  if (unit !== undefined && !args.has('unit')) throw usageError('check', `unexpected argument ${unit}`);
+  if (args.has('unit') && paths.length > 0) throw usageError('check', 'give --unit or --env-file');
+  if (args.has('unit')) return settingsOfUnit(unit ?? 'prompt-relay', systemHost);
+  if (paths.length === 0) return null;
+  const files = await Promise.all(paths.map(readSettings));
+  const env = Object.assign({}, ...files.map((file) => file.env)) as Environment; // a later file wins
+  return { env, keepsOwn: true, files: new Map(), notes: files.flatMap(({ notes }) => notes) };
+}
+
+async function readSettings(path: string): Promise<Pick<ForeignSettings, 'env' | 'notes'>> {
+  const text = await readFile(path, 'utf8').catch(({ message }: Error) => {
+    throw new CommandError(exitCodes.config, `check: ${message}`);
+  });
+  const { env, notes } = readEnvFile(text);
+  return { env, notes: notes.map((note) => `${path}: ${note}`) };
+}
+
+const run = promisify(execFile);
+
+const systemHost: UnitHost = {
+  read: (path) => readFile(path, 'utf8'),
+  systemctl: async (...words) => {
+    const { stdout } = await run('systemctl', words).catch(({ stderr = '', message }) => {
+      throw new CommandError(exitCodes.unavailable, `check: systemctl: ${(stderr || message).trim()}`);
+    });
+    return stdout;
+  },
+  become: async (user, group) => {
+    const me = userInfo();
+    if (me.username !== user && me.uid !== 0)
+      throw new CommandError(exitCodes.notAllowed, `check: the unit runs as ${user}: run this as root or as ${user}`);
+    if (me.username !== user) {
+      const [first = 0, ...others] = (await run('id', ['--groups', user])).stdout.trim().split(' ').map(Number);
+      process.setgroups?.([first, ...others]);
+      process.setgid?.(group === '' ? first : group);
+      process.setuid?.(user);
+    }
+    const { username, homedir, shell } = userInfo();
+    return { USER: username, LOGNAME: username, HOME: homedir, ...(shell && { SHELL: shell }) };
   },
 };
 

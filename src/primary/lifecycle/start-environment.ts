@@ -14,6 +14,14 @@ export interface StartEnvironment {
   readonly warnings: readonly string[];
 }
 
+/** Settings of another service than this process. `keepsOwn`: they are beside the environment of this process. */
+export interface OtherSettings {
+  readonly env: Environment;
+  readonly keepsOwn: boolean;
+  /** Texts of files by their paths: they are not read. */
+  readonly files: ReadonlyMap<string, string>;
+}
+
 /** `settings` are those of the command line: they win over the environment. */
 export async function takeEnvironment(
   own: Record<string, string | undefined>,
@@ -40,11 +48,11 @@ export function takeSettings(env: Record<string, string | undefined>): Environme
   return whole;
 }
 
-/** Reads the files too that the settings name. Rejects with a ConfigFault. */
-export function readConfig(env: Environment): Promise<Config> {
+/** Reads the files too that the settings name, but for those whose texts are `known`. Rejects with a ConfigFault. */
+export function readConfig(env: Environment, known: ReadonlyMap<string, string> = new Map()): Promise<Config> {
   return loadConfig(
     env,
-    (path) => readFile(path, 'utf8'),
+    async (path) => known.get(path) ?? readFile(path, 'utf8'),
     async (path) => (await stat(path)).mode,
   );
 }

@@ -1,4 +1,5 @@
 import { median } from '../../../bench/support/statistics.js';
+import { readEnvFile } from '../../../src/command/base/unit-environment.js';
 import { checkout, describeInLab, packBuilt, SystemdLab, serviceCgroup, steps } from '../../support/systemd-lab.js';
 import { until } from '../../support/until.js';
 
@@ -100,6 +101,45 @@ describeInLab()('under a real systemd', () => {
     const asMember = ['setpriv', '--reuid=nobody', '--regid=prompt-relay', '--clear-groups'];
     const asked = lab.run(...asMember, 'curl', '--silent', '--unix-socket', socket, 'http://localhost/version');
     expect(JSON.parse(await asked)).toMatchObject({ name: 'prompt-relay' });
+  });
+
+  it('is checked by the command as systemd starts it, by root alone', async () => {
+    const odd = [
+      'A="x \\"y\\" \\$z \\q" t ',
+      "B='1 2'3\\",
+      '4 ',
+      '; C=1',
+      'D=a"b"\\ ',
+      'E=  e # f  ',
+      'export F=1',
+      'G=',
+    ];
+    await lab.restartWith({ ...demo, MODEL_API_WORKERS: '3' });
+    await lab.shell(`cat >>/etc/prompt-relay/environment <<'END'\n${odd.join('\n')}\nEND`);
+    await lab.systemctl('restart', unit);
+    const command = 'node /usr/local/lib/node_modules/prompt-relay/dist/src/command/main.js';
+    const said = await lab.shell(`${command} check --unit 2>&1`);
+    expect(said).toMatch(/^warning .*environment: line 9: systemd ignores it/m);
+    expect(said).toMatch(/^API keys +default$/m);
+    expect(said).toMatch(/^workers +3$/m);
+    expect(said).toMatch(/^ready +yes/m);
+    const refused = await lab.shell(`setpriv --reuid=nobody ${command} check --unit 2>&1 || echo $?`);
+    expect(refused).toMatch(
+      /only root can read \/etc\/prompt-relay\/environment and \/etc\/prompt-relay\/api_key[\s\S]*\n77$/,
+    );
+    expect(await lab.shell(`${command} check --unit nothing 2>&1 || echo $?`)).toMatch(
+      /has no unit nothing.service\n64$/,
+    );
+    const { env } = readEnvFile(await lab.run('cat', '/etc/prompt-relay/environment'));
+    const real = (await environOf(await lab.mainPid())).split('\n');
+    const shown = Object.keys(env).filter((name) => name.length === 1); // the service erases its settings there
+    expect(shown).toEqual(['A', 'B', 'D', 'E', 'G']);
+    for (const name of shown) expect(real).toContain(`${name}=${env[name]}`);
+    await lab.shell(`echo MODEL_API_WORKERS=x >>/etc/prompt-relay/environment`);
+    expect(await lab.shell(`${command} check --unit 2>&1 || echo $?`)).toMatch(
+      /^fault +MODEL_API_WORKERS: [\s\S]*\n78$/m,
+    );
+    await lab.restartWith(demo);
   });
 
   it('answers who has the key that came as a credential, and nobody else', async () => {

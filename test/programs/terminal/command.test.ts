@@ -58,6 +58,7 @@ describe('the command without a service', () => {
       'usage',
       'keys',
       'store',
+      'version',
       'completion',
     ];
     expect(code).toBe(0);
@@ -194,6 +195,30 @@ describe('check', () => {
     ]);
     const { asked } = JSON.parse((await runCommand(['check', '--ask', '--json'], { env })).stdout);
     expect(asked).toMatchObject({ answer: null, first_delta_ms: null, deltas: 0 });
+  });
+
+  it('checks the settings of a file as systemd reads them, and none of its own environment', async () => {
+    await using folder = await temporaryFolder();
+    const path = join(folder.path, 'environment');
+    await writeFile(path, '# ours\nMODEL_API_CLI="demo"\nexport MODEL_API_PORT=1\nMODEL_API_WORKERS=3 \n');
+    const env = { MODEL_API_WORKERS: 'x', MODEL_API_PORT: '9999' };
+    const sound = await runCommand(['check', '--env-file', path], { env });
+    expect(sound.code).toBe(0);
+    expect(sound.stdout).toMatch(/^address +http:\/\/127.0.0.1:5051$/m);
+    expect(sound.stdout).toMatch(/^workers +3$/m);
+    expect(sound.stderr).toBe(`warning  ${path}: line 3: systemd ignores it, because it is no NAME=value\n`);
+    const other = join(folder.path, 'other');
+    await writeFile(other, 'MODEL_API_WORKERS=many\n');
+    const faulty = await runCommand(['check', '--env-file', path, '--env-file', other, '--json'], { env });
+    expect([faulty.code, JSON.parse(faulty.stdout).faults]).toEqual([
+      78,
+      [expect.stringContaining('MODEL_API_WORKERS')],
+    ]);
+    const missing = await runCommand(['check', '--env-file', '/nowhere']);
+    expect([config, 9]).toContain(missing.code); // Node 20 takes the flag for its own, too
+    expect(missing.stderr).toContain('/nowhere');
+    for (const args of [['x'], ['--unit', '--env-file', path], ['--unit', 'a', 'b']])
+      expect((await runCommand(['check', ...args])).code).toBe(usage);
   });
 
   it('exits with 78 and lists every fault of the configuration', async () => {
@@ -353,6 +378,19 @@ describe('the commands for operators', () => {
     const checked = await runCommand(['recheck', '--json'], { env: keyed });
     expect(checked.code).toBe(1);
     expect(JSON.parse(checked.stdout).readiness.model_cli.status).toBe('not_ready');
+  });
+
+  it('show the version of the program, and that of a service that answers', async () => {
+    const nowhere = await runCommand(['version'], { env: { MODEL_API_PORT: '1' } });
+    expect([nowhere.code, nowhere.stderr]).toEqual([0, '']);
+    expect(nowhere.stdout).toBe((await runCommand(['--version'])).stdout);
+    expect((await runCommand(['version', '--url', '127.0.0.1:1'])).code).toBe(unavailable);
+    await using service = await startService();
+    const { stdout } = await runCommand(['version'], { env: envFor(service) });
+    expect(stdout).toMatch(/^prompt-relay (\S+)\nservice \1 at http:\/\/127\.0\.0\.1:\d+, demo 1\.0\.0\n$/);
+    const json = JSON.parse((await runCommand(['version', '--json'], { env: envFor(service) })).stdout);
+    expect(json).toMatchObject({ version: json.service.version, service: { url: service.url, name: 'prompt-relay' } });
+    expect(JSON.parse((await runCommand(['version', '--json'])).stdout)).toMatchObject({ service: null });
   });
 
   it('list the models', async () => {

@@ -1,0 +1,177 @@
+import { ConfigFault, type Environment } from '../../shared/config/config.js';
+import { CommandError, exitCodes } from './errors.js';
+
+/** The settings of a service that is not this process. */
+export interface ForeignSettings {
+  readonly env: Environment;
+  /** Whether they are beside the environment of this process. */
+  readonly keepsOwn: boolean;
+  /** Texts of files by their paths: the user of the service may not be able to read them. */
+  readonly files: ReadonlyMap<string, string>;
+  /** What was ignored, a sentence each. */
+  readonly notes: readonly string[];
+}
+
+/**
+ * Reads the text of an EnvironmentFile by the rules of systemd (since version 254): comments begin with # or ;. Quotes are
+ * quotes only before an unquoted part. A backslash before a line break continues the line; in double quotes it stands for
+ * itself, except before " \ ` and $.
+ */
+export function readEnvFile(text: string): Pick<ForeignSettings, 'env' | 'notes'> {
+  const env: Record<string, string> = {};
+  const notes: string[] = [];
+  const pattern = /[ \t\r\n]*(?:[#;]([^\n\r]*)|([^\n\r][^=\n\r]*)(=?))/y;
+  for (let match = pattern.exec(text); match !== null; match = pattern.exec(text)) {
+    const [whole, comment, key = '', sign] = match;
+    const line = text.slice(0, match.index + whole.length).split('\n').length;
+    if (comment !== undefined) {
+      if (comment.endsWith('\\')) notes.push(`line ${line}: before version 254, systemd also ignores the next line`);
+      continue;
+    }
+    const { value, end } = sign === '=' ? readValue(text, pattern.lastIndex) : { value: null, end: pattern.lastIndex };
+    pattern.lastIndex = end;
+    const name = key.trim();
+    if (value !== null && /^[A-Za-z_]\w*$/.test(name)) env[name] = value;
+    else notes.push(`line ${line}: systemd ignores it, because it is no NAME=value`);
+  }
+  return { env, notes };
+}
+
+const quoted = /[ \t]*(?:'([^']*)(?:'|$)|"((?:[^"\\]|\\[\s\S])*)(?:"|\\?$))/y;
+const unquoted = /[ \t]*((?:\\[\s\S]|[^\\\n\r])*)\\?/y;
+
+function readValue(text: string, start: number): { readonly value: string; readonly end: number } {
+  let [value, end] = ['', start];
+  for (;;) {
+    quoted.lastIndex = end;
+    const match = quoted.exec(text);
+    if (match === null) break;
+    end = quoted.lastIndex;
+    value += match[1] ?? (match[2] ?? '').replace(/\\([\s\S])/g, inDoubleQuotes);
+  }
+  unquoted.lastIndex = end;
+  const characters = unquoted.exec(text)?.[1]?.match(/\\[\s\S]|[\s\S]/g) ?? [];
+  const length = characters.findLastIndex((each) => each !== ' ' && each !== '\t') + 1;
+  const rest = characters.slice(0, length).map((each) => (/^\\[\n\r]/.test(each) ? '' : (each[1] ?? each)));
+  return { value: value + rest.join(''), end: unquoted.lastIndex };
+}
+
+function inDoubleQuotes(whole: string, character: string): string {
+  if (character === '\n') return '';
+  return /["\\`$]/.test(character) ? character : whole;
+}
+
+/** The system, as far as it knows of units. */
+export interface UnitHost {
+  systemctl(...words: readonly string[]): Promise<string>;
+  read(path: string): Promise<string>;
+  /** From then on this process is that user. Returns what systemd sets for the user. Throws a CommandError. */
+  become(user: string, group: string): Promise<Environment>;
+}
+
+const properties = 'LoadState,User,Group,Environment,EnvironmentFiles,PassEnvironment,UnsetEnvironment';
+/** What systemd sets. */
+const usualPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+const credentialsFolder = '/run/credentials/checked-unit';
+
+/** The settings that systemd starts this unit with. Throws a ConfigFault, or a CommandError for what can't be read. */
+export async function settingsOfUnit(name: string, host: UnitHost): Promise<ForeignSettings> {
+  const unit = /\.\w+$/.test(name) ? name : `${name}.service`;
+  const shown = await host.systemctl('show', `--property=${properties}`, '--', unit);
+  const valuesOf = (property: string) =>
+    shown.split('\n').flatMap((line) => (line.startsWith(`${property}=`) ? [line.slice(property.length + 1)] : []));
+  const wordsOf = (property: string) => valuesOf(property).flatMap(wordsIn);
+  if (valuesOf('LoadState')[0] !== 'loaded')
+    throw new CommandError(exitCodes.usage, `check: systemd has no unit ${unit}`);
+  const reading = new UnitFiles(host);
+  const fromFiles: Environment[] = [];
+  for (const value of valuesOf('EnvironmentFiles')) fromFiles.push(await reading.envFile(value));
+  for (const [id, path] of credentialsIn(await host.systemctl('cat', '--', unit), reading.notes))
+    await reading.credential(id, path);
+  const passed = wordsOf('PassEnvironment');
+  if (passed.length > 0) reading.notes.push(`PassEnvironment=${passed.join(' ')}: not known here`);
+  reading.check(unit);
+  const [[user = ''], [group = '']] = [valuesOf('User'), valuesOf('Group')];
+  const ofUser = user === '' ? {} : await host.become(user, group);
+  const { files, notes } = reading;
+  const ofCredentials = files.size === 0 ? {} : { CREDENTIALS_DIRECTORY: credentialsFolder };
+  const assigned = Object.fromEntries(wordsOf('Environment').map((word) => word.split(/=([\s\S]*)/, 2)));
+  const env = Object.assign({ PATH: usualPath }, ofUser, ofCredentials, assigned, ...fromFiles) as Record<
+    string,
+    string
+  >;
+  for (const word of wordsOf('UnsetEnvironment')) {
+    const [unset = '', value] = word.split(/=([\s\S]*)/, 2);
+    if (value === undefined || value === env[unset]) delete env[unset];
+  }
+  return { env, keepsOwn: false, files, notes };
+}
+
+/** Owns what is found in the files of a unit, before this process becomes the user of the unit. */
+class UnitFiles {
+  readonly files = new Map<string, string>();
+  readonly notes: string[] = [];
+  readonly #faults: string[] = [];
+  readonly #unreadable: string[] = [];
+  readonly #host: UnitHost;
+
+  constructor(host: UnitHost) {
+    this.#host = host;
+  }
+
+  /** As `systemctl show` writes it. */
+  async envFile(shown: string): Promise<Environment> {
+    const [, path = '', mayMiss] = /^(.*) \(ignore_errors=(yes|no)\)$/.exec(shown) ?? [];
+    const text = await this.#read(path, mayMiss === 'yes', 'EnvironmentFile');
+    const { env, notes } = readEnvFile(text ?? '');
+    this.notes.push(...notes.map((note) => `${path}: ${note}`));
+    return env;
+  }
+
+  async credential(id: string, path: string): Promise<void> {
+    const text = await this.#read(path, false, `LoadCredential=${id}`);
+    if (text !== null) this.files.set(`${credentialsFolder}/${id}`, text);
+  }
+
+  async #read(path: string, mayMiss: boolean, what: string): Promise<string | null> {
+    try {
+      return await this.#host.read(path);
+    } catch (error) {
+      const { code, message } = error as NodeJS.ErrnoException;
+      if (code === 'EACCES' || code === 'EPERM') this.#unreadable.push(path);
+      else if (!mayMiss) this.#faults.push(`${what}: systemd does not start the unit: ${message}`);
+      return null;
+    }
+  }
+
+  /** Throws if not all can be known. */
+  check(unit: string): void {
+    const paths = this.#unreadable.join(' and ');
+    const message = `check: only root can read ${paths}: run "sudo prompt-relay check --unit ${unit}"`;
+    if (paths !== '') throw new CommandError(exitCodes.notAllowed, message);
+    if (this.#faults.length > 0) throw new ConfigFault(this.#faults, this.notes);
+  }
+}
+
+/** What `systemctl cat` says of credentials: `systemctl show` writes them as unprintable. */
+function credentialsIn(text: string, notes: string[]): ReadonlyMap<string, string> {
+  const found = new Map<string, string>();
+  for (const [, kind = '', value = ''] of text.matchAll(/^((?:Load|Set)Credential(?:Encrypted)?)=(.*)$/gm)) {
+    const [id = '', path = ''] = value.split(/:(.*)/, 2);
+    if (value === '') found.clear();
+    else if (kind === 'LoadCredential' && /^\/[^%]*$/.test(path)) found.set(id, path);
+    else notes.push(`${kind}=${id}: not read, because only systemd can do so`);
+  }
+  return found;
+}
+
+const escapes: Readonly<Record<string, string>> = { n: '\n', t: '\t', r: '\r', a: '\x07', b: '\b', f: '\f', v: '\v' };
+
+/** The words of a property, of which `systemctl show` quotes some. */
+function wordsIn(text: string): string[] {
+  return [...text.matchAll(/"((?:[^"\\]|\\.)*)"|(\S+)/g)].map(([, inQuotes, bare = '']) => {
+    const unescaped = (_: string, octal: string | undefined, one: string) =>
+      octal === undefined ? (escapes[one] ?? one) : String.fromCharCode(Number.parseInt(octal, 8));
+    return inQuotes?.replace(/\\(?:([0-7]{3})|(.))/g, unescaped) ?? bare;
+  });
+}

@@ -1,0 +1,137 @@
+import { readEnvFile, settingsOfUnit, type UnitHost } from '../../../../src/command/base/unit-environment.js';
+
+describe('An EnvironmentFile', () => {
+  it.each([
+    ['A=b', { A: 'b' }],
+    ['  A = b c  \n', { A: 'b c' }],
+    ['A=\nB=', { A: '', B: '' }],
+    ['# A=1\n;B=2\nC=3', { C: '3' }],
+    ['A=b # no comment', { A: 'b # no comment' }],
+    ['A=\'b  c\'\nB="d  e"', { A: 'b  c', B: 'd  e' }],
+    ["A='it\\'", { A: 'it\\' }],
+    ['A="say \\"hi\\" \\$x \\`y\\` \\\\ \\z"', { A: 'say "hi" $x `y` \\ \\z' }],
+    ['A=\'one\' "two"  three  ', { A: 'onetwothree' }],
+    ['A=a"b"\'c\'', { A: 'a"b"\'c\'' }],
+    ['A=a\\\nb\nC=d', { A: 'ab', C: 'd' }],
+    ['A="a\\\nb"', { A: 'ab' }],
+    ['A="two\nlines"', { A: 'two\nlines' }],
+    ["A='two\nlines", { A: 'two\nlines' }],
+    ['A=x\\ \\\\\\"y ', { A: 'x \\"y' }],
+    ['A=keeps\\ ', { A: 'keeps ' }],
+    ['A=1\r\nB=2\r\n', { A: '1', B: '2' }],
+    ['A=1\nA=2', { A: '2' }],
+    ['A=$HOME ${B} %h', { A: '$HOME ${B} %h' }],
+    ['', {}],
+  ])('is read as systemd does: %j', (text, env) => {
+    expect(readEnvFile(text)).toEqual({ env, notes: [] });
+  });
+
+  it.each(['export A=1', 'nonsense', '=1', '1A=2', 'A B=3', 'Ä=1'])('has lines that systemd ignores: %s', (line) => {
+    const note = 'line 2: systemd ignores it, because it is no NAME=value';
+    expect(readEnvFile(`X=1\n${line}\nY=2`)).toEqual({ env: { X: '1', Y: '2' }, notes: [note] });
+  });
+
+  it('may hide a line behind a comment, before version 254', () => {
+    expect(readEnvFile('# a\\\nA=1')).toEqual({
+      env: { A: '1' },
+      notes: ['line 1: before version 254, systemd also ignores the next line'],
+    });
+  });
+});
+
+const shown = [
+  'Environment=NODE_ENV=production "A=d e\\"f\\\\g \\$H" B=unit "T=tab\\there\\001" GONE=1 STAYS=1',
+  'EnvironmentFiles=/etc/one (ignore_errors=no)',
+  'EnvironmentFiles=/etc/missing (ignore_errors=yes)',
+  'UnsetEnvironment=GONE STAYS=2',
+  'User=relay',
+  'Group=',
+  'LoadState=loaded',
+];
+const unitText = '# /etc/x\n[Service]\nLoadCredential=old:/etc/old\nLoadCredential=\nLoadCredential=api_key:/etc/key\n';
+
+interface Tried {
+  readonly lines?: readonly string[];
+  readonly text?: string;
+  readonly files?: Readonly<Record<string, string>>;
+}
+
+/** A system with one unit. A file without a text may not be read. */
+function hostWith({ lines = shown, text = unitText, files = {} }: Tried = {}) {
+  const all: Record<string, string> = { '/etc/one': 'B=file\nbad\n', '/etc/key': 'ada secret', ...files };
+  const calls: (readonly string[])[] = [];
+  const host: UnitHost = {
+    systemctl: async (...words) => {
+      calls.push(words);
+      return words[0] === 'cat' ? text : `${lines.join('\n')}\n`;
+    },
+    read: async (path) => {
+      if (all[path]) return all[path];
+      const code = all[path] === '' ? 'EACCES' : 'ENOENT';
+      throw Object.assign(new Error(`${code}: ${path}`), { code });
+    },
+    become: async (user, group) => {
+      calls.push(['become', user, group]);
+      return { HOME: '/home/relay', USER: user };
+    },
+  };
+  return { host, calls };
+}
+
+describe('The settings of a unit', () => {
+  it('are those that systemd starts it with', async () => {
+    const { host, calls } = hostWith();
+    const { env, keepsOwn, files, notes } = await settingsOfUnit('relay', host);
+    expect(keepsOwn).toBe(false);
+    expect(env).toEqual({
+      PATH: expect.stringContaining('/usr/bin'),
+      HOME: '/home/relay',
+      USER: 'relay',
+      CREDENTIALS_DIRECTORY: '/run/credentials/checked-unit',
+      NODE_ENV: 'production',
+      A: 'd e"f\\g $H',
+      B: 'file',
+      T: 'tab\there\u0001',
+      STAYS: '1',
+    });
+    expect([...files]).toEqual([['/run/credentials/checked-unit/api_key', 'ada secret']]);
+    expect(notes).toEqual(['/etc/one: line 2: systemd ignores it, because it is no NAME=value']);
+    expect(calls.map((words) => words.at(-1))).toEqual(['relay.service', 'relay.service', '']);
+    expect(calls.at(-1)).toEqual(['become', 'relay', '']);
+  });
+
+  it('are not guessed where this user cannot read all of them', async () => {
+    const { host, calls } = hostWith({ files: { '/etc/one': '', '/etc/key': '' } });
+    await expect(settingsOfUnit('relay.service', host)).rejects.toMatchObject({
+      exitCode: 77,
+      message: expect.stringContaining('only root can read /etc/one and /etc/key: run "sudo prompt-relay check --unit'),
+    });
+    expect(calls.some(([word]) => word === 'become')).toBe(false);
+  });
+
+  it('have a fault where systemd would not start the unit', async () => {
+    const { host } = hostWith({ text: `${unitText}LoadCredential=oauth_token:/etc/none\n` });
+    const faults = ['LoadCredential=oauth_token: systemd does not start the unit: ENOENT: /etc/none'];
+    await expect(settingsOfUnit('relay', host)).rejects.toMatchObject({ faults });
+  });
+
+  it('say what only systemd knows', async () => {
+    const text =
+      '[Service]\nSetCredential=api_key:x\nLoadCredentialEncrypted=oauth_token:/etc/e\nLoadCredential=plain\n';
+    const lines = [...shown.filter((line) => !line.startsWith('Env')), 'PassEnvironment=LANG'];
+    const { notes, files } = await settingsOfUnit('relay', hostWith({ text, lines }).host);
+    expect(files.size).toBe(0);
+    expect(notes).toEqual([
+      'SetCredential=api_key: not read, because only systemd can do so',
+      'LoadCredentialEncrypted=oauth_token: not read, because only systemd can do so',
+      'LoadCredential=plain: not read, because only systemd can do so',
+      'PassEnvironment=LANG: not known here',
+    ]);
+  });
+
+  it('need a unit', async () => {
+    const { host } = hostWith({ lines: ['LoadState=not-found'] });
+    const missing = { exitCode: 64, message: 'check: systemd has no unit relay@2.service' };
+    await expect(settingsOfUnit('relay@2', host)).rejects.toMatchObject(missing);
+  });
+});
