@@ -17,16 +17,16 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
   MODEL_API_KEYS_FILE: ['file with named API keys, `name:sha256:<hex>[:options]` a line'],
   MODEL_API_METRICS_AUTH: ['`true`: GET /metrics needs an API key with the scope `metrics`'],
   MODEL_API_LOCAL_USERS: [
-    '`identify`: the user is the client of a local caller without a key; `require`: a caller without a known user gets 403; `off`',
+    '`identify`: local callers without a key are clients by user; `require`: others get 403; `off`',
     '`identify` on Linux, else `off`',
   ],
-  MODEL_API_ALLOWED_USERS: ['names or ids of local users who may call without a key; others get 403', 'any'],
+  MODEL_API_ALLOWED_USERS: ['local users who may call without a key; others get 403', 'any'],
   MODEL_API_ALLOWED_HOSTS: [
     'accepted Host names, without their ports',
     'loopback names and the bind address; any on a wildcard address',
   ],
   MODEL_API_ALLOWED_ORIGINS: [
-    'accepted browser origins, such as `https://app.example.org,app://obsidian.md`; `null` admits every page without one ([browsers](remote-access.md#browsers))',
+    'accepted [browser origins](remote-access.md#browsers), such as `https://app.example.org`',
     'none',
   ],
   MODEL_API_TRUST_PROXY: ['addresses and CIDR blocks whose X-Forwarded-For counts', 'none'],
@@ -49,27 +49,25 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
     'requests of one client in a window on POST /ask, POST /chat and its forks; 0 is off',
   ],
   MODEL_API_STRICT_HEALTH: ['`true`: /health answers 503 while the model CLI is not ready'],
-  MODEL_API_READINESS_INTERVAL_SECONDS: [
-    'time between readiness checks; 0 checks only at the start, on request, and when a job shows a change',
-  ],
+  MODEL_API_READINESS_INTERVAL_SECONDS: ['time between readiness checks; 0 is off'],
   MODEL_API_HEALTH_HISTORY_LIMIT: ['readiness checks in /health/history'],
   MODEL_API_CONVERSATION_TTL_SECONDS: ['a conversation expires this long after its last activity'],
   MODEL_API_MAX_CONVERSATIONS: ['stored conversations; the least recently active one goes first'],
   MODEL_API_CONVERSATION_MEMORY_MB: ['text of all conversations together'],
   MODEL_API_CONVERSATION_MAX_MB: ['text of one conversation; a turn beyond it is 400, an answer may exceed it'],
-  MODEL_API_MAX_RESPONSES: ['stored responses; the least recently used one without a follower goes first'],
+  MODEL_API_MAX_RESPONSES: ['stored responses; the least recently used one goes first'],
   MODEL_API_MAX_RESPONSE_BYTES: ['text of all stored responses together, such as `64mb`'],
   MODEL_API_MAX_JOBS: ['waiting background jobs; 64 MiB of text, and three quarters for one client at most'],
   MODEL_API_JOB_TTL_SECONDS: ['a background job expires this long after its end'],
   MODEL_API_STORE: [
-    'the [store](stores.md) of conversations: `memory` (lost at a restart), `sqlite:/absolute/path.db` (Node.js 22.13 or later), or `redis://[user:password@]host[:port][/database][?prefix=name]` for several hosts (`rediss://` with TLS)',
+    'the [store](stores.md): `memory`, `sqlite:/absolute/path.db`, or `redis://[user:password@]host[:port][/database][?prefix=name]` (`rediss://` with TLS)',
   ],
   MODEL_API_READ_BACK: ['`false`: nobody can list, read, name or fork conversations over HTTP'],
   MODEL_API_CLI: [
-    'the [kind of model CLI](clis.md), such as `claude`, or the absolute path of an [adapter](adapters.md). `auto` is `claude` if it is on the PATH, in production, or named by `MODEL_API_CLI_COMMAND`; else `demo`',
+    'the [kind of model CLI](clis.md), such as `claude`, or the path of an [adapter](adapters.md). `auto` is `claude` if it is on the PATH, in production, or named by `MODEL_API_CLI_COMMAND`; else `demo`',
   ],
   MODEL_API_CLI_COMMAND: [
-    'the program; for `command` and `acp` with arguments (`{model}` stands for the model, here and in `MODEL_API_CLI_ARGS`). No shell runs it',
+    'the program; for `command` and `acp` with arguments (`{model}` stands for the model). No shell runs it',
     "the adapter's own",
   ],
   MODEL_API_CLI_ARGS: ['extra arguments, for example to allow tools or directories', 'none'],
@@ -93,11 +91,11 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
   ],
   MODEL_API_ALLOWED_MODELS: ['models that a request may name; others are 400', 'any'],
   MODEL_API_MODEL_ALIASES: [
-    '[names that stand for models](clis.md#names-of-models), such as `gpt-4o-mini=haiku,*=default`; `*` is any other name, `default` the default model',
+    '[names that stand for models](clis.md#names-of-models), such as `gpt-4o-mini=haiku,*=default`',
     'none',
   ],
   MODEL_API_MAX_OUTPUT_BYTES: [
-    'longest answer with its calls and requested thoughts; a longer one is `cli_error` (output_too_large)',
+    'longest answer with its calls and thoughts; a longer one is `cli_error` (output_too_large)',
   ],
   MODEL_API_TOOLS: ['`off`: refuses requests with `tools`'],
   MODEL_API_SAMPLING: [
@@ -126,7 +124,7 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
   MODEL_CODE_OAUTH_TOKEN: ['credential of the CLI; no other program gets it'],
   MODEL_CODE_OAUTH_TOKEN_FILE: ['file with that token; else `$CREDENTIALS_DIRECTORY/oauth_token` of systemd'],
   OTEL_EXPORTER_OTLP_ENDPOINT: [
-    'OpenTelemetry collector for [traces](monitoring.md#traces), such as `http://localhost:4318`; the service adds `/v1/traces`',
+    'collector for [traces](monitoring.md#traces), such as `http://localhost:4318`, without `/v1/traces`',
     'no traces',
   ],
   OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: ['the same for traces alone, with its whole path', 'none'],
