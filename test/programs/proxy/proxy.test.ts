@@ -1,6 +1,5 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -232,15 +231,3 @@ for (const kind of [caddy, nginx]) {
     });
   });
 }
-
-describe('docs/remote-access.md', () => {
-  const page = readFileSync(join(root, 'docs', 'remote-access.md'), 'utf8');
-  const fileOf = (name: string) => readFileSync(join(root, 'deploy', 'proxy', name), 'utf8');
-
-  it('shows the files as they are', () => {
-    const [, site = ''] = /```\n(relay\.example\.org .*?)```/s.exec(page) ?? [];
-    expect(fileOf('Caddyfile')).toContain(site);
-    const [, location = ''] = /```nginx\n(.*?)```/s.exec(page) ?? [];
-    expect(fileOf('nginx.conf').replaceAll(/^ {4}/gm, '')).toContain(location);
-  });
-});

@@ -20,12 +20,19 @@ function ofPage(page: string): Snippet[] {
 /** What differs from one run to the next. */
 const volatile = /^(request_id|queue_ms|duration_ms|conversation_id|job_id|\w+_at)$/;
 
-/** A body, the events of a stream, or nothing: without what is volatile. */
+/** A body, the events of a stream, or nothing: without what is volatile. A page may leave out a part of a text: `…`. */
 function withoutVolatile(output: string): unknown {
   const bodies = output.startsWith('{')
     ? [output]
     : [...output.matchAll(/^data: (.*)$/gm)].map(([, data = '']) => data);
-  return bodies.map((json) => JSON.parse(json, (name, value) => (volatile.test(name) ? undefined : value)));
+  const shown = (value: unknown) =>
+    typeof value === 'string' && value.includes('…') ? expect.stringMatching(patternOf(value)) : value;
+  return bodies.map((json) => JSON.parse(json, (name, value) => (volatile.test(name) ? undefined : shown(value))));
+}
+
+function patternOf(text: string): RegExp {
+  const parts = text.split('…').map((part) => part.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&'));
+  return new RegExp(`^${parts.join('.*')}$`);
 }
 
 /** The commands of a session in their order, each with the output that the page shows. */
