@@ -100,7 +100,9 @@ function looksOf(stats: Stats | null): string {
 }
 
 async function write(draft: string, text: string, like: Stats | null): Promise<void> {
-  const file = await open(draft, 'wx', 0o600);
+  const file = await open(draft, 'wx', 0o600).catch(({ code }: NodeJS.ErrnoException) => {
+    throw refused(`cannot write in the folder ${dirname(draft)}: ${code}`);
+  });
   try {
     if (like !== null) await takeOver(file, like);
     await file.writeFile(text);

@@ -115,7 +115,7 @@ export const cancel: Command = {
       try {
         await cancelOne(client, id, args, context);
       } catch (error) {
-        if (!(error instanceof ServiceError)) throw error; // no other id will do better
+        if (!(error instanceof ServiceError) || error.code !== 'not_found') throw error; // no other id will do better
         const text = `${context.terminal.messagePaint.red('prompt-relay:')} ${escaped(id)}: ${error.message}`;
         context.terminal.sentences(text);
         if (exitCode === exitCodes.ok) exitCode = error.exitCode;

@@ -41,7 +41,7 @@ export const keys: Command = {
   ],
   examples: [
     'prompt-relay keys add ada --rate 60/60 /etc/prompt-relay/keys',
-    'prompt-relay keys rotate ada --old-until 2027-01-31 /etc/prompt-relay/keys',
+    'prompt-relay keys rotate ada --old-until 2027-07-01 /etc/prompt-relay/keys',
     'prompt-relay keys revoke ada /etc/prompt-relay/keys',
     'prompt-relay keys list /etc/prompt-relay/keys',
   ],
@@ -84,6 +84,8 @@ const actions: Readonly<Record<string, Action>> = {
   rotate: async (name, args, context) => {
     if (name === undefined) throw usageError('keys', 'rotate: name the holder of the key');
     const [key, until] = [randomKey(), args.value('old-until')];
+    if (until !== undefined && Date.parse(until) <= context.clock.now())
+      throw usageError('keys', `rotate: --old-until ${until} is over`);
     const path = await edit(args, context, (text) => withDigest(text, name, digestOf(key), until));
     const old = until === undefined ? 'The old key does not work any more.' : `The old key works until ${until} (UTC).`;
     return showKey(name, key, `The new key of ${name} is in ${path}. ${old}`, args, context.terminal);

@@ -41,6 +41,7 @@ describe('keys new', () => {
     [['revoke'], 'name the holder'],
     [['rotate'], 'name the holder'],
     [['import'], 'name the file to import'],
+    [['rotate', 'ada', 'x', '--old-until', '2020-01-31'], '--old-until 2020-01-31 is over'],
     [['new', 'ada', 'x'], 'unexpected argument x'],
     [['add', 'ada', 'x', '--old-until', '2027-01-31'], '--old-until is for rotate'],
     [[], 'say add, revoke, rotate, import, list, check or new'],
@@ -164,6 +165,8 @@ describe('keys add, revoke and rotate', () => {
       expect((await runCommand(['keys', 'revoke', 'zoe', path])).code).toBe(78);
       expect((await runCommand(['keys', 'add', 'zoe', path])).code).toBe(0);
       expect((await stat(path)).mode & 0o777).toBe(0o600);
+      const nowhere = await runCommand(['keys', 'add', 'zoe', join(folder, 'no', 'keys')]);
+      expect([nowhere.code, nowhere.stderr]).toEqual([78, expect.stringContaining('/no: ENOENT')]);
     }));
 
   it('change nothing if the file has a fault, would have one, or has a second name', () =>

