@@ -100,8 +100,9 @@ function localUsers(settings: WorkerSettings, credentials: PeerCredentials): Loc
   return new LocalUsers(settings, { table: new SocketTable(), credentials, names: new UserNames() });
 }
 
-async function ownJobsOf(primaryPid: number): Promise<OwnJobs> {
-  return new OwnJobs(await instanceOfProcess(primaryPid), new SocketTable(), new ProcessScanner(systemClock));
+async function ownJobsOf(primaryPid: number, credentials: PeerCredentials): Promise<OwnJobs> {
+  const instance = await instanceOfProcess(primaryPid);
+  return new OwnJobs(instance, new SocketTable(), new ProcessScanner(systemClock), credentials);
 }
 
 async function serve(context: WorkerContext, primary: Primary, settings: WorkerSettings): Promise<void> {
@@ -122,7 +123,7 @@ async function serve(context: WorkerContext, primary: Primary, settings: WorkerS
   const { sampler } = settings;
   const spans = sampler && new RequestSpans(sampler, primary, systemClock);
   context.spans = spans;
-  const ownJobs = await ownJobsOf(process.ppid);
+  const ownJobs = await ownJobsOf(process.ppid, credentials);
   const owned = { bodies, spill, viewers, spans, ownJobs };
   const ofApp = { primary, settings, authority, phase, isClosing, closing, heap, ...owned, ...parts };
   const app = createApp(ofApp);

@@ -13,7 +13,7 @@ const option = process.arch === 'ppc64' ? 21 : 17;
 
 /**
  * Takes one connection after the other from the channel of its parent, as a descriptor beside a line of JSON, and reports
- * its user. It speaks Node's own protocol for handles (`NODE_HANDLE_ACK`), and ends with the channel. `vec` makes separate
+ * its process and user. It speaks Node's own protocol for handles (`NODE_HANDLE_ACK`), and ends with the channel. `vec` makes separate
  * buffers: Perl shares the memory of equal strings.
  */
 const script = `
@@ -30,9 +30,15 @@ for (;;) {
   open my $connection, '+<&=', $fd or exit 1;
   my $found = getsockopt $connection, 1, ${option};
   close $connection;
-  my $uid = defined $found ? (unpack 'iII', $found)[1] : 'null';
-  print qq({"cmd":"NODE_HANDLE_ACK"}\\n{"uid":$uid}\\n);
+  my ($pid, $uid) = defined $found ? unpack 'iII', $found : ('null', 'null');
+  print qq({"cmd":"NODE_HANDLE_ACK"}\\n{"pid":$pid,"uid":$uid}\\n);
 }`;
+
+/** Who has connected; null for what the kernel does not say. */
+interface SocketPeer {
+  readonly pid: number | null;
+  readonly uid: number | null;
+}
 
 /** It answers in less than a millisecond. */
 const limitMs = 2000;
@@ -47,7 +53,7 @@ export class PeerCredentials implements Disposable {
   readonly #clock: Clock;
   readonly #program: string;
   readonly #line = inLine();
-  readonly #known = new WeakMap<Socket, Promise<number | null>>();
+  readonly #known = new WeakMap<Socket, Promise<SocketPeer | null>>();
   #helper: ChildProcess | null = null;
   #restsUntilMs = Number.NEGATIVE_INFINITY;
 
@@ -56,11 +62,21 @@ export class PeerCredentials implements Disposable {
     this.#program = program;
   }
 
-  /** Null without Perl, or if the connection is gone. The kernel is asked once for each connection. */
-  uidOf(socket: Socket): Promise<number | null> {
-    const uid = this.#known.get(socket) ?? this.#line(() => this.#ask(socket)).catch(() => null);
-    this.#known.set(socket, uid);
-    return uid;
+  /** Null without Perl, or if the connection is gone. */
+  async uidOf(socket: Socket): Promise<number | null> {
+    return (await this.#peerOf(socket))?.uid ?? null;
+  }
+
+  /** The process that has made the connection; null as above. It may be gone. */
+  async pidOf(socket: Socket): Promise<number | null> {
+    return (await this.#peerOf(socket))?.pid ?? null;
+  }
+
+  /** The kernel is asked once for each connection. */
+  #peerOf(socket: Socket): Promise<SocketPeer | null> {
+    const peer = this.#known.get(socket) ?? this.#line(() => this.#ask(socket)).catch(() => null);
+    this.#known.set(socket, peer);
+    return peer;
   }
 
   /** Ends the process, which would end with this one. */
@@ -69,17 +85,17 @@ export class PeerCredentials implements Disposable {
   }
 
   /** Twice, because the process may just have been killed. */
-  async #ask(socket: Socket): Promise<number | null> {
+  async #ask(socket: Socket): Promise<SocketPeer | null> {
     return (await this.#askOnce(socket)) ?? (await this.#askOnce(socket));
   }
 
-  async #askOnce(socket: Socket): Promise<number | null> {
+  async #askOnce(socket: Socket): Promise<SocketPeer | null> {
     const handle = sendableOf(socket);
     const helper = handle === null ? null : this.#running();
     if (handle === null || helper === null) return null;
-    const { promise, resolve } = withResolvers<number | null>();
+    const { promise, resolve } = withResolvers<SocketPeer | null>();
     const stopTimer = this.#clock.after(limitMs, () => helper.kill('SIGKILL'));
-    const answered = (message: unknown) => resolve((message as { readonly uid: number | null }).uid);
+    const answered = (message: unknown) => resolve(message as SocketPeer);
     const ended = () => {
       this.#forget(helper); // a send may fail before the process reports its end
       resolve(null);

@@ -1,5 +1,7 @@
 import type { Socket } from 'node:net';
 import { RelayError } from '../../shared/errors.js';
+import { isUnixSocket } from '../../shared/node-internals/connections.js';
+import type { PeerCredentials } from '../../shared/node-internals/peer-credentials.js';
 import { holdsSocket, type Instance, writeInstance } from '../../shared/process/proc.js';
 import type { ProcessScanner } from '../../shared/process/scanner.js';
 import type { AsyncHandler } from '../http/exchange.js';
@@ -10,15 +12,22 @@ export class OwnJobs {
   readonly #cookiePrefix: string;
   readonly #table: Pick<SocketTable, 'ownerOf'>;
   readonly #scanner: Pick<ProcessScanner, 'find'>;
+  readonly #credentials: Pick<PeerCredentials, 'uidOf' | 'pidOf'>;
   readonly #known = new WeakMap<Socket, Promise<boolean>>();
 
-  constructor(primary: Instance, table: Pick<SocketTable, 'ownerOf'>, scanner: Pick<ProcessScanner, 'find'>) {
+  constructor(
+    primary: Instance,
+    table: Pick<SocketTable, 'ownerOf'>,
+    scanner: Pick<ProcessScanner, 'find'>,
+    credentials: Pick<PeerCredentials, 'uidOf' | 'pidOf'>,
+  ) {
     this.#cookiePrefix = `${writeInstance(primary)}:`;
     this.#table = table;
     this.#scanner = scanner;
+    this.#credentials = credentials;
   }
 
-  /** False where that can't be known: through a Unix socket, a proxy or another host. */
+  /** False where that can't be known: through a proxy or another host. */
   isOf(socket: Socket): Promise<boolean> {
     const known = this.#known.get(socket) ?? this.#search(socket).catch(() => false); // for want of /proc, or of descriptors
     this.#known.set(socket, known);
@@ -26,13 +35,24 @@ export class OwnJobs {
   }
 
   /** Programs run as the user of the service, so that most callers are none of them at the first look. */
-  async #search({ localAddress, localPort, remoteAddress, remotePort }: Socket): Promise<boolean> {
+  async #search(socket: Socket): Promise<boolean> {
+    if (isUnixSocket(socket)) return this.#isPeerOf(socket);
+    const { localAddress, localPort, remoteAddress, remotePort } = socket;
     if (!localAddress || !localPort || !remoteAddress || !remotePort) return false;
     const owner = await this.#table.ownerOf({ localAddress, localPort, remoteAddress, remotePort });
     if (owner === null || owner.uid !== process.getuid?.()) return false;
-    const { pids } = await this.#scanner.find((cookie) => cookie.startsWith(this.#cookiePrefix));
+    const pids = await this.#ownPids();
     const found = await Promise.all(pids.map((pid) => holdsSocket(pid, owner.inode)));
     return found.includes(true);
+  }
+
+  async #isPeerOf(socket: Socket): Promise<boolean> {
+    const [uid, pid] = await Promise.all([this.#credentials.uidOf(socket), this.#credentials.pidOf(socket)]);
+    return pid !== null && uid === process.getuid?.() && (await this.#ownPids()).includes(pid);
+  }
+
+  async #ownPids(): Promise<readonly number[]> {
+    return (await this.#scanner.find((cookie) => cookie.startsWith(this.#cookiePrefix))).pids;
   }
 }
 

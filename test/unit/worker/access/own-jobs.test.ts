@@ -1,20 +1,24 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
+import { join } from 'node:path';
 import { systemClock } from '../../../../src/shared/clock.js';
+import { PeerCredentials } from '../../../../src/shared/node-internals/peer-credentials.js';
 import { cookieName, cookieOf, instanceOfProcess } from '../../../../src/shared/process/proc.js';
 import { ProcessScanner } from '../../../../src/shared/process/scanner.js';
 import { OwnJobs } from '../../../../src/worker/access/own-jobs.js';
 import { SocketTable } from '../../../../src/worker/access/user-tables.js';
+import { temporaryFolder } from '../../../support/folder.js';
 
-const connects = 'require("node:net").connect(Number(process.argv[1]), "127.0.0.1")';
+const connects = 'require("node:net").connect(JSON.parse(process.argv[1]))';
 
-/** The accepting end of a connection that a program with this environment makes. */
-async function connectionOf(env: Readonly<Record<string, string>>) {
-  const server = createServer().listen(0, '127.0.0.1');
+/** The accepting end of a connection that a program with this environment makes; to a Unix socket with a path. */
+async function connectionOf(env: Readonly<Record<string, string>>, path?: string) {
+  const server = createServer().listen(path === undefined ? { port: 0, host: '127.0.0.1' } : { path });
   await once(server, 'listening');
-  const { port } = server.address() as { port: number };
-  const child = spawn(process.execPath, ['-e', connects, String(port)], { env: { PATH: process.env.PATH, ...env } });
+  const { port } = Object(server.address());
+  const address = JSON.stringify(path === undefined ? { port, host: '127.0.0.1' } : { path });
+  const child = spawn(process.execPath, ['-e', connects, address], { env: { PATH: process.env.PATH, ...env } });
   const [socket] = (await once(server, 'connection')) as [Socket];
   return {
     socket,
@@ -26,6 +30,8 @@ async function connectionOf(env: Readonly<Record<string, string>>) {
   };
 }
 
+const noCredentials = { uidOf: async () => null, pidOf: async () => null };
+
 async function guard() {
   const instance = await instanceOfProcess(process.pid);
   const table = new SocketTable();
@@ -35,7 +41,7 @@ async function guard() {
     searched.push(fits);
     return scanner.find(fits);
   };
-  return { instance, searched, find, ownJobs: new OwnJobs(instance, table, { find }) };
+  return { instance, searched, find, ownJobs: new OwnJobs(instance, table, { find }, noCredentials) };
 }
 
 describe('A connection', () => {
@@ -56,11 +62,21 @@ describe('A connection', () => {
     expect(await ownJobs.isOf(made.socket)).toBe(false);
   });
 
+  it('through a Unix socket is known by the process that has made it', async () => {
+    await using folder = await temporaryFolder();
+    using credentials = new PeerCredentials(systemClock);
+    const { instance, find } = await guard();
+    const ownJobs = new OwnJobs(instance, new SocketTable(), { find }, credentials);
+    await using own = await connectionOf({ [cookieName]: cookieOf(instance, 7) }, join(folder.path, 'own'));
+    await using other = await connectionOf({}, join(folder.path, 'other'));
+    expect([await ownJobs.isOf(own.socket), await ownJobs.isOf(other.socket)]).toEqual([true, false]);
+  });
+
   it('of another user is not searched for', async () => {
     const { instance, searched, find } = await guard();
     const table = { ownerOf: async () => ({ uid: 4711, inode: '1' }) };
     await using made = await connectionOf({ [cookieName]: cookieOf(instance, 7) });
-    expect(await new OwnJobs(instance, table, { find }).isOf(made.socket)).toBe(false);
+    expect(await new OwnJobs(instance, table, { find }, noCredentials).isOf(made.socket)).toBe(false);
     expect(searched).toEqual([]);
   });
 
@@ -68,7 +84,7 @@ describe('A connection', () => {
     const { instance, ownJobs } = await guard();
     expect(await ownJobs.isOf(connect({ path: '/nowhere/there' }).on('error', () => {}))).toBe(false);
     const table = { ownerOf: async () => Promise.reject(new Error('no descriptor is left')) };
-    const failing = new OwnJobs(instance, table, new ProcessScanner(systemClock));
+    const failing = new OwnJobs(instance, table, new ProcessScanner(systemClock), noCredentials);
     await using made = await connectionOf({ [cookieName]: cookieOf(instance, 7) });
     expect(await failing.isOf(made.socket)).toBe(false);
   });
