@@ -6,6 +6,13 @@ import { dirname, join } from 'node:path';
  * comes along. `vendored` of package.json has the same names, for the tools that ask what a user gets.
  */
 export const vendoredFiles: Readonly<Record<string, readonly string[]>> = {
+  '@highlightjs/cdn-assets': [
+    ...['LICENSE', 'package.json', 'es/core.min.js'],
+    ...['bash', 'c', 'cpp', 'csharp', 'css', 'diff', 'go', 'java', 'javascript', 'json', 'php', 'python', 'ruby'].map(
+      grammar,
+    ),
+    ...['rust', 'sql', 'typescript', 'xml', 'yaml'].map(grammar),
+  ],
   bullmq: [
     ...['LICENSE', 'package.json', 'dist/cjs/index.js', 'dist/cjs/version.js', 'dist/cjs/classes', 'dist/cjs/enums'],
     ...['dist/cjs/interfaces', 'dist/cjs/postgres', 'dist/cjs/scripts', 'dist/cjs/types', 'dist/cjs/utils'],
@@ -57,8 +64,13 @@ export const vendoredFiles: Readonly<Record<string, readonly string[]>> = {
     'swagger-ui-standalone-preset.js.LICENSE.txt',
   ],
   'swagger-ui-express': ['LICENSE', 'package.json', 'index.js'],
+  temml: ['LICENSE', 'package.json', 'dist/temml.min.js'],
   tslib: ['LICENSE.txt', 'package.json', 'tslib.js'],
 };
+
+function grammar(name: string): string {
+  return `es/languages/${name}.min.js`;
+}
 
 /** Copies them to where Node looks first when the built service asks for these packages. */
 export async function vendor(root: string, target = join(root, 'dist', 'src', 'node_modules')): Promise<void> {

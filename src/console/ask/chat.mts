@@ -6,6 +6,7 @@ import { ApiError, asError, isAbort, ServerGone } from '../base/failures.mjs';
 import { DeltaBuffer, Observable } from '../base/observable.mjs';
 import type { PageClock } from '../base/page-clock.mjs';
 import type { TabMemory } from '../base/tab-memory.mjs';
+import { pathOf } from '../conversations/entry.mjs';
 import { ChatTurn, chatBodyOf, rememberTurns, turnsOf, type UserMessage, withRemembered } from './turn.mjs';
 
 /** The conversation on the page. */
@@ -113,7 +114,7 @@ export class Chat {
   }
 
   async #fork(origin: string, from: number, signal: AbortSignal): Promise<string> {
-    const path = `/chat/${encodeURIComponent(origin)}/fork`;
+    const path = `${pathOf(origin)}/fork`;
     const fork = await this.#api.json<ConversationBody>(path, { method: 'POST', body: { from }, signal });
     return fork.conversation_id;
   }
@@ -146,7 +147,7 @@ export class Chat {
     if (conversationId === this.view.value.conversationId) return;
     const request = this.#begin({ ...nothing, conversationId, state: 'reading' });
     try {
-      const path = `/chat/${encodeURIComponent(conversationId)}/messages`;
+      const path = `${pathOf(conversationId)}/messages`;
       const said = await this.#api.json<ConversationMessages>(path, { signal: request.signal });
       const turns = this.#withRemembered(conversationId, turnsOf(said, this.#takeId));
       if (this.#request === request) this.#show({ turns, system: said.system, state: 'ready' });

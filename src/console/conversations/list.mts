@@ -8,8 +8,15 @@ import { useValue } from '../base/observable.mjs';
 import { hrefOf } from '../base/router.mjs';
 import { Dialog, Icon } from '../ui/controls.mjs';
 import { type Listing, ListPages, type ListView, PagedList } from '../ui/paged-list.mjs';
-import { type ActKind, DeleteDialog, Entry, EntryActions, type ListedConversation, RenameForm } from './entry.mjs';
-import { SaveDialog } from './save.mjs';
+import {
+  type ActKind,
+  DeleteDialog,
+  Entry,
+  EntryActions,
+  type ListedConversation,
+  RenameForm,
+  SaveDialog,
+} from './entry.mjs';
 
 /** The most recently active conversation first. */
 export const conversationListing: Listing<ConversationListPage, ListedConversation> = {

@@ -67,7 +67,7 @@ export function JobList(props: ShownList<JobListPage, ListedJob>) {
 
 function entryOf(job: ListedJob, link: (content: ComponentChildren) => ComponentChildren) {
   return link(html`
-    <span class=\"cut\">${titleOf(job)}</span>
+    <span class="cut">${titleOf(job)}</span>
     <${StatusDot} tone=${toneOf(job)} label=${statusText(job)} />
     <small class="muted figure">${timeText(job.created_at)} · ${job.operation}</small>
   `);

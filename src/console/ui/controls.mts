@@ -1,7 +1,8 @@
 import { html } from 'htm/preact';
 import { type ComponentChildren, cloneElement, type VNode } from 'preact';
-import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { useParts } from '../base/context.mjs';
+import { useColours } from './highlight.mjs';
 
 /** Drawn with lines on a field of 16 by 16. */
 const paths = {
@@ -72,8 +73,54 @@ export function CodeBlock({ code, language = '', label = `Code: ${language || 't
       <span>${language || 'text'}</span>
       <${CopyButton} text=${() => code} />
     </div>
-    <pre tabindex="0" aria-label=${label} role="region"><code>${code}</code></pre>
+    <pre tabindex="0" aria-label=${label} role="region"><code>${useColours(code, language)}</code></pre>
   </div>`;
+}
+
+interface FormulaProps {
+  /** TeX. */
+  readonly text: string;
+  /** As it stands in the answer. */
+  readonly raw: string;
+  /** Whether it has lines of its own. */
+  readonly isDisplayed: boolean;
+}
+
+/** A formula, as its source until its code is loaded, and if it cannot be drawn. */
+export function Formula({ text, raw, isDisplayed }: FormulaProps) {
+  const place = useRef<HTMLSpanElement>(null);
+  useLayoutEffect(() => {
+    const { current: element } = place;
+    if (element === null) return;
+    let isWanted = true;
+    element.textContent = raw;
+    import('temml/dist/temml.min.js').then(
+      ({ default: temml }) => isWanted && drawMath(temml, element, text, isDisplayed),
+      () => {}, // its source stays
+    );
+    return () => {
+      isWanted = false;
+    };
+  }, [text, raw, isDisplayed]);
+  return html`<span ref=${place} class=${isDisplayed ? 'math displayed' : 'math'} />`;
+}
+
+type TeX = typeof import('temml/dist/temml.min.js')['default'];
+
+/** In em, and in points: no formula covers the page. */
+const maxSize = [20, 300] as const;
+const maxExpansions = 500;
+
+/** Replaces what is in the element by MathML, if the source is a formula. Nothing in it can link, load or run anything. */
+function drawMath(temml: TeX, element: HTMLElement, source: string, isDisplayed: boolean): void {
+  const drawn = document.createElement('span');
+  const limits = { trust: false, strict: false, maxExpand: maxExpansions, maxSize };
+  try {
+    temml.render(source, drawn, { displayMode: isDisplayed, throwOnError: true, ...limits });
+  } catch {
+    return;
+  }
+  element.replaceChildren(...drawn.childNodes);
 }
 
 interface FieldProps {

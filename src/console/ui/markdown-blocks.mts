@@ -1,9 +1,39 @@
-import { Lexer, type Token, type TokensList } from 'marked';
+import { Lexer, Marked, type Token, type TokenizerExtension, type TokensList } from 'marked';
 
 /** The longest inline text that is parsed: the time to parse emphasis and links grows with its square. */
 const maxInlineLength = 6000;
 /** Nested quotes and lists: each level parses all of its text again. Deeper levels are not drawn anyway. */
 const maxBlockDepth = 25;
+
+/** A formula in TeX. */
+export interface MathToken {
+  readonly type: 'math';
+  readonly raw: string;
+  readonly text: string;
+  /** Whether it has lines of its own. */
+  readonly isDisplayed: boolean;
+}
+
+/** Each has an end, and a length that no parser has trouble with. A dollar before a space or a number may be money. */
+const display = /^(?:\$\$([^$]{1,2000})\$\$|\\\[([\s\S]{1,2000}?)\\\])/;
+const block = new RegExp(String.raw`^ {0,3}(?:${display.source.slice(1)}) *(?:\n+|$)`);
+const inline = /^(?:\\\(([\s\S]{1,2000}?)\\\)|\$(?![\s$])((?:[^$\\\n]|\\.){1,500}?)(?<!\s)\$(?![\w$]))/;
+
+function mathOf(found: RegExpExecArray | null, isDisplayed: boolean): MathToken | undefined {
+  if (found === null) return undefined;
+  const [raw, first, second] = found;
+  return { type: 'math', raw, text: (first ?? second ?? '').trim(), isDisplayed };
+}
+
+const math: readonly TokenizerExtension[] = [
+  { name: 'math', level: 'block', tokenizer: (text) => mathOf(block.exec(text), true) },
+  {
+    name: 'math',
+    level: 'inline',
+    start: (text) => text.search(/\$|\\[([]/),
+    tokenizer: (text) => mathOf(display.exec(text), true) ?? mathOf(inline.exec(text), false),
+  },
+];
 
 /** Limits how much of a text is parsed, so that no answer can freeze the page. The rest stays plain text. */
 class BoundedLexer extends Lexer {
@@ -77,7 +107,7 @@ function blocksOf(text: string): MarkdownBlock[] {
 /** A text that the parser can't read is shown as it was written. */
 function tokensOf(text: string): Token[] {
   try {
-    return new BoundedLexer({ gfm: true }).lex(text);
+    return new BoundedLexer(new Marked({ gfm: true, extensions: [...math] }).defaults).lex(text);
   } catch {
     return [{ type: 'text', raw: text, text }];
   }

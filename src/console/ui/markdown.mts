@@ -2,8 +2,8 @@ import { html } from 'htm/preact';
 import type { Token, Tokens } from 'marked';
 import type { ComponentChildren } from 'preact';
 import { useMemo, useRef } from 'preact/hooks';
-import { CodeBlock } from './controls.mjs';
-import { type MarkdownBlock, MarkdownReader } from './markdown-blocks.mjs';
+import { CodeBlock, Formula } from './controls.mjs';
+import { type MarkdownBlock, MarkdownReader, type MathToken } from './markdown-blocks.mjs';
 
 /** The character references that models write. What is not here is shown as it was written. */
 const named: Readonly<Record<string, string>> = {
@@ -75,6 +75,7 @@ const blocks: Readonly<Record<string, (token: never, depth: number) => Drawn>> =
   space: () => null,
   def: () => null,
   hr: () => html`<hr />`,
+  math: ({ text, raw }: MathToken) => html`<${Formula} text=${text} raw=${raw.trim()} isDisplayed />`,
   code: ({ text, lang = '' }: Tokens.Code) => html`<${CodeBlock} code=${text} language=${lang.split(/\s/)[0]} />`,
   heading: ({ depth: level, tokens }: Tokens.Heading, depth) =>
     html`<${headings[level - 1] ?? 'h6'}>${inlineNodes(tokens, depth)}<//>`,
@@ -120,6 +121,8 @@ const inlines: Readonly<Record<string, (token: never, depth: number) => Drawn>> 
   text: ({ text, tokens }: Tokens.Text, depth) => (tokens === undefined ? plainText(text) : inlineNodes(tokens, depth)),
   escape: ({ text }: Tokens.Escape) => text,
   br: () => html`<br />`,
+  math: ({ text, raw, isDisplayed }: MathToken) =>
+    html`<${Formula} text=${text} raw=${raw} isDisplayed=${isDisplayed} />`,
   strong: ({ tokens }: Tokens.Strong, depth) => html`<strong>${inlineNodes(tokens, depth)}</strong>`,
   em: ({ tokens }: Tokens.Em, depth) => html`<em>${inlineNodes(tokens, depth)}</em>`,
   del: ({ tokens }: Tokens.Del, depth) => html`<del>${inlineNodes(tokens, depth)}</del>`,

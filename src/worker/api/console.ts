@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
-import { dirname, extname, join, relative } from 'node:path';
+import { basename, dirname, extname, join, relative } from 'node:path';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import type { AsyncHandler, Handler } from '../http/exchange.js';
@@ -8,13 +8,23 @@ import { notFound, sendTyped } from '../http/responses.js';
 
 const folder = join(__dirname, '..', '..', 'console');
 
-/** What the pages import by the name of its package: the file that holds it, beside what the package names as its own. */
-const packages: Readonly<Record<string, string>> = {
+/** Of languages whose code the console shows in colours. */
+const grammars = 'bash c cpp csharp css diff go java javascript json php python ruby rust sql typescript xml yaml'
+  .split(' ')
+  .map((name) => `@highlightjs/cdn-assets/es/languages/${name}.min.js`);
+
+/** What makes a module of a script. */
+const endings: Readonly<Record<string, string>> = { 'temml/dist/temml.min.js': '\nexport default temml;\n' };
+
+/** What the pages import by the name of its package: the file that holds it, beside what the package names as its own; null: it is the name. */
+const packages: Readonly<Record<string, string | null>> = {
   preact: 'preact.mjs',
   'preact/hooks': 'hooks.mjs',
   htm: 'htm.mjs',
   'htm/preact': 'index.mjs',
   marked: 'marked.esm.js',
+  '@highlightjs/cdn-assets/es/core.min.js': null,
+  ...Object.fromEntries([...grammars, ...Object.keys(endings)].map((name) => [name, null])),
 };
 
 const types: Readonly<Record<string, string>> = {
@@ -98,8 +108,12 @@ async function readEdition(): Promise<Edition> {
     .filter((entry) => entry.isFile() && extname(entry.name) in types)
     .map((entry) => join(entry.parentPath, entry.name))
     .map((file) => [`/${relative(folder, file)}`, file] as const);
-  const ofPackages = Object.keys(packages).map((name) => [packagePath(name), packageFile(name)] as const);
-  const read = [...own, ...ofPackages].map(async ([path, file]) => [path, await readOne(path, file)] as const);
+  const ofPackages = Object.keys(packages).map(
+    (name) => [packagePath(name), packageFile(name), endings[name]] as const,
+  );
+  const read = [...own, ...ofPackages].map(
+    async ([path, file, end]) => [path, await readOne(path, file, end)] as const,
+  );
   const { [pagePath]: page, ...files } = Object.fromEntries(await Promise.all(read));
   if (page === undefined) throw new Error('the console has no page');
   const hash = hashOf(files);
@@ -126,8 +140,8 @@ function hashOf(files: Readonly<Record<string, string>>): string {
   return createHash('sha256').update(JSON.stringify(sorted)).digest('hex').slice(0, hashLength);
 }
 
-async function readOne(path: string, file: string): Promise<string> {
-  const text = await readFile(file, 'utf8');
+async function readOne(path: string, file: string, ending = ''): Promise<string> {
+  const text = (await readFile(file, 'utf8')) + ending;
   return extname(path) === '.mjs' ? withPaths(text, depthOf(path)) : text;
 }
 
@@ -153,11 +167,11 @@ function withPaths(code: string, depth: number): string {
 }
 
 function packagePath(name: string): string {
-  return `/packages/${name.replace('/', '-')}.mjs`;
+  return `/packages/${name.replace('.min.js', '').replaceAll('/', '-')}.mjs`;
 }
 
 function packageFile(name: string): string {
-  return join(dirname(require.resolve(name)), packages[name] as string);
+  return join(dirname(require.resolve(name)), packages[name] ?? basename(name));
 }
 
 function depthOf(path: string): number {

@@ -87,6 +87,37 @@ describe('The page Ask', () => {
       await expectGoodLooks(ask.page, 'ask-markdown');
     });
 
+    it('draws formulas and code in colours, and nothing in them does anything', async () => {
+      await ask.page.getByLabel('Model', { exact: true }).selectOption('echo');
+      await ask.ask(`Well: $x^2$ and \\(\\frac12\\)
+
+$$\\int_0^1 x\\,dx$$
+
+$$\\href{javascript:alert(1)}{x}$$
+
+$$\\includegraphics{https://evil.example/x.png}$$
+
+$$\\def\\a{\\a\\a}\\a$$
+
+$$\\text{<img src="https://evil.example/y.png" onerror="alert(1)">}$$
+
+$$\\rule{10000em}{10000em}$$
+
+\`\`\`python
+def f(x): return "<script>alert(1)</script>"
+\`\`\`
+`);
+      await ask.lastAnswer.locator('math').nth(3).waitFor();
+      await ask.lastAnswer.locator('.hljs-keyword', { hasText: 'def' }).waitFor();
+      expect(await ask.lastAnswer.locator('math a, img, script, [href]').count()).toBe(0);
+      const text = await ask.lastAnswer.innerText();
+      for (const source of ['\\href{javascript', '\\includegraphics', '\\def\\a']) expect(text).toContain(source);
+      expect(text).toContain('"<script>alert(1)</script>"');
+      const size = await ask.page.evaluate("getComputedStyle(document.querySelector('.code pre code')).fontSize");
+      expect(size).toBe('13px');
+      await expectGoodLooks(ask.page, 'ask-math');
+    });
+
     it('takes a schema, and shows the value; says what is wrong with one', async () => {
       await ask.button('Options').click();
       const field = ask.page.getByLabel('JSON Schema of the answer');

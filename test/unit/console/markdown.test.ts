@@ -54,6 +54,28 @@ describe('Markdown in an answer', () => {
     ['a line', '---', [['hr', {}]]],
     ['a quote', '> a', [['blockquote', {}, ['p', {}, 'a']]]],
     ['code', '```js x\na < b\n```', [['CodeBlock', { code: 'a < b', language: 'js' }]]],
+    [
+      'formulas',
+      'a $x^2$ and \\(y_1*z*\\)\n\n$$\n- a\n= b\n$$\n\n\\[c\\]',
+      [
+        [
+          'p',
+          {},
+          'a ',
+          ['Formula', { text: 'x^2', raw: '$x^2$', isDisplayed: false }],
+          ' and ',
+          ['Formula', { text: 'y_1*z*', raw: '\\(y_1*z*\\)', isDisplayed: false }],
+        ],
+        ['Formula', { text: '- a\n= b', raw: '$$\n- a\n= b\n$$', isDisplayed: true }],
+        ['Formula', { text: 'c', raw: '\\[c\\]', isDisplayed: true }],
+      ],
+    ],
+    [
+      'money and variables, which are no formulas',
+      'It costs $5 and $10, $5-$10, $HOME/$USER, `$x$`',
+      [['p', {}, 'It costs $5 and $10, $5-$10, $HOME/$USER, ', ['code', {}, '$x$']]],
+    ],
+    ['a formula that has not ended', 'a $x and $$y', [['p', {}, 'a $x and $$y']]],
     ['code that has not ended', '```\na', [['CodeBlock', { code: 'a', language: '' }]]],
     ['lists in lists', '3. a\n   - b\n', [['ol', { start: 3 }, ['li', {}, 'a', ['ul', {}, ['li', {}, 'b']]]]]],
     [
