@@ -84,7 +84,7 @@ const idempotencyHeaders = {
     .meta({ description: 'This is the answer that the first request with this `Idempotency-Key` got.' }),
   'Idempotency-Recorded': z.literal('false').optional().meta({
     description:
-      'The answer to a request with an `Idempotency-Key` was not kept. In a stream, a comment says so before the last event.',
+      'The answer to a request with an `Idempotency-Key` was not recorded. In a stream, a comment before the last event says so.',
   }),
 };
 const keyNeeded = [{ apiKey: [] }, { bearer: [] }];
@@ -308,7 +308,7 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
   'POST /health/recheck': {
     summary: 'Check the model CLI now',
     description:
-      'Calls made at the same time share one check. If a job has shown that the credential is refused, that is forgotten: the next job will show it again. If jobs are held back, the next one is let through and decides. Without a configured API key this is refused.',
+      'Calls made at the same time share one check. The check forgets that a job has shown a refused credential: the next job shows it again. If jobs are held back, the next one is let through and decides. Without a configured API key this is refused.',
     security: keyNeeded,
     ok: healthBody,
     okText: 'The health after the check.',

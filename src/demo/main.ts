@@ -17,7 +17,7 @@ import { sampleOf } from './sample.js';
 type Voice = Pick<Eliza, 'instruct' | 'answer'>;
 
 const models = [
-  { id: 'eliza', name: 'Eliza', description: 'A demo: a few rules that remember what they are told.', default: true },
+  { id: 'eliza', name: 'Eliza', description: 'A demo: a few rules that remember what you say.', default: true },
   { id: 'echo', name: 'Echo', description: 'A demo: answers with the prompt, byte for byte.', default: false },
 ];
 

@@ -138,7 +138,7 @@ function modelIn({ id, default: isDefault, alias_of: target }: SetupReport['mode
 function keysOf({ keys, needs_key: needsKey }: SetupReport, paint: Paint): string {
   if (keys.length > 0) return keys.join(', ');
   return needsKey
-    ? paint.red('none in the keys file: nobody is let in')
+    ? paint.red('none in the keys file: every request is refused')
     : paint.yellow('none: /ask and /chat need no key');
 }
 

@@ -122,9 +122,9 @@ export function Totals({ sum }: { readonly sum: UsageSum }) {
     [
       'Cost',
       cost === null ? '–' : costText(cost),
-      cost === null ? 'the model CLI tells none' : 'as the model CLI tells',
+      cost === null ? 'the model CLI reports none' : 'as the model CLI reports',
     ],
-    ['Model time', secondsText(seconds), 'that jobs held a slot'],
+    ['Model time', secondsText(seconds), 'that jobs had a slot'],
   ] as const;
   return html`<dl class="tiles">
     ${tiles.map(

@@ -246,7 +246,7 @@ function beginningOf({ createdAt, user, system }: TurnChange): ScriptArguments {
 
 function staleTurn(): RelayError {
   const message =
-    'the turn was not kept: this host lost its turn lock, and the conversation may have gone on elsewhere';
+    'the turn was not stored: this host lost its turn lock, and the conversation may have continued on another host';
   return new RelayError('store_unavailable', message, { retryAfterSeconds: 1 });
 }
 

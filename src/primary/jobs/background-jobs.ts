@@ -268,7 +268,7 @@ export class BackgroundJobs {
   #admit(job: BackgroundJob, mustHaveSlot: boolean, isFirst: boolean): Promise<JobEnd> {
     const { runner } = this.#resources;
     if (mustHaveSlot && !runner.mayStart(job, false)) {
-      throw new RelayError('concurrency_limited', 'its slot has gone meanwhile');
+      throw new RelayError('concurrency_limited', 'its slot is no longer free');
     }
     const ended = runner.runInBackground(job, isFirst);
     job.background.log.changed();

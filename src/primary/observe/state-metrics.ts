@@ -103,8 +103,8 @@ export function addServiceGauges(registry: Registry, sources: GaugeSources): voi
   const jobs = 'Background jobs that have not ended, by what they do. One that runs holds a slot, too.';
   addGauge(registry, 'background_jobs', jobs, () => background.counts, 'state');
   gauge('background_jobs_limit', 'Background jobs that may wait.', () => config.maxJobs);
-  gauge('conversations', 'Conversations held in memory.', () => conversations.counts.conversations);
-  gauge('conversation_bytes', 'Text held by all conversations, bytes.', () => conversations.counts.bytes);
+  gauge('conversations', 'Conversations in memory.', () => conversations.counts.conversations);
+  gauge('conversation_bytes', 'Text of all conversations, bytes.', () => conversations.counts.bytes);
   gauge('conversation_tokens', 'Tokens of all conversations, estimated.', () => conversations.counts.tokens);
   gauge('stored_responses', 'Responses that are stored.', () => responses.counts.count);
   gauge('stored_response_bytes', 'Text of all stored responses, bytes.', () => responses.counts.bytes);
@@ -118,7 +118,7 @@ export function addServiceGauges(registry: Registry, sources: GaugeSources): voi
   const byName = <F>(read: (cli: MeasuredCli) => F) => Object.fromEntries(clis.map((cli) => [cli.name, read(cli)]));
   const counts = () => byName(({ pool }) => pool.counts());
   addGauge(registry, 'cli_processes', processes, counts, 'cli', 'state');
-  const means = 'How processes of the model CLI are held together and ended: 1 for the means in force.';
+  const means = 'How the service finds and ends processes of the model CLI: 1 for the means in force.';
   const inForce = Object.fromEntries(
     terminationMeans.map((name) => [name, name === host.termination.containments.means ? 1 : 0]),
   );
@@ -140,12 +140,12 @@ type ReadHealth = (health: MeasuredCli['health']) => Readonly<Record<string, num
 
 /** `figures`: of the health of each CLI, by its name; read at a scrape. */
 function addHealthMetrics(registry: Registry, figures: (read: ReadHealth) => Figures): void {
-  const open = '1 while jobs are held back, by the reason: the quota is used up, or the credential is refused.';
+  const open = '1 while jobs are blocked, by the reason: the quota is used up, or the credential is refused.';
   addGauge(registry, 'breaker_open', open, () => figures(({ circuits }) => circuits.openFor), 'cli', 'reason');
-  const openings = 'Times that jobs began to be held back, failed probes included, by the reason.';
+  const openings = 'Times that the service began to block jobs, failed probes included, by the reason.';
   const readOpenings = () => figures(({ circuits }) => circuits.openings);
   addCounter(registry, 'breaker_openings_total', openings, readOpenings, 'cli', 'reason');
-  const used = "Used share of each window of the account's quota, as the model CLI last told; 0 where it did not.";
+  const used = "Used share of each window of the account's quota, as the model CLI last reported it; 0 if it did not.";
   const readUsed = () => figures(({ windows }) => windows.utilization);
   addGauge(registry, 'quota_utilization_ratio', used, readUsed, 'cli', 'window');
 }

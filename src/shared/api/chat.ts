@@ -17,7 +17,7 @@ export const chatRequest = z
     conversation_id: z
       .string('must be a string')
       .optional()
-      .meta({ description: 'The conversation to go on with; without it a new one begins.' }),
+      .meta({ description: 'The conversation to continue; without it, a new one begins.' }),
     system: modelText.optional().meta({ description: 'Instructions, for a new conversation only.' }),
     model: model.optional(),
     schema: answerSchema.optional(),
@@ -33,7 +33,7 @@ export const chatRequest = z
   .meta({ id: 'ChatRequest' });
 
 /** The message for a client that still sends the older payload. */
-export const legacyPayload = 'a list of messages is not accepted: send message, and conversation_id to go on';
+export const legacyPayload = 'a list of messages is not accepted: send message, and conversation_id to continue';
 
 const count = z.int().nonnegative();
 const time = z.iso.datetime({ precision: 3 });

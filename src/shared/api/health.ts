@@ -17,7 +17,7 @@ export const readinessBody = z
     checked_at: time.nullable(),
     duration_ms: count,
     trigger: z.enum(readinessTriggers),
-    cli: z.string().meta({ description: 'The name of the CLI: its kind, where there is but one.' }).optional(),
+    cli: z.string().meta({ description: 'The name of the CLI: its kind, if there is only one.' }).optional(),
     adapter: z.string(),
     version: z.string().nullable(),
     error: z.string().optional(),
@@ -40,7 +40,7 @@ export const breakerBody = z
     ...circuit,
     models: z
       .array(z.strictObject({ model: z.string(), ...circuit }))
-      .meta({ description: 'Models whose jobs alone are held back; an empty name stands for jobs that name none.' }),
+      .meta({ description: 'Models whose jobs alone are blocked; an empty name stands for jobs that name none.' }),
     windows: z
       .array(
         z.strictObject({
@@ -50,7 +50,7 @@ export const breakerBody = z
           resets_at: time.nullable(),
         }),
       )
-      .meta({ description: "Windows of the account's quota, as the model CLI last told." }),
+      .meta({ description: "Windows of the account's quota, as the model CLI last reported them." }),
   })
   .meta({ id: 'Breaker' });
 export type BreakerBody = z.infer<typeof breakerBody>;
@@ -126,7 +126,7 @@ const storeBody = z
     kind: z.enum(storeKinds),
     up: z.boolean().meta({ description: 'Whether it takes what it is asked to keep, as far as is known.' }),
   })
-  .meta({ description: 'Where conversations are kept.' });
+  .meta({ description: 'Where conversations are stored.' });
 
 export const healthBody = z
   .strictObject({

@@ -97,4 +97,4 @@ export const keepEndedQuery = switchQuery.meta({ description: 'One that has ende
 export const lastEventId = z
   .string()
   .regex(/^\d{1,15}$/, 'must be the id of an event')
-  .meta({ description: 'The `id` of the last event that has arrived: the stream goes on after it.' });
+  .meta({ description: 'The `id` of the last event that has arrived: the stream continues after it.' });

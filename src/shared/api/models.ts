@@ -10,11 +10,11 @@ const modelCapabilities = z
     schema: z
       .boolean()
       .optional()
-      .meta({ description: 'It knows JSON Schemas itself; else a schema stands in the prompt.' }),
+      .meta({ description: 'It enforces JSON Schemas itself; otherwise the schema is in the prompt.' }),
     sampling: z
       .boolean()
       .optional()
-      .meta({ description: 'It is told `temperature`, `top_p` and the maximum of tokens.' }),
+      .meta({ description: 'It takes `temperature`, `top_p` and the maximum of tokens.' }),
     images: z.boolean().meta({ description: 'A message may have images.' }),
     effort: z.boolean().meta({ description: 'A request may have an `effort`.' }),
   })

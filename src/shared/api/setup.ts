@@ -26,7 +26,9 @@ export const setupReport = z
     needs_key: z.boolean().meta({
       description: 'Whether requests need a key: also where the keys file holds none.',
     }),
-    local_users: z.string().meta({ description: 'Whether local callers without a key are told apart by their user.' }),
+    local_users: z
+      .string()
+      .meta({ description: 'Whether the service distinguishes local callers without a key by their user.' }),
     allowed_users: names.meta({ description: 'Which of them may call; none: all.' }),
     workers: count,
     max_concurrent: count,
@@ -46,11 +48,11 @@ export const setupReport = z
     termination: z
       .strictObject({ means: z.string(), no_cgroup: z.string().nullable() })
       .readonly()
-      .meta({ description: 'How processes of the model CLI are held together and ended, and why not by cgroups.' }),
+      .meta({ description: 'How the service finds and ends the processes of the model CLI, and why not by cgroups.' }),
     store: z
       .strictObject({ kind: z.enum(storeKinds), place: z.string().nullable() })
       .readonly()
-      .meta({ description: 'Where conversations are kept: the path of a file; null for memory. No passwords.' }),
+      .meta({ description: 'Where conversations are stored: the path of a file; null for memory. No passwords.' }),
     warnings: names.meta({ description: 'Of the start.' }),
   })
   .readonly()

@@ -43,7 +43,7 @@ export const storeReport = z
     expired: countsByTable.meta({
       description: 'What has expired and is still there: the service removes it by itself.',
     }),
-    copies: z.array(z.string()).meta({ description: 'Other files beside it that hold what it held once.' }),
+    copies: z.array(z.string()).meta({ description: 'Copies of older states in other files.' }),
   })
   .meta({ id: 'StoreReport' });
 export type StoreReport = z.infer<typeof storeReport>;

@@ -12,14 +12,12 @@ const usageRow = z
   .strictObject({
     day: z.iso.date().meta({ description: 'In UTC.' }),
     client: z.string().meta({ description: 'Name of the API key or local user, or the address.' }),
-    kind: z
-      .enum(clientKinds)
-      .meta({ description: '`other` sums up the clients of a day that are too many to be kept apart.' }),
+    kind: z.enum(clientKinds).meta({ description: '`other` is the sum of all clients of a day beyond the limit.' }),
     jobs: z.record(z.enum(outcomes), count).meta({ description: 'Jobs that have ended on this day, by outcome.' }),
     refused: count.meta({ description: 'Jobs that were not admitted: 429 and 503.' }),
     tokens: z.strictObject({ input: count, output: count }),
     cost_usd: z.number().nonnegative().nullable().meta({ description: 'null where the model CLI reports no cost.' }),
-    model_seconds: z.number().nonnegative().meta({ description: 'Time for which the jobs held a slot.' }),
+    model_seconds: z.number().nonnegative().meta({ description: 'Time for which the jobs had a slot.' }),
   })
   .meta({ id: 'UsageRow' });
 export type UsageRow = z.infer<typeof usageRow>;

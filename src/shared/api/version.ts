@@ -12,7 +12,7 @@ export const versionBody = z
       .meta({ description: 'Where there are several, all of them; `model_cli` is the first.' })
       .optional(),
     termination: z.enum(['cgroup', 'process-group']).meta({
-      description: 'How processes of the model CLI are held together and ended.',
+      description: 'How the service finds and ends the processes of the model CLI.',
     }),
     uptime_seconds: z.number().nonnegative(),
   })

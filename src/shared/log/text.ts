@@ -51,7 +51,7 @@ export const logSentences: Readonly<Partial<Record<LogEvent, LogSentence>>> = {
   workers_unavailable: ({ reason }) => `The service gives up: ${reason}`,
   listen_failed: ({ error }) => String(error),
   breaker_open: ({ reason, model, until }) =>
-    `Jobs${model ? ` for ${model}` : ''} are held back (${reason})${until ? ` until ${until}` : ''}.`,
+    `Jobs${model ? ` for ${model}` : ''} are blocked (${reason})${until ? ` until ${until}` : ''}.`,
   breaker_closed: ({ model }) => `Jobs${model ? ` for ${model}` : ''} are let through again.`,
   quota_warning: (fields) => `A window of the account's quota is nearly used up: ${listOf(fields)}`,
   cli_failed: ({ request_id: id, code, reason, stderr }) =>

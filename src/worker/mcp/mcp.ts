@@ -52,7 +52,7 @@ export function postMcp(parts: JobParts, beforeJob: readonly AsyncHandler[]): As
 }
 
 const instructions =
-  'Answers prompts with the models of this machine. A call of `ask` is a job that may wait for its turn; with `background` it goes on by itself.';
+  'Answers prompts with the models of this machine. A call of `ask` is a job that may wait for its turn; with `background` it continues without its caller.';
 
 async function greeting(parts: Pick<JobParts, 'primary'>, params: Params): Promise<object> {
   const { protocolVersion: wanted } = paramsOf(params, initializeParams);

@@ -8,7 +8,7 @@ export function checkVersion(req: Pick<Request, 'get'>, method: string | undefin
   const named = (params?._meta as Params)?.[metaKeys.version];
   if (typeof named === 'string') return checkStateless(req, named, method, params);
   if (sent !== undefined && !greetingVersions.some((known) => known === sent))
-    throw invalid(headers.version, `must be one of ${greetingVersions.join(', ')}, or stand in the request too`);
+    throw invalid(headers.version, `must be one of ${greetingVersions.join(', ')}, or the request must have it too`);
 }
 
 const headers = { version: 'MCP-Protocol-Version', method: 'Mcp-Method', name: 'Mcp-Name' } as const;

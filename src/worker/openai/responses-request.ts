@@ -86,7 +86,7 @@ function isBare({ text }: ResponsesRequest): boolean {
 function refuseUnable({ top_logprobs, prompt, ...body }: ResponsesRequest): void {
   if (body.conversation != null)
     throw invalid('conversation', 'is not possible: send the whole conversation as input, or previous_response_id');
-  if (prompt != null) throw invalid('prompt', 'is not possible: no templates are kept here');
+  if (prompt != null) throw invalid('prompt', 'is not possible: the service stores no templates');
   if ((top_logprobs ?? 0) > 0) throw invalid('top_logprobs', 'are not known here');
 }
 

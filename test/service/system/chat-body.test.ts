@@ -12,7 +12,7 @@ afterAll(async () => {
   await service.stop();
 });
 
-const legacy = 'a list of messages is not accepted: send message, and conversation_id to go on';
+const legacy = 'a list of messages is not accepted: send message, and conversation_id to continue';
 const onlyNew = 'is only for a new conversation: leave out conversation_id, or system';
 const noSuch = { ...invalid('conversation_id', 'no such conversation'), reason: 'conversation_unknown' };
 const noText = invalid('conversation_id', 'must be a string');

@@ -17,8 +17,8 @@ function ofPage(page: string): Snippet[] {
   return snippets.filter((snippet) => snippet.page === page);
 }
 
-/** What differs from one run to the next. */
-const volatile = /^(request_id|queue_ms|duration_ms|conversation_id|job_id|\w+_at)$/;
+/** What differs from one run to the next; tokens are only estimated while the machine is busy. */
+const volatile = /^(request_id|queue_ms|duration_ms|tokens_used|conversation_id|job_id|\w+_at)$/;
 
 /** A body, the events of a stream, or nothing: without what is volatile. A page may leave out a part of a text: `…`. */
 function withoutVolatile(output: string): unknown {

@@ -83,7 +83,7 @@ export class SqliteClient {
 
   /** At the start, which fails with a StoreFault if this rejects. */
   read<R>(call: TableCall<R>): Promise<R> {
-    return this.#askLong('restore', call, (reason) => new StoreFault(`what was kept cannot be read: ${reason}`));
+    return this.#askLong('restore', call, (reason) => new StoreFault(`the stored data cannot be read: ${reason}`));
   }
 
   /** Resolves when removed text is gone from the files too. */

@@ -284,7 +284,7 @@ describe('A response is refused, and the field named,', () => {
     [{ previous_response_id: 5 }, 'previous_response_id', 'must be a string'],
     [{ store: 'yes' }, 'store', 'must be true or false'],
     [{ conversation: 'conv_1' }, 'conversation', 'send the whole conversation'],
-    [{ prompt: { id: 'pmpt_1' } }, 'prompt', 'no templates are kept'],
+    [{ prompt: { id: 'pmpt_1' } }, 'prompt', 'stores no templates'],
     [{ top_logprobs: 3 }, 'top_logprobs', 'are not known here'],
     [{ stream: 1 }, 'stream', 'must be true or false'],
     [{ text: { format: { type: 'xml' } } }, 'text.format.type', 'must be text, json_object or json_schema'],

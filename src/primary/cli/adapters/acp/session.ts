@@ -167,7 +167,8 @@ export class AcpSession implements TurnWriter, Decoder<DecoderEvent> {
     const { session } = state;
     if (!this.#choosesModel || this.#turns > 1 || input.model === null) return this.#prompt(input, session);
     const choice = modelRequest(session, input.model);
-    if (choice === null) return this.#fail(turnFailed('model_unknown', 'the model CLI lets nobody choose its model'));
+    if (choice === null)
+      return this.#fail(turnFailed('model_unknown', 'the model CLI does not let clients choose its model'));
     const id = ++this.#lastId;
     this.#turn = { name: 'choosing', input, id };
     return reply(rpcRequest(id, choice.method, choice.params));

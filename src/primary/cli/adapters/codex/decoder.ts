@@ -112,7 +112,7 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
     this.#tokens = null;
     const text = this.#thread.started(result);
     if (text !== null) return [{ type: 'reply', text }];
-    return [turnFailed('other', 'the model CLI can not be kept from files of the host')];
+    return [turnFailed('other', 'the model CLI cannot be kept away from the files of the host')];
   }
 
   #notified({ method, params }: CodexNotification): readonly DecoderEvent[] {

@@ -80,17 +80,17 @@ const promptItem = z.object({
 /** The program can print what it would send to a model: tools, instructions and files of the host would stand beside the prompt. */
 async function provePrompt(consult: Consult, { args, catalog }: CodexProfile): Promise<void> {
   const printed = jsonOf(await print(consult, ['debug', 'prompt-input', ...args, canary], catalog));
-  if (!z.tuple([promptItem]).safeParse(printed).success) throw unusable('tells the model more than the prompt');
+  if (!z.tuple([promptItem]).safeParse(printed).success) throw unusable('sends the model more than the prompt');
 }
 
 async function proveSettings(consult: Consult, { args, catalog }: CodexProfile): Promise<void> {
   const [answer] = await codexAnswers(consult, args, catalog.text, [configQuery]);
   const { data } = z.object({ config: z.record(z.string(), z.unknown()) }).safeParse(answer);
-  if (data === undefined) throw unusable('does not tell its configuration');
+  if (data === undefined) throw unusable('does not report its configuration');
   const ignored = vital.filter((key) => data.config[key] !== settings[key]);
   if (ignored.length > 0) throw unusable(`ignores ${ignored.join(', ')}`);
   const servers = Object.keys((data.config.mcp_servers as object | null) ?? {});
-  if (servers.length > 0) throw unusable(`is told by this host to start MCP servers: ${servers.join(', ')}`);
+  if (servers.length > 0) throw unusable(`has settings of this host that start MCP servers: ${servers.join(', ')}`);
 }
 
 async function print(consult: Consult, args: readonly string[], catalog?: CodexCatalog): Promise<string> {

@@ -165,7 +165,7 @@ describe('The SQLite store', () => {
     const { thread, store } = createStore();
     thread.fault = new Error('database disk image is malformed');
     await expect(store.conversations.restore(0).next()).rejects.toThrow(
-      'what was kept cannot be read: database disk image',
+      'the stored data cannot be read: database disk image',
     );
   });
 
