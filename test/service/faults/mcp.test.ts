@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
 import { startConverser } from '../../support/converser.js';
 import { recovers, untilJobs } from '../../support/jobs.js';
-import { call, messagesIn, resultOf, send } from '../../support/mcp.js';
+import { call, messagesIn, resultOf, send, type ToolResult } from '../../support/mcp.js';
 import { jsonPost } from '../../support/raw-http.js';
 import { type Service, twoWorkers } from '../../support/service.js';
 
@@ -61,6 +61,14 @@ describe.each(manners)('A call of the tool ask that is answered with %s', (_, ac
   });
 });
 
+/** Those that wait first: else the next one would start. */
+async function cancelAll(service: Service, jobs: readonly ToolResult[]): Promise<void> {
+  for (const { structuredContent } of jobs) {
+    const cancelled = await resultOf(service, 'job', { job_id: structuredContent?.job_id, cancel: true });
+    expect(cancelled.structuredContent?.status).toBe('cancelled');
+  }
+}
+
 describe('A call of the tool ask for the background', () => {
   it('is refused where no more jobs can wait, and nothing of it is left', async () => {
     await using service = await startConverser({ MODEL_API_MAX_CONCURRENT: '1', MODEL_API_MAX_JOBS: '1' });
@@ -69,10 +77,19 @@ describe('A call of the tool ask for the background', () => {
     const waiting = await resultOf(service, 'ask', { prompt: 'hello', background: true });
     const refused = await send(service, call('ask', { prompt: 'hello', background: true }));
     expect([refused.status, refused.rpc.error?.data?.error]).toEqual([429, 'concurrency_limited']);
-    for (const { structuredContent } of [waiting, running]) {
-      const cancelled = await resultOf(service, 'job', { job_id: structuredContent?.job_id, cancel: true });
-      expect(cancelled.structuredContent?.status).toBe('cancelled');
-    }
+    await cancelAll(service, [waiting, running]);
+    await recovers(service);
+  });
+
+  it('is refused where what its client has waiting has 48 MiB of text, and nothing of it is left', async () => {
+    await using service = await startConverser({ MODEL_API_MAX_CONCURRENT: '1' });
+    const accepted = [await resultOf(service, 'ask', { prompt: 'silent', background: true })];
+    await untilJobs(service, 1, 0);
+    const long = { prompt: 'x'.repeat(9 * 1024 * 1024), background: true };
+    for (let waiting = 1; waiting <= 5; waiting++) accepted.unshift(await resultOf(service, 'ask', long));
+    const refused = await send(service, call('ask', long));
+    expect([refused.status, refused.rpc.error?.data?.error]).toEqual([429, 'concurrency_limited']);
+    await cancelAll(service, accepted);
     await recovers(service);
   });
 });

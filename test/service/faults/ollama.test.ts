@@ -78,6 +78,21 @@ describe.each(manners)('A chat of Ollama’s API, %s,', (_, stream) => {
     socket.destroy();
     await recovers(service);
   });
+
+  it('is refused where what waits has 64 MiB of text', async () => {
+    await using service = await startConverser({ MODEL_API_MAX_CONCURRENT: '1' });
+    const sockets = [askAndIgnore(service, 'silent', stream)];
+    await untilJobs(service, 1, 0);
+    const long = 'x'.repeat(9 * 1024 * 1024);
+    for (let waiting = 1; waiting <= 7; waiting++) {
+      sockets.push(askAndIgnore(service, long, stream));
+      await untilJobs(service, 1, waiting);
+    }
+    const { status, pieces } = await askOllama(service, '/api/chat', bodyOf(long, stream));
+    expect([status, pieces]).toEqual([429, [{ error: expect.any(String) }]]);
+    for (const socket of sockets) socket.destroy();
+    await recovers(service);
+  });
 });
 
 describe('Ollama’s API that is sent what makes no sense', () => {
