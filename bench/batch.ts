@@ -21,7 +21,7 @@ const slots = 4;
 const asked = 2 * slots;
 const commandKills = 10;
 const serviceKills = 2;
-/** Answers of a command until it has loaded all its code: what it grows by until then is no leak. */
+/** Answers until a command or a service has loaded all its code: what it grows by until then is no leak. */
 const warmAfter = 50;
 const sampleMs = 250;
 const limitMs = 45 * 60_000;
@@ -89,6 +89,7 @@ export async function batch(rounds: number): Promise<Row[]> {
         await kill(service, samples);
         service = await start();
         await delay(5000); // until the command has noticed, and processes are on standby
+        warmFrom = answered + warmAfter;
       } else if (answered >= (killsLeft[0] ?? Number.POSITIVE_INFINITY)) {
         killsLeft.shift();
         command.kill('SIGKILL');
