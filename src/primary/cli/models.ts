@@ -133,5 +133,6 @@ export function capabilitiesOf(
     sampling: switches.sampling === 'on' && extras.wishes?.includes('temperature') === true,
     images: images && extras.image !== undefined,
     effort: effort && extras.effort !== undefined,
+    thinking: extras.thoughts === true || (effort && extras.effort !== undefined),
   };
 }

@@ -17,6 +17,7 @@ const modelCapabilities = z
       .meta({ description: 'It takes `temperature`, `top_p` and the maximum of tokens.' }),
     images: z.boolean().meta({ description: 'A message may have images.' }),
     effort: z.boolean().meta({ description: 'A request may have an `effort`.' }),
+    thinking: z.boolean().optional().meta({ description: 'Thoughts of the model are passed on, where it has some.' }),
   })
   .meta({ description: 'What a request for it may have beside text. Left out while the model CLI is not known yet.' });
 export type ModelCapabilities = z.infer<typeof modelCapabilities>;

@@ -80,9 +80,8 @@ export function postShow(primary: Primary, bodies: BodyMemory): AsyncHandler {
   };
 }
 
-/** A model that thinks takes an effort. */
 function wordsFor(can: Partial<ModelCapabilities> = {}): string[] {
-  const words = { tools: can.tools !== undefined, vision: can.images === true, thinking: can.effort === true };
+  const words = { tools: can.tools !== undefined, vision: can.images === true, thinking: can.thinking === true };
   return Object.entries(words).flatMap(([word, isThere]) => (isThere ? [word] : []));
 }
 

@@ -132,7 +132,10 @@ describe('Ollama’s API', () => {
     expect((await service.get('/api/version')).body).toEqual({ version: expect.stringMatching(/^0\.\d+\.\d+$/) });
     for (const body of [{ model: 'eliza:latest' }, { model: undefined, name: 'eliza' }]) {
       const { text } = await ask('/api/show', body);
-      expect(JSON.parse(text)).toMatchObject({ capabilities: ['completion', 'tools', 'vision'], modelfile: '' });
+      expect(JSON.parse(text)).toMatchObject({
+        capabilities: ['completion', 'tools', 'vision', 'thinking'],
+        modelfile: '',
+      });
     }
   });
 

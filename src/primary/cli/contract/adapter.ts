@@ -237,6 +237,8 @@ export interface Capabilities {
   /** `schema` is JSON. Undefined for one that it does not take. */
   readonly schema?: (schema: string) => unknown;
   readonly effort?: (effort: Effort) => unknown;
+  /** It shows what the model thinks, where the model does. */
+  readonly thoughts?: true;
   /** How the model may call the client's tools: any number at once, or one at a time. Without it, calls are emulated by a schema. */
   readonly tools?: 'parallel' | 'single';
   /** It can be told that it must call a tool, and which. Otherwise such a call is emulated. */

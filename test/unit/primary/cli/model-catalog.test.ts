@@ -85,6 +85,7 @@ describe('Several CLIs', () => {
       sampling: false,
       images: false,
       effort: false,
+      thinking: false,
     };
     expect(models.map(({ id, capabilities }) => [id, capabilities])).toEqual([
       ['claude/big', { ...plain, images: true }],
@@ -95,7 +96,7 @@ describe('Several CLIs', () => {
     const off = { MODEL_API_TOOLS: 'off', MODEL_API_SAMPLING: 'off' };
     await using able = await create([echoCli('claude', { tools: 'parallel', wishes: ['temperature'] })], off);
     const [{ capabilities } = {}] = (await able.catalog.list()).models;
-    expect(capabilities).toEqual({ schema: false, sampling: false, images: false, effort: false });
+    expect(capabilities).toEqual({ schema: false, sampling: false, images: false, effort: false, thinking: false });
     await using absent = await create([echoCli('claude', {}, ['/nowhere'])], { MODEL_API_ALLOWED_MODELS: 'opus' });
     expect((await absent.catalog.list()).models).toEqual([{ id: 'opus', name: 'opus', default: true }]);
   });

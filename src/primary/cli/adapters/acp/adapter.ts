@@ -67,6 +67,7 @@ async function learn(
   return {
     version: agentInfo?.version ?? null,
     extras: {
+      thoughts: true,
       ...(agentCapabilities?.promptCapabilities?.image === true && { image: imageBlock }),
       ...(callsTools && { tools: 'single' }),
     },

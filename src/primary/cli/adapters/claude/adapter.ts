@@ -84,6 +84,7 @@ function usesApiKey({ given, hasToken }: ClaudeOptions): boolean {
 function extrasOf({ known }: ClaudeProfile, settable: ReadonlySet<SettablePart>): Capabilities {
   return {
     image: imageBlock,
+    thoughts: true,
     ...(settable.has('tools') && { tools: 'parallel', toolChoice: true, wishes: optionalWishes }),
     ...(settable.has('schema') && { schema: schemaOf }),
     ...((settable.has('effort') || known.has(effortFlag)) && { effort: (effort: Effort) => effort }),

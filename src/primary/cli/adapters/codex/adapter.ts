@@ -56,7 +56,13 @@ async function learn(consult: Consult, extraArgs: readonly string[]): Promise<Pr
   return {
     version,
     plan: (_, systemPath) => planFor(args, catalog.text, systemPath),
-    extras: { image: imageInput, schema: strictSchema, effort: (effort) => effort, tools: 'parallel' },
+    extras: {
+      image: imageInput,
+      schema: strictSchema,
+      effort: (effort) => effort,
+      thoughts: true,
+      tools: 'parallel',
+    },
     protocol: () => {
       const thread = new CodexThread(catalog.defaultEfforts);
       return { writer: thread, decoder: new CodexDecoder(thread), opening: () => openingLines };

@@ -76,6 +76,7 @@ function plan({ model }: LaunchOptions): CommandLine {
 const extras = {
   tools: 'parallel',
   toolChoice: true,
+  thoughts: true,
   image: ({ mediaType, data }: Image) => ({ media_type: mediaType, data }),
   schema: (schema: string): unknown => JSON.parse(schema),
 } as const;

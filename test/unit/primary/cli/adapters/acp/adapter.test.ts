@@ -42,7 +42,7 @@ describe('the adapter of agents', () => {
   });
 
   it('can be shown images where the agent says so', async () => {
-    expect((await learned()).extras).toEqual({});
+    expect((await learned()).extras).toEqual({ thoughts: true });
     const adapter = acpAdapter('acp', bare, null, options);
     const seeing = { ...hello, agentCapabilities: { promptCapabilities: { image: true } } };
     const { extras } = await adapter.learn(answering(result(0, seeing)).consult);

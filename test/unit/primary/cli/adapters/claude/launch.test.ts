@@ -120,7 +120,7 @@ describe('a claude that takes everything over stdin', () => {
 
   it('takes images, schemas and efforts', async () => {
     const { extras } = await programVersion(flags, login, written(...understood));
-    expect(Object.keys(extras).toSorted()).toEqual(['effort', 'image', 'schema']);
+    expect(Object.keys(extras).toSorted()).toEqual(['effort', 'image', 'schema', 'thoughts']);
   });
 
   it('is tried out where it reaches no API and knows no credential', async () => {
@@ -150,7 +150,7 @@ describe('a claude that takes something at its start alone', () => {
     const { args, files } = plan(asked, '/s');
     expect(args.slice(-3)).toEqual(['--system-prompt-file', '/s', '--model=opus']);
     expect(files).toEqual([{ path: '/s', text: 'be secret' }]);
-    expect(Object.keys(extras).toSorted()).toEqual(['effort', 'image', 'schema']);
+    expect(Object.keys(extras).toSorted()).toEqual(['effort', 'image', 'schema', 'thoughts']);
   });
 
   it('is given the effort in an argument, where it knows the flag', async () => {
@@ -161,7 +161,7 @@ describe('a claude that takes something at its start alone', () => {
   });
 
   it('takes no schema and no effort, where neither shows a sign', async () => {
-    expect(Object.keys((await programVersion()).extras)).toEqual(['image']);
+    expect(Object.keys((await programVersion()).extras)).toEqual(['image', 'thoughts']);
   });
 
   it.each([
