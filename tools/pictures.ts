@@ -1,17 +1,17 @@
 import { mkdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { stripVTControlCharacters } from 'node:util';
 import { startBrowser } from '../test/support/browser.js';
 import { openConsole } from '../test/support/console.js';
 import { Screen } from '../test/support/screen.js';
-import { type Service, script, startService } from '../test/support/service.js';
+import { type Service, startService } from '../test/support/service.js';
 import { root } from '../test/support/sources.js';
 import { until } from '../test/support/until.js';
 import { terminalPage } from './terminal-page.js';
 
 const maxBytes = 80_000;
 const limitMs = 30_000;
-/** Longer than the pictures take. */
-const longPrompt = 'drip 300 100';
+const installed = '/usr/local/lib/node_modules/prompt-relay';
 
 /** The pictures of the README and of the page on the command, from the running product: `npm run pictures`. */
 async function main(): Promise<void> {
@@ -48,46 +48,39 @@ async function pictureConsole(path: string): Promise<void> {
   await page.screenshot({ path, animations: 'disabled' });
 }
 
-/** More jobs than slots. */
+/** More requests than slots, as they look where the npm package is installed. */
 async function pictureStatus(path: string): Promise<void> {
   await using service = await startService({
-    env: {
-      MODEL_API_CLI: 'demo',
-      MODEL_API_CLI_COMMAND: script('converses.pl'),
-      MODEL_API_WORKERS: '2',
-      MODEL_API_MAX_QUEUE: '20',
-      MODEL_API_READINESS_INTERVAL_SECONDS: '1',
-    },
+    env: { MODEL_API_CLI: 'demo', MODEL_API_WORKERS: '2', MODEL_API_MAX_QUEUE: '20' },
   });
-  const leaving = new AbortController();
-  const jobs = askLong(service, leaving.signal);
-  await using screen = await Screen.open(service, ['status', '--watch', '--interval', '1'], { columns: 118, rows: 30 });
-  const text = await until(
-    async () => {
-      const shown = await screen.colouredText();
-      const isWhole = shown.includes('4 of 4') && /\d of \d\d? checks/.test(shown) && shown.includes('Press Ctrl-C');
-      return isWhole && /job ages.*\d\.\d s/.test(shown) ? shown : null;
-    },
-    'all slots to be taken for seconds',
-    limitMs,
-  );
-  leaving.abort();
-  await jobs;
+  const text = await statusWhileBusy(service);
   await using browser = await startBrowser();
   await browser.page.setViewportSize({ width: 1280, height: 720 });
-  await browser.page.setContent(
-    terminalPage('prompt-relay status --watch', text.replaceAll(`:${service.port}`, ':5051')),
-  );
+  const shown = text.replaceAll(`:${service.port}`, ':5051').replaceAll(root, installed);
+  await browser.page.setContent(terminalPage('prompt-relay status --watch', shown));
   await browser.page.locator('main').screenshot({ path, animations: 'disabled' });
 }
 
-/** Some that are answered at once, then four that run and six that wait. Ends when they are left. */
-async function askLong(service: Service, leaving: AbortSignal): Promise<void> {
-  for (let n = 0; n < 12; n++) await service.post('/ask', { prompt: 'drip 20 10' });
-  const long = Array.from({ length: 10 }, () =>
-    service.post('/ask', { prompt: longPrompt }, {}, leaving).catch(() => null),
-  );
-  await Promise.all(long);
+/** Ten clients that ask one question after the other, until all slots are taken and others wait. */
+async function statusWhileBusy(service: Service): Promise<string> {
+  let isEnough = false;
+  const askAgain = async () => {
+    while (!isEnough) await service.post('/ask', { prompt: 'Hello' });
+  };
+  await using screen = await Screen.open(service, ['status', '--watch', '--interval', '1'], { columns: 118, rows: 30 });
+  const shows = async () => {
+    const shown = await screen.colouredText();
+    const words = stripVTControlCharacters(shown);
+    const isWhole = words.includes('4 of 4') && /queue +[1-9]/.test(words) && words.includes('Press Ctrl-C');
+    return isWhole && /now +[1-9]/.test(words) ? shown : null;
+  };
+  const clients = Array.from({ length: 10 }, askAgain);
+  try {
+    return await until(shows, 'all slots to be taken, and others to wait', limitMs);
+  } finally {
+    isEnough = true;
+    await Promise.all(clients);
+  }
 }
 
 main().catch((error: unknown) => {

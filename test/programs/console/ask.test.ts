@@ -328,7 +328,7 @@ def f(x): return "<script>alert(1)</script>"
     expectClean(browser, service);
   });
 
-  itInChromium('sends an effort to a model that takes one, and none to another', async () => {
+  itInChromium()('sends an effort to a model that takes one, and none to another', async () => {
     await using service = await startService();
     const model = (id: string, effort: boolean) => ({
       id,
