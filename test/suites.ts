@@ -185,8 +185,8 @@ export const suites: Readonly<Record<string, Suite>> = {
   terminal: { files: ['programs/terminal/.*'], timeLimitMs: 60_000, workers: 2, processors: 1, needs: ['ss', 'tmux'] },
   /** Containers of the image. */
   image: { command: ['test/programs/image/run'], processors: 1, needs: ['buildah', 'debootstrap', 'ip'] },
-  /** The package as a user gets it. */
-  production: { command: ['.ci/production'], processors: 1 },
+  /** A release, tried as a user gets it. */
+  production: { command: ['.ci/production'], processors: 1, needs: ['chromium', 'tmux'] },
   /** deploy/proxy: Caddy and nginx in front of the service, with TLS. */
   proxy: { files: ['programs/proxy/.*'], timeLimitMs: 60_000, workers: 1, processors: 1, needs: ['caddy', 'nginx'] },
   /** 100,000 random sequences. */
