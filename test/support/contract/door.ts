@@ -1,6 +1,6 @@
 import { endpoints } from '../../../src/shared/api/endpoints.js';
 import { answerTo } from '../door.js';
-import { jsonPost, request } from '../raw-http.js';
+import { request } from '../raw-http.js';
 import type { Service } from '../service.js';
 import { keys, type Open, oneKey } from './house.js';
 
@@ -52,7 +52,7 @@ export function describeDoor(open: Open): void {
 
     it.each(lines)('has no other method: %s', async (line) => {
       const path = line.split(' ')[1];
-      const { status, headers, body } = await answerTo(service, request(`PATCH ${path}`, [alice]));
+      const { status, headers, body } = await answerTo(service, request(`PUT ${path}`, [alice]));
       expect([status, body.error]).toEqual([405, 'method_not_allowed']);
       expect(headers.allow?.split(', ')).toContain(line.split(' ')[0]);
     });
@@ -63,13 +63,15 @@ export function describeDoor(open: Open): void {
     });
 
     it.each([
-      ['/ask', { prompt: '' }],
-      ['/chat', { message: 'Hi', messages: [] }],
-      ['/chat/some-id/fork', { from: 1 }],
-    ])('refuses what is not as documented, before it has been sent where it is too large: %s', async (path, body) => {
-      const bad = await answerTo(service, jsonPost(path, JSON.stringify(body), [alice]));
+      ['POST /ask', { prompt: '' }],
+      ['POST /chat', { message: 'Hi', messages: [] }],
+      ['POST /chat/some-id/fork', { from: 1 }],
+      ['PATCH /chat/some-id', { title: 1 }],
+    ])('refuses what is not as documented, before it has been sent where it is too large: %s', async (line, body) => {
+      const text = JSON.stringify(body);
+      const bad = await answerTo(service, request(line, [type, alice, `Content-Length: ${text.length}`], text));
       expect([bad.status, bad.body.error]).toEqual([400, 'validation_error']);
-      const large = await answerTo(service, request(`POST ${path}`, [type, alice, 'Content-Length: 20000000']));
+      const large = await answerTo(service, request(line, [type, alice, 'Content-Length: 20000000']));
       expect([large.status, large.body.error]).toEqual([413, 'payload_too_large']);
     });
 
