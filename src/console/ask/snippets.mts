@@ -12,7 +12,8 @@ interface SnippetRequest {
   readonly needsKey: boolean;
 }
 
-export const languages = ['curl', 'Python', 'JavaScript'] as const;
+/** The first one is shown first. */
+export const languages = ['OpenAI SDK', 'curl', 'Python', 'JavaScript'] as const;
 export type Language = (typeof languages)[number];
 
 export function snippetOf(language: Language, request: SnippetRequest): string {
@@ -20,10 +21,44 @@ export function snippetOf(language: Language, request: SnippetRequest): string {
 }
 
 const writers: Readonly<Record<Language, (request: SnippetRequest) => string>> = {
+  'OpenAI SDK': openAiOf,
   curl: curlOf,
   Python: pythonOf,
   JavaScript: javaScriptOf,
 };
+
+/** For the package `openai` of Python. The API that it speaks has no conversations: it sends the message alone. */
+function openAiOf({ url, body, needsKey }: SnippetRequest): string {
+  const { message, system, model = 'default', effort, schema, images = [] } = body as Partial<SentBody>;
+  const shown = images.map(({ media_type: type, data }) => ({
+    type: 'image_url',
+    image_url: { url: `data:${type};base64,${data}` },
+  }));
+  const content = shown.length === 0 ? message : [{ type: 'text', text: message }, ...shown];
+  const asked = [...(system === undefined ? [] : [{ role: 'system', content: system }]), { role: 'user', content }];
+  const more = {
+    ...(effort !== undefined && { reasoning_effort: effort }),
+    ...(schema !== undefined && { response_format: { type: 'json_schema', json_schema: { name: 'answer', schema } } }),
+  };
+  const fields = Object.entries({ model, messages: asked, ...more });
+  const lines = fields.map(([name, value]) => `    ${name}=${pythonLiteral(value, '    ')},\n`).join('');
+  return `${needsKey ? 'import os\n' : ''}from openai import OpenAI
+
+client = OpenAI(base_url=${JSON.stringify(url.replace(/chat$/, 'v1'))}, api_key=${needsKey ? 'os.environ["MODEL_API_KEY"]' : '"any"'})
+answer = client.chat.completions.create(
+${lines})
+print(answer.choices[0].message.content)
+`;
+}
+
+interface SentBody {
+  readonly message: string;
+  readonly system: string;
+  readonly model: string;
+  readonly effort: string;
+  readonly schema: object;
+  readonly images: readonly { readonly media_type: string; readonly data: string }[];
+}
 
 /**
  * The body stands in a here-document with a quoted end, where a shell leaves every character as it is. No line of the body
@@ -93,7 +128,7 @@ interface SnippetDialogProps {
 
 /** The request as it would be sent now, for a program to send. */
 export function SnippetDialog({ request, onClose }: SnippetDialogProps) {
-  const [language, setLanguage] = useState<Language>('curl');
+  const [language, setLanguage] = useState<Language>(languages[0]);
   return html`<${Dialog} title="Code" isWide onClose=${onClose}>
     <div class="row" role="group" aria-label="Language">
       ${languages.map(
@@ -105,7 +140,8 @@ export function SnippetDialog({ request, onClose }: SnippetDialogProps) {
         >${name}</button>`,
       )}
     </div>
-    <${CodeBlock} code=${snippetOf(language, request)} language=${language} />
+    <${CodeBlock} code=${snippetOf(language, request)} language=${language === 'OpenAI SDK' ? 'Python' : language} />
+    ${language === 'OpenAI SDK' && html`<p class="muted"><small>It sends one message. A program keeps the conversation itself, as a list of messages.</small></p>`}
     ${request.needsKey && html`<p class="muted"><small>It takes the API key from the variable MODEL_API_KEY.</small></p>`}
   <//>`;
 }

@@ -29,6 +29,7 @@ const aliases: Readonly<Record<string, string>> = {
   'c++': 'cpp',
   cc: 'cpp',
   cs: 'csharp',
+  curl: 'bash',
   'c#': 'csharp',
   golang: 'go',
   h: 'cpp',

@@ -203,6 +203,8 @@ def f(x): return "<script>alert(1)</script>"
       await ask.message.fill("What's this?");
       await ask.button(/^Code$/).click();
       const dialog = ask.page.getByRole('dialog');
+      expect(await dialog.innerText()).toContain(`OpenAI(base_url="${service.url}/v1"`);
+      await dialog.getByRole('button', { name: 'curl' }).click();
       expect(await dialog.innerText()).toContain(`curl -sS '${service.url}/chat'`);
       for (const language of ['Python', 'JavaScript']) {
         await dialog.getByRole('button', { name: language }).click();

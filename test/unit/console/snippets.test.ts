@@ -1,6 +1,6 @@
 import { execFile, execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -109,5 +109,59 @@ describe.each(Object.entries(programs))('The snippet for %s', (language, [progra
     const { snippetOf } = await parts;
     const snippet = snippetOf(language, { url: 'http://127.0.0.1/chat', body: { message: 'Hello' }, needsKey: false });
     expect(snippet).not.toMatch(/API.KEY/i);
+  });
+});
+
+/** Writes down what the SDK would be asked for. */
+const sdk = `import json
+class Fields:
+    def __init__(self, **fields): self.__dict__.update(fields)
+class OpenAI:
+    def __init__(self, **options): self.chat = Fields(completions=Fields(create=lambda **fields: answer(options, fields)))
+def answer(options, fields):
+    with open("asked.json", "w") as file: json.dump({**options, **fields}, file)
+    return Fields(choices=[Fields(message=Fields(content="Hello"))])
+`;
+
+describe('The snippet for the SDK of OpenAI', () => {
+  const itRuns = isThere('python3') ? it : it.skip;
+
+  itRuns('sends the message with all that goes with it, whatever is in it', async () => {
+    await using folder = await temporaryFolder();
+    const { snippetOf } = await parts;
+    const message = texts.join('\n');
+    const images = [{ media_type: 'image/png', data: 'AAAA' }];
+    const body = { message, system: 'Be "brief".', model: 'echo', effort: 'low', schema, images };
+    const snippet = snippetOf('OpenAI SDK', { url: "http://127.0.0.1/it's/chat", body, needsKey: true });
+    expect(snippet).not.toContain(key);
+    await writeFile(join(folder.path, 'openai.py'), sdk);
+    await writeFile(join(folder.path, 'snippet.py'), snippet);
+    const env = { PATH: process.env.PATH, MODEL_API_KEY: key };
+    const { stdout } = await run('python3', ['snippet.py'], { cwd: folder.path, env });
+    expect(stdout).toBe('Hello\n');
+    expect(JSON.parse(await readFile(join(folder.path, 'asked.json'), 'utf8'))).toEqual({
+      base_url: "http://127.0.0.1/it's/v1",
+      api_key: key,
+      model: 'echo',
+      messages: [
+        { role: 'system', content: 'Be "brief".' },
+        {
+          role: 'user',
+          content: [
+            { type: 'text', text: message },
+            { type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } },
+          ],
+        },
+      ],
+      reasoning_effort: 'low',
+      response_format: { type: 'json_schema', json_schema: { name: 'answer', schema } },
+    });
+  });
+
+  it('names no key where none is needed, and the default model', async () => {
+    const { snippetOf } = await parts;
+    const request = { url: 'http://127.0.0.1/chat', body: { message: 'Hello' }, needsKey: false };
+    expect(snippetOf('OpenAI SDK', request)).not.toContain('MODEL_API_KEY');
+    expect(snippetOf('OpenAI SDK', request)).toContain('model="default"');
   });
 });
