@@ -29,7 +29,7 @@ const writers: Readonly<Record<Language, (request: SnippetRequest) => string>> =
 
 /** For the package `openai` of Python. The API that it speaks has no conversations: it sends the message alone. */
 function openAiOf({ url, body, needsKey }: SnippetRequest): string {
-  const { message, system, model = 'default', effort, schema, images = [] } = body as Partial<SentBody>;
+  const { message, system, model = 'default', effort, schema, images = [] } = body as Partial<SnippetBody>;
   const shown = images.map(({ media_type: type, data }) => ({
     type: 'image_url',
     image_url: { url: `data:${type};base64,${data}` },
@@ -51,7 +51,7 @@ print(answer.choices[0].message.content)
 `;
 }
 
-interface SentBody {
+interface SnippetBody {
   readonly message: string;
   readonly system: string;
   readonly model: string;

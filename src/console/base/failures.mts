@@ -64,6 +64,14 @@ export function sentenceOf({ message }: Pick<Error, 'message'>): string {
   return /[.!?…]$/.test(sentence) ? sentence : `${sentence}.`;
 }
 
+/** Without the names of variables, which only an operator can set. */
+export function withoutVariables(sentence: string): string {
+  return sentence
+    .replace(/ \([^()]*MODEL_API_[^()]*\)/g, '')
+    .replace(/[:;,] [^:;,]*MODEL_API_[^:;]*?(?=[.;]?$|[:;])/g, '')
+    .replace(/MODEL_API_\w+/g, 'a setting of the service');
+}
+
 /** Failures that the very same request may not have the next time. */
 const passing: readonly string[] = [
   'rate_limited',

@@ -1,6 +1,9 @@
 import { html } from 'htm/preact';
 import type { ComponentChildren } from 'preact';
-import { ApiError, mayPass, sentenceOf, titleOf } from '../base/failures.mjs';
+import { useEffect, useState } from 'preact/hooks';
+import type { UsageReport } from '../../shared/api/usage.js';
+import { useParts } from '../base/context.mjs';
+import { ApiError, mayPass, sentenceOf, titleOf, withoutVariables } from '../base/failures.mjs';
 
 export type Tone = 'good' | 'warn' | 'bad' | 'idle';
 
@@ -20,15 +23,32 @@ interface ErrorNoticeProps {
   readonly onRetry?: () => void;
 }
 
+/** The message of an error. It names variables only to a caller with the scope `admin`. */
+function useSentence(error: Error): string {
+  const { api } = useParts();
+  const [isAdmin, setAdmin] = useState(false);
+  const whole = sentenceOf(error);
+  const bare = withoutVariables(whole);
+  useEffect(() => {
+    if (bare === whole) return;
+    api.json<UsageReport>('/usage', { asksForKey: false }).then(
+      ({ caller }) => setAdmin(caller !== undefined && (caller.scopes?.includes('admin') ?? true)),
+      () => {}, // the names stay hidden
+    );
+  }, [api, whole]);
+  return isAdmin ? whole : bare;
+}
+
 /** An error in sentences, with the ID of the request in the log. */
 export function ErrorNotice({ error, onRetry }: ErrorNoticeProps) {
   const body = error instanceof ApiError ? error.body : null;
   const details = body?.details ?? [];
   const wait = body?.retry_after_seconds;
+  const sentence = useSentence(error);
   return html`<div class="notice bad" role="alert">
     <strong>${titleOf(error)}</strong>
-    <p>${sentenceOf(error)}${wait !== undefined && ` It may work in ${wait} s.`}</p>
-    ${details.length > 1 && html`<ul>${details.map(({ path, message }) => html`<li><code>${path}</code> ${message}</li>`)}</ul>`}
+    <p>${sentence}${wait !== undefined && ` It may work in ${wait} s.`}</p>
+    ${details.length > 1 && html`<ul>${details.map(({ path, message }) => html`<li><code>${path}</code> ${withoutVariables(message)}</li>`)}</ul>`}
     <div class="row">
       ${onRetry && (mayPass(error) || body === null) && html`<button class="button" onClick=${onRetry}>Try again</button>`}
       ${body && html`<small class="muted">Request <code>${body.request_id}</code></small>`}

@@ -1,0 +1,18 @@
+import { consolePart } from '../../support/console-parts.js';
+
+const part = consolePart<{ withoutVariables(sentence: string): string }>('base/failures.mjs');
+
+describe('A message to somebody who sets nothing', () => {
+  it.each([
+    ['All slots are taken (MODEL_API_MAX_CONCURRENT, MODEL_API_MAX_QUEUE).', 'All slots are taken.'],
+    [
+      'Conversations cannot be read back here: MODEL_API_READ_BACK is false.',
+      'Conversations cannot be read back here.',
+    ],
+    ['It is larger than 2 MB (MODEL_API_CONVERSATION_MAX_MB): start anew.', 'It is larger than 2 MB: start anew.'],
+    ['MODEL_API_ALLOWED_MODELS has none of them.', 'a setting of the service has none of them.'],
+    ['Waited 5 ms for a slot: try again.', 'Waited 5 ms for a slot: try again.'],
+  ])('names no variable: %s', async (sentence, shown) => {
+    expect((await part).withoutVariables(sentence)).toBe(shown);
+  });
+});
