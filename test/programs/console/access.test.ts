@@ -26,7 +26,7 @@ describe('The key of the console', () => {
     expect(await ask.ask('What is my name?')).toContain('Ada');
     await ask.button('Code').click();
     const code = await ask.page.getByRole('dialog').innerText();
-    expect(code).toContain('$MODEL_API_KEY');
+    expect(code).toContain('os.environ["MODEL_API_KEY"]');
     expect(code).not.toContain(key);
     await ask.button('Close').click();
     expect(await ask.page.evaluate('[localStorage.length, document.cookie, location.href]')).toEqual([
