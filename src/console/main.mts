@@ -10,8 +10,7 @@ import { useValue } from './base/observable.mjs';
 import { browserClock } from './base/page-clock.mjs';
 import { hrefOf, type PageProps, usePlace } from './base/router.mjs';
 import { TabMemory } from './base/tab-memory.mjs';
-import { Dialog, Field } from './ui/controls.mjs';
-import { ErrorNotice } from './ui/notices.mjs';
+import { ErrorNotice, KeyDialog, Who } from './ui/notices.mjs';
 
 /** Relative to this file: the name of its folder changes with each version. */
 const icon = new URL('icon.svg', import.meta.url).href;
@@ -63,6 +62,7 @@ function Header({ current, main }: { readonly current: PageEntry; readonly main:
           html`<a href=${hrefOf(id)} aria-current=${id === current.id ? 'page' : undefined}>${title}</a>`,
       )}
     </nav>
+    <${Who} />
   </header>`;
 }
 
@@ -107,20 +107,12 @@ export const pages: readonly [PageEntry, ...PageEntry[]] = [
 
 /** Version of the service, and the link to its API pages. */
 function Footer() {
-  const { keys, memory } = useParts();
   const [version] = useLoad<VersionBody>('/version');
-  const hasKey = useValue(keys.hasKey);
   const nameOf = ({ version, model_cli: cli }: VersionBody) =>
     `prompt-relay ${version} · ${[cli.adapter, cli.version].filter(Boolean).join(' ')}`;
-  const forget = () => {
-    keys.forget();
-    memory.forget();
-    location.reload();
-  };
   return html`<footer class="bottom">
     ${version.state === 'ready' && html`<span>${nameOf(version.value)}</span>`}
     <a href="../docs/">API</a>
-    ${hasKey && html`<button class="link" onClick=${forget}>Forget the key</button>`}
   </footer>`;
 }
 
@@ -131,32 +123,6 @@ function GoneBanner() {
   return html`<div class="gone" role="status">
     ${isGone && html`<p><span class="spinner" />Connection lost. Reconnecting …</p>`}
   </div>`;
-}
-
-/** Asks for the API key after a request was refused without one. */
-function KeyDialog() {
-  const { keys } = useParts();
-  const question = useValue(keys.question);
-  const input = useRef<HTMLInputElement>(null);
-  if (question === 'none') return null;
-  const enter = (event: Event) => {
-    event.preventDefault();
-    const key = input.current?.value.trim() ?? '';
-    if (key !== '') keys.enter(key);
-  };
-  const error = question === 'again' ? 'The service rejected this key.' : undefined;
-  return html`<${Dialog} title="API key" onClose=${() => keys.dismiss()}>
-    <p>This service requires an API key. Ask its operator for one.</p>
-    <form onSubmit=${enter}>
-      <${Field} label="Your key" hint="Kept in this browser tab, until it is closed." error=${error}>
-        <input ref=${input} type="password" autofocus autocomplete="off" spellcheck=${false} required />
-      <//>
-      <div class="row end">
-        <button type="button" class="button quiet" onClick=${() => keys.dismiss()}>Not now</button>
-        <button class="button primary">Continue</button>
-      </div>
-    </form>
-  <//>`;
 }
 
 function consoleParts(): ConsoleParts {

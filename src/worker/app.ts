@@ -229,5 +229,13 @@ const onlyReading: Handler = (req, res, next) =>
 /** All that leads to it is counted as it. */
 function addConsole(app: Express): void {
   for (const path of ['/', '/console']) addRoute(app, '/console/', { get: [redirectToConsole] }, path);
+  app.get(/^\/console\/(ask|jobs|now|setup|usage)(\/?)$/, atRoute('/console/'), redirectToPage);
   app.use('/console', atRoute('/console/'), onlyReading, consoleFiles());
 }
+
+/** For an address that people type, such as `/console/now`. Relative, as of `redirectToConsole`. */
+const redirectToPage: Handler = ({ params, url }, res) => {
+  const query = url.includes('?') ? url.slice(url.indexOf('?')) : '';
+  const location = `${params[1] === '/' ? '../' : './'}#/${params[0]}${query}`;
+  res.writeHead(302, { Location: location, 'Content-Length': 0 }).end();
+};

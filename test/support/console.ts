@@ -43,6 +43,9 @@ export async function violationsOf(page: Page): Promise<string[]> {
   return violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html.slice(0, 200)}`));
 }
 
+/** Whether one has to scroll to see all tabs. */
+const hasHiddenTabs = `{ const nav = document.querySelector('.top nav'); nav !== null && nav.scrollWidth > nav.clientWidth }`;
+
 const pictures = join(root, 'reports', 'console');
 const sizes = { wide: { width: 1280, height: 800 }, narrow: { width: 360, height: 740 } } as const;
 
@@ -56,6 +59,7 @@ export async function expectGoodLooks(page: Page, name: string): Promise<void> {
     await page.setViewportSize(viewport);
     const isTooWide = await page.evaluate('document.documentElement.scrollWidth > innerWidth');
     expect([name, size, isTooWide]).toEqual([name, size, false]);
+    expect([name, size, await page.evaluate(hasHiddenTabs)]).toEqual([name, size, false]);
     if (isFirefox) continue; // colours and roles are the same there
     for (const colorScheme of ['light', 'dark'] as const) {
       await page.emulateMedia({ colorScheme });

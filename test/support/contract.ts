@@ -115,7 +115,8 @@ function methodOf({ method }: Exchange): string {
 
 function checkOutside(exchange: Exchange): void {
   const isPage = /^\/(docs|console)\//.test(exchange.path) && exchange.status === 200;
-  const leadsToConsole = /^\/(console)?(\?|$)/.test(exchange.path) && [200, 302].includes(exchange.status);
+  const leadsToConsole =
+    /^\/(console(\/[a-z]+\/?)?)?(\?|$)/.test(exchange.path) && [200, 302].includes(exchange.status);
   if (isPage || leadsToConsole) return;
   if (/^\/(v1|mcp|api)([/?]|$)/.test(exchange.path)) return checkOutsideOfDoors(exchange);
   const known = exchange.method === 'HEAD' ? outsideStatus : outside; // without a body there is no code

@@ -38,3 +38,11 @@ export async function enterKey(page: Page, key: string): Promise<void> {
   await page.getByLabel('Your key').fill(key);
   await page.getByRole('button', { name: 'Continue' }).click();
 }
+
+/** In the menu at who one is. */
+export async function forgetKey(page: Page): Promise<void> {
+  await page.getByRole('button', { name: /^You: / }).click();
+  const forget = page.getByRole('button', { name: 'Forget the key' });
+  await forget.click();
+  await forget.waitFor({ state: 'detached' });
+}

@@ -76,7 +76,7 @@ function isForeign(req: Request): boolean {
   const { 'sec-fetch-site': site, 'sec-fetch-mode': mode, 'sec-fetch-dest': dest } = req.headers;
   if (site !== 'cross-site' && site !== 'same-site') return false;
   const isLink = req.method === 'GET' && mode === 'navigate' && dest === 'document';
-  return !(isLink && /^\/((docs|console)\/?)?$/.test(req.path));
+  return !(isLink && /^\/(docs\/?|console(\/[a-z]*\/?)?)?$/.test(req.path));
 }
 
 /** The authority that the request is for: from an absolute request target, else from the Host header. */

@@ -2,6 +2,7 @@ import { AskPage } from '../../support/ask-page.js';
 import { startBrowser } from '../../support/browser.js';
 import { expectClean, expectGoodLooks, openConsole } from '../../support/console.js';
 import { freePort } from '../../support/free-port.js';
+import { enterKey, forgetKey, keyOf, writeNamedKeys } from '../../support/named-keys.js';
 import { startService } from '../../support/service.js';
 
 const key = 'a-key-of-this-test';
@@ -35,8 +36,7 @@ describe('The key of the console', () => {
       expect.not.stringContaining(key),
     ]);
     await ask.message.fill('Do you still know me?'); // what is written is forgotten with the key
-    await ask.button('Forget the key').click();
-    await ask.button('Forget the key').waitFor({ state: 'detached' });
+    await forgetKey(ask.page);
     expect(await ask.message.inputValue()).toBe('');
     expect(await ask.page.evaluate('sessionStorage.length')).toBe(0);
     expectClean(browser, service, /status of 401/);
@@ -56,6 +56,44 @@ describe('The key of the console', () => {
     await ask.page.keyboard.press('Enter');
     expect(await ask.answer()).not.toBe('');
     expectClean(browser, service, /status of 401/);
+  });
+});
+
+describe('The header of the console', () => {
+  it('says who one is, asks for a key, and forgets it', async () => {
+    await using keys = await writeNamedKeys();
+    await using service = await startService({ env: keys.env });
+    await using browser = await startBrowser();
+    const { page } = browser;
+    await openConsole(browser, service, '/ask');
+    await page.getByRole('button', { name: 'Enter your key' }).click();
+    await enterKey(page, keyOf('alice'));
+    await page.getByRole('button', { name: 'You: alice' }).click();
+    await page.getByText('API key', { exact: true }).waitFor();
+    await expectGoodLooks(page, 'who');
+    await page.keyboard.press('Escape');
+    await page.getByRole('button', { name: 'Forget the key' }).waitFor({ state: 'hidden' });
+    await page.goto(`${service.url}/console/now`); // typed by hand
+    await page.getByRole('heading', { name: 'Now', level: 1 }).waitFor();
+    expect(page.url()).toBe(`${service.url}/console/#/now`);
+    await page.reload();
+    await page.getByRole('heading', { name: 'Now', level: 1 }).waitFor();
+    await forgetKey(page);
+    await page.getByText('This service requires an API key.').waitFor();
+    await enterKey(page, keyOf('bob'));
+    await page.getByRole('button', { name: 'You: bob' }).waitFor();
+    expectClean(browser, service, /status of 401/);
+  });
+
+  it('says from where one asks if the service needs no key', async () => {
+    await using service = await startService();
+    await using browser = await startBrowser();
+    await openConsole(browser, service, '/usage');
+    const { caller } = (await service.get('/usage')).body as { caller: { client: string } };
+    await browser.page.getByRole('button', { name: `You: ${caller.client}` }).click();
+    await browser.page.getByText('none: the service needs no key').waitFor();
+    expect(await browser.page.getByRole('button', { name: 'Forget the key' }).count()).toBe(0);
+    expectClean(browser, service);
   });
 });
 

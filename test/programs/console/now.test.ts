@@ -6,7 +6,7 @@ import { expectClean, expectGoodLooks, openConsole } from '../../support/console
 import { temporaryFolder } from '../../support/folder.js';
 import { freePort } from '../../support/free-port.js';
 import { createGate } from '../../support/gate.js';
-import { enterKey, headersOf, type KeyHolder, keyOf, writeNamedKeys } from '../../support/named-keys.js';
+import { enterKey, forgetKey, headersOf, type KeyHolder, keyOf, writeNamedKeys } from '../../support/named-keys.js';
 import { describeWith } from '../../support/needs.js';
 import { redisServer, startRedis } from '../../support/redis-server.js';
 import { type Service, startService, startWithProgram } from '../../support/service.js';
@@ -221,7 +221,7 @@ describe('The page Now', () => {
         .waitFor();
       await now.recheck();
       await now.card('Readiness of the model CLI').getByText('asked for').waitFor();
-      await now.page.getByRole('button', { name: 'Forget the key' }).click();
+      await forgetKey(now.page);
       await openAs(service, 'bob');
       await now.busySlots.getByText('another client').waitFor();
       await now

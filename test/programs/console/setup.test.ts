@@ -1,6 +1,6 @@
 import { type Browser, startBrowser } from '../../support/browser.js';
 import { expectClean, expectGoodLooks, openConsole } from '../../support/console.js';
-import { enterKey, keyOf, writeNamedKeys } from '../../support/named-keys.js';
+import { enterKey, forgetKey, keyOf, writeNamedKeys } from '../../support/named-keys.js';
 import { startService } from '../../support/service.js';
 
 describe('The page Set-up', () => {
@@ -40,7 +40,7 @@ describe('The page Set-up', () => {
     await section('Access').getByText('alice').waitFor();
     expect(await section('Access').innerText()).toMatch(/3 keys, one of them required[\s\S]*operator/);
     await expectGoodLooks(browser.page, 'setup-keys');
-    await browser.page.getByRole('button', { name: 'Forget the key' }).click();
+    await forgetKey(browser.page);
     await openConsole(browser, service, '/setup');
     await enterKey(browser.page, keyOf('alice'));
     await browser.page.getByText('This API key lacks the scope admin').waitFor();

@@ -1,7 +1,7 @@
 import { type Browser, startBrowser } from '../../support/browser.js';
 import { writeBudgetKey } from '../../support/budget-key.js';
 import { expectClean, expectGoodLooks, openConsole } from '../../support/console.js';
-import { enterKey, headersOf, keyOf, writeNamedKeys } from '../../support/named-keys.js';
+import { enterKey, forgetKey, headersOf, keyOf, writeNamedKeys } from '../../support/named-keys.js';
 import { startService } from '../../support/service.js';
 
 describe('The page Usage', () => {
@@ -54,7 +54,7 @@ describe('The page Usage', () => {
     await browser.page.getByRole('slider', { name: 'Tokens a day' }).focus();
     await browser.page.getByText(/tokens in, \d+ out$/).waitFor();
     await expectGoodLooks(browser.page, 'usage-days');
-    await browser.page.getByRole('button', { name: 'Forget the key' }).click();
+    await forgetKey(browser.page);
     await openConsole(browser, service, '/usage');
     await enterKey(browser.page, keyOf('bob'));
     await browser.page.getByText('Your own usage.').waitFor();

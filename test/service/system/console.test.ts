@@ -161,6 +161,15 @@ describe('The files of the console', () => {
     expect(body).toEqual(failure('not_found', 'no such path'));
   });
 
+  it.each([
+    ['now', './#/now'],
+    ['now/', '../#/now'],
+    ['jobs?id=j1', './#/jobs?id=j1'],
+  ])('have addresses for people, relative for what is in front of the service: /console/%s', async (name, place) => {
+    const { status, headers } = await answerTo(service, request(`GET /console/${name}`));
+    expect([status, headers.location]).toEqual([302, place]);
+  });
+
   it.each(['/', '/console', '/console/', '/console/HASH/main.mjs'])('can only be read: %s', async (template) => {
     const name = template.replace('HASH', folder);
     for (const method of ['POST', 'DELETE', 'PUT']) {

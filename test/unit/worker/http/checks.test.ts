@@ -185,7 +185,7 @@ describe('The guard against other sites', () => {
     await using server = await open();
     const statusOf = async (line: string, headers = link) => (await server.send(request(line, headers))).status;
     expect([await statusOf('GET /docs'), await statusOf('GET /docs/?a=b')]).toEqual([200, 200]);
-    for (const line of ['GET /', 'GET /console', 'GET /console/'])
+    for (const line of ['GET /', 'GET /console', 'GET /console/', 'GET /console/now'])
       expect([line, await statusOf(line)]).toEqual([line, 200]);
     for (const line of ['GET /metrics', 'GET /docs/x', 'GET /docs/../metrics', 'GET /console/main.mjs', 'POST /docs/'])
       expect([line, await statusOf(line)]).toEqual([line, 403]);
