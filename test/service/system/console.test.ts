@@ -113,7 +113,7 @@ describe('The files of the console', () => {
       const { status, text } = await service.get(`/console/${folder}/${name}`);
       expect([name, status]).toEqual([name, 200]);
       expect(text).not.toContain('sourceMappingURL');
-      for (const [, specifier = ''] of text.matchAll(/\b(?:from|import)\s*\(?\s*['"]([^'"\n]+)['"]/g)) {
+      for (const [, specifier = ''] of text.matchAll(/\b(?:from|import)\s*\(?\s*['"]([^'"\n,]+)['"]/g)) {
         expect([name, specifier]).toEqual([name, expect.stringMatching(/^\.\.?\/.*\.mjs$/)]);
         const target = path.join(path.dirname(name), specifier);
         if (!seen.has(target)) open.push(target);
