@@ -120,6 +120,7 @@ const outcomes = [
   'spawn_error',
   'cancelled',
   'shutting_down',
+  'rate_limited',
   'store_unavailable',
   'internal_error',
 ];

@@ -178,7 +178,7 @@ describe('An Origin', () => {
     expect([status, text]).toEqual([204, '']);
     expect(headers).toMatchObject({
       'access-control-allow-origin': 'http://x.test',
-      'access-control-allow-methods': 'GET, POST, DELETE',
+      'access-control-allow-methods': 'GET, POST, PATCH, DELETE',
       'access-control-allow-headers': expect.stringMatching(/^Content-Type, Authorization, .*, X-Stainless-Timeout, /),
       'access-control-max-age': '600',
       'x-request-id': expect.any(String),

@@ -44,6 +44,7 @@ function statusWith(withNames: boolean, sources: object = {}): StatusBody {
         { number: 8, request: jobRequest({ client: 'address ::1', operation: 'chat' }), startedAt: at + 500 },
       ],
     },
+    clientJobs: { idOf: ({ number }: { readonly number: number }) => `${number}-abc` },
     background: { load: { max: 1000, waiting: 12, running: 1 } },
     workers: { snapshot: () => [{ id: 1, pid: 42, state: 'ready', restarts: 0 }] },
     clis: [cli],

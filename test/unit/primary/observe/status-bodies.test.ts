@@ -47,6 +47,7 @@ function bodiesOf(clis: readonly object[]) {
         { number: 7, request: { client: 'key al', operation: 'ask', model: null }, startedAt: at, executionMs: 9 },
       ],
     },
+    clientJobs: { idOf: ({ number }: { readonly number: number }) => `${number}-abc` },
     background: { load: { max: 10, waiting: 1, running: 1 } },
     workers: { snapshot: () => [{ id: 1, pid: 42, state: 'ready', restarts: 0 }] },
     clis,
