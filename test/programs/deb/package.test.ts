@@ -11,6 +11,8 @@ import { describeInLab, SystemdLab } from '../../support/systemd-lab.js';
 import { until } from '../../support/until.js';
 
 const run = promisify(execFile);
+/** From apt's start to the first answer, asked with the key, of the demo model. */
+const maxSecondsToAnswer = 300;
 const { version } = readProduct();
 const newer = '99.0.0';
 const store = '/var/lib/prompt-relay/store.db';
@@ -72,6 +74,7 @@ describeInLab()('the package with a Node of its own, under a real systemd', () =
   let lab: SystemdLab;
   let file: string;
   let key: string;
+  let begunMs: number;
   const apt = async (...words: string[]) => {
     const said = await lab.shell(`DEBIAN_FRONTEND=noninteractive apt-get -y ${words.join(' ')} 2>&1`);
     return said.replaceAll('\r', '');
@@ -108,6 +111,7 @@ describeInLab()('the package with a Node of its own, under a real systemd', () =
   );
 
   it('serves once it is installed, and says what to do next', async () => {
+    begunMs = performance.now();
     const said = await apt('install', packageOf(version));
     expect(said).toMatch(/prompt-relay listens on http:\/\/127\.0\.0\.1:5051, also after a reboot/);
     key = await lab.run('cat', '/etc/prompt-relay/api_key');
@@ -128,6 +132,9 @@ describeInLab()('the package with a Node of its own, under a real systemd', () =
     await lab.systemctl('restart', 'prompt-relay');
     const asked = lab.shell(`cd /; MODEL_API_KEY='${key}' prompt-relay ask 'My name is Ada'`);
     expect(await asked).toContain('Ada');
+    const seconds = (performance.now() - begunMs) / 1000;
+    process.stderr.write(`from apt to the first answer: ${seconds.toFixed(0)} s\n`);
+    expect(seconds).toBeLessThan(maxSecondsToAnswer);
     expect(await lab.run('prompt-relay', '--version')).toBe(`prompt-relay ${version}`);
     expect(await lab.shell('zcat /usr/share/man/man1/prompt-relay.1.gz | head -n 2')).toContain('.TH PROMPT');
     const completes = '. /usr/share/bash-completion/completions/prompt-relay && complete -p prompt-relay';
