@@ -287,7 +287,7 @@ describe('the end of the service', () => {
     expect(harness.workers.counts()).toEqual({ starting: 0, ready: 0, stopping: 2 });
     process.kill(first, 'SIGKILL');
     await harness.untilTold('left');
-    await harness.clock.advance(maxWaitMs);
+    await harness.clock.advance(maxExchangeMs); // at its end, the other one would be killed
     expect(harness.pids()).toEqual([second]);
     process.kill(second, 'SIGKILL');
     await retired;
