@@ -126,6 +126,7 @@ async function copyProgram({ staging, folder, version, commit }: Build): Promise
     const isElsewhere = /^(LICENSE|man\/.*|package\.json)$/.test(path);
     const target = isProgram ? folder : '/usr/share/doc/prompt-relay';
     if (!isElsewhere) await copy(join(root, path), join(staging, target, path));
+    if (/^docs\/[\w-]+\.md$/.test(path)) await copy(join(root, path), join(staging, folder, path)); // the console shows them
   }
   const manifest = { ...(await readJson(join(root, 'package.json'))), version, ...(commit !== null && { commit }) };
   await writeFile(join(staging, folder, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`);

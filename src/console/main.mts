@@ -18,7 +18,7 @@ const icon = new URL('icon.svg', import.meta.url).href;
 /** The whole console: header, footer and the page that the address names. */
 export function App() {
   const { page, params } = usePlace();
-  const current = pages.find(({ id }) => id === page) ?? pages[0];
+  const current = [...pages, documents].find(({ id }) => id === page) ?? pages[0];
   const main = useRef<HTMLElement>(null);
   const visited = useVisited(current);
   useEffect(() => {
@@ -105,6 +105,13 @@ export const pages: readonly [PageEntry, ...PageEntry[]] = [
   { id: 'setup', title: 'Set-up', load: async () => (await import('./setup/page.mjs')).SetupPage },
 ];
 
+/** Not in the navigation: other pages link to it. */
+const documents: PageEntry = {
+  id: 'docs',
+  title: 'Documents',
+  load: async () => (await import('./setup/documents.mjs')).DocumentPage,
+};
+
 /** Version of the service, and the link to its API pages. */
 function Footer() {
   const [version] = useLoad<VersionBody>('/version');
@@ -112,6 +119,7 @@ function Footer() {
     `prompt-relay ${version} · ${[cli.adapter, cli.version].filter(Boolean).join(' ')}`;
   return html`<footer class="bottom">
     ${version.state === 'ready' && html`<span>${nameOf(version.value)}</span>`}
+    <a href=${hrefOf(documents.id)}>Documents</a>
     <a href="../docs/">API</a>
   </footer>`;
 }

@@ -6,6 +6,7 @@ import { countText, durationText, shellWord } from '../base/format.mjs';
 import type { PageProps } from '../base/router.mjs';
 import { CodeBlock } from '../ui/controls.mjs';
 import { ErrorNotice, StatusDot } from '../ui/notices.mjs';
+import { documentAddress, Fact } from './documents.mjs';
 
 /** The configuration of the service, as `prompt-relay check` shows it. */
 export function SetupPage(_: PageProps) {
@@ -36,8 +37,8 @@ function SetupBoard({ setup }: { readonly setup: SetupReport }) {
       ${setup.model_clis?.map((cli) => html`<${ModelCliSection} cli=${cli} name=${cli.cli} />`) ?? html`<${ModelCliSection} cli=${setup.model_cli} />`}
       <${Models} models=${setup.models} />
       <${Section} title="Processes and storage">
-        <${Fact} name="Process isolation">${terminationText(setup.termination)}<//>
-        <${Fact} name="Conversations">${storeText(setup.store)}<//>
+        <${Fact} name="Process isolation" page="systemd#cgroups">${terminationText(setup.termination)}<//>
+        <${Fact} name="Conversations" page="stores">${storeText(setup.store)}<//>
       <//>
       <${McpClients} setup=${setup} />
       <${OllamaClients} setup=${setup} />
@@ -54,27 +55,23 @@ function Section({ title, children }: SectionProps) {
   return html`<section class="card" aria-label=${title}><h2>${title}</h2><dl class="facts">${children}</dl></section>`;
 }
 
-function Fact({ name, children }: { readonly name: string; readonly children: ComponentChildren }) {
-  return html`<div><dt>${name}</dt><dd>${children}</dd></div>`;
-}
-
 interface SetupProps {
   readonly setup: SetupReport;
 }
 
 function Addresses({ setup: { url, socket } }: SetupProps) {
   return html`<${Section} title="Addresses">
-    <${Fact} name="TCP"><code>${url}</code><//>
-    <${Fact} name="Unix socket">${socket === null ? 'none' : html`<code>${socket}</code>`}<//>
+    <${Fact} name="TCP" page="remote-access"><code>${url}</code><//>
+    <${Fact} name="Unix socket" page="remote-access">${socket === null ? 'none' : html`<code>${socket}</code>`}<//>
   <//>`;
 }
 
 function Access({ setup }: SetupProps) {
   const { keys, needs_key: needsKey, local_users: mode, allowed_users: allowed } = setup;
   return html`<${Section} title="Access">
-    <${Fact} name="API keys">${accessText(setup)}<//>
-    ${keys.length > 0 && html`<${Fact} name="Key names">${listOf(keys)}<//>`}
-    ${!needsKey && html`<${Fact} name="Local users">${allowed.length > 0 ? html`only ${listOf(allowed)}` : localUsersText(mode)}<//>`}
+    <${Fact} name="API keys" page="clients#keys">${accessText(setup)}<//>
+    ${keys.length > 0 && html`<${Fact} name="Key names" page="clients#keys">${listOf(keys)}<//>`}
+    ${!needsKey && html`<${Fact} name="Local users" page="clients#local-users">${allowed.length > 0 ? html`only ${listOf(allowed)}` : localUsersText(mode)}<//>`}
   <//>`;
 }
 
@@ -84,11 +81,11 @@ function listOf(words: readonly string[]) {
 
 function Limits({ setup }: SetupProps) {
   return html`<${Section} title="Limits">
-    <${Fact} name="Workers">${countText(setup.workers)}<//>
-    <${Fact} name="Concurrent jobs">${countText(setup.max_concurrent)}<//>
-    <${Fact} name="Time limit">up to ${durationText(setup.execution_timeout_ms)}<//>
-    <${Fact} name="Queue size">${countText(setup.max_queue)}<//>
-    <${Fact} name="Queue time limit">up to ${durationText(setup.queue_timeout_ms)}<//>
+    <${Fact} name="Workers" page="operations#sizing">${countText(setup.workers)}<//>
+    <${Fact} name="Concurrent jobs" page="operations#sizing">${countText(setup.max_concurrent)}<//>
+    <${Fact} name="Time limit" page="configuration#variables">up to ${durationText(setup.execution_timeout_ms)}<//>
+    <${Fact} name="Queue size" page="configuration#variables">${countText(setup.max_queue)}<//>
+    <${Fact} name="Queue time limit" page="configuration#variables">up to ${durationText(setup.queue_timeout_ms)}<//>
   <//>`;
 }
 
@@ -101,20 +98,20 @@ interface ModelCliProps {
 function ModelCliSection({ cli, name }: ModelCliProps) {
   const { adapter, command, version, ready, duration_ms: ms, error } = cli;
   return html`<${Section} title=${name === undefined ? 'Model CLI' : `Model CLI ${name}`}>
-    <${Fact} name="Ready">
+    <${Fact} name="Ready" page="operations#health">
       <${StatusDot} tone=${ready ? 'good' : 'bad'} label=${ready ? `yes, checked in ${durationText(ms)}` : 'no'} />
       ${error !== null && html`<p class="fault">${error}</p>`}
     <//>
-    <${Fact} name="Adapter">${[adapter, version].filter(Boolean).join(' ')}<//>
-    <${Fact} name="Command"><code>${command.map(shellWord).join(' ')}</code><//>
+    <${Fact} name="Adapter" page="clis">${[adapter, version].filter(Boolean).join(' ')}<//>
+    <${Fact} name="Command" page="clis"><code>${command.map(shellWord).join(' ')}</code><//>
   <//>`;
 }
 
 function Models({ models }: { readonly models: SetupReport['models'] }) {
   const usual = models.find((model) => model.default);
   return html`<${Section} title="Models">
-    <${Fact} name="Default">${usual?.id ?? 'not known'}<//>
-    <${Fact} name="Available models">${models.length === 0 ? 'none known' : listOf(models.map(({ id }) => id))}<//>
+    <${Fact} name="Default" page="clis#names-of-models">${usual?.id ?? 'not known'}<//>
+    <${Fact} name="Available models" page="clis#names-of-models">${models.length === 0 ? 'none known' : listOf(models.map(({ id }) => id))}<//>
   <//>`;
 }
 
@@ -154,7 +151,7 @@ export function mcpCommand(url: string, needsKey: boolean): string {
 function McpClients({ setup: { needs_key: needsKey } }: SetupProps) {
   return html`<section class="card" aria-label="As a tool of other programs">
     <h2>As a tool of other programs</h2>
-    <p class="muted">For Claude Code. Other clients of the Model Context Protocol need the address alone.</p>
+    <p class="muted">For Claude Code. Other clients of the Model Context Protocol need the address alone: <a href=${documentAddress('mcp#settings')}>settings</a>.</p>
     <${CodeBlock} code=${mcpCommand(new URL('../mcp', location.href).href, needsKey)} language="sh" />
   </section>`;
 }
@@ -167,7 +164,7 @@ export function ollamaVariable(url: string): string {
 function OllamaClients({ setup: { needs_key: needsKey, ollama_url: ownPort } }: SetupProps) {
   return html`<section class="card" aria-label="For programs that speak to Ollama">
     <h2>For programs that speak to Ollama</h2>
-    <p class="muted">Most of them read this variable, others have a setting for the address.${needsKey ? ' Each has to send an API key as its bearer token.' : ''}</p>
+    <p class="muted">Most of them read this variable, others have a setting for the address.${needsKey ? ' Each has to send an API key as its bearer token.' : ''} <a href=${documentAddress('sdks#clients-of-ollama')}>Programs that were tried</a></p>
     <${CodeBlock} code=${ollamaVariable(ownPort ?? new URL('..', location.href).href)} language="sh" label="The address for programs" />
     ${ownPort === null && html`<p class="muted">For those that insist on Ollama’s port, set <code>MODEL_API_OLLAMA_PORT=11434</code>.</p>`}
   </section>`;

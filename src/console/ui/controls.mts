@@ -73,7 +73,7 @@ export function CodeBlock({ code, language = '', label = `Code: ${language || 't
       <span>${language || 'text'}</span>
       <${CopyButton} text=${() => code} />
     </div>
-    <pre tabindex="0" aria-label=${label} role="region"><code>${useColours(code, language)}</code></pre>
+    <pre tabindex="0" aria-label=${label} role="group"><code>${useColours(code, language)}</code></pre>
   </div>`;
 }
 

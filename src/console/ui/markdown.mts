@@ -100,7 +100,7 @@ function tableNode({ header, rows }: Tokens.Table, depth: number): Drawn {
     row.map(
       ({ tokens, align }) => html`<${tag} class=${align ? `to-${align}` : undefined}>${inlineNodes(tokens, depth)}<//>`,
     );
-  return html`<div class="table" role="region" aria-label="Table" tabindex="0">
+  return html`<div class="table" role="group" aria-label="Table" tabindex="0">
     <table>
       <thead><tr>${cells(header, 'th')}</tr></thead>
       <tbody>${rows.map((row) => html`<tr>${cells(row, 'td')}</tr>`)}</tbody>

@@ -5,8 +5,9 @@ import { generateHTML, serveWithOptions } from 'swagger-ui-express';
 import type { AsyncHandler, Handler } from '../http/exchange.js';
 import { sendTyped } from '../http/responses.js';
 
+const folder = join(__dirname, '..', '..', '..', '..', 'docs');
 /** Committed; a test compares it with what the schemas give. */
-const documentPath = join(__dirname, '..', '..', '..', '..', 'docs', 'openapi.yaml');
+const documentPath = join(folder, 'openapi.yaml');
 
 /** Reads the file at once and only then: the folder of a running service may be replaced. */
 export function getOpenApi(): AsyncHandler {
@@ -59,8 +60,18 @@ export function docsPages(): Router {
   router.use(secure);
   router.get('/', (_req, res) => void res.type('html').send(page));
   router.get(files, serveFiles());
+  router.get('/pages/:page', sendPage);
   return router;
 }
+
+/** A page of the documents, which the console shows. It is not there while another version is being installed. */
+const sendPage: RequestHandler = async (req, res, next) => {
+  const { page } = req.params;
+  if (typeof page !== 'string' || !/^[\w-]+\.md$/.test(page)) return next();
+  const text = await readFile(join(folder, page)).catch(() => null);
+  if (text === null) return next();
+  res.type('text/markdown').send(text);
+};
 
 function serveFiles(): RequestHandler[] {
   const plain = { etag: false, lastModified: false, cacheControl: false, acceptRanges: false };

@@ -71,6 +71,7 @@ describe('this version', () => {
       'effort',
       'image',
       'schema',
+      'thoughts',
       'toolChoice',
       'tools',
       'wishes',

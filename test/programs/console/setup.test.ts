@@ -1,7 +1,11 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { type Browser, startBrowser } from '../../support/browser.js';
 import { expectClean, expectGoodLooks, openConsole } from '../../support/console.js';
 import { enterKey, forgetKey, keyOf, writeNamedKeys } from '../../support/named-keys.js';
 import { startService } from '../../support/service.js';
+import { root } from '../../support/sources.js';
+import { until } from '../../support/until.js';
 
 describe('The page Set-up', () => {
   let browser: Browser;
@@ -29,6 +33,31 @@ describe('The page Set-up', () => {
       `export OLLAMA_HOST=${service.url}`,
     );
     await expectGoodLooks(browser.page, 'setup');
+    expectClean(browser, service);
+  });
+
+  it('leads from each line to its page of the documents, at the part that explains it', async () => {
+    await using service = await startService();
+    await openConsole(browser, service, '/setup');
+    const { page } = browser;
+    const links = page.getByRole('main').getByRole('link');
+    await section('Access').waitFor();
+    const hrefs = await links.evaluateAll((found) => found.map((link) => link.getAttribute('href') ?? ''));
+    expect(hrefs.length).toBeGreaterThan(15);
+    for (const href of new Set(hrefs)) {
+      const { name = '', heading } = Object.fromEntries(new URLSearchParams(href.replace(/^.*\?/, '')));
+      const text = readFileSync(join(root, 'docs', `${name}.md`), 'utf8');
+      const slugs = [...text.matchAll(/^#+ (.*)$/gm)].map(([, title = '']) => title.toLowerCase().replaceAll(' ', '-'));
+      if (heading !== undefined) expect([href, slugs.includes(heading)]).toEqual([href, true]);
+    }
+    await section('Processes and storage').getByRole('link', { name: 'Process isolation' }).click();
+    const heading = page.getByRole('heading', { name: 'Cgroups', exact: true });
+    await heading.waitFor();
+    await until(async () => ((await heading.boundingBox())?.y ?? 9999) < 400, 'the page to stand at its heading');
+    await expectGoodLooks(page, 'documents');
+    await page.getByRole('main').getByRole('link', { name: 'All pages' }).click();
+    await page.getByRole('main').getByRole('link', { name: 'Stores', exact: false }).first().click();
+    await page.getByRole('heading', { name: 'Backup', exact: true }).waitFor();
     expectClean(browser, service);
   });
 

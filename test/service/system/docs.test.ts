@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { cp, rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { answerTo, failure } from '../../support/door.js';
@@ -33,6 +34,12 @@ describe('The documentation page', () => {
     }
   });
 
+  it('has the pages of the documents, as Markdown', async () => {
+    const { status, headers, text } = await service.get('/docs/pages/stores.md');
+    expect([status, headers.get('content-type')]).toEqual([200, 'text/markdown; charset=utf-8']);
+    expect(text).toBe(readFileSync(join(root, 'docs', 'stores.md'), 'utf8'));
+  });
+
   it.each(['/openapi.yaml', '/docs', '/docs/', ...files.map(([path]) => `/docs/${path}`)])(
     'is answered whole whatever a client says of a copy: %s',
     async (path) => {
@@ -52,6 +59,10 @@ describe('The documentation page', () => {
   );
 
   it.each([
+    'pages/nothing.md',
+    'pages/openapi.yaml',
+    'pages/..%2FREADME.md',
+    'pages/decisions%2F0001.md',
     'package.json',
     'x/package.json',
     'x/swagger-ui-init.js',

@@ -1,0 +1,83 @@
+import { html } from 'htm/preact';
+import type { ComponentChildren } from 'preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { hrefOf, type PageProps } from '../base/router.mjs';
+import { AnswerText, useMarkdown } from '../ui/answer.mjs';
+
+/** A page of the documents in the console, or the part of it below a heading: `stores`, `stores#backup`. */
+export function documentAddress(place: string): string {
+  const [name = '', heading] = place.split('#', 2);
+  return hrefOf('docs', heading === undefined ? { name } : { name, heading });
+}
+
+interface FactProps {
+  readonly name: string;
+  /** Of the documents, where it is explained. */
+  readonly page: string;
+  readonly children: ComponentChildren;
+}
+
+/** A line of a list, with a link to what explains it. */
+export function Fact({ name, page, children }: FactProps) {
+  return html`<div><dt><a href=${documentAddress(page)}>${name}</a></dt><dd>${children}</dd></div>`;
+}
+
+/** `docs/NAME.md` with links to other pages that lead to this page of the console. */
+export function withConsoleLinks(text: string, name: string): string {
+  const whole = (place: string) => new URL(documentAddress(place), location.href).href;
+  return text
+    .replace(/\]\(#([\w-]+)\)/g, (_, heading) => `](${whole(`${name}#${heading}`)})`)
+    .replace(/\]\(([\w-]+)\.md(#[\w-]+)?\)/g, (_, page, heading = '') => `](${whole(page + heading)})`)
+    .replace(/^ *<!--[\s\S]*?-->\n/gm, '')
+    .replace(/^#(?=#+ )/gm, ''); // the page shows its title itself
+}
+
+/** As the links of the documents write a heading. */
+export function slugOf(heading: string): string {
+  return heading
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N}\s_-]/gu, '')
+    .replaceAll(/\s/g, '-');
+}
+
+async function read(name: string): Promise<string> {
+  const response = await fetch(`../docs/pages/${encodeURIComponent(name)}.md`).catch(() => null);
+  if (response?.ok) return await response.text();
+  return response === null ? 'The service does not answer.' : `There is no page **${name}** here.`;
+}
+
+/** A page of the documents that come with the service. */
+export function DocumentPage({ params }: PageProps) {
+  const { name = 'README', heading } = params;
+  const [text, setText] = useState<string | null>(null);
+  const [, title = name, body = text ?? ''] = /^# (.*)\n([\s\S]*)$/.exec(text ?? '') ?? [];
+  const markdown = useMarkdown(true);
+  const shown = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    setText(null);
+    let isCurrent = true;
+    void read(name).then((page) => isCurrent && setText(withConsoleLinks(page, name)));
+    return () => {
+      isCurrent = false;
+    };
+  }, [name]);
+  useEffect(() => {
+    const headings = [...(shown.current?.querySelectorAll('h3, h4, h5, h6') ?? [])];
+    const found = headings.find(({ textContent }) => slugOf(textContent ?? '') === heading);
+    if (text !== null) (found ?? shown.current)?.scrollIntoView();
+  }, [text, markdown, heading]);
+  const follow = (event: MouseEvent) => {
+    const link = (event.target as Element).closest('a');
+    if (link === null || link.origin !== location.origin || link.pathname !== location.pathname) return;
+    event.preventDefault(); // in this tab
+    location.hash = link.hash;
+  };
+  return html`
+    <h1>Documents</h1>
+    <p><a href=${documentAddress('README')}>All pages</a></p>
+    <div class="document" ref=${shown} onClick=${follow}>
+      <h2>${title}</h2>
+      ${text === null ? html`<p class="muted">Reading the page</p>` : html`<${AnswerText} text=${body} isWhole markdown=${markdown} />`}
+    </div>
+  `;
+}
