@@ -10,6 +10,7 @@ import { gzipSync } from 'node:zlib';
 import { z } from 'zod';
 import { copyrightText } from './deb-copyright.js';
 import { productionFolders, readLockfile } from './lockfile.js';
+import { vendoredFiles } from './vendor.js';
 
 /**
  * The Node that the package carries, as the package of npm that Node's own packages there are made of. Another version
@@ -138,10 +139,7 @@ async function copyProgram({ staging, folder, version, commit }: Build): Promise
     const filter = (path: string) => isRead(relative(join(root, name), path));
     await cp(join(root, name), join(staging, folder, name), { recursive: true, filter });
   }
-  return [
-    ...packages,
-    ...(await readdir(join(root, 'dist/src/node_modules'))).map((name) => `dist/src/node_modules/${name}`),
-  ];
+  return [...packages, ...Object.keys(vendoredFiles).map((name) => `dist/src/node_modules/${name}`)];
 }
 
 /**

@@ -53,7 +53,7 @@ describe('The client of Ollama', () => {
       expect(await ask(service, 'models')).toEqual({
         listed: ['eliza', 'echo'],
         running: ['eliza', 'echo'],
-        capabilities: ['completion', 'tools', 'vision'],
+        capabilities: ['completion', 'tools', 'vision', 'thinking'],
         version: expect.stringMatching(/^0\.\d+\.\d+$/),
       });
   });
