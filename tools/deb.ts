@@ -191,7 +191,7 @@ async function addUnits(build: Build): Promise<void> {
   ]);
   const environment = replaced(await deployed('environment'), [
     [
-      /# Conversations outlive .*\n#MODEL_API_STORE=.*\n/,
+      /# Conversations survive a .*\n#MODEL_API_STORE=.*\n/,
       '# Conversations are stored in /var/lib/prompt-relay/store.db, with their prompts (docs/stores.md). To store nothing:\n#MODEL_API_STORE=memory\n',
     ],
   ]);
