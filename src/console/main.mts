@@ -10,7 +10,8 @@ import { useValue } from './base/observable.mjs';
 import { browserClock } from './base/page-clock.mjs';
 import { hrefOf, type PageProps, usePlace } from './base/router.mjs';
 import { TabMemory } from './base/tab-memory.mjs';
-import { ErrorNotice, KeyDialog, Who } from './ui/notices.mjs';
+import { KeyDialog, Who } from './ui/caller.mjs';
+import { ErrorNotice } from './ui/notices.mjs';
 
 /** Relative to this file: the name of its folder changes with each version. */
 const icon = new URL('icon.svg', import.meta.url).href;

@@ -1,5 +1,6 @@
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
+import { anchorsOf } from '../support/anchors.js';
 import { root } from '../support/sources.js';
 
 /** Every page of the repository that people read. */
@@ -19,21 +20,6 @@ function proseOf(page: string): string {
   return readFileSync(join(root, page), 'utf8')
     .replaceAll(/^```[\s\S]*?^```/gm, '')
     .replaceAll(/`[^`\n]*`/g, (code) => code.replaceAll(/[[\]()#]/g, ' '));
-}
-
-/** What a heading is called in a link, as the viewers of these pages make it. */
-function anchorsOf(page: string): Set<string> {
-  const text = readFileSync(join(root, page), 'utf8').replaceAll(/^```[\s\S]*?^```/gm, '');
-  const anchors = new Set<string>();
-  for (const [, heading = ''] of text.matchAll(/^#+ (.*)$/gm)) {
-    const words = heading.replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1').toLowerCase();
-    const anchor = words.replaceAll(/[^\p{L}\p{N}_ -]/gu, '').replaceAll(' ', '-');
-    let name = anchor;
-    for (let again = 1; anchors.has(name); again++) name = `${anchor}-${again}`;
-    anchors.add(name);
-  }
-  for (const [, id = ''] of text.matchAll(/<a id="([^"]+)">/g)) anchors.add(id);
-  return anchors;
 }
 
 /** Why a link leads nowhere; null where it leads somewhere, or out of the repository. */

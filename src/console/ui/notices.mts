@@ -1,11 +1,7 @@
 import { html } from 'htm/preact';
 import type { ComponentChildren } from 'preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
-import type { UsageCaller, UsageReport } from '../../shared/api/usage.js';
-import { useParts } from '../base/context.mjs';
 import { ApiError, mayPass, sentenceOf, titleOf, withoutVariables } from '../base/failures.mjs';
-import { useValue } from '../base/observable.mjs';
-import { Dialog, Field } from './controls.mjs';
+import { useCaller } from './caller.mjs';
 
 export type Tone = 'good' | 'warn' | 'bad' | 'idle';
 
@@ -25,20 +21,11 @@ interface ErrorNoticeProps {
   readonly onRetry?: () => void;
 }
 
-/** The message of an error. It names variables only to a caller with the scope `admin`. */
-function useSentence(error: Error): string {
-  const { api } = useParts();
-  const [isAdmin, setAdmin] = useState(false);
-  const whole = sentenceOf(error);
-  const bare = withoutVariables(whole);
-  useEffect(() => {
-    if (bare === whole) return;
-    api.json<UsageReport>('/usage', { asksForKey: false }).then(
-      ({ caller }) => setAdmin(caller !== undefined && (caller.scopes?.includes('admin') ?? true)),
-      () => {}, // the names stay hidden
-    );
-  }, [api, whole]);
-  return isAdmin ? whole : bare;
+/** Leaves out the names of variables, except for a caller with the scope `admin`. */
+function useNaming(texts: readonly string[]): (text: string) => string {
+  const caller = useCaller(texts.some((text) => withoutVariables(text) !== text));
+  const isAdmin = caller !== null && caller !== 'none' && (caller.scopes?.includes('admin') ?? true);
+  return isAdmin ? (text) => text : withoutVariables;
 }
 
 /** An error in sentences, with the ID of the request in the log. */
@@ -46,98 +33,15 @@ export function ErrorNotice({ error, onRetry }: ErrorNoticeProps) {
   const body = error instanceof ApiError ? error.body : null;
   const details = body?.details ?? [];
   const wait = body?.retry_after_seconds;
-  const sentence = useSentence(error);
+  const sentence = sentenceOf(error);
+  const named = useNaming([sentence, ...details.map(({ message }) => message)]);
   return html`<div class="notice bad" role="alert">
     <strong>${titleOf(error)}</strong>
-    <p>${sentence}${wait !== undefined && ` It may work in ${wait} s.`}</p>
-    ${details.length > 1 && html`<ul>${details.map(({ path, message }) => html`<li><code>${path}</code> ${withoutVariables(message)}</li>`)}</ul>`}
+    <p>${named(sentence)}${wait !== undefined && ` It may work in ${wait} s.`}</p>
+    ${details.length > 1 && html`<ul>${details.map(({ path, message }) => html`<li><code>${path}</code> ${named(message)}</li>`)}</ul>`}
     <div class="row">
       ${onRetry && (mayPass(error) || body === null) && html`<button class="button" onClick=${onRetry}>Try again</button>`}
       ${body && html`<small class="muted">Request <code>${body.request_id}</code></small>`}
     </div>
   </div>`;
-}
-
-/** No row of the usage is this late: the answer says who asks, and little else. */
-const whoPath = '/usage?since=9999-12-31';
-
-/** As whom the service knows this tab: null if it does not say so, `none` if it needs a key first. */
-function useCaller(): UsageCaller | 'none' | null {
-  const { api, keys, link } = useParts();
-  const [caller, setCaller] = useState<UsageCaller | 'none' | null>(null);
-  const isUp = useValue(link.state) === 'up';
-  const isAsking = useValue(keys.question) !== 'none';
-  useEffect(() => {
-    if (!isUp || isAsking) return;
-    const abort = new AbortController();
-    api.json<UsageReport>(whoPath, { asksForKey: false, signal: abort.signal }).then(
-      (report) => setCaller(report.caller ?? null),
-      (error: unknown) => {
-        if (!abort.signal.aborted) setCaller(error instanceof ApiError && error.status === 401 ? 'none' : null);
-      },
-    );
-    return () => abort.abort();
-  }, [api, isUp, isAsking]);
-  return caller;
-}
-
-const kinds: Readonly<Record<UsageCaller['kind'], string>> = {
-  key: 'API key',
-  user: 'User of this host',
-  address: 'Address',
-  other: 'Client',
-};
-
-/** Who one is, and the way to forget a stored key. */
-export function Who() {
-  const { keys, memory } = useParts();
-  const caller = useCaller();
-  const hasKey = useValue(keys.hasKey);
-  const forget = () => {
-    keys.forget();
-    memory.forget();
-    location.reload();
-  };
-  const enter = () => void keys.ask(keys.key).then((isEntered) => isEntered && location.reload());
-  if (caller === 'none' && !hasKey)
-    return html`<button type="button" class="button quiet small who" onClick=${enter}>Enter your key</button>`;
-  const known = caller === 'none' ? null : caller;
-  if (known === null && !hasKey) return null;
-  return html`
-    <button type="button" class="button quiet small who" popovertarget="who">
-      <span class="unseen">You: </span><span class="cut">${known?.client ?? 'Your key'}</span><span aria-hidden="true">▾</span>
-    </button>
-    <div id="who" class="card" popover="auto">
-      ${known !== null && html`<p><small class="muted">${kinds[known.kind]}</small><br /><strong>${known.client}</strong></p>`}
-      ${known !== null && html`<p><small class="muted">Scopes</small><br />${known.scopes?.join(', ') ?? 'none: the service needs no key'}</p>`}
-      ${hasKey && html`<p class="muted"><small>This browser tab stores the key until you close it.</small></p>`}
-      ${hasKey && html`<button type="button" class="button" onClick=${forget}>Forget the key</button>`}
-    </div>
-  `;
-}
-
-/** Asks for the API key after a request was refused without one. */
-export function KeyDialog() {
-  const { keys } = useParts();
-  const question = useValue(keys.question);
-  const input = useRef<HTMLInputElement>(null);
-  if (question === 'none') return null;
-  const enter = (event: Event) => {
-    event.preventDefault();
-    const key = input.current?.value.trim() ?? '';
-    if (key !== '') keys.enter(key);
-  };
-  const error = question === 'again' ? 'The service rejected this key.' : undefined;
-  return html`<${Dialog} title="API key" onClose=${() => keys.dismiss()}>
-    <p>This service requires an API key. Ask its operator for one.</p>
-    <form onSubmit=${enter}>
-      <${Field} label="Your key" hint="This browser tab stores it until you close it." error=${error}>
-        <input ref=${input} type="password" autofocus autocomplete="off" spellcheck=${false} required />
-      <//>
-      <div class="row end">
-        <button type="button" class="button quiet" onClick=${() => keys.dismiss()}>Not now</button>
-        <button class="button primary">Continue</button>
-      </div>
-    </form>
-  <//>`;
 }

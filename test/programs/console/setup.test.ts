@@ -1,10 +1,8 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { anchorsOf } from '../../support/anchors.js';
 import { type Browser, startBrowser } from '../../support/browser.js';
 import { expectClean, expectGoodLooks, openConsole } from '../../support/console.js';
 import { enterKey, forgetKey, keyOf, writeNamedKeys } from '../../support/named-keys.js';
 import { startService } from '../../support/service.js';
-import { root } from '../../support/sources.js';
 import { until } from '../../support/until.js';
 
 describe('The page Set-up', () => {
@@ -46,9 +44,8 @@ describe('The page Set-up', () => {
     expect(hrefs.length).toBeGreaterThan(15);
     for (const href of new Set(hrefs)) {
       const { name = '', heading } = Object.fromEntries(new URLSearchParams(href.replace(/^.*\?/, '')));
-      const text = readFileSync(join(root, 'docs', `${name}.md`), 'utf8');
-      const slugs = [...text.matchAll(/^#+ (.*)$/gm)].map(([, title = '']) => title.toLowerCase().replaceAll(' ', '-'));
-      if (heading !== undefined) expect([href, slugs.includes(heading)]).toEqual([href, true]);
+      const anchors = anchorsOf(`docs/${name}.md`);
+      if (heading !== undefined) expect([href, anchors.has(heading)]).toEqual([href, true]);
     }
     await section('Processes and storage').getByRole('link', { name: 'Process isolation' }).click();
     const heading = page.getByRole('heading', { name: 'Cgroups', exact: true });

@@ -5,13 +5,13 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { commands } from '../../../src/command/command-line.js';
 import type { ReasonBody } from '../../../src/shared/api/health.js';
-import type { SetupReport } from '../../../src/shared/api/setup.js';
 import { temporaryFolder } from '../../support/folder.js';
 import { createGate } from '../../support/gate.js';
 import { untilJobs } from '../../support/jobs.js';
 import { describeWith } from '../../support/needs.js';
 import { Screen } from '../../support/screen.js';
 import { startService, startWithProgram } from '../../support/service.js';
+import { setupReport } from '../../support/setup-report.js';
 import { root } from '../../support/sources.js';
 
 /** A stand-in for a busy service: what it tells is always the same, so that a screen can be compared with a file. */
@@ -60,7 +60,7 @@ function bodies(isTroubled: boolean): Readonly<Record<string, unknown>> {
     },
     '/version': { ...version, model_cli: { adapter: 'claude', version: '2.1.328' }, uptime_seconds: 97_200 },
     '/health/history': { observability, history: [{ ...check, status: 'not_ready', error: 'x' }, ready, ready] },
-    '/setup': setup,
+    '/setup': setupReport,
     '/status': {
       slots: { max: 4, running: [7, 12].map((number) => ({ ...job, job: number, id: `${number}-f3Kx82Qa` })) },
       queue: { max: 100, waiting: 3, clients: [{ client: 'key bob', waiting: 3, oldest_since: ago(1230) }] },
@@ -90,28 +90,6 @@ function reasonsNow(): readonly ReasonBody[] {
     },
   ];
 }
-
-const verdict = { adapter: 'claude', version: '2.1.328', ready: true, duration_ms: 410, error: null };
-
-const setup: SetupReport = {
-  url: 'http://127.0.0.1:5051',
-  socket: null,
-  ollama_url: null,
-  keys: [],
-  needs_key: false,
-  local_users: 'identify',
-  allowed_users: [],
-  workers: 2,
-  max_concurrent: 4,
-  max_queue: 100,
-  queue_timeout_ms: 120_000,
-  execution_timeout_ms: 120_000,
-  model_cli: { ...verdict, command: ['/usr/local/bin/claude', '--model', 'opus'] },
-  models: [],
-  termination: { means: 'cgroup', no_cgroup: null },
-  store: { kind: 'memory', place: null },
-  warnings: [],
-};
 
 const widths = [60, 80, 120];
 const rows = 60;
