@@ -117,8 +117,11 @@ export class SystemdLab implements AsyncDisposable {
   async copyProgram(from: string, to: string): Promise<void> {
     const script = 'cat >"$0.part" && chmod 755 "$0.part" && mv "$0.part" "$0"';
     const child = spawn(tool, ['run', 'sh', '-c', script, to], { env: this.#env });
+    const said = text(child.stderr);
     const done = new Promise((resolve) => child.once('exit', resolve));
-    await pipeline(createReadStream(from), child.stdin);
+    await pipeline(createReadStream(from), child.stdin).catch(async (error) => {
+      throw new Error(`${to} was not written: ${await said}`, { cause: error });
+    });
     expect(await done).toBe(0);
   }
 
@@ -243,9 +246,10 @@ export async function packBuilt(): Promise<AsyncDisposable & { readonly file: st
   const folder = await temporaryFolder();
   const npm = (...args: string[]) => promisify(execFile)('npm', args, { cwd: root });
   const { stdout } = await npm('pack', '--ignore-scripts', '--silent', '--pack-destination', folder.path);
-  const file = join(folder.path, stdout.trim());
+  const name = stdout.trim();
+  const file = join(folder.path, name);
   await npm('install', '--global', '--prefix', join(folder.path, 'prefix'), file);
-  const version = /-(\d\S*)\.tgz$/.exec(file)?.[1] ?? '';
+  const version = /-(\d\S*)\.tgz$/.exec(name)?.[1] ?? ''; // of the name alone: the folder's may have a digit behind its dash
   return { file, version, [Symbol.asyncDispose]: () => folder[Symbol.asyncDispose]() };
 }
 
