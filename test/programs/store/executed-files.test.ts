@@ -20,16 +20,17 @@ it(`A warm background job in Redis executes ${most} files at most beside those o
     const id = await askInBackground(service, 'hello');
     await service.log('background_job_ended', (record) => record.job_id === id);
   };
-  /** A timer may strike during some of them. */
-  const filesOf = async (action: () => Promise<unknown>) => {
+  /** What each of four rounds executed of our own, not of the packages that the build carries. */
+  const roundsOf = async (action: () => Promise<unknown>) => {
     await action();
     const rounds: string[][] = [];
     for (let round = 0; round < 4; round++) rounds.push(await executions.during(action));
-    const isOwn = (file: string) => !file.startsWith('node_modules/'); // packages that the build carries
-    return rounds[0]?.filter((file) => isOwn(file) && rounds.every((each) => each.includes(file))) ?? [];
+    return rounds.map((files) => files.filter((file) => !file.startsWith('node_modules/')));
   };
-  const asked = await filesOf(ask);
-  const beside = (await filesOf(runJob)).filter((file) => !asked.includes(file));
-  expect(beside).toEqual(expect.arrayContaining(['primary/hosts/job-queue.js', 'primary/hosts/job-texts.js']));
-  expect(beside.length).toBeLessThanOrEqual(most);
+  // Timers strike in some rounds, on a slow machine in all: what one strikes in is not of the job.
+  const asked = new Set((await roundsOf(ask)).flat());
+  const [first = [], ...others] = await roundsOf(runJob);
+  const ofJob = first.filter((file) => others.every((files) => files.includes(file)));
+  expect(ofJob).toEqual(expect.arrayContaining(['primary/hosts/job-queue.js', 'primary/hosts/job-texts.js']));
+  expect(ofJob.filter((file) => !asked.has(file)).length).toBeLessThanOrEqual(most);
 });
