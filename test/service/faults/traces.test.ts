@@ -90,7 +90,7 @@ describe('The spans of a service', () => {
 
   it('say of jobs that fail, run out of time or are cancelled how they have ended', async () => {
     await using collector = await Collector.start();
-    const env = { ...collector.env, MODEL_API_TIMEOUT: '1', MODEL_API_MAX_CONCURRENT: '1' };
+    const env = { ...collector.env, MODEL_API_TIMEOUT: '4', MODEL_API_MAX_CONCURRENT: '1' };
     await using service = await startWithProgram(script('forever.pl'), env);
     const [late, gone] = [callerTrace(4), callerTrace(5)];
     const leaving = new AbortController();
