@@ -181,6 +181,15 @@ const usage = z
   .readonly();
 export type Usage = z.infer<typeof usage>;
 
+/** What a conversation stores of an answer beside its text: the model, and what it has used. */
+export const turnFigures = z
+  .object({
+    model: z.string().nullable(),
+    usage: usage.unwrap().pick({ inputTokens: true, outputTokens: true, costUsd: true }).readonly(),
+  })
+  .readonly();
+export type TurnFigures = z.infer<typeof turnFigures>;
+
 const textDelta = z.object({ type: z.literal('text-delta'), text: z.string() }).readonly();
 export type TextDelta = z.infer<typeof textDelta>;
 

@@ -4,6 +4,7 @@ import { JournaledConversations } from '../../src/primary/conversations/journale
 import { ConversationReplica } from '../../src/primary/hosts/conversation-replica.js';
 import type { SharedConversations } from '../../src/primary/hosts/redis-conversations.js';
 import type { ConversationJournal } from '../../src/primary/store/contract/conversations.js';
+import type { StoredText } from '../../src/primary/store/contract/stored-text.js';
 import { systemClock } from '../../src/shared/clock.js';
 import type { TranscriptPart } from '../../src/shared/ipc/protocol.js';
 import type { Image } from '../../src/shared/job.js';
@@ -46,12 +47,12 @@ export class KeptRun {
 
   /** A whole turn, as a job does it; resolves with the id of the conversation. One character is one token. */
   async chat(id: string | null, text: string, answer: string, more: More = {}): Promise<string> {
-    const { system = null, images = [], client = 'alice', answering = async () => {} } = more;
+    const { system = null, images = [], figures = null, client = 'alice', answering = async () => {} } = more;
     using turn = await this.open(id, text, { system, client });
     await answering();
     const countTokens = async (texts: readonly string[]) => texts.join('').length;
     const record = new TurnRecord(turn, jobRequest({ text, system, images }), { countTokens, journal: this.journal });
-    return (await record.commit(answer, new AbortController().signal)).id;
+    return (await record.commit(answer, new AbortController().signal, figures)).id;
   }
 
   /** A turn whose time it is. */
@@ -101,6 +102,7 @@ export class KeptRun {
 interface More {
   readonly system?: string | null;
   readonly images?: readonly Image[];
+  readonly figures?: StoredText | null;
   readonly client?: string;
   /** What happens before the answer is there. */
   readonly answering?: () => Promise<unknown>;

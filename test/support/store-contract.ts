@@ -1,7 +1,10 @@
+import { storedFigures } from '../../src/primary/conversations/transcript.js';
 import type { SharedConversations } from '../../src/primary/hosts/redis-conversations.js';
 import type { ConversationJournal } from '../../src/primary/store/contract/conversations.js';
 import type { Store } from '../../src/primary/store/contract/store.js';
 import { delay, systemClock } from '../../src/shared/clock.js';
+import type { TranscriptPart } from '../../src/shared/ipc/protocol.js';
+import type { Usage } from '../../src/shared/job.js';
 import { KeptRun, usualLimits } from './kept.js';
 
 /** Where a store is tested: it can be opened again and again, as by one service after the other. */
@@ -13,10 +16,24 @@ const image = { mediaType: 'image/png', data: Buffer.from('no picture').toString
 /** Text that is easily broken. */
 const odd = "ü🚀\u0000 \u2028 “quoted” \\ '); DROP TABLE turns; --";
 
-/** One service after the other on one store. */
+const unknownUse: Usage = {
+  inputTokens: null,
+  outputTokens: null,
+  costUsd: null,
+  cacheReadTokens: null,
+  cacheWriteTokens: null,
+};
+const used: Usage = { ...unknownUse, inputTokens: 5, outputTokens: 1, costUsd: 0.25, cacheReadTokens: 3 };
+
+/** Of each message; null where it has none. */
+function figuresIn(said: readonly TranscriptPart[]) {
+  return said.flatMap((part) => (part.type === 'message' ? [part.figures ?? null] : []));
+}
+
 /** Of several hosts. */
 type SharedJournal = ConversationJournal & SharedConversations;
 
+/** One service after the other on one store. */
 class Services {
   readonly #place: StorePlaceForTests;
   #store: Store | null = null;
@@ -75,6 +92,26 @@ export function describeStore(name: string, isDurable: boolean, place: () => Pro
         const id = await run.chat(null, odd, 'Hello', { system: `Be ${odd}`, images: [image] });
         await run.chat(id, 'x'.repeat(10_000), odd.repeat(100), { images: [image, image] });
         await run.chat(null, '', '');
+        await expectKept(services, run);
+      }));
+
+    it('keeps the model and the usage of each answer, those of forks too', () =>
+      withServices(async (services) => {
+        const run = await services.next();
+        const id = await run.chat(null, 'one', 'eins', { figures: storedFigures('eliza 2 ü\n"🚀"', used) });
+        await run.chat(id, 'two', 'zwei');
+        await run.chat(id, 'three', 'drei', { images: [image], figures: storedFigures('m'.repeat(5000), unknownUse) });
+        await run.kept.fork(id, 'alice', 2);
+        const [fork, whole] = (await run.all()).map(({ said }) => figuresIn(said));
+        const first = { model: 'eliza 2 ü\n"🚀"', usage: { inputTokens: 5, outputTokens: 1, costUsd: 0.25 } };
+        expect([fork, whole?.slice(0, 4)]).toEqual([
+          [null, first],
+          [null, first, null, null],
+        ]);
+        expect(whole?.[5]).toEqual({
+          model: 'm'.repeat(5000),
+          usage: { inputTokens: null, outputTokens: null, costUsd: null },
+        });
         await expectKept(services, run);
       }));
 

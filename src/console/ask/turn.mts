@@ -42,8 +42,9 @@ export function chatBodyOf(message: UserMessage, conversationId: string | null):
   };
 }
 
-/** What is known of an answer beside its text. The service does not store it. */
-export type AnswerFigures = Pick<ChatResult, 'model' | 'usage' | 'queue_ms' | 'duration_ms' | 'structured'>;
+/** What is known of an answer beside its text. The service stores only model and usage. */
+export type AnswerFigures = Pick<ChatResult, 'model' | 'usage'> &
+  Partial<Pick<ChatResult, 'queue_ms' | 'duration_ms' | 'structured'>>;
 
 /** The progress of an answer. Times are milliseconds since the epoch. */
 export type TurnState =
@@ -52,8 +53,7 @@ export type TurnState =
   | { readonly kind: 'running'; readonly sinceMs: number }
   /** The queue was full. The message is sent again at this time. */
   | { readonly kind: 'retrying'; readonly atMs: number; readonly error: Error }
-  /** null if the turn was read back, and this tab does not know its figures. */
-  | { readonly kind: 'done'; readonly result: AnswerFigures | null }
+  | { readonly kind: 'done'; readonly result: AnswerFigures }
   | { readonly kind: 'stopped' }
   /** Remembered by this tab from before a reload. */
   | { readonly kind: 'unfinished' }
@@ -90,8 +90,8 @@ type Said = ConversationMessages['messages'][number];
 export function turnsOf({ messages }: ConversationMessages, nextId: () => number): ChatTurn[] {
   return messages.flatMap((said, index) => {
     if (said.role !== 'user') return [];
-    const answer = messages[index + 1]?.content ?? '';
-    return [new ChatTurn(nextId(), messageOf(said), { kind: 'done', result: null }, answer)];
+    const { content = '', model = null, usage = null } = messages[index + 1] ?? {};
+    return [new ChatTurn(nextId(), messageOf(said), { kind: 'done', result: { model, usage } }, content)];
   });
 }
 
@@ -118,31 +118,21 @@ interface RememberedConversation {
   /** Null before the first answer. */
   readonly conversationId: string | null;
   readonly turns: readonly UnstoredTurn[];
-  /** Of each stored turn; null where they are not known. */
-  readonly figures: readonly (AnswerFigures | null)[];
 }
 
 const memoryName = 'turns-2';
 /** The conversations that were on the page last. */
 const maxRemembered = 20;
 
-/** Remembers the turns that the service does not store, and the figures of the others; without images if these take too much space. */
+/** Remembers the turns that the service does not store; without their images if these take too much space. */
 export function rememberTurns(memory: TabMemory, conversationId: string | null, turns: readonly ChatTurn[]): void {
   const known = memory.recall<RememberedConversation[]>(memoryName) ?? [];
   const others = known.filter((one) => one.conversationId !== conversationId).slice(1 - maxRemembered);
   const unstored = turns.flatMap((turn, index) => (turn.isStored ? [] : [unstoredTurn(turn, turns.slice(0, index))]));
-  const figures = turns.filter(({ isStored }) => isStored).map(figuresOf);
-  if (unstored.length === 0 && figures.every((one) => one === null))
-    return memory.remember(memoryName, ...(others.length === 0 ? [] : [others]));
+  if (unstored.length === 0) return memory.remember(memoryName, ...(others.length === 0 ? [] : [others]));
   const bare = unstored.map((turn) => ({ ...turn, asked: { ...turn.asked, images: [] } }));
-  const [whole, light] = [unstored, bare].map((form) => ({ conversationId, turns: form, figures }));
+  const [whole, light] = [unstored, bare].map((form) => ({ conversationId, turns: form }));
   memory.remember(memoryName, [...others, whole], [...others, light], [light]);
-}
-
-function figuresOf({ state }: ChatTurn): AnswerFigures | null {
-  if (state.value.kind !== 'done' || state.value.result === null) return null;
-  const { model, usage, queue_ms, duration_ms } = state.value.result;
-  return { model, usage, queue_ms, duration_ms };
 }
 
 function unstoredTurn({ asked, text, isOpen }: ChatTurn, before: readonly ChatTurn[]): UnstoredTurn {
@@ -160,7 +150,6 @@ export function withRemembered(
   const all = memory.recall<RememberedConversation[]>(memoryName) ?? [];
   const remembered = all.find((one) => one.conversationId === conversationId);
   if (remembered === undefined) return stored;
-  for (const [index, result] of remembered.figures.entries()) stored[index]?.state.set({ kind: 'done', result });
   const wasStoredSince = ({ asked, wasOpen, keptBefore }: UnstoredTurn) =>
     wasOpen && stored[keptBefore]?.asked.text === asked.text;
   const missing = remembered.turns.filter((turn) => !wasStoredSince(turn));

@@ -148,7 +148,7 @@ interface AnswerProps {
 
 function Answer({ turn, state, markdown }: AnswerProps) {
   const text = useValue(turn.text);
-  const value = state.kind === 'done' ? state.result?.structured : undefined;
+  const value = state.kind === 'done' ? state.result.structured : undefined;
   if (value !== undefined) return html`<${AnswerValue} value=${value} />`;
   if (text === '') return null;
   const drawn = turn.asked.schema === null ? markdown : null; // JSON that is not complete yet
@@ -167,7 +167,7 @@ function TurnStateLine({ turn, state, chat }: TurnProps & { readonly state: Turn
     case 'retrying':
       return html`<${Retrying} state=${state} chat=${chat} />`;
     case 'done':
-      return state.result && html`<p class="figures">${figuresOf(state.result).join(' · ')}</p>`;
+      return html`<p class="figures">${figuresOf(state.result).join(' · ')}</p>`;
     case 'stopped':
       return html`<${Unfinished} word="Stopped." turn=${turn} chat=${chat} />`;
     case 'unfinished':
@@ -212,14 +212,14 @@ function Failed({ error, turn, chat }: TurnProps & { readonly error: Error }) {
 }
 
 /** Model, tokens, cost and times of an answer. */
-function figuresOf({ model, usage, queue_ms: queueMs, duration_ms: durationMs }: AnswerFigures): string[] {
+function figuresOf({ model, usage, queue_ms: queueMs = 0, duration_ms: durationMs }: AnswerFigures): string[] {
   const { input_tokens: input = null, output_tokens: output = null, cost_usd: cost } = usage ?? {};
   return [
     ...(model === null ? [] : [model]),
     ...(input === null ? [] : [`${plural(input, 'token')} in`]),
     ...(output === null ? [] : [`${countText(output)} out`]),
     ...(cost === undefined ? [] : [costText(cost)]),
-    durationText(durationMs),
+    ...(durationMs === undefined ? [] : [durationText(durationMs)]),
     ...(queueMs < 100 ? [] : [`${durationText(queueMs)} in the queue`]),
   ];
 }
@@ -232,13 +232,18 @@ export function Announcement({ turn }: { readonly turn: ChatTurn }) {
   return html`<p class="unseen" role="status">${wordsOf(turn, state)}</p>`;
 }
 
+/** Whether the answer has come on this page: the time of a stored one is not known. */
+function isNew(state: TurnState): boolean {
+  return state.kind === 'done' && state.result.duration_ms !== undefined;
+}
+
 function wordsOf(turn: ChatTurn, state: TurnState): string {
   const words: Readonly<Record<TurnState['kind'], () => string>> = {
     sent: () => 'Sent.',
     queued: () => 'Waiting in the queue.',
     running: () => 'The model is answering.',
     retrying: () => 'The queue is full. The message is sent again.',
-    done: () => (state.kind === 'done' && state.result ? `Answer: ${turn.text.value.slice(0, readAloudLength)}` : ''),
+    done: () => (isNew(state) ? `Answer: ${turn.text.value.slice(0, readAloudLength)}` : ''),
     stopped: () => 'Stopped.',
     unfinished: () => '',
     failed: () => '', // its notice is an alert

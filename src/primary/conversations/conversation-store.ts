@@ -10,7 +10,7 @@ import type { Image } from '../../shared/job.js';
 import { quarterOf } from '../access/clients.js';
 import { LinkedList } from '../fairness/linked-list.js';
 import type { StoredConversation } from '../store/contract/conversations.js';
-import { stored } from '../store/contract/stored-text.js';
+import { type StoredText, stored } from '../store/contract/stored-text.js';
 import { Conversation, newId, type TurnInLine } from './conversation.js';
 import {
   type ConversationLimits,
@@ -199,13 +199,14 @@ export class ConversationStore {
     texts: readonly [user: string, assistant: string],
     tokens: number,
     images: readonly Image[],
+    figures: StoredText | null,
   ): ConversationSnapshot {
     if (conversation.texts.length === 0) {
       this.#index.add(conversation);
       this.#created++;
     }
     const bytesBefore = conversation.bytes;
-    conversation.add([stored(texts[0]), stored(texts[1])], tokens, images);
+    conversation.add([stored(texts[0]), stored(texts[1])], tokens, images, figures);
     const bytes = conversation.bytes - bytesBefore;
     conversation.lastActivityAt = this.#clock.now();
     conversation.lastActiveMs = this.#clock.monotonicMs();

@@ -1,15 +1,15 @@
 import { orAborted, withResolvers } from '../../shared/async.js';
-import type { ConversationSnapshot } from '../../shared/conversation.js';
 import type { Image, JobRequest } from '../../shared/job.js';
 import type { Turn } from '../cli/contract/adapter.js';
 import type { ConversationState } from '../cli/process/cli-process.js';
 import type { ConversationJournal, TurnChange } from '../store/contract/conversations.js';
+import type { StoredText } from '../store/contract/stored-text.js';
 import type { Conversation, TurnInLine } from './conversation.js';
 import type { ConversationStore } from './conversation-store.js';
 import { noLock, type TurnGate, type TurnLock } from './turn-gate.js';
 
-/** A message and its answer. */
-const messagesOfTurn = 2;
+/** What a turn adds to its conversation. */
+type Added = [user: string, assistant: string, tokens: number, images?: readonly Image[], figures?: StoredText | null];
 
 type TurnKeeper = Pick<ConversationStore, 'open' | 'commit' | 'close'>;
 
@@ -69,7 +69,7 @@ export class ConversationTurn implements TurnInLine, Disposable {
   stateAt(messageCount: number | undefined): ConversationState | null {
     const { state, client } = this;
     if (state === null || state.messageCount !== messageCount) return null;
-    return messageCount > messagesOfTurn ? state : { ...state, guess: { kind: 'question', client } };
+    return messageCount > 2 ? state : { ...state, guess: { kind: 'question', client } };
   }
 
   /** The finished turns before this one. */
@@ -103,18 +103,18 @@ export class ConversationTurn implements TurnInLine, Disposable {
   }
 
   /** What a commit will change, for the journal; null where the conversation has been deleted. */
-  change(user: string, assistant: string, tokens: number, images: readonly Image[]): TurnChange | null {
+  change(...[user, assistant, tokens, images = [], figures = null]: Added): TurnChange | null {
     const { id, client, texts, storedSystem, createdAt, tokens: before, isRemoved } = this.#conversation;
     if (isRemoved) return null;
     const system = texts.length === 0 ? storedSystem : null;
     const counts = { messageCount: texts.length + 2, totalTokens: before + tokens };
-    const { token } = this.lock;
-    return { type: 'turn', id, client, system, createdAt, user, assistant, images, token, ...counts };
+    const said = { user, assistant, images, figures };
+    return { type: 'turn', id, client, system, createdAt, ...said, token: this.lock.token, ...counts };
   }
 
-  commit(user: string, assistant: string, tokens: number, images: readonly Image[] = []): ConversationSnapshot {
+  commit(...[user, assistant, tokens, images = [], figures = null]: Added) {
     this.lock.spent();
-    return this.#keeper.commit(this.#conversation, [user, assistant], tokens, images);
+    return this.#keeper.commit(this.#conversation, [user, assistant], tokens, images, figures);
   }
 
   [Symbol.dispose](): void {
@@ -162,13 +162,13 @@ export class TurnRecord {
    * `answer` stands for what was added, where it differs. Nothing can come between the commit and its return. What has
    * gone to the journal is not cut any more: else a restart would bring back a turn that was never there.
    */
-  async commit(answer: string | null, signal: AbortSignal): Promise<ConversationSnapshot> {
-    const said = answer ?? this.#said.join('');
-    const tokens = await orAborted(this.#count(said), signal);
+  async commit(answer: string | null, signal: AbortSignal, figures: StoredText | null = null) {
+    const whole = answer ?? this.#said.join('');
     const { text, images } = this.#request;
-    const change = this.#turn.change(text, said, tokens, images);
+    const said: Added = [text, whole, await orAborted(this.#count(whole), signal), images, figures];
+    const change = this.#turn.change(...said);
     if (change !== null) await this.#resources.journal.commit(change);
-    return this.#turn.commit(text, said, tokens, images);
+    return this.#turn.commit(...said);
   }
 
   async #count(said: string): Promise<number> {

@@ -3,7 +3,7 @@ import type { ConversationSnapshot } from '../../shared/conversation.js';
 import { bytesOfImages, type Image } from '../../shared/job.js';
 import type { Turn } from '../cli/contract/adapter.js';
 import type { Node } from '../fairness/linked-list.js';
-import type { StoredConversation } from '../store/contract/conversations.js';
+import type { StoredConversation, StoredTurn } from '../store/contract/conversations.js';
 import { type StoredText, textOf } from '../store/contract/stored-text.js';
 
 /** 144 random bits. */
@@ -33,6 +33,8 @@ export class Conversation {
   texts: StoredText[] = [];
   /** The images of its messages, by their place among the texts; null where it has none. */
   #images: Map<number, readonly Image[]> | null = null;
+  /** Of each turn, as `StoredTurn` has them. */
+  #figures: (StoredText | null)[] = [];
   /** The totals of tokens after each turn but the last; null where it has one turn only. */
   #earlierTokens: number[] | null = null;
   bytes: number;
@@ -61,16 +63,16 @@ export class Conversation {
     const conversation = new Conversation(id, client, system, createdAt, lastActiveMs);
     conversation.lastActivityAt = stored.lastActivityAt;
     conversation.title = stored.title;
-    for (const { texts, images, totalTokens } of stored.turns) {
-      conversation.add(texts, totalTokens - conversation.tokens, images);
+    for (const { texts, images, figures, totalTokens } of stored.turns) {
+      conversation.add(texts, totalTokens - conversation.tokens, images, figures);
     }
     return conversation;
   }
 
   /** As `restored`, for the turns that it does not have yet: those of `stored` begin after so many messages. */
   catchUp(stored: StoredConversation, from: number): void {
-    for (const { texts, images, totalTokens } of stored.turns.slice((this.texts.length - from) / 2)) {
-      this.add(texts, totalTokens - this.tokens, images);
+    for (const { texts, images, figures, totalTokens } of stored.turns.slice((this.texts.length - from) / 2)) {
+      this.add(texts, totalTokens - this.tokens, images, figures);
     }
     this.lastActivityAt = stored.lastActivityAt;
   }
@@ -95,11 +97,12 @@ export class Conversation {
   }
 
   /** A finished turn. Its texts and images are never changed again, so that forks can share them. */
-  add(texts: readonly [user: StoredText, assistant: StoredText], tokens: number, images: readonly Image[]): void {
+  add(texts: StoredTurn['texts'], tokens: number, images: readonly Image[], figures: StoredText | null): void {
     if (this.texts.length > 0) this.#keepTokens();
     if (images.length > 0) this.#keepImages(this.texts.length, images);
     this.texts.push(...texts);
-    this.bytes += bytesOf(texts);
+    this.#figures.push(figures);
+    this.bytes += bytesOf([...texts, figures]);
     this.tokens += tokens;
   }
 
@@ -109,12 +112,13 @@ export class Conversation {
     const turns = messageCount / 2;
     fork.title = this.title;
     fork.texts = this.texts.slice(0, messageCount);
+    fork.#figures = this.#figures.slice(0, turns);
     fork.#earlierTokens = turns > 1 ? (this.#earlierTokens?.slice(0, turns - 1) ?? null) : null;
     fork.tokens = this.#earlierTokens?.[turns - 1] ?? this.tokens;
     for (const [index, images] of this.#images ?? []) {
       if (index < messageCount) fork.#keepImages(index, images);
     }
-    fork.bytes += bytesOf(fork.texts);
+    fork.bytes += bytesOf(fork.texts) + bytesOf(fork.#figures);
     return fork;
   }
 
@@ -138,6 +142,11 @@ export class Conversation {
     return this.#images?.get(index) ?? [];
   }
 
+  /** Of the answer that is this message. */
+  figuresAt(index: number): StoredText | null {
+    return index % 2 === 0 ? null : (this.#figures[(index - 1) / 2] ?? null);
+  }
+
   /** A text is read when it is asked for: a live session needs none of them. */
   get history(): Turn['history'] {
     return this.texts.map((text, index) => ({
@@ -150,6 +159,6 @@ export class Conversation {
   }
 }
 
-function bytesOf(texts: readonly StoredText[]): number {
-  return texts.reduce((sum, text) => sum + text.length, 0);
+function bytesOf(texts: readonly (StoredText | null)[]): number {
+  return texts.reduce((sum, text) => sum + (text?.length ?? 0), 0);
 }

@@ -1,7 +1,7 @@
 import type { ConversationPage, TitledConversation } from '../../shared/conversation.js';
 import type { TranscriptPart, TranscriptPlace } from '../../shared/ipc/protocol.js';
-import type { Image } from '../../shared/job.js';
-import { pieceOf, type StoredText, startOf, stored } from '../store/contract/stored-text.js';
+import type { Image, TurnFigures, Usage } from '../../shared/job.js';
+import { pieceOf, type StoredText, startOf, stored, textOf } from '../store/contract/stored-text.js';
 import type { Conversation } from './conversation.js';
 
 /** Bytes of text in one piece. */
@@ -86,8 +86,19 @@ function textAt(conversation: Conversation, place: TranscriptPlace): PartsRead {
   if (stored === null) return { parts: [], next: after(place, conversation) };
   const { text, end } = pieceOf(stored, at, pieceBytes);
   const parts: TranscriptPart[] = [{ type: 'text', text }];
-  if (at === 0) parts.unshift({ type: 'message', role: roleOf(message) });
+  if (at === 0) parts.unshift({ type: 'message', role: roleOf(message), ...figuresAt(conversation, message) });
   return { parts, next: end < stored.length ? { ...place, at: end } : after(place, conversation) };
+}
+
+/** null if there is nothing to store: the model CLI has reported neither. */
+export function storedFigures(model: string | null, { inputTokens, outputTokens, costUsd }: Usage): StoredText | null {
+  if ([model, inputTokens, outputTokens, costUsd].every((figure) => figure === null)) return null;
+  return stored(JSON.stringify({ model, usage: { inputTokens, outputTokens, costUsd } } satisfies TurnFigures));
+}
+
+function figuresAt(conversation: Conversation, message: number): { figures?: TurnFigures } {
+  const figures = conversation.figuresAt(message);
+  return figures === null ? {} : { figures: JSON.parse(textOf(figures)) as TurnFigures };
 }
 
 function imageAt(conversation: Conversation, place: TranscriptPlace, withData: boolean): PartsRead {
@@ -114,5 +125,6 @@ function roleOf(message: number): 'system' | 'user' | 'assistant' {
 
 function lengthOf(part: TranscriptPart): number {
   if (part.type === 'text') return part.text.length;
+  if (part.type === 'message') return part.figures?.model?.length ?? 0;
   return part.type === 'image-data' ? part.data.length : 0;
 }

@@ -23,7 +23,7 @@ import {
   type ResponseStore,
   written,
 } from '../store/contract/responses.js';
-import { type StoredText, stored } from '../store/contract/stored-text.js';
+import { bytesOf, type StoredText, stored, textOf } from '../store/contract/stored-text.js';
 import type { RedisConnection } from './redis-connection.js';
 import { Unanswered } from './redis-faults.js';
 import type { ScriptArguments, ScriptReply } from './redis-link.js';
@@ -240,7 +240,7 @@ export class RedisConversations implements ConversationJournal {
 }
 
 function beginningOf({ createdAt, user, system }: TurnChange): ScriptArguments {
-  const storedSystem = system === null ? '-' : Buffer.concat([Buffer.from('+'), bytesOfText(system)]);
+  const storedSystem = system === null ? '-' : Buffer.concat([Buffer.from('+'), bytesOf(system)]);
   return { createdAt, title: firstWordsOf(stored(user)), system: storedSystem };
 }
 
@@ -293,23 +293,26 @@ async function readTurns(redis: RedisConnection, key: string, from: number, to: 
   return read;
 }
 
-/** A line of three numbers (tokens in all, bytes of the images and of the question), then all three texts. */
-function encodeTurn({ user, assistant, images, totalTokens }: TurnChange): Buffer {
+/** A line of three numbers (tokens in all, bytes of images and question) and the figures, if there are any; then all three texts. */
+function encodeTurn({ user, assistant, images, figures, totalTokens }: TurnChange): Buffer {
   const shown = Buffer.from(images.length === 0 ? '' : JSON.stringify(images));
   const question = Buffer.from(user);
-  const line = Buffer.from(`${totalTokens} ${shown.length} ${question.length}\n`);
+  const numbers = `${totalTokens} ${shown.length} ${question.length}`;
+  const line = Buffer.from(figures === null ? `${numbers}\n` : `${numbers} ${textOf(figures)}\n`);
   return Buffer.concat([line, shown, question, Buffer.from(assistant)]);
 }
 
 function decodeTurn(turn: Buffer): StoredTurn {
   const start = turn.indexOf(lineEnd) + 1;
-  const [totalTokens = 0, imageBytes = 0, questionBytes = 0] = turn.toString('latin1', 0, start).split(' ').map(Number);
+  const words = turn.toString('latin1', 0, start - 1).split(' ');
+  const [totalTokens = 0, imageBytes = 0, questionBytes = 0] = words.slice(0, 3).map(Number);
   const question = start + imageBytes;
   const answer = question + questionBytes;
   const images = imageBytes === 0 ? [] : (JSON.parse(turn.toString('utf8', start, question)) as readonly Image[]);
   return {
     texts: [storedText(turn.subarray(question, answer)), storedText(turn.subarray(answer))],
     images,
+    figures: words.length > 3 ? words.slice(3).join(' ') : null,
     totalTokens,
   };
 }
@@ -320,10 +323,6 @@ function storedText(bytes: Buffer): StoredText {
   const copy = Buffer.allocUnsafeSlow(bytes.length);
   bytes.copy(copy);
   return copy;
-}
-
-function bytesOfText(text: StoredText): Buffer {
-  return typeof text === 'string' ? Buffer.from(text, 'latin1') : text;
 }
 
 /** Responses that are read at once: Redis serves others between them. */

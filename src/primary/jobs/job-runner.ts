@@ -9,6 +9,7 @@ import type { ConversationState } from '../cli/process/cli-process.js';
 import type { Redactor } from '../cli/process/redactor.js';
 import type { Route } from '../cli/route.js';
 import { TurnRecord, type TurnResources } from '../conversations/conversation-turn.js';
+import { storedFigures } from '../conversations/transcript.js';
 import type { SeenClients } from '../health/evidence.js';
 import type { SchemaChecker } from '../threads/schema-checker.js';
 import { Admission, type AdmissionResources } from './admission.js';
@@ -272,7 +273,8 @@ export class JobRunner {
       const answering = this.#answering(job, processes, record);
       const answered = await answering.run();
       this.#isUsageUnknown = answered.usage.outputTokens === null;
-      const conversation = record && (await record.commit(answered.text, job.signal));
+      const figures = storedFigures(answered.model ?? job.route.label, answered.usage);
+      const conversation = record && (await record.commit(answered.text, job.signal, figures));
       const whole = { ...answered, text: answered.text ?? answering.said };
       if (!answered.isCut) kept = job.stateAfter(whole, conversation);
       this.#end(job, job.done(answered, conversation));

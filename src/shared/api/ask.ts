@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { modelName } from '../config/values.js';
 import { invalid } from '../errors.js';
-import { efforts, type Image, imageTypes } from '../job.js';
+import { efforts, type Image, imageTypes, type TurnFigures } from '../job.js';
 
 type ImageType = Image['mediaType'];
 
@@ -126,7 +126,13 @@ export const usageBody = z
   })
   .meta({ id: 'Usage', description: 'As the model CLI reports it; null where it reports nothing.' });
 
-export type UsageBody = z.infer<typeof usageBody>;
+type UsageBody = z.infer<typeof usageBody>;
+
+/** null where the CLI reports nothing. */
+export function usageOf({ inputTokens, outputTokens, costUsd }: TurnFigures['usage']): UsageBody | null {
+  if (inputTokens === null && outputTokens === null && costUsd === null) return null;
+  return { input_tokens: inputTokens, output_tokens: outputTokens, ...(costUsd !== null && { cost_usd: costUsd }) };
+}
 
 export const structuredValue = z
   .record(z.string(), z.unknown())

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { imageTypes } from '../job.js';
+import { usageBody } from './ask.js';
 import { conversationBody } from './chat.js';
 
 /** One conversation in a list: no text but its title. */
@@ -26,6 +27,8 @@ const spokenMessage = z.strictObject({
   role: z.enum(['user', 'assistant']),
   content: z.string(),
   images: z.array(z.strictObject({ media_type: z.enum(imageTypes), data: z.string() })).optional(),
+  model: z.string().optional().meta({ description: 'Of an answer: the model that has given it. Left out if unknown.' }),
+  usage: usageBody.optional(),
 });
 
 export const conversationMessages = z

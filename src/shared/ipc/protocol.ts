@@ -17,7 +17,7 @@ import {
 import { scopes } from '../config/api-keys.js';
 import { localUserModes } from '../config/variables.js';
 import { conversationPage, titledConversation } from '../conversation.js';
-import { imageTypes, jobDone, jobEvent, jobRequest, message } from '../job.js';
+import { imageTypes, jobDone, jobEvent, jobRequest, message, turnFigures } from '../job.js';
 import { logStyles } from '../log/text.js';
 import { familyFiguresSchema } from '../metrics.js';
 import { phases } from '../phase.js';
@@ -113,7 +113,14 @@ const usageOrder = z.object({
  * What was said, in pieces: each message begins with its role, then come its text and its images. A system text comes first.
  */
 const transcriptPart = z.discriminatedUnion('type', [
-  z.object({ type: z.literal('message'), role: z.enum(['system', 'user', 'assistant']) }).readonly(),
+  z
+    .object({
+      type: z.literal('message'),
+      role: z.enum(['system', 'user', 'assistant']),
+      /** Of an answer, if they are stored. */
+      figures: turnFigures.optional(),
+    })
+    .readonly(),
   z.object({ type: z.literal('text'), text: z.string() }).readonly(),
   /** `bytes`: of the image itself. */
   z.object({ type: z.literal('image'), mediaType: z.enum(imageTypes), bytes: z.int() }).readonly(),

@@ -1,8 +1,8 @@
 import type { Request } from 'express';
-import { type AskResult, askRequest, leadingImages, type UsageBody } from '../../shared/api/ask.js';
+import { type AskResult, askRequest, leadingImages, usageOf } from '../../shared/api/ask.js';
 import { type ChatResult, chatRequest } from '../../shared/api/chat.js';
 import type { RelayError } from '../../shared/errors.js';
-import type { Usage, WaitReason } from '../../shared/job.js';
+import type { WaitReason } from '../../shared/job.js';
 import { readBody } from '../http/body.js';
 import { eventText } from '../http/event-stream.js';
 import type { AsyncHandler, Reply } from '../http/exchange.js';
@@ -142,12 +142,6 @@ function chatResultOf(answer: CompletedAnswer): ChatResult {
     ...figuresOf(end.conversation),
     request_id: requestId,
   };
-}
-
-/** null where the CLI reports nothing. */
-export function usageOf({ inputTokens, outputTokens, costUsd }: Usage): UsageBody | null {
-  if (inputTokens === null && outputTokens === null && costUsd === null) return null;
-  return { input_tokens: inputTokens, output_tokens: outputTokens, ...(costUsd !== null && { cost_usd: costUsd }) };
 }
 
 /** For an answer that has a value, the value. */

@@ -1,3 +1,4 @@
+import { usageOf } from '../../shared/api/ask.js';
 import type { TranscriptItem, TranscriptOrder, TranscriptPart } from '../../shared/ipc/protocol.js';
 import type { Reply } from '../http/exchange.js';
 import { write } from '../http/responses.js';
@@ -65,7 +66,7 @@ export class JsonTranscript implements TranscriptWriter {
     if (part.type === 'text') return JSON.stringify(part.text).slice(1, -1);
     if (part.type === 'image-data') return part.data;
     if (part.type === 'image') return this.#image(part.mediaType);
-    return part.role === 'system' ? this.#system() : this.#message(part.role);
+    return part.role === 'system' ? this.#system() : this.#message(headOf(part));
   }
 
   tail(): string {
@@ -77,11 +78,11 @@ export class JsonTranscript implements TranscriptWriter {
     return '"';
   }
 
-  #message(role: string): string {
+  #message(head: object): string {
     const isFirst = this.#open === 'none' || this.#open === 'system';
     const before = `${closing[this.#open]}${isFirst ? '' : ','}`;
     this.#open = 'content';
-    return `${before}{"role":"${role}","content":"`;
+    return `${before}${JSON.stringify(head).slice(0, -1)},"content":"`;
   }
 
   #image(mediaType: string): string {
@@ -89,6 +90,13 @@ export class JsonTranscript implements TranscriptWriter {
     this.#open = 'image';
     return `${before}{"media_type":"${mediaType}","data":"`;
   }
+}
+
+/** All of a message but its text and its images. */
+function headOf({ role, figures }: TranscriptPart & { type: 'message' }) {
+  const { model = null, usage } = figures ?? {};
+  const used = usage === undefined ? null : usageOf(usage);
+  return { role, ...(model !== null && { model }), ...(used !== null && { usage: used }) };
 }
 
 const headings = { system: 'System', user: 'User', assistant: 'Assistant' } as const;

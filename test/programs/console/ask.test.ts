@@ -55,7 +55,7 @@ describe('The page Ask', () => {
       await expectGoodLooks(ask.page, 'ask-empty');
       expect(await ask.ask('Hello, my name is Ada')).toMatch(/Ada[\s\S]*eliza · \d+ tokens in · \d+ out · [\d.]+ m?s/);
       await ask.page.reload();
-      await ask.turns.first().waitFor();
+      await ask.page.getByText(/^eliza · \d+ tokens in · \d+ out$/).waitFor();
       expect(await ask.ask('What is my name?')).toContain('Ada');
       expect(await ask.turns.count()).toBe(2);
       await ask.button('New').click();
@@ -66,6 +66,7 @@ describe('The page Ask', () => {
     it('shows a conversation of another program, with its system text, and goes on with it', async () => {
       const { body } = await service.post('/chat', { message: 'My name is Ada', system: 'Be brief.' });
       await openConsole(browser, service, `/ask?conversation=${body.conversation_id}`);
+      expect(await ask.answer()).toMatch(/eliza · \d+ tokens in · \d+ out/);
       expect(await ask.answer()).toContain(body.response);
       expect(await ask.page.locator('.system').innerText()).toContain('System text');
       expect(await ask.ask('What is my name?')).toContain('Ada');

@@ -1,9 +1,11 @@
+import type { SharedConversations } from '../../../src/primary/hosts/redis-conversations.js';
 import type { IdempotencyStore } from '../../../src/primary/store/contract/answers.js';
+import type { ConversationJournal } from '../../../src/primary/store/contract/conversations.js';
 import type { Store } from '../../../src/primary/store/contract/store.js';
 import { describeAnswerStore } from '../../support/answer-store-contract.js';
 import { recordedAnswer } from '../../support/claims.js';
 import { describeJobStore } from '../../support/job-store-contract.js';
-import { usualLimits } from '../../support/kept.js';
+import { KeptRun, usualLimits } from '../../support/kept.js';
 import { openRedisAt, type RedisServer, startRedis } from '../../support/redis-server.js';
 import { describeResponseStore, nodeOf, turnOf } from '../../support/response-store-contract.js';
 import { describeStore, type StorePlaceForTests } from '../../support/store-contract.js';
@@ -32,6 +34,26 @@ describeStore('Redis', true, emptied);
 describeJobStore('Redis', true, emptied);
 describeAnswerStore('Redis', { isDurable: true, isShared: true }, emptied);
 describeResponseStore('Redis', { isDurable: true, isShared: true }, emptied);
+
+it('A turn of a host that stores no figures is read by one that does, and the other way round', async () => {
+  await server.ask('FLUSHALL');
+  const store = await openAt(server.url);
+  const run = new KeptRun(store.conversations, {}, store.conversations as ConversationJournal & SharedConversations);
+  const id = await run.chat(null, 'Hi', 'Hello', { figures: '{"model":"eliza 2"}' });
+  const [turn] = (await server.ask('LRANGE', `prompt-relay:turns:${id}`, '0', '-1')) as string[];
+  await store.close();
+  expect(turn?.split('\n')).toEqual(['7 0 2 {"model":"eliza 2"}', 'HiHello']); // older hosts read three words of the line
+  await server.ask('LSET', `prompt-relay:turns:${id}`, '0', '7 0 2\nHiHello');
+  const next = await openAt(server.url);
+  const reader = new KeptRun(next.conversations, {}, next.conversations as ConversationJournal & SharedConversations);
+  expect((await reader.all())[0]?.said).toEqual([
+    { type: 'message', role: 'user' },
+    { type: 'text', text: 'Hi' },
+    { type: 'message', role: 'assistant' },
+    { type: 'text', text: 'Hello' },
+  ]);
+  await next.close();
+});
 
 describe('Responses at two hosts', () => {
   it('are continued by either of them, and damage is found', async () => {

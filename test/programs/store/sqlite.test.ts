@@ -111,12 +111,21 @@ describe('The files of SQLite', () => {
     await using folder = await temporaryFolder();
     const path = fileIn(folder);
     const before = migrations.slice(0, 1);
-    const old = await openAt(path, before);
-    await new KeptRun(old.conversations).chat(null, 'Hi', 'Hello');
-    await old.close();
+    await (await openAt(path, before)).close();
+    const sql = connectTo(path);
+    sql.exec(`INSERT INTO conversations VALUES (1, 'a', 'alice', NULL, ${Date.now()}, ${Date.now()}, 1);
+      INSERT INTO turns VALUES (1, 1, CAST('Hi' AS BLOB), CAST('Hello' AS BLOB), NULL, 7)`);
+    sql.close();
     const store = await openAt(path);
     const run = new KeptRun(store.conversations);
     expect(await run.restore()).toBe(1);
+    await run.chat('a', 'More', 'Mehr', { figures: '{"model":"eliza"}' });
+    expect((await run.all())[0]?.said.filter(({ type }) => type === 'message')).toEqual([
+      { type: 'message', role: 'user' },
+      { type: 'message', role: 'assistant' },
+      { type: 'message', role: 'user' },
+      { type: 'message', role: 'assistant', figures: { model: 'eliza' } },
+    ]);
     await store.close();
     const copy = `${path}.version-1`;
     expect((await stat(copy)).mode & 0o777).toBe(0o600);
@@ -226,7 +235,15 @@ describe('Changes that share a transaction', () => {
     await using folder = await temporaryFolder();
     const path = fileIn(folder);
     const store = await openAt(path);
-    const turn = { type: 'turn', client: 'alice', system: null, createdAt: 1, images: [], totalTokens: 1 } as const;
+    const turn = {
+      type: 'turn',
+      client: 'alice',
+      system: null,
+      createdAt: 1,
+      images: [],
+      figures: null,
+      totalTokens: 1,
+    } as const;
     const said = { messageCount: 2, user: 'Hi', assistant: 'Hello' };
     const { conversations } = store;
     const ends = await Promise.allSettled([
@@ -275,7 +292,7 @@ async function fill({ conversations }: Store, count: number): Promise<void> {
   const text = 'What is the answer to everything? '.repeat(3);
   for (let begun = 0; begun < count; begun += 5000) {
     const ids = Array.from({ length: 5000 }, (_, index) => `conversation-${begun + index}`);
-    const turn = { client: 'alice', system: null, createdAt: now, images: [], totalTokens: 9 } as const;
+    const turn = { client: 'alice', system: null, createdAt: now, images: [], figures: null, totalTokens: 9 } as const;
     const said = { user: text, assistant: text, messageCount: 2 };
     await Promise.all(ids.map((id) => conversations.commit({ type: 'turn', id, ...turn, ...said })));
   }

@@ -26,7 +26,7 @@ describe('Conversations that are read back', () => {
       system: 'Be kind.',
       messages: [
         { role: 'user', content: first.message, images },
-        { role: 'assistant', content: body.response },
+        { role: 'assistant', content: body.response, model: body.model, usage: body.usage },
       ],
       request_id: expect.any(String),
     });

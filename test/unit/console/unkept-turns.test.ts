@@ -15,6 +15,7 @@ interface Memory {
 interface Parts {
   readonly TabMemory: new (storage: TabStorage) => Memory;
   readonly ChatTurn: new (id: number, asked: object, state: object, text?: string) => Turn;
+  turnsOf(said: object, nextId: () => number): readonly Turn[];
   rememberTurns(memory: Memory, conversationId: string | null, turns: readonly Turn[]): void;
   withRemembered(memory: Memory, id: string | null, kept: readonly Turn[], nextId: () => number): readonly Turn[];
 }
@@ -47,7 +48,7 @@ class TabStorage {
   }
 }
 
-const done = { kind: 'done', result: null };
+const done = { kind: 'done', result: { model: null, usage: null } };
 const running = { kind: 'running', sinceMs: 0 };
 const stopped = { kind: 'stopped' };
 
@@ -142,18 +143,18 @@ describe('A tab', () => {
     expect([storage.items.size, memory.recall('turns-1')]).toEqual([0, null]);
   });
 
-  it('model, tokens and times of an answer are there, each conversation with its own', async () => {
-    const { rememberTurns, memory, turn, withRemembered } = await tab();
-    const result = { model: 'eliza', usage: { input_tokens: 1 }, queue_ms: 0, duration_ms: 7 };
-    const told = turn('one', { kind: 'done', result: { ...result, response: 'left out' } });
-    rememberTurns(memory, 'a', [told, turn('left', stopped)]);
-    rememberTurns(memory, 'b', [turn('other', { kind: 'done', result: { ...result, model: 'echo' } })]);
-    const read = [turn('one', done), turn('two', done)];
-    const [one, left, two] = withRemembered(memory, 'a', read, () => 1);
-    expect([one?.state.value, left?.state.value, two?.state.value]).toEqual([
-      { kind: 'done', result },
-      { kind: 'unfinished' },
-      done,
+  it('has model and tokens of an answer from the service, where they are stored', async () => {
+    const usage = { input_tokens: 1, output_tokens: 2 };
+    const messages = [
+      { role: 'user', content: 'one' },
+      { role: 'assistant', content: '1' },
+      { role: 'user', content: 'two' },
+      { role: 'assistant', content: '2', model: 'eliza', usage },
+    ];
+    const { turnsOf } = await parts();
+    expect(turnsOf({ messages }, () => 1).map(({ state }) => state.value)).toEqual([
+      { kind: 'done', result: { model: null, usage: null } },
+      { kind: 'done', result: { model: 'eliza', usage } },
     ]);
   });
 

@@ -17,6 +17,8 @@ export interface StoredConversation {
 export interface StoredTurn {
   readonly texts: readonly [user: StoredText, assistant: StoredText];
   readonly images: readonly Image[];
+  /** As `storedFigures`; null: of a turn that is older than these. */
+  readonly figures: StoredText | null;
   /** Of this turn and all before it. */
   readonly totalTokens: number;
 }
@@ -34,6 +36,7 @@ export interface TurnChange {
   readonly user: string;
   readonly assistant: string;
   readonly images: readonly Image[];
+  readonly figures: StoredText | null;
   readonly totalTokens: number;
   /** Of the turn lock, if hosts share the conversation; a first turn needs none. */
   readonly token?: number | null;

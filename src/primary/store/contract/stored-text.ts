@@ -21,6 +21,10 @@ export function textOf(stored: StoredText): string {
   return Buffer.from(stored, 'latin1').toString();
 }
 
+export function bytesOf(stored: StoredText): Buffer {
+  return typeof stored === 'string' ? Buffer.from(stored, 'latin1') : stored;
+}
+
 /** Its first bytes as text. The last character may be cut. */
 export function startOf(stored: StoredText, bytes: number): string {
   return textOf(typeof stored === 'string' ? stored.slice(0, bytes) : stored.subarray(0, bytes));

@@ -5,7 +5,7 @@ import type {
   StoredTurn,
   TurnChange,
 } from '../contract/conversations.js';
-import type { StoredText } from '../contract/stored-text.js';
+import { bytesOf, type StoredText } from '../contract/stored-text.js';
 import { NoSuchConversation } from './calls.js';
 import type { SqlRow, SqlValue, Statements } from './node-sqlite.js';
 
@@ -31,13 +31,22 @@ export class ConversationTable {
   commit(change: ConversationChange, at: number): void {
     if (change.type === 'fork') return this.#fork(change);
     if (change.type === 'title') return this.#rename(change.id, change.title);
-    const { id, messageCount, user, assistant, images, totalTokens } = change;
+    const { id, messageCount, user, assistant, images, figures, totalTokens } = change;
     const key = messageCount === 2 ? this.#create(change, at) : this.#touch(id, at);
     if (key === null) throw new NoSuchConversation();
     const shown = images.length === 0 ? null : JSON.stringify(images);
     this.#sql.run(
-      'INSERT INTO turns (conversation, number, user, assistant, images, total_tokens) VALUES (?, ?, ?, ?, ?, ?)',
-      ...[key, messageCount / 2, Buffer.from(user), Buffer.from(assistant), shown, totalTokens],
+      `INSERT INTO turns (conversation, number, user, assistant, images, total_tokens, figures)
+       VALUES (?, ?, ?, ?, ?, ?, ?)`,
+      ...[
+        key,
+        messageCount / 2,
+        Buffer.from(user),
+        Buffer.from(assistant),
+        shown,
+        totalTokens,
+        figures && bytesOf(figures),
+      ],
     );
   }
 
@@ -65,7 +74,7 @@ export class ConversationTable {
     );
     if (made === undefined) throw new NoSuchConversation();
     this.#sql.run(
-      `INSERT INTO turns SELECT ?, number, user, assistant, images, total_tokens FROM turns
+      `INSERT INTO turns SELECT ?, number, user, assistant, images, total_tokens, figures FROM turns
        WHERE conversation = (SELECT key FROM conversations WHERE id = ?) AND number <= ?`,
       ...[made.key ?? null, origin, messageCount / 2],
     );
@@ -130,23 +139,20 @@ function conversationOf(row: SqlRow, turns: readonly StoredTurn[]): StoredConver
   };
 }
 
-function turnOf({ user, assistant, images, total_tokens: totalTokens }: SqlRow): StoredTurn {
+function turnOf({ user, assistant, images, figures, total_tokens: totalTokens }: SqlRow): StoredTurn {
   return {
     texts: [storedOf(user), storedOf(assistant)],
     images: images === null ? [] : (JSON.parse(String(images)) as StoredTurn['images']),
+    figures: figures instanceof Uint8Array ? storedOf(figures) : null,
     totalTokens: Number(totalTokens),
   };
 }
 
-function lengthOf({ user, assistant, images }: SqlRow): number {
-  return [user, assistant, images].reduce<number>(
+function lengthOf({ user, assistant, images, figures }: SqlRow): number {
+  return [user, assistant, images, figures].reduce<number>(
     (sum, value) => sum + (value instanceof Uint8Array || typeof value === 'string' ? value.length : 0),
     0,
   );
-}
-
-function bytesOf(text: StoredText): Uint8Array {
-  return typeof text === 'string' ? Buffer.from(text, 'latin1') : text;
 }
 
 /** What crosses to the primary as a string is cheap there, and what is a buffer arrives as bare bytes. */

@@ -9,7 +9,7 @@ import type { SqlConnection } from './node-sqlite.js';
  * of the turn and all before it. `run` is the service that has started a job; a job loses its `request` when it starts.
  * A response without a `body` was removed, and others follow it. `previous` is the id of the one that a response follows. The
  * `title` of a conversation is what its client calls it, that of a job the first words of what was asked; NULL where it was accepted
- * before there were titles.
+ * before there were titles. The `figures` of a turn are JSON; NULL where the turn is older than these.
  * What belongs to a client is in a table with a column `client`, or a trigger removes it with a row of such a table. So
  * one rule forgets a client.
  */
@@ -100,6 +100,7 @@ export const migrations: readonly string[] = [
    CREATE INDEX responses_by_previous ON responses (previous);`,
   'ALTER TABLE conversations ADD COLUMN title TEXT;',
   'ALTER TABLE jobs ADD COLUMN title TEXT;',
+  'ALTER TABLE turns ADD COLUMN figures BLOB;',
 ];
 
 /** Throws a StoreFault for a file that is none of this program. */

@@ -243,6 +243,22 @@ describe('the text of one conversation', () => {
     expect(harness.store.counts.bytes).toBe(0);
   });
 
+  it('counts what is stored of an answer beside its text, in forks too', () => {
+    const harness = new StoreHarness();
+    const turn = harness.open(null);
+    const { id } = turn.commit('Hi', 'Hello', 3, [], '{"model":"eliza"}');
+    turn[Symbol.dispose]();
+    harness.chat(id);
+    const bytes = 'HiHello'.length + '{"model":"eliza"}'.length;
+    expect(harness.store.counts.bytes).toBe(bytes + 'HiHello'.length);
+    const fork = harness.fork(id, 'alice', 2);
+    expect(harness.store.counts.bytes).toBe(2 * bytes + 'HiHello'.length);
+    harness.store.remove(id, 'alice');
+    expect(harness.store.counts.bytes).toBe(bytes);
+    harness.store.remove(fork.id, 'alice');
+    expect(harness.store.counts.bytes).toBe(0);
+  });
+
   it('is named in the refusal, in MB', () => {
     const harness = new StoreHarness({ maxBytes: 10_000_000, maxBytesEach: 2.5 * 1024 ** 2 });
     const { message } = failureOf(() => harness.store.turn(null, 'alice', null, 3_000_000)) ?? {};

@@ -136,7 +136,7 @@ describe('A crowd of forks', () => {
 });
 
 describe('What is restored', () => {
-  const turns = [{ texts: ['Hi', 'Hello'] as const, images: [], totalTokens: 3 }];
+  const turns = [{ texts: ['Hi', 'Hello'] as const, images: [], figures: null, totalTokens: 3 }];
 
   async function restored(agesMs: readonly number[], limits = {}) {
     const { harness, journal } = createKept(limits);

@@ -7,6 +7,7 @@ import {
   maxSchemaBytes,
   requestImages,
   schemaText,
+  usageOf,
 } from '../../../../src/shared/api/ask.js';
 import { RelayError } from '../../../../src/shared/errors.js';
 import type { Image } from '../../../../src/shared/job.js';
@@ -124,5 +125,23 @@ describe('the fields of a request', () => {
   it('have one of three efforts', () => {
     expect(['low', 'medium', 'high'].map((value) => effort.safeParse(value).success)).toEqual([true, true, true]);
     expect(effort.safeParse('max').error?.issues[0]?.message).toBe('must be one of low, medium, high');
+  });
+});
+
+describe('The usage in an answer', () => {
+  it('is null where the CLI reports nothing', () => {
+    expect(usageOf({ inputTokens: null, outputTokens: null, costUsd: null })).toBeNull();
+  });
+
+  it('holds what the CLI reports, and the cost only where there is one', () => {
+    expect(usageOf({ inputTokens: 1, outputTokens: null, costUsd: null })).toEqual({
+      input_tokens: 1,
+      output_tokens: null,
+    });
+    expect(usageOf({ inputTokens: null, outputTokens: null, costUsd: 0 })).toEqual({
+      input_tokens: null,
+      output_tokens: null,
+      cost_usd: 0,
+    });
   });
 });

@@ -5,7 +5,7 @@ import type { Request } from 'express';
 import { systemClock } from '../../../../src/shared/clock.js';
 import { cancelled, RelayError } from '../../../../src/shared/errors.js';
 import type { JobDone, JobEvent, JobRequest } from '../../../../src/shared/job.js';
-import { ownFormat, usageOf, wantsStream } from '../../../../src/worker/api/ask.js';
+import { ownFormat, wantsStream } from '../../../../src/worker/api/ask.js';
 import type { AsyncHandler } from '../../../../src/worker/http/exchange.js';
 import { SpillFolder } from '../../../../src/worker/jobs/answer-text.js';
 import { ownRequest, type RequestedJob } from '../../../../src/worker/jobs/job-request.js';
@@ -329,29 +329,5 @@ describe('A request for a stream', () => {
     [undefined, false, false],
   ])('goes by the field %p before the header, which prefers %p', (field, preferred, expected) => {
     expect(wantsStream({ accepts: () => preferred } as unknown as Request, field)).toBe(expected);
-  });
-});
-
-describe('The usage in an answer', () => {
-  it('is null where the CLI reports nothing', () => {
-    expect(
-      usageOf({ inputTokens: null, outputTokens: null, costUsd: null, cacheReadTokens: null, cacheWriteTokens: null }),
-    ).toBeNull();
-  });
-
-  it('holds what the CLI reports, and the cost only where there is one', () => {
-    expect(
-      usageOf({ inputTokens: 1, outputTokens: null, costUsd: null, cacheReadTokens: null, cacheWriteTokens: null }),
-    ).toEqual({
-      input_tokens: 1,
-      output_tokens: null,
-    });
-    expect(
-      usageOf({ inputTokens: null, outputTokens: null, costUsd: 0, cacheReadTokens: null, cacheWriteTokens: null }),
-    ).toEqual({
-      input_tokens: null,
-      output_tokens: null,
-      cost_usd: 0,
-    });
   });
 });

@@ -28,6 +28,31 @@ describe('a conversation as JSON', () => {
     expect(await bodyOf(...parts)).toEqual({ ...begun, system: null, messages });
   });
 
+  it('has the model and the usage of an answer, as far as they are known', async () => {
+    const nothing = { inputTokens: null, outputTokens: null, costUsd: null };
+    const answer = (model: string | null, usage: object): TranscriptPart[] => [
+      { type: 'message', role: 'assistant', figures: { model, usage: { ...nothing, ...usage } } },
+      { type: 'text', text: 'x' },
+    ];
+    const { messages } = await bodyOf(
+      ...[
+        ...answer('a "model"', { inputTokens: 5, costUsd: 0 }),
+        ...answer('eliza', {}),
+        ...answer(null, { outputTokens: 1 }),
+      ],
+    );
+    expect(messages).toEqual([
+      {
+        role: 'assistant',
+        content: 'x',
+        model: 'a "model"',
+        usage: { input_tokens: 5, output_tokens: null, cost_usd: 0 },
+      },
+      { role: 'assistant', content: 'x', model: 'eliza' },
+      { role: 'assistant', content: 'x', usage: { input_tokens: null, output_tokens: 1 } },
+    ]);
+  });
+
   it('has its system text, and each text as it was, whatever it holds', async () => {
     const odd = '"\\\n\r\u0000\u2028😀</script>","messages":[]}';
     const parts = [...say('system', odd, odd), ...say('user', odd), ...say('assistant', odd)];

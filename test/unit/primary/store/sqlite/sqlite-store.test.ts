@@ -18,6 +18,7 @@ const turn: ConversationChange = {
   user: 'Hi',
   assistant: 'Hello',
   images: [],
+  figures: null,
   totalTokens: 1,
 };
 
