@@ -330,7 +330,8 @@ function isGone(error: unknown): boolean {
 function received(conversation: StoredConversation): StoredConversation {
   const turns = conversation.turns.map((turn) => {
     const [user, assistant] = turn.texts;
-    return { ...turn, texts: [asStored(user), asStored(assistant)] as const };
+    const figures = turn.figures && asStored(turn.figures);
+    return { ...turn, texts: [asStored(user), asStored(assistant)] as const, figures };
   });
   return { ...conversation, system: conversation.system && asStored(conversation.system), turns };
 }
