@@ -26,7 +26,7 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
     'loopback names and the bind address; any on a wildcard address',
   ],
   MODEL_API_ALLOWED_ORIGINS: [
-    'accepted [browser origins](remote-access.md#browsers), such as `https://app.example.org`',
+    'accepted [browser origins](clients.md#browsers), such as `https://app.example.org`',
     'none',
   ],
   MODEL_API_TRUST_PROXY: ['addresses and CIDR blocks whose X-Forwarded-For counts', 'none'],

@@ -31,7 +31,7 @@ export const runners: readonly Runner[] = [
   { by: 'programs/agents/coding-agents', page: 'docs/sdks.md', heading: 'Coding agents' },
   { by: 'programs/agents/mcp-clients', page: 'docs/mcp.md', has: /^claude mcp add/ },
   { by: 'service/system/snippets', page: 'docs/api.md' },
-  { by: 'service/system/snippets', page: 'docs/clients.md' },
+  { by: 'service/system/snippets', page: 'docs/clients.md', heading: 'Keys' },
   { by: 'service/system/snippets', page: 'docs/operations.md' },
   { by: 'service/system/snippets', page: 'docs/command.md' },
   { by: 'service/system/snippets', page: 'docs/tasks.md', has: /^prompt-relay/ },

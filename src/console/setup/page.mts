@@ -61,8 +61,8 @@ interface SetupProps {
 
 function Addresses({ setup: { url, socket } }: SetupProps) {
   return html`<${Section} title="Addresses">
-    <${Fact} name="TCP" page="remote-access"><code>${url}</code><//>
-    <${Fact} name="Unix socket" page="remote-access">${socket === null ? 'none' : html`<code>${socket}</code>`}<//>
+    <${Fact} name="TCP" page="clients#remote-access"><code>${url}</code><//>
+    <${Fact} name="Unix socket" page="clients#local-users">${socket === null ? 'none' : html`<code>${socket}</code>`}<//>
   <//>`;
 }
 
