@@ -2,10 +2,11 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { root } from './sources.js';
 
-/** The settings that docs/mcp.md shows for this client, with this address. */
+/** The settings that docs/sdks.md shows under MCP for this client, with this address. */
 export async function mcpSettingsOf(client: string, url: string): Promise<string> {
-  const page = await readFile(join(root, 'docs', 'mcp.md'), 'utf8');
-  const [, snippet] = new RegExp(`^${client}\\b.*?^\`\`\`\\w+\\n(.*?)^\`\`\``, 'ms').exec(page) ?? [];
-  if (snippet === undefined) throw new Error(`docs/mcp.md has no settings for ${client}`);
+  const page = await readFile(join(root, 'docs', 'sdks.md'), 'utf8');
+  const section = /^## MCP$(.*?)^## /ms.exec(page)?.[1] ?? '';
+  const [, snippet] = new RegExp(`^${client}\\b.*?^\`\`\`\\w+\\n(.*?)^\`\`\``, 'ms').exec(section) ?? [];
+  if (snippet === undefined) throw new Error(`docs/sdks.md has no settings of MCP for ${client}`);
   return snippet.replaceAll('http://127.0.0.1:5051', url);
 }

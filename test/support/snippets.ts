@@ -29,7 +29,7 @@ export const runners: readonly Runner[] = [
   { by: 'programs/sdks/snippets', page: 'README.md', language: 'python' },
   { by: 'programs/sdks/snippets', page: 'docs/sdks.md', heading: 'Snippets' },
   { by: 'programs/agents/coding-agents', page: 'docs/sdks.md', heading: 'Coding agents' },
-  { by: 'programs/agents/mcp-clients', page: 'docs/mcp.md', has: /^claude mcp add/ },
+  { by: 'programs/agents/mcp-clients', page: 'docs/sdks.md', heading: 'MCP' },
   { by: 'service/system/snippets', page: 'docs/api.md' },
   { by: 'service/system/snippets', page: 'docs/clients.md', heading: 'Keys' },
   { by: 'service/system/snippets', page: 'docs/operations.md' },

@@ -151,7 +151,7 @@ export function mcpCommand(url: string, needsKey: boolean): string {
 function McpClients({ setup: { needs_key: needsKey } }: SetupProps) {
   return html`<section class="card" aria-label="As a tool of other programs">
     <h2>As a tool of other programs</h2>
-    <p class="muted">For Claude Code. Other clients of the Model Context Protocol need the address alone: <a href=${documentAddress('mcp#settings')}>settings</a>.</p>
+    <p class="muted">For Claude Code. Other clients of the Model Context Protocol need the address alone: <a href=${documentAddress('sdks#mcp')}>settings</a>.</p>
     <${CodeBlock} code=${mcpCommand(new URL('../mcp', location.href).href, needsKey)} language="sh" />
   </section>`;
 }

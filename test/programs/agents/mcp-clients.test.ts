@@ -56,7 +56,7 @@ describe('The relay as a tool of', () => {
     await api?.[Symbol.asyncDispose]();
   });
 
-  it('Claude Code, with the command of docs/mcp.md', async () => {
+  it('Claude Code, with the command of docs/sdks.md', async () => {
     await using folder = await temporaryFolder();
     const program = await installClaude();
     const env = {
@@ -76,7 +76,7 @@ describe('The relay as a tool of', () => {
     expect(callsAt(relay)).toHaveLength(1);
   });
 
-  it('opencode, with the settings of docs/mcp.md', async () => {
+  it('opencode, with the settings of docs/sdks.md', async () => {
     await using folder = await temporaryFolder();
     const program = await installPackage('opencode', agentPackages.opencode);
     const [home, work] = [join(folder.path, 'home'), join(folder.path, 'work')];
