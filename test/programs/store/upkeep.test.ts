@@ -140,7 +140,9 @@ describe('A check of the store', () => {
     expect([open.code, open.stdout]).toEqual([1, expect.stringContaining(`others can read ${path}.old: chmod 600`)]);
     await rm(`${path}.old`);
     const sql = connectTo(path);
-    sql.exec("UPDATE conversations SET last_activity_at = 1; INSERT INTO turns VALUES (99, 1, x'00', x'00', NULL, 1)");
+    sql.exec(
+      "UPDATE conversations SET last_activity_at = 1; INSERT INTO turns VALUES (99, 1, x'00', x'00', NULL, 1, NULL)",
+    );
     sql.close();
     const old = await storeCommand(['verify'], env);
     expect([old.code, old.stdout]).toEqual([
