@@ -7,6 +7,7 @@ import { Client } from './base/client.js';
 import { addressFrom, storeSettings } from './base/environment.js';
 import { CommandError, exitCodes, InterruptedError } from './base/errors.js';
 import { LoginFile } from './base/login-file.js';
+import { fileFault } from './base/system-error.js';
 import { Terminal } from './base/terminal.js';
 import { commands, parseCommandLine } from './command-line.js';
 import { commandHelp, programHelp } from './render/help.js';
@@ -51,8 +52,8 @@ function keysFilePath(given: string | undefined): string {
 }
 
 function readKeysFile(path: string): Promise<string> {
-  return readFile(path, 'utf8').catch((error: Error) => {
-    throw new CommandError(exitCodes.config, `keys: ${error.message}`);
+  return readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    throw new CommandError(exitCodes.config, `keys: ${fileFault(path, error)}`);
   });
 }
 

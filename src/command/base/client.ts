@@ -6,6 +6,7 @@ import { type Clock, delay } from '../../shared/clock.js';
 import type { ServiceAddress } from './environment.js';
 import { CommandError, exitCodes, ServiceError } from './errors.js';
 import { type HttpRequest, readEvents, type ServerEvent, send } from './http.js';
+import { meaningOf } from './system-error.js';
 
 /** The longest time without a byte, in milliseconds. */
 const idleLimits = {
@@ -202,19 +203,21 @@ export class Client {
     }
   }
 
-  #connectError({ code, message }: NodeJS.ErrnoException): CommandError {
-    if (code?.startsWith('HPE_')) return this.#notPromptRelay(); // the response is not HTTP
-    const cause = code === 'ECONNREFUSED' ? 'connection refused' : (code ?? message);
+  #connectError(error: NodeJS.ErrnoException): CommandError {
+    if (error.code?.startsWith('HPE_')) return this.#notPromptRelay(); // the response is not HTTP
     const wayOut = 'start one with "prompt-relay serve", or set another URL with --url';
-    return new CommandError(exitCodes.unavailable, `no service answers at ${this.url} (${cause}): ${wayOut}`);
+    return new CommandError(
+      exitCodes.unavailable,
+      `no service answers at ${this.url} (${meaningOf(error)}): ${wayOut}`,
+    );
   }
 
   /** What to throw when a response fails while it is read. */
   #readError(error: unknown, signal: AbortSignal | undefined): unknown {
     if (signal?.aborted) return signal.reason;
     if (error instanceof CommandError) return error;
-    const { code, message } = error as NodeJS.ErrnoException;
-    const text = `the response from ${this.url} was cut off (${code ?? message}): try again`;
+    const cause = meaningOf(error as NodeJS.ErrnoException);
+    const text = `the response from ${this.url} was cut off (${cause}): try again`;
     return new CommandError(exitCodes.unavailable, text);
   }
 

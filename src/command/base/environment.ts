@@ -4,6 +4,7 @@ import type { Environment } from '../../shared/config/config.js';
 import type { ReadFile } from '../../shared/config/secrets.js';
 import { variables } from '../../shared/config/variables.js';
 import { CommandError, exitCodes } from './errors.js';
+import { fileFault } from './system-error.js';
 
 /** The URL of a service, and the API key to send to it. */
 export interface ServiceAddress {
@@ -101,7 +102,7 @@ async function keyFrom({ key }: AddressFlags, env: Environment, readFile: ReadFi
   try {
     return readClearKeys(await readFile(file))[0] ?? null;
   } catch (error) {
-    throw configError(`MODEL_API_KEY_FILE: ${(error as Error).message}`);
+    throw configError(`MODEL_API_KEY_FILE: ${fileFault(file, error as NodeJS.ErrnoException)}`);
   }
 }
 

@@ -95,7 +95,7 @@ function messageFor(body: ErrorBody): string {
 }
 
 const keyHint = 'Set the key with "prompt-relay login", --key, MODEL_API_KEY or MODEL_API_KEY_FILE.';
-const modelHint = 'See "prompt-relay models" for those there are.';
+const modelHint = '"prompt-relay models" lists the models.';
 const cliHint = 'On the machine of the service, "prompt-relay check" shows what the model CLI says.';
 
 /** What the user can do, if the message does not say so. */

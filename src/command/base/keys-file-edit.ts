@@ -7,6 +7,7 @@ import { digestOf, isTooShort, minKeyLength, readApiKeys, readClearKeys } from '
 import { readKeysFile } from '../../shared/config/keys-file.js';
 import { CommandError, exitCodes } from './errors.js';
 import { lockFor } from './file-lock.js';
+import { fileFault, meaningOf } from './system-error.js';
 
 /** Another command has the lock for milliseconds. Any user may take its name, so an edit does not wait for ever. */
 const lockTries = 100;
@@ -33,7 +34,7 @@ export async function editKeysFile(
     using _ = await lockSoon(place, clock);
     for (let edits = 0; edits < maxEdits; edits++) if (await replace(place, mayMake, edit)) return;
   } catch (error) {
-    throw error instanceof CommandError ? error : refused((error as Error).message);
+    throw error instanceof CommandError ? error : refused(fileFault(path, error as NodeJS.ErrnoException));
   }
   throw new CommandError(exitCodes.tryLater, `keys: another program keeps changing ${path}: try again`);
 }
@@ -100,8 +101,8 @@ function looksOf(stats: Stats | null): string {
 }
 
 async function write(draft: string, text: string, like: Stats | null): Promise<void> {
-  const file = await open(draft, 'wx', 0o600).catch(({ code }: NodeJS.ErrnoException) => {
-    throw refused(`cannot write in the folder ${dirname(draft)}: ${code}`);
+  const file = await open(draft, 'wx', 0o600).catch((error: NodeJS.ErrnoException) => {
+    throw refused(`cannot write in the folder ${dirname(draft)}: ${meaningOf(error)}`);
   });
   try {
     if (like !== null) await takeOver(file, like);
@@ -138,6 +139,12 @@ function refused(message: string): CommandError {
 export function withLines(text: string, lines: readonly string[]): string {
   const end = text === '' || text.endsWith('\n') ? '' : '\n';
   return `${text}${end}${lines.map((line) => `${line}\n`).join('')}`;
+}
+
+/** Throws a CommandError if a key has this name already. */
+export function withNewKey(text: string, name: string, line: string): string {
+  if (!readKeysFile(text).keys.some((key) => key.name === name)) return withLines(text, [line]);
+  throw refused(`the file has a key of ${name} already: "prompt-relay keys rotate ${name}" gives it a new value`);
 }
 
 /** Throws a CommandError if no key has this name. */

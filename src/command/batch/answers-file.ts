@@ -4,6 +4,7 @@ import { basename, dirname, join } from 'node:path';
 import type { Clock, StopTimer } from '../../shared/clock.js';
 import { CommandError, exitCodes } from '../base/errors.js';
 import { lockFor } from '../base/file-lock.js';
+import { meaningOf } from '../base/system-error.js';
 import { IdSet } from './id-set.js';
 import { linesOf, type TextLine } from './json-lines.js';
 import type { AnswerSink } from './run.js';
@@ -166,8 +167,8 @@ function foreign(line: string): CommandError {
   return new CommandError(exitCodes.usage, `batch: ${line} is no answer of a batch: name another file with --output`);
 }
 
-function cannotWrite(path: string): (error: Error) => never {
-  return ({ message }) => {
-    throw new CommandError(exitCodes.output, `batch: cannot write to ${path}: ${message}`);
+function cannotWrite(path: string): (error: NodeJS.ErrnoException) => never {
+  return (error) => {
+    throw new CommandError(exitCodes.output, `batch: cannot write to ${path}: ${meaningOf(error)}`);
   };
 }

@@ -5,6 +5,7 @@ import { formatCount, shellWord } from '../../shared/text/format.js';
 import { escaped } from '../../shared/text/paint.js';
 import { addressFlags, type CommandArguments, type Flag, modelFlag } from '../base/command.js';
 import { CommandError, exitCodes, usageError } from '../base/errors.js';
+import { fileFault } from '../base/system-error.js';
 import type { Terminal } from '../base/terminal.js';
 import { linesOf } from './json-lines.js';
 import { isBad, type LineDefaults, promptsIn } from './prompts.js';
@@ -111,8 +112,8 @@ const maxNamed = 10;
 /** How many prompts a file has, all of them checked; null for what can be read only once. */
 async function checkedTotal(input: string, defaults: LineDefaults, terminal: Terminal): Promise<number | null> {
   if (input === '-') return null;
-  const found = await stat(input).catch(({ message }: Error) => {
-    throw new CommandError(exitCodes.usage, `batch: ${message}`);
+  const found = await stat(input).catch((error: NodeJS.ErrnoException) => {
+    throw new CommandError(exitCodes.usage, `batch: ${fileFault(input, error)}`);
   });
   if (!found.isFile()) return null;
   let [total, bad] = [0, 0];

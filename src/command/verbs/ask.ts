@@ -12,6 +12,7 @@ import {
   type NamedFiles,
 } from '../base/command.js';
 import { CommandError, exitCodes, InterruptedError } from '../base/errors.js';
+import { fileFault } from '../base/system-error.js';
 import type { Terminal } from '../base/terminal.js';
 import { printJob, runJob } from './answer.js';
 
@@ -151,8 +152,8 @@ export async function readImages(paths: readonly string[], files: NamedFiles): P
 }
 
 function readNamed(flag: string, path: string, files: NamedFiles): Promise<Buffer> {
-  return files.read(path).catch((error: Error) => {
-    throw usageError(`${flag}: ${error.message}`);
+  return files.read(path).catch((error: NodeJS.ErrnoException) => {
+    throw usageError(`${flag}: ${fileFault(path, error)}`);
   });
 }
 

@@ -15,6 +15,7 @@ import {
   modelFlag,
 } from '../base/command.js';
 import { CommandError, exitCodes, InterruptedError, ServiceError } from '../base/errors.js';
+import { fileFault } from '../base/system-error.js';
 import type { Terminal } from '../base/terminal.js';
 import { printJob } from './answer.js';
 
@@ -302,7 +303,7 @@ export class ChatConversation {
     if (path === '') throw new CommandError(exitCodes.usage, '/save: name a file, such as /save talk.md');
     const text = await this.client.getText(`${this.#messagesPath()}?format=markdown`);
     await this.#context.files.create(path, text).catch((error: NodeJS.ErrnoException) => {
-      const cause = error.code === 'EEXIST' ? `${path} is there already: name a new file` : error.message;
+      const cause = error.code === 'EEXIST' ? `${path} is there already: name a new file` : fileFault(path, error);
       throw new CommandError(exitCodes.output, `/save: ${cause}`);
     });
     this.#say(`Saved as ${path}.`);

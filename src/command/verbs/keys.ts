@@ -1,10 +1,12 @@
 import { randomBytes } from 'node:crypto';
+import { dayQuery } from '../../shared/api/usage.js';
 import { digestOf } from '../../shared/config/api-keys.js';
 import { readKeysFile } from '../../shared/config/keys-file.js';
 import { formatCount } from '../../shared/text/format.js';
 import { type Command, type CommandArguments, type CommandContext, type Flag, jsonFlag } from '../base/command.js';
 import { CommandError, exitCodes, usageError } from '../base/errors.js';
-import { editKeysFile, importedLines, withDigest, withLines, withoutKey } from '../base/keys-file-edit.js';
+import { editKeysFile, importedLines, withDigest, withLines, withNewKey, withoutKey } from '../base/keys-file-edit.js';
+import { fileFault } from '../base/system-error.js';
 import type { Terminal } from '../base/terminal.js';
 import { keyJson, renderKeys } from '../render/operator.js';
 
@@ -71,7 +73,7 @@ const actions: Readonly<Record<string, Action>> = {
   },
   add: async (name, args, context) => {
     const { key, line } = newKey('add', name, args);
-    const path = await edit(args, context, (text) => withLines(text, [line]));
+    const path = await edit(args, context, (text) => withNewKey(text, String(name), line));
     return showKey(String(name), key, `The key of ${name} is in ${path}.`, args, context.terminal);
   },
   revoke: async (name, args, context) => {
@@ -84,6 +86,8 @@ const actions: Readonly<Record<string, Action>> = {
   rotate: async (name, args, context) => {
     if (name === undefined) throw usageError('keys', 'rotate: name the holder of the key');
     const [key, until] = [randomKey(), args.value('old-until')];
+    if (until !== undefined && !dayQuery.safeParse(until).success)
+      throw usageError('keys', 'rotate: --old-until: must be a day such as 2027-01-31');
     if (until !== undefined && Date.parse(until) <= context.clock.now())
       throw usageError('keys', `rotate: --old-until ${until} is over`);
     const path = await edit(args, context, (text) => withDigest(text, name, digestOf(key), until));
@@ -149,7 +153,7 @@ async function linesFrom(from: string, args: CommandArguments, { terminal, files
   try {
     return importedLines(from === '-' ? await terminal.readStdin() : String(await files.read(from)), optionsOf(args));
   } catch (error) {
-    throw new CommandError(exitCodes.config, `keys: import: ${(error as Error).message}`);
+    throw new CommandError(exitCodes.config, `keys: import: ${fileFault(from, error as NodeJS.ErrnoException)}`);
   }
 }
 

@@ -7,6 +7,7 @@ import { ConfigFault, type Environment } from '../../shared/config/config.js';
 import { cliKinds, type VariableName, variables } from '../../shared/config/variables.js';
 import { type Command, type CommandArguments, type Flag, jsonFlag } from '../base/command.js';
 import { CommandError, exitCodes, usageError } from '../base/errors.js';
+import { fileFault } from '../base/system-error.js';
 import type { Terminal } from '../base/terminal.js';
 import { type ForeignSettings, readEnvFile, settingsOfUnit, type UnitHost } from '../base/unit-environment.js';
 import { renderSetupReport } from '../render/operator.js';
@@ -138,8 +139,8 @@ async function otherSettings(args: CommandArguments): Promise<ForeignSettings | 
 }
 
 async function readSettings(path: string): Promise<Pick<ForeignSettings, 'env' | 'notes'>> {
-  const text = await readFile(path, 'utf8').catch(({ message }: Error) => {
-    throw new CommandError(exitCodes.config, `check: ${message}`);
+  const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    throw new CommandError(exitCodes.config, `check: ${fileFault(path, error)}`);
   });
   const { env, notes } = readEnvFile(text);
   return { env, notes: notes.map((note) => `${path}: ${note}`) };

@@ -67,9 +67,9 @@ async function checkKey(authority: Authority, req: Request, res: Reply, scope: S
   const key = keys.find(presentedKey(req)) ?? (await refuseWrong(authority, req, res));
   res.locals.client = keyClient(key.name);
   res.locals.key = key;
-  if (hasExpired(key, clock)) throw unauthorized('the API key has expired (MODEL_API_KEYS_FILE)');
+  if (hasExpired(key, clock)) throw unauthorized('the API key has expired: ask the operator for a new one');
   if (scope !== null && !key.scopes.includes(scope))
-    throw new RelayError('forbidden', `this API key lacks the scope ${scope} (MODEL_API_KEYS_FILE)`);
+    throw new RelayError('forbidden', `this API key lacks the scope ${scope}: ask the operator for it`);
 }
 
 /** Counts a wrong key against its sender: the local user if known, because all users share the address of loopback. */

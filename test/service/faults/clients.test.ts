@@ -175,21 +175,21 @@ describe('The keys file of a running service', () => {
     const summary = ({ status, body }: Awaited<ReturnType<Service['get']>>) => [status, body.message];
     expect(summary(await service.post('/chat', { message: 'hi' }, adas))).toEqual([
       403,
-      'this API key lacks the scope chat (MODEL_API_KEYS_FILE)',
+      'this API key lacks the scope chat: ask the operator for it',
     ]);
     expect(summary(await service.post('/health/recheck', '', adas))).toEqual([
       403,
-      'this API key lacks the scope admin (MODEL_API_KEYS_FILE)',
+      'this API key lacks the scope admin: ask the operator for it',
     ]);
     expect(summary(await service.get('/metrics', bobs))).toEqual([
       403,
-      'this API key lacks the scope metrics (MODEL_API_KEYS_FILE)',
+      'this API key lacks the scope metrics: ask the operator for it',
     ]);
     expect((await service.get('/metrics')).status).toBe(401);
     expect((await service.get('/metrics', eves)).status).toBe(200);
     expect(summary(await service.post('/ask', { prompt: 'hi' }, headersOf('old')))).toEqual([
       401,
-      'the API key has expired (MODEL_API_KEYS_FILE)',
+      'the API key has expired: ask the operator for a new one',
     ]);
     expect(summary(await service.post('/ask', { prompt: 'hi', model: 'eliza' }, adas))).toEqual([
       400,

@@ -8,7 +8,7 @@ function filesWith(contents: Readonly<Record<string, Buffer | string>>): NamedFi
   return {
     read: async (path) => {
       const content = contents[path];
-      if (content === undefined) throw new Error(`ENOENT: no such file, open '${path}'`);
+      if (content === undefined) throw Object.assign(new Error('ENOENT'), { code: 'ENOENT' });
       return Buffer.from(content);
     },
     create: async () => {},
@@ -28,7 +28,7 @@ describe('the images of a question', () => {
   it.each([
     ['text.png', '--image: text.png is no PNG, JPEG, GIF or WebP'],
     ['empty.png', '--image: empty.png is no PNG, JPEG, GIF or WebP'],
-    ['gone.png', "--image: ENOENT: no such file, open 'gone.png'"],
+    ['gone.png', '--image: gone.png: there is no such file or folder'],
   ])('are refused before anything is sent: %s', async (path, message) => {
     const files = filesWith({ 'text.png': 'hello', 'empty.png': '' });
     await expect(readImages([path], files)).rejects.toMatchObject({ exitCode: 64, message });

@@ -71,7 +71,7 @@ describe('The check of the key', () => {
     ['a wrong key', ['X-API-Key: third-key'], 'the API key is not valid'],
     ['the name of a key', ['X-API-Key: ada'], 'the API key is not valid'],
     ['the digest of a key', [`X-API-Key: ${keys[0]?.digest}`], 'the API key is not valid'],
-    ['an expired key', ['X-API-Key: expired-key'], 'the API key has expired (MODEL_API_KEYS_FILE)'],
+    ['an expired key', ['X-API-Key: expired-key'], 'the API key has expired: ask the operator for a new one'],
     [
       'two keys',
       ['X-API-Key: first-key', 'Authorization: Bearer second-key'],
@@ -113,7 +113,7 @@ describe('The check of the key', () => {
     await using server = await serveWith([authenticate(withKeys, 'chat'), passed]);
     expect(await server.get('X-API-Key: second-key')).toMatchObject({
       status: 403,
-      body: { error: 'forbidden', message: 'this API key lacks the scope chat (MODEL_API_KEYS_FILE)' },
+      body: { error: 'forbidden', message: 'this API key lacks the scope chat: ask the operator for it' },
     });
     expect(server.log.entries.at(-1)?.fields.client).toBe('key bob');
     expect(await server.get('X-API-Key: first-key')).toMatchObject(asPassed);

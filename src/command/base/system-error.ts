@@ -1,0 +1,31 @@
+/** What an error of the operating system means, in words. */
+const meanings: Readonly<Record<string, string>> = {
+  ENOENT: 'there is no such file or folder',
+  EACCES: 'you may not read or write it',
+  EPERM: 'you may not read or write it',
+  EISDIR: 'it is a folder',
+  ENOTDIR: 'a part of the path is a file, not a folder',
+  EEXIST: 'it exists already',
+  ELOOP: 'it is a symbolic link that may not be followed',
+  ENOSPC: 'the disk is full',
+  EDQUOT: 'your quota of the disk is used up',
+  EROFS: 'the disk is read-only',
+  ECONNREFUSED: 'connection refused',
+  ECONNRESET: 'the connection was lost',
+  ETIMEDOUT: 'no response in time',
+  EHOSTUNREACH: 'the network has no way to this host',
+  ENETUNREACH: 'the network has no way to this host',
+  ENOTFOUND: 'no host has this name',
+  EAI_AGAIN: 'the name of the host cannot be looked up now',
+};
+
+/** Of an error without a known code, its own message. */
+export function meaningOf({ code, message }: NodeJS.ErrnoException): string {
+  const meaning = code === undefined ? undefined : meanings[code];
+  return meaning ?? (message || String(code));
+}
+
+/** For an error at a file. */
+export function fileFault(path: string, error: NodeJS.ErrnoException): string {
+  return error.code !== undefined && error.code in meanings ? `${path}: ${meaningOf(error)}` : error.message;
+}
