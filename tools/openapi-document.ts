@@ -556,7 +556,7 @@ export function openApiDocument(version: string) {
         description: 'A local model command-line tool as a REST API for everyone on a shared workstation.',
         license: { name: 'MIT', identifier: 'MIT' },
       },
-      servers: [{ url: '/' }],
+      servers: [{ url: './' }],
       paths,
       components: {
         schemas: { StatusChange: statusChange },

@@ -28,7 +28,6 @@ export function App() {
   const shown = visited.filter((entry) => entry === current || entry.staysDrawn);
   return html`
     <${Header} current=${current} main=${main} />
-    <${GoneBanner} />
     <main id="main" ref=${main} tabindex="-1" aria-label=${current.title}>
       ${shown.map(
         (entry) => html`<div class="page" key=${entry.id} hidden=${entry !== current}>
@@ -56,14 +55,17 @@ function Header({ current, main }: { readonly current: PageEntry; readonly main:
   };
   return html`<header class="top">
     <a class="skip" href="#main" onClick=${skip}>Skip to the page</a>
-    <a class="brand" href=${hrefOf(pages[0].id)}><img src=${icon} alt="" width="22" height="22" />prompt-relay</a>
-    <nav aria-label="Pages">
-      ${pages.map(
-        ({ id, title }) =>
-          html`<a href=${hrefOf(id)} aria-current=${id === current.id ? 'page' : undefined}>${title}</a>`,
-      )}
-    </nav>
-    <${Who} />
+    <div class="bar">
+      <a class="brand" href=${hrefOf(pages[0].id)}><img src=${icon} alt="" width="22" height="22" />prompt-relay</a>
+      <nav aria-label="Pages">
+        ${pages.map(
+          ({ id, title }) =>
+            html`<a href=${hrefOf(id)} aria-current=${id === current.id ? 'page' : undefined}>${title}</a>`,
+        )}
+      </nav>
+      <${Who} />
+    </div>
+    <${GoneBanner} />
   </header>`;
 }
 
@@ -125,7 +127,7 @@ function Footer() {
   </footer>`;
 }
 
-/** Shown while the server does not answer. */
+/** Shown while the server does not answer, wherever one has scrolled to. */
 function GoneBanner() {
   const { link } = useParts();
   const isGone = useValue(link.state) === 'gone';

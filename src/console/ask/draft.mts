@@ -59,7 +59,7 @@ interface DraftTarget {
   readonly isReading: boolean;
 }
 
-/** Why a draft can not be sent. `field` is what has to be changed. */
+/** Why a draft cannot be sent. `field` is what has to be changed. */
 export interface DraftFault {
   readonly field: 'text' | 'schema' | 'images' | 'conversation';
   readonly message: string;
@@ -72,7 +72,7 @@ export type ReadDraft =
 /** The message that a draft is, or what is missing or wrong. An effort that the model does not take is left out. */
 export function readDraft({ schemaText, ...rest }: Draft, { model, isReading }: DraftTarget): ReadDraft {
   const schema = readSchema(schemaText);
-  if (schema.kind === 'fault') return faultOf('schema', `The JSON Schema can not be used. ${schema.message}`);
+  if (schema.kind === 'fault') return faultOf('schema', `The JSON Schema cannot be used. ${schema.message}`);
   if (rest.images.length > 0 && !takesImages(model))
     return faultOf('images', `${noImages(model)} Remove them, or choose another model.`);
   if (rest.text.trim() === '') return faultOf('text', 'Write a message first.');
@@ -118,7 +118,7 @@ interface Refused {
 }
 
 /**
- * Sends what can be sent, and says why a draft can not be. That nothing is written yet is said only to somebody who tries
+ * Sends what can be sent, and says why a draft cannot be. That nothing is written yet is said only to somebody who tries
  * to send it. What has to be changed gets the focus then.
  */
 export function useSending(

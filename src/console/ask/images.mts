@@ -55,7 +55,7 @@ async function readImage(file: File): Promise<AttachedImage | string> {
     if (mediaType === null) return `${file.name} is no PNG, JPEG, GIF or WebP image.`;
     return { name: file.name, mediaType, data: await base64Of(file) };
   } catch {
-    return `${file.name} can not be read.`;
+    return `${file.name} cannot be read.`;
   }
 }
 

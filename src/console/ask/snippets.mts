@@ -130,7 +130,7 @@ interface SnippetDialogProps {
 export function SnippetDialog({ request, onClose }: SnippetDialogProps) {
   const [language, setLanguage] = useState<Language>(languages[0]);
   return html`<${Dialog} title="Code" isWide onClose=${onClose}>
-    <div class="row" role="group" aria-label="Language">
+    <div class="row languages" role="group" aria-label="Language">
       ${languages.map(
         (name) => html`<button
           type="button"

@@ -47,7 +47,7 @@ function Welcome({ takesImages }: Pick<TurnListProps, 'takesImages'>) {
   const isDemo = version.state === 'ready' && version.value.model_cli.adapter === 'demo';
   return html`<${EmptyState} title="Ask the model">
     <p>Enter sends, Shift+Enter begins a new line, Escape stops an answer.${takesImages && ' Images can be pasted or dropped.'}</p>
-    ${isDemo && html`<p>It is the demo model that answers here: a small program, not a language model.</p>`}
+    ${isDemo && html`<p>The demo model answers here: a small program, not a language model.</p>`}
   <//>`;
 }
 

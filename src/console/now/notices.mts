@@ -148,13 +148,18 @@ function CircuitNotice({ what, circuit, nowMs }: CircuitProps) {
   </div>`;
 }
 
+const quotaTexts: ReadonlyMap<string, string> = new Map([
+  ['rejected', 'used up'],
+  ['allowed_warning', 'nearly used up'],
+]);
+
 function QuotaNotice({ windows, nowMs }: { readonly windows: BreakerBody['windows']; readonly nowMs: number }) {
   return html`<div class="notice warn" role="status">
     <strong>The quota of the account is used up or nearly used up</strong>
     <ul>
       ${windows.map(({ name, status, utilization, resets_at: resetsAt }) => {
         const facts = [
-          status,
+          quotaTexts.get(status) ?? status.replaceAll('_', ' '),
           utilization !== null && `${Math.round(100 * utilization)} % used`,
           resetsAt !== null && `resets at ${momentText(resetsAt, nowMs)}`,
         ];

@@ -2,7 +2,7 @@ import { html } from 'htm/preact';
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import type { StatusBody } from '../../shared/api/status.js';
 import { useNow, useParts } from '../base/context.mjs';
-import { ageText, plural } from '../base/format.mjs';
+import { ageText, countText, plural } from '../base/format.mjs';
 import { useValue } from '../base/observable.mjs';
 import type { PageProps } from '../base/router.mjs';
 import { ErrorNotice, StatusDot, type Tone } from '../ui/notices.mjs';
@@ -133,7 +133,7 @@ function Queue({ status, nowMs }: CardProps) {
         ? html`<p class="muted">The queue is empty.</p>`
         : html`<${Table} caption="Waiting, by client" columns=${columns} rows=${rows} keyOf=${(row: QueueRow) => row.place} />`
     }
-    <small class="muted figure">Background jobs: ${background.waiting} of ${background.max} waiting, ${background.running} running</small>
+    <small class="muted figure">Background jobs: ${countText(background.waiting)} of ${countText(background.max)} waiting, ${countText(background.running)} running</small>
   </section>`;
 }
 

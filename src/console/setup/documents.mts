@@ -64,7 +64,9 @@ export function DocumentPage({ params }: PageProps) {
   useEffect(() => {
     const headings = [...(shown.current?.querySelectorAll('h3, h4, h5, h6') ?? [])];
     const found = headings.find(({ textContent }) => slugOf(textContent ?? '') === heading);
-    if (text !== null) (found ?? shown.current)?.scrollIntoView();
+    if (text === null) return;
+    if (found === undefined) scrollTo({ top: 0 });
+    else found.scrollIntoView();
   }, [text, markdown, heading]);
   const follow = (event: MouseEvent) => {
     const link = (event.target as Element).closest('a');
@@ -74,9 +76,9 @@ export function DocumentPage({ params }: PageProps) {
   };
   return html`
     <h1>Documents</h1>
-    <p><a href=${documentAddress('README')}>All pages</a></p>
+    ${name !== 'README' && html`<p><a href=${documentAddress('README')}>← All pages</a></p>`}
     <div class="document" ref=${shown} onClick=${follow}>
-      <h2>${title}</h2>
+      <h2>${name === 'README' ? 'All pages' : title}</h2>
       ${text === null ? html`<p class="muted">Reading the page</p>` : html`<${AnswerText} text=${body} isWhole markdown=${markdown} />`}
     </div>
   `;

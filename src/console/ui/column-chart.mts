@@ -1,7 +1,7 @@
 import { html } from 'htm/preact';
 import type { RefObject } from 'preact';
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
-import { placeAt, type Ticks } from './scale.mjs';
+import { apart, placeAt, type Ticks } from './scale.mjs';
 
 interface ScrubberProps {
   /** What it walks over, as in "Requests, minute by minute". */
@@ -58,7 +58,7 @@ export interface ChartProps {
   readonly columns: readonly ChartColumn[];
   readonly ticks: Ticks;
   readonly tickText: (value: number) => string;
-  /** Which columns are named at the axis. */
+  /** Which columns are named at the axis, if there is room. */
   readonly isNamed: (column: ChartColumn, index: number) => boolean;
   readonly pointed: number | null;
   readonly onPoint: (index: number | null) => void;
@@ -79,13 +79,14 @@ export function ColumnChart(props: ChartProps) {
   const titleId = useId();
   const frame = useRef<HTMLDivElement>(null);
   const chart = { ...props, right: useWidth(frame) - plot.rightGap };
+  const named = namedColumns(chart);
   const shown = columns.at(pointed ?? -1);
   return html`<div class="chart" ref=${frame}>
     <svg viewBox="0 0 ${chart.right + plot.rightGap} ${height}" height=${height} role="img" aria-labelledby="${titleId} ${titleId}-desc">
       <title id=${titleId}>${title}</title>
       <desc id="${titleId}-desc">${summary}</desc>
       <${Axis} ...${chart} />
-      ${columns.map((column, index) => html`<${Column} chart=${chart} column=${column} index=${index} />`)}
+      ${columns.map((column, index) => html`<${Column} chart=${chart} column=${column} index=${index} isNamed=${named.includes(index)} />`)}
     </svg>
     <div class="over">
       <${Scrubber}
@@ -117,6 +118,16 @@ interface DrawnChart extends ChartProps {
   readonly right: number;
 }
 
+const glyphWidth = 6;
+const nameGap = 10;
+
+function namedColumns(chart: DrawnChart): readonly number[] {
+  const { columns, isNamed } = chart;
+  const all = columns.flatMap((column, index) => (isNamed(column, index) ? [index] : []));
+  const longest = Math.max(0, ...all.map((index) => columns[index]?.label.length ?? 0));
+  return apart(all, (longest * glyphWidth + nameGap) / stepOf(chart));
+}
+
 function Axis({ ticks, tickText, right }: DrawnChart) {
   const top = ticks.at(-1) ?? 1;
   return html`<g class="axis">
@@ -132,11 +143,14 @@ interface ColumnProps {
   readonly chart: DrawnChart;
   readonly column: ChartColumn;
   readonly index: number;
+  readonly isNamed: boolean;
 }
 
-function Column({ chart, column, index }: ColumnProps) {
-  const { columns, ticks, styles, pointed, isNamed, right } = chart;
-  const step = (right - plot.left) / columns.length;
+const stepOf = ({ columns, right }: DrawnChart) => (right - plot.left) / columns.length;
+
+function Column({ chart, column, index, isNamed }: ColumnProps) {
+  const { ticks, styles, pointed, right } = chart;
+  const step = stepOf(chart);
   const x = plot.left + index * step;
   const top = ticks.at(-1) ?? 1;
   const gap = step > 3 ? Math.min(2, step / 5) : 0;
@@ -146,13 +160,13 @@ function Column({ chart, column, index }: ColumnProps) {
       const depth = value === 0 ? 0 : Math.max(1.5, depthOf(value, top));
       return html`<rect class="column ${styles[series]}" x=${x + gap / 2} width=${step - gap} y=${plot.bottom - depth} height=${depth} />`;
     })}
-    ${isNamed(column, index) && html`<${Name} x=${x + step / 2} right=${right} text=${column.label} />`}
+    ${isNamed && html`<${Name} x=${x + step / 2} right=${right} text=${column.label} />`}
   </g>`;
 }
 
 /** A name at an edge stays inside the drawing. */
 function Name({ x, right, text }: { readonly x: number; readonly right: number; readonly text: string }) {
-  const half = text.length * 3;
+  const half = (text.length * glyphWidth) / 2;
   const at = Math.min(right - half, Math.max(plot.left + half, x));
   return html`<g class="axis">
     <line class="base" x1=${x} x2=${x} y1=${plot.bottom} y2=${plot.bottom + 4} />

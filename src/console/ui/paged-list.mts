@@ -1,7 +1,7 @@
 import { html } from 'htm/preact';
 import type { ComponentChildren } from 'preact';
 import type { Api } from '../base/api.mjs';
-import { asError } from '../base/failures.mjs';
+import { asError, ServerGone } from '../base/failures.mjs';
 import { Observable } from '../base/observable.mjs';
 import { ErrorNotice } from './notices.mjs';
 
@@ -140,7 +140,7 @@ interface PagedListProps<Page extends Paged, Item> extends ShownList<Page, Item>
   readonly none: ComponentChildren;
 }
 
-/** Links to the items read so far. */
+/** Links to the items read so far. While the service does not answer, the header says so. */
 export function PagedList<Page extends Paged, Item>(props: PagedListProps<Page, Item>) {
   const { pages, view, openId, href, label, entry, none } = props;
   const { items, next, state } = view;
@@ -153,7 +153,7 @@ export function PagedList<Page extends Paged, Item>(props: PagedListProps<Page, 
       ${items?.map((item) => row(pages.listing.idOf(item), item))}
     </ul>
     ${state === 'reading' && html`<p class="muted row"><span class="spinner" />Reading</p>`}
-    ${typeof state === 'object' && html`<${ErrorNotice} error=${state.failure} onRetry=${() => void pages.readAgain()} />`}
+    ${typeof state === 'object' && !(state.failure instanceof ServerGone) && html`<${ErrorNotice} error=${state.failure} onRetry=${() => void pages.readAgain()} />`}
     ${next !== null && state === 'ready' && html`<button type="button" class="button" onClick=${() => void pages.readMore()}>Show more</button>`}
   </nav>`;
 }

@@ -40,3 +40,10 @@ export function durationTickText(ms: number): string {
 export function placeAt(part: number, count: number): number {
   return Math.min(count - 1, Math.max(0, Math.floor(part * count)));
 }
+
+/** Every one of these places, every second or fewer, until neighbours are at least this far apart. The last one stays. */
+export function apart(places: readonly number[], distance: number): number[] {
+  const [first = 0, second = Number.POSITIVE_INFINITY] = places;
+  const stride = Math.max(1, Math.ceil(distance / (second - first)));
+  return places.filter((_, index) => (places.length - 1 - index) % stride === 0);
+}

@@ -81,12 +81,10 @@ export function DayChart({ days }: { readonly days: readonly DayUsage[] }) {
         <span>${measure.name} a day</span>
         ${legends[name]?.map(([style, part]) => html`<small class="legend"><span class="swatch ${style}" />${part}</small>`)}
       </h2>
-      <span class="row">
-        ${shown && html`<small class="muted figure">${shown.label}: ${textOf(shown)}</small>`}
-        <select class="narrow" aria-label="What the columns show" value=${name} onChange=${({ currentTarget }: { currentTarget: HTMLSelectElement }) => setName(currentTarget.value)}>
-          ${measures.map((option) => html`<option key=${option.name}>${option.name}</option>`)}
-        </select>
-      </span>
+      <small class="muted figure">${shown && `${shown.label}: ${textOf(shown)}`}</small>
+      <select class="narrow" aria-label="What the columns show" value=${name} onChange=${({ currentTarget }: { currentTarget: HTMLSelectElement }) => setName(currentTarget.value)}>
+        ${measures.map((option) => html`<option key=${option.name}>${option.name}</option>`)}
+      </select>
     </figcaption>
     <${ColumnChart}
       title=${`${measure.name} a day`}

@@ -57,13 +57,16 @@ const budgetColumns: readonly SortableColumn<BudgetUse>[] = [
 ];
 
 function amountText(amount: BudgetUse['tokens'], textOf: (value: number) => string): string {
-  return amount === null ? '–' : `${textOf(amount.used)} of ${textOf(amount.max)}`;
+  return amount === null ? 'no limit' : `${textOf(amount.used)} of ${textOf(amount.max)}`;
 }
 
 /** Nothing where no key has a budget. */
 function BudgetBoard({ budgets }: { readonly budgets: readonly BudgetUse[] }) {
   if (budgets.length === 0) return null;
-  return html`<${SortableTable} caption="Budgets of today (UTC)" columns=${budgetColumns} rows=${budgets} keyOf=${({ client }: BudgetUse) => client} sortedBy=${0} />`;
+  return html`
+    <h2>Budgets of today</h2>
+    <${SortableTable} caption="Budgets of today (UTC)" columns=${budgetColumns} rows=${budgets} keyOf=${({ client }: BudgetUse) => client} sortedBy=${0} />
+  `;
 }
 
 const clientColumns: readonly SortableColumn<ClientUsage>[] = [
@@ -124,7 +127,7 @@ export function Totals({ sum }: { readonly sum: UsageSum }) {
       cost === null ? '–' : costText(cost),
       cost === null ? 'the model CLI reports none' : 'as the model CLI reports',
     ],
-    ['Model time', secondsText(seconds), 'that jobs had a slot'],
+    ['Model time', secondsText(seconds), 'in which jobs had a slot'],
   ] as const;
   return html`<dl class="tiles">
     ${tiles.map(

@@ -47,10 +47,10 @@ const ofCopies = ['if-match', 'if-none-match', 'if-modified-since', 'if-unmodifi
 export function docsPages(): Router {
   const page = generateHTML(undefined, {
     customSiteTitle: 'prompt-relay',
-    swaggerUrl: '/openapi.yaml',
+    swaggerUrl: '../openapi.yaml',
     customCss: '.swagger-ui .topbar { display: none }', // Swagger's own brand
     swaggerOptions: { tryItOutEnabled: true, validatorUrl: null, defaultModelsExpandDepth: 0 },
-  }).replace('<head>', '<head>\n  <base href="/docs/">');
+  });
   const secure: Handler = (req, res, next) => {
     for (const name of ofCopies) delete req.headers[name];
     res.set('Content-Security-Policy', contentSecurityPolicy);
@@ -58,10 +58,16 @@ export function docsPages(): Router {
   };
   const router = Router({ strict: true, caseSensitive: true });
   router.use(secure);
-  router.get('/', (_req, res) => void res.type('html').send(page));
+  router.get('/', (req, res) => void res.type('html').send(basedOn(page, req.originalUrl)));
   router.get(files, serveFiles());
   router.get('/pages/:page', sendPage);
   return router;
+}
+
+/** Relative, as the redirects to the console: a proxy may serve all of this below a path of its own. */
+function basedOn(page: string, url: string): string {
+  const base = /^[^?]*\/(\?|$)/.test(url) ? './' : 'docs/';
+  return page.replace('<head>', `<head>\n  <base href="${base}">`);
 }
 
 /** A page of the documents, which the console shows. It is not there while another version is being installed. */

@@ -111,6 +111,10 @@ describe('A service that goes and comes back', () => {
     await banner.waitFor();
     await ask.lastAnswer.getByText('The connection to the service has broken.').waitFor();
     await expectGoodLooks(ask.page, 'gone');
+    await ask.page.setViewportSize({ width: 360, height: 400 });
+    await ask.page.evaluate('scrollTo(0, document.documentElement.scrollHeight)');
+    expect(await ask.page.evaluate('scrollY')).toBeGreaterThan(100);
+    expect((await banner.boundingBox())?.y).toBeGreaterThan(0); // wherever one has scrolled to
     await using second = await startService({ env });
     await banner.waitFor({ state: 'detached' });
     await ask.button('New').click();

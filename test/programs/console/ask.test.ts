@@ -132,7 +132,7 @@ def f(x): return "<script>alert(1)</script>"
       expect(await ask.button('Options (2)').count()).toBe(1);
     });
 
-    it('says beside Send why a message can not be sent, and leads to what is wrong', async () => {
+    it('says beside Send why a message cannot be sent, and leads to what is wrong', async () => {
       const reason = ask.page.locator('.composer .why');
       await ask.button('Send').click();
       expect(await reason.innerText()).toBe('Write a message first.');
@@ -143,7 +143,7 @@ def f(x): return "<script>alert(1)</script>"
       await ask.page.getByLabel('JSON Schema of the answer').fill('{"type":');
       await ask.button('Options (1)').click();
       expect(await ask.page.getByLabel('JSON Schema of the answer').count()).toBe(0);
-      expect(await reason.innerText()).toMatch(/^The JSON Schema can not be used\. This is not JSON: /);
+      expect(await reason.innerText()).toMatch(/^The JSON Schema cannot be used\. This is not JSON: /);
       await expectGoodLooks(ask.page, 'ask-bad-schema');
       await ask.message.press('Enter');
       const field = ask.page.getByLabel('JSON Schema of the answer');
@@ -373,6 +373,24 @@ def f(x): return "<script>alert(1)</script>"
     expect(await ask.answer()).toMatch(/second[\s\S]* in the queue/);
     expect((await first).status).toBe(200);
     expectClean(browser, service);
+  });
+
+  it('counts down to the next try while the queue is full', async () => {
+    await using folder = await temporaryFolder();
+    const file = join(folder.path, 'go');
+    const env = { MODEL_API_MAX_CONCURRENT: '1', MODEL_API_MAX_QUEUE: '1' };
+    await using service = await startWithProgram(script('waits-for-file.pl', file), env);
+    const others = ['first', 'second'].map((prompt) => service.post('/ask', { prompt }));
+    await untilJobs(service, 1, 1);
+    await openConsole(browser, service);
+    await ask.send('third');
+    await ask.lastAnswer.getByText(/The queue is full\. Trying again in \d+ s/).waitFor();
+    await expectGoodLooks(ask.page, 'ask-full');
+    await ask.button('Cancel').click();
+    await ask.lastAnswer.getByText('Stopped.').waitFor();
+    await writeFile(file, '');
+    await Promise.all(others);
+    expectClean(browser, service, /status of 429/);
   });
 
   it('tells a failure in sentences, with the id of the request, and asks again', async () => {

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { AskPage } from '../../support/ask-page.js';
 import { type Browser, isFirefox, startBrowser } from '../../support/browser.js';
-import { expectClean, expectGoodLooks, openConsole, violationsOf } from '../../support/console.js';
+import { expectClean, expectGoodLooks, openConsole } from '../../support/console.js';
 import { enterKey, headersOf, keyOf, writeNamedKeys } from '../../support/named-keys.js';
 import { type Service, startService } from '../../support/service.js';
 
@@ -28,6 +28,7 @@ describe('Conversations', () => {
 
   async function saved(format: string): Promise<{ name: string; text: string }> {
     await row('# First').getByRole('button', { name: /^Save/ }).click();
+    if (format === 'Markdown') await expectGoodLooks(browser.page, 'conversations-save');
     const download = browser.page.waitForEvent('download');
     await press(`Save as ${format}`);
     const file = await download;
@@ -94,7 +95,7 @@ describe('Conversations', () => {
     await row('Weights')
       .getByRole('button', { name: /^Rename/ })
       .click();
-    expect(await violationsOf(browser.page)).toEqual([]);
+    await expectGoodLooks(browser.page, 'conversations-rename', ['wide']);
     await field.fill('');
     await field.press('Enter');
     await row('# First').waitFor();
@@ -121,9 +122,8 @@ describe('Conversations', () => {
     await openConsole(browser, service, '/ask');
     await browser.page.setViewportSize({ width: 360, height: 740 });
     await press('Conversations');
-    await expectGoodLooks(browser.page, 'conversations-drawer');
-    await browser.page.setViewportSize({ width: 360, height: 740 });
-    await press('Conversations');
+    await list().getByText('The first one').waitFor();
+    await expectGoodLooks(browser.page, 'conversations-drawer', ['narrow']);
     await list().getByText('The first one').click();
     await browser.page.getByRole('dialog').waitFor({ state: 'detached' });
     await browser.page.locator('.turn').first().waitFor();

@@ -77,7 +77,7 @@ describe('The page Now', () => {
     await now.card('Slots').getByText('3 of 3 busy').waitFor();
     await now.card('Queue').getByText('2 of 20 places taken').waitFor();
     const background = await service.post('/ask', { prompt: 'a' }, { prefer: 'respond-async' });
-    await now.card('Queue').getByText('Background jobs: 1 of 1000 waiting, 0 running').waitFor();
+    await now.card('Queue').getByText('Background jobs: 1 of 1,000 waiting, 0 running').waitFor();
     expect(await now.card('CLI processes').innerText()).toMatch(/busy\s*answering\s*3/);
     const age = await now.busySlots.first().locator('strong').innerText();
     await now.busySlots
@@ -89,7 +89,7 @@ describe('The page Now', () => {
     await Promise.all(jobs);
     await untilEnded(service, background.body.job_id);
     await now.card('Slots').getByText('0 of 3 busy').waitFor();
-    await now.card('Queue').getByText('0 of 1000 waiting, 0 running').waitFor();
+    await now.card('Queue').getByText('0 of 1,000 waiting, 0 running').waitFor();
     await now.says(/6 jobs, p50 up to/);
     expectClean(browser, service);
   });

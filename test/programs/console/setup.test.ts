@@ -53,6 +53,8 @@ describe('The page Set-up', () => {
     await until(async () => ((await heading.boundingBox())?.y ?? 9999) < 400, 'the page to stand at its heading');
     await expectGoodLooks(page, 'documents');
     await page.getByRole('main').getByRole('link', { name: 'All pages' }).click();
+    await page.getByRole('heading', { name: 'To run it' }).waitFor();
+    await expectGoodLooks(page, 'documents-list');
     await page.getByRole('main').getByRole('link', { name: 'Stores', exact: false }).first().click();
     await page.getByRole('heading', { name: 'Backup', exact: true }).waitFor();
     expectClean(browser, service);

@@ -4,6 +4,15 @@ import { startService } from '../../support/service.js';
 
 const maxFirstPaintBytes = 100_000;
 
+/** What has the focus, and whether it or its frame has an outline. */
+const focusShown = `{
+  const { activeElement: focused } = document;
+  const hasOutline = (element) => element !== null && getComputedStyle(element).outlineStyle !== 'none';
+  const isInView = focused.getBoundingClientRect().bottom > 0;
+  const name = focused.textContent.trim() || focused.ariaLabel;
+  [focused.closest('footer') ? 'footer: ' + name : name, isInView && (hasOutline(focused) || hasOutline(focused.closest('.composer')))];
+}`;
+
 describe('The console in a browser', () => {
   it('loads in less than 100 KB in all, from this service alone', async () => {
     await using service = await startService();
@@ -20,6 +29,26 @@ describe('The console in a browser', () => {
     expect(bytes).toBeLessThan(maxFirstPaintBytes);
     expectClean(browser, service);
   });
+
+  it.each(['/ask', '/now', '/usage', '/jobs', '/setup', '/docs'])(
+    'shows the focus wherever Tab leads on the page %s, to its last link',
+    async (place) => {
+      await using service = await startService();
+      await using browser = await startBrowser();
+      await service.post('/chat', { message: 'Hello' });
+      await openConsole(browser, service, place);
+      await browser.page.getByRole('contentinfo').getByText('prompt-relay').waitFor();
+      await browser.page.locator('.skip').focus();
+      const stops = [];
+      do {
+        await browser.page.keyboard.press('Tab');
+        stops.push((await browser.page.evaluate(focusShown)) as readonly [name: string, isShown: boolean]);
+      } while (stops.at(-1)?.[0] !== 'footer: API' && stops.length < 200);
+      expect(stops.filter(([, isShown]) => !isShown)).toEqual([]);
+      expect(stops.at(-1)?.[0]).toBe('footer: API');
+      expect(stops.length).toBeGreaterThan(8);
+    },
+  );
 
   it('asks for nothing of it a second time but the page', async () => {
     await using service = await startService({ env: { MODEL_API_LOG_LEVEL: 'debug' } });

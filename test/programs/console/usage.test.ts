@@ -71,7 +71,11 @@ describe('The page Usage', () => {
     await openConsole(browser, service, '/usage');
     await enterKey(browser.page, key.key);
     await browser.page.getByRole('table', { name: 'Budgets of today (UTC)' }).waitFor();
-    expect((await cellsOf('Budgets of today (UTC)'))[1]).toEqual(['ada', `${budget?.tokens.used} of 1,000`, '–']);
+    expect((await cellsOf('Budgets of today (UTC)'))[1]).toEqual([
+      'ada',
+      `${budget?.tokens.used} of 1,000`,
+      'no limit',
+    ]);
     await expectGoodLooks(browser.page, 'usage-budgets');
     expectClean(browser, service, /status of 40[13]/);
   });

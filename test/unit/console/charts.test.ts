@@ -5,6 +5,7 @@ interface Scale {
   durationTicks(maxMs: number): number[];
   durationTickText(ms: number): string;
   placeAt(part: number, count: number): number;
+  apart(places: readonly number[], distance: number): number[];
 }
 
 const parts = consolePart<Scale>('ui/scale.mjs');
@@ -55,5 +56,18 @@ describe('What the pointer is at', () => {
   it('is a place of the drawing, also at its edges and beside them', async () => {
     const { placeAt } = await parts;
     expect([-0.1, 0, 0.009, 0.011, 0.999, 1, 1.2].map((part) => placeAt(part, 100))).toEqual([0, 0, 0, 1, 99, 99, 99]);
+  });
+});
+
+describe('The names at an axis', () => {
+  it.each([
+    [[0, 1, 2, 3, 4, 5, 6], 0.4, [0, 1, 2, 3, 4, 5, 6]],
+    [[0, 1, 2, 3, 4, 5, 6], 1.5, [0, 2, 4, 6]],
+    [[3, 9, 15, 21, 27], 7, [3, 15, 27]],
+    [[0, 1, 2], 100, [2]],
+    [[5], 100, [5]],
+    [[], 1, []],
+  ])('of the columns %j, at least %d apart, are %j', async (places, distance, shown) => {
+    expect((await parts).apart(places, distance)).toEqual(shown);
   });
 });

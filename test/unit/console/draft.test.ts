@@ -28,7 +28,7 @@ describe('A draft', () => {
   it.each<[object, object, string, RegExp]>([
     [{ text: ' \n' }, {}, 'text', /^Write a message first\.$/],
     [{ text: '', images: [image] }, {}, 'text', /^Write a message first\.$/],
-    [{ schemaText: '{"type":' }, {}, 'schema', /^The JSON Schema can not be used\. This is not JSON/],
+    [{ schemaText: '{"type":' }, {}, 'schema', /^The JSON Schema cannot be used\. This is not JSON/],
     [{ text: '', schemaText: '[]' }, {}, 'schema', /is an object\.$/],
     [{}, { isReading: true }, 'conversation', /still being read/],
     [
@@ -37,7 +37,7 @@ describe('A draft', () => {
       'images',
       /^The model Jay takes no images/,
     ],
-  ])('can not be sent, and says why: %j to %j', async (draft, target, field, message) => {
+  ])('cannot be sent, and says why: %j to %j', async (draft, target, field, message) => {
     expect(await read(draft, target)).toEqual({
       kind: 'fault',
       fault: { field, message: expect.stringMatching(message) },
