@@ -193,7 +193,7 @@ function Waiting({ word, sinceMs }: { readonly word: string; readonly sinceMs: n
 function Retrying({ state, chat }: Pick<TurnProps, 'chat'> & { readonly state: TurnState & { kind: 'retrying' } }) {
   const seconds = Math.max(0, Math.ceil((state.atMs - useNow()) / 1000));
   return html`<div class="row figures">
-    <span><span class="spinner" aria-hidden="true" />${titleOf(state.error)}. Trying again in ${seconds} s</span>
+    <span class="status"><span class="spinner" aria-hidden="true" />${titleOf(state.error)}. Trying again in ${seconds} s</span>
     <button type="button" class="button small" onClick=${() => chat.stop()}>Cancel</button>
   </div>`;
 }
