@@ -23,11 +23,23 @@ export interface ChatView {
 
 const nothing: ChatView = { turns: [], conversationId: null, system: null, state: 'ready', origin: null };
 
-/** Owns the conversation on the page, and the one request that may run for it. */
+/** An answer that goes on while another conversation is on the page. */
+interface LeftAnswer {
+  /** null if the conversation begins with it. */
+  readonly conversationId: string | null;
+  readonly turn: ChatTurn;
+  readonly request: AbortController;
+  /** The stored turns before it. */
+  readonly storedBefore: number;
+}
+
+/** Owns the conversation on the page, the one request that may run for it, and one that may still run for the conversation before. */
 export class Chat {
   readonly view = new Observable<ChatView>(nothing);
   /** Whether an answer is open. */
   readonly isBusy = new Observable(false);
+  /** At most one, because a browser has few connections to one server. */
+  readonly left = new Observable<LeftAnswer | null>(null);
   readonly #api: Api;
   readonly #clock: PageClock;
   readonly #memory: TabMemory;
@@ -45,19 +57,20 @@ export class Chat {
   async ask(asked: UserMessage): Promise<void> {
     if (this.isBusy.value || this.view.value.state === 'reading') return;
     const turn = new ChatTurn(this.#nextId++, asked, { kind: 'sent', sinceMs: this.#clock.now() });
-    const isFirst = this.view.value.conversationId === null;
+    const { conversationId } = this.view.value;
     const request = new AbortController();
     this.#request = request;
     this.#show({ turns: [...this.view.value.turns, turn] });
     this.isBusy.set(true);
     try {
-      const result = await this.#answerInTime(turn, request.signal);
+      const result = await this.#answerInTime(turn, conversationId, request.signal);
       turn.state.set({ kind: 'done', result });
-      const system = isFirst && asked.system.trim() !== '' ? asked.system : null;
+      const system = conversationId === null && asked.system.trim() !== '' ? asked.system : null;
       if (this.#request === request) this.#show({ conversationId: result.conversation_id, ...(system && { system }) });
     } catch (error) {
       turn.state.set(isAbort(error) ? { kind: 'stopped' } : { kind: 'failed', error: asError(error) });
     }
+    if (this.left.value?.turn === turn) this.left.set(null);
     if (this.#request !== request) return;
     this.isBusy.set(false);
     this.remember();
@@ -145,12 +158,15 @@ export class Chat {
   /** Shows a stored conversation, so that the reader can continue it. */
   async read(conversationId: string): Promise<void> {
     if (conversationId === this.view.value.conversationId) return;
+    const left = this.#takeLeft(conversationId);
     const request = this.#begin({ ...nothing, conversationId, state: 'reading' });
     try {
       const path = `${pathOf(conversationId)}/messages`;
       const said = await this.#api.json<ConversationMessages>(path, { signal: request.signal });
-      const turns = this.#withRemembered(conversationId, turnsOf(said, this.#takeId));
+      const stored = turnsOf(said, this.#takeId);
+      const turns = this.#withRemembered(conversationId, stored);
       if (this.#request === request) this.#show({ turns, system: said.system, state: 'ready' });
+      if (this.#request === request && stored.length === left?.storedBefore) this.#resume(left);
     } catch (error) {
       const failure = asError(error);
       // Where reading back is not allowed, the conversation can still be continued.
@@ -159,16 +175,44 @@ export class Chat {
       const turns = this.#withRemembered(conversationId, []);
       if (this.#request === request) this.#show({ conversationId: id, turns, state: { failure } });
     }
+    if (left?.turn.isOpen && this.#request !== left.request) this.#leave(left);
+  }
+
+  #leave(answer: LeftAnswer): void {
+    this.left.value?.request.abort();
+    this.left.set(answer);
+  }
+
+  /** The answer that was left in this conversation, which nothing stops from now on. */
+  #takeLeft(conversationId: string): LeftAnswer | null {
+    const { value: left } = this.left;
+    if (left?.conversationId !== conversationId) return null;
+    this.left.set(null);
+    return left;
+  }
+
+  /** Shows it as the last turn, in place of what the tab remembers of it. */
+  #resume({ turn, request }: LeftAnswer): void {
+    const { turns } = this.view.value;
+    const last = turns.at(-1);
+    const isRemembered = last?.isStored === false && last.asked.text === turn.asked.text;
+    this.#show({ turns: [...(isRemembered ? turns.slice(0, -1) : turns), turn] });
+    this.#request = request;
+    this.isBusy.set(turn.isOpen);
   }
 
   #withRemembered(conversationId: string | null, stored: readonly ChatTurn[]): readonly ChatTurn[] {
     return withRemembered(this.#memory, conversationId, stored, this.#takeId);
   }
 
-  /** What is on the page stays in the memory of the tab. */
+  /** What is on the page stays in the memory of the tab. An answer goes on. */
   #begin(view: ChatView): AbortController {
-    if (this.view.value.conversationId !== null) this.remember();
-    this.stop();
+    const { conversationId, turns } = this.view.value;
+    if (conversationId !== null) this.remember();
+    const open = turns.find(({ isOpen }) => isOpen);
+    const storedBefore = turns.filter(({ isStored }) => isStored).length;
+    if (open === undefined) this.stop();
+    else this.#leave({ conversationId, turn: open, request: this.#request, storedBefore });
     this.#request = new AbortController();
     this.isBusy.set(false);
     this.view.set(view);
@@ -180,10 +224,10 @@ export class Chat {
   }
 
   /** Sends the message again and again while the queue is full, as often as the service says, until the user stops it. */
-  async #answerInTime(turn: ChatTurn, signal: AbortSignal): Promise<ChatResult> {
+  async #answerInTime(turn: ChatTurn, conversationId: string | null, signal: AbortSignal): Promise<ChatResult> {
     for (;;) {
       try {
-        return await this.#answer(turn, signal);
+        return await this.#answer(turn, conversationId, signal);
       } catch (error) {
         const waitMs = retryMsOf(error);
         if (waitMs === null) throw error;
@@ -206,8 +250,8 @@ export class Chat {
   }
 
   /** Reads the stream of one answer to its end. */
-  async #answer(turn: ChatTurn, signal: AbortSignal): Promise<ChatResult> {
-    const body = { ...chatBodyOf(turn.asked, this.view.value.conversationId), stream: true };
+  async #answer(turn: ChatTurn, conversationId: string | null, signal: AbortSignal): Promise<ChatResult> {
+    const body = { ...chatBodyOf(turn.asked, conversationId), stream: true };
     const text = new DeltaBuffer(turn.text, this.#clock);
     try {
       for await (const event of this.#api.events('/chat', { method: 'POST', body, signal })) {

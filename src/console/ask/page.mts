@@ -35,7 +35,8 @@ export function AskPage({ params }: PageProps) {
   const background = useBackground(view.conversationId, clear);
   const last = view.turns.at(-1);
   const { conversationId: id } = view;
-  const pages = useConversations(isBusy ? 'answering' : id);
+  const isLeft = useValue(chat.left) !== null;
+  const pages = useConversations(`${isBusy ? 'answering' : id} ${isLeft}`);
   const leave = (deleted: string) => {
     if (deleted === id) begin(chat);
   };

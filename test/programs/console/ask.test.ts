@@ -262,6 +262,28 @@ def f(x): return "<script>alert(1)</script>"
     expectClean(browser, service);
   });
 
+  it('goes on with an answer while another conversation is open', async () => {
+    await using service = await startWithProgram(script('begins-and-waits.pl'));
+    await openConsole(browser, service);
+    expect(await ask.ask('go')).toContain('begun: go done');
+    await ask.send('wait');
+    await ask.lastAnswer
+      .getByText(/begun:/)
+      .first()
+      .waitFor();
+    await ask.button('New').click();
+    await ask.turns.first().waitFor({ state: 'detached' });
+    expect(await ask.button('Send').count()).toBe(1);
+    await untilJobs(service, 1, 0);
+    await ask.page.getByRole('navigation', { name: 'Conversations' }).getByRole('link').first().click();
+    await ask.lastAnswer.getByText(/Answering · \d+ s/).waitFor();
+    expect(await ask.turns.count()).toBe(2);
+    await ask.button('Stop').click();
+    await ask.lastAnswer.getByText('Stopped.').waitFor();
+    await untilJobs(service, 0, 0);
+    expectClean(browser, service);
+  });
+
   it.each(['after Stop', 'while it is answered'])(
     'keeps a question and what had come over a reload: %s',
     async (when) => {

@@ -1,5 +1,7 @@
+import { orAborted, withResolvers } from '../../../src/shared/async.js';
 import { consolePart } from '../../support/console-parts.js';
 import { FakeClock } from '../../support/fake-clock.js';
+import { settled } from '../../support/settled.js';
 
 interface Turn {
   readonly asked: { readonly text: string };
@@ -10,7 +12,11 @@ interface Chat {
   readonly view: { readonly value: { readonly turns: readonly Turn[]; readonly conversationId: string | null } };
   ask(message: object): Promise<void>;
   askInstead(turn: Turn, message: object): Promise<void>;
+  read(conversationId: string): Promise<void>;
+  reset(): void;
   stop(): void;
+  readonly isBusy: { readonly value: boolean };
+  readonly left: { readonly value: object | null };
 }
 
 interface Parts {
@@ -32,17 +38,27 @@ async function begin(refusals: readonly object[] = []) {
   const clock = new FakeClock();
   const asked: object[] = [];
   const left = [...refusals];
+  const { promise: released, resolve: release } = withResolvers();
+  const said = new Map<string, object[]>([['b', []]]);
   const api = {
     async *events(_path: string, { body, signal }: { body: { message: string }; signal: AbortSignal }) {
       asked.push(body);
       signal.throwIfAborted();
       const refusal = left.shift();
       if (refusal !== undefined) throw new ApiError(429, refusal);
+      if (body.message.startsWith('slow')) await orAborted(released, signal);
+      const messages = said.get('a') ?? [];
+      said.set('a', [
+        ...messages,
+        { role: 'user', content: body.message },
+        { role: 'assistant', content: body.message },
+      ]);
       const result = { conversation_id: 'a', response: body.message, model: 'echo', usage: null, queue_ms: 0 };
       yield { event: 'done', data: JSON.stringify({ ...result, duration_ms: 1 }) };
     },
     json: async (path: string, request: object) => {
       asked.push({ path, ...request, signal: null });
+      if (path.endsWith('/messages')) return { system: null, messages: said.get(path.split('/')[2] ?? '') };
       return { conversation_id: 'fork' };
     },
   };
@@ -50,11 +66,17 @@ async function begin(refusals: readonly object[] = []) {
     now: () => clock.now(),
     after: (ms: number, call: () => void) => clock.after(ms, call),
   };
-  const storage = { getItem: () => null, setItem: () => {}, removeItem: () => {} };
-  return { chat: new Chat(api, pageClock, new TabMemory(storage)), clock, asked };
+  const items = new Map<string, string>();
+  const storage = {
+    getItem: (name: string) => items.get(name) ?? null,
+    setItem: (name: string, value: string) => void items.set(name, value),
+    removeItem: (name: string) => void items.delete(name),
+  };
+  return { chat: new Chat(api, pageClock, new TabMemory(storage)), clock, asked, release };
 }
 
 const full = { error: 'concurrency_limited', message: 'the queue is full', retry_after_seconds: 20 };
+const shownBy = (chat: Chat) => chat.view.value.turns.map(({ asked, state }) => `${asked.text} ${state.value.kind}`);
 const kindOf = (chat: Chat) => chat.view.value.turns.at(-1)?.state.value.kind;
 
 describe('A chat', () => {
@@ -86,6 +108,59 @@ describe('A chat', () => {
     const { chat } = await begin([{ ...full, error: 'rate_limited' }]);
     await chat.ask(message('Hi'));
     expect(kindOf(chat)).toBe('failed');
+  });
+
+  it('goes on with an answer while another conversation is open, and shows it again there', async () => {
+    const { chat, release } = await begin();
+    await chat.ask(message('one'));
+    const answered = chat.ask(message('slow'));
+    await settled();
+    await chat.read('b');
+    expect([shownBy(chat), chat.isBusy.value, chat.left.value]).toEqual([[], false, expect.anything()]);
+    await chat.read('a');
+    expect([shownBy(chat), chat.isBusy.value, chat.left.value]).toEqual([['one done', 'slow sent'], true, null]);
+    release();
+    await answered;
+    expect([shownBy(chat), chat.isBusy.value]).toEqual([['one done', 'slow done'], false]);
+  });
+
+  it('has the answer from the service if it has come meanwhile, that of a first message too', async () => {
+    const { chat, release } = await begin();
+    const answered = chat.ask(message('slow'));
+    await settled();
+    chat.reset();
+    release();
+    await answered;
+    expect([shownBy(chat), chat.left.value]).toEqual([[], null]);
+    await chat.read('a');
+    expect(shownBy(chat)).toEqual(['slow done']);
+  });
+
+  it('can stop an answer to which the reader has come back', async () => {
+    const { chat } = await begin();
+    await chat.ask(message('one'));
+    const answered = chat.ask(message('slow'));
+    await settled();
+    await chat.read('b');
+    await chat.read('a');
+    chat.stop();
+    await answered;
+    expect([shownBy(chat), chat.isBusy.value]).toEqual([['one done', 'slow stopped'], false]);
+  });
+
+  it('lets one answer go on at a time: a second one that is left stops the first', async () => {
+    const { chat, release } = await begin();
+    const first = chat.ask(message('slow first'));
+    await settled();
+    chat.reset();
+    const second = chat.ask(message('slow second'));
+    await settled();
+    await chat.read('b');
+    await first;
+    release();
+    await second;
+    await chat.read('a');
+    expect(shownBy(chat)).toEqual(['slow second done']);
   });
 
   it('asks instead of a turn in a copy of what came before it', async () => {
