@@ -70,7 +70,9 @@ type Operation = Pick<
 };
 
 const jobId = { path: z.object({ job_id: z.string().meta({ description: 'Id of the job.' }) }) };
-const prefer = z.string().meta({ description: '`respond-async`: the answer is a 202 at once, and the job goes on.' });
+const prefer = z
+  .string()
+  .meta({ description: '`respond-async`: the response is a 202 at once, and the job runs in the background.' });
 const idempotencyKey = z.string().meta({
   description:
     'A name of 1 to 255 printable ASCII characters for this request, bare or as a quoted string. Sent again by the same client within 24 hours, the request runs no model: it gets the first answer.',
@@ -174,7 +176,7 @@ const rpcError = z
         }),
     }),
   })
-  .meta({ id: 'RpcError', description: 'An error as JSON-RPC has it.' });
+  .meta({ id: 'RpcError', description: 'An error in the form of JSON-RPC.' });
 
 /** What stands in the document beside what `endpoints` knows. */
 const operations: Readonly<Record<EndpointName, Operation>> = {
@@ -188,8 +190,7 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
   },
   'POST /chat': {
     summary: 'Begin a conversation, or continue one',
-    description:
-      'Conversations are held in memory and belong to the client that began them: the holder of an API key, else a local user, else an address.',
+    description: 'Conversations belong to the client that began them: an API key, else a local user, else an address.',
     requestParams: preferring,
     requestBody: json(chatRequest, { message: 'Hello, my name is Ada' }),
     security: keyNeededIfConfigured,
@@ -197,16 +198,15 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     okText: 'The answer, and the conversation with this turn in it.',
   },
   'GET /chat/{conversation_id}': {
-    summary: 'Look at a conversation',
+    summary: 'Get a conversation',
     requestParams: conversationId,
     security: keyNeededIfConfigured,
     ok: conversationBody,
-    okText: 'All that is known of it, except what was said.',
+    okText: 'Everything about it, except its messages.',
   },
   'PATCH /chat/{conversation_id}': {
-    summary: 'Name a conversation',
-    description:
-      'It does not count as activity: the conversation stays in its place of the list, and expires when it would have.',
+    summary: 'Rename a conversation',
+    description: 'This does not count as activity: the place in the list and the time of expiry stay the same.',
     requestParams: conversationId,
     requestBody: json(titleRequest, { title: 'Names' }),
     security: keyNeededIfConfigured,
@@ -215,16 +215,15 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     isStreamed: false,
   },
   'DELETE /chat/{conversation_id}': {
-    summary: 'Forget a conversation',
+    summary: 'Delete a conversation',
     requestParams: conversationId,
     security: keyNeededIfConfigured,
     ok: deletedBody,
-    okText: 'It is gone.',
+    okText: 'It is deleted.',
   },
   'GET /chat': {
     summary: 'List your conversations',
-    description:
-      'Of the client that asks alone. One that goes on while pages are read stands at the top from then on: no page shows a conversation twice unless it has gone on, and none is left out that has not.',
+    description: 'Your own conversations. One that gets a new turn while you read the pages moves to the top.',
     requestParams: {
       query: z.object({ limit: limitQuery.optional(), cursor: cursorQuery.optional(), search: searchQuery.optional() }),
     },
@@ -233,7 +232,7 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     okText: 'A page.',
   },
   'GET /chat/{conversation_id}/messages': {
-    summary: 'Read what was said in a conversation',
+    summary: 'Get the messages of a conversation',
     description:
       'The turns that have ended. If the conversation is removed while a long answer is sent, the answer is cut off. Markdown quotes each message under its role; it names images with their size and leaves their content out, and shows control characters as U+FFFD.',
     requestParams: {
@@ -246,9 +245,9 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     alsoAs: 'text/markdown',
   },
   'POST /chat/{conversation_id}/fork': {
-    summary: 'Begin a conversation with the messages of another one',
+    summary: 'Begin a conversation with a copy of another one',
     description:
-      'Two conversations then go on from there. No model is asked, so that it works while the service drains too. The new one counts as any other: for its place an idle one may be removed.',
+      'Afterwards both conversations can continue. No model is asked, so it works while the service drains. If there are too many conversations, an idle one is removed.',
     requestParams: conversationId,
     requestBody: json(forkRequest, { from: 2 }),
     security: keyNeededIfConfigured,
@@ -259,7 +258,7 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
   'GET /jobs': {
     summary: 'List your background jobs',
     description:
-      'What was asked with `Prefer: respond-async`, of the client that asks; with `all` of every client. Holds no texts.',
+      'Your jobs that were sent with `Prefer: respond-async`; with `all`, those of all clients. Without prompts and answers.',
     requestParams: {
       query: z.object({
         status: statusQuery.optional(),
@@ -273,26 +272,27 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     okText: 'A page.',
   },
   'GET /jobs/{job_id}': {
-    summary: 'Look at a background job',
-    description: 'Once it has succeeded, with the answer. It is kept for `MODEL_API_JOB_TTL_SECONDS` after its end.',
+    summary: 'Get a background job',
+    description:
+      'With the answer if it has succeeded. The service deletes it `MODEL_API_JOB_TTL_SECONDS` after its end.',
     requestParams: jobId,
     security: keyNeededIfConfigured,
     ok: jobBody,
     okText: 'The job.',
   },
   'DELETE /jobs/{job_id}': {
-    summary: 'Cancel a job, or forget a background job',
+    summary: 'Cancel a job, or delete a background job',
     description:
-      'A background job that waits or runs is cancelled, and can be looked at still. One that has ended is forgotten. A job whose caller waits for the answer is cancelled by its `id` in GET /status; the caller gets 403 `forbidden`. A key with the scope `admin` ends the jobs of all clients, and forgets none of others.',
+      'Cancels a background job that waits or runs; you can still read it. Deletes one that has ended. A job whose caller waits for the answer is cancelled by its `id` in GET /status; the caller gets 403 `forbidden`. A key with the scope `admin` ends the jobs of all clients, and deletes only its own.',
     requestParams: { ...jobId, query: z.object({ keep_ended: keepEndedQuery.optional() }) },
     security: keyNeededIfConfigured,
     ok: deletedJob,
-    okText: 'What has become of it.',
+    okText: 'How it ended.',
   },
   'GET /jobs/{job_id}/events': {
     summary: 'Follow a background job',
     description:
-      'The events of a streamed request, from the beginning, and `cancelled`. Each but `queued` has an `id`, which grows and says how far the answer was told, or that this is the end; with it as `Last-Event-ID` the stream goes on after that event.',
+      'The events of a streamed request, from the beginning, and `cancelled`. Each but `queued` has an `id`, which grows and marks a place in the answer; send it as `Last-Event-ID`, and the stream continues after that event.',
     requestParams: { ...jobId, header: z.object({ 'Last-Event-ID': lastEventId.optional() }) },
     security: keyNeededIfConfigured,
     ok: 'text/event-stream',
@@ -308,7 +308,7 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
   'POST /health/recheck': {
     summary: 'Check the model CLI now',
     description:
-      'Calls made at the same time share one check. The check forgets that a job has shown a refused credential: the next job shows it again. If jobs are held back, the next one is let through and decides. Without a configured API key this is refused.',
+      'Calls at the same time share one check. If a job was refused because of the login, the check clears that state. If no job is started at the moment, the next one is started as a test. Without a configured API key this is refused.',
     security: keyNeeded,
     ok: healthBody,
     okText: 'The health after the check.',
@@ -328,32 +328,32 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     okText: 'A row for each day and client, the earliest day first.',
   },
   'GET /status': {
-    summary: 'What the service does now',
+    summary: 'What the service does',
     description:
-      'Slots and queue, background jobs, workers, processes of the model CLI, the last readiness checks, and the last hour by minute. Names of clients and process ids of workers are shown to API keys with the scope `admin`, and to all where no key is configured. Never holds a text of anyone.',
+      'Slots and queue, background jobs, workers, processes of the model CLI, the last readiness checks, and the last hour by minute. Names of clients and process ids of workers are shown to API keys with the scope `admin`, and to all if no key is configured. It never has the text of a prompt or an answer.',
     security: keyNeededIfConfigured,
     ok: statusBody,
     okText: 'The status.',
   },
   'GET /status/stream': {
-    summary: 'The same, as it changes',
+    summary: 'The same, as a stream of changes',
     description:
       'Server-sent events: `snapshot` with the whole status; then `change` (`StatusChange`), at most twice a second, with the sections that have changed. A viewer that is slow is sent a snapshot again. The stream ends when the API key is no longer valid and when the worker that serves it is replaced: connect again then.',
     security: keyNeededIfConfigured,
     ok: 'text/event-stream',
-    okText: 'The stream. `last_hour` is told every five seconds at most.',
+    okText: 'The stream. `last_hour` comes at most every five seconds.',
   },
   'GET /setup': {
-    summary: 'What the service uses',
+    summary: 'The configuration of the running service',
     description:
-      'What `prompt-relay check` says, of the service that runs. Needs the scope `admin` where API keys are configured.',
+      'The output of `prompt-relay check` for the running service. Needs the scope `admin` if API keys are configured.',
     security: keyNeededIfConfigured,
     ok: setupReport,
     okText: 'The set-up.',
   },
   'GET /metrics': {
     summary: 'Metrics for Prometheus',
-    description: 'Needs an API key with the scope `metrics` where `MODEL_API_METRICS_AUTH` is true.',
+    description: 'Needs an API key with the scope `metrics` if `MODEL_API_METRICS_AUTH` is true.',
     security: keyNeededIfConfigured,
     ok: 'text/plain',
     okText: 'Text format 0.0.4.',
@@ -361,7 +361,7 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
   'POST /store/backup': {
     summary: 'Copy the file of the store',
     description:
-      'The copy lies beside the store, and never takes the place of another file. Turns of conversations wait meanwhile.',
+      'The copy is written beside the store and never replaces a file. Turns of conversations wait until it is complete.',
     requestBody: json(backupRequest, { name: 'backup.db' }),
     security: keyNeeded,
     ok: storeBackup,
@@ -369,32 +369,32 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
   },
   'POST /store/verify': {
     summary: 'Check the store',
-    description: 'Looks for damage, for files that others can read, and for what has expired and is still there.',
+    description: 'Checks for damage, for files that others can read, and for expired records that are not yet deleted.',
     requestBody: json(verifyRequest, {}),
     security: keyNeeded,
     ok: storeReport,
-    okText: 'What was found.',
+    okText: 'The result of the check.',
   },
   'POST /store/purge': {
-    summary: 'Forget a client',
+    summary: 'Delete all data of a client',
     description:
-      'Its conversations, background jobs, kept answers and usage are gone from memory and from the store. What runs still answers.',
+      'Its conversations, background jobs, stored answers and usage are deleted from memory and from the store. Running requests still get their answers.',
     requestBody: json(purgeRequest, { client: 'key alice' }),
     security: keyNeeded,
     ok: purgeReport,
-    okText: 'What is gone.',
+    okText: 'What was deleted.',
   },
   'GET /version': { summary: 'What is running', ok: versionBody, okText: 'Versions.' },
   'GET /models': {
     summary: 'The models a request may name',
     description:
-      'With the names that stand for models. In `object` and `data` the same as `GET /v1/models`, because a base URL without /v1 leads here; with an `anthropic-version` it is that very answer.',
+      'With the aliases. `object` and `data` are the same as in `GET /v1/models`, for clients with a base URL without /v1. With an `anthropic-version`, the response is that of `GET /v1/models`.',
     ok: modelsBody,
     okText: 'The models.',
   },
   'GET /v1/models': {
     summary: 'The models, for SDKs of OpenAI and Anthropic',
-    description: 'In the form of Anthropic where the request has an `anthropic-version`, else in that of OpenAI.',
+    description: 'In the form of Anthropic if the request has an `anthropic-version`, else in that of OpenAI.',
     ok: z.looseObject({ data: z.array(z.looseObject({ id: z.string() })) }),
     okText: 'The models.',
   },
@@ -420,7 +420,7 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
   'POST /v1/responses': {
     summary: 'Responses, as the OpenAI API has them',
     description:
-      'Of the conversation nothing is kept: all of it is sent as `input` each time. With `background` the answer is a 202 at once, and the response can be asked for.',
+      'The service stores no conversation here: send all of it as `input` each time. With `background`, the response is a 202 at once; GET the result later.',
     requestParams: preferring,
     requestBody: json(responsesRequest, { model: 'default', input: 'Hello, my name is Ada' }),
     security: keyNeededIfConfigured,
@@ -428,20 +428,20 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     okText: 'The answer. Streamed, the events from `response.created` to `response.completed`.',
   },
   'GET /v1/responses/{response_id}': {
-    summary: 'A response that was begun with `background`',
+    summary: 'Get a response that was begun with `background`',
     description: 'Its status is `queued`, `in_progress`, `completed`, `incomplete`, `failed` or `cancelled`.',
     requestParams: responseId,
     security: keyNeededIfConfigured,
     ok: keptResponse,
-    okText: 'The response, with its answer once that is there.',
+    okText: 'The response, with its answer if it has one yet.',
   },
   'DELETE /v1/responses/{response_id}': {
-    summary: 'Forget a response',
+    summary: 'Delete a response',
     description: 'One that waits or runs is cancelled first.',
     requestParams: responseId,
     security: keyNeededIfConfigured,
     ok: z.looseObject({ id: z.string(), deleted: z.literal(true) }),
-    okText: 'It is gone.',
+    okText: 'It is deleted.',
   },
   'POST /v1/responses/{response_id}/cancel': {
     summary: 'Cancel a response',
@@ -460,7 +460,7 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     okText: 'The answer. Streamed, the events from `message_start` to `message_stop`.',
   },
   'POST /v1/messages/count_tokens': {
-    summary: 'The tokens that a request for a message would tell the model',
+    summary: 'The number of input tokens of a message',
     description:
       'An estimate by the o200k tokenizer: of the system text, the messages, and the schema that the answer must fit. An image counts as 1,600.',
     requestBody: json(messagesRequest, messageExample),
@@ -485,13 +485,13 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
   },
   'GET /api/tags': {
     summary: 'The models, as the Ollama API has them',
-    description: 'There are no files: digest and size are made up from the name, and the date is not known.',
+    description: 'There are no files: digest and size are computed from the name, and the date is unknown.',
     ok: ollamaList,
     okText: 'The models.',
   },
   'GET /api/ps': {
     summary: 'The models that are loaded, as the Ollama API has them',
-    description: 'All: nothing is loaded or unloaded here.',
+    description: 'All models: this service loads and unloads none.',
     ok: ollamaList,
     okText: 'The models.',
   },
@@ -502,16 +502,16 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
   },
   'POST /api/show': {
     summary: 'One model, as the Ollama API has it',
-    description: 'JSON, whatever its type is called.',
+    description: 'JSON, with any Content-Type.',
     requestBody: json(showRequest, { model: 'default' }),
     security: keyNeededIfConfigured,
     ok: z.looseObject({ capabilities: z.array(z.string()) }),
-    okText: 'What the model can.',
+    okText: 'What the model can do.',
     isStreamed: false,
   },
   'POST /api/chat': {
     summary: 'A chat, as the Ollama API has it',
-    description: 'JSON, whatever its type is called. Streamed unless `stream` is false.',
+    description: 'JSON, with any Content-Type. Streamed unless `stream` is false.',
     requestParams: once,
     requestBody: json(ollamaChatRequest, {
       model: 'default',
@@ -523,7 +523,7 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
   },
   'POST /api/generate': {
     summary: 'An answer to a prompt, as the Ollama API has it',
-    description: 'JSON, whatever its type is called. Streamed unless `stream` is false.',
+    description: 'JSON, with any Content-Type. Streamed unless `stream` is false.',
     requestParams: once,
     requestBody: json(ollamaGenerateRequest, { model: 'default', prompt: 'Hello, my name is Ada' }),
     security: keyNeededIfConfigured,
@@ -535,7 +535,7 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
   'GET /console/': {
     summary: 'The web console',
     description:
-      'GET / leads here. Not there with `MODEL_API_CONSOLE=off`. Its files are below it, in a folder that is named by their content: browsers may store them for good.',
+      'GET / redirects here. 404 with `MODEL_API_CONSOLE=off`. The files of the page have addresses that change with their content, so browsers can store them.',
     ok: 'text/html',
     okText: 'A page that uses this API.',
   },
@@ -608,18 +608,18 @@ const openAiError = z
       param: z.string().nullable(),
     }),
   })
-  .meta({ id: 'OpenAiError', description: 'An error as the OpenAI API tells it.' });
+  .meta({ id: 'OpenAiError', description: 'An error in the form of the OpenAI API.' });
 const anthropicError = z
   .object({
     type: z.literal('error'),
     error: z.object({ type: z.string(), message: z.string() }),
     request_id: z.string(),
   })
-  .meta({ id: 'AnthropicError', description: 'An error as the Anthropic API tells it.' });
+  .meta({ id: 'AnthropicError', description: 'An error in the form of the Anthropic API.' });
 
 const ollamaError = z
   .object({ error: z.string() })
-  .meta({ id: 'OllamaError', description: 'An error as the Ollama API tells it.' });
+  .meta({ id: 'OllamaError', description: 'An error in the form of the Ollama API.' });
 
 /** In which form the errors of a route are told. */
 function errorOf(route: RoutePath): z.ZodType {
@@ -696,7 +696,7 @@ function otherResponses({ route, others = [] }: Endpoint): ZodOpenApiResponsesOb
   const known: ZodOpenApiResponsesObject = {
     '202': {
       description:
-        'The job was accepted, as `Prefer: respond-async` asks for (for /v1/responses `background` too): ask for it at `Location`.',
+        'The job was accepted because of `Prefer: respond-async` (or `background` in /v1/responses). `Location` is its address.',
       headers: z.object({
         Location: z.string(),
         'Preference-Applied': z.literal('respond-async'),
@@ -704,7 +704,7 @@ function otherResponses({ route, others = [] }: Endpoint): ZodOpenApiResponsesOb
       }),
       content: { 'application/json': { schema: isDoor(route) ? acceptedThroughDoor : acceptedBody } },
     },
-    '204': { description: 'There is nothing after that event: the job has ended.' },
+    '204': { description: 'No event follows: the job has ended.' },
   };
   return Object.fromEntries(others.map((status) => [String(status), known[`${status}`]])) as ZodOpenApiResponsesObject;
 }

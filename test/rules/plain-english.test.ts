@@ -45,3 +45,12 @@ it.each(searched)('One who searches for "%s" finds a task or an error', (word) =
   const found = ['tasks.md', 'errors.md'].filter((page) => new RegExp(`\\b${word}`, 'i').test(textOf(page)));
   expect(found).not.toEqual([]);
 });
+
+/** Words of the notes that the code's authors write to each other; a reader of the API or the manual knows other ones. */
+const dialect =
+  /\bwhere (?:it|there|the|a|no|they|API|tools|`)|\b(?:whoever|whichever|is told|what has become of|is there still)\b/i;
+
+it.each(['docs/openapi.yaml', 'man/prompt-relay.1'])('%s is in ordinary words', (page) => {
+  const lines = readFileSync(join(root, page), 'utf8').split('\n');
+  expect(lines.filter((line) => dialect.test(line))).toEqual([]);
+});

@@ -18,7 +18,7 @@ export const batchFlags = {
     short: 'o',
     placeholder: '<file>',
     values: 'file',
-    description: 'where the answers go; what it holds already is not asked again; default: stdout',
+    description: 'file for the answers; a prompt with an answer there is not asked again; default: stdout',
   },
   concurrency: {
     type: 'string',

@@ -107,7 +107,7 @@ export const recheck: Command = {
   summary: 'make the service check its model CLI now',
   flags: { ...jsonFlag, ...addressFlags },
   maxPositionals: 0,
-  notes: ['It needs an API key, also where the service asks for none otherwise.'],
+  notes: ['It always needs an API key, even if the service asks for none otherwise.'],
   examples: ['prompt-relay recheck'],
   run: async (args, context) => {
     const { terminal, clock } = context;

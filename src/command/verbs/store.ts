@@ -40,8 +40,8 @@ export const store: Command = {
   maxPositionals: 2,
   words: ['backup', 'verify', 'purge'],
   notes: [
-    'It works on the file itself, as the user whom it belongs to, where no service has it open. Else, and where no file is named, it asks the service that runs, which needs a key with the scope admin. A service that runs writes its backup beside its store.',
-    'verify exits with 1 where it finds a fault. A store in Redis is checked and purged by a service that runs, whichever of its hosts that is. Redis makes its own backups.',
+    'If no service has the file open, the command works on the file itself; run it as the owner of the file. Otherwise, or if no file is named, it asks the running service, which needs a key with the scope admin. A running service writes the backup beside its store.',
+    'verify exits with 1 if it finds a fault. For a store in Redis, ask a running service, on any of its hosts. Redis makes its own backups.',
   ],
   examples: [
     'prompt-relay store backup backup-1.db',

@@ -26,8 +26,8 @@ function familiesIn(registry: Registry) {
   const duration = 'Time from the admission of a job to its end, waiting included.';
   const wait = 'Time a job waited for its slot, by how the waiting ended.';
   const first = 'Time from the slot of a job to the first piece of its answer.';
-  const processor = 'Processor time of the processes of jobs, where they run in cgroups.';
-  const memory = 'Peak memory of the processes of a job, where the memory controller is delegated.';
+  const processor = 'Processor time of the processes of jobs, if they run in cgroups.';
+  const memory = 'Peak memory of the processes of a job, if the memory controller is delegated.';
   const limited = 'Requests refused because their address had used up its window.';
   const rounds = 'Requests with the results of calls, by whether the process that waited has got them.';
   const inVain = 'Requests with tools that the servers of a provider would run, which were left out.';

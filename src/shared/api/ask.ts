@@ -48,7 +48,7 @@ export const maxImages = 100;
 export const requestImages = z
   .array(requestImage, 'must be a list')
   .max(maxImages, `must be ${maxImages} at most`)
-  .meta({ description: 'Images for the model, before the text. 400 where the model CLI takes none.' });
+  .meta({ description: 'Images for the model, before the text. 400 if the model CLI takes none.' });
 
 /** As a job carries them, in front of its text. */
 export function leadingImages(images: z.infer<typeof requestImages> = []): Image[] {
@@ -64,12 +64,12 @@ export const modelText = z
 
 /** A model's name, as GET /models lists it or as the CLI knows it. */
 export const model = modelName.meta({
-  description: 'The model to ask, or a name that stands for it; without it the default one.',
+  description: 'The model to ask, or an alias. Default: the default model.',
   examples: ['default'],
 });
 
 export const streamFlag = z.boolean('must be true or false').meta({
-  description: 'Whether the answer comes as server-sent events; without it the Accept header says.',
+  description: 'Whether the answer comes as server-sent events. Default: the Accept header decides.',
 });
 
 export const maxSchemaBytes = 64 * 1024;
@@ -81,7 +81,7 @@ export const answerSchema = z.record(z.string(), z.unknown(), 'must be a JSON Sc
 });
 
 export const effort = z.enum(efforts, `must be one of ${efforts.join(', ')}`).meta({
-  description: 'How hard the model is to think. 400 where the model CLI knows no effort.',
+  description: 'How hard the model thinks. 400 if the model CLI has no such option.',
 });
 
 /** The schema as a job carries it. `path` is where it stands in the request. Throws `validation_error`. */
@@ -107,7 +107,7 @@ function isOfObjects({ type, $ref: reference, properties }: Readonly<Record<stri
 
 export const askRequest = z
   .strictObject({
-    prompt: modelText.meta({ description: 'What the model is asked.', examples: ['Hello, my name is Ada'] }),
+    prompt: modelText.meta({ description: 'The prompt.', examples: ['Hello, my name is Ada'] }),
     system: modelText.optional().meta({ description: 'Instructions that stand before the prompt.' }),
     model: model.optional(),
     schema: answerSchema.optional(),
@@ -124,7 +124,7 @@ export const usageBody = z
     output_tokens: z.int().nonnegative().nullable(),
     cost_usd: z.number().nonnegative().optional(),
   })
-  .meta({ id: 'Usage', description: 'As the model CLI reports it; null where it reports nothing.' });
+  .meta({ id: 'Usage', description: 'As the model CLI reports it; null if it reports nothing.' });
 
 type UsageBody = z.infer<typeof usageBody>;
 
@@ -136,7 +136,7 @@ export function usageOf({ inputTokens, outputTokens, costUsd }: TurnFigures['usa
 
 export const structuredValue = z
   .record(z.string(), z.unknown())
-  .meta({ description: 'With `schema`: the value that the answer is, checked against it.' });
+  .meta({ description: 'With `schema`: the answer as a JSON value that fits it.' });
 
 export const askResult = z
   .strictObject({

@@ -69,7 +69,7 @@ export const conversationBody = z
     status: z.literal('active'),
     title: z.string().nullable().meta({
       description:
-        'What its client has called it, else the first 80 characters of its first message, in one line. Null if the service does not let conversations be read back.',
+        'The title that the client gave it, else the first 80 characters of its first message, in one line. Null if clients may not read conversations back.',
     }),
     message_count: count,
     tokens_used: tokensUsed,

@@ -9,7 +9,7 @@ const listedConversation = conversationBody
   .extend({
     title: z.string().meta({
       description:
-        'What its client has called it, else the first 80 characters of the first message, in one line: a space for each line break or other control character.',
+        'The title that the client gave it, else the first 80 characters of the first message, in one line: a space for each line break or other control character.',
     }),
   })
   .meta({ id: 'ListedConversation' });
@@ -17,7 +17,10 @@ const listedConversation = conversationBody
 export const conversationList = z
   .strictObject({
     conversations: z.array(listedConversation).meta({ description: 'The most recently active one first.' }),
-    next_cursor: z.string().nullable().meta({ description: 'Sent as `cursor`, gets the next page; null on the last.' }),
+    next_cursor: z
+      .string()
+      .nullable()
+      .meta({ description: 'Send it as `cursor` to get the next page; null on the last page.' }),
     request_id: z.string(),
   })
   .meta({ id: 'ConversationList' });
@@ -27,7 +30,7 @@ const spokenMessage = z.strictObject({
   role: z.enum(['user', 'assistant']),
   content: z.string(),
   images: z.array(z.strictObject({ media_type: z.enum(imageTypes), data: z.string() })).optional(),
-  model: z.string().optional().meta({ description: 'Of an answer: the model that has given it. Left out if unknown.' }),
+  model: z.string().optional().meta({ description: 'For an answer: the model that gave it. Left out if unknown.' }),
   usage: usageBody.optional(),
 });
 
@@ -67,8 +70,7 @@ export const forkRequest = z
       .multipleOf(2, 'must be even: the messages of whole turns go over')
       .optional()
       .meta({
-        description:
-          'How many messages go over: the end of a turn, so an even number. All of them where it is left out.',
+        description: 'How many messages to copy: an even number, because a turn has two. Default: all.',
       }),
   })
   .meta({ id: 'ForkRequest' });
@@ -95,7 +97,7 @@ export const searchQuery = z
   });
 export const formatQuery = z
   .enum(['json', 'markdown'], 'must be json or markdown')
-  .meta({ description: 'Without it what `Accept` prefers, else JSON.' });
+  .meta({ description: 'Default: what `Accept` prefers, else JSON.' });
 export const downloadQuery = z
   .enum(['true', 'false'], 'must be true or false')
-  .meta({ description: 'Whether a browser is to save it as a file.' });
+  .meta({ description: 'Whether a browser saves it as a file.' });

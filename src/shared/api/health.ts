@@ -27,7 +27,7 @@ export type ReadinessBody = z.infer<typeof readinessBody>;
 
 const circuit = {
   state: z.enum(breakerStates).meta({
-    description: '`open`: no job is started; `half_open`: the next job is let through alone, and decides.',
+    description: '`open`: no job is started; `half_open`: one job is started as a test.',
   }),
   reason: z.enum(breakerReasons).optional(),
   since: time.optional(),
@@ -62,13 +62,13 @@ export const reasonBody = z
   .strictObject({
     part: z.enum(reasonParts).meta({
       description:
-        '`cli`: a model CLI can not be used; `store`: what is to outlive the service can not be stored; `quota`: an account has used up its quota.',
+        '`cli`: a model CLI cannot be used; `store`: the store cannot be written; `quota`: an account has used up its quota.',
     }),
     name: z.string().meta({
       description:
         'Of the CLI, or the kind of the store; for `quota` the CLI whose account holds all its jobs back, or the model whose jobs it holds back.',
     }),
-    message: z.string().meta({ description: 'One sentence that names all of this.' }),
+    message: z.string().meta({ description: 'One sentence with all of this.' }),
     until: time.optional().meta({ description: 'No job is started before this time.' }),
   })
   .meta({ id: 'Reason' });
@@ -77,7 +77,7 @@ export type ReasonBody = z.infer<typeof reasonBody>;
 /** What shows that more was asked of the service than it can do. */
 export const pressureShape = {
   queue_full_since: time.nullable().meta({
-    description: 'Since when the queue has had no free place, once that has lasted for 10 s; else null.',
+    description: 'Since when the queue is full; null unless that has lasted for 10 s.',
   }),
   refused_last_5_minutes: count.meta({
     description:
@@ -124,7 +124,7 @@ export type StoreKind = (typeof storeKinds)[number];
 const storeBody = z
   .strictObject({
     kind: z.enum(storeKinds),
-    up: z.boolean().meta({ description: 'Whether it takes what it is asked to keep, as far as is known.' }),
+    up: z.boolean().meta({ description: 'Whether it can be written, as far as is known.' }),
   })
   .meta({ description: 'Where conversations are stored.' });
 
@@ -133,14 +133,14 @@ export const healthBody = z
     status: z.enum(['ok', 'degraded', 'draining']),
     reasons: z
       .array(reasonBody)
-      .meta({ description: 'Why the service is degraded; there is none while it is `ok`.' })
+      .meta({ description: 'Why the service is degraded. Empty while it is `ok`.' })
       .optional(),
     strict_mode: z.boolean(),
     readiness: z.strictObject({
       model_cli: readinessBody,
       model_clis: z
         .array(readinessBody)
-        .meta({ description: 'Where there are several, all of them; `model_cli` is the first.' })
+        .meta({ description: 'If there are several, all of them; `model_cli` is the first.' })
         .optional(),
     }),
     store: storeBody.optional(),
@@ -159,6 +159,6 @@ export type HistoryBody = z.infer<typeof historyBody>;
 
 /** A time with its offset. */
 export const sinceQuery = z.iso.datetime({ offset: true }).meta({
-  description: 'Only checks that began strictly later than this.',
+  description: 'Only checks that began after this time.',
   examples: ['2026-01-31T12:00:00Z'],
 });

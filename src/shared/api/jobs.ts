@@ -30,11 +30,9 @@ const listedJob = z
     }),
     operation: z.enum(operations),
     status: z.enum(jobStatuses),
-    position: z
-      .int()
-      .positive()
-      .nullable()
-      .meta({ description: 'While it is queued: how many slots must become free until it has one, as things stand.' }),
+    position: z.int().positive().nullable().meta({
+      description: 'While it is queued: how many slots must become free before it starts, as things are now.',
+    }),
     reason: z.enum(waitReasons).nullable().optional().meta({
       description:
         'While it is queued: why. All slots are taken, or callers go first (`slot`); its client (`client`), or its model CLI (`cli`), has as many jobs running as it may; another turn on its conversation comes first (`conversation`); the account of its model CLI holds jobs back (`account`).',
@@ -45,7 +43,7 @@ const listedJob = z
     cancelled_by: z
       .literal('administrator')
       .optional()
-      .meta({ description: 'If an administrator has ended it, and not its client.' }),
+      .meta({ description: 'Present if an administrator has ended it, not its client.' }),
     client: z.string().optional().meta({ description: 'In a list of all clients: whose it is, such as `key ada`.' }),
   })
   .meta({ id: 'ListedJob' });
@@ -58,9 +56,9 @@ export type JobResult = z.infer<typeof jobResult>;
 export const jobBody = listedJob
   .extend({
     result: jobResult.optional().meta({
-      description: 'Of one that has succeeded: the body that the plain request would have been answered with.',
+      description: 'If it has succeeded: the body of the response to the same request without `Prefer: respond-async`.',
     }),
-    error: errorBody.optional().meta({ description: 'Of one that has failed: the body of that error.' }),
+    error: errorBody.optional().meta({ description: 'If it has failed: the body of the error.' }),
     request_id: z.string(),
   })
   .meta({ id: 'Job' });
@@ -69,7 +67,10 @@ export type JobBody = z.infer<typeof jobBody>;
 export const jobList = z
   .strictObject({
     jobs: z.array(listedJob).meta({ description: 'The newest one first.' }),
-    next_cursor: z.string().nullable().meta({ description: 'Sent as `cursor`, gets the next page; null on the last.' }),
+    next_cursor: z
+      .string()
+      .nullable()
+      .meta({ description: 'Send it as `cursor` to get the next page; null on the last page.' }),
     request_id: z.string(),
   })
   .meta({ id: 'JobList' });
@@ -79,7 +80,7 @@ export const deletedJob = z
   .strictObject({
     success: z.literal(true),
     job_id: jobId,
-    status: z.enum(jobStatuses).nullable().meta({ description: 'What has become of it; null where it is forgotten.' }),
+    status: z.enum(jobStatuses).nullable().meta({ description: 'Its status now; null if it was deleted.' }),
     deleted: z.boolean().meta({ description: 'Whether it is forgotten: it had ended before.' }),
     request_id: z.string(),
   })
@@ -88,7 +89,7 @@ export type DeletedJob = z.infer<typeof deletedJob>;
 
 export const statusQuery = z
   .enum(jobStatuses, `must be one of ${jobStatuses.join(', ')}`)
-  .meta({ description: 'Only those that are so.' });
+  .meta({ description: 'Only jobs with this status.' });
 const switchQuery = z.enum(['true', 'false'], 'must be true or false');
 export const allQuery = switchQuery.meta({
   description: 'Those of all clients; needs an API key with the scope `admin`.',
@@ -97,4 +98,4 @@ export const keepEndedQuery = switchQuery.meta({ description: 'One that has ende
 export const lastEventId = z
   .string()
   .regex(/^\d{1,15}$/, 'must be the id of an event')
-  .meta({ description: 'The `id` of the last event that has arrived: the stream continues after it.' });
+  .meta({ description: 'The `id` of the last event that you received: the stream continues after it.' });

@@ -4,7 +4,7 @@ const modelCapabilities = z
   .strictObject({
     tools: z.enum(['native', 'emulated']).optional().meta({
       description:
-        'A request may have `tools`. `native`: the model CLI calls them itself; `emulated`: the service has the model call one at a time, by a JSON Schema. Left out where tools are switched off.',
+        'A request may have `tools`. `native`: the model CLI calls them itself; `emulated`: the service has the model call one at a time, by a JSON Schema. Left out if tools are switched off.',
     }),
     parallel_tools: z.boolean().optional().meta({ description: 'It may call several tools at once.' }),
     schema: z
@@ -17,9 +17,9 @@ const modelCapabilities = z
       .meta({ description: 'It takes `temperature`, `top_p` and the maximum of tokens.' }),
     images: z.boolean().meta({ description: 'A message may have images.' }),
     effort: z.boolean().meta({ description: 'A request may have an `effort`.' }),
-    thinking: z.boolean().optional().meta({ description: 'Thoughts of the model are passed on, where it has some.' }),
+    thinking: z.boolean().optional().meta({ description: 'The service passes on the thoughts of the model.' }),
   })
-  .meta({ description: 'What a request for it may have beside text. Left out while the model CLI is not known yet.' });
+  .meta({ description: 'What a request for it may have besides text. Left out until the model CLI is known.' });
 export type ModelCapabilities = z.infer<typeof modelCapabilities>;
 
 export const modelEntry = z
@@ -28,7 +28,7 @@ export const modelEntry = z
     name: z.string(),
     default: z.boolean(),
     description: z.string().optional(),
-    alias_of: z.string().optional().meta({ description: 'The model that this name stands for.' }),
+    alias_of: z.string().optional().meta({ description: 'The model behind this name.' }),
     capabilities: modelCapabilities.optional(),
   })
   .meta({ id: 'Model' });

@@ -24,12 +24,12 @@ export const setupReport = z
     ollama_url: z.string().nullable().meta({ description: 'Of the port for clients of Ollama.' }),
     keys: names.meta({ description: 'Names of the API keys.' }),
     needs_key: z.boolean().meta({
-      description: 'Whether requests need a key: also where the keys file holds none.',
+      description: 'Whether requests need a key, also if the keys file has none.',
     }),
     local_users: z
       .string()
       .meta({ description: 'Whether the service distinguishes local callers without a key by their user.' }),
-    allowed_users: names.meta({ description: 'Which of them may call; none: all.' }),
+    allowed_users: names.meta({ description: 'The local users who may call. Empty: all.' }),
     workers: count,
     max_concurrent: count,
     max_queue: count,
@@ -39,12 +39,12 @@ export const setupReport = z
     model_clis: z
       .array(z.strictObject({ cli: z.string(), ...ofModelCli }).readonly())
       .readonly()
-      .meta({ description: 'Where there are several, all of them; `model_cli` is the first.' })
+      .meta({ description: 'If there are several, all of them; `model_cli` is the first.' })
       .optional(),
     models: z
       .array(namedModel)
       .readonly()
-      .meta({ description: 'The models that a request may name, as far as is known.' }),
+      .meta({ description: 'The models that a request may name, if they are known.' }),
     termination: z
       .strictObject({ means: z.string(), no_cgroup: z.string().nullable() })
       .readonly()

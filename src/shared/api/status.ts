@@ -25,7 +25,7 @@ const slotsBody = z.strictObject({
         model: z
           .string()
           .nullable()
-          .meta({ description: 'The one that the request names, or its alias stands for; null for none.' }),
+          .meta({ description: 'The model of the request, after its alias is resolved; null if it names none.' }),
         started_at: time,
       }),
     )
@@ -49,33 +49,33 @@ const queueBody = z.strictObject({
         }),
       }),
     )
-    .meta({ description: 'The one who has waited longest first; at most 50.' }),
+    .meta({ description: 'Longest wait first; at most 50.' }),
 });
 
 const backgroundBody = z.strictObject({
-  max: count.meta({ description: 'How many may wait.' }),
+  max: count.meta({ description: 'The maximum number of waiting jobs.' }),
   waiting: count.meta({
-    description: 'On all hosts, where they share a store; as of two seconds ago at most then.',
+    description: 'With a shared store, of all hosts, and up to two seconds old.',
   }),
-  running: count.meta({ description: 'On this host. Each has a slot, and is among those that run.' }),
+  running: count.meta({ description: 'On this host. Each has a slot and is one of the running jobs.' }),
 });
 
 /** One minute of the last hour. */
 const minuteBody = z.strictObject({
-  at: time.meta({ description: 'Its begin.' }),
+  at: time.meta({ description: 'When it began.' }),
   requests: count.meta({
     description: 'Answers sent, without the files of the console; workers report them up to ten seconds later.',
   }),
   errors: count.meta({ description: 'Answers with a status of 500 or more.' }),
   jobs: count.meta({ description: 'Jobs that have ended.' }),
-  failed_jobs: count.meta({ description: 'Of those: with another outcome than `ok` and `cancelled`.' }),
+  failed_jobs: count.meta({ description: 'How many of them ended with another outcome than `ok` and `cancelled`.' }),
   refused: count.meta({
     description: 'Requests refused: because of the queue, the bounds or the rate cap of a client, or a drain.',
   }),
   job_ms: z
     .strictObject({ p50: count, p95: count })
     .nullable()
-    .meta({ description: 'From arrival to end; null where no job has ended. Right within 2 %.' }),
+    .meta({ description: 'From arrival to end; null if no job has ended. Exact within 2 %.' }),
 });
 
 const totalsBody = z
@@ -85,7 +85,7 @@ const totalsBody = z
         'Answered requests, without those about the service itself (health, metrics, version, status, set-up) and the files of the console.',
     }),
     jobs: count.meta({ description: 'Jobs that have ended.' }),
-    failed_jobs: count.meta({ description: 'Of those: with another outcome than `ok` and `cancelled`.' }),
+    failed_jobs: count.meta({ description: 'How many of them ended with another outcome than `ok` and `cancelled`.' }),
     cancelled_jobs: count,
     refused: count.meta({ description: 'Jobs refused before they were admitted, and requests beyond a rate cap.' }),
     output_tokens: count.meta({ description: 'Of answered jobs, as the CLI reports them.' }),
@@ -102,13 +102,15 @@ export const statusBody = z
   .strictObject({
     service: z.strictObject({
       status: z.enum(['ok', 'degraded', 'draining']),
-      reasons: z.array(reasonBody).meta({ description: 'As GET /health has them.' }),
+      reasons: z.array(reasonBody).meta({ description: 'The same as in GET /health.' }),
       may_recheck: z.boolean().meta({
-        description: 'Whether POST /health/recheck is open to those who see this: with the scope `admin`.',
+        description: 'Whether you may call POST /health/recheck, which needs the scope `admin`.',
       }),
       version: z.string(),
       started_at: time,
-      drain_ends_at: time.nullable().meta({ description: 'Until when the drain may last; null before it.' }),
+      drain_ends_at: time
+        .nullable()
+        .meta({ description: 'The latest end of the drain; null if the service does not drain.' }),
     }),
     slots: slotsBody,
     queue: queueBody,

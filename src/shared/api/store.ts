@@ -11,7 +11,7 @@ export const backupName = z
 export const backupRequest = z
   .strictObject({
     name: backupName.meta({
-      description: 'Of the file, which lies beside the store. There must be none of this name.',
+      description: 'The name of the file, which must not exist yet. It is written beside the store.',
     }),
   })
   .meta({ id: 'BackupRequest' });
@@ -20,7 +20,7 @@ export const storeBackup = z
   .strictObject({
     path: z.string(),
     bytes: count,
-    duration_ms: count.meta({ description: 'Turns of conversations waited for so long.' }),
+    duration_ms: count.meta({ description: 'How long turns of conversations waited.' }),
   })
   .meta({ id: 'StoreBackup' });
 export type StoreBackup = z.infer<typeof storeBackup>;
@@ -37,11 +37,11 @@ export const storeReport = z
     version: z.int().nullable().meta({ description: 'Of the file; null for memory and Redis.' }),
     bytes: count.meta({ description: 'Of the file; 0 for memory and Redis.' }),
     faults: z.array(z.string()).meta({
-      description: 'What is wrong: damage, files that others can read, settings of Redis. None: all is well.',
+      description: 'The faults: damage, files that others can read, settings of Redis. Empty if there are none.',
     }),
-    rows: countsByTable.meta({ description: 'What is in it, by table.' }),
+    rows: countsByTable.meta({ description: 'How many records it has, by table.' }),
     expired: countsByTable.meta({
-      description: 'What has expired and is still there: the service removes it by itself.',
+      description: 'Expired records that are not yet deleted. The service deletes them by itself.',
     }),
     copies: z.array(z.string()).meta({ description: 'Copies of older states in other files.' }),
   })
@@ -60,10 +60,10 @@ export const purgeRequest = z
 export const purgeReport = z
   .strictObject({
     client: z.string(),
-    removed: countsByTable.meta({ description: 'What is gone, from memory and from the store, by kind.' }),
+    removed: countsByTable.meta({ description: 'What was deleted from memory and from the store, by kind.' }),
     copies: z
       .array(z.string())
-      .meta({ description: 'Files beside the store that may still hold it: remove them yourself.' }),
+      .meta({ description: 'Files beside the store that may still contain its data: remove them yourself.' }),
   })
   .meta({ id: 'PurgeReport' });
 export type PurgeReport = z.infer<typeof purgeReport>;

@@ -16,8 +16,8 @@ const usageRow = z
     jobs: z.record(z.enum(outcomes), count).meta({ description: 'Jobs that have ended on this day, by outcome.' }),
     refused: count.meta({ description: 'Jobs that were not admitted: 429 and 503.' }),
     tokens: z.strictObject({ input: count, output: count }),
-    cost_usd: z.number().nonnegative().nullable().meta({ description: 'null where the model CLI reports no cost.' }),
-    model_seconds: z.number().nonnegative().meta({ description: 'Time for which the jobs had a slot.' }),
+    cost_usd: z.number().nonnegative().nullable().meta({ description: 'null if the model CLI reports no cost.' }),
+    model_seconds: z.number().nonnegative().meta({ description: 'The time that the jobs had a slot.' }),
   })
   .meta({ id: 'UsageRow' });
 export type UsageRow = z.infer<typeof usageRow>;
@@ -49,12 +49,14 @@ export type UsageCaller = z.infer<typeof usageCaller>;
 
 export const usageReport = z
   .strictObject({
-    caller: usageCaller.optional().meta({ description: 'Who asks. A service older than 0.2 does not say it.' }),
+    caller: usageCaller
+      .optional()
+      .meta({ description: 'You, as the service sees you. Missing in versions before 0.2.' }),
     usage: z.array(usageRow),
     budgets: z
       .array(budgetUse)
       .optional()
-      .meta({ description: 'Of today: with the scope `admin` those of all keys, else that of the own one.' }),
+      .meta({ description: 'For today. With the scope `admin`, of all keys; otherwise of your own key.' }),
   })
   .meta({ id: 'UsageReport' });
 export type UsageReport = z.infer<typeof usageReport>;

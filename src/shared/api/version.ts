@@ -9,7 +9,7 @@ export const versionBody = z
     model_cli: z.strictObject({ adapter: z.string(), version: z.string().nullable() }),
     model_clis: z
       .array(z.strictObject({ cli: z.string(), adapter: z.string(), version: z.string().nullable() }))
-      .meta({ description: 'Where there are several, all of them; `model_cli` is the first.' })
+      .meta({ description: 'If there are several, all of them; `model_cli` is the first.' })
       .optional(),
     termination: z.enum(['cgroup', 'process-group']).meta({
       description: 'How the service finds and ends the processes of the model CLI.',

@@ -6,7 +6,7 @@ import { modelEntry } from '../../shared/api/models.js';
 /** What a program that speaks the Model Context Protocol can call. */
 
 export const askArguments = z.strictObject({
-  prompt: modelText.meta({ description: 'What the model is asked. It sees no files and no conversation.' }),
+  prompt: modelText.meta({ description: 'The prompt. The model sees no files and no conversation.' }),
   system: modelText.optional().meta({ description: 'Instructions that stand before the prompt.' }),
   model: model.optional().meta({ description: 'A model that the tool `models` lists; without it the default one.' }),
   schema: answerSchema.optional(),
