@@ -126,7 +126,7 @@ const inlines: Readonly<Record<string, (token: never, depth: number) => Drawn>> 
   strong: ({ tokens }: Tokens.Strong, depth) => html`<strong>${inlineNodes(tokens, depth)}</strong>`,
   em: ({ tokens }: Tokens.Em, depth) => html`<em>${inlineNodes(tokens, depth)}</em>`,
   del: ({ tokens }: Tokens.Del, depth) => html`<del>${inlineNodes(tokens, depth)}</del>`,
-  codespan: ({ text }: Tokens.Codespan) => html`<code>${text}</code>`,
+  codespan: ({ text }: Tokens.Codespan) => html`<code>${breakable(text)}</code>`,
   checkbox: ({ checked }: Tokens.Checkbox) =>
     html`<span role="img" aria-label=${checked ? 'done' : 'open'}>${checked ? '☑' : '☐'} </span>`,
   html: ({ text }: Tokens.HTML) => inlineHtml(text),
@@ -160,4 +160,11 @@ export function Markdown({ text, isWhole }: { readonly text: string; readonly is
 function Block({ block }: { readonly block: MarkdownBlock }) {
   const { token, raw } = block;
   return useMemo(() => blockNode(token, 0), [raw, token.type]);
+}
+
+/** The name of a variable may break after an underscore, a path after a slash. */
+function breakable(code: string) {
+  return code
+    .split(/(?<=[A-Za-z0-9][_/])(?=[A-Za-z0-9])/)
+    .map((part, index) => (index === 0 ? part : html`<wbr />${part}`));
 }

@@ -53,6 +53,21 @@ describe('Markdown in an answer', () => {
     ],
     ['a line', '---', [['hr', {}]]],
     ['a quote', '> a', [['blockquote', {}, ['p', {}, 'a']]]],
+    [
+      'a name of a variable',
+      '`A_B`, `a/b` and `__c`',
+      [
+        [
+          'p',
+          {},
+          ['code', {}, 'A_', ['wbr', {}], 'B'],
+          ', ',
+          ['code', {}, 'a/', ['wbr', {}], 'b'],
+          ' and ',
+          ['code', {}, '__c'],
+        ],
+      ],
+    ],
     ['code', '```js x\na < b\n```', [['CodeBlock', { code: 'a < b', language: 'js' }]]],
     [
       'formulas',
