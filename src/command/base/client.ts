@@ -3,10 +3,10 @@ import { text as readText } from 'node:stream/consumers';
 import type { z } from 'zod';
 import { type ErrorBody, errorBody } from '../../shared/api/error.js';
 import { type Clock, delay } from '../../shared/clock.js';
+import { meaningOf } from '../../shared/text/system-error.js';
 import type { ServiceAddress } from './environment.js';
 import { CommandError, exitCodes, ServiceError } from './errors.js';
 import { type HttpRequest, readEvents, type ServerEvent, send } from './http.js';
-import { meaningOf } from './system-error.js';
 
 /** The longest time without a byte, in milliseconds. */
 const idleLimits = {

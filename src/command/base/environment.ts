@@ -3,8 +3,8 @@ import { checkKey, readClearKeys } from '../../shared/config/api-keys.js';
 import type { Environment } from '../../shared/config/config.js';
 import type { ReadFile } from '../../shared/config/secrets.js';
 import { variables } from '../../shared/config/variables.js';
+import { fileFault } from '../../shared/text/system-error.js';
 import { CommandError, exitCodes } from './errors.js';
-import { fileFault } from './system-error.js';
 
 /** The URL of a service, and the API key to send to it. */
 export interface ServiceAddress {

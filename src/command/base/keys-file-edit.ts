@@ -5,9 +5,9 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { type Clock, delay } from '../../shared/clock.js';
 import { digestOf, isTooShort, minKeyLength, readApiKeys, readClearKeys } from '../../shared/config/api-keys.js';
 import { readKeysFile } from '../../shared/config/keys-file.js';
+import { fileFault, meaningOf } from '../../shared/text/system-error.js';
 import { CommandError, exitCodes } from './errors.js';
 import { lockFor } from './file-lock.js';
-import { fileFault, meaningOf } from './system-error.js';
 
 /** Another command has the lock for milliseconds. Any user may take its name, so an edit does not wait for ever. */
 const lockTries = 100;

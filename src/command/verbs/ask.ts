@@ -1,6 +1,7 @@
 import { askResult, imageFault } from '../../shared/api/ask.js';
 import { acceptedBody } from '../../shared/api/jobs.js';
 import { type Effort, efforts, type Image, imageTypes } from '../../shared/job.js';
+import { fileFault } from '../../shared/text/system-error.js';
 import type { Client } from '../base/client.js';
 import {
   addressFlags,
@@ -12,7 +13,6 @@ import {
   type NamedFiles,
 } from '../base/command.js';
 import { CommandError, exitCodes, InterruptedError } from '../base/errors.js';
-import { fileFault } from '../base/system-error.js';
 import type { Terminal } from '../base/terminal.js';
 import { printJob, runJob } from './answer.js';
 

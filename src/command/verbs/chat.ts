@@ -5,6 +5,7 @@ import { modelList } from '../../shared/api/models.js';
 import { BoundedQueue } from '../../shared/async.js';
 import { shellWord, wrappedRows } from '../../shared/text/format.js';
 import { plain } from '../../shared/text/paint.js';
+import { fileFault } from '../../shared/text/system-error.js';
 import type { Client } from '../base/client.js';
 import {
   addressFlags,
@@ -15,7 +16,6 @@ import {
   modelFlag,
 } from '../base/command.js';
 import { CommandError, exitCodes, InterruptedError, ServiceError } from '../base/errors.js';
-import { fileFault } from '../base/system-error.js';
 import type { Terminal } from '../base/terminal.js';
 import { printJob } from './answer.js';
 

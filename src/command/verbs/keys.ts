@@ -3,10 +3,10 @@ import { dayQuery } from '../../shared/api/usage.js';
 import { digestOf } from '../../shared/config/api-keys.js';
 import { readKeysFile } from '../../shared/config/keys-file.js';
 import { formatCount } from '../../shared/text/format.js';
+import { fileFault } from '../../shared/text/system-error.js';
 import { type Command, type CommandArguments, type CommandContext, type Flag, jsonFlag } from '../base/command.js';
 import { CommandError, exitCodes, usageError } from '../base/errors.js';
 import { editKeysFile, importedLines, withDigest, withLines, withNewKey, withoutKey } from '../base/keys-file-edit.js';
-import { fileFault } from '../base/system-error.js';
 import type { Terminal } from '../base/terminal.js';
 import { keyJson, renderKeys } from '../render/operator.js';
 

@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { fileFault } from '../text/system-error.js';
 import { type ApiKey, isShort, isTooShort, minKeyLength, readApiKey, readApiKeys, readClearKeys } from './api-keys.js';
 import type { Environment } from './config.js';
 import { readKeysFile } from './keys-file.js';
@@ -97,7 +98,7 @@ async function loadFrom(source: KeySource, files: KeyFiles): Promise<Loaded> {
 async function readOptional(path: string, isOptional: boolean, read: ReadFile): Promise<string | null> {
   return read(path).catch((error: NodeJS.ErrnoException) => {
     if (isOptional && error.code === 'ENOENT') return null;
-    throw error;
+    throw new Error(fileFault(path, error));
   });
 }
 
@@ -108,7 +109,7 @@ async function loadNamed(path: string, others: readonly ApiKey[], files: KeyFile
     const warnings = await openOnes(name, path, files);
     return { ...nothing, keys, faults: faults.map((fault) => `${name}: ${fault}`), warnings };
   } catch (error) {
-    return { ...nothing, faults: [`${name}: ${(error as Error).message}`] };
+    return { ...nothing, faults: [`${name}: ${fileFault(path, error as NodeJS.ErrnoException)}`] };
   }
 }
 
@@ -166,10 +167,12 @@ export async function loadOauthToken(
     if (/^[\x21-\x7e]+$/.test(text)) return text;
     throw new Error('must hold one token and nothing else');
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
+    const fault = error as NodeJS.ErrnoException;
     // A unit may load other credentials only. If none can be read, `faults` says so already.
-    if (file === null && (code === 'ENOENT' || faults.some((fault) => fault.startsWith('$CREDENTIALS')))) return null;
-    faults.push(`${file === null ? '$CREDENTIALS_DIRECTORY/oauth_token' : 'MODEL_CODE_OAUTH_TOKEN_FILE'}: ${message}`);
+    if (file === null && (fault.code === 'ENOENT' || faults.some((each) => each.startsWith('$CREDENTIALS'))))
+      return null;
+    const name = file === null ? '$CREDENTIALS_DIRECTORY/oauth_token' : 'MODEL_CODE_OAUTH_TOKEN_FILE';
+    faults.push(`${name}: ${fileFault(path, fault)}`);
     return null;
   }
 }

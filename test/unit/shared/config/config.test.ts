@@ -932,7 +932,7 @@ describe('the API keys', () => {
     const denied = Object.assign(new Error('EACCES: permission denied'), { code: 'EACCES' });
     const loaded = loadConfig(unit, () => Promise.reject(denied));
     await expect(loaded).rejects.toMatchObject({
-      faults: ['$CREDENTIALS_DIRECTORY/api_key: EACCES: permission denied'],
+      faults: ['$CREDENTIALS_DIRECTORY/api_key: /run/credentials/relay/api_key: permission denied'],
     });
     expect(await faultsOf(unit, { [credential]: '\n' })).toEqual(['$CREDENTIALS_DIRECTORY/api_key: holds no key']);
   });

@@ -1,8 +1,8 @@
 /** What an error of the operating system means, in words. */
 const meanings: Readonly<Record<string, string>> = {
   ENOENT: 'there is no such file or folder',
-  EACCES: 'you may not read or write it',
-  EPERM: 'you may not read or write it',
+  EACCES: 'permission denied',
+  EPERM: 'permission denied',
   EISDIR: 'it is a folder',
   ENOTDIR: 'a part of the path is a file, not a folder',
   EEXIST: 'it exists already',

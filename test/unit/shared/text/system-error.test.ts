@@ -1,0 +1,27 @@
+import { fileFault, meaningOf } from '../../../../src/shared/text/system-error.js';
+
+function failing(code: string | undefined, message: string): NodeJS.ErrnoException {
+  return Object.assign(new Error(message), { code });
+}
+
+describe('an error of the operating system', () => {
+  it.each([
+    ['ENOENT', 'there is no such file or folder'],
+    ['ENOTFOUND', 'no host has this name'],
+    ['ENOSPC', 'the disk is full'],
+  ])('is said in words: %s', (code, meaning) => {
+    expect(meaningOf(failing(code, `${code}: as Node says it`))).toBe(meaning);
+  });
+
+  it('has its own message if its code is unknown or missing', () => {
+    expect(meaningOf(failing('EWEIRD', 'EWEIRD: strange'))).toBe('EWEIRD: strange');
+    expect(meaningOf(failing('EWEIRD', ''))).toBe('EWEIRD');
+    expect(fileFault('/a', failing(undefined, 'must hold one token'))).toBe('must hold one token');
+  });
+
+  it('names the file, whose path Node leaves out at times', () => {
+    expect(fileFault('/a', failing('EISDIR', 'EISDIR: illegal operation on a directory, read'))).toBe(
+      '/a: it is a folder',
+    );
+  });
+});
