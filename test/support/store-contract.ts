@@ -1,7 +1,7 @@
-import { storedFigures } from '../../src/primary/conversations/transcript.js';
 import type { SharedConversations } from '../../src/primary/hosts/redis-conversations.js';
 import type { ConversationJournal } from '../../src/primary/store/contract/conversations.js';
 import type { Store } from '../../src/primary/store/contract/store.js';
+import { storedFigures } from '../../src/primary/store/contract/stored-text.js';
 import { delay, systemClock } from '../../src/shared/clock.js';
 import type { TranscriptPart } from '../../src/shared/ipc/protocol.js';
 import type { Usage } from '../../src/shared/job.js';

@@ -1,6 +1,6 @@
 import type { ConversationPage, TitledConversation } from '../../shared/conversation.js';
 import type { TranscriptPart, TranscriptPlace } from '../../shared/ipc/protocol.js';
-import type { Image, TurnFigures, Usage } from '../../shared/job.js';
+import type { Image, TurnFigures } from '../../shared/job.js';
 import { pieceOf, type StoredText, startOf, stored, textOf } from '../store/contract/stored-text.js';
 import type { Conversation } from './conversation.js';
 
@@ -88,12 +88,6 @@ function textAt(conversation: Conversation, place: TranscriptPlace): PartsRead {
   const parts: TranscriptPart[] = [{ type: 'text', text }];
   if (at === 0) parts.unshift({ type: 'message', role: roleOf(message), ...figuresAt(conversation, message) });
   return { parts, next: end < stored.length ? { ...place, at: end } : after(place, conversation) };
-}
-
-/** null if there is nothing to store: the model CLI has reported neither. */
-export function storedFigures(model: string | null, { inputTokens, outputTokens, costUsd }: Usage): StoredText | null {
-  if ([model, inputTokens, outputTokens, costUsd].every((figure) => figure === null)) return null;
-  return stored(JSON.stringify({ model, usage: { inputTokens, outputTokens, costUsd } } satisfies TurnFigures));
 }
 
 function figuresAt(conversation: Conversation, message: number): { figures?: TurnFigures } {

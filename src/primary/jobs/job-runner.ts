@@ -9,8 +9,8 @@ import type { ConversationState } from '../cli/process/cli-process.js';
 import type { Redactor } from '../cli/process/redactor.js';
 import type { Route } from '../cli/route.js';
 import { TurnRecord, type TurnResources } from '../conversations/conversation-turn.js';
-import { storedFigures } from '../conversations/transcript.js';
 import type { SeenClients } from '../health/evidence.js';
+import { storedFigures } from '../store/contract/stored-text.js';
 import type { SchemaChecker } from '../threads/schema-checker.js';
 import { Admission, type AdmissionResources } from './admission.js';
 import { Answering } from './answering.js';
@@ -273,7 +273,7 @@ export class JobRunner {
       const answering = this.#answering(job, processes, record);
       const answered = await answering.run();
       this.#isUsageUnknown = answered.usage.outputTokens === null;
-      const figures = storedFigures(answered.model ?? job.route.label, answered.usage);
+      const figures = record && storedFigures(answered.model ?? job.route.label, answered.usage);
       const conversation = record && (await record.commit(answered.text, job.signal, figures));
       const whole = { ...answered, text: answered.text ?? answering.said };
       if (!answered.isCut) kept = job.stateAfter(whole, conversation);

@@ -92,7 +92,8 @@ function describeLimits(open: Open): void {
     });
 
     it('finishes its work when it drains, takes no more, and says so', async () => {
-      await using service = await open('stalls', { ...oneKey, MODEL_API_TIMEOUT: '8' });
+      const limits = { MODEL_API_TIMEOUT: '8', MODEL_API_DRAIN_TIMEOUT_SECONDS: '20' };
+      await using service = await open('stalls', { ...oneKey, ...limits });
       const running = service.post('/ask', { prompt: 'Hello' }, alice);
       await untilJobs(service, 1, 0);
       service.process.kill('SIGTERM');

@@ -1,3 +1,5 @@
+import type { TurnFigures, Usage } from '../../../shared/job.js';
+
 /**
  * Text as memory stores it: the bytes of its UTF-8, so that its `length` is its cost. V8 takes two bytes for every
  * character of a text as soon as one of them is not in Latin-1.
@@ -46,4 +48,10 @@ function lastCharacterStart(utf8: Buffer, end: number): number {
   let start = Math.min(end, utf8.length);
   while (start < utf8.length && ((utf8[start] ?? 0) & 0xc0) === 0x80) start--;
   return start;
+}
+
+/** null if there is nothing to store: the model CLI has reported neither. */
+export function storedFigures(model: string | null, { inputTokens, outputTokens, costUsd }: Usage): StoredText | null {
+  if ([model, inputTokens, outputTokens, costUsd].every((figure) => figure === null)) return null;
+  return stored(JSON.stringify({ model, usage: { inputTokens, outputTokens, costUsd } } satisfies TurnFigures));
 }
