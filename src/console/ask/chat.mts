@@ -183,7 +183,7 @@ export class Chat {
     this.left.set(answer);
   }
 
-  /** The answer that was left in this conversation, which nothing stops from now on. */
+  /** The answer that goes on in this conversation, or null. The caller must show it, or leave it again: nothing else can stop it. */
   #takeLeft(conversationId: string): LeftAnswer | null {
     const { value: left } = this.left;
     if (left?.conversationId !== conversationId) return null;

@@ -50,7 +50,7 @@ function lastCharacterStart(utf8: Buffer, end: number): number {
   return start;
 }
 
-/** null if there is nothing to store: the model CLI has reported neither. */
+/** What a conversation stores of an answer beside its text, as JSON; null if the model CLI has reported nothing. */
 export function storedFigures(model: string | null, { inputTokens, outputTokens, costUsd }: Usage): StoredText | null {
   if ([model, inputTokens, outputTokens, costUsd].every((figure) => figure === null)) return null;
   return stored(JSON.stringify({ model, usage: { inputTokens, outputTokens, costUsd } } satisfies TurnFigures));
