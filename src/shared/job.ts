@@ -83,6 +83,8 @@ const tool = z
     schema: z.string(),
     /** A call is sent to the client only if its input fits the schema. */
     isStrict: z.literal(true).optional(),
+    /** JSON of the schema that programs get, in which the input is the value of one property; left out if they get `schema`. */
+    wrappedSchema: z.string().optional(),
   })
   .readonly();
 export type Tool = z.infer<typeof tool>;

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { orAborted } from '../../shared/async.js';
 import { cliError } from '../../shared/errors.js';
 import type { Thought, TokenEstimate } from '../../shared/job.js';
+import { needsWrapper, unwrappedText, wrappedSchema } from '../../shared/text/json-schema.js';
 import {
   addedUsage,
   type CallDelta,
@@ -25,6 +26,7 @@ import type { SchemaFinding } from '../threads/schema-thread.js';
 import { emulated, readAnswer, schemaOfCall, withoutTools } from './emulated-tools.js';
 import { type Job, textsOf } from './job.js';
 import type { JobCli, JobProcesses } from './job-processes.js';
+import { ProgramTools } from './program-tools.js';
 import { type SamplingRules, samplingWishes } from './sampling-rules.js';
 import { StopCutter } from './stop-cutter.js';
 import { Thoughts } from './thoughts.js';
@@ -223,11 +225,13 @@ export class Answering {
     schema: string,
     faultOf: (value: string) => Promise<string | null> = async () => null,
   ): Promise<Valued> {
-    const isToldInPrompt = cli.extras.schema?.(schema) === undefined;
-    const turn = isToldInPrompt ? askingFor(asked, schema) : { ...asked, schema };
+    const { schema: programSchema, isWrapped } = programSchemaOf(schema);
+    const isToldInPrompt = cli.extras.schema?.(programSchema) === undefined;
+    const turn = isToldInPrompt ? askingFor(asked, schema) : { ...asked, schema: programSchema };
     const first = await this.#whole(cli, turn);
     if (first.calls !== undefined) return { end: first, value: '' };
-    const found = await this.#checked(schema, first.text, faultOf);
+    const text = isWrapped && !isToldInPrompt ? unwrappedText(first.text) : first.text;
+    const found = await this.#checked(schema, text, faultOf);
     if (found.value !== null) return { end: first, value: found.value };
     if (!isToldInPrompt) throw mismatch(found.fault);
     const repair = repairing(turn, first.text, found.fault);
@@ -299,19 +303,22 @@ export class Answering {
       if (!this.#hasBegun) this.#parts.onFirstText();
       this.#hasBegun = true;
     };
+    const tools = new ProgramTools(turn.offer, to.call);
     const thought = (event: ThoughtDelta | ThoughtEnd) => {
       begin();
+      tools.endCall();
       to.beforeThought?.();
       this.#thoughts.take(event, this.#passed);
     };
     const sink: TextSink = {
       write: (text) => {
         begin();
+        tools.endCall();
         to.write(text);
       },
       call: (event) => {
         begin();
-        to.call(event);
+        tools.take(event);
       },
       ...(this.#thoughts.areWanted && { thought }),
       get hasEnough() {
@@ -322,7 +329,13 @@ export class Answering {
       },
       room: () => events.room(),
     };
-    const ended = cli.turn(turn, sink, signal).finally(() => this.#job.addUsage(cli.usage()));
+    const ended = cli
+      .turn(tools.toProgram(turn), sink, signal)
+      .then(({ calls, ...end }) => {
+        tools.endCall();
+        return calls === undefined ? end : { ...end, calls: tools.toClient(calls) };
+      })
+      .finally(() => this.#job.addUsage(cli.usage()));
     const span = this.#job.spans?.turn(turn, cli);
     if (span !== undefined) ended.then(span.ended, span.failed);
     return ended;
@@ -349,6 +362,13 @@ export class Answering {
     this.#parts.record?.add(text);
     this.#job.events.write(text);
   }
+}
+
+/** The schema of an answer in the form that programs get. */
+function programSchemaOf(schema: string): { readonly schema: string; readonly isWrapped: boolean } {
+  const parsed = JSON.parse(schema);
+  if (!needsWrapper(parsed)) return { schema, isWrapped: false };
+  return { schema: JSON.stringify(wrappedSchema(parsed)), isWrapped: true };
 }
 
 function withoutSampling({ sampling: _, stop: __, ...turn }: Turn): Turn {

@@ -1,3 +1,4 @@
+import { movedTo } from '../../shared/text/json-schema.js';
 import type { Image, Message, ToolCall, ToolOffer, ToolResult, Turn } from '../cli/contract/adapter.js';
 
 /**
@@ -40,18 +41,6 @@ export function emulated(turn: Turn, { tools, choice }: ToolOffer, schema: strin
     turn: { ...plain, system: system.filter((part) => part !== null).join('\n\n') },
     schema: JSON.stringify(envelope),
   };
-}
-
-/** The same schema at another place: its references begin there. */
-function movedTo(place: string, schema: unknown): unknown {
-  if (Array.isArray(schema)) return schema.map((part) => movedTo(place, part));
-  if (typeof schema !== 'object' || schema === null) return schema;
-  return Object.fromEntries(
-    Object.entries(schema).map(([key, part]) => {
-      const isReference = key === '$ref' && typeof part === 'string';
-      return [key, isReference ? part.replace(/^#(?=\/|$)/, place) : movedTo(place, part)];
-    }),
-  );
 }
 
 const form = '{"kind": "call", "name": …, "arguments": {…}}';

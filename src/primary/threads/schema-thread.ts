@@ -14,8 +14,20 @@ export type SchemaFinding =
   | { readonly kind: 'fits'; readonly value: string }
   | { readonly kind: 'bad-schema' | 'bad-value'; readonly fault: string };
 
-/** A format is a note of the schema to its reader, and patterns of foreign formats are not ours to judge. */
-const options: Options = { strict: false, validateFormats: false, allErrors: false, inlineRefs: false, logger: false };
+/** Many patterns are only valid without the flag `u`, such as `[\\w-.]`. */
+function regularExpression(pattern: string, flags: string): RegExp {
+  try {
+    return new RegExp(pattern, flags);
+  } catch {
+    return new RegExp(pattern);
+  }
+}
+
+/** Formats only inform the reader of a schema, so they are not checked. */
+const options: Options = {
+  ...{ strict: false, validateFormats: false, allErrors: false, inlineRefs: false, logger: false },
+  code: { regExp: Object.assign(regularExpression, { code: 'regularExpression' }) },
+};
 
 const maxFaultLength = 300;
 /** The parser takes some hundred bytes for each value. The loop that writes one into a body can go some 3000 deep. */

@@ -17,7 +17,7 @@ import type {
 import { chained, chainStart } from '../../shared/text/chain.js';
 import type { TraceContext } from '../../shared/trace/context.js';
 import type { Primary, Reply } from '../http/exchange.js';
-import type { WishFields } from './tool-offer.js';
+import { checkedSchema, type WishFields } from './tool-offer.js';
 
 /** A JSON Schema, and where it stands in the request. */
 export interface RequestedSchema {
@@ -56,7 +56,7 @@ export async function requestOf(job: RequestedJob, primary: Primary, res: Reply)
   const { conversationId = null, system = null, model = null, effort = null } = job;
   const { offer, sampling, results, hasCallIds, thinking } = job;
   const { requestId, trace, client } = res.locals;
-  const schema = job.schema === undefined ? null : await checkedSchema(job.schema, primary, client);
+  const schema = job.schema === undefined ? null : await answerSchema(job.schema, primary, client);
   if (offer !== undefined) await checkTools(offer, primary, client);
   const more = {
     ...(trace && { trace: contextOf(trace) }),
@@ -77,14 +77,19 @@ function contextOf({ traceId, spanId, isSampled, state }: TraceContext): TraceCo
   return { traceId, spanId, isSampled, ...(state !== undefined && { state }) };
 }
 
+/** Other tools may have any schema: nobody checks their calls against it. */
 async function checkTools({ tools }: ToolOffer, primary: Primary, client: string): Promise<void> {
-  const { wrong } = await primary.call('toolFault', { schemas: tools.map(({ schema }) => schema), client });
+  const strict = tools.filter(({ isStrict }) => isStrict);
+  if (strict.length === 0) return;
+  const { wrong } = await primary.call('toolFault', { schemas: strict.map(({ schema }) => schema), client });
   if (wrong !== null)
-    throw invalid('tools', `the schema of ${tools[wrong.index]?.name} is no JSON Schema: ${wrong.fault}`);
+    throw invalid('tools', `the schema of ${strict[wrong.index]?.name} is no JSON Schema: ${wrong.fault}`);
 }
 
-async function checkedSchema({ value, path }: RequestedSchema, primary: Primary, client: string): Promise<string> {
-  const schema = schemaText(value, path);
+async function answerSchema({ value, path }: RequestedSchema, primary: Primary, client: string): Promise<string> {
+  const modern = checkedSchema(value, path);
+  if (modern.losses.length > 0) throw invalid(path, `cannot be checked: ${modern.losses.slice(0, 3).join('; ')}`);
+  const schema = schemaText(modern.schema, path);
   const { fault } = await primary.call('schemaFault', { schema, client });
   if (fault !== null) throw invalid(path, `is not a JSON Schema: ${fault}`);
   return schema;

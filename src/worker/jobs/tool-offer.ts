@@ -10,6 +10,7 @@ import type {
   ToolForms,
   ToolOffer,
 } from '../../shared/job.js';
+import { type ModernSchema, modernSchema, needsWrapper, wrappedSchema } from '../../shared/text/json-schema.js';
 import { mustBeSent } from '../http/body.js';
 
 /** A tool as a request has it. */
@@ -45,7 +46,9 @@ export interface ParsedTools {
 
 const maxTools = 128;
 const maxToolBytes = 256 * 1024;
-const toolName = /^[a-zA-Z0-9_-]{1,64}$/;
+const toolName = /^[a-zA-Z0-9_-]{1,128}$/;
+/** With the name of its namespace in front. */
+const longestName = 256;
 const textInput = { type: 'object', properties: { input: { type: 'string' } }, required: ['input'] };
 
 /** Throws `validation_error` that names the field. */
@@ -76,11 +79,33 @@ function typeForHeader(type: string): string {
 function checkedTool(sent: SentTool): Tool {
   const name = nameOf(sent);
   if (sent.name == null) throw invalid(`${sent.path}.name`, mustBeSent);
-  if (!toolName.test(name)) throw invalid(`${sent.path}.name`, 'must be 1 to 64 letters, digits, _ and -');
-  const schema = sent.kind === 'custom' ? textInput : { type: 'object', ...sent.schema };
-  if (schema.type !== 'object') throw invalid(`${sent.path}`, 'must have the schema of an object');
-  const isStrict = sent.strict === true && ({ isStrict: true } as const);
-  return { name, description: sent.description ?? '', schema: JSON.stringify(schema), ...isStrict };
+  const isNamed = toolName.test(sent.name) && toolName.test(sent.namespace ?? '_') && name.length <= longestName;
+  if (!isNamed) throw invalid(`${sent.path}.name`, 'must be 1 to 128 letters, digits, _ and -');
+  const isStrict = sent.strict === true;
+  const schema = sent.kind === 'custom' ? textInput : inputSchema(sent, isStrict);
+  const wrapped = needsWrapper(schema) && { wrappedSchema: JSON.stringify(wrappedSchema(schema)) };
+  const description = sent.description ?? '';
+  return { name, description, schema: JSON.stringify(schema), ...(isStrict && { isStrict }), ...wrapped };
+}
+
+/** Throws `validation_error` if the input is no object, or if a strict tool has a schema that cannot be checked. */
+function inputSchema({ path, schema }: SentTool, isStrict: boolean): Readonly<Record<string, unknown>> {
+  const type = schema?.type ?? 'object';
+  if (type !== 'object' && !(Array.isArray(type) && type.includes('object')))
+    throw invalid(path, 'must have the schema of an object');
+  const modern = checkedSchema({ type: 'object', ...schema }, path);
+  const [loss] = modern.losses;
+  if (isStrict && loss !== undefined) throw invalid(path, `must have a schema that can be checked: ${loss}`);
+  return { ...modern.schema, type: 'object' };
+}
+
+/** The schema in the form of draft 2020-12. Throws `validation_error` if it is nested too deeply. */
+export function checkedSchema(schema: Readonly<Record<string, unknown>>, path: string): ModernSchema {
+  try {
+    return modernSchema(schema);
+  } catch {
+    throw invalid(path, 'is nested too deeply');
+  }
 }
 
 function checkTogether(tools: readonly Tool[], sent: readonly SentTool[]): void {

@@ -427,7 +427,7 @@ describe('A request for a message', () => {
     ['tools', { tools: [{ ...cook, description: 'x'.repeat(256 * 1024) }] }],
     ['tools.1.name', { tools: [cook, { ...cook }] }],
     ['tools.0.name', { tools: [{ ...cook, name: 'a b' }] }],
-    ['tools.0.name', { tools: [{ ...cook, name: 'x'.repeat(65) }] }],
+    ['tools.0.name', { tools: [{ ...cook, name: 'x'.repeat(129) }] }],
     ['tools.0', { tools: [{ name: 'cook', input_schema: { type: 'string' } }] }],
     ['tool_choice', { tool_choice: { type: 'any' } }],
     ['tool_choice', { tools: [search, weather], tool_choice: { type: 'tool', name: 'web_search' } }],

@@ -57,8 +57,8 @@ describe('The tools of a request', () => {
 
   it.each<[string, readonly SentTool[], ToolOffer['choice'], string]>([
     ['has no name', [sent(null)], 'auto', 'tools.null.name: must be sent'],
-    ['has an odd name', [sent('a b')], 'auto', 'must be 1 to 64 letters'],
-    ['has a long name', [sent('a'.repeat(65))], 'auto', 'must be 1 to 64 letters'],
+    ['has an odd name', [sent('a b')], 'auto', 'must be 1 to 128 letters'],
+    ['has a long name', [sent('a'.repeat(129))], 'auto', 'must be 1 to 128 letters'],
     ['has the name of another', [sent('a'), sent('a')], 'auto', 'must not be that of another tool'],
     ['takes no object', [sent('a', { schema: { type: 'string' } })], 'auto', 'must have the schema of an object'],
     ['is one of too many', Array.from({ length: 129 }, (_, at) => sent(`t${at}`)), 'auto', 'must be 128 at most'],

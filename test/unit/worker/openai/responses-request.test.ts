@@ -256,7 +256,7 @@ describe('A response is refused, and the field named,', () => {
     [
       items({ type: 'additional_tools', tools: [{ type: 'function', name: 'a b' }] }, { role: 'user', content: 'Hi' }),
       'input[0].tools[0].name',
-      'must be 1 to 64 letters, digits, _ and -',
+      'must be 1 to 128 letters, digits, _ and -',
     ],
     [{ input: 5 }, 'input', 'must be text, or a list of items'],
     [{ input: '' }, 'input', 'must end with a message that is not blank'],

@@ -100,6 +100,7 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
     if (line.type === 'rate_limit_event') return this.#limited(line.rate_limit_info);
     if (line.type === 'control_response') return this.#controlled(line);
     if (line.type === 'control_request') return this.#writer.tools.requested(line);
+    if (line.type === 'system') return toolsMissing(this.#writer.tools.missingFrom(line));
     if (this.#loop === 'waiting') return line.type === 'assistant' ? [] : outOfTurn; // the message has been read as it streamed
     const isNamedOther = isOfOtherTurn(line.user_message_uuid, this.#turn);
     if (line.type === 'stream_event') return this.#streamed(line.event, isNamedOther);
@@ -277,6 +278,13 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
     this.#spentUsd = totalUsd;
     return costUsd;
   }
+}
+
+/** The CLI drops a tool that it cannot take, and the model would answer without it. */
+function toolsMissing(names: readonly string[]): readonly TurnEvent[] {
+  if (names.length === 0) return [];
+  const message = `the model CLI does not take these tools: ${names.slice(0, 5).join(', ')}`;
+  return [{ type: 'turn-failed', reason: 'other', message }];
 }
 
 function emptyAnswer(): ClaudeAnswer {

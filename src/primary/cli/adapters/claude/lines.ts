@@ -111,7 +111,17 @@ const controlResponse = z.object({
   response: z.object({ subtype: z.string(), request_id: detail, error: detail }),
 });
 
+/** The begin of a turn, with the tools that the model is offered. */
+const init = z.object({
+  type: z.literal('system'),
+  ...ofTurn,
+  subtype: z.literal('init'),
+  tools: z.array(z.string()).catch([]),
+  mcp_servers: z.array(z.object({ name: z.string(), status: z.string() })).catch([]),
+});
+
 const line = z.discriminatedUnion('type', [
+  init,
   streamEvent,
   assistant,
   result,
@@ -131,11 +141,12 @@ export type BlockDelta = z.infer<typeof blockDelta>;
 export type AssistantLine = z.infer<typeof assistant>;
 export type ResultLine = z.infer<typeof result>;
 export type ControlResponse = z.infer<typeof controlResponse>['response'];
+export type InitLine = z.infer<typeof init>;
 export type RateLimits = z.infer<typeof rateLimitEvent>['rate_limit_info'];
 
 /** Other types are not parsed: a `user` line holds whole tool results. Where `type` is not the first field, the parser decides. */
 const ofOtherType =
-  /^\{"type":"(?!stream_event"|assistant"|result"|rate_limit_event"|control_response"|control_request")/;
+  /^\{"type":"(?!system","subtype":"init"|stream_event"|assistant"|result"|rate_limit_event"|control_response"|control_request")/;
 
 /** Null for a line that says nothing about an answer, and for what is no line of the protocol. */
 export function parseLine(text: string): ClaudeLine | null {

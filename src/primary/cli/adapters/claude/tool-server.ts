@@ -56,6 +56,12 @@ export const controlRequest = z.object({
 type ControlRequest = z.infer<typeof controlRequest>;
 type McpMessage = z.infer<typeof mcpMessage>['message'];
 
+/** What the CLI reports at the begin of a turn: the names of all tools, and the MCP servers. */
+interface ReportedTools {
+  readonly tools: readonly string[];
+  readonly mcp_servers: readonly { readonly name: string; readonly status: string }[];
+}
+
 /** What the CLI asks for a call: its own request, and that of MCP inside it. */
 interface CallRequest {
   readonly requestId: string;
@@ -74,6 +80,14 @@ export class ToolServer {
 
   offers(name: string): boolean {
     return this.#tools.some((tool) => tool.name === name);
+  }
+
+  /** The client's tools that the CLI has dropped without a message; empty while it has not connected to the server. */
+  missingFrom({ tools, mcp_servers: servers }: ReportedTools): readonly string[] {
+    const isConnected = servers.some(({ name, status }) => name === serverName && status === 'connected');
+    if (!isConnected) return [];
+    const reported = new Set(tools.flatMap((name) => [name, name.replace(`mcp__${serverName}__`, '')]));
+    return this.#tools.map(({ name }) => name).filter((name) => !reported.has(nameForCli(name)));
   }
 
   /** What the request `initialize` has of the server. */

@@ -255,7 +255,8 @@ export function knownToClaude(schema: unknown): unknown {
   if (!isObject(schema)) return schema;
   const { $schema: _draft, ...rest } = schema;
   const isTuple = 'prefixItems' in schema; // then `items` means only what comes after those
-  const isTaken = ([keyword]: [string, unknown]) => isKnown(keyword) && !(isTuple && keyword === 'items');
+  const isTaken = ([keyword, value]: [string, unknown]) =>
+    isKnown(keyword) && !(isTuple && keyword === 'items') && !hasOddPattern(keyword, value);
   const entries = Object.entries(rest);
   const unknown = Object.fromEntries(entries.filter((entry) => !isTaken(entry)));
   const known = Object.fromEntries(entries.filter(isTaken).map(deeper));
@@ -265,6 +266,21 @@ export function knownToClaude(schema: unknown): unknown {
 
 function isKnown(keyword: string): boolean {
   return plainKeywords.has(keyword) || deepKeywords.has(keyword) || namedKeywords.has(keyword);
+}
+
+/** Whether the CLI cannot compile a pattern: it reads patterns with the flag `u`. */
+function hasOddPattern(keyword: string, value: unknown): boolean {
+  const patterns = keyword === 'patternProperties' && isObject(value) ? Object.keys(value) : [value];
+  if (keyword !== 'pattern' && keyword !== 'patternProperties') return false;
+  return !patterns.every(isUnicodePattern);
+}
+
+function isUnicodePattern(pattern: unknown): boolean {
+  try {
+    return typeof pattern === 'string' && new RegExp(pattern, 'u') !== null;
+  } catch {
+    return false;
+  }
 }
 
 function deeper([keyword, value]: [string, unknown]): [string, unknown] {

@@ -1,0 +1,91 @@
+import { createHash } from 'node:crypto';
+import { unwrappedText, wrappedText } from '../../shared/text/json-schema.js';
+import type { CallDelta, CallStart, Message, Tool, ToolCall, ToolOffer, Turn } from '../cli/contract/adapter.js';
+
+/** The longest name that every program and API takes for a tool. */
+const maxNameLength = 64;
+const hashLength = 8;
+
+/** The name by which a program gets a tool. Of a long name, a hash replaces the end. */
+function programName(name: string): string {
+  if (name.length <= maxNameLength) return name;
+  const hash = createHash('sha256').update(name).digest('hex').slice(0, hashLength);
+  return `${name.slice(0, maxNameLength - hashLength - 1)}_${hash}`;
+}
+
+/**
+ * Translates the tools and calls of one turn between the client's form and the form that programs get: long names are
+ * shortened, and the input of a tool with a `wrappedSchema` is the value of one property.
+ */
+export class ProgramTools {
+  readonly #tools: ReadonlyMap<string, Tool>;
+  readonly #pass: (event: CallStart | CallDelta) => void;
+  /** The pieces of a call whose input must be unwrapped as a whole. */
+  #wrapped: string[] | null = null;
+
+  /** `pass` gets the events of calls in the client's form. */
+  constructor(offer: ToolOffer | undefined, pass: (event: CallStart | CallDelta) => void) {
+    this.#tools = new Map(offer?.tools.map((tool) => [programName(tool.name), tool]));
+    this.#pass = pass;
+  }
+
+  toProgram(turn: Turn): Turn {
+    const { offer, history, heard } = turn;
+    const messages = (list: readonly Message[]) => list.map((message) => this.#message(message));
+    return {
+      ...turn,
+      history: messages(history),
+      ...(heard && { heard: messages(heard) }),
+      ...(offer && { offer: programOffer(offer) }),
+    };
+  }
+
+  #message(message: Message): Message {
+    const { calls } = message;
+    return calls === undefined ? message : { ...message, calls: calls.map((call) => this.#call(call)) };
+  }
+
+  #call({ id, name, input }: ToolCall): ToolCall {
+    const shortName = programName(name);
+    const isWrapped = this.#tools.get(shortName)?.wrappedSchema !== undefined;
+    return { id, name: shortName, input: isWrapped ? wrappedText(input || '{}') : input };
+  }
+
+  /** An event of a call in the program's form. */
+  take(event: CallStart | CallDelta): void {
+    if (event.type === 'call-delta') {
+      if (this.#wrapped === null) this.#pass(event);
+      else this.#wrapped.push(event.text);
+      return;
+    }
+    this.endCall();
+    const tool = this.#tools.get(event.name);
+    this.#pass({ ...event, name: tool?.name ?? event.name });
+    if (tool?.wrappedSchema !== undefined) this.#wrapped = [];
+  }
+
+  /** The last call has all of its input. */
+  endCall(): void {
+    const input = this.#wrapped?.join('') ?? '';
+    this.#wrapped = null;
+    if (input !== '') this.#pass({ type: 'call-delta', text: unwrappedText(input) });
+  }
+
+  /** Calls in the client's form. */
+  toClient(calls: readonly ToolCall[]): readonly ToolCall[] {
+    return calls.map(({ id, name, input }) => {
+      const tool = this.#tools.get(name);
+      return { id, name: tool?.name ?? name, input: tool?.wrappedSchema ? unwrappedText(input) : input };
+    });
+  }
+}
+
+function programOffer({ tools, choice, ...offer }: ToolOffer): ToolOffer {
+  return {
+    ...offer,
+    tools: tools.map(({ wrappedSchema, ...tool }) => ({
+      ...{ ...tool, name: programName(tool.name), schema: wrappedSchema ?? tool.schema },
+    })),
+    choice: typeof choice === 'string' ? choice : { name: programName(choice.name) },
+  };
+}
