@@ -77,7 +77,7 @@ describe('A schema of another dialect', () => {
   });
 
   it('is refused with a RangeError if it is nested too deeply', () => {
-    const deep = JSON.parse('{"not":'.repeat(20_000) + '{}' + '}'.repeat(20_000));
+    const deep = JSON.parse(`${'{"not":'.repeat(20_000)}{}${'}'.repeat(20_000)}`);
     expect(() => modernSchema(deep)).toThrow(RangeError);
   });
 });

@@ -19,6 +19,11 @@ export function nameForCli(name: string): string {
   return reservedNames.has(name) ? name + suffix : name;
 }
 
+/** The CLI reports the tool `Agent` by its older name. */
+function reportedName(name: string): string {
+  return name === 'Agent' ? 'Task' : nameForCli(name);
+}
+
 export function nameForClient(name: string): string {
   const own = name.endsWith(suffix) ? name.slice(0, -suffix.length) : name;
   return reservedNames.has(own) ? own : name;
@@ -87,7 +92,7 @@ export class ToolServer {
     const isConnected = servers.some(({ name, status }) => name === serverName && status === 'connected');
     if (!isConnected) return [];
     const reported = new Set(tools.flatMap((name) => [name, name.replace(`mcp__${serverName}__`, '')]));
-    return this.#tools.map(({ name }) => name).filter((name) => !reported.has(nameForCli(name)));
+    return this.#tools.map(({ name }) => name).filter((name) => !reported.has(reportedName(name)));
   }
 
   /** What the request `initialize` has of the server. */

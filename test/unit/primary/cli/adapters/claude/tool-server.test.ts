@@ -52,13 +52,13 @@ function result(id: string, text: string, more: Partial<ToolResult> = {}): ToolR
 const reply = (text: string) => [{ type: 'reply', text }];
 
 describe('the tools that claude reports at the begin of a turn', () => {
-  const { server } = offering(weather, cook, { ...cook, name: 'ToolSearch' });
+  const { server } = offering(weather, cook, { ...cook, name: 'ToolSearch' }, { ...cook, name: 'Agent' });
   const report = (status: string, ...tools: string[]) =>
     server.missingFrom({ tools, mcp_servers: [{ name: 'relay', status }] });
 
   it('are compared with those that the client offers, by their names in the CLI', () => {
-    expect(report('connected', 'weather', 'mcp__relay__cook', 'ToolSearch__client')).toEqual([]);
-    expect(report('connected', 'weather')).toEqual(['cook', 'ToolSearch']);
+    expect(report('connected', 'weather', 'mcp__relay__cook', 'ToolSearch__client', 'Task')).toEqual([]);
+    expect(report('connected', 'weather')).toEqual(['cook', 'ToolSearch', 'Agent']);
   });
 
   it('are not known before the CLI has connected to the server', () => {
