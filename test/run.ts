@@ -16,6 +16,8 @@ const usage = `Usage: npm run suite NAME [-- ARGUMENTS OF JEST]
 /** With CI set, a test of the running service may have a second try. More of them in a suite than this fail it. */
 const maxSecondTries = 1;
 const jestProgram = join(root, 'node_modules', 'jest', 'bin', 'jest.js');
+/** A part of a suite that runs longer is ended, and fails: otherwise a test that hangs would take the output of all others with it. */
+const partLimitMs = 25 * 60_000;
 /** What each file and each test took, as Jest writes it with `--json`, and the output of suites that ran beside others. */
 const results = cacheFor('results');
 
@@ -101,7 +103,8 @@ class Runner {
     if (this.#isStopped) return false;
     const [program = '', ...args] = command;
     const stdio = [output === 'inherit' ? 'inherit' : 'ignore', output, output] as const;
-    const child = spawn(program, args, { cwd: root, env: { ...process.env, ...env }, stdio: [...stdio] });
+    const limit = process.env.CI === 'true' ? { timeout: partLimitMs } : {};
+    const child = spawn(program, args, { cwd: root, env: { ...process.env, ...env }, stdio: [...stdio], ...limit });
     this.#children.add(child);
     try {
       const [code] = await once(child, 'exit');
