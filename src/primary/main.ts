@@ -219,7 +219,7 @@ async function makeHost(
     product: readProduct(),
     instance,
     callbacks: new CallbackServer(systemClock),
-    termination: await chooseTermination(settings, tools, instance, role === 'service', systemClock),
+    termination: await chooseTermination(settings, tools, instance, role === 'service', systemClock, known.log),
     systemd: new Systemd(handover, await findNotifier(searchPath), process.pid, systemClock),
     runtimeDirectory,
     workDirectory,
