@@ -117,6 +117,7 @@ export const suites: Readonly<Record<string, Suite>> = {
       'service/system/(ask|conversations|door|http-limits|life|openai-door|package|socket-path|streaming|structured)',
       'unit/shared/node-internals/.*',
       'unit/(shared/log/output|primary/cli/terminate/tree-kill)',
+      'programs/nodes/.*',
     ],
     timeLimitMs: 30_000,
     workers: 2,

@@ -1,4 +1,6 @@
 #!/usr/bin/env node
+import '../shared/node-version.js';
+
 import { readFile, writeFile } from 'node:fs/promises';
 import { systemClock } from '../shared/clock.js';
 import { readProduct } from '../shared/config/product.js';
@@ -46,7 +48,7 @@ function readText(path: string): Promise<string> {
 }
 
 function keysFilePath(given: string | undefined): string {
-  const path = given ?? process.env.MODEL_API_KEYS_FILE;
+  const path = given === undefined ? process.env.MODEL_API_KEYS_FILE : given;
   if (path) return path;
   throw new CommandError(exitCodes.usage, 'keys: name a file, or set MODEL_API_KEYS_FILE');
 }
@@ -61,7 +63,7 @@ function readKeysFile(path: string): Promise<string> {
 function report(error: unknown): number {
   if (error instanceof InterruptedError) return exitCodes.interrupted;
   const isExpected = error instanceof CommandError;
-  const text = isExpected ? error.message : ((error as Error).stack ?? String(error));
+  const text = isExpected ? error.message : (error as Error).stack || String(error);
   terminal.sentences(`${terminal.messagePaint.red('prompt-relay:')} ${terminal.isStderrTty ? plain(text) : text}`);
   return isExpected ? error.exitCode : exitCodes.internal;
 }

@@ -1,3 +1,4 @@
+import '../shared/node-version.js';
 import '../shared/node-internals/small-heap.js';
 
 import { freemem, tmpdir } from 'node:os';
@@ -80,7 +81,7 @@ export async function inspectSetup(
   const started = await takeEnvironment(process.env, process.pid, settings);
   const env = { ...(other === null ? started.env : { ...(other.keepsOwn && process.env), ...other.env, ...settings }) };
   const given = { ...started, env };
-  const config = await readConfig(env, other?.files);
+  const config = await (other === null ? readConfig(env) : readConfig(env, other.files));
   checkEngine(config.store);
   if (config.socketPath !== null) await checkSocketPath(config.socketPath);
   const own = new OwnTraces(systemClock);
@@ -112,7 +113,9 @@ function listenForSignals(own: OwnTraces): PendingSignal {
     if (pending.service === null) terminate(signal);
     else void pending.service.handOver(signal);
   });
-  const reload = () => void pending.service?.reload();
+  const reload = () => {
+    if (pending.service !== null) void pending.service.reload();
+  };
   process.on('SIGHUP', hangUpHandler(systemClock, hasTerminal, { reload, end: () => terminate('SIGHUP') }));
   process.on('SIGUSR1', () => {}); // else Node opens its debugger, to every program of this machine
   return pending;
@@ -153,8 +156,7 @@ async function main(settings: Environment, logStyle: LogStyle, own: OwnTraces): 
     throw asConfigFault(error);
   });
   pending.service = service;
-  const gone = () => void pending.service?.endWithStarter();
-  if (isStartedByNpm(given.env)) void watchStarter(systemClock, ancestors, gone);
+  if (isStartedByNpm(given.env)) void watchStarter(systemClock, ancestors, () => void service.endWithStarter());
   if (pending.signal === null) pending.service.start(join(__dirname, '..', 'worker', 'main.js'));
   else await pending.service.terminate(pending.signal);
 }
@@ -217,7 +219,7 @@ async function makeHost(
     product: readProduct(),
     instance,
     callbacks: new CallbackServer(systemClock),
-    termination: await chooseTermination(settings, tools, instance, role === 'service', systemClock),
+    termination: await chooseTermination(settings, tools, instance, role === 'service', systemClock, known.log),
     systemd: new Systemd(handover, await findNotifier(searchPath), process.pid, systemClock),
     runtimeDirectory,
     workDirectory,

@@ -1,3 +1,5 @@
+import '../shared/node-version.js';
+
 import { delay, systemClock } from '../shared/clock.js';
 import { channelToPrimary, type Handlers, Peer } from '../shared/ipc/peer.js';
 import { primaryCalls, type WorkerCalls, type WorkerSettings, workerCalls } from '../shared/ipc/protocol.js';
@@ -147,7 +149,7 @@ async function sendFigures(primary: Primary, metrics: HttpMetrics): Promise<void
 
 /** Sends the last spans, and what was counted last. A primary that has gone, or has no time, is not waited for. */
 async function leave(primary: Primary, { spans, metrics, log }: WorkerContext, code: number): Promise<void> {
-  spans?.send();
+  if (spans !== null) spans.send();
   const sent = Promise.all([sendFigures(primary, metrics), primary.call('leaving', { code }).catch(() => {})]);
   await Promise.race([sent, delay(systemClock, lastFiguresLimitMs)]);
   return exit(log, code);

@@ -311,7 +311,8 @@ function packageOf(target: string): string {
 describe('Effects', () => {
   it('reach the environment, signals, and the end of the process only in the main files', () => {
     const pattern = /\bprocess\s*\.\s*(env|on|once|off|exit|exitCode|abort|stdout|stderr|stdin|chdir|umask)\b/;
-    expect(placesOf(pattern, either(isMain, isCommandMain, isTerminal, isDemo))).toEqual([]);
+    const isFirst = isOneOf('src/shared/node-version'); // a part of each main file, which ends under an old Node
+    expect(placesOf(pattern, either(isMain, isCommandMain, isTerminal, isDemo, isFirst))).toEqual([]);
   });
 
   it('are split in the command: environment and arguments in its main file, streams and signals in its terminal', () => {

@@ -1,7 +1,7 @@
 import { coalesced, orAborted } from '../../shared/async.js';
 import type { Clock } from '../../shared/clock.js';
 import type { Config, Environment } from '../../shared/config/config.js';
-import type { ReadinessEntry, Verdict } from '../../shared/health.js';
+import type { ReadinessEntry, ReadinessTrigger, Verdict } from '../../shared/health.js';
 import type { Logger } from '../../shared/log/logger.js';
 import type { Instance } from '../../shared/process/proc.js';
 import type { CircuitStatus } from '../health/circuit.js';
@@ -126,8 +126,8 @@ function createModelCli(
   const pool = new ProcessPool(settings, ofPool);
   const program = new CliProgram(adapter, searchPath, (...asked) => pool.consult(...asked));
   const findProgram = coalesced(() => program.find()); // callers in one turn of the event loop share one check of the file
-  const probe = async (): Promise<Verdict> => {
-    const verdict = await program.check();
+  const probe = async (trigger: ReadinessTrigger): Promise<Verdict> => {
+    const verdict = await program.check(trigger);
     await launcher.tryPlace(adapter.command[0]); // a process could be given no folder now
     return { ...verdict, error: verdict.error === null ? null : redactor.redact(verdict.error) };
   };

@@ -21,7 +21,7 @@ export interface HealthSettings extends CheckSettings {
 
 export interface HealthParts {
   /** Asks the CLI whether it can run jobs. */
-  readonly probe: () => Promise<Verdict>;
+  readonly probe: (trigger: ReadinessTrigger) => Promise<Verdict>;
   /** What requests call the model of a circuit. */
   readonly publicName: (model: string | null) => string | null;
   readonly clients: SeenClients;
@@ -154,7 +154,7 @@ export class CliHealth {
   /** The verdict of one check: of the CLI itself, else of its account, else of its jobs. */
   async #judge(trigger: ReadinessTrigger): Promise<Verdict> {
     if (trigger === 'forced') this.#evidence.reset(this.#parts.clock.monotonicMs() + roundingMs);
-    const verdict = await this.#parts.probe();
+    const verdict = await this.#parts.probe(trigger);
     this.#learnFromCheck(verdict);
     if (verdict.error !== null) return verdict;
     const { error } = this.circuits;

@@ -119,10 +119,9 @@ export function addServiceGauges(registry: Registry, sources: GaugeSources): voi
   const counts = () => byName(({ pool }) => pool.counts());
   addGauge(registry, 'cli_processes', processes, counts, 'cli', 'state');
   const means = 'How the service finds and ends processes of the model CLI: 1 for the means in force.';
-  const inForce = Object.fromEntries(
-    terminationMeans.map((name) => [name, name === host.termination.containments.means ? 1 : 0]),
-  );
-  addGauge(registry, 'termination_means', means, () => inForce, 'means');
+  const isInForce = (name: string) => (name === host.termination.containments.means ? 1 : 0);
+  const inForce = () => Object.fromEntries(terminationMeans.map((name) => [name, isInForce(name)]));
+  addGauge(registry, 'termination_means', means, inForce, 'means');
   addHealthMetrics(registry, (read) => byName(({ health }) => read(health)));
   addFacts(registry, 'build_info', 'What is running; always 1.', {
     version: host.product.version,

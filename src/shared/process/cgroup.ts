@@ -45,14 +45,25 @@ export class Cgroup {
 
   /** Without those of an outer pid namespace, which are all shown as 0. */
   get pids(): number[] {
-    return [...readNow(this.entrance).matchAll(/\d+/g)].map(Number).filter((pid) => pid > 0);
+    return this.#shownPids.filter((pid) => pid > 0);
   }
 
-  /** Whether anything runs in it or below it. What can't be read now, for want of descriptors, may be populated. */
+  get #shownPids(): number[] {
+    return [...readNow(this.entrance).matchAll(/\d+/g)].map(Number);
+  }
+
+  /** Ids of all processes in it and below it; null if some are of an outer pid namespace, or can't be read. */
+  async members(): Promise<readonly number[] | null> {
+    const below = await Promise.all((await this.#children()).map((child) => child.members()));
+    const lists = [this.#shownPids, ...below];
+    const all = lists.flatMap((pids) => pids ?? 0);
+    return all.includes(0) || (all.length === 0 && this.isPopulated) ? null : all;
+  }
+
+  /** Whether anything may run in it or below it: also if that can't be read now, as without descriptors. */
   get isPopulated(): boolean {
     const path = join(this.path, 'cgroup.events');
-    const events = readNow(path);
-    return events === '' ? isThereNow(path) : /^populated 1$/m.test(events);
+    return !/^populated 0$/m.test(readNow(path)) && isThereNow(path);
   }
 
   /** Whether it is as new: nothing runs in it, nothing was made below it, and it is not frozen. */

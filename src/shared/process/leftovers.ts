@@ -32,8 +32,13 @@ export async function makeWorkDirectory(runtimeDirectory: string, parent: string
 export async function removeWorkDirectory(runtimeDirectory: string): Promise<void> {
   const path = await readlink(join(runtimeDirectory, linkName)).catch(() => null);
   if (path === null || !nameForm.test(basename(path))) return;
+  if (await isOwnFolder(path)) await rm(path, { recursive: true, force: true });
+}
+
+/** Whether this is a folder of our own user, and no link. */
+async function isOwnFolder(path: string): Promise<boolean> {
   const found = await lstat(path).catch(() => null);
-  if (found?.isDirectory() && found.uid === process.getuid?.()) await rm(path, { recursive: true, force: true });
+  return found?.isDirectory() === true && found.uid === process.getuid?.();
 }
 
 const limitMs = 5000;
@@ -67,8 +72,9 @@ async function endCgroups(clock: Clock, parent: string | null): Promise<number> 
     const owner = ownerOfFolder(name);
     if (parent === null || owner === null || (await isAlive(owner))) continue;
     const cgroup = new Cgroup(join(parent, name));
-    ended += (await namesIn(cgroup.path)).flatMap((name) => cgroup.child(name).pids).length;
-    await cgroup.kill(clock, limitMs);
+    const members = (await isOwnFolder(cgroup.path)) ? await cgroup.members() : null;
+    if (members === null) continue; // what can't be seen from here is not a dead primary's
+    if (await cgroup.kill(clock, limitMs)) ended += members.length;
     await cgroup.remove();
   }
   return ended;
@@ -90,8 +96,7 @@ async function removeFolders(parent: string, fits: (owner: Instance) => Promise<
 
 /** In a folder where anybody may write, anybody may choose such a name: only our own user's folder goes, and no link is followed. */
 async function removeOurs(path: string): Promise<void> {
-  const found = await lstat(path);
-  if (!found.isDirectory() || found.uid !== process.getuid?.()) return;
+  if (!(await isOwnFolder(path))) return;
   await removeWorkDirectory(path);
   await rm(path, { recursive: true });
 }

@@ -1,4 +1,4 @@
-import { closeSync, existsSync, openSync, readSync } from 'node:fs';
+import { accessSync, closeSync, openSync, readSync } from 'node:fs';
 import { access, open, readdir, readlink } from 'node:fs/promises';
 
 /** What Linux says of processes in /proc (proc(5)), and how one run of the service is named there. */
@@ -28,9 +28,20 @@ export function readNow(path: string): string {
   }
 }
 
-/** Whether there is such a file. Takes no descriptor. */
+/** Whether there may be such a file: false only if the system says that there is none. Takes no descriptor. */
 export function isThereNow(path: string): boolean {
-  return existsSync(path);
+  try {
+    accessSync(path);
+    return true;
+  } catch (error) {
+    return !isMissing(error);
+  }
+}
+
+/** Whether an error says that a file or a process does not exist. Any other error leaves that open. */
+function isMissing(error: unknown): boolean {
+  const { code } = error as NodeJS.ErrnoException;
+  return code === 'ENOENT' || code === 'ESRCH';
 }
 
 /** Nearly every file of /proc fits; a buffer of this size comes from Node's own pool. */
@@ -100,8 +111,12 @@ export function ownerOfFolder(name: string): Instance | null {
   return readInstance(folderForm.exec(name)?.[1] ?? '');
 }
 
-/** Ids of all processes; null without a /proc; `unreadable` while it can't be read, as when no descriptor is left. */
+/**
+ * Ids of all processes; null without a /proc of this pid namespace; `unreadable` while it can't be read, as when no
+ * descriptor is left.
+ */
 export async function listPids(): Promise<number[] | 'unreadable' | null> {
+  if ((await pidNamespace()) === unknownNamespace) return null;
   try {
     const names = await readdir('/proc');
     return names.filter((name) => name.charCodeAt(0) <= 57 && name.charCodeAt(0) >= 48).map(Number);
@@ -110,11 +125,11 @@ export async function listPids(): Promise<number[] | 'unreadable' | null> {
   }
 }
 
-/** Takes no descriptor. */
+/** As `isThereNow`. */
 export function isThere(path: string): Promise<boolean> {
   return access(path).then(
     () => true,
-    () => false,
+    (error: unknown) => !isMissing(error),
   );
 }
 
@@ -183,21 +198,24 @@ const kernelThreadFlag = 0x0020_0000;
 
 /** Of a process, or of one thread of it. Null when it is gone, or can't be read. */
 export async function readStat(pid: number | string): Promise<Stat | null> {
-  const text = await readText(`/proc/${pid}/stat`);
-  return text === '' ? null : statOf(text);
+  return statOf(await readText(`/proc/${pid}/stat`));
 }
 
-/** Fields of /proc/<pid>/stat: 3 state, 5 pgrp, 9 flags, 20 num_threads, 22 starttime, 50 env_start, 51 env_end. */
-function statOf(text: string): Stat {
+/**
+ * Fields of /proc/<pid>/stat: 3 state, 5 pgrp, 9 flags, 20 num_threads, 22 starttime, 50 env_start, 51 env_end. Null for a
+ * text without state and start: it says nothing of the process.
+ */
+function statOf(text: string): Stat | null {
   // The second field is the program's name in brackets and may hold anything, so count from the last bracket.
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
-  const [state = ''] = fields;
+  const [state = '', startTicks = ''] = [fields[0], fields[19]];
+  if (!/^[A-Za-z]$/.test(state) || !/^\d+$/.test(startTicks)) return null;
   return {
     state,
     group: Number(fields[2]),
     isKernelThread: (Number(fields[6]) & kernelThreadFlag) !== 0,
     threads: Number(fields[17]),
-    startTicks: fields[19] ?? '',
+    startTicks,
     environStart: fields[47] ?? '0',
     environEnd: fields[48] ?? '0',
   };
@@ -215,18 +233,19 @@ export function isDead({ state, threads }: Stat): boolean {
 
 /** Whether the main thread of a child of ours has ended, as while the child dies; false once its death has been noticed. */
 export function mainThreadHasEnded(pid: number): boolean {
-  return hasEnded(statOf(readNow(`/proc/${pid}/stat`)));
+  const stat = statOf(readNow(`/proc/${pid}/stat`));
+  return stat !== null && hasEnded(stat);
 }
 
 /** Where the environment of this process lies in its memory, addresses. */
 export function environPlaceNow(): { readonly start: number; readonly end: number } {
-  const { environStart, environEnd } = statOf(readNow('/proc/self/stat'));
-  return { start: Number(environStart), end: Number(environEnd) };
+  const stat = statOf(readNow('/proc/self/stat'));
+  return { start: Number(stat?.environStart), end: Number(stat?.environEnd) };
 }
 
 /** When a process was started, in clock ticks: with its id, this names one process for good. Empty where it can't be read. */
 export function startTicksNow(pid: number): string {
-  return statOf(readNow(`/proc/${pid}/stat`)).startTicks;
+  return statOf(readNow(`/proc/${pid}/stat`))?.startTicks ?? '';
 }
 
 /** As `startTicksNow`. */
@@ -234,12 +253,17 @@ export async function startTicksOf(pid: number): Promise<string> {
   return (await readStat(pid))?.startTicks ?? '';
 }
 
-/** Without a /proc. */
+/** Without a /proc of this pid namespace. */
 const unknownNamespace = '0';
+/** The start of a process that can't be read. */
+const unknownStart = '0';
 
+/** In the /proc of another pid namespace, ids mean other processes. */
 async function pidNamespace(): Promise<string> {
-  const link = await readlink('/proc/self/ns/pid').catch(() => '');
-  return /\d+/.exec(link)?.[0] ?? unknownNamespace;
+  const [self, link] = await Promise.all(
+    ['/proc/self', '/proc/self/ns/pid'].map((path) => readlink(path).catch(() => '')),
+  );
+  return (self === String(process.pid) && /\d+/.exec(link ?? '')?.[0]) || unknownNamespace;
 }
 
 /** Whether a process may have another time namespace than this one: then its start has another value here. */
@@ -248,28 +272,42 @@ async function mayHaveOwnTime(pid: number): Promise<boolean> {
   return own !== null && other !== null && own !== other;
 }
 
-/** Null where it can't be read: there are none before Linux 5.6, and those of other users are not shown. */
+/** Null where it can't be read: there are none before Linux 5.6, and those of other users, whose traces are never touched, are not shown. */
 function timeNamespace(pid: number | 'self'): Promise<string | null> {
   return readlink(`/proc/${pid}/ns/time`).catch(() => null);
 }
 
 /** The instance that the process `pid` of this pid namespace is. */
 export async function instanceOfProcess(pid: number): Promise<Instance> {
-  const stat = await readStat(pid);
-  return { pid, startTicks: stat?.startTicks ?? '0', pidNamespace: await pidNamespace() };
+  const [stat, namespace] = await Promise.all([readStat(pid), pidNamespace()]);
+  const isReadable = stat !== null && namespace !== unknownNamespace;
+  return { pid, startTicks: isReadable ? stat.startTicks : unknownStart, pidNamespace: namespace };
 }
 
-/** Whether that run of a primary still lives. It counts as alive if that can't be known, as in another pid namespace. */
+/**
+ * Whether that run of a primary may still live. It is dead only if the kernel says so: a process that can't be read, is
+ * hidden (as by the mount option hidepid), or is in another pid namespace counts as alive.
+ */
 export async function isAlive(instance: Instance): Promise<boolean> {
   const namespace = await pidNamespace();
   if (namespace === unknownNamespace || instance.pidNamespace !== namespace) return true;
   try {
     const stat = statOf(String(await readVirtualFile(`/proc/${instance.pid}/stat`)));
+    if (stat === null) return true;
     if (isDead(stat)) return false;
-    return stat.startTicks === instance.startTicks || (await mayHaveOwnTime(instance.pid));
+    const { startTicks } = instance;
+    return [stat.startTicks, unknownStart].includes(startTicks) || (await mayHaveOwnTime(instance.pid));
   } catch (error) {
-    const { code = '' } = error as NodeJS.ErrnoException;
-    return code !== 'ENOENT' && code !== 'ESRCH'; // for want of file descriptors, say
+    return !isMissing(error) || mayExist(instance.pid);
+  }
+}
+
+/** Whether a process may have this id. Unlike /proc, the system does not hide processes of other users here. */
+function mayExist(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    return !isMissing(error);
   }
 }
 

@@ -1,4 +1,4 @@
-import { readFile, realpath, stat } from 'node:fs/promises';
+import { readdir, readFile, realpath, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { Clock } from '../../../shared/clock.js';
@@ -57,7 +57,31 @@ export async function chooseAdapters(
     : budgetFaults(config.namedKeys).map((fault) => `MODEL_API_KEYS_FILE: ${fault}`);
   const faults = [...modelFaults(config, names), ...aliasFaults(config, names), ...budgets];
   if (faults.length > 0) throw new ConfigFault(faults);
-  return { names, warnings: [...warnings, ...idleAliases(config, names)] };
+  return { names, warnings: [...warnings, ...(await hostWarnings(clis)), ...idleAliases(config, names)] };
+}
+
+/** Where an administrator puts settings for every user of an agent. */
+const hostSettings: Readonly<Record<string, string>> = {
+  codex: '/etc/codex',
+  gemini: '/etc/gemini-cli',
+  opencode: '/etc/opencode',
+  qwen: '/etc/qwen-code',
+};
+
+/** Settings of the host that apply to the jobs, too. */
+async function hostWarnings(clis: readonly NamedAdapter[]): Promise<string[]> {
+  const kinds = [...new Set(clis.map(({ adapter }) => adapter.name))];
+  return (await Promise.all(kinds.map(hostWarningsOf))).flat();
+}
+
+async function hostWarningsOf(kind: string): Promise<readonly string[]> {
+  if (kind === 'claude') {
+    const { managedWarnings } = loadPart<typeof import('./claude/managed.js')>('./claude/managed.js');
+    return managedWarnings();
+  }
+  const folder = hostSettings[kind];
+  const names = folder === undefined ? [] : await readdir(folder).catch(() => []);
+  return names.length === 0 ? [] : [`${folder} may apply to each job of ${kind}: ${names.sort().join(', ')}`];
 }
 
 async function choose(

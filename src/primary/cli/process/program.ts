@@ -6,7 +6,7 @@ import type { ModelEntry } from '../../../shared/api/models.js';
 import type { Clock } from '../../../shared/clock.js';
 import type { Environment } from '../../../shared/config/config.js';
 import { RelayError } from '../../../shared/errors.js';
-import type { Verdict } from '../../../shared/health.js';
+import type { ReadinessTrigger, Verdict } from '../../../shared/health.js';
 import {
   type Adapter,
   type Capabilities,
@@ -43,7 +43,7 @@ export type LaunchKey = string;
 export function launchKeyOf({ programVersion, fingerprint, keys }: KnownProgram, launch: LaunchOptions): LaunchKey {
   const known = keys.get(launch);
   if (known !== undefined) return known;
-  const plan = JSON.stringify([fingerprint, programVersion.plan(launch, 'system')]);
+  const plan = JSON.stringify([fingerprint, programVersion.version, programVersion.plan(launch, 'system')]);
   const key = createHash('sha256').update(plan).digest('base64');
   keys.set(launch, key);
   return key;
@@ -62,13 +62,23 @@ export function plannedKeyOf(program: KnownProgram, launch: LaunchOptions): Laun
 /** As `Consult`, with the program's path. */
 export type ConsultProgram = (path: string, ...asked: Parameters<Consult>) => Promise<Consultation>;
 
-/** Owns what is known of the model CLI's program file: where it is, and what it can do, learned once for each file. */
+/** What was learned of one program file. */
+interface Learned extends Pick<KnownProgram, 'fingerprint' | 'keys'> {
+  readonly programVersion: Promise<ProgramVersion>;
+  /** The first question that needs only arguments, such as `--version`, with its answer. */
+  readonly question: { readonly args: readonly string[]; readonly answer: Consultation } | null;
+}
+
+/**
+ * Owns what is known of the model CLI's program file: where it is, and what it can do, learned once for each file. The file
+ * may be a launcher, such as a script or `node`, which does not change with the program that it starts. So each check after
+ * the first repeats a question, and another answer means another program.
+ */
 export class CliProgram {
   readonly #adapter: Adapter;
   readonly #searchPath: string;
   readonly #consult: ConsultProgram;
-  #learned: (Pick<KnownProgram, 'fingerprint' | 'keys'> & { readonly programVersion: Promise<ProgramVersion> }) | null =
-    null;
+  #learned: Learned | null = null;
   #programVersion: ProgramVersion | null = null;
 
   constructor(adapter: Adapter, searchPath: string, consult: ConsultProgram) {
@@ -106,8 +116,12 @@ export class CliProgram {
   }
 
   /** Whether jobs can be run: the program is there, and says that it can. Rejects with `spawn_error` where it is not there. */
-  async check(): Promise<Verdict> {
+  async check(trigger: ReadinessTrigger = 'start'): Promise<Verdict> {
     if (this.#programVersion?.isProvisional === true) this.#learned = null;
+    const known = trigger === 'start' ? null : this.#learned;
+    const { path: pathNow } = await this.find();
+    const isOld = known !== null && known === this.#learned;
+    if (isOld && (await this.#isReplaced(pathNow, known, trigger === 'forced'))) this.#learned = null;
     const { path, programVersion } = await this.find();
     const { version } = programVersion;
     try {
@@ -124,14 +138,35 @@ export class CliProgram {
     return programVersion.listModels(this.#consultAt(path));
   }
 
+  /** `isForced`: a program that was asked no such question counts as replaced. */
+  async #isReplaced(path: string, { question }: Learned, isForced: boolean): Promise<boolean> {
+    if (question === null) return isForced;
+    const { args, answer } = question;
+    const now = await this.#consultAt(path)(args).catch(() => answer); // the host may be too busy
+    return now.code !== answer.code || now.stdout !== answer.stdout;
+  }
+
   #consultAt(path: string): Consult {
     const [, ...leading] = this.#adapter.command;
     return (args, ...asked) => this.#consult(path, [...leading, ...args], ...asked);
   }
 
-  #learn(path: string, fingerprint: string) {
-    const keys = new WeakMap<LaunchOptions, LaunchKey>();
-    const learned = { fingerprint, keys, programVersion: this.#adapter.learn(this.#consultAt(path)) };
+  #learn(path: string, fingerprint: string): Learned {
+    let question: Learned['question'] = null;
+    const consult: Consult = async (args, ...input) => {
+      const answer = await this.#consultAt(path)(args, ...input);
+      if (input.every((part) => part === undefined)) question ??= { args, answer };
+      return answer;
+    };
+    const programVersion = this.#adapter.learn(consult);
+    const learned = {
+      fingerprint,
+      keys: new WeakMap(),
+      programVersion,
+      get question() {
+        return question;
+      },
+    };
     learned.programVersion.catch(() => {
       if (this.#learned === learned) this.#learned = null; // what failed once may work for the next job
     });

@@ -1,11 +1,13 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { access, constants } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { type Clock, delay } from '../../../shared/clock.js';
-import { type Cgroup, ownCgroup } from '../../../shared/process/cgroup.js';
+import type { Logger } from '../../../shared/log/logger.js';
+import { Cgroup, ownCgroup } from '../../../shared/process/cgroup.js';
 import { folderPrefix, type Instance } from '../../../shared/process/proc.js';
 import type { Swept } from '../../../shared/process/scanner.js';
-import type { Containment, ContainmentFactory } from './containment.js';
+import type { Containment, ContainmentFactory, TerminationMeans } from './containment.js';
 
 /** What is measured, and limited, of each CLI process with everything it starts. */
 export interface CgroupSettings {
@@ -35,23 +37,71 @@ export function entering(cgroup: Cgroup, program: string, args: readonly string[
 /** An empty cgroup can serve the next program: to make and remove one costs two trips to a thread. */
 const maxSpare = 16;
 
-/** Holds each program in a cgroup of its own, below one that belongs to this primary. */
+/** Without descriptors or memory, a process could not be started in a process group either. */
+const shortages: ReadonlySet<string> = new Set(['EMFILE', 'ENFILE', 'ENOMEM']);
+
+/** What serves if the cgroup of the service can no longer be used. */
+export interface Fallback {
+  readonly containments: ContainmentFactory;
+  readonly log: Pick<Logger, 'warn'>;
+}
+
+/**
+ * Holds each program in a cgroup of its own, below one that belongs to this primary. Other programs may remove that one while
+ * it is empty: then it is made again, or else the fallback holds the program.
+ */
 export class CgroupContainments implements ContainmentFactory {
-  readonly means = 'cgroup';
   readonly #home: Cgroup;
   readonly #settings: CgroupSettings;
   readonly #clock: Clock;
   readonly #spare: Cgroup[] = [];
+  readonly #fallback: Fallback | null;
+  #fault: string | null = null;
 
-  /** `home` exists already. A limit whose controller is not available in it must be null. */
-  constructor(home: Cgroup, settings: CgroupSettings, clock: Clock) {
+  /** Without a fallback, `create` rejects if no cgroup can be made. `home` exists already. A limit whose controller is not available in it must be null. */
+  constructor(home: Cgroup, settings: CgroupSettings, clock: Clock, fallback: Fallback | null = null) {
     this.#home = home;
+    this.#fallback = fallback;
     this.#settings = settings;
     this.#clock = clock;
   }
 
-  async create(serial: number): Promise<Containment> {
-    const cgroup = this.#spare.pop() ?? (await this.#make(serial));
+  get means(): TerminationMeans {
+    return this.#fault === null ? 'cgroup' : 'process-group';
+  }
+
+  /** Why the last program has no cgroup; null if it has one. */
+  get fault(): string | null {
+    return this.#fault;
+  }
+
+  async create(serial: number, cookie = ''): Promise<Containment> {
+    try {
+      const cgroup = this.#takeSpare() ?? (await this.#make(serial));
+      this.#fault = null;
+      return this.#containmentIn(cgroup);
+    } catch (error) {
+      const { code = '', message } = error as NodeJS.ErrnoException;
+      if (this.#fallback === null || shortages.has(code)) throw error;
+      const fault = `${this.#home.path}: ${code || message}`;
+      if (fault !== this.#fault) this.#warn(fault, 'process groups');
+      this.#fault = fault;
+      return this.#fallback.containments.create(serial, cookie);
+    }
+  }
+
+  #warn(error: string, instead: 'a new cgroup' | 'process groups'): void {
+    this.#fallback?.log.warn('cgroup_lost', { error, instead });
+  }
+
+  /** Skips those that another program has removed. */
+  #takeSpare(): Cgroup | undefined {
+    let spare = this.#spare.pop();
+    while (spare?.usage(false) === null) spare = this.#spare.pop();
+    return spare;
+  }
+
+  #containmentIn(cgroup: Cgroup): Containment {
     const { hasMemory } = this.#settings;
     const usedMs = cgroup.usage(hasMemory)?.processorMs ?? 0;
     return {
@@ -69,15 +119,33 @@ export class CgroupContainments implements ContainmentFactory {
   async close(): Promise<void> {
     await this.#home.kill(this.#clock, killLimitMs);
     await this.#home.remove();
+    await this.#fallback?.containments.close();
   }
 
   async #make(serial: number): Promise<Cgroup> {
     const cgroup = this.#home.child(String(serial));
-    await cgroup.create();
+    await cgroup.create().catch(async (error: NodeJS.ErrnoException) => {
+      if (error.code !== 'ENOENT') throw error;
+      await this.#makeHome();
+      await cgroup.create();
+    });
     const { maxMemoryBytes, maxProcesses } = this.#settings;
     if (maxMemoryBytes !== null) await limitMemory(cgroup, maxMemoryBytes);
     if (maxProcesses !== null) await cgroup.set('pids.max', String(maxProcesses));
     return cgroup;
+  }
+
+  async #makeHome(): Promise<void> {
+    await access(new Cgroup(dirname(this.#home.path)).entrance); // in an ordinary folder, nothing is made
+    const isNew = await this.#home.create().then(
+      () => true,
+      (error: NodeJS.ErrnoException) => {
+        if (error.code !== 'EEXIST') throw error;
+        return false; // another program that starts at the same time was faster
+      },
+    );
+    await passOn(this.#home);
+    if (isNew) this.#warn(`${this.#home.path} was removed`, 'a new cgroup');
   }
 
   async #clear(cgroup: Cgroup): Promise<Swept> {

@@ -2,6 +2,7 @@ import type { ChildProcess } from 'node:child_process';
 import treeKill from 'tree-kill';
 import { type Clock, delay } from '../../../shared/clock.js';
 import { ConfigFault } from '../../../shared/config/config.js';
+import type { Logger } from '../../../shared/log/logger.js';
 import { closingFailed, watchingChildren } from '../../../shared/node-internals/spawned-children.js';
 import { Cgroup, ownCgroup } from '../../../shared/process/cgroup.js';
 import type { Instance } from '../../../shared/process/proc.js';
@@ -32,7 +33,7 @@ export interface Termination {
   readonly containments: ContainmentFactory;
   readonly killTree: KillTree;
   readonly warnings: readonly string[];
-  /** Why there are no cgroups; null where they are used, or switched off. */
+  /** Why there are no cgroups now; null where they are used, or switched off. */
   readonly fault: string | null;
 }
 
@@ -53,20 +54,30 @@ export async function chooseTermination(
   instance: Instance,
   mayMove: boolean,
   clock: Clock,
+  log: Pick<Logger, 'warn'>,
 ): Promise<Termination> {
   const found = await openCgroupHome(await cgroupParent(settings.cgroup), instance, mayMove, clock);
   const killTree = createKillTree(tools.hasPs, clock);
+  const groups = new GroupContainments(instance, tools.setpriv, clock);
   if (found.kind === 'usable') {
     const { maxMemoryBytes, maxProcesses } = settings;
     const [hasMemory, hasPids] = [found.controllers.has('memory'), found.controllers.has('pids')];
     const limits = { maxMemoryBytes: hasMemory ? maxMemoryBytes : null, maxProcesses: hasPids ? maxProcesses : null };
-    const containments = new CgroupContainments(found.home, { hasMemory, ...limits }, clock);
-    return { containments, killTree, warnings: unmetLimits(settings, hasMemory, hasPids), fault: null };
+    const fallback = { containments: groups, log };
+    const containments = new CgroupContainments(found.home, { hasMemory, ...limits }, clock, fallback);
+    const warnings = unmetLimits(settings, hasMemory, hasPids);
+    return {
+      containments,
+      killTree,
+      warnings,
+      get fault() {
+        return containments.fault;
+      },
+    };
   }
   if (!['auto', 'off'].includes(settings.cgroup)) throw new ConfigFault([`MODEL_API_CGROUP: ${found.reason}`]);
   const warnings = [...unmetLimits(settings, false, false), ...(tools.setpriv === null ? [setprivWarning] : [])];
-  const containments = new GroupContainments(instance, tools.setpriv, clock);
-  return { containments, killTree, warnings, fault: settings.cgroup === 'off' ? null : found.reason };
+  return { containments: groups, killTree, warnings, fault: settings.cgroup === 'off' ? null : found.reason };
 }
 
 function unmetLimits(

@@ -12,6 +12,7 @@ import { cookieOf, folderPrefix, type Instance, instanceOfProcess } from '../../
 import { ProcessScanner, readOwner } from '../../../../src/shared/process/scanner.js';
 import { Children, deadInstance } from '../../../support/children.js';
 import { type TemporaryFolder, temporaryFolder } from '../../../support/folder.js';
+import { inPidNamespace } from '../../../support/pid-namespace.js';
 import { isAlive } from '../../../support/processes.js';
 import { describeWithCgroup, scratchCgroup } from '../../../support/scratch-cgroup.js';
 import { until } from '../../../support/until.js';
@@ -177,6 +178,41 @@ describeWithCgroup()('The cgroup of a primary', () => {
     expect(left.map(({ name }) => name).toSorted()).toEqual(
       [folderPrefix(living), folderPrefix(unknown), 'other'].toSorted(),
     );
+  });
+
+  asRoot('is left alone and not counted where it belongs to another user', async () => {
+    await using scratch = await scratchCgroup();
+    await using children = new Children();
+    const home = await cgroupOf(dead, scratch.cgroup);
+    const pid = await startIn(children, home);
+    await chown(home.path, nobody, nobody);
+    await endLeftovers(systemClock, { runtimeParent: nowhere, cgroupParent: scratch.cgroup.path });
+    expect([isAlive(pid), home.isPopulated]).toEqual([true, true]);
+  });
+
+  asRoot('is left alone where its processes are of an outer pid namespace', async () => {
+    await using scratch = await scratchCgroup();
+    await using children = new Children();
+    const parent = scratch.cgroup;
+    const script = `
+      const { mkdirSync } = require('node:fs');
+      const [{ endLeftovers }, proc, { systemClock }, { Cgroup }] =
+        ['process/leftovers', 'process/proc', 'clock', 'process/cgroup'].map((name) => load('src/shared/' + name));
+      const home = new Cgroup(process.env.PARENT).child(
+        proc.folderPrefix({ ...(await proc.instanceOfProcess(process.pid)), pid: 30000 }));
+      await home.create();
+      await home.child('1').create();
+      while (!home.isPopulated) await sleep(5);
+      const ended = await endLeftovers(systemClock, { runtimeParent: '/nowhere', cgroupParent: process.env.PARENT });
+      say({ ended, isPopulated: home.isPopulated });`;
+    const inner = inPidNamespace(script, { PARENT: parent.path });
+    const home = await until(
+      async () => (await readdir(parent.path)).find((name) => name.startsWith('prompt-relay-')),
+      'the cgroup of the inner namespace',
+    );
+    await until(() => stat(parent.child(home).child('1').path).catch(() => null), 'the cgroup in it');
+    const pid = await startIn(children, parent.child(home));
+    expect([await inner, isAlive(pid)]).toEqual([{ ended: 0, isPopulated: true }, true]);
   });
 
   it('is removed where nothing runs in it any more', async () => {

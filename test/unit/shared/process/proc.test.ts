@@ -11,6 +11,7 @@ import {
   totalForks,
 } from '../../../../src/shared/process/proc.js';
 import { Children, deadInstance } from '../../../support/children.js';
+import { describeWithPidNamespace, inPidNamespace } from '../../../support/pid-namespace.js';
 
 const folderUnderTest = join(__dirname, '..', '..', '..', '..', 'src', 'shared', 'process');
 
@@ -71,6 +72,53 @@ describe('A run of the primary', () => {
       });`;
     const limited = ['/bin/sh', '-c', 'ulimit -n 64; exec "$@"', 'sh'];
     expect(await outputOf([...limited, ...programWith(folderUnderTest, look)])).toBe('EMFILE true\n');
+  });
+});
+
+describe('A run of the primary whose process can’t be read', () => {
+  it('counts as alive if the text of /proc says nothing', async () => {
+    const look = `
+      const fs = require('node:fs/promises');
+      proc.instanceOfProcess(process.pid).then(async (instance) => {
+        const { open } = fs;
+        for (const path of ['/dev/null', '/proc/self/comm', '/proc/self/statm']) {
+          fs.open = () => open(path);
+          const unknown = await proc.instanceOfProcess(process.pid);
+          console.log(await proc.isAlive({ ...instance, startTicks: '1' }), unknown.startTicks);
+        }
+        fs.open = open;
+        console.log(await proc.isAlive({ ...instance, startTicks: '0' }));
+      });`;
+    const said = await outputOf(programWith(folderUnderTest, look));
+    expect(said).toBe('true 0\ntrue 0\ntrue 0\ntrue\n');
+  });
+});
+
+describeWithPidNamespace('A run of the primary in a pid namespace', () => {
+  it('counts as alive if /proc hides it because of the mount option hidepid', async () => {
+    const script = `
+      const { execFileSync } = require('node:child_process');
+      const proc = load('src/shared/process/proc');
+      const stranger = spawn('/bin/sleep', ['60'], { stdio: 'ignore' });
+      await once(stranger, 'spawn');
+      const living = await proc.instanceOfProcess(stranger.pid);
+      execFileSync('mount', ['-t', 'proc', '-o', 'hidepid=2', 'proc', '/proc']);
+      process.setgroups([]); process.setgid(64001); process.setuid(64001);
+      say({ isHidden: !(await proc.listPids()).includes(stranger.pid),
+        isAlive: [await proc.isAlive(living), await proc.isAlive({ ...living, pid: 30000 })] });`;
+    expect(await inPidNamespace(script)).toEqual({ isHidden: true, isAlive: [true, false] });
+  });
+
+  it('counts as alive if /proc is of another pid namespace, whose ids mean other processes', async () => {
+    const look = `
+      const { readlinkSync } = require('node:fs');
+      const pidNamespace = /\\d+/.exec(readlinkSync('/proc/self/ns/pid'))[0];
+      proc.instanceOfProcess(process.pid).then(async (own) => {
+        const isAlive = await proc.isAlive({ pid: 4000000, startTicks: '5', pidNamespace });
+        console.log(own.startTicks, own.pidNamespace, isAlive, await proc.listPids());
+      });`.replaceAll('\\\\', '\\');
+    const inside = ['unshare', '--pid', '--fork', '--kill-child', ...programWith(folderUnderTest, look)];
+    expect(await outputOf(inside)).toBe('0 0 true null\n');
   });
 });
 

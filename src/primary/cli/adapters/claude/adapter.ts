@@ -12,10 +12,14 @@ import {
 import { jsonOf } from '../common/lines.js';
 import { ClaudeDecoder } from './decoder.js';
 import { type ClaudeProfile, effortFlag, findSettable, planFor, profileFor, toolsOpenedBy } from './launch.js';
+import { managedFault } from './managed.js';
 import { ClaudeWriter, controlLine, imageBlock, type SettablePart, schemaOf } from './writer.js';
 
 const environment = {
   CLAUDE_CODE_DISABLE_ATTACHMENTS: '1',
+  // Instructions and skills that the administrator of the host has written for people.
+  CLAUDE_CODE_DISABLE_CLAUDE_MDS: '1',
+  CLAUDE_CODE_DISABLE_POLICY_SKILLS: '1',
   CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
   DISABLE_AUTOUPDATER: '1',
   // Near the end of its context the CLI would replace the conversation by a summary of its own.
@@ -93,8 +97,10 @@ function extrasOf({ known }: ClaudeProfile, settable: ReadonlySet<SettablePart>)
 
 const authStatus = z.object({ loggedIn: z.boolean() });
 
-/** Whether there is a credential. Only a turn can show whether the API accepts it. */
+/** Whether there is a credential, and nothing on the host stops each job. Only a turn can show whether the API accepts it. */
 async function check(consult: Consult): Promise<string | null> {
+  const fault = await managedFault();
+  if (fault !== null) throw cliError('other', fault);
   const { stdout } = await consult(['auth', 'status']);
   const { data } = authStatus.safeParse(jsonOf(stdout));
   if (data === undefined) return 'the model CLI does not say whether it is logged in';

@@ -193,6 +193,54 @@ describe('what is known of the model CLI', () => {
     expect(asked.slice(1)).toEqual(Array.from({ length: 2 }, () => [path, '--lead', 'check', '']));
   });
 
+  it('is learned anew at a check if a launcher starts another program, whose processes are others', async () => {
+    const { known, asked, answers } = program();
+    await known.check('start');
+    const before = await known.find();
+    await known.check('interval');
+    expect((await known.find()).programVersion).toBe(before.programVersion);
+    answers.stdout = '2.0.0';
+    for (const trigger of ['forced', 'interval', 'failure'] as const) {
+      answers.stdout += '.1';
+      expect(await known.check(trigger)).toEqual({ version: answers.stdout, error: null });
+    }
+    const after = await known.find();
+    expect(after.fingerprint).toBe(before.fingerprint);
+    expect(launchKeyOf(after, plainLaunch(null))).not.toBe(launchKeyOf(before, plainLaunch(null)));
+    expect(asked.filter(([, , first]) => first === '--version')).toHaveLength(1 + 1 + 3 * 2);
+  });
+
+  it('is asked for its version once at the start, and never for a job', async () => {
+    const { known, asked } = program();
+    await Promise.all([known.find(), known.check('start')]);
+    await known.find();
+    await known.find();
+    expect(asked.map(([, , first]) => first)).toEqual(['--version', 'check']);
+  });
+
+  it('stays as it was learned if it does not answer now', async () => {
+    const { known, answers } = program();
+    const before = await known.find();
+    answers.fault = new Error('too busy');
+    await known.check('forced').catch(() => {});
+    answers.fault = null;
+    expect((await known.find()).programVersion).toBe(before.programVersion);
+  });
+
+  it('is learned anew by an operator’s check alone if no question needs only arguments', async () => {
+    let learned = 0;
+    const learn: Adapter['learn'] = async (consult) => {
+      learned++;
+      await consult([], 'hello');
+      return { ...lineVersion(), check: async () => null };
+    };
+    const known = new CliProgram({ ...adapter, learn }, folder.path, async () => ({ code: 0, stdout: '' }));
+    for (const trigger of ['start', 'interval', 'failure'] as const) await known.check(trigger);
+    expect(learned).toBe(1);
+    await known.check('forced');
+    expect(learned).toBe(2);
+  });
+
   it('is which models it can use', async () => {
     const { known, asked } = program();
     expect(await known.listModels()).toEqual([{ id: '1.0.0', name: 'm', default: true }]);

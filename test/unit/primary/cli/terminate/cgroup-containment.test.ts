@@ -6,6 +6,7 @@ import { couldNotExecute } from '../../../../../src/primary/cli/process/launcher
 import { CgroupContainments, entering } from '../../../../../src/primary/cli/terminate/cgroup-containment.js';
 import { Cgroup } from '../../../../../src/shared/process/cgroup.js';
 import { temporaryFolder } from '../../../../support/folder.js';
+import { LogBook } from '../../../../support/log-book.js';
 import {
   cgroupTrees,
   clock,
@@ -101,6 +102,61 @@ describeWithCgroups('a program that is started in a cgroup', () => {
     await running;
     expect(await marked(mark)).toEqual([]);
     await expect(stat(home.path)).rejects.toMatchObject({ code: 'ENOENT' });
+  });
+});
+
+describeWithCgroups('a cgroup that another program has removed', () => {
+  const groups = { means: 'process-group', create: async () => 'in a group', close: async () => {} } as never;
+
+  async function containmentsIn(home: Cgroup) {
+    const log = new LogBook();
+    await home.create();
+    return { log, containments: new CgroupContainments(home, unlimited, clock, { containments: groups, log }) };
+  }
+
+  it('is made again', async () => {
+    await using parent = await temporaryCgroup();
+    const home = parent.child('home');
+    const { log, containments } = await containmentsIn(home);
+    await (await containments.create(1)).clear();
+    expect(await home.remove()).toBe(true);
+    const { enter, clear } = await containments.create(2);
+    expect((await run(...enter('/bin/cat', ['/proc/self/cgroup']))).stdout).toMatch(/\/home\/2\n$/);
+    await clear();
+    expect([containments.means, containments.fault]).toEqual(['cgroup', null]);
+    const fields = { error: `${home.path} was removed`, instead: 'a new cgroup' };
+    expect(log.entries).toEqual([{ level: 'warn', event: 'cgroup_lost', fields }]);
+    await containments.close();
+  });
+
+  it('is one that can be used again, if only that is gone', async () => {
+    await using parent = await temporaryCgroup();
+    const home = parent.child('home');
+    const { log, containments } = await containmentsIn(home);
+    await (await containments.create(1)).clear();
+    await home.child('1').remove();
+    const { enter } = await containments.create(2);
+    expect((await run(...enter('/bin/true', []))).code).toBe(0);
+    expect(log.entries).toEqual([]);
+    await containments.close();
+  });
+
+  it('is replaced by process groups as long as none can be made, with one warning that names it', async () => {
+    await using parent = await temporaryCgroup();
+    const middle = parent.child('middle');
+    await middle.create();
+    const home = middle.child('home');
+    const { log, containments } = await containmentsIn(home);
+    await middle.remove();
+    expect([await containments.create(1), await containments.create(2)]).toEqual(['in a group', 'in a group']);
+    const fault = `${home.path}: ENOENT`;
+    expect([containments.means, containments.fault]).toEqual(['process-group', fault]);
+    const fields = { error: fault, instead: 'process groups' };
+    expect(log.entries).toEqual([{ level: 'warn', event: 'cgroup_lost', fields }]);
+    await middle.create();
+    await (await containments.create(3)).clear();
+    expect([containments.means, containments.fault]).toEqual(['cgroup', null]);
+    await containments.close();
   });
 });
 

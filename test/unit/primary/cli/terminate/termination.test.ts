@@ -1,6 +1,7 @@
 import { chooseTermination, type HostTools } from '../../../../../src/primary/cli/terminate/termination.js';
 import { systemClock as clock } from '../../../../../src/shared/clock.js';
 import type { Instance } from '../../../../../src/shared/process/proc.js';
+import { LogBook } from '../../../../support/log-book.js';
 import { describeWithCgroups, temporaryCgroup } from '../../../../support/trees.js';
 
 const instance: Instance = { pid: 1, startTicks: '2', pidNamespace: '3' };
@@ -15,7 +16,14 @@ interface Options {
 
 async function choose({ cgroup = 'off', maxMemoryBytes = null, maxProcesses = null, tools = noTools }: Options) {
   const settings = { cgroup, maxMemoryBytes, maxProcesses };
-  const { containments, warnings, fault } = await chooseTermination(settings, tools, instance, false, clock);
+  const { containments, warnings, fault } = await chooseTermination(
+    settings,
+    tools,
+    instance,
+    false,
+    clock,
+    new LogBook(),
+  );
   await containments.close();
   return { means: containments.means, warnings, fault };
 }

@@ -1,0 +1,65 @@
+import { access, readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { jsonOf } from '../common/lines.js';
+
+/** Where an administrator of the host puts settings for every claude on it. No flag switches them off. */
+export const managedFolder = '/etc/claude-code';
+const serversFile = 'managed-mcp.json';
+
+/** What a setting means for a job. Of others, only the name is reported. */
+const meanings: Readonly<Record<string, string>> = {
+  hooks: 'they see prompts and answers',
+  availableModels: 'another model may answer',
+  model: 'another model may answer',
+  modelOverrides: 'another model may answer',
+};
+
+/** What the managed settings of this host change in each job of claude, one sentence for each file. */
+export async function managedWarnings(folder = managedFolder): Promise<readonly string[]> {
+  const files = await settingsFiles(folder);
+  const warnings = files.flatMap(({ path, settings }) => {
+    const named = Object.entries(settings ?? {}).map(([name, value]) => withMeaning(name, value));
+    return named.length === 0 ? [] : [`${path} applies to each job of claude: ${named.join(', ')}`];
+  });
+  const fault = await faultIn(folder, files);
+  return fault === null ? warnings : [...warnings, `${folder}: ${fault}`];
+}
+
+/** Why claude can run no job because of the managed settings of this host; null if they do not stop it. */
+export async function managedFault(folder = managedFolder): Promise<string | null> {
+  return faultIn(folder, await settingsFiles(folder));
+}
+
+interface SettingsFile {
+  readonly path: string;
+  /** Null if the file is no JSON object. */
+  readonly settings: object | null;
+}
+
+async function faultIn(folder: string, files: readonly SettingsFile[]): Promise<string | null> {
+  if (files.some(({ settings }) => settings === null))
+    return 'the managed settings of this host are not valid JSON, so the model CLI runs no job';
+  return access(join(folder, serversFile)).then(
+    () => `the managed MCP servers of this host (${serversFile}) keep the model CLI from running a job without tools`,
+    () => null,
+  );
+}
+
+function withMeaning(name: string, value: unknown): string {
+  const meaning = name === 'env' && value instanceof Object ? Object.keys(value).join(' ') : meanings[name];
+  return meaning === undefined ? name : `${name} (${meaning})`;
+}
+
+/** Files that cannot be read are left out: claude, which runs as the same user, does not read them either. */
+async function settingsFiles(folder: string): Promise<readonly SettingsFile[]> {
+  const further = join(folder, 'managed-settings.d');
+  const names = (await readdir(further).catch(() => [])).filter((name) => /^[^.].*\.json$/.test(name)).sort();
+  const paths = [join(folder, 'managed-settings.json'), ...names.map((name) => join(further, name))];
+  const texts = await Promise.all(paths.map((path) => readFile(path, 'utf8').catch(() => null)));
+  return paths.flatMap((path, index) => {
+    const text = texts[index] ?? null;
+    if (text === null) return [];
+    const settings = text.trim() === '' ? {} : jsonOf(text);
+    return [{ path, settings: settings instanceof Object && !Array.isArray(settings) ? settings : null }];
+  });
+}

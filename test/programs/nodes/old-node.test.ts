@@ -1,0 +1,20 @@
+import { spawnSync } from 'node:child_process';
+import { join } from 'node:path';
+import { installNode } from '../../support/install-once.js';
+import { root } from '../../support/sources.js';
+
+const mains = ['primary', 'command', 'worker'].map((folder) => join(root, 'dist', 'src', folder, 'main.js'));
+
+describe('A Node.js that is too old', () => {
+  it.each(['12.22.12', '18.20.8'])(
+    'is named with the version that is needed, before anything is read: %s',
+    async (version) => {
+      const node = join(await installNode(version), 'node');
+      for (const main of mains) {
+        const { status, stdout, stderr } = spawnSync(node, [main], { encoding: 'utf8', env: {} });
+        expect(stderr).toBe(`prompt-relay needs Node.js 20.19.2 or newer; this is ${version}\n`);
+        expect([status, stdout]).toEqual([78, '']);
+      }
+    },
+  );
+});

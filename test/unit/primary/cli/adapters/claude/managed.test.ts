@@ -1,0 +1,52 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { managedFault, managedWarnings } from '../../../../../../src/primary/cli/adapters/claude/managed.js';
+import { temporaryFolder } from '../../../../../support/folder.js';
+
+/** A folder with these files. */
+async function folderWith(files: Readonly<Record<string, string>>) {
+  const folder = await temporaryFolder();
+  await mkdir(join(folder.path, 'managed-settings.d'));
+  for (const [name, text] of Object.entries(files)) await writeFile(join(folder.path, name), text);
+  return folder;
+}
+
+describe('The managed settings of a host', () => {
+  it('are no matter if there are none', async () => {
+    await using folder = await folderWith({});
+    for (const path of [folder.path, '/no/such/folder'])
+      expect([await managedWarnings(path), await managedFault(path)]).toEqual([[], null]);
+  });
+
+  it('are named by their files and keys, with what they mean for a job, and without values', async () => {
+    const settings = { hooks: {}, availableModels: ['haiku'], env: { A_TOKEN: 'secret', B: '2' }, permissions: {} };
+    await using folder = await folderWith({
+      'managed-settings.json': JSON.stringify(settings),
+      'managed-settings.d/20-model.json': '{"model":"haiku"}',
+      'managed-settings.d/10-empty.json': '{}',
+      'managed-settings.d/.hidden.json': '{"model":"haiku"}',
+      'managed-settings.d/30-blank.json': '\n',
+      'managed-settings.d/README': 'text',
+    });
+    expect(await managedWarnings(folder.path)).toEqual([
+      `${folder.path}/managed-settings.json applies to each job of claude: hooks (they see prompts and answers), ` +
+        'availableModels (another model may answer), env (A_TOKEN B), permissions',
+      `${folder.path}/managed-settings.d/20-model.json applies to each job of claude: model (another model may answer)`,
+    ]);
+    expect(await managedFault(folder.path)).toBeNull();
+  });
+
+  it('are a fault if they are not valid JSON, because claude runs no job then', async () => {
+    for (const text of ['{nope', '[]', 'null']) {
+      await using folder = await folderWith({ 'managed-settings.json': text });
+      expect(await managedFault(folder.path)).toContain('are not valid JSON');
+      expect(await managedWarnings(folder.path)).toHaveLength(1);
+    }
+  });
+
+  it('are a fault if they name MCP servers, because claude runs no job without these then', async () => {
+    await using folder = await folderWith({ 'managed-mcp.json': '{"mcpServers":{}}' });
+    expect(await managedFault(folder.path)).toContain('managed-mcp.json');
+    expect(await managedWarnings(folder.path)).toEqual([expect.stringContaining(`${folder.path}: the managed MCP`)]);
+  });
+});
