@@ -5,9 +5,10 @@ import { freemem, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { isatty } from 'node:tty';
 import type { CheckReport } from '../shared/api/setup.js';
-import { systemClock } from '../shared/clock.js';
+import { type Clock, systemClock } from '../shared/clock.js';
 import type { Config, Environment } from '../shared/config/config.js';
 import { readProduct } from '../shared/config/product.js';
+import { containedClock } from '../shared/contained.js';
 import {
   areSameFile,
   createLogger,
@@ -87,7 +88,8 @@ export async function inspectSetup(
   const own = new OwnTraces(systemClock);
   try {
     const log = createLogger('silent', 'primary', noOutput);
-    return await reportSetup(config, await createHost(config, given, { ...silent, log }, 'visitor', own), asks);
+    const logging = { ...silent, log, clock: systemClock };
+    return await reportSetup(config, await createHost(config, given, logging, 'visitor', own), asks);
   } finally {
     await own.remove();
   }
@@ -135,15 +137,17 @@ async function main(settings: Environment, logStyle: LogStyle, own: OwnTraces): 
   const lost = { count: 0 };
   const output = openOutput(() => lost.count++);
   const log = createLogger(config.logLevel, 'primary', logIn(logStyle, output));
+  const onFault = (fault: unknown) => log.error('internal_error', { error: describeError(fault) });
+  const clock = containedClock(systemClock, onFault);
   process.on('uncaughtException', (error) => die(log, error, own));
-  process.on('unhandledRejection', (reason) => die(log, reason, own));
+  process.on('unhandledRejection', onFault); // nothing waits for its promise, so nothing depends on it
   await endPredecessors(config, given.env, log, systemClock);
   const show = (lines: readonly string[]) =>
     logStyle !== 'json' && output.write(lines.map((line) => `${line}\n`).join(''));
-  const logging = { log, logStyle, show, logWriteErrors: () => lost.count };
+  const logging = { log, logStyle, show, logWriteErrors: () => lost.count, clock };
   const host = await createHost(config, given, logging, 'service', own);
   const { names, warnings } = await chooseAdapters(config, host.env, adapterLoader(host.clock));
-  const stored = await openStoreOf(config);
+  const stored = await openStoreOf(config, clock);
   const ports = await openPorts(config, host).catch(async (error: Error) => {
     log.error('listen_failed', { error: await addressFault(error, config) });
     host.exit(serviceExits.unavailable);
@@ -156,17 +160,17 @@ async function main(settings: Environment, logStyle: LogStyle, own: OwnTraces): 
     throw asConfigFault(error);
   });
   pending.service = service;
-  if (isStartedByNpm(given.env)) void watchStarter(systemClock, ancestors, () => void service.endWithStarter());
+  if (isStartedByNpm(given.env)) void watchStarter(clock, ancestors, () => void service.endWithStarter());
   if (pending.signal === null) pending.service.start(join(__dirname, '..', 'worker', 'main.js'));
   else await pending.service.terminate(pending.signal);
 }
 
 /** The code for several hosts is large, and loaded only if they share a Redis. */
-async function openStoreOf(config: Config): Promise<Pick<StartInput, 'store' | 'hosts'>> {
+async function openStoreOf(config: Config, clock: Clock): Promise<Pick<StartInput, 'store' | 'hosts'>> {
   const { store: place } = config;
-  if (place.kind !== 'redis') return { store: await openStore(place, systemClock, endByKill), hosts: null };
+  if (place.kind !== 'redis') return { store: await openStore(place, clock, endByKill), hosts: null };
   const { Hosts } = await import('./hosts/hosts.js');
-  const hosts = await Hosts.open(place, config, systemClock);
+  const hosts = await Hosts.open(place, config, clock);
   return { store: hosts.store, hosts };
 }
 
@@ -185,7 +189,7 @@ async function openExporter({ spanExport }: Config, host: Host): Promise<StartIn
   return openSpanExporter(spanExport, host);
 }
 
-type Logging = Pick<Host, 'log' | 'logStyle' | 'show' | 'logWriteErrors'>;
+type Logging = Pick<Host, 'log' | 'logStyle' | 'show' | 'logWriteErrors' | 'clock'>;
 type Role = 'visitor' | 'service';
 
 async function createHost(
@@ -209,6 +213,7 @@ async function makeHost(
 ): Promise<Host> {
   const searchPath = searchPathOf(env);
   const instance = await instanceOfProcess(process.pid);
+  const { clock } = known;
   const runtimeDirectory = await makeRuntimeDirectory(runtimeParent(env), instance);
   const workDirectory = await makeWorkDirectory(runtimeDirectory, resolve(tmpdir()));
   const tools = await findHostTools(searchPath);
@@ -218,14 +223,13 @@ async function makeHost(
     env,
     product: readProduct(),
     instance,
-    callbacks: new CallbackServer(systemClock),
-    termination: await chooseTermination(settings, tools, instance, role === 'service', systemClock, known.log),
-    systemd: new Systemd(handover, await findNotifier(searchPath), process.pid, systemClock),
+    callbacks: new CallbackServer(clock),
+    termination: await chooseTermination(settings, tools, instance, role === 'service', clock, known.log),
+    systemd: new Systemd(handover, await findNotifier(searchPath), process.pid, clock),
     runtimeDirectory,
     workDirectory,
     searchPath,
-    clock: systemClock,
-    heap: new HeapKeeper(systemClock, collectAll),
+    heap: new HeapKeeper(clock, collectAll),
     ...known,
     freeMemory: freemem,
     random: Math.random,

@@ -172,6 +172,7 @@ function compose(input: StartInput) {
     router,
     clients: clientsSeen,
     conversations,
+    responses,
     schemas,
     knownModels,
     observer,

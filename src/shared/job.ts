@@ -131,6 +131,24 @@ const traceContext = z
   .object({ traceId: z.string(), spanId: z.string(), isSampled: z.boolean(), state: z.string().optional() })
   .readonly();
 
+/** The text of a stored response, which a request continues: what is known of it without the text itself. */
+export const continuedText = z
+  .object({
+    /** The response. */
+    id: z.string(),
+    /** The chain of hashes over its messages, and where that chain begins. */
+    hash: z.string(),
+    start: z.string(),
+    messageCount: z.int(),
+    /** The size of all that is said in it. */
+    bytes: z.int(),
+    hasImages: z.boolean(),
+    /** The calls of its last message. The inputs of these calls are left out. */
+    openCalls: z.array(toolCall).readonly(),
+  })
+  .readonly();
+export type ContinuedText = z.infer<typeof continuedText>;
+
 /** One request for one answer. */
 export const jobRequest = z
   .object({
@@ -162,6 +180,8 @@ export const jobRequest = z
     sampling: sampling.optional(),
     /** For `ask`, from a caller that keeps the conversation: what was said before, oldest first. */
     history: z.array(message).readonly(),
+    /** The text before `history`, which the primary reads when the job starts. */
+    earlier: continuedText.optional(),
     /** The chains of hashes over the messages before this job's text, and with it; null if no later turn can follow. */
     chain: z.object({ before: z.string(), asked: z.string() }).readonly().nullable(),
     /** Whether the caller wants each event as it comes; else only the whole answer matters. */
@@ -169,6 +189,11 @@ export const jobRequest = z
   })
   .readonly();
 export type JobRequest = z.infer<typeof jobRequest>;
+
+/** How many messages a request has before its own text. */
+export function messagesBefore({ earlier, history }: Pick<JobRequest, 'earlier' | 'history'>): number {
+  return (earlier?.messageCount ?? 0) + history.length;
+}
 
 /** Tokens and cost as the model CLI reports them; null where it reports nothing. */
 const usage = z

@@ -20,7 +20,7 @@ import { noJournal } from '../../src/primary/store/memory/memory-store.js';
 import type { SchemaFinding } from '../../src/primary/threads/schema-thread.js';
 import { orAborted } from '../../src/shared/async.js';
 import { cancelled, RelayError } from '../../src/shared/errors.js';
-import type { JobEnd, JobEvent, JobRequest, ToolRound } from '../../src/shared/job.js';
+import type { JobEnd, JobEvent, JobRequest, Message, ToolRound } from '../../src/shared/job.js';
 import { spanTexts } from '../../src/shared/trace/span.js';
 import { healthOf } from './cli-health.js';
 import { FakeClock } from './fake-clock.js';
@@ -164,6 +164,8 @@ export class JobHarness {
   /** Whether the program was looked at before its first job. */
   isProgramKnown = true;
   isStoreUp = true;
+  /** The text that each request continues. */
+  earlier: readonly Message[] = [];
   isBudgetUsedUp = false;
   /** What a value is that fits: whatever begins with a brace. */
   readonly schemas = {
@@ -193,6 +195,7 @@ export class JobHarness {
       journal: { commit: (change: ConversationChange) => this.journal.commit(change) },
       schemas: this.schemas,
       countTokens: (texts: readonly string[]) => this.countTokens(texts),
+      responses: { text: async () => this.earlier },
       knownModels: { explain: async (error: RelayError) => error },
       observer,
       redactor: new Redactor([{ name: 'A_SECRET', value: 'secret-of-the-harness' }], () => false),

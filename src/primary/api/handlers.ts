@@ -101,7 +101,7 @@ export interface Services {
   readonly knownModels: Pick<KnownModels, 'explain'>;
   readonly conversations: ReadableConversations;
   readonly kept: Pick<JournaledConversations, 'remove' | 'rename' | 'fork'>;
-  readonly responses: Pick<StoredResponses, 'put' | 'body' | 'text' | 'remove'>;
+  readonly responses: Pick<StoredResponses, 'put' | 'read' | 'head' | 'remove'>;
   readonly claims: Pick<Claims, 'hold' | 'record' | 'read'>;
   readonly turnGate: Pick<TurnGate, 'admitting'>;
   readonly rateLimit: Pick<RateLimit, 'take'>;
@@ -141,7 +141,7 @@ export function apiHandlers(services: Services): SharedHandlers {
     model: async ({ name }) => ({ model: await services.catalog.find(name) }),
     metrics: async () => ({ text: await services.metrics() }),
     ...conversationHandlers(services),
-    ...responseHandlers(services),
+    ...responseHandlers(services, turn),
     ...services.upkeep,
     refusedDraining: ({ client }) => refuseDraining(services, client),
     rate: async ({ client }) => {
@@ -233,18 +233,24 @@ function conversationHandlers({ conversations, kept, worked }: Services): Pick<S
   };
 }
 
-type ResponseCalls = 'storeResponse' | 'response' | 'responseText' | 'deleteResponse';
+type ResponseCalls = 'storeResponse' | 'responsePiece' | 'continuedText' | 'deleteResponse';
 
-function responseHandlers({ responses, worked }: Services): Pick<SharedHandlers, ResponseCalls> {
+function responseHandlers(
+  { responses, worked }: Services,
+  turn: () => Promise<void>,
+): Pick<SharedHandlers, ResponseCalls> {
   return {
     storeResponse: async ({ client, response }) => {
       worked();
       await responses.put({ client, ...response });
     },
-    response: async (key) => ({ body: await responses.body(key) }),
-    responseText: async (key) => {
-      worked();
-      return { messages: await responses.text(key) };
+    responsePiece: async ({ from, ...key }) => {
+      await turn();
+      return responses.read(key, from);
+    },
+    continuedText: async (key) => {
+      await turn();
+      return responses.head(key);
     },
     deleteResponse: (key) => responses.remove(key),
   };

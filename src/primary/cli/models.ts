@@ -89,7 +89,8 @@ export function modelFor(given: string | null, choice: ModelChoice): string | nu
 /** What a request needs beside its text and the program can't take; else null. */
 export function unsupported(extras: Capabilities, request: JobRequest): 'images' | 'effort' | null {
   const messages = [request, ...request.history];
-  if (extras.image === undefined && messages.some(({ images = [] }) => images.length > 0)) return 'images';
+  const hasImages = request.earlier?.hasImages === true || messages.some(({ images = [] }) => images.length > 0);
+  if (extras.image === undefined && hasImages) return 'images';
   return request.isEffortNeeded && request.effort !== null && extras.effort === undefined ? 'effort' : null;
 }
 

@@ -18,12 +18,16 @@ export function conversationLimits(config: Config): ConversationLimits {
 }
 
 /** An answer may go beyond the limit: it is paid for. The next turn may not. */
-export function checkSize({ maxBytes, maxBytesEach }: ConversationLimits, bytes: number): void {
+export function checkSize(
+  { maxBytes, maxBytesEach }: Pick<ConversationLimits, 'maxBytes' | 'maxBytesEach'>,
+  bytes: number,
+  field = 'message',
+): void {
   const limit = Math.min(maxBytes, maxBytesEach);
   if (bytes <= limit) return;
   const megabytes = Math.floor((limit / 1024 ** 2) * 10) / 10;
   throw invalid(
-    'message',
+    field,
     `would make the conversation larger than ${megabytes} MB (MODEL_API_CONVERSATION_MAX_MB): start a new conversation`,
   );
 }

@@ -3,10 +3,12 @@ import { holderOf } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import type { ConversationPage, ConversationSnapshot, TitledConversation } from '../../shared/conversation.js';
 import { RelayError, storeUnavailable } from '../../shared/errors.js';
+import { responsePieceBytes } from '../../shared/ipc/protocol.js';
 import type { Image, Message } from '../../shared/job.js';
 import { newId } from '../conversations/conversation.js';
 import { checkForkPoint, notFound } from '../conversations/conversation-limits.js';
 import { firstWordsOf, foundPage } from '../conversations/transcript.js';
+import { pieceOf } from '../store/contract/answers.js';
 import type {
   ConversationChange,
   ConversationJournal,
@@ -15,6 +17,7 @@ import type {
   TurnChange,
 } from '../store/contract/conversations.js';
 import {
+  type BodyPiece,
   type PutVerdict,
   type ResponseCounts,
   type ResponseKey,
@@ -347,19 +350,28 @@ export class RedisResponses implements ResponseStore {
 
   /** Without an answer of Redis it may stay. */
   async put(node: ResponseNode, limits: ResponseLimits): Promise<PutVerdict> {
-    const { id, client, previous } = node;
+    const { id, client, previous, head } = node;
     const { verdict } = await this.#change('put', {
-      ...{ id, client, holder: holderOf(client), previous: previous ?? '' },
+      ...{ id, client, holder: holderOf(client), previous: previous ?? '', head },
       ...written(node, limits),
       ...limits,
     });
     return verdict as PutVerdict;
   }
 
-  async body({ id, client }: ResponseKey): Promise<string | null> {
-    const key = this.#redis.key('response', id);
-    const [owner, body] = (await this.#redis.call('response', 'HMGET', key, 'client', 'body')) as (Buffer | null)[];
-    return body && String(owner) === client ? String(body) : null;
+  async read({ id, client }: ResponseKey, from: number): Promise<BodyPiece | null> {
+    const args = { id, client, from, pieceBytes: responsePieceBytes };
+    const { verdict, rest } = await this.#redis.run('response', 'responses.read', args);
+    return verdict === 'ok' ? { text: pieceOf(rest[0] as Buffer), bytes: Number(rest[1]) } : null;
+  }
+
+  async head({ id, client }: ResponseKey): Promise<string | null> {
+    const { verdict, rest } = await this.#redis.run('response', 'responses.head', {
+      id,
+      client,
+      holder: holderOf(client),
+    });
+    return verdict === 'ok' ? String(rest[0]) : null;
   }
 
   async text({ id, client }: ResponseKey): Promise<readonly Message[] | null> {

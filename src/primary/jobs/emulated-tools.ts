@@ -58,6 +58,12 @@ export function withoutTools({ results, offer: _, history, heard, ...turn }: Tur
   return { ...turn, text, images, history: plain(history), ...(heard && { heard: plain(heard) }) };
 }
 
+/** The same messages with calls and results as text. */
+export function callsAsText(history: readonly Message[]): Message[] {
+  const names = namesIn(history);
+  return history.map((message) => messageWithout(message, names));
+}
+
 type NamesById = ReadonlyMap<string, string>;
 
 function namesIn(history: readonly Message[]): NamesById {

@@ -1,5 +1,5 @@
 import type { Clock } from '../../shared/clock.js';
-import type { JobRequest, ToolCall } from '../../shared/job.js';
+import { type JobRequest, messagesBefore, type ToolCall } from '../../shared/job.js';
 import { callIdAt, chained, chainId } from '../../shared/text/chain.js';
 import type { LaunchOptions } from '../cli/contract/adapter.js';
 import type { ConversationState } from '../cli/process/cli-process.js';
@@ -49,23 +49,24 @@ export class JobChain {
     this.#asked = asked;
     this.#model = route.publicModel;
     this.#recent = recent;
-    const { client, history } = request;
+    const { client } = request;
     this.#arrival = recent.arrive(client);
-    const place = { id: chainId(before, client, this.#model), messageCount: history.length, launch };
+    const messageCount = messagesBefore(request);
+    const place = { id: chainId(before, client, this.#model), messageCount, launch };
     const hasResults = request.results !== undefined;
     const state = hasResults ? { ...place, openCalls: takesResults ? answeredCalls(request) : [] } : place;
-    this.isLive = history.length > 0 && isKept(state);
+    this.isLive = messageCount > 0 && isKept(state);
     this.#goesOn = this.isLive || recent.knows(state.id);
-    if (history.length === 0) this.before = null;
+    if (messageCount === 0) this.before = null;
     else this.before = this.isLive || hasResults ? state : { ...state, id: nowhere }; // what waits for these results in vain ends
   }
 
   /** Where the conversation stands with this answer. `isWaiting`: its process waits for the results of the calls. */
   after(answer: string, made: readonly ToolCall[] = [], isWaiting = false): ConversationState {
-    const { client, history } = this.#request;
+    const { client } = this.#request;
     const calls = this.#asClientKnows(made);
     const chain = chained(this.#asked, { role: 'assistant', text: answer, ...(calls.length > 0 && { calls }) });
-    const place = { id: chainId(chain, client, this.#model), messageCount: history.length + 2, client };
+    const place = { id: chainId(chain, client, this.#model), messageCount: messagesBefore(this.#request) + 2, client };
     const renamed = calls !== made && { callIds: new Map(calls.map(({ id }, index) => [id, made[index]?.id ?? id])) };
     const state = isWaiting ? { ...place, openCalls: idsOf(calls), ...renamed } : place;
     const isForced = isWaiting && this.#request.offer?.choice !== 'auto'; // then the call itself is the answer, most often

@@ -10,6 +10,7 @@ import type { Redactor } from '../cli/process/redactor.js';
 import type { Route } from '../cli/route.js';
 import { TurnRecord, type TurnResources } from '../conversations/conversation-turn.js';
 import type { SeenClients } from '../health/evidence.js';
+import type { StoredResponses } from '../responses/stored-responses.js';
 import { storedFigures } from '../store/contract/stored-text.js';
 import type { SchemaChecker } from '../threads/schema-checker.js';
 import { Admission, type AdmissionResources } from './admission.js';
@@ -51,6 +52,7 @@ export interface JobResources extends TurnResources, AdmissionResources {
   /** Those who have asked for a job of any CLI. */
   readonly clients: SeenClients;
   readonly schemas: Pick<SchemaChecker, 'read'>;
+  readonly responses: Pick<StoredResponses, 'text'>;
   readonly observer: JobObserver;
   readonly redactor: Pick<Redactor, 'redact'>;
   /** The names that a client may use instead of a model that its CLI does not know. */
@@ -143,7 +145,10 @@ export class JobRunner {
 
   #start(job: Job): void {
     this.#open.set(job.ticket, job);
-    void this.#perform(job);
+    this.#perform(job).catch((error: unknown) => {
+      this.#resources.observer.jobBroke(error);
+      job.end(job.failed(error));
+    });
   }
 
   /** A background job has its slot. */
@@ -269,6 +274,7 @@ export class JobRunner {
       job.start(this.#limits.executionMs);
       observer.jobStarted(job.queueMs);
       job.spans?.waited(job.waitedMs, null);
+      await this.#readEarlier(job);
       const record = job.turn && new TurnRecord(job.turn, job.request, this.#resources);
       const answering = this.#answering(job, processes, record);
       const answered = await answering.run();
@@ -287,6 +293,13 @@ export class JobRunner {
       this.#open.delete(ticket);
       ticket.release();
     }
+  }
+
+  /** Only now, so that a job that waits holds no text that its request did not bring. */
+  async #readEarlier(job: Job): Promise<void> {
+    const { earlier, client } = job.request;
+    if (earlier === undefined) return;
+    job.recall(await orAborted(this.#resources.responses.text({ id: earlier.id, client }), job.signal));
   }
 
   #explained(error: RelayError, { request, signal }: Job): Promise<RelayError> {

@@ -15,6 +15,7 @@ import {
   type WaitReason,
 } from '../../shared/job.js';
 import type { CgroupUsage } from '../../shared/process/cgroup.js';
+import { inTurns } from '../../shared/text/turns.js';
 import type { LaunchOptions } from '../cli/contract/adapter.js';
 import type { ConversationState } from '../cli/process/cli-process.js';
 import type { Route } from '../cli/route.js';
@@ -22,6 +23,7 @@ import type { ConversationTurn } from '../conversations/conversation-turn.js';
 import type { Answered } from './answering.js';
 import type { BackgroundPart } from './background-part.js';
 import { withoutEcho } from './echo.js';
+import { callsAsText } from './emulated-tools.js';
 import type { JobChain } from './job-chain.js';
 import type { JobSpans } from './job-spans.js';
 import type { JobEvents } from './job-stream.js';
@@ -73,11 +75,11 @@ const passingOutcomes: readonly Outcome[] = ['cli_error', 'queue_timeout', 'shut
  * the caller, by a limit or by the end of a drain. The first reason wins, and is the error that the job ends with.
  */
 export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
-  readonly request: JobRequest;
   readonly route: Route;
   readonly events: JobEvents;
   readonly background: B;
   readonly spans: JobSpans | null;
+  #request: JobRequest;
   #number = 0;
   #stage: JobStage = { name: 'waiting' };
   /** From its admission on. A background job is admitted again after each attempt that failed. */
@@ -95,7 +97,7 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
   #stopTimer: StopTimer = () => {};
 
   constructor({ request, route, events, background, spans }: JobDescription<B>, caller: AbortSignal, clock: Clock) {
-    this.request = request;
+    this.#request = request;
     this.route = route;
     this.events = events;
     this.background = background;
@@ -113,6 +115,17 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
     this.#ticket = enter();
     if (this.#caller.aborted) this.#onCallerAbort();
     else this.#caller.addEventListener('abort', this.#onCallerAbort, { once: true });
+  }
+
+  get request(): JobRequest {
+    return this.#request;
+  }
+
+  /** Puts the text that its request continues before the history of the request. A text without tools has no calls. */
+  recall(earlier: readonly Message[]): void {
+    const history = inTurns([...earlier, ...this.#request.history]);
+    const isPlain = this.#request.offer === undefined;
+    this.#request = { ...this.#request, history: isPlain ? callsAsText(history) : history };
   }
 
   /** Counts up with each admission of the service. */

@@ -1,23 +1,37 @@
 import type { Clock } from '../../shared/clock.js';
 import type { Config } from '../../shared/config/config.js';
 import { invalid, RelayError } from '../../shared/errors.js';
-import type { Message } from '../../shared/job.js';
-import type { ResponseKey, ResponseLimits, ResponseNode, ResponseStore } from '../store/contract/responses.js';
+import type { ContinuedText, Message } from '../../shared/job.js';
+import { chained } from '../../shared/text/chain.js';
+import { bytesOfMessages, haveImages } from '../../shared/text/turns.js';
+import { checkSize } from '../conversations/conversation-limits.js';
+import type {
+  BodyPiece,
+  ResponseKey,
+  ResponseLimits,
+  ResponseNode,
+  ResponseStore,
+} from '../store/contract/responses.js';
 
 export function responseLimits(
-  config: Pick<Config, 'maxResponses' | 'maxResponseBytes' | 'conversationTtlMs'>,
-): ResponseLimits {
+  config: Pick<Config, 'maxResponses' | 'maxResponseBytes' | 'maxConversationBytes' | 'conversationTtlMs'>,
+): ResponseLimits & TextLimit {
   const { maxResponses, maxResponseBytes: maxBytes, conversationTtlMs: ttlMs } = config;
-  return { maxResponses, maxBytes, ttlMs };
+  return { maxResponses, maxBytes, ttlMs, maxTextBytes: config.maxConversationBytes };
+}
+
+interface TextLimit {
+  /** The size of a text that can be continued. */
+  readonly maxTextBytes: number;
 }
 
 /** Owns the limits of stored responses. Everything rejects with `not_found` for a response that the client does not have. */
 export class StoredResponses {
   readonly #store: ResponseStore;
-  readonly #limits: ResponseLimits;
+  readonly #limits: ResponseLimits & TextLimit;
   readonly #clock: Pick<Clock, 'now'>;
 
-  constructor(store: ResponseStore, limits: ResponseLimits, clock: Pick<Clock, 'now'>) {
+  constructor(store: ResponseStore, limits: ResponseLimits & TextLimit, clock: Pick<Clock, 'now'>) {
     this.#store = store;
     this.#limits = limits;
     this.#clock = clock;
@@ -28,14 +42,25 @@ export class StoredResponses {
   }
 
   /** Resolves once it is stored. Also rejects with `validation_error` where its text is larger than the limits. */
-  async put(response: Omit<ResponseNode, 'createdAt'>): Promise<void> {
-    const verdict = await this.#store.put({ ...response, createdAt: this.#clock.now() }, this.#limits);
+  async put(response: Omit<ResponseNode, 'createdAt' | 'head'> & { readonly head: ContinuedText }): Promise<void> {
+    const head = JSON.stringify(response.head);
+    const verdict = await this.#store.put({ ...response, head, createdAt: this.#clock.now() }, this.#limits);
     if (verdict === 'gone') notFound();
     if (verdict === 'full') throw tooLarge();
   }
 
-  async body(key: ResponseKey): Promise<string> {
-    return (await this.#store.body(key, this.#expiredAt)) ?? notFound();
+  /** A piece of its body, from that byte on. */
+  async read(key: ResponseKey, from: number): Promise<BodyPiece> {
+    return (await this.#store.read(key, from, this.#expiredAt)) ?? notFound();
+  }
+
+  /** What a request needs to know that continues its text. Also rejects with `validation_error` if it is too large for that. */
+  async head(key: ResponseKey): Promise<ContinuedText> {
+    const json = (await this.#store.head(key, this.#expiredAt)) ?? notFound();
+    const head = json === '' ? headOf(key, await this.text(key)) : (JSON.parse(json) as ContinuedText);
+    const { maxBytes, maxTextBytes: maxBytesEach } = this.#limits;
+    checkSize({ maxBytes, maxBytesEach }, head.bytes, 'previous_response_id');
+    return head;
   }
 
   /** All messages from the beginning of its text to its own. */
@@ -55,6 +80,13 @@ export class StoredResponses {
   get #expiredAt(): number {
     return this.#clock.now() - this.#limits.ttlMs;
   }
+}
+
+/** The head of a text that an earlier version has stored. No process waits with it, so any start will do. */
+function headOf({ id }: ResponseKey, messages: readonly Message[]): ContinuedText {
+  const openCalls = (messages.at(-1)?.calls ?? []).map((call) => ({ ...call, input: '' }));
+  const size = { messageCount: messages.length, bytes: bytesOfMessages(messages), hasImages: haveImages(messages) };
+  return { id, start: '', hash: messages.reduce(chained, ''), ...size, openCalls };
 }
 
 function notFound(): never {

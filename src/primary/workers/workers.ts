@@ -1,5 +1,6 @@
 import cluster, { type Worker } from 'node:cluster';
 import type { Clock, StopTimer } from '../../shared/clock.js';
+import { contained } from '../../shared/contained.js';
 import { describeError, type Logger } from '../../shared/log/logger.js';
 import type { FamilyFigures } from '../../shared/metrics.js';
 import { closingFailed } from '../../shared/node-internals/spawned-children.js';
@@ -182,8 +183,10 @@ export class Workers {
   #handleOf(slot: WorkerSlot, worker: Worker): WorkerHandle {
     const shared = this.#handlers ?? neverStarted();
     const handle = new WorkerHandle(slot, worker, (self) => peerOf(worker, shared, this.#handlersOf(self), this.#log));
-    worker.on('error', (error) => this.#failed(handle, error));
-    worker.once('exit', (code, signal) => this.#exited(handle, code, signal));
+    const onFault = (fault: unknown) => this.#log.error('internal_error', { error: describeError(fault) });
+    const failed = (error: Error) => this.#failed(handle, error);
+    const exited = (code: number | null, signal: string | null) => this.#exited(handle, code, signal);
+    worker.on('error', contained(failed, onFault)).once('exit', contained(exited, onFault));
     this.#living.add(handle);
     return handle;
   }

@@ -1,28 +1,8 @@
-import { z } from 'zod';
+import type { z } from 'zod';
 import { BoundedQueue } from '../async.js';
-import { callerDied, cancelled, fromWire, isDefect, toWire, wireError } from '../errors.js';
-
-const id = z.int().nonnegative();
-
-/**
- * The envelope of every message. A call is answered once, or by a stream of items with one end; either may fail instead.
- * A stream can be cancelled, and `credit` says that the caller has taken items. Ids belong to the caller.
- */
-const messageSchema = z.discriminatedUnion('kind', [
-  z.object({ kind: z.literal('call'), id, name: z.string(), request: z.unknown() }),
-  z.object({ kind: z.literal('cancel'), id }),
-  z.object({ kind: z.literal('credit'), id, count: z.int().positive() }),
-  z.object({ kind: z.literal('answer'), id, answer: z.unknown() }),
-  z.object({ kind: z.literal('item'), id, item: z.unknown() }),
-  z.object({ kind: z.literal('end'), id }),
-  z.object({ kind: z.literal('fail'), id, failure: wireError }),
-]);
-
-type PeerMessage = z.infer<typeof messageSchema>;
-type CallMessage = Extract<PeerMessage, { kind: 'call' }>;
-
-/** What one peer sends in one turn of its loop travels together. */
-const packetSchema = z.array(messageSchema);
+import { contained } from '../contained.js';
+import { callerDied, cancelled, fromWire, isDefect, toWire } from '../errors.js';
+import { type CallMessage, Inbox, Outbox, type PeerMessage } from './packets.js';
 
 /** A call that is answered once. */
 interface UnaryCall {
@@ -106,26 +86,29 @@ type AnyStream = (request: unknown, signal: AbortSignal) => AsyncIterable<unknow
  * rejected as cancelled, and every stream served is aborted.
  */
 export class Peer<Out extends Calls, In extends Calls> {
-  readonly #channel: Channel;
   readonly #out: Out;
   readonly #in: In;
   readonly #handlers: Handlers<In>;
   readonly #onFault: (fault: unknown) => void;
   readonly #made = new Map<number, OpenCall>();
   readonly #served = new Map<number, ServedStream>();
-  #outbox: PeerMessage[] = [];
+  readonly #outbox: Outbox;
+  readonly #inbox = new Inbox();
+  readonly #dispatchContained: (message: PeerMessage) => void;
   #lastId = 0;
   #closed: Error | undefined;
 
   /** `onFault` gets messages that fit no schema, and what handlers throw by mistake: defects, never a client's doing. */
   constructor(channel: Channel, out: Out, serving: In, handlers: Handlers<In>, onFault: (fault: unknown) => void) {
-    this.#channel = channel;
     this.#out = out;
     this.#in = serving;
     this.#handlers = handlers;
     this.#onFault = onFault;
-    channel.onMessage((packet) => this.#receive(packet));
-    channel.onClose(() => this.#close());
+    const transmit = (packet: object, done: (error: Error | null) => void) => channel.send(packet, done);
+    this.#outbox = new Outbox(transmit, (message, cause) => this.#lost(message, cause), onFault);
+    this.#dispatchContained = contained((message) => this.#dispatch(message), onFault);
+    channel.onMessage(contained((packet) => this.#receive(packet), onFault));
+    channel.onClose(contained(() => this.#close(), onFault));
   }
 
   /** A call that is answered once. */
@@ -188,9 +171,7 @@ export class Peer<Out extends Calls, In extends Calls> {
   }
 
   #receive(packet: unknown): void {
-    const { data: messages, error } = packetSchema.safeParse(packet);
-    if (error !== undefined) return this.#onFault(new Error(`a message fits no schema: ${error.message}`));
-    for (const message of messages) this.#dispatch(message);
+    for (const message of this.#inbox.read(packet)) this.#dispatchContained(message);
   }
 
   #dispatch(message: PeerMessage): void {
@@ -254,16 +235,17 @@ export class Peer<Out extends Calls, In extends Calls> {
     }
   }
 
-  /** Messages of one turn of the loop leave together: each write costs a system call, and wakes the other end. */
   #send(message: PeerMessage): void {
-    if (this.#outbox.length === 0) process.nextTick(() => this.#flush());
-    this.#outbox.push(message);
+    this.#outbox.send(message);
   }
 
-  #flush(): void {
-    const packet = this.#outbox;
-    this.#outbox = [];
-    this.#channel.send(packet, () => {}); // a send that fails is a channel that closes: `onClose` ends the calls
+  /** A message that cannot be sent is the failure of its call, at both ends. */
+  #lost(message: PeerMessage, cause: unknown): void {
+    this.#onFault(cause);
+    if (message.kind === 'call') this.#ended({ kind: 'fail', id: message.id, failure: toWire(cause) });
+    if (message.kind !== 'answer' && message.kind !== 'item') return;
+    this.#served.get(message.id)?.abort(cancelled('an item cannot be sent'));
+    this.#send({ kind: 'fail', id: message.id, failure: toWire(cause) });
   }
 
   #close(): void {

@@ -17,7 +17,7 @@ import {
 import { scopes } from '../config/api-keys.js';
 import { localUserModes } from '../config/variables.js';
 import { conversationPage, titledConversation } from '../conversation.js';
-import { imageTypes, jobDone, jobEvent, jobRequest, message, turnFigures } from '../job.js';
+import { continuedText, imageTypes, jobDone, jobEvent, jobRequest, message, turnFigures } from '../job.js';
 import { logStyles } from '../log/text.js';
 import { familyFiguresSchema } from '../metrics.js';
 import { phases } from '../phase.js';
@@ -157,6 +157,9 @@ const transcriptItem = z.object({
 export type TranscriptOrder = z.infer<typeof transcriptOrder>;
 export type TranscriptItem = z.infer<typeof transcriptItem>;
 
+/** How much of the body of a stored response is read at once. */
+export const responsePieceBytes = 128 * 1024;
+
 /** A response of the Responses API that its client wants stored. */
 const responseToStore = z.object({
   id: z.string(),
@@ -164,6 +167,8 @@ const responseToStore = z.object({
   previous: z.string().nullable(),
   /** What it adds to the text of the previous one: its input, and the answer with its calls. */
   messages: z.array(message).readonly(),
+  /** What a request that continues its text needs to know of the text. */
+  head: continuedText,
   /** The JSON that its client reads. */
   body: z.string(),
 });
@@ -236,9 +241,13 @@ export const primaryCalls = {
    * `validation_error` if its text is larger than what can be stored.
    */
   storeResponse: { request: z.object({ client: z.string(), response: responseToStore }), answer: nothing },
-  response: { request: ownedKey, answer: z.object({ body: z.string() }) },
-  /** All messages from the beginning of its text to its own. */
-  responseText: { request: ownedKey, answer: z.object({ messages: z.array(message).readonly() }) },
+  /** A piece of its body, from that byte on; no text behind the last piece. `bytes`: the size of the whole body. */
+  responsePiece: {
+    request: ownedKey.extend({ from: z.int().nonnegative() }),
+    answer: z.object({ text: z.string(), bytes: z.int() }),
+  },
+  /** Rejects with `validation_error` if its text is larger than a conversation may be. */
+  continuedText: { request: ownedKey, answer: continuedText },
   /** Those that follow it stay. */
   deleteResponse: { request: ownedKey, answer: nothing },
   /** Takes one request from the window of this client. */

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { Message, Tool } from '../job.js';
+import type { ContinuedText, Message, Tool } from '../job.js';
 
 /**
  * A chain of hashes (hex) over the messages of a conversation. Two chains with the same end have the same texts, images
@@ -12,6 +12,11 @@ export function chainStart(system: string | null, schema: string | null, tools: 
   return createHash('sha256')
     .update(JSON.stringify([system, schema, ...(sorted.length > 0 ? [sorted] : [])]))
     .digest('hex');
+}
+
+/** The chain over a stored text. With another start, such as other instructions, it is another chain. */
+export function continuedChain({ hash, start: known }: Pick<ContinuedText, 'hash' | 'start'>, start: string): string {
+  return start === known ? hash : createHash('sha256').update(`${start}\0${hash}`).digest('hex');
 }
 
 /**
@@ -40,8 +45,12 @@ export function callIdAt(place: number): string {
   return `call_${place}`;
 }
 
-/** JSON with its keys in order; a text that is no JSON, or nested too deeply, as it is. */
+/** A longer text is compared as it is: its keys would take long to order. */
+const maxOrderedLength = 256 * 1024;
+
+/** JSON with its keys in order; a text that is no JSON, or nested too deeply, or very long, as it is. */
 function canonical(json: string): string {
+  if (json.length > maxOrderedLength) return json;
   try {
     return JSON.stringify(JSON.parse(json), (_, value) => (isObject(value) ? inOrder(value) : value));
   } catch {

@@ -17,6 +17,7 @@ const space = 0x20;
 export class JsonStructure {
   readonly #limits: StructureLimits;
   #values = 0;
+  #bytes = 0;
   #depth = 0;
   #isInString = false;
   #isEscaped = false;
@@ -27,9 +28,24 @@ export class JsonStructure {
     this.#limits = limits;
   }
 
+  /** The bytes of all texts. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** As `take`, for a further text, which is whole. Its values count together with those before, its depth alone. */
+  takeText(text: string): string | null {
+    this.#depth = 0;
+    this.#isInString = false;
+    this.#isEscaped = false;
+    this.#hasOpened = false;
+    return this.take(Buffer.from(text));
+  }
+
   /** What is wrong with the text up to here; null while it keeps to the limits. Takes a millisecond or two for a megabyte. */
   take(bytes: Uint8Array): string | null {
     const { maxValues, maxDepth } = this.#limits;
+    this.#bytes += bytes.length;
     for (let at = 0; at < bytes.length; at++) {
       if (this.#isInString) at = this.#endOfString(bytes, at);
       else this.#count(bytes[at] as number);

@@ -34,7 +34,9 @@ export async function readBody<T>(
   const bytes = await readBytes(req, res, memory);
   if (bytes.length > smallBytes) await memory.takeTurn();
   res.locals.idempotent?.read(bytes);
-  return check(parse(bytes), schema);
+  const body = parse(bytes);
+  checkJsonTexts(res, body, '');
+  return check(body, schema);
 }
 
 function tooLarge(limitBytes: number): RelayError {
@@ -86,6 +88,7 @@ function readBytes(req: Request, res: Reply, memory: BodyMemory): Promise<Buffer
   };
   const body = memory.open(source, Number(req.get('content-length') ?? Infinity), holderOf(res.locals.client));
   const structure = new JsonStructure(structureLimits);
+  res.locals.structure = structure;
   const onData = (piece: Buffer) => {
     if (body.bytes + piece.length > memory.limitBytes) return reject(tooLarge(memory.limitBytes));
     const fault = structure.take(piece);
@@ -106,6 +109,27 @@ function readBytes(req: Request, res: Reply, memory: BodyMemory): Promise<Buffer
 function overShare(): RelayError {
   const message = 'this client sends more at once than its share of the memory for bodies, and others wait for it';
   return new RelayError('concurrency_limited', message, { retryAfterSeconds: 1 });
+}
+
+/** The fields of all APIs whose strings are read as JSON. */
+const jsonFields: ReadonlySet<string> = new Set(['arguments', 'guided_json']);
+
+/**
+ * Counts the JSON texts in the strings of a part of the body, together with the values of the body. Throws
+ * `validation_error` for a text that exceeds a limit.
+ */
+export function checkJsonTexts(res: Reply, part: unknown, path: string): void {
+  if (typeof part !== 'object' || part === null) return;
+  for (const [key, value] of Object.entries(part)) {
+    const at = path === '' ? key : `${path}.${key}`;
+    if (typeof value !== 'string') checkJsonTexts(res, value, at);
+    else if (jsonFields.has(key)) checkJsonText(res, value, at);
+  }
+}
+
+function checkJsonText({ locals: { structure } }: Reply, text: string, path: string): void {
+  const fault = structure?.takeText(text) ?? null;
+  if (fault !== null) throw invalid(path, fault);
 }
 
 const mustBeUtf8 = 'must be valid UTF-8';

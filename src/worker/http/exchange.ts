@@ -15,6 +15,7 @@ import {
   gauge,
   histogram,
 } from '../../shared/metrics.js';
+import type { JsonStructure } from '../../shared/text/json-structure.js';
 import type { TraceContext } from '../../shared/trace/context.js';
 import { type KnownResponse, knownResponses, methodLabel, type RouteLabel, routeLabels } from './known-responses.js';
 import { type RequestSpans, traceOfCaller } from './request-spans.js';
@@ -55,6 +56,8 @@ export interface Exchange extends Record<string, unknown> {
   key: WorkerKey | null;
   /** The form of errors; null: the service's own. */
   errorForm: ErrorForm | null;
+  /** The values and bytes of its body, once the body has come. */
+  structure: JsonStructure | null;
   /** Of a request that is to run a model once, however often it is sent. */
   idempotent: KeyedRequest | null;
   /** How the request's job is doing, if it has one. */
@@ -82,6 +85,7 @@ const unknownYet = {
   client: '',
   key: null,
   errorForm: null,
+  structure: null,
   idempotent: null,
   job: null,
   isFile: false,

@@ -36,7 +36,7 @@ export async function write(res: Reply, piece: string | Buffer, signal: AbortSig
 /** Says of an answer to a request with a key that it is not stored. */
 export const notRecorded = { name: 'Idempotency-Recorded', value: 'false' } as const;
 
-const jsonType = 'application/json; charset=utf-8';
+export const jsonType = 'application/json; charset=utf-8';
 
 export function sendJson(res: Reply, body: object, status = 200): void {
   sendWritten(res, JSON.stringify(body), status);

@@ -3,6 +3,7 @@ import { schemaText } from '../../shared/api/ask.js';
 import { toolRoutes } from '../../shared/api/endpoints.js';
 import { fromWire, invalid, RelayError, toWire } from '../../shared/errors.js';
 import type {
+  ContinuedText,
   Effort,
   Image,
   JobRequest,
@@ -14,7 +15,7 @@ import type {
   ToolOffer,
   ToolResult,
 } from '../../shared/job.js';
-import { chained, chainStart } from '../../shared/text/chain.js';
+import { chained, chainStart, continuedChain } from '../../shared/text/chain.js';
 import type { TraceContext } from '../../shared/trace/context.js';
 import type { Primary, Reply } from '../http/exchange.js';
 import { checkedSchema, type WishFields } from './tool-offer.js';
@@ -47,6 +48,8 @@ export interface RequestedJob {
   readonly thinking?: ThinkingForm | undefined;
   /** From a caller that stores the conversation itself: the messages before. */
   readonly history?: readonly Message[] | undefined;
+  /** The text of the stored response that stands before `history`. */
+  readonly earlier?: ContinuedText | undefined;
   readonly stream: boolean;
 }
 
@@ -54,7 +57,7 @@ export interface RequestedJob {
 export async function requestOf(job: RequestedJob, primary: Primary, res: Reply): Promise<JobRequest> {
   const { operation, text, images = [], stop = [], history, stream: isStreamed, isEffortNeeded } = job;
   const { conversationId = null, system = null, model = null, effort = null } = job;
-  const { offer, sampling, results, hasCallIds, thinking } = job;
+  const { offer, sampling, results, hasCallIds, thinking, earlier } = job;
   const { requestId, trace, client } = res.locals;
   const schema = job.schema === undefined ? null : await answerSchema(job.schema, primary, client);
   if (offer !== undefined) await checkTools(offer, primary, client);
@@ -65,11 +68,24 @@ export async function requestOf(job: RequestedJob, primary: Primary, res: Reply)
     ...(sampling && { sampling }),
     ...(hasCallIds === false && { hasCallIds }),
     ...(thinking && { thinking }),
+    ...(earlier && { earlier }),
   };
   const said = { role: 'user', text, images, ...(results && { results }) } as const;
-  const chain = history === undefined ? null : chainOf(history, said, chainStart(system, schema, offer?.tools));
+  const start = startOf({ system, schema, offer, earlier });
+  const chain = history === undefined ? null : chainOf(history, said, start);
   const asked = { operation, conversationId, text, images, system, model, schema, effort, isEffortNeeded, stop };
   return { ...asked, ...more, history: history ?? [], chain, requestId, client, isStreamed };
+}
+
+/** The chain of hashes before the history of a request. */
+function startOf({
+  system,
+  schema,
+  offer,
+  earlier,
+}: Pick<JobRequest, 'system' | 'schema' | 'offer' | 'earlier'>): string {
+  const start = chainStart(system, schema, offer?.tools);
+  return earlier === undefined ? start : continuedChain(earlier, start);
 }
 
 /** Of a request that is being traced, only what its job needs. */

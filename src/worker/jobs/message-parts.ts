@@ -3,6 +3,7 @@ import { imageFault, imageType } from '../../shared/api/ask.js';
 import { modelName } from '../../shared/config/values.js';
 import { invalid, type RelayError } from '../../shared/errors.js';
 import type { Image, Message, ToolCall, ToolResult } from '../../shared/job.js';
+import { blankLine, inTurns } from '../../shared/text/turns.js';
 import { mustBeSent } from '../http/body.js';
 import { checkCalls } from './tool-offer.js';
 
@@ -47,8 +48,6 @@ export function isOfUnknownModel({ code, details }: RelayError): boolean {
   return isOfModel && fault.message !== mustBeSent && fault.message !== noString;
 }
 
-const blankLine = '\n\n';
-
 /** Several texts as one, without those that say nothing. */
 export function joined(texts: readonly string[]): string | undefined {
   const spoken = texts.filter((text) => text.trim() !== '');
@@ -84,73 +83,14 @@ function contentOf(parts: readonly ShownPart[]): Pick<Message, 'text' | 'images'
   return images.length === 0 ? { text } : { text, images };
 }
 
-/** A conversation in which the roles take turns: what is empty is left out, and neighbours of one role become one message. */
-export function inTurns(messages: readonly Message[]): Message[] {
-  const turns: Message[][] = [];
-  for (const message of messages.filter(saysSomething)) {
-    const last = turns.at(-1);
-    if (last?.[0]?.role === message.role) last.push(message);
-    else turns.push([message]);
-  }
-  return turns.map(merged);
-}
-
-function saysSomething({ text, images, calls, results }: Message): boolean {
-  return text !== '' || images !== undefined || calls !== undefined || results !== undefined;
-}
-
-/** There may be thousands, so each is read once. */
-function merged(messages: readonly Message[]): Message {
-  const [first, ...others] = messages as [Message, ...Message[]];
-  if (others.length === 0) return first;
-  let { text } = first;
-  const all = [...(first.images ?? [])];
-  for (const { text: next, images = [] } of others) {
-    if (text !== '' && next !== '') text += blankLine;
-    for (const image of images) all.push({ ...image, at: image.at + text.length });
-    text += next;
-  }
-  const calls = messages.flatMap((message) => message.calls ?? []);
-  const results = messages.flatMap((message) => message.results ?? []);
-  return {
-    ...{ role: first.role, text, ...(all.length > 0 && { images: all }) },
-    ...(calls.length > 0 && { calls }),
-    ...(results.length > 0 && { results }),
-  };
-}
-
-/** Stored messages for a request without tools: the calls as what the model has said, the results as texts. */
-export function withoutCalls(messages: readonly Message[]): Message[] {
-  const made = messages.flatMap(({ calls = [] }) => calls.map(({ id, name }) => [id, name] as const));
-  const names = namesOfCalls(made);
-  return messages.map(({ role, text, images = [], calls = [], results = [] }) => {
-    const told = results.flatMap((result) => resultParts(names.get(result.id), partsIn(result), result.isError));
-    const inputs = calls.map(({ input }): Part => ({ type: 'text', text: input }));
-    return messageOf(role, [...told, ...partsIn({ text, images }), ...inputs]);
-  });
-}
-
-/** A text, cut where its images stand. */
-function partsIn({ text, images = [] }: Pick<Message, 'text' | 'images'>): ShownPart[] {
-  let from = 0;
-  const parts: ShownPart[] = [];
-  for (const { at, mediaType, data } of images) {
-    if (at > from) parts.push({ type: 'text', text: text.slice(from, at) });
-    parts.push({ type: 'image', mediaType, data });
-    from = at;
-  }
-  if (from < text.length) parts.push({ type: 'text', text: text.slice(from) });
-  return parts;
-}
-
 /**
- * The last message, which must be the user's, and those before it, which begin with `earlier`. Throws `validation_error`
- * that names the field.
+ * The last message, which must be the user's, and the messages before it. The results of the first message belong to
+ * `openCalls`. Throws `validation_error` that names the field.
  */
 export function lastOfUser(
   messages: readonly Message[],
   field: string,
-  earlier: readonly Message[] = [],
+  openCalls: readonly ToolCall[] = [],
 ): { asked: Message; history: Message[] } {
   const last = messages.at(-1);
   if (last === undefined) throw invalid(field, 'must hold a message of the user');
@@ -158,8 +98,9 @@ export function lastOfUser(
     throw invalid(field, 'must end with a message of the user: an answer can not be begun for the model');
   if (last.text.trim() === '' && last.images === undefined && last.results === undefined)
     throw invalid(field, 'must end with a message that is not blank');
-  const turns = inTurns([...earlier, ...messages]);
-  checkCalls(turns, field);
+  const turns = inTurns(messages);
+  const open: Message[] = openCalls.length === 0 ? [] : [{ role: 'assistant', text: '', calls: openCalls }];
+  checkCalls(inTurns([...open, ...messages]), field);
   return { asked: turns.at(-1) ?? last, history: turns.slice(0, -1) };
 }
 

@@ -6,6 +6,7 @@ import {
   type JobEnd,
   type JobEvent,
   type JobFailed,
+  type JobRequest,
   type Message,
   type OptionalWish,
   type ThoughtEnd,
@@ -207,7 +208,7 @@ export async function answerWithJob(
   res: Reply,
   parsed: ParsedRequest,
   format: AnswerFormat,
-  whenWhole: (answer: UnsentAnswer) => Promise<void> = async () => {},
+  whenWhole: (answer: UnsentAnswer, request: JobRequest) => Promise<void> = async () => {},
 ): Promise<void> {
   using client = untilGone(res);
   noteDroppedTools(parts.primary, res, parsed);
@@ -217,7 +218,8 @@ export async function answerWithJob(
     const report = new JobReport(parts.clock);
     res.locals.job = report;
     const events = report.following(parts.primary.stream('run', request, client.signal));
-    const writer = new AnswerWriter(res, parsed, format, text, client.signal, whenWhole);
+    const whole = (answer: UnsentAnswer) => whenWhole(answer, request);
+    const writer = new AnswerWriter(res, parsed, format, text, client.signal, whole);
     try {
       if (parsed.job.stream) await writer.stream(events, parts.clock);
       else await writer.plain(events);

@@ -152,6 +152,15 @@ export function textIn(input: string): string {
   return data?.input ?? input;
 }
 
+/**
+ * The input of an earlier call as model CLIs take it: JSON of an object. A client may send anything. Its text is not parsed
+ * again after this.
+ */
+export function callInput(json: string): string {
+  const value = parsed(json);
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? json : '{}';
+}
+
 /** The input of a call as an object. What the model writes may be none. */
 export function inputObject(input: string): object {
   const value = parsed(input);

@@ -13,7 +13,7 @@ import {
   resultParts,
   type ShownPart,
 } from '../jobs/message-parts.js';
-import { type ParsedTools, parsedTools } from '../jobs/tool-offer.js';
+import { callInput, type ParsedTools, parsedTools } from '../jobs/tool-offer.js';
 import { commonFields, images, imagesIn, wishesIn } from './request.js';
 
 const noString = 'must be a string';
@@ -118,7 +118,8 @@ function partsOf({ content, images: shown }: OllamaMessage, path: string): Shown
 
 function callsIn({ tool_calls: made }: OllamaMessage, hasTools: boolean, calls: UnansweredCalls): Part[] {
   return (made ?? []).map(({ id, function: { name, arguments: sent } }) => {
-    const input = typeof sent === 'string' ? sent : JSON.stringify(sent ?? {});
+    const text = typeof sent === 'string' ? sent : JSON.stringify(sent ?? {});
+    const input = hasTools ? callInput(text) : text;
     return hasTools ? { type: 'call', id: calls.add(name, id ?? null), name, input } : { type: 'text', text: input };
   });
 }

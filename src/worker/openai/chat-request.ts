@@ -27,6 +27,7 @@ import {
   textAt,
 } from '../jobs/message-parts.js';
 import {
+  callInput,
   maxTokens,
   type ParsedTools,
   parsedTools,
@@ -201,12 +202,13 @@ function callsIn({ tool_calls: calls, function_call: legacy }: ChatMessage, path
   const made = (calls ?? []).map((call, index): Part => {
     const at = `${path}.tool_calls.${index}`;
     const name = textAt((call.function ?? call.custom)?.name, `${at}.function.name`);
-    const input = call.custom === undefined ? (call.function?.arguments ?? '') : wrappedText(call.custom.input);
+    const input =
+      call.custom === undefined ? callInput(call.function?.arguments ?? '') : wrappedText(call.custom.input);
     return { type: 'call', id: textAt(call.id, `${at}.id`), name, input };
   });
   if (legacy == null) return made;
   const name = textAt(legacy.name, `${path}.function_call.name`);
-  return [...made, { type: 'call', id: open.add(name), name, input: legacy.arguments }];
+  return [...made, { type: 'call', id: open.add(name), name, input: callInput(legacy.arguments) }];
 }
 
 /** The field of the first image; null without images. */

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { invalid } from '../../shared/errors.js';
-import type { Message } from '../../shared/job.js';
+import type { ContinuedText } from '../../shared/job.js';
 import { instructed, type SentPiece } from '../jobs/instructions.js';
 import { ignoredIn, partFieldIn } from '../jobs/job-request.js';
 import {
@@ -14,9 +14,8 @@ import {
   resultOf,
   resultParts,
   textAt,
-  withoutCalls,
 } from '../jobs/message-parts.js';
-import { maxTokens, nameOf, temperature, topP, wrappedText } from '../jobs/tool-offer.js';
+import { callInput, maxTokens, nameOf, temperature, topP, wrappedText } from '../jobs/tool-offer.js';
 import { content, jsonSchema, named, type PartForms, partsOf, streamed, textOf } from './content.js';
 
 const tool = z.looseObject({
@@ -88,13 +87,12 @@ const responseParts: PartForms = {
 export function spokenIn(
   { input, instructions }: ResponsesRequest,
   hasTools = false,
-  earlier: readonly Message[] = [],
+  earlier: ContinuedText | null = null,
 ) {
   const said = typeof input === 'string' ? [ofUser(input)] : saidIn(input, hasTools);
-  const { instructions: others, spoken } = instructed(said, earlier.length > 0);
+  const { instructions: others, spoken } = instructed(said, earlier !== null);
   const system = joined([textAt(instructions ?? '', 'instructions'), ...others]);
-  const before = hasTools ? earlier : withoutCalls(earlier);
-  return { system, spoken, ...lastOfUser(spoken, 'input', before) };
+  return { system, ...lastOfUser(spoken, 'input', hasTools ? earlier?.openCalls : []) };
 }
 
 function ofUser(input: string): SentPiece {
@@ -119,8 +117,10 @@ function saidBy(item: InputItem, path: string, names: CallNames): SentPiece | []
     case 'reasoning':
     case moreTools:
       return [];
-    case 'function_call':
-      return called(item, textAt(item.arguments, `${path}.arguments`), path, names);
+    case 'function_call': {
+      const json = textAt(item.arguments, `${path}.arguments`);
+      return called(item, names === null ? callInput(json) : json, path, names);
+    }
     case 'custom_tool_call': {
       const input = textAt(item.input, `${path}.input`);
       return called(item, names === null ? wrappedText(input) : input, path, names);

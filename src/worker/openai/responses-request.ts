@@ -1,5 +1,5 @@
 import { invalid } from '../../shared/errors.js';
-import type { Effort, Message, ThinkingForm } from '../../shared/job.js';
+import type { ContinuedText, Effort, ThinkingForm } from '../../shared/job.js';
 import {
   fieldsOf,
   ignoredFields,
@@ -26,23 +26,29 @@ const known = fieldsOf(responsesRequest, 'user');
 const effortField = 'reasoning.effort';
 const schemaWish = 'text.format: {"type": "json_schema", "name": …, "schema": …}';
 
-export interface ParsedResponse extends ParsedRequest {
-  /** The messages of this request alone. */
-  readonly added: readonly Message[];
-}
-
-/** The job that a request for a response asks for. Throws `validation_error` for what this service can't do. */
-/** `earlier`: the text of the response that the request goes on with. */
-export function parseResponses(body: ResponsesRequest, earlier: readonly Message[] = []): ParsedResponse {
+/**
+ * The job that a request for a response asks for. `earlier`: the text that the request continues. Throws `validation_error`
+ * for what this service can't do.
+ */
+export function parseResponses(body: ResponsesRequest, earlier: ContinuedText | null = null): ParsedRequest {
   refuseUnable(body);
   const { model } = body;
   const { offer, forms, dropped } = toolsIn(body);
-  const { system, asked, history, spoken } = spokenIn(body, offer !== undefined, earlier);
+  const { system, asked, history } = spokenIn(body, offer !== undefined, earlier);
   const schema = formatOf(body);
   const effort = effortOf(body.reasoning?.effort);
   const stream = body.stream === true;
   const { text, images, results } = asked;
-  const said = { text, images, results, history, system, offer, thinking: thinkingOf(body, effort) };
+  const said = {
+    text,
+    images,
+    results,
+    history,
+    earlier: earlier ?? undefined,
+    system,
+    offer,
+    thinking: thinkingOf(body, effort),
+  };
   const sampling = samplingOf({ temperature: body.temperature, topP: body.top_p, maxTokens: body.max_output_tokens });
   return {
     job: sdkJob({ ...said, model, schema, effort, sampling, stream }),
@@ -66,7 +72,6 @@ export function parseResponses(body: ResponsesRequest, earlier: readonly Message
     effortField,
     imageField: imageFieldOf(body),
     schemaWish: isBare(body) ? schemaWish : null,
-    added: spoken,
   };
 }
 

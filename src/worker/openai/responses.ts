@@ -1,60 +1,96 @@
 import type { Request } from 'express';
+import { inLines } from '../../shared/async.js';
 import type { AcceptedView, BackgroundJobView, JobStatus } from '../../shared/background.js';
 import { fromWire, invalid, RelayError } from '../../shared/errors.js';
-import type { Message } from '../../shared/job.js';
+import type { AnswerOf, RequestOf } from '../../shared/ipc/peer.js';
+import type { PrimaryCalls } from '../../shared/ipc/protocol.js';
+import { type ContinuedText, type JobRequest, type Message, messagesBefore } from '../../shared/job.js';
+import { chained, chainStart } from '../../shared/text/chain.js';
+import { bytesOfMessages, haveImages } from '../../shared/text/turns.js';
 import { subClientByBody } from '../access/authenticate.js';
-import { readBody } from '../http/body.js';
+import { checkJsonTexts, readBody } from '../http/body.js';
 import type { AsyncHandler, Primary, Reply } from '../http/exchange.js';
-import { publicCodeOf, sendBody, sendJson, untilGone } from '../http/responses.js';
+import { jsonType, publicCodeOf, sendBody, sendJson, untilGone, write } from '../http/responses.js';
 import { acceptJob, storedBody } from '../jobs/background.js';
 import { inWordsOf, noteDroppedTools, type ParsedRequest, prefersAsync, setIgnored } from '../jobs/job-request.js';
 import { answerWithJob, type CompletedAnswer, type JobParts, type UnsentAnswer } from '../jobs/run-job.js';
+import { callInput } from '../jobs/tool-offer.js';
 import { openResponse, responseFormat } from './responses-answer.js';
 import { type InputItem, type ResponsesRequest, responsesRequest } from './responses-input.js';
 import { parseResponses } from './responses-request.js';
 
 export function postResponses(parts: JobParts): AsyncHandler {
+  const read = bodyReader(parts.primary);
   return async (req, res) => {
     const body = await readBody(req, res, parts.bodies, responsesRequest);
     const usesUser = subClientByBody(req, res, body.user ?? undefined);
-    const own = await withReferences(usesUser ? { ...body, user: undefined } : body, parts.primary, res);
-    const earlier = await earlierText(own, parts.primary, res);
-    const parsed = parseResponses(own, earlier);
+    const own = await withReferences(
+      usesUser ? { ...body, user: undefined } : body,
+      res,
+      parts.bodies.limitBytes,
+      read,
+    );
+    const parsed = parseResponses(own, await continuedBy(own, parts.primary, res));
     const place = { store: body.store !== false, previous_response_id: body.previous_response_id ?? null };
     const format = responseFormat(Math.floor(parts.clock.now() / 1000), () => place);
     const isBackground = body.background === true || prefersAsync(req);
     if (isBackground && body.stream === true)
       throw invalid('stream', 'is not possible with background: follow the job instead');
     if (isBackground) return acceptResponse(parts.primary, res, parsed);
-    const store = (answer: UnsentAnswer) => storeResponse(parts.primary, res, parsed.added, place, answer);
+    const store = (answer: UnsentAnswer, request: JobRequest) =>
+      storeResponse(parts.primary, res, request, place, answer);
     await answerWithJob(parts, res, parsed, format, place.store ? store : undefined);
   };
 }
 
 const storedId = /^resp_(.+)$/;
 
-/** The text that the request goes on with. Rejects with `not_found`. */
-async function earlierText(
+/** What is known of the text that the request continues; null if it continues none. Rejects with `not_found`. */
+async function continuedBy(
   { previous_response_id: previous }: ResponsesRequest,
   primary: Primary,
   res: Reply,
-): Promise<readonly Message[]> {
-  if (previous == null) return [];
+): Promise<ContinuedText | null> {
+  if (previous == null) return null;
   const id = storedId.exec(previous)?.[1] ?? '';
-  const { messages } = await primary.call('responseText', { id, client: res.locals.client });
-  return messages;
+  return primary.call('continuedText', { id, client: res.locals.client });
+}
+
+type ResponseKey = RequestOf<PrimaryCalls, 'continuedText'>;
+type BodyReader = (key: ResponseKey) => AsyncGenerator<AnswerOf<PrimaryCalls, 'responsePiece'>>;
+
+/** Reads the bodies of stored responses in pieces. Each client has one piece at a time between primary and worker. */
+function bodyReader(primary: Primary): BodyReader {
+  const inLineOf = inLines();
+  return async function* (key) {
+    for (let from = 0; ; ) {
+      const piece = await inLineOf(key.client, () => primary.call('responsePiece', { ...key, from }));
+      yield piece;
+      from += Buffer.byteLength(piece.text);
+      if (piece.text === '' || from >= piece.bytes) return;
+    }
+  };
 }
 
 /** Of an item of an answer: its kind, and the response that it belongs to. */
 const itemId = /^(?:msg|fc|rs)_([\da-f-]{36})(?:_\d+)?$/;
 
-/** The request with the stored items that it refers to. Throws `validation_error`, and rejects with `not_found`. */
-async function withReferences(body: ResponsesRequest, primary: Primary, res: Reply): Promise<ResponsesRequest> {
+/**
+ * The request with the stored items that it refers to. Each response is read once, and what is read and what is put into the
+ * request count against the limit of a body. Throws `validation_error` and `payload_too_large`, and rejects with `not_found`.
+ */
+async function withReferences(
+  body: ResponsesRequest,
+  res: Reply,
+  limitBytes: number,
+  read: BodyReader,
+): Promise<ResponsesRequest> {
   const { input } = body;
   if (typeof input === 'string' || !input.some(isReference)) return body;
+  const references = new References(res, limitBytes, read);
   const items: InputItem[] = [];
   for (const [index, item] of input.entries()) {
-    items.push(isReference(item) ? await referredItem(item, `input.${index}.id`, primary, res) : item);
+    items.push(isReference(item) ? await references.item(item, `input.${index}.id`) : item);
   }
   return { ...body, input: items };
 }
@@ -63,28 +99,83 @@ function isReference({ type }: InputItem): boolean {
   return type === 'item_reference';
 }
 
-async function referredItem({ id }: InputItem, path: string, primary: Primary, res: Reply): Promise<InputItem> {
-  const response = itemId.exec(String(id))?.[1];
-  if (response === undefined) throw invalid(path, 'must be the id of an item of a stored response');
-  const { body } = await primary.call('response', { id: response, client: res.locals.client });
-  const { output } = JSON.parse(body) as { readonly output: readonly InputItem[] };
-  const item = output.find((each) => each.id === id);
-  if (item === undefined) throw invalid(path, 'must be the id of an item of a stored response');
-  return item;
+interface ReferredItem {
+  readonly item: InputItem;
+  readonly bytes: number;
+}
+
+/** Owns the items of stored responses that one request refers to, and their size. */
+class References {
+  readonly #res: Reply;
+  readonly #limitBytes: number;
+  readonly #read: BodyReader;
+  readonly #items = new Map<unknown, ReferredItem>();
+  readonly #responses = new Set<string>();
+  #readBytes = 0;
+  #bodyBytes: number;
+
+  constructor(res: Reply, limitBytes: number, read: BodyReader) {
+    this.#res = res;
+    this.#limitBytes = limitBytes;
+    this.#read = read;
+    this.#bodyBytes = res.locals.structure?.bytes ?? 0;
+  }
+
+  async item({ id }: InputItem, path: string): Promise<InputItem> {
+    const response = itemId.exec(String(id))?.[1];
+    if (response !== undefined && !this.#responses.has(response)) await this.#add(response);
+    const referred = this.#items.get(id);
+    if (referred === undefined) throw invalid(path, 'must be the id of an item of a stored response');
+    this.#bodyBytes += referred.bytes;
+    this.#check(this.#bodyBytes);
+    checkJsonTexts(this.#res, referred.item, path);
+    return referred.item;
+  }
+
+  async #add(id: string): Promise<void> {
+    this.#responses.add(id);
+    const pieces: string[] = [];
+    for await (const { text, bytes } of this.#read({ id, client: this.#res.locals.client })) {
+      if (pieces.length === 0) this.#readBytes += bytes;
+      this.#check(this.#readBytes);
+      pieces.push(text);
+    }
+    const { output } = JSON.parse(pieces.join('')) as { readonly output: readonly InputItem[] };
+    for (const item of output) this.#items.set(item.id, { item, bytes: Buffer.byteLength(JSON.stringify(item)) });
+  }
+
+  #check(bytes: number): void {
+    if (bytes <= this.#limitBytes) return;
+    const message = `the body is larger than ${this.#limitBytes} bytes with the items that it refers to (MODEL_API_BODY_LIMIT)`;
+    throw new RelayError('payload_too_large', message);
+  }
 }
 
 /** An answer is paid for: where it can't be stored, it is sent all the same, and says so. */
 async function storeResponse(
   primary: Primary,
   res: Reply,
-  added: readonly Message[],
+  request: JobRequest,
   place: { store: boolean; readonly previous_response_id: string | null },
   answer: UnsentAnswer,
 ): Promise<void> {
   const { requestId: id, client } = res.locals;
   const previous = storedId.exec(place.previous_response_id ?? '')?.[1] ?? null;
-  const messages = [...added, await answer.message()];
-  const response = { id, previous, messages, body: await answer.body() };
+  const { text, images, results, history, earlier, chain } = request;
+  const asked: Message = { role: 'user', text, ...(images.length > 0 && { images }), ...(results && { results }) };
+  const answered = await answer.message();
+  const calls = answered.calls?.map((call) => ({ ...call, input: callInput(call.input) }));
+  const messages = [...history, asked, { ...answered, ...(calls && { calls }) }];
+  const head: ContinuedText = {
+    id,
+    start: chainStart(request.system, request.schema, request.offer?.tools),
+    hash: chained(chain?.asked ?? '', answered),
+    messageCount: messagesBefore(request) + 2,
+    bytes: (earlier?.bytes ?? 0) + bytesOfMessages(messages),
+    hasImages: earlier?.hasImages === true || haveImages(messages),
+    openCalls: (answered.calls ?? []).map((call) => ({ ...call, input: '' })),
+  };
+  const response = { id, previous, messages, head, body: await answer.body() };
   await primary.call('storeResponse', { client, response }).catch(() => {
     place.store = false;
   });
@@ -115,12 +206,18 @@ const statusOf = {
 } as const satisfies Record<JobStatus, string>;
 
 export function getResponse(primary: Primary): AsyncHandler {
+  const read = bodyReader(primary);
   return async (req, res) => {
     if (req.query.stream === 'true') throw invalid('stream', 'is not possible here: follow the job instead');
     const job = await backgroundJob(primary, req, res);
     if (job !== null) return send(primary, res, job);
-    const { body } = await primary.call('response', ownId(req, res));
-    res.set('content-type', 'application/json; charset=utf-8').end(body);
+    using caller = untilGone(res);
+    for await (const { text, bytes } of read(ownId(req, res))) {
+      if (!res.headersSent) res.writeHead(200, { 'Content-Type': jsonType, 'Content-Length': bytes });
+      if (req.method === 'HEAD') break;
+      await write(res, text, caller.signal);
+    }
+    res.end();
   };
 }
 

@@ -77,7 +77,9 @@ export class CallbackServer {
     const receiveMs = this.#receiveMs;
     const checkMs = receiveMs / 10;
     const limits = { headersTimeout: receiveMs, requestTimeout: receiveMs, connectionsCheckingInterval: checkMs };
-    const server = createServer(limits, (request, response) => void this.#serve(request, response));
+    const server = createServer(limits, (request, response) => {
+      this.#serve(request, response).catch(() => response.destroy());
+    });
     server.maxConnections = maxConnections;
     server.listen({ host: '127.0.0.1', port: 0, exclusive: true });
     try {

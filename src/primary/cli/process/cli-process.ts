@@ -1,5 +1,6 @@
 import { withResolvers } from '../../../shared/async.js';
 import type { Clock } from '../../../shared/clock.js';
+import { contained } from '../../../shared/contained.js';
 import { cliError, type RelayError, shuttingDown, toRelayError } from '../../../shared/errors.js';
 import type { CgroupUsage } from '../../../shared/process/cgroup.js';
 import type {
@@ -206,7 +207,7 @@ export class CliProcess {
       onOutOfTurn: () => this.#spokeOutOfTurn(),
     };
     using open = new OpenTurn(program, sink, limits, clock);
-    const abort = () => open.fail(signal.reason);
+    const abort = this.#contained(() => open.fail(signal.reason));
     signal.addEventListener('abort', abort, { once: true });
     this.#become({ name: 'busy', turn: open, isReusable: input.stdin === 'keep-open' });
     try {
@@ -269,20 +270,30 @@ export class CliProcess {
   /** A request that the program gives up leaves it in a state that nobody knows. */
   #openCallback(): Promise<OpenCallback> {
     return this.#parts.callbacks.open({
-      requested: (request) => this.#read((decoder) => decoder.requested?.(request) ?? []),
-      abandoned: () => this.#spokeOutOfTurn(),
+      requested: this.#contained((request) => this.#read((decoder) => decoder.requested?.(request) ?? [])),
+      abandoned: this.#contained(() => this.#spokeOutOfTurn()),
     });
   }
 
   #run(tree: OwnedTree, callback: OpenCallback | null): void {
-    const read = (text: string) => this.#read((decoder) => decoder.read(text));
-    const listener = { text: read, end: (exit: Exit) => this.#exited(exit) };
+    const listener = {
+      text: this.#contained((text: string) => this.#read((decoder) => decoder.read(text))),
+      end: this.#contained((exit: Exit) => this.#exited(exit)),
+    };
     const output = new ProgramOutput(tree.child, listener, this.#parts);
     this.#running = { tree, output };
     const opening = this.#protocol.opening?.(tree.child.workingDirectory, callback);
     if (opening === undefined) return;
     tree.child.stdin.write(opening);
     output.read();
+  }
+
+  /** A listener whose exception fails the turn of this process alone. */
+  #contained<A extends readonly unknown[]>(listener: (...args: A) => void): (...args: A) => void {
+    return contained(listener, (fault) => {
+      if (this.#state.name === 'busy' && this.#state.turn !== null) this.#state.turn.fail(fault);
+      else void this.end('done');
+    });
   }
 
   #read(decode: Decode): void {

@@ -217,6 +217,7 @@ export async function spawnProgram(start: ProgramStart, inside: Containment, obs
       });
     });
     await new Promise<void>((resolve, reject) => child.once('spawn', resolve).once('error', reject));
+    child.on('error', () => {}); // a signal that could not be sent
     const { workingDirectory } = start;
     return Object.assign(child as ChildProcessWithoutNullStreams & { pid: number }, { exited, workingDirectory });
   } catch (error) {

@@ -84,7 +84,7 @@ export class OpenTurn implements Disposable {
       if (!this.#isOpen && decoder.isMidAnswer) onOutOfTurn?.();
       if (this.#isOpen && decoder.hasBegun) this.#silence.reset();
     });
-    if (this.#isOpen && this.#sink.isFull) void this.#awaitRoom();
+    if (this.#isOpen && this.#sink.isFull) this.#awaitRoom().catch((error) => this.fail(error));
   }
 
   /** The program has exited, and nothing more comes. */

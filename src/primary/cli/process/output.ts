@@ -45,6 +45,7 @@ export class ProgramOutput {
     this.#observer = observer;
     this.#redactor = redactor;
     child.stdin.on('error', () => {}); // EPIPE: the program reads no more; how it exits shows whether that was right
+    for (const stream of [child.stdout, child.stderr]) stream.on('error', () => {}); // its end comes all the same
     child.stderr.on('data', (chunk: Buffer) => this.#storeStderr(chunk));
     child.once('exit', (code, signal) => {
       this.#status = { code, signal };

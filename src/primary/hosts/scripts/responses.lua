@@ -1,4 +1,4 @@
--- Stored responses. `response:ID` has `client`, `previous` ('' for none), `messages`, `followers`, `member`, and `body` until
+-- Stored responses. `response:ID` has `client`, `previous` ('' for none), `messages`, `head`, `followers`, `member`, and `body` until
 -- it is removed: then it is only there for those that follow it. `member` is its name in the lists: 'ID bytes weight holder'.
 -- `responses` has all by the time of the last response that continues their text. `responses:of:<holder>` has them by use,
 -- each behind all that follow it: so the first one is followed by none, and can be evicted.
@@ -92,7 +92,7 @@ function scripts.put()
   if not ids then return {'gone', now, responseCounts()} end
   local member = table.concat({args.id, args.bytes, args.weight, holder}, ' ')
   redis.call('HSET', key, 'client', args.client, 'previous', previous, 'messages', args.messages, 'body', args.body,
-    'followers', 0, 'member', member)
+    'head', args.head, 'followers', 0, 'member', member)
   redis.call('INCRBY', responseBytes, args.bytes)
   redis.call('ZINCRBY', responseShares, args.weight, holder)
   if previous ~= '' then redis.call('HINCRBY', responseOf(previous), 'followers', 1) end
@@ -115,6 +115,20 @@ function scripts.chain()
   if not ids then return {'gone', now} end
   useChain(members, args.holder)
   return {'ok', now, ids}
+end
+
+-- Returns the head of its text, '' if an earlier version has stored it.
+function scripts.head()
+  local reply = scripts.chain()
+  if reply[1] ~= 'ok' then return reply end
+  return {'ok', now, redis.call('HGET', responseOf(args.id), 'head') or ''}
+end
+
+-- pieceBytes: how much of the body is wanted, from that byte on. Returns it, and the size of the body.
+function scripts.read()
+  if not isOwnResponse(args.id) then return {'gone', now} end
+  local body = redis.call('HGET', responseOf(args.id), 'body')
+  return {'ok', now, string.sub(body, args.from + 1, args.from + args.pieceBytes), #body}
 end
 
 -- Returns as `put` does.

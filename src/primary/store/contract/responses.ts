@@ -13,8 +13,17 @@ export interface ResponseNode extends ResponseKey {
   readonly createdAt: number;
   /** What it adds to the text of the previous one. */
   readonly messages: readonly Message[];
+  /** What a request that continues its text needs to know of the text, as JSON. */
+  readonly head: string;
   /** The JSON that its client reads. */
   readonly body: string;
+}
+
+/** A piece of the body of a response, from a byte on; empty at its end. */
+export interface BodyPiece {
+  readonly text: string;
+  /** The size of the whole body. */
+  readonly bytes: number;
 }
 
 /** The bounds of all responses together. */
@@ -42,8 +51,13 @@ export interface ResponseStore {
   readonly counts: ResponseCounts;
   /** Evicts responses beyond the limits. Resolves when the response would outlive a power cut, if the store is durable. */
   put(node: ResponseNode, limits: ResponseLimits): Promise<PutVerdict>;
-  /** null: the client has no such response. `after`: those that were last continued by that time have expired. */
-  body(key: ResponseKey, after: number): Promise<string | null>;
+  /**
+   * Reads as much of its body as crosses to a worker at once. null: the client has no such response. `after`: those that
+   * were last continued by that time have expired.
+   */
+  read(key: ResponseKey, from: number, after: number): Promise<BodyPiece | null>;
+  /** The head of its text; empty if an earlier version has stored it, null as for `read`. */
+  head(key: ResponseKey, after: number): Promise<string | null>;
   /** All messages from the beginning of its text to its own. */
   text(key: ResponseKey, after: number): Promise<readonly Message[] | null>;
   /** Whether it existed. */

@@ -1,6 +1,7 @@
 import type { JobListOrder } from '../../../shared/background.js';
 import { invalid } from '../../../shared/errors.js';
 import { type RecordedHead, recordedPieceBytes } from '../../../shared/ipc/idempotency.js';
+import { responsePieceBytes } from '../../../shared/ipc/protocol.js';
 import type { Message } from '../../../shared/job.js';
 import { FairShare, type Sharer } from '../../fairness/fair-share.js';
 import { AnswerShares, isExpired, maxAnswerBytes } from '../../idempotency/answer-shares.js';
@@ -16,6 +17,7 @@ import {
 import type { ConversationJournal } from '../contract/conversations.js';
 import type { AcceptedJob, EndedJob, JobPage, JobRecord, JobStore, LoggedText } from '../contract/jobs.js';
 import {
+  type BodyPiece,
   type PutVerdict,
   type ResponseCounts,
   type ResponseKey,
@@ -233,6 +235,7 @@ export class MemoryJobs implements JobStore {
 interface ResponseTexts {
   readonly messages: Buffer;
   readonly body: Buffer;
+  readonly head: string;
 }
 
 /** Owns the responses of a service that stores nothing beyond its end. */
@@ -247,13 +250,19 @@ export class MemoryResponses implements ResponseStore {
   async put(node: ResponseNode, limits: ResponseLimits): Promise<PutVerdict> {
     const { messages, body, bytes, weight } = written(node, limits);
     const { verdict, gone } = this.#index.put({ ...node, bytes, weight }, limits);
-    if (verdict === 'stored') this.#texts.set(node.id, { messages, body });
+    if (verdict === 'stored') this.#texts.set(node.id, { messages, body, head: node.head });
     this.#drop(gone);
     return verdict;
   }
 
-  async body(key: ResponseKey, after: number): Promise<string | null> {
-    return this.#index.has(key, after) ? (this.#texts.get(key.id)?.body.toString() ?? null) : null;
+  async read(key: ResponseKey, from: number, after: number): Promise<BodyPiece | null> {
+    const body = this.#index.has(key, after) ? this.#texts.get(key.id)?.body : undefined;
+    if (body === undefined) return null;
+    return { text: pieceOf(body.subarray(from, from + responsePieceBytes)), bytes: body.length };
+  }
+
+  async head(key: ResponseKey, after: number): Promise<string | null> {
+    return this.#index.chain(key, after).length === 0 ? null : (this.#texts.get(key.id)?.head ?? '');
   }
 
   async text(key: ResponseKey, after: number): Promise<readonly Message[] | null> {

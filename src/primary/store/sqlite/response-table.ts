@@ -1,6 +1,9 @@
+import { responsePieceBytes } from '../../../shared/ipc/protocol.js';
 import type { Message } from '../../../shared/job.js';
 import { type ResponseHead, ResponseIndex } from '../../responses/response-index.js';
+import { pieceOf } from '../contract/answers.js';
 import {
+  type BodyPiece,
   type PutVerdict,
   type ResponseCounts,
   type ResponseKey,
@@ -34,23 +37,29 @@ export class ResponseTable {
   }
 
   put(node: ResponseNode, limits: ResponseLimits): ResponseChange<PutVerdict> {
-    const { id, client, previous, createdAt } = node;
+    const { id, client, previous, createdAt, head } = node;
     const { messages, body, bytes, weight } = written(node, limits);
     const { verdict, gone } = this.#known.put({ id, client, previous, createdAt, bytes, weight }, limits);
     if (verdict === 'stored') {
       this.#sql.run(
-        `INSERT INTO responses (id, client, previous, created_at, bytes, weight, body, messages)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
-        ...[id, client, previous, createdAt, bytes, weight, body, messages],
+        `INSERT INTO responses (id, client, previous, created_at, bytes, weight, body, messages, head)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+        ...[id, client, previous, createdAt, bytes, weight, body, messages, head],
       );
     }
     return this.#changed(verdict, gone);
   }
 
-  body(key: ResponseKey, after: number): string | null {
+  read(key: ResponseKey, from: number, after: number): BodyPiece | null {
     if (!this.#known.has(key, after)) return null;
-    const row = this.#sql.get('SELECT body FROM responses WHERE id = ?', key.id);
-    return row === undefined ? null : textOf(row.body);
+    const query = 'SELECT substr(body, ?, ?) AS piece, length(body) AS bytes FROM responses WHERE id = ?';
+    const row = this.#sql.get(query, from + 1, responsePieceBytes, key.id);
+    return row === undefined ? null : { text: pieceOf(row.piece as Uint8Array), bytes: Number(row.bytes) };
+  }
+
+  head(key: ResponseKey, after: number): string | null {
+    if (this.#known.chain(key, after).length === 0) return null;
+    return String(this.#sql.get('SELECT head FROM responses WHERE id = ?', key.id)?.head ?? '');
   }
 
   text(key: ResponseKey, after: number): Message[] | null {

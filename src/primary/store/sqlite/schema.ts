@@ -101,6 +101,7 @@ export const migrations: readonly string[] = [
   'ALTER TABLE conversations ADD COLUMN title TEXT;',
   'ALTER TABLE jobs ADD COLUMN title TEXT;',
   'ALTER TABLE turns ADD COLUMN figures BLOB;',
+  'ALTER TABLE responses ADD COLUMN head TEXT;',
 ];
 
 /** Throws a StoreFault for a file that is none of this program. */

@@ -8,6 +8,7 @@ import type { AnswerOfKey, ClientKey, IdempotencyStore, KnownKey } from '../cont
 import type { ConversationChange, ConversationJournal, StoredConversation } from '../contract/conversations.js';
 import type { AcceptedJob, EndedJob, JobPage, JobRecord, JobStore, LoggedText } from '../contract/jobs.js';
 import type {
+  BodyPiece,
   PutVerdict,
   ResponseCounts,
   ResponseKey,
@@ -298,8 +299,12 @@ class SqliteResponses implements ResponseStore {
     return this.#change(call('responses', 'put', node, limits));
   }
 
-  body(key: ResponseKey, after: number): Promise<string | null> {
-    return this.#client.ask('response', call('responses', 'body', key, after));
+  read(key: ResponseKey, from: number, after: number): Promise<BodyPiece | null> {
+    return this.#client.ask('response', call('responses', 'read', key, from, after));
+  }
+
+  head(key: ResponseKey, after: number): Promise<string | null> {
+    return this.#client.ask('response', call('responses', 'head', key, after));
   }
 
   text(key: ResponseKey, after: number): Promise<readonly Message[] | null> {

@@ -7,7 +7,7 @@ import type { JobEvent, JobRequest } from '../../../../src/shared/job.js';
 import { phases } from '../../../../src/shared/phase.js';
 import { FakeClock } from '../../../support/fake-clock.js';
 import { jobRequest } from '../../../support/job-records.js';
-import { turnOf } from '../../../support/response-store-contract.js';
+import { headOf, turnOf } from '../../../support/response-store-contract.js';
 
 const signal = new AbortController().signal;
 
@@ -201,16 +201,17 @@ describe('the usage', () => {
 
 describe('a stored response', () => {
   it('is stored, read and removed for its client', async () => {
-    const limits = responseLimits({ maxResponses: 10, maxResponseBytes: 100_000, conversationTtlMs: 1000 });
+    const conversation = { maxConversationBytes: 100_000, conversationTtlMs: 1000 };
+    const limits = responseLimits({ maxResponses: 10, maxResponseBytes: 100_000, ...conversation });
     const responses = new StoredResponses(new MemoryResponses(), limits, new FakeClock());
     const { handlers } = createHandlers({ responses });
     const key = { id: 'resp_1', client: 'key alice' };
-    const response = { id: key.id, previous: null, messages: turnOf('hello'), body: '{}' };
+    const response = { id: key.id, previous: null, messages: turnOf('hello'), head: headOf('resp_1'), body: '{}' };
     await handlers.storeResponse({ client: key.client, response });
-    expect(await handlers.response(key)).toEqual({ body: '{}' });
-    expect(await handlers.responseText(key)).toEqual({ messages: turnOf('hello') });
+    expect(await handlers.responsePiece({ ...key, from: 0 })).toEqual({ text: '{}', bytes: 2 });
+    expect(await handlers.continuedText(key)).toEqual(headOf('resp_1'));
     await handlers.deleteResponse(key);
-    await expect(handlers.response(key)).rejects.toMatchObject({ code: 'not_found' });
+    await expect(handlers.responsePiece({ ...key, from: 0 })).rejects.toMatchObject({ code: 'not_found' });
   });
 });
 

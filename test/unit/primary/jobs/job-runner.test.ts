@@ -20,6 +20,7 @@ import {
   usage,
 } from '../../../support/job-harness.js';
 import { jobDone } from '../../../support/job-records.js';
+import { headOf } from '../../../support/response-store-contract.js';
 import { settled } from '../../../support/settled.js';
 
 /** Writes without end, as fast as its sink takes it. */
@@ -50,6 +51,23 @@ describe('a job that goes well', () => {
       { ...plainLaunch(null), text: 'Hello?', images: [], system: 'Be brief.', history: [] },
     ]);
     expect(harness.outcomes).toEqual([['job 1', 'ok']]);
+    await harness.expectTidy();
+  });
+
+  it('reads the text that it continues only when it has its slot, and has calls as text if it has no tools', async () => {
+    const harness = new JobHarness();
+    harness.earlier = [
+      { role: 'user', text: 'How is it?' },
+      { role: 'assistant', text: '', calls: [{ id: 'a', name: 'weather', input: '{}' }] },
+    ];
+    const history = [{ role: 'assistant', text: 'It rains.' }] as const;
+    const events = await all(harness.run({ text: 'And now?', earlier: headOf('one'), history }));
+    expect(endOf(events)).toMatchObject({ outcome: 'ok' });
+    const call = '{"kind": "call", "name": "weather", "arguments": {}}';
+    expect(harness.processes[0]?.turns[0]?.history).toEqual([
+      { role: 'user', text: 'How is it?' },
+      { role: 'assistant', text: `It rains.\n\n${call}` },
+    ]);
     await harness.expectTidy();
   });
 

@@ -2,16 +2,17 @@ import { responseLimits, StoredResponses } from '../../../../src/primary/respons
 import { MemoryResponses } from '../../../../src/primary/store/memory/memory-store.js';
 import { storeUnavailable } from '../../../../src/shared/errors.js';
 import { FakeClock } from '../../../support/fake-clock.js';
-import { turnOf } from '../../../support/response-store-contract.js';
+import { headOf, turnOf } from '../../../support/response-store-contract.js';
 
-const config = { maxResponses: 2, maxResponseBytes: 100_000, conversationTtlMs: 1000 };
+const limits = { maxResponses: 2, maxResponseBytes: 100_000, conversationTtlMs: 1000 };
+const config = { ...limits, maxConversationBytes: 50_000 };
 const client = 'key ada';
 
 function create(store = new MemoryResponses()) {
   const clock = new FakeClock();
   const responses = new StoredResponses(store, responseLimits(config), clock);
-  const put = (id: string, previous: string | null = null) =>
-    responses.put({ id, client, previous, messages: turnOf(id), body: `{"id":"${id}"}` });
+  const put = (id: string, previous: string | null = null, bytes = 100) =>
+    responses.put({ id, client, previous, messages: turnOf(id), head: headOf(id, bytes), body: `{"id":"${id}"}` });
   return { clock, responses, put };
 }
 
@@ -20,7 +21,7 @@ describe('Stored responses', () => {
     const { responses, put } = create();
     await put('a');
     await put('b', 'a');
-    expect(await responses.body({ id: 'b', client })).toBe('{"id":"b"}');
+    expect(await responses.read({ id: 'b', client }, 0)).toEqual({ text: '{"id":"b"}', bytes: 10 });
     expect(await responses.text({ id: 'b', client })).toEqual([...turnOf('a'), ...turnOf('b')]);
     expect(responses.counts.count).toBe(2);
   });
@@ -29,11 +30,11 @@ describe('Stored responses', () => {
     const { responses, put } = create();
     await put('a');
     const theirs = { id: 'a', client: 'key bob' };
-    for (const asked of [responses.body(theirs), responses.text(theirs), responses.remove(theirs)]) {
+    for (const asked of [responses.read(theirs, 0), responses.text(theirs), responses.remove(theirs)]) {
       await expect(asked).rejects.toMatchObject({ code: 'not_found' });
     }
     await responses.remove({ id: 'a', client });
-    await expect(responses.body({ id: 'a', client })).rejects.toMatchObject({ code: 'not_found' });
+    await expect(responses.read({ id: 'a', client }, 0)).rejects.toMatchObject({ code: 'not_found' });
     await expect(put('b', 'a')).rejects.toMatchObject({ code: 'not_found' });
   });
 
@@ -45,13 +46,32 @@ describe('Stored responses', () => {
     await expect(put('c', 'b')).rejects.toMatchObject(refused);
   });
 
+  it('cannot be continued if their text is larger than a conversation may be', async () => {
+    const { responses, put } = create();
+    await put('a', null, 50_000);
+    expect(await responses.head({ id: 'a', client })).toEqual(headOf('a', 50_000));
+    await put('b', 'a', 50_001);
+    const refused = { code: 'validation_error', details: [{ path: 'previous_response_id' }] };
+    await expect(responses.head({ id: 'b', client })).rejects.toMatchObject(refused);
+  });
+
+  it('can be continued if an earlier version has stored them', async () => {
+    const store = new MemoryResponses();
+    store.head = async () => '';
+    const { responses, put } = create(store);
+    await put('a');
+    const head = await responses.head({ id: 'a', client });
+    expect(head).toMatchObject({ messageCount: 2, hasImages: true, openCalls: [{ id: 'c', name: 'look' }] });
+    expect(head.bytes).toBeGreaterThan(100);
+  });
+
   it('expire some time after the last one that continues their text, seen or not', async () => {
     const { clock, responses, put } = create();
     await put('a');
     await clock.advance(600);
     await put('b', 'a');
     await clock.advance(600);
-    expect(await responses.body({ id: 'a', client })).toBe('{"id":"a"}');
+    expect((await responses.read({ id: 'a', client }, 0)).text).toBe('{"id":"a"}');
     await clock.advance(400);
     await expect(responses.text({ id: 'b', client })).rejects.toMatchObject({ code: 'not_found' });
     responses.expire();

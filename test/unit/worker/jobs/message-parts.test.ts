@@ -1,9 +1,9 @@
 import { RelayError } from '../../../../src/shared/errors.js';
 import type { Message } from '../../../../src/shared/job.js';
+import { inTurns } from '../../../../src/shared/text/turns.js';
 import {
   imageOf,
   imageOfUrl,
-  inTurns,
   isOfUnknownModel,
   joined,
   lastOfUser,

@@ -1,7 +1,8 @@
-import type { Message } from '../../../../src/shared/job.js';
+import type { ContinuedText } from '../../../../src/shared/job.js';
 import { responsesRequest } from '../../../../src/worker/openai/responses-input.js';
 import { parseResponses } from '../../../../src/worker/openai/responses-request.js';
 import { always, openAiDoor } from '../../../support/openai-door.js';
+import { headOf } from '../../../support/response-store-contract.js';
 
 const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
 const image = { type: 'input_image', detail: 'auto', image_url: `data:image/png;base64,${png}` };
@@ -16,7 +17,7 @@ function asked(body: object) {
   return parseResponses(responsesRequest.parse({ model: 'eliza', input: 'Hi', ...body }));
 }
 
-function parsedAfter(body: object, earlier: readonly Message[]) {
+function parsedAfter(body: object, earlier: ContinuedText) {
   return parseResponses(responsesRequest.parse({ model: 'eliza', ...body }), earlier);
 }
 
@@ -51,30 +52,16 @@ describe('A response asks for', () => {
       effortField: 'reasoning.effort',
       imageField: null,
       schemaWish: null,
-      added: [{ role: 'user', text: 'Hi' }],
     });
   });
 
-  it('an answer that goes on with a stored text, whose calls are text where there are no tools', () => {
-    const earlier: Message[] = [
-      { role: 'user', text: 'How is it?' },
-      { role: 'assistant', text: '', calls: [{ id: 'a', name: 'weather', input: '{}' }] },
-    ];
+  it('an answer that continues a stored text, with results for its open calls', () => {
+    const earlier = { ...headOf('one'), openCalls: [{ id: 'a', name: 'weather', input: '' }] };
     const results = { type: 'function_call_output', call_id: 'a', output: 'Rain' };
     const withTools = parsedAfter({ input: [results], tools: [weather] }, earlier);
-    expect(withTools).toMatchObject({ job: { history: earlier, text: '', results: [{ id: 'a', text: 'Rain' }] } });
-    expect(withTools.added).toEqual([{ role: 'user', text: '', results: [{ id: 'a', text: 'Rain', isError: false }] }]);
-    const stored: Message[] = [...earlier, ...withTools.added, { role: 'assistant', text: 'It rains.' }];
-    expect(parsedAfter({ input: 'And now?' }, stored).job).toMatchObject({
-      history: [
-        { role: 'user', text: 'How is it?' },
-        { role: 'assistant', text: '{}' },
-        { role: 'user', text: 'Result of weather:\n\nRain' },
-        { role: 'assistant', text: 'It rains.' },
-      ],
-      text: 'And now?',
-    });
+    expect(withTools).toMatchObject({ job: { history: [], earlier, text: '', results: [{ id: 'a', text: 'Rain' }] } });
     expect(() => parsedAfter({ input: 'So?', tools: [weather] }, earlier)).toThrow('none for a');
+    expect(parsedAfter({ input: 'So?' }, earlier).job).toMatchObject({ history: [], earlier, text: 'So?' });
   });
 
   it('an answer after the results of calls, which are text where there are no tools', () => {

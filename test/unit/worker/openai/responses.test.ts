@@ -54,7 +54,7 @@ describe('A response that was begun in the background', () => {
     ['resp_some-id', missing],
   ])('is not there under another id, for another client, or of another endpoint: %s', async (id, job) => {
     const gone = new RelayError('not_found', 'no such response');
-    const primary = new FakePrimary({ job, jobAnswer, response: gone, deleteResponse: gone });
+    const primary = new FakePrimary({ job, jobAnswer, responsePiece: gone, deleteResponse: gone });
     for (const handler of [
       getResponse(primary.asPrimary),
       cancelResponse(primary.asPrimary),

@@ -1,0 +1,60 @@
+import { bytesOfImages, type Message } from '../job.js';
+
+/** What stands between two texts of one message. */
+export const blankLine = '\n\n';
+
+/** A conversation in which the roles take turns: what is empty is left out, and neighbours of one role become one message. */
+export function inTurns(messages: readonly Message[]): Message[] {
+  const turns: Message[][] = [];
+  for (const message of messages.filter(saysSomething)) {
+    const last = turns.at(-1);
+    if (last?.[0]?.role === message.role) last.push(message);
+    else turns.push([message]);
+  }
+  return turns.map(merged);
+}
+
+function saysSomething({ text, images, calls, results }: Message): boolean {
+  return text !== '' || images !== undefined || calls !== undefined || results !== undefined;
+}
+
+/** There may be thousands, so each is read once. */
+function merged(messages: readonly Message[]): Message {
+  const [first, ...others] = messages as [Message, ...Message[]];
+  if (others.length === 0) return first;
+  let { text } = first;
+  const all = [...(first.images ?? [])];
+  for (const { text: next, images = [] } of others) {
+    if (text !== '' && next !== '') text += blankLine;
+    for (const image of images) all.push({ ...image, at: image.at + text.length });
+    text += next;
+  }
+  const calls = messages.flatMap((message) => message.calls ?? []);
+  const results = messages.flatMap((message) => message.results ?? []);
+  return {
+    ...{ role: first.role, text, ...(all.length > 0 && { images: all }) },
+    ...(calls.length > 0 && { calls }),
+    ...(results.length > 0 && { results }),
+  };
+}
+
+/** The size of all that is said in these messages, about. */
+export function bytesOfMessages(messages: readonly Message[]): number {
+  let bytes = 0;
+  for (const { text, images, calls = [], results = [] } of messages) {
+    bytes += overheadBytes + Buffer.byteLength(text) + bytesOfImages(images);
+    for (const { input } of calls) bytes += overheadBytes + Buffer.byteLength(input);
+    for (const result of results)
+      bytes += overheadBytes + Buffer.byteLength(result.text) + bytesOfImages(result.images);
+  }
+  return bytes;
+}
+
+/** What a message takes beside its texts: so the number of messages is bounded too. */
+const overheadBytes = 64;
+
+export function haveImages(messages: readonly Message[]): boolean {
+  return messages.some(({ images, results = [] }) =>
+    [{ images }, ...results].some((part) => part.images !== undefined),
+  );
+}
