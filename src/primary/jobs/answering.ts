@@ -22,6 +22,7 @@ import type { TextSink } from '../cli/process/open-turn.js';
 import type { CountTokens, TurnRecord } from '../conversations/conversation-turn.js';
 import type { SchemaChecker } from '../threads/schema-checker.js';
 import type { SchemaFinding } from '../threads/schema-thread.js';
+import type { Charges } from './charges.js';
 import { emulated, readAnswer, schemaOfCall, withoutTools } from './emulated-tools.js';
 import { type Job, textsOf } from './job.js';
 import type { JobCli, JobProcesses } from './job-processes.js';
@@ -70,6 +71,7 @@ export interface AnsweringParts {
   /** Whether the program reported no tokens for the job before. */
   readonly isUsageUnknown: boolean;
   readonly sampling: Pick<SamplingRules, 'isTold' | 'isRefused'>;
+  readonly charges: Charges;
   onFirstText(): void;
 }
 
@@ -321,6 +323,10 @@ export class Answering {
         return events.isFull;
       },
       room: () => events.room(),
+      used: (use) => {
+        const { process } = cli;
+        this.#job.addCharge(this.#parts.charges.chargeTurn({ process, cli: this.#job.route.cli, turn, use }));
+      },
     };
     const ended = cli.turn(turn, sink, signal).finally(() => this.#job.addUsage(cli.usage()));
     const span = this.#job.spans?.turn(turn, cli);

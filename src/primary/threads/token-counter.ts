@@ -9,6 +9,11 @@ const limitMs = 3000;
 /** English text has about four bytes a token. */
 const bytesPerToken = 4;
 
+/** Estimates the tokens of these texts from their bytes. */
+export function estimateTokens(texts: readonly string[]): number {
+  return texts.reduce((sum, text) => sum + Math.ceil(Buffer.byteLength(text) / bytesPerToken), 0);
+}
+
 /** Counts tokens off the primary's loop. */
 export class TokenCounter {
   readonly #thread: LimitedThread<readonly string[], number>;
@@ -28,7 +33,7 @@ export class TokenCounter {
     try {
       return await this.#thread.run(spoken);
     } catch {
-      return spoken.reduce((sum, text) => sum + Math.ceil(Buffer.byteLength(text) / bytesPerToken), 0);
+      return estimateTokens(spoken);
     }
   }
 
