@@ -337,14 +337,18 @@ export class Answering {
   /** Callers that keep the conversation themselves want to know how much of the model's memory it fills. */
   async #estimated({ text, usage, calls }: Uncounted, heard: Promise<number> | null): Promise<TokenEstimate | null> {
     if (this.#job.chain === null || usage.outputTokens !== null) return null;
-    const outputTokens = this.#parts.countTokens(textsOf({ text: text ?? this.said, calls }));
+    const outputTokens = this.#countTokens(textsOf({ text: text ?? this.said, calls }));
     return { inputTokens: await (heard ?? this.#countHeard()), outputTokens: await outputTokens };
   }
 
   #countHeard(): Promise<number> {
     const { system, history, offer, ...asked } = this.#job.request;
     const tools = offer?.tools.map(({ description, schema }) => description + schema) ?? [];
-    return this.#parts.countTokens([system ?? '', ...tools, ...[...history, asked].flatMap(textsOf)]);
+    return this.#countTokens([system ?? '', ...tools, ...[...history, asked].flatMap(textsOf)]);
+  }
+
+  #countTokens(texts: readonly string[]): Promise<number> {
+    return this.#parts.countTokens(texts, this.#job.request.client);
   }
 
   #pass(text: string): void {

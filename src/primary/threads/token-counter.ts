@@ -1,5 +1,7 @@
 import { join } from 'node:path';
+import { holderOf } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
+import { sampleForTokens } from '../../shared/text/token-sample.js';
 import { LimitedThread } from './limited-thread.js';
 
 /** A thread holds the tokenizer's ranks, about 70 MB: it goes when nobody has chatted for this long. */
@@ -14,7 +16,10 @@ export function estimateTokens(texts: readonly string[]): number {
   return texts.reduce((sum, text) => sum + Math.ceil(Buffer.byteLength(text) / bytesPerToken), 0);
 }
 
-/** Counts tokens off the primary's loop. */
+/**
+ * Counts tokens off the primary's loop. The holders of keys, users and addresses take turns, after the counts that a job
+ * with a slot waits for.
+ */
 export class TokenCounter {
   readonly #thread: LimitedThread<readonly string[], number>;
 
@@ -27,13 +32,23 @@ export class TokenCounter {
     );
   }
 
-  /** An estimate in any case: exact for the o200k tokenizer, from the bytes where the thread can't tell. */
-  async count(texts: readonly string[]): Promise<number> {
-    const spoken = texts.filter((text) => text !== '');
+  /** Exact for the o200k tokenizer if the texts are short; estimated from the bytes if the thread fails or takes too long. */
+  count(texts: readonly string[], client: string): Promise<number> {
+    return this.#count(texts, client, false);
+  }
+
+  /** As `count`, for a job that has a slot. */
+  countUrgently(texts: readonly string[], client: string): Promise<number> {
+    return this.#count(texts, client, true);
+  }
+
+  async #count(texts: readonly string[], client: string, isUrgent: boolean): Promise<number> {
+    const sample = sampleForTokens(texts.filter((text) => text !== ''));
     try {
-      return await this.#thread.run(spoken);
+      const counted = await this.#thread.run(sample.texts, { line: holderOf(client), isUrgent });
+      return Math.round(counted * sample.factor);
     } catch {
-      return estimateTokens(spoken);
+      return estimateTokens(texts);
     }
   }
 
