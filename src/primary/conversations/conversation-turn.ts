@@ -62,7 +62,7 @@ export class ConversationTurn implements TurnInLine, Disposable {
   /** Where the conversation stands; null before its first turn has ended, and once it is deleted. */
   get state(): ConversationState | null {
     const { id, texts, isRemoved } = this.#conversation;
-    return texts.length === 0 || isRemoved ? null : { id, messageCount: texts.length };
+    return texts.length === 0 || isRemoved ? null : { id, messageCount: texts.length, client: this.client };
   }
 
   /** Where it stands after so many messages; null where it has been deleted or continued since. */
