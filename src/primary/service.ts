@@ -182,7 +182,7 @@ function compose(input: StartInput) {
     spansOf: spans && spansOfJobs(spans, clock),
   };
   const journal = store.conversations;
-  const countTokens = (texts: readonly string[]) => tokens.count(texts);
+  const countTokens = (texts: readonly string[], client: string) => tokens.countUrgently(texts, client);
   const runner = new JobRunner({ ...ofJobs, journal, countTokens, isStoreUp: () => store.isUp }, config);
   const dismiss = (request: JobRequest, reason: Error) => void runner.dismiss(request, reason);
   const stored = new StoredJobs(store.jobs, config.jobTtlMs, clock);

@@ -16,6 +16,7 @@ import { spansOfJobs } from '../../src/primary/jobs/job-spans.js';
 import type { JobStream } from '../../src/primary/jobs/job-stream.js';
 import { WaitingRoom } from '../../src/primary/jobs/waiting-room.js';
 import type { ConversationChange, ConversationJournal } from '../../src/primary/store/contract/conversations.js';
+import type { Charge } from '../../src/primary/store/contract/usage.js';
 import { noJournal } from '../../src/primary/store/memory/memory-store.js';
 import type { SchemaFinding } from '../../src/primary/threads/schema-thread.js';
 import { orAborted } from '../../src/shared/async.js';
@@ -88,6 +89,7 @@ class FakeCli implements JobCli {
 
 class RecordingObserver implements JobObserver {
   readonly ends: { readonly requestId: string; readonly end: JobEnd; readonly hadSlot: boolean }[] = [];
+  readonly charges: Charge[] = [];
   readonly broken: unknown[] = [];
   readonly waits: number[] = [];
   readonly firstDeltas: number[] = [];
@@ -105,8 +107,9 @@ class RecordingObserver implements JobObserver {
     this.firstDeltas.push(ms);
   }
 
-  jobEnded({ requestId }: JobRequest, end: JobEnd, hadSlot: boolean): void {
+  jobEnded({ requestId }: JobRequest, end: JobEnd, hadSlot: boolean, charge: Charge): void {
     this.ends.push({ requestId, end, hadSlot });
+    this.charges.push(charge);
   }
 
   jobBroke(thrown: unknown): void {

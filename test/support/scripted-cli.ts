@@ -19,7 +19,7 @@ import {
   type CliProcessParts,
   type OwnedTree,
 } from '../../src/primary/cli/process/cli-process.js';
-import type { TextSink } from '../../src/primary/cli/process/open-turn.js';
+import type { TextSink, TurnUse } from '../../src/primary/cli/process/open-turn.js';
 import { Redactor } from '../../src/primary/cli/process/redactor.js';
 import type { Child, ExitStatus } from '../../src/primary/cli/terminate/containment.js';
 import type { Clock } from '../../src/shared/clock.js';
@@ -214,6 +214,11 @@ export class TextBook implements TextSink {
   }
 
   readonly calls: (CallStart | CallDelta)[] = [];
+  readonly uses: TurnUse[] = [];
+
+  used(use: TurnUse): void {
+    this.uses.push(use);
+  }
 
   write(text: string): void {
     this.texts.push(text);

@@ -4,11 +4,12 @@ import { type Clock, timestamp } from '../../shared/clock.js';
 import type { Budget } from '../../shared/config/api-keys.js';
 import { RelayError, retrySeconds } from '../../shared/errors.js';
 import type { JobEnd, JobRequest } from '../../shared/job.js';
+import type { Charge } from '../store/contract/usage.js';
 
 const dayMs = 86_400_000;
 
 interface UsageCounter {
-  jobEnded(request: JobRequest, end: JobEnd): void;
+  jobEnded(request: JobRequest, end: JobEnd, charge: Charge): void;
   refused(client: string): void;
 }
 
@@ -63,22 +64,21 @@ export class Budgets {
     }
   }
 
-  jobEnded({ client }: Pick<JobRequest, 'client'>, end: JobEnd): void {
-    if (end.outcome !== 'ok') return;
+  /** Whatever the end of the job. */
+  jobEnded({ client }: Pick<JobRequest, 'client'>, { inputTokens, outputTokens, costUsd }: Charge): void {
     const holder = holderOf(client);
     if (readClientId(holder).kind !== 'key') return; // one without a budget may get it on this day
-    const { inputTokens, outputTokens, costUsd } = end.usage;
     this.#checkDay();
-    add(this.#since, holder, { tokens: (inputTokens ?? 0) + (outputTokens ?? 0), costUsd: costUsd ?? 0 });
+    add(this.#since, holder, { tokens: inputTokens + outputTokens, costUsd: costUsd ?? 0 });
   }
 
   /** Counts here, too, what is counted there. */
   beside(usage: UsageCounter): UsageCounter {
     return {
       refused: (client) => usage.refused(client),
-      jobEnded: (request, end) => {
-        usage.jobEnded(request, end);
-        this.jobEnded(request, end);
+      jobEnded: (request, end, charge) => {
+        usage.jobEnded(request, end, charge);
+        this.jobEnded(request, charge);
       },
     };
   }

@@ -55,13 +55,16 @@ export class Clients {
     return this.#digests.has(digest);
   }
 
-  /** Takes the keys of the keys file. Returns whether that changes anything. */
-  replaceNamed(keys: readonly ApiKey[]): boolean {
-    if (isDeepStrictEqual(keys, this.#named)) return false;
+  /** Keys of the keys file. */
+  get named(): readonly ApiKey[] {
+    return this.#named;
+  }
+
+  /** Takes the keys of the keys file. */
+  replaceNamed(keys: readonly ApiKey[]): void {
     this.#named = keys;
     this.#byClient = byClient([...this.#fixed, ...keys]);
     this.#digests = allDigests(this.#byClient);
-    return true;
   }
 
   /** Each sub-client of a key has what the key has. Of a client whose key was revoked, nothing is known any more. */
@@ -84,6 +87,23 @@ export class Clients {
   get forWorkers(): WorkerKey[] | null {
     return this.#needsKey ? [...this.#byClient.values()].flatMap(workerKeysOf) : null;
   }
+}
+
+/** Keys that are compared at once. */
+const sliceKeys = 250;
+
+/** Compares in slices: it waits for `pause` after each. */
+export async function sameKeys(
+  keys: readonly ApiKey[],
+  others: readonly ApiKey[],
+  pause: () => Promise<void>,
+): Promise<boolean> {
+  if (keys.length !== others.length) return false;
+  for (let at = 0; at < keys.length; at += sliceKeys) {
+    if (at > 0) await pause();
+    if (!isDeepStrictEqual(keys.slice(at, at + sliceKeys), others.slice(at, at + sliceKeys))) return false;
+  }
+  return true;
 }
 
 function byClient(keys: readonly ApiKey[]): ReadonlyMap<string, ApiKey> {

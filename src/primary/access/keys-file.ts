@@ -1,10 +1,10 @@
 import { type FSWatcher, watch } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
-import { type Clock, delay, type StopTimer } from '../../shared/clock.js';
-import { budgetFaults, readKeysFile } from '../../shared/config/keys-file.js';
+import { type Clock, delay, endOfLoopTurn, type StopTimer } from '../../shared/clock.js';
+import { budgetFaults, readKeysFileInSlices } from '../../shared/config/keys-file.js';
 import type { Logger } from '../../shared/log/logger.js';
-import type { Clients } from './clients.js';
+import { type Clients, sameKeys } from './clients.js';
 
 /** The watch over the keys file, not started yet; null where none is configured. `onChange` is called for other keys. */
 export function watchKeysFile(
@@ -25,12 +25,15 @@ export function keysListener(clients: Clients, onChange: () => void, log: Logger
     log.error('keys_rejected', { error: fault });
   };
   return {
-    read: (text) => {
-      const { keys, faults: own } = readKeysFile(text, clients.fixed);
+    read: async (text) => {
+      const { keys, faults: own } = await readKeysFileInSlices(text, clients.fixed, endOfLoopTurn);
       const faults = reportsCost ? own : [...own, ...budgetFaults(keys)];
       if (faults.length > 0) return refuse(faults.join('; '));
-      const hasChanged = clients.replaceNamed(keys);
-      if (hasChanged) onChange();
+      const hasChanged = !(await sameKeys(keys, clients.named, endOfLoopTurn));
+      if (hasChanged) {
+        clients.replaceNamed(keys);
+        onChange();
+      }
       if (hasChanged || isBroken) log.info('keys_loaded', { keys: clients.count });
       isBroken = false;
     },
@@ -45,8 +48,8 @@ const settleMs = 50;
 const maxSettles = 4;
 
 export interface FileListener {
-  /** The text that the file has now. Called for each change, and for what is found at the start. */
-  read(text: string): void;
+  /** The text that the file has now. Called for each change, and for what is found at the start; never before the call before has ended. */
+  read(text: string): unknown;
   /** The file can't be read. Called once until that changes. */
   unreadable(error: Error): void;
 }

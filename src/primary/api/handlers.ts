@@ -164,7 +164,7 @@ export function apiHandlers(services: Services): SharedHandlers {
     toolFault: async ({ schemas, client }) => ({
       wrong: await orRefused(services, client, () => services.schemas.firstFault(schemas, client)),
     }),
-    countTokens: async ({ texts }) => ({ tokens: await services.tokens.count(texts) }),
+    countTokens: async ({ texts, client }) => ({ tokens: await services.tokens.count(texts, client) }),
     claim: (order, signal) => services.claims.hold(order, signal),
     recordedPiece: async (order) => {
       await turn();

@@ -62,7 +62,7 @@ export class ConversationTurn implements TurnInLine, Disposable {
   /** Where the conversation stands; null before its first turn has ended, and once it is deleted. */
   get state(): ConversationState | null {
     const { id, texts, isRemoved } = this.#conversation;
-    return texts.length === 0 || isRemoved ? null : { id, messageCount: texts.length };
+    return texts.length === 0 || isRemoved ? null : { id, messageCount: texts.length, client: this.client };
   }
 
   /** Where it stands after so many messages; null where it has been deleted or continued since. */
@@ -124,8 +124,8 @@ export class ConversationTurn implements TurnInLine, Disposable {
   }
 }
 
-/** Resolves with the tokens of all texts together; never rejects. */
-export type CountTokens = (texts: readonly string[]) => Promise<number>;
+/** Resolves with the tokens of all texts of this client together; never rejects. */
+export type CountTokens = (texts: readonly string[], client: string) => Promise<number>;
 
 export interface TurnResources {
   readonly countTokens: CountTokens;
@@ -151,7 +151,7 @@ export class TurnRecord {
     this.#resources = resources;
     this.#asked = [request.system ?? '', request.text];
     const isLong = this.#asked.join('').length > maxShortLength;
-    this.#askedTokens = isLong ? resources.countTokens(this.#asked) : null; // while the model thinks
+    this.#askedTokens = isLong ? this.#countTokens(this.#asked) : null; // while the model thinks
   }
 
   add(text: string): void {
@@ -172,8 +172,12 @@ export class TurnRecord {
   }
 
   async #count(said: string): Promise<number> {
-    if (this.#askedTokens === null) return this.#resources.countTokens([...this.#asked, said]);
-    const [asked, answered] = await Promise.all([this.#askedTokens, this.#resources.countTokens([said])]);
+    if (this.#askedTokens === null) return this.#countTokens([...this.#asked, said]);
+    const [asked, answered] = await Promise.all([this.#askedTokens, this.#countTokens([said])]);
     return asked + answered;
+  }
+
+  #countTokens(texts: readonly string[]): Promise<number> {
+    return this.#resources.countTokens(texts, this.#request.client);
   }
 }

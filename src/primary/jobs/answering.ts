@@ -23,6 +23,7 @@ import type { TextSink } from '../cli/process/open-turn.js';
 import type { CountTokens, TurnRecord } from '../conversations/conversation-turn.js';
 import type { SchemaChecker } from '../threads/schema-checker.js';
 import type { SchemaFinding } from '../threads/schema-thread.js';
+import type { Charges } from './charges.js';
 import { emulated, readAnswer, schemaOfCall, withoutTools } from './emulated-tools.js';
 import { type Job, textsOf } from './job.js';
 import type { JobCli, JobProcesses } from './job-processes.js';
@@ -72,6 +73,7 @@ export interface AnsweringParts {
   /** Whether the program reported no tokens for the job before. */
   readonly isUsageUnknown: boolean;
   readonly sampling: Pick<SamplingRules, 'isTold' | 'isRefused'>;
+  readonly charges: Charges;
   onFirstText(): void;
 }
 
@@ -328,6 +330,10 @@ export class Answering {
         return events.isFull;
       },
       room: () => events.room(),
+      used: (use) => {
+        const { process } = cli;
+        this.#job.addCharge(this.#parts.charges.chargeTurn({ process, cli: this.#job.route.cli, turn, use }));
+      },
     };
     const ended = cli
       .turn(tools.toProgram(turn), sink, signal)
@@ -344,14 +350,18 @@ export class Answering {
   /** Callers that keep the conversation themselves want to know how much of the model's memory it fills. */
   async #estimated({ text, usage, calls }: Uncounted, heard: Promise<number> | null): Promise<TokenEstimate | null> {
     if (this.#job.chain === null || usage.outputTokens !== null) return null;
-    const outputTokens = this.#parts.countTokens(textsOf({ text: text ?? this.said, calls }));
+    const outputTokens = this.#countTokens(textsOf({ text: text ?? this.said, calls }));
     return { inputTokens: await (heard ?? this.#countHeard()), outputTokens: await outputTokens };
   }
 
   #countHeard(): Promise<number> {
     const { system, history, offer, ...asked } = this.#job.request;
     const tools = offer?.tools.map(({ description, schema }) => description + schema) ?? [];
-    return this.#parts.countTokens([system ?? '', ...tools, ...[...history, asked].flatMap(textsOf)]);
+    return this.#countTokens([system ?? '', ...tools, ...[...history, asked].flatMap(textsOf)]);
+  }
+
+  #countTokens(texts: readonly string[]): Promise<number> {
+    return this.#parts.countTokens(texts, this.#job.request.client);
   }
 
   #pass(text: string): void {

@@ -12,10 +12,12 @@ import { TurnRecord, type TurnResources } from '../conversations/conversation-tu
 import type { SeenClients } from '../health/evidence.js';
 import type { StoredResponses } from '../responses/stored-responses.js';
 import { storedFigures } from '../store/contract/stored-text.js';
+import { type Charge, noCharge } from '../store/contract/usage.js';
 import type { SchemaChecker } from '../threads/schema-checker.js';
 import { Admission, type AdmissionResources } from './admission.js';
 import { Answering } from './answering.js';
 import type { BackgroundPart } from './background-part.js';
+import { Charges } from './charges.js';
 import { isRefused, Job, mustWaitAgain, refusedEnd } from './job.js';
 import { JobProcesses } from './job-processes.js';
 import type { JobSpans } from './job-spans.js';
@@ -42,7 +44,7 @@ export interface JobObserver {
   /** The first text of an answer has come, this long after the job got its slot. */
   firstDelta(request: JobRequest, ms: number): void;
   /** Called exactly once for each admitted job. */
-  jobEnded(request: JobRequest, end: JobEnd, hadSlot: boolean): void;
+  jobEnded(request: JobRequest, end: JobEnd, hadSlot: boolean, charge: Charge): void;
   /** A job failed because of a defect of ours. */
   jobBroke(thrown: unknown): void;
 }
@@ -72,6 +74,7 @@ export class JobRunner {
   readonly #sampling: SamplingRules;
   /** Whether the program reported no tokens for the last job that was answered. */
   #isUsageUnknown = false;
+  readonly #charges = new Charges();
   #lastNumber = 0;
   readonly #open = new Map<Ticket, Job>();
 
@@ -215,7 +218,7 @@ export class JobRunner {
   /** The end of a job that never got as far as `run`. */
   dismiss(request: JobRequest, reason: unknown): JobFailed {
     const end = refusedEnd(toRelayError(reason));
-    if (!isRefused(end)) this.#resources.observer.jobEnded(request, end, false);
+    if (!isRefused(end)) this.#resources.observer.jobEnded(request, end, false, noCharge);
     return end;
   }
 
@@ -325,7 +328,7 @@ export class JobRunner {
       observer.firstDelta(job.request, job.executionMs);
       job.route.cli.health.circuits.served(job);
     };
-    const own = { isUsageUnknown: this.#isUsageUnknown, sampling: this.#sampling };
+    const own = { isUsageUnknown: this.#isUsageUnknown, sampling: this.#sampling, charges: this.#charges };
     return new Answering(job, { processes, schemas, countTokens, record, onFirstText, ...own });
   }
 
@@ -340,7 +343,7 @@ export class JobRunner {
     else this.#endAttempt(job, job.background, this.#shown(end));
     if (!this.#counts(job, end)) return;
     if (!job.hasStarted) job.spans?.waited(job.waitedMs, end);
-    observer.jobEnded(job.request, end, job.hasStarted);
+    observer.jobEnded(job.request, end, job.hasStarted, job.charge);
   }
 
   /** Its owner decides whether it waits again, and stores its end before readers get it. */

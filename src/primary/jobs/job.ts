@@ -20,6 +20,7 @@ import type { LaunchOptions } from '../cli/contract/adapter.js';
 import type { ConversationState } from '../cli/process/cli-process.js';
 import type { Route } from '../cli/route.js';
 import type { ConversationTurn } from '../conversations/conversation-turn.js';
+import { addCharges, type Charge, noCharge } from '../store/contract/usage.js';
 import type { Answered } from './answering.js';
 import type { BackgroundPart } from './background-part.js';
 import { withoutEcho } from './echo.js';
@@ -87,6 +88,7 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
   /** Its place in the waiting room, or its slot. */
   #ticket: Ticket | null = null;
   #usage = unknownJobUsage;
+  #charge = noCharge;
   readonly #clock: Clock;
   readonly #caller: AbortSignal;
   // Not AbortSignal.any: over a signal that outlives many jobs it leaks on Node 20.
@@ -236,6 +238,15 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
       peakMemoryBytes:
         used.peakMemoryBytes === null ? peakMemoryBytes : Math.max(peakMemoryBytes ?? 0, used.peakMemoryBytes),
     };
+  }
+
+  /** One of its turns has ended, in whatever way. */
+  addCharge(charge: Charge): void {
+    this.#charge = addCharges(this.#charge, charge);
+  }
+
+  get charge(): Charge {
+    return this.#charge;
   }
 
   cut(reason: Error): void {

@@ -2,7 +2,7 @@ import type { UsageRow } from '../../shared/api/usage.js';
 import { holderOf, readClientId } from '../../shared/client.js';
 import { type Clock, timestamp } from '../../shared/clock.js';
 import { type JobEnd, type JobRequest, type Outcome, outcomes } from '../../shared/job.js';
-import { maxDays, type Period, sumOf, type UsageDelta } from '../store/contract/usage.js';
+import { type Charge, maxDays, type Period, sumOf, type UsageDelta } from '../store/contract/usage.js';
 
 const maxClientsPerDay = 1000;
 /** Names that the holders of keys give are as many as they like: the rest is for clients of other kinds. */
@@ -36,13 +36,12 @@ export class UsageLedger {
     this.#clock = clock;
   }
 
-  jobEnded({ client }: JobRequest, end: JobEnd): void {
-    const { inputTokens, outputTokens, costUsd } = end.outcome === 'ok' ? end.usage : nothingReported;
+  jobEnded({ client }: JobRequest, end: JobEnd, { inputTokens, outputTokens, costUsd }: Charge): void {
     this.#grow(client, (used) => {
       used.jobs[end.outcome]++;
       used.modelMs += end.executionMs;
-      used.inputTokens += inputTokens ?? 0;
-      used.outputTokens += outputTokens ?? 0;
+      used.inputTokens += inputTokens;
+      used.outputTokens += outputTokens;
       used.costUsd = sumOf(used.costUsd, costUsd);
     });
   }
@@ -121,8 +120,6 @@ export class UsageLedger {
     this.#days.delete(oldest);
   }
 }
-
-const nothingReported = { inputTokens: null, outputTokens: null, costUsd: null };
 
 function nothingUsed(): Used {
   const jobs = Object.fromEntries(outcomes.map((outcome) => [outcome, 0])) as Used['jobs'];

@@ -27,6 +27,14 @@ interface WaitingTask extends Member {
   begin(): void;
 }
 
+/** Who waits for a task. */
+export interface TaskOptions {
+  /** The tasks of each line are done in order. */
+  readonly line?: string;
+  /** A job that has a slot waits for it: it goes before all tasks that are not urgent. */
+  readonly isUrgent?: boolean;
+}
+
 /** More tasks wait than may. */
 export class TooManyTasks extends Error {}
 
@@ -41,6 +49,7 @@ export class LimitedThread<Task, Answer> {
   readonly #onError: (error: unknown) => void;
   /** null before the first task: piscina and the histograms of a pool take 6 MB, and many services never need a thread. */
   #pool: Piscina<Task, Answer> | null = null;
+  readonly #urgent = new FairQueue<WaitingTask>();
   readonly #waiting = new FairQueue<WaitingTask>();
   readonly #lengths = new Map<string, number>();
   #isBusy = false;
@@ -55,12 +64,13 @@ export class LimitedThread<Task, Answer> {
   }
 
   /** Rejects where the thread breaks, or takes too long; with `TooManyTasks` where as many wait already. */
-  async run(task: Task, line = ''): Promise<Answer> {
-    if (this.#waiting.size >= maxWaiting || this.#lengthOf(line) >= maxWaitingInLine) throw new TooManyTasks();
+  async run(task: Task, { line = '', isUrgent = false }: TaskOptions = {}): Promise<Answer> {
+    const isFull = this.#waiting.size >= maxWaiting || this.#lengthOf(line) >= maxWaitingInLine;
+    if (isFull && !isUrgent) throw new TooManyTasks(); // the slots bound the urgent ones
     const caller = new AbortController();
     const { patienceMs } = this.#settings;
     const stopTimer = patienceMs === null ? () => {} : this.#clock.after(patienceMs, () => caller.abort());
-    const mine = this.#turn(line).then(() => this.#begin(task, caller.signal).finally(() => this.#next()));
+    const mine = this.#turn(line, isUrgent).then(() => this.#begin(task, caller.signal).finally(() => this.#next()));
     try {
       return await orAborted(mine, caller.signal);
     } finally {
@@ -84,7 +94,7 @@ export class LimitedThread<Task, Answer> {
   }
 
   /** Resolves when the thread is free for this line. */
-  async #turn(line: string): Promise<void> {
+  async #turn(line: string, isUrgent: boolean): Promise<void> {
     if (this.#isBusy) {
       const { promise, resolve } = withResolvers();
       this.#lengths.set(line, this.#lengthOf(line) + 1);
@@ -92,14 +102,14 @@ export class LimitedThread<Task, Answer> {
         this.#left(line);
         resolve();
       };
-      this.#waiting.add({ client: line, lane: '', begin });
+      (isUrgent ? this.#urgent : this.#waiting).add({ client: line, lane: '', begin });
       return promise;
     }
     this.#isBusy = true;
   }
 
   #next(): void {
-    const next = this.#waiting.takeNext();
+    const next = this.#urgent.takeNext() ?? this.#waiting.takeNext();
     this.#isBusy = next !== null;
     next?.begin();
   }

@@ -15,7 +15,9 @@ const usageRow = z
     kind: z.enum(clientKinds).meta({ description: '`other` is the sum of all clients of a day beyond the limit.' }),
     jobs: z.record(z.enum(outcomes), count).meta({ description: 'Jobs that have ended on this day, by outcome.' }),
     refused: count.meta({ description: 'Jobs that were not admitted: 429 and 503.' }),
-    tokens: z.strictObject({ input: count, output: count }),
+    tokens: z
+      .strictObject({ input: count, output: count })
+      .meta({ description: 'Of all jobs, whatever their outcome. Estimated if the model CLI reports none.' }),
     cost_usd: z.number().nonnegative().nullable().meta({ description: 'null if the model CLI reports no cost.' }),
     model_seconds: z.number().nonnegative().meta({ description: 'The time that the jobs had a slot.' }),
   })

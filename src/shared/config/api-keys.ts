@@ -109,13 +109,20 @@ export function readApiKeys(text: string): ApiKey[] {
   if (lines.length === 0) throw new Error('holds no key');
   const keys = lines.map(({ name, key }) => keyOfEveryScope(name, key));
   const names = keys.map((key) => key.name);
-  const twice = names.find((name, index) => names.indexOf(name) !== index);
+  const twice = firstTwice(names);
   if (twice !== undefined) throw new Error(`two keys are named ${twice}: write "name key" on each line`);
-  for (const [index, { name, digest }] of keys.entries()) {
-    const first = keys.findIndex((key) => key.digest === digest);
-    if (first < index) throw new Error(`${keys[first]?.name} and ${name} have the same key: each needs its own`);
+  const namesByDigest = new Map<string, string>();
+  for (const { name, digest } of keys) {
+    const first = namesByDigest.get(digest);
+    if (first !== undefined) throw new Error(`${first} and ${name} have the same key: each needs its own`);
+    namesByDigest.set(digest, name);
   }
   return keys;
+}
+
+function firstTwice(names: readonly string[]): string | undefined {
+  const seen = new Set<string>();
+  return names.find((name) => seen.has(name) || !seen.add(name));
 }
 
 /** The keys themselves, in the order of the file: for a client, which has to present one. Throws as `readApiKeys` does. */

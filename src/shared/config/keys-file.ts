@@ -22,34 +22,78 @@ export interface KeysFileContent {
  * that begin with `#` don't count. `others` are keys from elsewhere: a name and a key can be used once only.
  */
 export function readKeysFile(text: string, others: readonly ApiKey[] = []): KeysFileContent {
+  const reading = keysFileReader(text, others);
+  for (;;) {
+    const { done, value } = reading.next();
+    if (done) return value;
+  }
+}
+
+/** Lines that are read at once. */
+const sliceLines = 250;
+
+/** As `readKeysFile`, in slices: it waits for `pause` after each. */
+export async function readKeysFileInSlices(
+  text: string,
+  others: readonly ApiKey[],
+  pause: () => Promise<void>,
+): Promise<KeysFileContent> {
+  const reading = keysFileReader(text, others);
+  for (let lines = 1; ; lines++) {
+    const { done, value } = reading.next();
+    if (done) return value;
+    if (lines % sliceLines === 0) await pause();
+  }
+}
+
+/** Yields after each line. */
+function* keysFileReader(text: string, others: readonly ApiKey[]): Generator<void, KeysFileContent, void> {
   const keys: ApiKey[] = [];
   const faults: string[] = [];
-  for (const [index, line] of text
-    .replace(/^\uFEFF/, '')
-    .split('\n')
-    .entries()) {
+  const taken = new TakenKeys(others);
+  let number = 0;
+  for (const line of text.replace(/^\uFEFF/, '').split('\n')) {
+    number++;
+    yield;
     if (/^\s*(#|$)/.test(line)) continue;
     try {
-      keys.push(distinct(readKey(line.trimEnd()), [...others, ...keys]));
+      const key = readKey(line.trimEnd());
+      taken.take(key);
+      keys.push(key);
     } catch (error) {
-      faults.push(`line ${index + 1}: ${(error as Error).message}`);
+      faults.push(`line ${number}: ${(error as Error).message}`);
     }
   }
   return { keys, faults };
 }
 
-/** Throws where another key has its name or its digest. */
-function distinct(key: ApiKey, others: readonly ApiKey[]): ApiKey {
-  const { name, digest } = key;
-  if (others.some((other) => other.name === name)) throw new Error(`the name ${name} is taken by another key`);
-  if (key.previous?.digest === digest) throw new Error(`${name} has the same key before and after its rotation`);
-  const digests = digestsOf(key);
-  const twin = others.find((other) => digestsOf(other).some((each) => digests.includes(each)));
-  if (twin !== undefined) throw new Error(`${name} has the same key as ${twin.name}: each needs its own`);
-  return key;
+/** Owns the names and digests that are taken. */
+class TakenKeys {
+  readonly #names = new Set<string>();
+  readonly #namesByDigest = new Map<string, string>();
+
+  constructor(keys: readonly ApiKey[]) {
+    for (const key of keys) this.#add(key);
+  }
+
+  /** Throws if another key has its name or its digest. */
+  take(key: ApiKey): void {
+    const { name, digest } = key;
+    if (this.#names.has(name)) throw new Error(`the name ${name} is taken by another key`);
+    if (key.previous?.digest === digest) throw new Error(`${name} has the same key before and after its rotation`);
+    const twins = digestsOf(key).flatMap((each) => this.#namesByDigest.get(each) ?? []);
+    if (twins[0] !== undefined) throw new Error(`${name} has the same key as ${twins[0]}: each needs its own`);
+    this.#add(key);
+  }
+
+  #add(key: ApiKey): void {
+    this.#names.add(key.name);
+    for (const digest of digestsOf(key)) this.#namesByDigest.set(digest, key.name);
+  }
 }
 
 const digestPattern = /^[0-9a-f]{64}$/i;
+const emptyDigest = digestOf('');
 const namePattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 
 function readKey(line: string): ApiKey {
@@ -57,7 +101,7 @@ function readKey(line: string): ApiKey {
   if (method !== 'sha256') throw new Error('must begin with name:sha256:');
   if (!namePattern.test(name)) throw new Error('the name must be 1 to 64 letters, digits and . _ -');
   if (!digestPattern.test(digest)) throw new Error('after sha256: there must be 64 hexadecimal digits');
-  if (digest.toLowerCase() === digestOf('')) throw new Error('this is the digest of an empty key');
+  if (digest.toLowerCase() === emptyDigest) throw new Error('this is the digest of an empty key');
   // A model's name may hold colons, too.
   return { name, digest: digest.toLowerCase(), ...(rest.length > 0 ? readOptions(rest.join(':')) : plainOptions) };
 }

@@ -271,7 +271,10 @@ export const primaryCalls = {
     answer: z.object({ wrong: z.object({ index: z.int(), fault: z.string() }).nullable() }),
   },
   /** An estimate of the tokens of all texts together. */
-  countTokens: { request: z.object({ texts: z.array(z.string()) }), answer: z.object({ tokens: z.int() }) },
+  countTokens: {
+    request: z.object({ texts: z.array(z.string()).readonly(), client: z.string() }),
+    answer: z.object({ tokens: z.int() }),
+  },
   /** What an operator does with the store. */
   backupStore: { request: z.object({ name: z.string() }), answer: storeBackup },
   verifyStore: { request: nothing, answer: storeReport },

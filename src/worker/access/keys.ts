@@ -1,18 +1,14 @@
-import { createHash, timingSafeEqual } from 'node:crypto';
+import { createHash, createHmac, randomBytes } from 'node:crypto';
 import { type Clock, delay } from '../../shared/clock.js';
 import { RelayError } from '../../shared/errors.js';
 import type { WorkerKey } from '../../shared/ipc/protocol.js';
 import type { Primary } from '../http/exchange.js';
 
-interface AcceptedKey {
-  readonly key: WorkerKey;
-  readonly digest: Buffer;
-}
-
 /** Owns the API keys that this worker accepts. */
 export class KeyRing {
-  /** Null where requests need no key. */
-  #accepted: readonly AcceptedKey[] | null = null;
+  /** By the mark of their digests; null if requests need no key. */
+  #accepted: ReadonlyMap<string, WorkerKey> | null = null;
+  readonly #secret = randomBytes(32);
   #isReplaced = false;
 
   /** Sets the keys of the start, unless newer ones have arrived already. */
@@ -22,7 +18,8 @@ export class KeyRing {
 
   replace(keys: readonly WorkerKey[] | null): void {
     this.#isReplaced = true;
-    this.#accepted = keys?.map((key) => ({ key, digest: Buffer.from(key.digest, 'hex') })) ?? null;
+    this.#accepted =
+      keys && new Map(keys.toReversed().map((key) => [this.#markOf(Buffer.from(key.digest, 'hex')), key]));
   }
 
   /** Whether requests need a key. */
@@ -30,11 +27,14 @@ export class KeyRing {
     return this.#accepted !== null;
   }
 
-  /** Every key is compared, and digests have one length, so the time taken reveals nothing of them. */
   find(presented: string): WorkerKey | null {
     const digest = createHash('sha256').update(presented).digest();
-    const matches = (this.#accepted ?? []).filter((each) => timingSafeEqual(digest, each.digest));
-    return matches[0]?.key ?? null;
+    return this.#accepted?.get(this.#markOf(digest)) ?? null;
+  }
+
+  /** Nobody knows the mark of a digest beforehand, so the time of a comparison reveals nothing of the keys. */
+  #markOf(digest: Buffer): string {
+    return createHmac('sha256', this.#secret).update(digest).digest('base64');
   }
 }
 

@@ -1,5 +1,6 @@
 import type { Request } from 'express';
 import type { JobRequest, Message, ThoughtEnd } from '../../shared/job.js';
+import { sampleForTokens } from '../../shared/text/token-sample.js';
 import { subClientByBody } from '../access/authenticate.js';
 import { readBody } from '../http/body.js';
 import type { AsyncHandler, Reply } from '../http/exchange.js';
@@ -173,9 +174,10 @@ export function postCountTokens(parts: JobParts): AsyncHandler {
   return async (req, res) => {
     const parsed = await readRequest(req, res, parts);
     const request = await requestOf(parsed.job, parts.primary, res);
-    const { tokens } = await parts.primary.call('countTokens', { texts: textsOf(request) });
+    const { texts, factor } = sampleForTokens(textsOf(request));
+    const { tokens } = await parts.primary.call('countTokens', { texts, client: request.client });
     setIgnored(res, parsed.ignored);
-    sendJson(res, { input_tokens: tokens + tokensOfImages(request) });
+    sendJson(res, { input_tokens: Math.round(tokens * factor) + tokensOfImages(request) });
   };
 }
 

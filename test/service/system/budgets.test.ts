@@ -118,6 +118,44 @@ describe('A key with a budget', () => {
     expect((await ask('joe')).body).toMatchObject({ error: { message: expect.stringContaining('of its 6 tokens') } });
   });
 
+  it('is charged for each job that the model has begun, whatever its end', async () => {
+    await using key = await writeBudgetKey('tokens=1000000/day');
+    const limits = { MODEL_API_TIMEOUT: '1', MODEL_API_MAX_OUTPUT_BYTES: '2000' };
+    const command = `sh -c 'read x; echo Hello; case "$x" in *long*) head -c 5000 /dev/zero | tr "\\0" x;; *silent*) exec sleep 9;; esac'`;
+    await using service = await startService({
+      env: { ...key.env, ...limits, MODEL_API_CLI: 'command', MODEL_API_CLI_COMMAND: command },
+    });
+    let before = 0;
+    const charged = async () => {
+      const { text } = await service.get('/usage', key.headers);
+      const { used } = JSON.parse(text).budgets[0].tokens;
+      const isMore = used > before;
+      before = used;
+      return isMore;
+    };
+    const ask = (prompt: string, more: object = {}) => service.post('/ask', { prompt, ...more }, key.headers);
+    expect((await ask('plain')).status).toBe(200);
+    expect(await charged()).toBe(true);
+    expect((await ask('long')).body).toMatchObject({ error: 'cli_error', reason: 'output_too_large' });
+    expect(await charged()).toBe(true);
+    expect((await ask('silent')).body).toMatchObject({ error: 'timeout' });
+    expect(await charged()).toBe(true);
+    const schema = { type: 'object' };
+    expect((await ask('a value', { schema })).body).toMatchObject({ error: 'cli_error', reason: 'schema_mismatch' });
+    expect(await charged()).toBe(true);
+    const sent = { model: 'default', messages, stop: ['lo'] };
+    expect((await service.post('/v1/chat/completions', sent, key.headers)).status).toBe(200);
+    expect(await charged()).toBe(true);
+    const leaving = new AbortController();
+    const response = await fetch(`${service.url}/ask`, {
+      ...{ method: 'POST', signal: leaving.signal, body: JSON.stringify({ prompt: 'silent', stream: true }) },
+      headers: { 'content-type': 'application/json', ...key.headers },
+    });
+    for await (const bytes of response.body ?? []) if (Buffer.from(bytes).includes('Hello')) break;
+    leaving.abort();
+    await until(charged, 'the charge of a job whose client has left');
+  });
+
   it('in dollars stops the start where the model CLI reports no cost', async () => {
     await using key = await writeBudgetKey('cost=5/day');
     const { code, stderr } = await failingService(key.env);

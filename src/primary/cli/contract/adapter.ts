@@ -202,6 +202,8 @@ export interface Decoder<Event = TurnEvent> {
   readonly isMidAnswer?: boolean;
   /** Whether the model itself has written anything in this turn: a greeting of the program does not count. */
   readonly hasBegun: boolean;
+  /** What the program has reported of this turn's usage so far; null if nothing. It counts if the turn has no good end. */
+  readonly usedSoFar?: Usage | null;
   /** Throws `LineTooLong` when the program writes without an end of line. */
   read(chunk: string): Iterable<Event>;
   /** The program has posted this to its callback. Without it, the process has none. */

@@ -59,6 +59,9 @@ export function withoutAsides(decoder: Decoder<DecoderEvent>, listener: AsideLis
     get hasBegun() {
       return decoder.hasBegun;
     },
+    get usedSoFar() {
+      return decoder.usedSoFar ?? null;
+    },
     read: (chunk) => Array.from(decoder.read(chunk)).filter(isOfTurn),
     requested: (request) => Array.from(decoder.requested?.(request) ?? []).filter(isOfTurn),
     exit: (exit) => Array.from(decoder.exit(exit)).filter(isOfTurn),

@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import { holderOf } from '../../../shared/client.js';
 import type { Clock, StopTimer } from '../../../shared/clock.js';
 import type { CgroupUsage } from '../../../shared/process/cgroup.js';
 import type { Capabilities, Consultation, LaunchOptions, Turn, TurnEnd } from '../contract/adapter.js';
@@ -104,7 +105,8 @@ export class ProcessPool {
       const { conversation } = state;
       const isWaiting = state.name === 'waiting_for_tools';
       const isAwaited = this.#parts.awaited().has(conversation.id);
-      return [{ process, conversation, sinceMs, isWaiting, isAwaited, guess: conversation.guess ?? null }];
+      const { guess = null, client = guess?.client ?? '' } = conversation;
+      return [{ process, conversation, sinceMs, isWaiting, isAwaited, guess, client }];
     });
   }
 
@@ -156,7 +158,7 @@ export class ProcessPool {
     for (const session of this.sessions) if (session.conversation.id === conversationId) this.#endSession(session);
   }
 
-  /** The client is gone: so are the processes of the conversations that it stores itself. */
+  /** Ends the processes of all conversations of this client. */
   forgetClient(client: string): void {
     for (const session of this.sessions) if (session.conversation.client === client) this.#endSession(session);
   }
@@ -338,6 +340,8 @@ export interface IdleSession {
   readonly isAwaited: boolean;
   /** What it most likely is; null for a known conversation. */
   readonly guess: SessionGuess | null;
+  /** Whose it is. */
+  readonly client: string;
 }
 
 export interface SessionSettings {
@@ -359,7 +363,7 @@ export function planSessions<S extends IdleSession>(
   nowMs: number,
 ): SessionPlan<S> {
   const recent = sessions.filter(({ sinceMs }) => nowMs - sinceMs < idleMs);
-  const left = mostWanted(recent).slice(0, maxSessions);
+  const left = mostWanted(recent, maxSessions).slice(0, maxSessions);
   return {
     end: sessions.filter((session) => !left.includes(session)),
     nextMs: Math.min(...left.map(({ sinceMs }) => sinceMs + idleMs)),
@@ -367,24 +371,52 @@ export function planSessions<S extends IdleSession>(
 }
 
 /**
- * Those that a job waits for, then those in the middle of a turn: more would be lost with them. Of the others conversations first: no single request ends one, however new it is. Then questions, one of each client before the second
- * of any, so that a client with many of them ends its own. Side requests come last: hardly any of them is ever continued.
+ * Those that a job waits for, then those in the middle of a turn: more would be lost with them. Each holder has at most its
+ * share of these: those beyond it give way to what others have. Of the others conversations first: no single request ends
+ * one, however new it is. Then questions, one of each client before the second of any, so that a client with many of them
+ * ends its own. Side requests come last: hardly any of them is ever continued.
  */
-function mostWanted<S extends IdleSession>(sessions: readonly S[]): readonly S[] {
+function mostWanted<S extends IdleSession>(sessions: readonly S[], maxSessions: number): readonly S[] {
   const newestFirst = sessions.toSorted((a, b) => b.sinceMs - a.sinceMs);
   const wanted = newestFirst.filter(({ isAwaited }) => isAwaited);
   const isHeld = ({ isWaiting, guess }: S) => isWaiting && guess?.kind !== 'call';
   const waiting = newestFirst.filter((session) => isHeld(session) && !session.isAwaited);
   const others = newestFirst.filter((session) => !isHeld(session) && !session.isAwaited);
+  const clients = [...new Set(sessions.map(({ client }) => client))];
+  const share = maxSessions / new Set(clients.map(holderOf)).size;
+  const [within, beyond] = splitByShare(waiting, share, clients);
   const of = (kind: string) => others.filter(({ guess }) => (guess?.kind ?? 'conversation') === kind);
   return [
     ...wanted,
-    ...waiting,
+    ...within,
     ...of('conversation'),
     ...inTurnOfClients(of('question')),
+    ...beyond,
     ...of('side'),
     ...of('call'),
   ];
+}
+
+/**
+ * Splits the sessions: the first ones of each holder within its share, in equal parts for the clients that it speaks for,
+ * and the others. Everyone has at least one.
+ */
+function splitByShare<S extends IdleSession>(sessions: readonly S[], share: number, clients: readonly string[]) {
+  const counts = new Map<string, number>();
+  const [within, beyond]: [S[], S[]] = [[], []];
+  for (const session of sessions) {
+    const { client } = session;
+    const holder = holderOf(client);
+    const siblings = clients.filter((other) => holderOf(other) === holder).length;
+    const [ofHolder, ofClient] = [`${holder} together`, client].map((name) => counts.get(name) ?? 0) as [
+      number,
+      number,
+    ];
+    const isWithin = ofHolder + 1 <= Math.max(1, share) && ofClient + 1 <= Math.max(1, share / siblings);
+    if (isWithin) counts.set(`${holder} together`, ofHolder + 1).set(client, ofClient + 1);
+    (isWithin ? within : beyond).push(session);
+  }
+  return [within, beyond] as const;
 }
 
 /** The first of each client, then the second of each, and so on. */

@@ -24,7 +24,7 @@ import type { Redactor } from './redactor.js';
 export interface ConversationState {
   readonly id: string;
   readonly messageCount: number;
-  /** Who stores it, where that is not the service. */
+  /** Whose conversation it is. */
   readonly client?: string;
   /** Of the calls that its last message has left open: those that its process waits for, or that the turn brings the results of. */
   readonly openCalls?: readonly string[];

@@ -12,6 +12,7 @@ import {
   type TurnEnd,
   type TurnEvent,
   type TurnInput,
+  type Usage,
   unknownUsage,
 } from '../contract/adapter.js';
 import { couldNotExecute } from './launcher.js';
@@ -20,6 +21,18 @@ import type { ProgramOutput } from './output.js';
 export interface TurnLimits extends SilenceLimits {
   /** Longest answer, bytes: of its text, the inputs of its calls, and the thoughts that are passed on. */
   readonly maxOutputBytes: number;
+}
+
+/** What a turn has used when it ends, whatever its end. */
+export interface TurnUse {
+  /** The usage that the program has reported, at the end of the turn or before it was cut. */
+  readonly usage: Usage;
+  /** Whether the model may have written more than the program has reported. */
+  readonly isCut: boolean;
+  /** Bytes of all that the model has written, with the thoughts that are not passed on. */
+  readonly outputBytes: number;
+  /** Whether the program waits for the results of calls. */
+  readonly hasCalls: boolean;
 }
 
 /** Where the text of an answer goes. */
@@ -34,6 +47,8 @@ export interface TextSink {
   /** Whether it wants no more before `room` has resolved. */
   readonly isFull: boolean;
   room(): Promise<void>;
+  /** Gets the usage of the turn, once, before the turn ends; never if the model has not begun. */
+  used?(use: TurnUse): void;
 }
 
 /** Has a decoder read what has come from its program. */
@@ -56,6 +71,9 @@ export class OpenTurn implements Disposable {
   readonly #silence: SilenceLimit;
   #inputLeft: readonly string[] = [];
   #bytes = 0;
+  /** Bytes of the thoughts that are not passed on. */
+  #hiddenBytes = 0;
+  #end: TurnEnd | null = null;
   #isOpen = true;
   readonly #ended = withResolvers<TurnEnd>();
   /** Resolves with the end of the answer; rejects with why there is none. */
@@ -126,7 +144,7 @@ export class OpenTurn implements Disposable {
     if (event.type === 'text-delta') this.#add(event.text);
     else if (event.type === 'call-start' || event.type === 'call-delta') this.#call(event);
     else if (event.type === 'thought-delta' || event.type === 'thought-end') this.#thought(event);
-    else if (event.type === 'turn-end') this.#end(event);
+    else if (event.type === 'turn-end') this.#finish(event);
     else if (event.type === 'turn-failed') this.fail(cliError(event.reason, event.message, event));
     else this.#writeNext();
   }
@@ -145,9 +163,13 @@ export class OpenTurn implements Disposable {
   }
 
   #thought(event: ThoughtDelta | ThoughtEnd): void {
-    if (this.#sink.thought === undefined) return;
     const shown = event.type === 'thought-delta' ? event.text : (event.redacted ?? event.signature ?? '');
-    this.#bytes += Buffer.byteLength(shown);
+    const bytes = Buffer.byteLength(shown);
+    if (this.#sink.thought === undefined) {
+      this.#hiddenBytes += bytes;
+      return;
+    }
+    this.#bytes += bytes;
     if (this.#bytes > this.#maxOutputBytes) return this.fail(this.#tooLarge());
     this.#sink.thought(event);
   }
@@ -155,10 +177,12 @@ export class OpenTurn implements Disposable {
   /** The process still writes, so it must not get another turn. */
   #cutShort(): void {
     this.#program.onOutOfTurn?.();
-    this.#end({ type: 'turn-end', text: null, model: null, usage: unknownUsage });
+    this.#close();
+    this.#ended.resolve({ type: 'turn-end', text: null, model: null, usage: unknownUsage });
   }
 
-  #end(end: TurnEnd): void {
+  #finish(end: TurnEnd): void {
+    this.#end = end;
     if (end.text !== null && Buffer.byteLength(end.text) > this.#maxOutputBytes) return this.fail(this.#tooLarge());
     this.#close();
     this.#ended.resolve(end);
@@ -184,8 +208,20 @@ export class OpenTurn implements Disposable {
   #close(): void {
     if (!this.#isOpen) return;
     this.#isOpen = false;
+    this.#guarded(() => this.#reportUse());
     this.#silence[Symbol.dispose]();
     this.#program.output.read(); // the rest is read and dropped
+  }
+
+  #reportUse(): void {
+    const { decoder } = this.#program;
+    const end = this.#end;
+    const usage = end?.usage ?? decoder.usedSoFar ?? unknownUsage;
+    const outputBytes = Math.max(this.#bytes, Buffer.byteLength(end?.text ?? '')) + this.#hiddenBytes;
+    const isReported = end !== null || usage.inputTokens !== null || usage.outputTokens !== null;
+    if (!isReported && outputBytes === 0 && !decoder.hasBegun) return;
+    const hasCalls = (end?.calls ?? []).length > 0;
+    this.#sink.used?.({ usage, isCut: end === null, outputBytes, hasCalls });
   }
 
   #tooLarge(): RelayError {

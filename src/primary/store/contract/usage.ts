@@ -36,7 +36,25 @@ export interface UsageStore {
   readonly report: ((period: Period) => Promise<readonly UsageDelta[]>) | null;
 }
 
+/** What a job has used, as the budget and the usage of its client count it. A part that nobody reported is estimated. */
+export interface Charge {
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  /** null if the model CLI never reports a cost. */
+  readonly costUsd: number | null;
+}
+
+export const noCharge: Charge = { inputTokens: 0, outputTokens: 0, costUsd: null };
+
 /** null if neither was reported: not the same as 0. */
 export function sumOf(a: number | null, b: number | null): number | null {
   return a === null || b === null ? (a ?? b) : a + b;
+}
+
+export function addCharges(a: Charge, b: Charge): Charge {
+  return {
+    inputTokens: a.inputTokens + b.inputTokens,
+    outputTokens: a.outputTokens + b.outputTokens,
+    costUsd: sumOf(a.costUsd, b.costUsd),
+  };
 }

@@ -1,16 +1,14 @@
 import { Budgets } from '../../../../src/primary/access/budgets.js';
-import { unknownUsage } from '../../../../src/primary/cli/contract/adapter.js';
+import type { Charge } from '../../../../src/primary/store/contract/usage.js';
 import type { UsageRow } from '../../../../src/shared/api/usage.js';
 import { withResolvers } from '../../../../src/shared/async.js';
 import type { Budget } from '../../../../src/shared/config/api-keys.js';
-import type { JobEnd } from '../../../../src/shared/job.js';
 import { FakeClock } from '../../../support/fake-clock.js';
 
 const hourMs = 3_600_000;
 
-function ended(tokens: number, costUsd: number | null = null): JobEnd {
-  const usage = { ...unknownUsage, inputTokens: 1, outputTokens: tokens - 1, costUsd };
-  return { outcome: 'ok', usage } as unknown as JobEnd;
+function charge(tokens: number, costUsd: number | null = null): Charge {
+  return { inputTokens: 1, outputTokens: tokens - 1, costUsd };
 }
 
 function row(client: string, input: number): UsageRow {
@@ -26,9 +24,9 @@ function budgetsOf(budget: Partial<Budget>) {
 describe('The budget of a key', () => {
   it('is checked before a job, so one may use more than is left', () => {
     const { budgets } = budgetsOf({ tokens: 100 });
-    budgets.jobEnded({ client: 'key ada' }, ended(99));
+    budgets.jobEnded({ client: 'key ada' }, charge(99));
     budgets.check('key ada');
-    budgets.jobEnded({ client: 'key ada' }, ended(50));
+    budgets.jobEnded({ client: 'key ada' }, charge(50));
     expect(() => budgets.check('key ada')).toThrow(
       'the API key has used 149 of its 100 tokens a day, and may ask nothing until 2026-01-02T00:00:00.000Z',
     );
@@ -37,8 +35,8 @@ describe('The budget of a key', () => {
 
   it('is that of its holder and all sub-clients together', () => {
     const { budgets } = budgetsOf({ costUsd: 1.5 });
-    budgets.jobEnded({ client: 'key ada/x' }, ended(5, 1));
-    budgets.jobEnded({ client: 'key ada/y' }, ended(5, 0.5));
+    budgets.jobEnded({ client: 'key ada/x' }, charge(5, 1));
+    budgets.jobEnded({ client: 'key ada/y' }, charge(5, 0.5));
     for (const client of ['key ada', 'key ada/x', 'key ada/new']) {
       expect(() => budgets.check(client)).toThrow('has used $1.50 of its $1.5 a day');
     }
@@ -46,7 +44,7 @@ describe('The budget of a key', () => {
 
   it('begins anew with the day in UTC, and says when that is, but to wait five minutes at most', async () => {
     const { budgets, clock } = budgetsOf({ tokens: 1 });
-    budgets.jobEnded({ client: 'key ada' }, ended(1));
+    budgets.jobEnded({ client: 'key ada' }, charge(1));
     const refusal = () => {
       try {
         budgets.check('key ada');
@@ -67,16 +65,16 @@ describe('The budget of a key', () => {
 
   it('counts what the store knows of it, of other hosts and of services before', async () => {
     const { budgets } = budgetsOf({ tokens: 100 });
-    budgets.jobEnded({ client: 'key ada' }, ended(10)); // in the store by the time it is read
+    budgets.jobEnded({ client: 'key ada' }, charge(10)); // in the store by the time it is read
     await budgets.refresh({ report: () => [row('ada', 30), row('ada/x', 20), row('bob', 500)] });
     expect(budgets.of(['ada'])[0]?.tokens).toEqual({ max: 100, used: 50 });
-    budgets.jobEnded({ client: 'key ada' }, ended(5));
+    budgets.jobEnded({ client: 'key ada' }, charge(5));
     expect(budgets.of(['ada'])[0]?.tokens?.used).toBe(55);
   });
 
   it('counts what a key has used on the day before it got one', () => {
     const { budgets, keys } = budgetsOf({});
-    budgets.jobEnded({ client: 'key bob' }, ended(10));
+    budgets.jobEnded({ client: 'key bob' }, charge(10));
     keys.set('key bob', { tokens: 10, costUsd: null });
     expect(() => budgets.check('key bob')).toThrow('has used 10 of its 10 tokens');
     keys.set('key bob', { tokens: 11, costUsd: null });
@@ -88,9 +86,9 @@ describe('The budget of a key', () => {
     const { promise, resolve } = withResolvers<UsageRow[]>();
     let asked = 0;
     const journal = { report: () => (asked++ === 0 ? promise : []) };
-    budgets.jobEnded({ client: 'key ada' }, ended(60));
+    budgets.jobEnded({ client: 'key ada' }, charge(60));
     const refreshes = [budgets.refresh(journal), budgets.refresh(journal)];
-    budgets.jobEnded({ client: 'key ada' }, ended(40));
+    budgets.jobEnded({ client: 'key ada' }, charge(40));
     expect(() => budgets.check('key ada')).toThrow('has used 100 of its 100');
     resolve([row('ada', 70)]);
     await Promise.all(refreshes);
@@ -101,7 +99,7 @@ describe('The budget of a key', () => {
   it('takes nothing of the day before from a store that answers after midnight', async () => {
     const { budgets, clock } = budgetsOf({ tokens: 100 });
     const { promise, resolve } = withResolvers<UsageRow[]>();
-    budgets.jobEnded({ client: 'key ada' }, ended(60));
+    budgets.jobEnded({ client: 'key ada' }, charge(60));
     const refresh = budgets.refresh({ report: () => promise });
     await clock.advance(24 * hourMs);
     budgets.check('key ada');
@@ -112,7 +110,7 @@ describe('The budget of a key', () => {
 
   it('goes on counting while the store does not answer', async () => {
     const { budgets } = budgetsOf({ tokens: 100 });
-    budgets.jobEnded({ client: 'key ada' }, ended(10));
+    budgets.jobEnded({ client: 'key ada' }, charge(10));
     await expect(budgets.refresh({ report: () => Promise.reject(new Error('away')) })).rejects.toThrow('away');
     expect(budgets.of(['ada'])[0]?.tokens?.used).toBe(10);
   });

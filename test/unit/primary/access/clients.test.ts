@@ -1,4 +1,4 @@
-import { Clients } from '../../../../src/primary/access/clients.js';
+import { Clients, sameKeys } from '../../../../src/primary/access/clients.js';
 import { type ApiKey, digestOf, plainOptions } from '../../../../src/shared/config/api-keys.js';
 
 function keyOf(name: string, options: Partial<ApiKey> = {}): ApiKey {
@@ -35,11 +35,21 @@ describe('The options of a client', () => {
 
   it('change with the keys file', () => {
     const clients = clientsWith([keyOf('ada', own)]);
-    expect(clients.replaceNamed([keyOf('ada'), keyOf('bob', own)])).toBe(true);
+    clients.replaceNamed([keyOf('ada'), keyOf('bob', own)]);
     expect(clients.optionsOf('key ada')).toMatchObject(none);
     expect(clients.optionsOf('key bob')).toMatchObject(own);
     expect(clients.names).toEqual(['default', 'ada', 'bob']);
-    expect(clients.replaceNamed([keyOf('ada'), keyOf('bob', own)])).toBe(false);
+  });
+});
+
+describe('Two lists of keys', () => {
+  it.each([0, 249, 250, 600])('are the same if each key of them is: %d keys', async (length) => {
+    const list = (changed: object = {}) =>
+      Array.from({ length }, (_, index) => ({ ...keyOf(`key${index}`), ...(index === length - 1 && changed) }));
+    const same = (one: ReturnType<typeof list>, other: typeof one) => sameKeys(one, other, async () => {});
+    expect(await same(list(), list())).toBe(true);
+    expect(await same(list(), [...list(), keyOf('more')])).toBe(false);
+    expect(await same(list(), list({ weight: 7 }))).toBe(length === 0);
   });
 });
 

@@ -22,10 +22,10 @@ function createListener(reportsCost = true) {
 }
 
 describe('The keys file, read again', () => {
-  it('puts its keys in force and says so', () => {
+  it('puts its keys in force and says so', async () => {
     const { listener, log, told } = createListener();
-    listener.read(lineOf('ada') + lineOf('bob'));
-    listener.read('');
+    await listener.read(lineOf('ada') + lineOf('bob'));
+    await listener.read('');
     expect(told).toEqual([['ada', 'bob'], []]);
     expect(log.entries.map(({ event, fields }) => [event, fields])).toEqual([
       ['keys_loaded', { keys: 2 }],
@@ -33,25 +33,25 @@ describe('The keys file, read again', () => {
     ]);
   });
 
-  it('refuses a budget in dollars where the model CLI reports no cost', () => {
+  it('refuses a budget in dollars where the model CLI reports no cost', async () => {
     const { listener, log, names } = createListener(false);
-    listener.read(`${lineOf('bob').trim()}:cost=5/day\n`);
+    await listener.read(`${lineOf('bob').trim()}:cost=5/day\n`);
     expect(log.entries.map(({ event }) => event)).toEqual(['keys_rejected']);
     expect(JSON.stringify(log.entries)).toContain('the key bob has the option cost');
     expect(names()).toEqual(['ada']);
-    listener.read(`${lineOf('bob').trim()}:tokens=5/day\n`);
+    await listener.read(`${lineOf('bob').trim()}:tokens=5/day\n`);
     expect(names()).toEqual(['bob']);
   });
 
-  it('says nothing where nothing has changed', () => {
+  it('says nothing where nothing has changed', async () => {
     const { listener, log, told } = createListener();
-    listener.read(`# a comment\n${lineOf('ada')}`);
+    await listener.read(`# a comment\n${lineOf('ada')}`);
     expect([told, log.entries]).toEqual([[], []]);
   });
 
-  it('leaves the keys as they were where it is broken, and says why', () => {
+  it('leaves the keys as they were where it is broken, and says why', async () => {
     const { listener, log, told, names } = createListener();
-    listener.read(`${lineOf('bob')}joe\nmax\n`);
+    await listener.read(`${lineOf('bob')}joe\nmax\n`);
     listener.unreadable(new Error('EACCES: permission denied'));
     expect([names(), told]).toEqual([['ada'], []]);
     expect(log.entries.map(({ level, event, fields }) => [level, event, fields.error])).toEqual([
@@ -60,10 +60,23 @@ describe('The keys file, read again', () => {
     ]);
   });
 
-  it('says that it is well again, also with the keys of before', () => {
+  it('says that it is well again, also with the keys of before', async () => {
     const { listener, log } = createListener();
-    listener.read('joe');
-    listener.read(lineOf('ada'));
+    await listener.read('joe');
+    await listener.read(lineOf('ada'));
     expect(log.events).toEqual(['keys_rejected', 'keys_loaded']);
+  });
+
+  it('leaves time for everything else while it reads many keys', async () => {
+    const { listener, told } = createListener();
+    let turns = 0;
+    const count = () => {
+      turns++;
+      if (told.length === 0) setImmediate(count);
+    };
+    setImmediate(count);
+    await listener.read(Array.from({ length: 4000 }, (_, index) => lineOf(`key${index}`)).join(''));
+    expect(told[0]).toHaveLength(4000);
+    expect(turns).toBeGreaterThan(10);
   });
 });

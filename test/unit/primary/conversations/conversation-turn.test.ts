@@ -11,9 +11,9 @@ describe('the state that a turn finds its conversation in', () => {
     const harness = new StoreHarness();
     const id = harness.chat();
     using turn = harness.open(id);
-    expect(turn.state).toEqual({ id, messageCount: 2 });
+    expect(turn.state).toEqual({ id, messageCount: 2, client: 'alice' });
     turn.commit('More', 'Yes', 1);
-    expect(turn.state).toEqual({ id, messageCount: 4 });
+    expect(turn.state).toEqual({ id, messageCount: 4, client: 'alice' });
   });
 
   it('is asked for at a number of messages: a guess after the first turn, none where the conversation has gone on since', () => {
@@ -21,9 +21,9 @@ describe('the state that a turn finds its conversation in', () => {
     const id = harness.chat();
     using turn = harness.open(id);
     const guess = { kind: 'question', client: 'alice' };
-    expect(turn.stateAt(2)).toEqual({ id, messageCount: 2, guess });
+    expect(turn.stateAt(2)).toEqual({ id, messageCount: 2, client: 'alice', guess });
     turn.commit('More', 'Yes', 1);
-    expect([turn.stateAt(2), turn.stateAt(4)]).toEqual([null, { id, messageCount: 4 }]);
+    expect([turn.stateAt(2), turn.stateAt(4)]).toEqual([null, { id, messageCount: 4, client: 'alice' }]);
   });
 
   it('is none once the conversation is deleted, even if the turn is committed after that', () => {

@@ -473,7 +473,7 @@ describe('the jobs that are next', () => {
     const jobs = [all(harness.run()), all(harness.run({ operation: 'chat', conversationId: id }))];
     await settled();
     const launch = plainLaunch(null);
-    expect(harness.next).toEqual([{ launch, conversation: { id, messageCount: 2, launch } }]);
+    expect(harness.next).toEqual([{ launch, conversation: { id, messageCount: 2, client: 'a', launch } }]);
     harness.runner.cutAll(shutdown);
     await Promise.all(jobs);
   });

@@ -39,8 +39,8 @@ describe('a turn of a conversation', () => {
     const id = await harness.turn();
     await harness.turn(id);
     const [first, second] = [
-      { id, messageCount: 2, launch: plainLaunch(null) },
-      { id, messageCount: 4, launch: plainLaunch(null) },
+      { id, messageCount: 2, client: 'a', launch: plainLaunch(null) },
+      { id, messageCount: 4, client: 'a', launch: plainLaunch(null) },
     ];
     expect(harness.wanted).toEqual([null, first]);
     const guess = { kind: 'question', client: 'a' };

@@ -3,6 +3,7 @@ import { ClientMetrics, JobMetrics } from '../../../../src/primary/observe/job-m
 import { LastHour } from '../../../../src/primary/observe/last-hour.js';
 import { observeJobs } from '../../../../src/primary/observe/observers.js';
 import { UsageLedger } from '../../../../src/primary/observe/usage-ledger.js';
+import { noCharge } from '../../../../src/primary/store/contract/usage.js';
 import { type CliReason, callerDied } from '../../../../src/shared/errors.js';
 import type { JobFailed } from '../../../../src/shared/job.js';
 import { Exposition } from '../../../support/exposition.js';
@@ -32,7 +33,7 @@ describe('the observer of jobs', () => {
     const { observer, usage, lastHour, read } = createObserver();
     observer.jobStarted(500);
     observer.firstDelta(jobRequest(), 250);
-    observer.jobEnded(jobRequest(), jobDone(), true);
+    observer.jobEnded(jobRequest(), jobDone(), true, noCharge);
     const scrape = await read();
     expect(scrape.value('queue_wait_seconds_sum{outcome="started"}')).toBe(0.5);
     expect(scrape.value('time_to_first_delta_seconds_sum{operation="ask"}')).toBe(0.25);
@@ -44,9 +45,9 @@ describe('the observer of jobs', () => {
 
   it('logs each end: at level info only that of a job whose worker has died, because no request record tells of it', () => {
     const { observer, log } = createObserver();
-    observer.jobEnded(jobRequest(), jobDone(), true);
+    observer.jobEnded(jobRequest(), jobDone(), true, noCharge);
     const failure = { code: 'cancelled', message: callerDied } as const;
-    observer.jobEnded(jobRequest({ requestId: 'request 2' }), jobFailed('cancelled', { failure }), true);
+    observer.jobEnded(jobRequest({ requestId: 'request 2' }), jobFailed('cancelled', { failure }), true, noCharge);
     const times = { queue_ms: 0, execution_ms: 0 };
     expect(log.entries).toEqual([
       {
@@ -65,8 +66,8 @@ describe('the observer of jobs', () => {
   it('logs failures of the CLI with their reason, and never with its own words', () => {
     const { observer, log } = createObserver();
     const request = jobRequest({ requestId: 'request 7' });
-    observer.jobEnded(request, cliFailed('crashed', 'it repeats the prompt'), true);
-    observer.jobEnded(request, jobFailed('spawn_error'), true);
+    observer.jobEnded(request, cliFailed('crashed', 'it repeats the prompt'), true, noCharge);
+    observer.jobEnded(request, jobFailed('spawn_error'), true, noCharge);
     expect(log.entries.filter(({ event }) => event !== 'job_ended')).toEqual([
       { level: 'warn', event: 'cli_failed', fields: { request_id: 'request 7', code: 'cli_error', reason: 'crashed' } },
       { level: 'warn', event: 'cli_failed', fields: { request_id: 'request 7', code: 'spawn_error' } },
@@ -76,14 +77,14 @@ describe('the observer of jobs', () => {
 
   it('logs no failure of a job that was not started', () => {
     const { observer, log } = createObserver();
-    observer.jobEnded(jobRequest(), cliFailed('auth'), false);
+    observer.jobEnded(jobRequest(), cliFailed('auth'), false, noCharge);
     expect(log.events.filter((event) => event !== 'job_ended')).toEqual([]);
   });
 
   it('logs no failure of jobs that end otherwise', () => {
     const { observer, log } = createObserver();
     for (const end of [jobDone(), jobFailed('timeout'), jobFailed('cancelled'), jobFailed('queue_timeout')]) {
-      observer.jobEnded(jobRequest(), end, true);
+      observer.jobEnded(jobRequest(), end, true, noCharge);
     }
     expect(log.events.filter((event) => event !== 'job_ended')).toEqual([]);
   });

@@ -1,6 +1,7 @@
 import { UsageJournal } from '../../../../src/primary/observe/usage-journal.js';
 import { UsageLedger } from '../../../../src/primary/observe/usage-ledger.js';
 import type { Period, UsageDelta, UsageStore } from '../../../../src/primary/store/contract/usage.js';
+import { noCharge } from '../../../../src/primary/store/contract/usage.js';
 import { storeUnavailable } from '../../../../src/shared/errors.js';
 import { FakeClock } from '../../../support/fake-clock.js';
 import { jobDone, jobRequest } from '../../../support/job-records.js';
@@ -33,7 +34,7 @@ async function createUsage(kept: readonly UsageDelta[] = []) {
   const journal = Object.assign(new Batches(), { kept });
   const usage = new UsageJournal(ledger, journal, clock);
   await usage.restore();
-  const answer = () => ledger.jobEnded(jobRequest({ client: 'key alice' }), jobDone());
+  const answer = () => ledger.jobEnded(jobRequest({ client: 'key alice' }), jobDone(), noCharge);
   return { clock, ledger, journal, usage, answer };
 }
 

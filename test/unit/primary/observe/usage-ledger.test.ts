@@ -1,5 +1,5 @@
 import { UsageLedger } from '../../../../src/primary/observe/usage-ledger.js';
-import type { Period } from '../../../../src/primary/store/contract/usage.js';
+import { noCharge, type Period } from '../../../../src/primary/store/contract/usage.js';
 import { outcomes } from '../../../../src/shared/job.js';
 import { FakeClock } from '../../../support/fake-clock.js';
 import { jobDone, jobFailed, jobRequest } from '../../../support/job-records.js';
@@ -11,25 +11,26 @@ const none = Object.fromEntries(outcomes.map((outcome) => [outcome, 0]));
 function createLedger() {
   const clock = new FakeClock();
   const ledger = new UsageLedger(clock);
-  const answer = (client: string) => ledger.jobEnded(jobRequest({ client }), jobDone());
+  const answer = (client: string) => ledger.jobEnded(jobRequest({ client }), jobDone(), noCharge);
   return { clock, ledger, answer };
 }
 
 describe('the usage of a client', () => {
-  it('is its jobs by outcome, its tokens, cost, time and refusals', () => {
+  it('is its jobs by outcome, the tokens and cost of all of them, time and refusals', () => {
     const { ledger } = createLedger();
     const request = jobRequest({ client: 'key alice' });
+    const charge = { inputTokens: 10, outputTokens: 3, costUsd: 0.25 };
     for (const outcome of outcomes) {
-      if (outcome !== 'ok') ledger.jobEnded(request, jobFailed(outcome, { executionMs: 100 }));
+      if (outcome !== 'ok')
+        ledger.jobEnded(request, jobFailed(outcome, { executionMs: 100 }), outcome === 'timeout' ? charge : noCharge);
     }
-    const usage = { inputTokens: 10, outputTokens: 3, costUsd: 0.25, cacheReadTokens: null, cacheWriteTokens: null };
-    ledger.jobEnded(request, jobDone({ usage, executionMs: 1500 }));
-    ledger.jobEnded(request, jobDone({ usage: { ...usage, costUsd: null }, executionMs: 1500 }));
+    ledger.jobEnded(request, jobDone({ executionMs: 1500 }), charge);
+    ledger.jobEnded(request, jobDone({ executionMs: 1500 }), { ...charge, costUsd: null });
     ledger.refused('key alice');
     const jobs = { ...Object.fromEntries(outcomes.map((outcome) => [outcome, 1])), ok: 2 };
-    const tokens = { input: 20, output: 6 };
+    const tokens = { input: 30, output: 9 };
     const row = { day: '2026-01-01', client: 'alice', kind: 'key', jobs, refused: 1, tokens };
-    expect(ledger.report(null, always)).toEqual([{ ...row, cost_usd: 0.25, model_seconds: 3.9 }]);
+    expect(ledger.report(null, always)).toEqual([{ ...row, cost_usd: 0.5, model_seconds: 3.9 }]);
   });
 
   it('is told apart, however many names the holder of another key gives', () => {

@@ -58,24 +58,38 @@ describe('a thread with a limit', () => {
   it('takes the lines in turn, so that nobody waits for all tasks of another', async () => {
     await withThread(works, async (thread) => {
       const ended: string[] = [];
-      const run = (task: string, line: string) => thread.run(task, line).then((answer) => ended.push(answer));
+      const run = (task: string, line: string) => thread.run(task, { line }).then((answer) => ended.push(answer));
       const all = ['a', 'b', 'c', 'd'].map((task) => run(task, 'key greedy'));
       await Promise.all([...all, run('x', 'key other')]);
       expect(ended.indexOf('X')).toBeLessThanOrEqual(2);
     });
   });
 
+  it('does first what a job with a slot waits for, and refuses none of that', async () => {
+    await withThread(works, async (thread) => {
+      const ended: string[] = [];
+      const flood = Array.from({ length: 300 }, () =>
+        thread.run('a', { line: 'key greedy' }).then((a) => ended.push(a)),
+      );
+      const settled = Promise.allSettled(flood);
+      const urgent = ['b', 'c'].map((task) => thread.run(task, { line: 'key greedy', isUrgent: true }));
+      await Promise.all(urgent);
+      expect(ended.length).toBeLessThanOrEqual(1);
+      await settled;
+    });
+  });
+
   it('refuses what one line has too many of, and takes the tasks of others', async () => {
     await withThread(works, async (thread) => {
       const results = await Promise.allSettled([
-        ...Array.from({ length: 300 }, () => thread.run('a', 'key greedy')),
-        thread.run('x', 'key other'),
+        ...Array.from({ length: 300 }, () => thread.run('a', { line: 'key greedy' })),
+        thread.run('x', { line: 'key other' }),
       ]);
       const reasons = results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []));
       expect(reasons).toHaveLength(300 - 251); // one runs, 250 wait
       expect(reasons.every((reason) => reason instanceof TooManyTasks)).toBe(true);
       expect(results.at(-1)).toEqual({ status: 'fulfilled', value: 'X' });
-      expect(await thread.run('b', 'key greedy')).toBe('B');
+      expect(await thread.run('b', { line: 'key greedy' })).toBe('B');
     });
   });
 

@@ -4,6 +4,7 @@ import { countTokens } from 'gpt-tokenizer/encoding/o200k_base';
 import { TokenCounter } from '../../../../src/primary/threads/token-counter.js';
 import { count } from '../../../../src/primary/threads/token-thread.js';
 import { systemClock } from '../../../../src/shared/clock.js';
+import { sampleForTokens } from '../../../../src/shared/text/token-sample.js';
 import { FakeClock } from '../../../support/fake-clock.js';
 import { temporaryFolder } from '../../../support/folder.js';
 import { until } from '../../../support/until.js';
@@ -18,17 +19,50 @@ async function withThread(source: string, act: (path: string) => Promise<void>):
 describe('the token counter', () => {
   it('counts as the tokenizer does, over all texts', async () => {
     const counter = new TokenCounter(systemClock, fail);
-    expect(await counter.count(['Hello, world!', '', 'Hello, world!'])).toBe(8);
-    expect(await counter.count([])).toBe(0);
+    expect(await counter.count(['Hello, world!', '', 'Hello, world!'], 'key ada')).toBe(8);
+    expect(await counter.count([], 'key ada')).toBe(0);
     await counter.close();
+  });
+
+  it('counts the beginning of a long text, and estimates the rest from it', async () => {
+    const seen = "exports.count = (texts) => texts.join('').length / 2";
+    await withThread(seen, async (path) => {
+      const counter = new TokenCounter(systemClock, fail, path);
+      expect(await counter.count(['x'.repeat(100_000)], 'key ada')).toBe(50_000);
+      const long = ['x'.repeat(50_000), 'y'.repeat(950_000), 'z'];
+      expect(sampleForTokens(long).texts.map(({ length }) => length)).toEqual([50_000, 50_000]);
+      expect(await counter.count(long, 'key ada')).toBe(500_001);
+      await counter.close();
+    });
+  });
+
+  it('lets a turn wait for no count that a client of the API has asked for', async () => {
+    const slow = `exports.count = ([text]) => {
+      const end = Date.now() + (text === undefined ? 0 : 50);
+      while (Date.now() < end);
+      return 42;
+    }`;
+    await withThread(slow, async (path) => {
+      const counter = new TokenCounter(systemClock, fail, path);
+      const order: string[] = [];
+      const count = (name: string, client: string) => counter.count([name], client).then(() => order.push(name));
+      const flood = ['a', 'b', 'c'].map((name) => count(name, 'key greedy/sub'));
+      const other = count('other', 'key other');
+      const turn = counter.countUrgently(['turn'], 'key ada').then(() => order.push('turn'));
+      await Promise.all([...flood, other, turn]);
+      expect(order).toEqual(['a', 'turn', 'b', 'other', 'c']);
+      await counter.close();
+    });
   });
 
   it('estimates from the bytes, at once and every time, when its thread can not start', async () => {
     await withThread("throw new Error('its file is gone')", async (path) => {
       const errors: unknown[] = [];
       const counter = new TokenCounter(new FakeClock(), (error) => errors.push(error), path);
-      expect(await Promise.all([counter.count(['12345678']), counter.count(['äöü'])])).toEqual([2, 2]);
-      expect(await counter.count(['1'])).toBe(1);
+      expect(await Promise.all([counter.count(['12345678'], 'key ada'), counter.count(['äöü'], 'key ada')])).toEqual([
+        2, 2,
+      ]);
+      expect(await counter.count(['1'], 'key ada')).toBe(1);
       expect(errors).toContainEqual(expect.objectContaining({ message: 'its file is gone' }));
       await counter.close();
     });
@@ -39,10 +73,10 @@ describe('the token counter', () => {
     await withThread(hangsOnce, async (path) => {
       const clock = new FakeClock();
       const counter = new TokenCounter(clock, fail, path);
-      const count = counter.count(['hang']);
+      const count = counter.count(['hang'], 'key ada');
       await clock.advance(3000);
       expect(await count).toBe(1);
-      await until(async () => (await counter.count(['again'])) === 42, 'the next thread to count');
+      await until(async () => (await counter.count(['again'], 'key ada')) === 42, 'the next thread to count');
       await counter.close();
     });
   });

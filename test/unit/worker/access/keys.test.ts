@@ -1,6 +1,31 @@
-import { WrongKeys } from '../../../../src/worker/access/keys.js';
+import { digestOf } from '../../../../src/shared/config/api-keys.js';
+import { KeyRing, WrongKeys } from '../../../../src/worker/access/keys.js';
 import { FakeClock } from '../../../support/fake-clock.js';
 import { FakePrimary } from '../../../support/fake-primary.js';
+
+describe('The keys of a worker', () => {
+  const key = (name: string) => ({
+    ...{ name, digest: digestOf(`key of ${name}`), scopes: [], isCapped: false, hasSubclients: false, expiresAt: null },
+  });
+
+  it('are found by what a client presents, and by nothing else', () => {
+    const ring = new KeyRing();
+    ring.begin([key('ada'), key('bob')]);
+    expect(['key of bob', 'key of bo', '', digestOf('key of bob')].map((each) => ring.find(each)?.name)).toEqual([
+      ...['bob', undefined, undefined, undefined],
+    ]);
+    ring.replace([key('joe')]);
+    ring.begin([key('ada')]);
+    expect([ring.find('key of ada'), ring.find('key of joe')?.name]).toEqual([null, 'joe']);
+  });
+
+  it('are not needed if there is no list of them', () => {
+    const ring = new KeyRing();
+    expect([ring.isNeeded, ring.find('any')]).toEqual([false, null]);
+    ring.replace([]);
+    expect([ring.isNeeded, ring.find('any')]).toEqual([true, null]);
+  });
+});
 
 describe('Wrong keys', () => {
   it('are counted by the primary', async () => {

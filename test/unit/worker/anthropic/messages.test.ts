@@ -460,7 +460,9 @@ describe('A count of tokens', () => {
     expect([status, answer]).toEqual([200, { input_tokens: 7 + 3 * 1600 }]);
     expect([headers.get('request-id'), headers.get('x-ignored-parameters')]).toEqual(['mine', 'top_k']);
     const texts = ['Be kind.', 'One', 'Two', 'Three', '', `weather  ${JSON.stringify(ofCity)}`];
-    expect(door.primary.calls.slice(-1)).toEqual([{ name: 'countTokens', request: { texts } }]);
+    expect(door.primary.calls.slice(-1)).toEqual([
+      { name: 'countTokens', request: { texts, client: expect.any(String) } },
+    ]);
   });
 
   it('is of calls, and of results with their images, too', async () => {
@@ -485,7 +487,9 @@ describe('A count of tokens', () => {
     expect(body).toEqual({ input_tokens: 7 + 2 * 1600 });
     const said = ['One', 'Two', '{"city":"Bonn"}', '', '', '', '{}', '', 'windy'];
     const texts = ['', ...said, '', `weather  ${JSON.stringify(ofCity)}`];
-    expect(door.primary.calls.slice(-1)).toEqual([{ name: 'countTokens', request: { texts } }]);
+    expect(door.primary.calls.slice(-1)).toEqual([
+      { name: 'countTokens', request: { texts, client: expect.any(String) } },
+    ]);
   });
 });
 

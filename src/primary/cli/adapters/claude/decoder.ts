@@ -67,6 +67,8 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
   /** What the answers before this turn were made of. Where a version names no turn, an answer that differs is suspect. */
   readonly #habit = { streams: false, speaks: false };
   #spentUsd = 0;
+  /** The tokens that the messages of this turn have reported. */
+  #usedSoFar: Usage | null = null;
   /** Reported when they change, so a report from turns ago may still hold. */
   #limits: RateLimits | null = null;
   readonly #writer: Pick<ClaudeWriter, 'asked' | 'answered' | 'tools'>;
@@ -84,6 +86,10 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
     return this.#answer.hasBegun;
   }
 
+  get usedSoFar(): Usage | null {
+    return this.#usedSoFar;
+  }
+
   get isMidAnswer(): boolean {
     const { hasBegun, model, error, unstreamed } = this.#answer;
     return hasBegun || model !== null || error !== null || unstreamed.length > 0;
@@ -94,6 +100,7 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
     if (this.#loop !== 'waiting') this.#turn = turn;
     this.#loop = this.#loop === 'waiting' ? 'going' : 'none';
     this.#answer = emptyAnswer();
+    this.#usedSoFar = null;
   }
 
   #eventsOf(line: ClaudeLine): readonly DecoderEvent[] {
@@ -141,7 +148,7 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
     this.#answer.streaming = isNamedOther ? 'stray' : 'own';
     if (isNamedOther) return outOfTurn;
     Object.assign(this.#answer, { model, stop: null, calls: [], thought: null });
-    if (usage) this.#answer.used = added(this.#answer.used, { ...usage, output_tokens: 0 });
+    if (usage) this.#use({ ...usage, output_tokens: 0 });
     return this.#answer.unstreamed.splice(0).length > 0 ? outOfTurn : [];
   }
 
@@ -195,8 +202,13 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
   #messageEnds({ delta, usage }: MessageDelta): readonly TurnEvent[] {
     this.#answer.stop = delta;
     const output_tokens = usage?.output_tokens ?? 0;
-    this.#answer.used = added(this.#answer.used, { ...noTokens, output_tokens });
+    this.#use({ ...noTokens, output_tokens });
     return [];
+  }
+
+  #use(usage: MessageUsage): void {
+    this.#answer.used = added(this.#answer.used, usage);
+    this.#usedSoFar = usageOf(this.#answer.used, null);
   }
 
   /** With calls, the turn ends here for the client: the CLI holds its own turn open until it has the results. */
@@ -258,6 +270,7 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
     this.#answer = emptyAnswer();
     const { asked } = this.#writer;
     this.#writer.answered();
+    this.#usedSoFar = usageOf(answer.used === noTokens ? line.usage : answer.used, costUsd || null); // for a failed turn
     if (line.is_error || line.num_turns === 0) return [failed(line, answer.error, this.#limits, asked)];
     const { model, stop, used } = answer;
     const usage = usageOf(this.#loop === 'none' ? line.usage : used, costUsd); // the CLI counts all rounds of a loop together

@@ -68,6 +68,10 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
     return this.#hasBegun;
   }
 
+  get usedSoFar(): Usage {
+    return this.#used ?? usageOf(this.#tokens, this.#spent);
+  }
+
   get isMidAnswer(): boolean {
     return this.#hasBegun || (this.#turnId !== null && !this.#isHeld);
   }
@@ -185,7 +189,7 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
     const { tools } = this.#thread;
     const isHeld = calls.every(({ name, input }) => tools.offers(name) && isObject(jsonOf(input)));
     const text = this.#answer.correction(false);
-    const end: TurnEnd = { type: 'turn-end', text, model: this.#model, usage: this.#used ?? unknownUsage, calls };
+    const end: TurnEnd = { type: 'turn-end', text, model: this.#model, usage: this.usedSoFar, calls };
     const turnId = this.#turnId;
     this.#reset();
     this.#thread.answered();
@@ -236,7 +240,7 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
   #ended({ turn }: Notified<'turn/completed'>): readonly DecoderEvent[] {
     const { isEmpty } = this.#answer;
     const text = this.#answer.correction(this.#thread.asksForValue);
-    const [model, usage] = [this.#model, this.#used ?? usageOf(this.#tokens, this.#spent)];
+    const [model, usage] = [this.#model, this.usedSoFar];
     this.#reset();
     const { asked } = this.#thread;
     this.#thread.answered();

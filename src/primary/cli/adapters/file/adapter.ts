@@ -115,6 +115,7 @@ export function guarded<T extends object>(name: string, target: T): T {
     parts.get(key) ??
     orFailed(name, () => {
       const member: unknown = Reflect.get(target, key) ?? Reflect.get(target, formerNames.get(key) ?? key);
+      if (key === 'usedSoFar') return checked(usage.nullish(), member); // a new object each time
       if (typeof member === 'function')
         return guardedCall(name, key, (...given) => Reflect.apply(member, target, given));
       if (typeof member !== 'object' || member === null) return member;

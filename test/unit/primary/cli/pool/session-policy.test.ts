@@ -4,7 +4,7 @@ interface Named extends IdleSession {
   readonly name: string;
 }
 
-const idle = { isWaiting: false, isAwaited: false };
+const idle = { isWaiting: false, isAwaited: false, client: 'ada' };
 
 /** A conversation that goes on. */
 function session(name: string, sinceMs: number): Named {
@@ -109,6 +109,41 @@ describe('the plan for sessions', () => {
   it('keeps of those that wait the most recent ones', () => {
     const sessions = [100, 300, 200].map((sinceMs) => ({ ...session(`w${sinceMs}`, sinceMs), isWaiting: true }));
     expect(plan(sessions, { maxSessions: 2, nowMs: 400 }).end).toEqual(['w100']);
+  });
+
+  it('leaves one holder as many open calls as its share while others have a conversation or a question', () => {
+    const calls = (client: string, ...times: readonly number[]) =>
+      times.map((sinceMs) => ({
+        ...session(`${client.replace('key app/', '')}${sinceMs}`, sinceMs),
+        isWaiting: true,
+        client,
+      }));
+    const greedy = calls('eve', 100, 200, 300, 400);
+    const ofBob = (name: string, sinceMs: number) => ({ ...question(name, sinceMs, 'bob'), client: 'bob' });
+    expect(plan(greedy, { maxSessions: 4, nowMs: 500 }).end).toEqual([]);
+    expect(plan([...greedy, ofBob('b1', 450)], { maxSessions: 4, nowMs: 500 }).end).toEqual(['eve100']);
+    const two = [ofBob('b1', 450), ofBob('b2', 460), ofBob('b3', 470)];
+    expect(plan([...greedy, ...two], { maxSessions: 4, nowMs: 500 }).end).toEqual(['b1', 'eve100', 'eve200']);
+    const all = [...greedy, ...calls('bob', 10, 20), ...calls('joe', 30)];
+    expect(plan(all, { maxSessions: 4, nowMs: 500 }).end).toEqual(['bob10', 'eve100', 'eve200']);
+    expect(plan(all, { maxSessions: 2, nowMs: 500 }).end).toHaveLength(5);
+    expect(plan([...greedy, { ...side('s', 450, 'bob'), client: 'bob' }], { maxSessions: 4, nowMs: 500 }).end).toEqual([
+      's',
+    ]);
+  });
+
+  it('divides the share of a holder among its clients', () => {
+    const calls = (client: string, ...times: readonly number[]) =>
+      times.map((sinceMs) => ({
+        ...session(`${client} ${sinceMs}`, sinceMs),
+        isWaiting: true,
+        client: `key app/${client}`,
+      }));
+    const greedy = calls('eve', 100, 200, 300, 400);
+    const question = { ...session('joe', 450), client: 'key app/joe' };
+    expect(plan([...greedy, question], { maxSessions: 4, nowMs: 500 }).end).toEqual(['eve 100']);
+    const other = { ...session('bob', 10), client: 'key bob' };
+    expect(plan([...greedy, question, other], { maxSessions: 4, nowMs: 500 }).end).toEqual(['eve 100', 'eve 200']);
   });
 
   it('ends one that a job in the queue goes on with last of all', () => {

@@ -290,3 +290,46 @@ describe('a turn whose program is silent', () => {
     expect(await outcomeOf(turn)).toBe('turn-end');
   });
 });
+
+describe('the usage of a turn', () => {
+  const tokens = { ...unknownUsage, inputTokens: 70, outputTokens: 3 };
+
+  it('is reported once, whatever the end of the turn', async () => {
+    const ends = [
+      (open: ReturnType<typeof begin>) => open.turn.read(says('end\n')),
+      (open: ReturnType<typeof begin>) => open.turn.read(says('fail\n')),
+      (open: ReturnType<typeof begin>) => open.turn.fail(new Error('cut')),
+      (open: ReturnType<typeof begin>) => open.turn.exited({ code: 1, signal: null, stderr: '' }),
+      (open: ReturnType<typeof begin>) => open.turn.read(says(`+${'x'.repeat(50)}\n`)),
+    ];
+    for (const end of ends) {
+      const open = begin({ limits: { maxOutputBytes: 40 } });
+      open.turn.read(says('+hello\n'));
+      end(open);
+      open.turn.fail(new Error('late'));
+      await outcomeOf(open.turn);
+      expect(open.sink.uses).toHaveLength(1);
+      expect(open.sink.uses[0]?.outputBytes).toBeGreaterThanOrEqual(5);
+    }
+  });
+
+  it('is what the program has reported so far, if the turn is cut or its answer needs no more', async () => {
+    for (const hasEnough of [true, false]) {
+      const decoder = Object.assign(lineDecoder(), { usedSoFar: tokens });
+      const open = begin({ decoder });
+      open.sink.hasEnough = hasEnough;
+      open.turn.read(says('+hello\n'));
+      open.turn.fail(new Error('cut'));
+      await outcomeOf(open.turn);
+      expect(open.sink.uses).toEqual([{ usage: tokens, isCut: true, outputBytes: 5, hasCalls: false }]);
+    }
+  });
+
+  it('is not reported if the model has not begun', async () => {
+    const open = begin();
+    open.turn.read(says(': a greeting\n'));
+    open.turn.fail(new Error('cut'));
+    await outcomeOf(open.turn);
+    expect(open.sink.uses).toEqual([]);
+  });
+});

@@ -542,3 +542,26 @@ describe('a claude process that exits', () => {
     expect(crash(turn.slice(0, -1), { code: 0 })).toEqual([end]);
   });
 });
+
+describe('the usage of a claude turn before its end', () => {
+  const counted = stream({ type: 'message_start', message: { model: 'claude-test', usage } });
+  const ends = stream({ type: 'message_delta', delta: { stop_reason: 'end_turn' }, usage: { output_tokens: 9 } });
+  const soFar = (...lines: readonly object[]) => {
+    const decoder = new ClaudeDecoder(new ClaudeWriter(new Set()));
+    decoder.begin(1);
+    decoder.read(text(...lines));
+    return decoder.usedSoFar;
+  };
+
+  it('is that of its messages, as far as they have come', () => {
+    expect(soFar(init)).toBeNull();
+    expect(soFar(init, counted, delta('Hi'))).toMatchObject({ inputTokens: 321, outputTokens: 0 });
+    expect(soFar(init, counted, delta('Hi'), ends)).toMatchObject({ inputTokens: 321, outputTokens: 9 });
+  });
+
+  it('has the cost of a turn that failed', () => {
+    const failed = result({ is_error: true, subtype: 'error_during_execution' });
+    expect(soFar(init, counted, delta('Hi'), ends, failed)).toMatchObject({ outputTokens: 9, costUsd: 0.1 });
+    expect(soFar(init, failed)).toMatchObject({ inputTokens: 321, outputTokens: 4, costUsd: 0.1 });
+  });
+});

@@ -1,0 +1,83 @@
+import type { Adapter, Turn } from '../cli/contract/adapter.js';
+import type { TurnUse } from '../cli/process/open-turn.js';
+import type { Charge } from '../store/contract/usage.js';
+import { estimateTokens } from '../threads/token-counter.js';
+import { textsOf } from './job.js';
+
+/** One turn, and what has run it. */
+export interface UsedTurn {
+  /** The process, which may have further rounds of the same turn. */
+  readonly process: object;
+  readonly cli: { readonly name: string; readonly adapter: Pick<Adapter, 'reportsCost'> };
+  readonly turn: Turn;
+  readonly use: TurnUse;
+}
+
+/** The rounds of a process that waits for the results of calls: its next report may cover them too. */
+interface OpenRounds {
+  /** Estimates that were charged before the report. */
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  readonly costUsd: number;
+  /** Tokens since the last reported cost. */
+  readonly tokens: number;
+}
+
+const noRounds: OpenRounds = { inputTokens: 0, outputTokens: 0, costUsd: 0, tokens: 0 };
+
+/** Counts a cost until a model CLI that reports costs has reported one: $10 for a million tokens. */
+const assumedUsdPerToken = 10 / 1_000_000;
+/** Tokens of an image, where the model CLI reports none. */
+const tokensPerImage = 1600;
+
+/** Owns the last known price of each model, and what was charged before a model CLI has reported it. */
+export class Charges {
+  /** US dollars per token: by CLI and model, and by CLI alone. */
+  readonly #prices = new Map<string, number>();
+  readonly #rounds = new WeakMap<object, OpenRounds>();
+
+  /** Returns what to charge for this turn. Call it once for each turn. */
+  chargeTurn({ process, cli, turn, use }: UsedTurn): Charge {
+    const { usage, hasCalls } = use;
+    const before = this.#rounds.get(process) ?? noRounds;
+    const input = dueOf(usage.inputTokens, before.inputTokens, () => tokensIn(turn));
+    const written = Math.ceil(use.outputBytes / 4);
+    const reported =
+      use.isCut && usage.outputTokens !== null ? Math.max(usage.outputTokens, written) : usage.outputTokens;
+    const output = dueOf(reported, before.outputTokens, () => written);
+    const tokens = before.tokens + input.due + output.due;
+    const model = turn.model ?? '';
+    const cost = dueOf(usage.costUsd, before.costUsd, () => (input.due + output.due) * this.#priceOf(cli, model));
+    if (usage.costUsd !== null && tokens > 0) this.#learnPrice(cli.name, model, usage.costUsd / tokens);
+    if (hasCalls) {
+      const open = { inputTokens: input.open, outputTokens: output.open, costUsd: cost.open };
+      this.#rounds.set(process, { ...open, tokens: usage.costUsd === null ? tokens : 0 });
+    } else this.#rounds.delete(process);
+    const hasCost = usage.costUsd !== null || cli.adapter.reportsCost === true;
+    return { inputTokens: input.due, outputTokens: output.due, costUsd: hasCost ? cost.due : null };
+  }
+
+  #priceOf({ name }: UsedTurn['cli'], model: string): number {
+    return this.#prices.get(`${name} ${model}`) ?? this.#prices.get(name) ?? assumedUsdPerToken;
+  }
+
+  #learnPrice(cli: string, model: string, usdPerToken: number): void {
+    this.#prices.set(`${cli} ${model}`, usdPerToken);
+    this.#prices.set(cli, usdPerToken);
+  }
+}
+
+/** What is due of one figure, and what of it stays open until the report. A report covers the estimates before it. */
+function dueOf(reported: number | null, openBefore: number, estimate: () => number) {
+  if (reported !== null) return { due: Math.max(0, reported - openBefore), open: 0 };
+  const due = estimate();
+  return { due, open: openBefore + due };
+}
+
+function tokensIn({ system, schema, offer, history, ...asked }: Turn): number {
+  const tools = (offer?.tools ?? []).flatMap(({ description, schema: input }) => [description, input]);
+  const messages = [asked, ...history];
+  const shown = messages.flatMap((message) => [message, ...(message.results ?? [])]);
+  const images = shown.reduce((sum, { images = [] }) => sum + images.length, 0);
+  return estimateTokens([system ?? '', schema ?? '', ...tools, ...messages.flatMap(textsOf)]) + images * tokensPerImage;
+}

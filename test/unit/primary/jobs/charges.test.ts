@@ -1,0 +1,74 @@
+import { type Turn, type Usage, unknownUsage } from '../../../../src/primary/cli/contract/adapter.js';
+import type { TurnUse } from '../../../../src/primary/cli/process/open-turn.js';
+import { Charges } from '../../../../src/primary/jobs/charges.js';
+
+const priced = { name: 'claude', adapter: { reportsCost: true } };
+const free = { name: 'agent', adapter: {} };
+
+function turnOf(text: string, model: string | null = 'large'): Turn {
+  return { text, history: [], model, system: null, schema: null, effort: null };
+}
+
+function use(usage: Partial<Usage>, more: Partial<TurnUse> = {}): TurnUse {
+  return { usage: { ...unknownUsage, ...usage }, isCut: false, outputBytes: 0, hasCalls: false, ...more };
+}
+
+const whole = use({ inputTokens: 90, outputTokens: 10, costUsd: 0.002 });
+
+describe('The charge of a turn', () => {
+  it('is what the model CLI reports', () => {
+    const charge = new Charges().chargeTurn({ process: {}, cli: priced, turn: turnOf('Hi'), use: whole });
+    expect(charge).toEqual({ inputTokens: 90, outputTokens: 10, costUsd: 0.002 });
+  });
+
+  it('is estimated from the texts and images if the model CLI reports nothing', () => {
+    const images = [{ mediaType: 'image/png', data: 'x'.repeat(10_000), at: 0 }] as const;
+    const history = [{ role: 'user', text: 'x'.repeat(80) }] as const;
+    const turn = { ...turnOf('x'.repeat(40)), images, history };
+    const charge = new Charges().chargeTurn({ process: {}, cli: free, turn, use: use({}, { outputBytes: 20 }) });
+    expect(charge).toEqual({ inputTokens: 1630, outputTokens: 5, costUsd: null });
+  });
+
+  it('has at least the tokens that were written, if the turn was cut before the report of its last message', () => {
+    const cut = use({ inputTokens: 50, outputTokens: 3 }, { isCut: true, outputBytes: 400 });
+    const charge = new Charges().chargeTurn({ process: {}, cli: free, turn: turnOf('Hi'), use: cut });
+    expect(charge).toEqual({ inputTokens: 50, outputTokens: 100, costUsd: null });
+  });
+
+  it('has the last known price of its model if the cost never comes, else that of another model, else one that is assumed', () => {
+    const charges = new Charges();
+    const cut = use({ inputTokens: 400, outputTokens: 100 }, { isCut: true });
+    const costOf = (model: string) =>
+      charges.chargeTurn({ process: {}, cli: priced, turn: turnOf('Hi', model), use: cut }).costUsd;
+    expect(costOf('large')).toBeCloseTo(0.005);
+    charges.chargeTurn({ process: {}, cli: priced, turn: turnOf('Hi', 'large'), use: whole });
+    charges.chargeTurn({
+      ...{ process: {}, cli: priced, turn: turnOf('Hi', 'small') },
+      use: use({ inputTokens: 100, outputTokens: 100, costUsd: 0.0002 }),
+    });
+    expect([costOf('large'), costOf('small'), costOf('unknown')]).toEqual([0.01, 0.0005, 0.0005]);
+  });
+
+  it('is in all rounds together what the last one reports, or the estimate if the results of calls never come', () => {
+    const charges = new Charges();
+    const process = {};
+    const learned = { process: {}, cli: priced, turn: turnOf('Hi'), use: whole };
+    charges.chargeTurn(learned);
+    const round = { process, cli: priced, turn: turnOf('Hi') };
+    const calls = use({ inputTokens: 90, outputTokens: 10 }, { hasCalls: true });
+    expect(charges.chargeTurn({ ...round, use: calls }).costUsd).toBeCloseTo(0.002);
+    expect(charges.chargeTurn({ ...round, use: calls }).costUsd).toBeCloseTo(0.002);
+    const last = use({ inputTokens: 90, outputTokens: 10, costUsd: 0.007 });
+    expect(charges.chargeTurn({ ...round, use: last }).costUsd).toBeCloseTo(0.003);
+    expect(charges.chargeTurn({ ...round, use: whole }).costUsd).toBe(0.002);
+  });
+
+  it('counts no token twice that an agent reports at the end of all rounds', () => {
+    const charges = new Charges();
+    const round = { process: {}, cli: free, turn: turnOf('x'.repeat(40)) };
+    const calls = use({}, { hasCalls: true, outputBytes: 40 });
+    expect(charges.chargeTurn({ ...round, use: calls })).toMatchObject({ inputTokens: 10, outputTokens: 10 });
+    const last = use({ inputTokens: 500, outputTokens: 30 });
+    expect(charges.chargeTurn({ ...round, use: last })).toMatchObject({ inputTokens: 490, outputTokens: 20 });
+  });
+});
