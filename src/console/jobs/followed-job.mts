@@ -62,7 +62,7 @@ export function answerOf(result: NonNullable<JobBody['result']>): JobAnswerShown
   return { text, value: structured, conversationId: typeof id === 'string' ? id : null };
 }
 
-interface JobView {
+interface ShownJob {
   /** null: not read yet. */
   readonly job: JobBody | null;
   /** The answer so far, while the job runs. */
@@ -74,7 +74,7 @@ const againMs = 1000;
 
 /** Owns the view of one background job, until the reader leaves it. */
 export class FollowedJob {
-  readonly view = new Observable<JobView>({ job: null, text: '', failure: null });
+  readonly view = new Observable<ShownJob>({ job: null, text: '', failure: null });
   readonly #api: Pick<Api, 'json' | 'events'>;
   readonly #clock: PageClock;
   readonly #path: string;
@@ -140,7 +140,7 @@ export class FollowedJob {
     return new Promise((resolve) => void this.#clock.after(job?.ended_at === null ? againMs / 4 : againMs, resolve));
   }
 
-  #set(change: Partial<JobView>): void {
+  #set(change: Partial<ShownJob>): void {
     if (!this.#leaving.signal.aborted) this.view.set({ ...this.view.value, ...change });
   }
 }
