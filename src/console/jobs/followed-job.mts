@@ -1,14 +1,21 @@
 import type { DeletedJob, JobBody, ListedJob } from '../../shared/api/jobs.js';
 import type { Api } from '../base/api.mjs';
-import { asError, isAbort, ServerGone } from '../base/failures.mjs';
+import { ApiError, asError, isAbort, ServerGone } from '../base/failures.mjs';
 import { durationText } from '../base/format.mjs';
 import { Observable } from '../base/observable.mjs';
 import type { PageClock } from '../base/page-clock.mjs';
 import type { Tone } from '../ui/notices.mjs';
 
-/** The path of a background job in the API. */
+/** The path of a job in the API. */
 function pathOfJob(id: string): string {
   return `/jobs/${encodeURIComponent(id)}`;
+}
+
+/** Ends a job that waits or runs. One that has ended stays as it is; that of an open request is no longer known then. */
+export async function cancelJob(api: Pick<Api, 'json'>, id: string): Promise<void> {
+  await api.json<DeletedJob>(`${pathOfJob(id)}?keep_ended=true`, { method: 'DELETE' }).catch((error: unknown) => {
+    if (!(error instanceof ApiError && error.status === 404)) throw error;
+  });
 }
 
 const tones: Readonly<Record<ListedJob['status'], Tone>> = {
