@@ -30,6 +30,7 @@ import {
   allQuery,
   deletedJob,
   jobBody,
+  jobCursorQuery,
   jobList,
   keepEndedQuery,
   lastEventId,
@@ -256,14 +257,14 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     isStreamed: false,
   },
   'GET /jobs': {
-    summary: 'List your background jobs',
+    summary: 'List your jobs',
     description:
-      'Your jobs that were sent with `Prefer: respond-async`; with `all`, those of all clients. Without prompts and answers.',
+      'Your jobs that wait or run, then your background jobs, which were sent with `Prefer: respond-async`; with `all`, those of all clients. Without prompts and answers. If several hosts share a store, jobs that are not in the background are listed by their own host alone.',
     requestParams: {
       query: z.object({
         status: statusQuery.optional(),
         limit: limitQuery.optional(),
-        cursor: cursorQuery.optional(),
+        cursor: jobCursorQuery.optional(),
         all: allQuery.optional(),
       }),
     },
@@ -272,9 +273,9 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     okText: 'A page.',
   },
   'GET /jobs/{job_id}': {
-    summary: 'Get a background job',
+    summary: 'Get a job',
     description:
-      'With the answer if it has succeeded. The service deletes it `MODEL_API_JOB_TTL_SECONDS` after its end.',
+      'A background job has its answer if it has succeeded. The service deletes it `MODEL_API_JOB_TTL_SECONDS` after its end.',
     requestParams: jobId,
     security: keyNeededIfConfigured,
     ok: jobBody,
@@ -283,7 +284,7 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
   'DELETE /jobs/{job_id}': {
     summary: 'Cancel a job, or delete a background job',
     description:
-      'Cancels a background job that waits or runs; you can still read it. Deletes one that has ended. A job whose caller waits for the answer is cancelled by its `id` in GET /status; the caller gets 403 `forbidden`. A key with the scope `admin` ends the jobs of all clients, and deletes only its own.',
+      'Cancels a background job that waits or runs; you can still read it. Deletes one that has ended. Cancels any other job too, by its id in `GET /jobs`; its request gets 403 `forbidden`. A key with the scope `admin` ends the jobs of all clients, and deletes only its own.',
     requestParams: { ...jobId, query: z.object({ keep_ended: keepEndedQuery.optional() }) },
     security: keyNeededIfConfigured,
     ok: deletedJob,

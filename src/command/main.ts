@@ -1,10 +1,10 @@
 #!/usr/bin/env node
 import '../shared/node-version.js';
 
-import { readFile, writeFile } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { open, readFile, writeFile } from 'node:fs/promises';
 import { systemClock } from '../shared/clock.js';
 import { readProduct } from '../shared/config/product.js';
-import { plain } from '../shared/text/paint.js';
 import { fileFault } from '../shared/text/system-error.js';
 import { Client } from './base/client.js';
 import { addressFrom, storeSettings } from './base/environment.js';
@@ -34,6 +34,7 @@ async function main(): Promise<number | null> {
     login,
     files: {
       read: (path) => readFile(path),
+      readRegular,
       create: (path, text) => writeFile(path, text, { flag: 'wx', mode: 0o600 }),
     },
     storeSettings: (flag) => storeSettings(flag, process.env),
@@ -41,6 +42,12 @@ async function main(): Promise<number | null> {
     readKeysFile: (path) => readKeysFile(keysFilePath(path)),
     createClient: async (flags) => new Client(await addressFrom(flags, process.env, readText, () => login.read())),
   });
+}
+
+async function readRegular(path: string): Promise<Buffer> {
+  await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  if ((await file.stat()).isFile()) return await file.readFile();
+  throw Object.assign(new Error(`${path}: it is no regular file`), { code: 'EINVAL' });
 }
 
 function readText(path: string): Promise<string> {
@@ -64,7 +71,7 @@ function report(error: unknown): number {
   if (error instanceof InterruptedError) return exitCodes.interrupted;
   const isExpected = error instanceof CommandError;
   const text = isExpected ? error.message : (error as Error).stack || String(error);
-  terminal.sentences(`${terminal.messagePaint.red('prompt-relay:')} ${terminal.isStderrTty ? plain(text) : text}`);
+  terminal.sentences(`${terminal.messagePaint.red('prompt-relay:')} ${text}`);
   return isExpected ? error.exitCode : exitCodes.internal;
 }
 

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { wireError } from './errors.js';
 import { operations, toolForm, waitReasons } from './job.js';
 
-/** A background job, one that outlives its request, as it crosses between worker and primary. */
+/** Jobs as their clients can list and read them. A background job is one that outlives its request. */
 
 export const jobStatuses = ['queued', 'running', 'succeeded', 'failed', 'cancelled'] as const;
 export type JobStatus = (typeof jobStatuses)[number];
@@ -22,8 +22,8 @@ export type JobForm = z.infer<typeof jobForm>;
 
 const time = z.number();
 
-/** Times are milliseconds since the epoch. */
-export const backgroundJobView = z
+/** A background job, or the job of a caller. Times are milliseconds since the epoch. */
+export const jobView = z
   .object({
     id: z.string(),
     client: z.string(),
@@ -31,7 +31,8 @@ export const backgroundJobView = z
     title: z.string(),
     operation: z.enum(operations),
     requestId: z.string(),
-    form: jobForm,
+    /** Null for the job of a caller: its request gets the answer. */
+    form: jobForm.nullable(),
     status: z.enum(jobStatuses),
     /** Of one that waits: how many slots must become free before it has one, as things stand. */
     position: z.int().positive().nullable(),
@@ -46,7 +47,7 @@ export const backgroundJobView = z
     isEndedByAdmin: z.boolean(),
   })
   .readonly();
-export type BackgroundJobView = z.infer<typeof backgroundJobView>;
+export type JobView = z.infer<typeof jobView>;
 
 /** `model`: for a door. */
 export const acceptedView = z
@@ -54,7 +55,10 @@ export const acceptedView = z
   .readonly();
 export type AcceptedView = z.infer<typeof acceptedView>;
 
-/** `client`: null for the jobs of all clients. `before`: the `next` of the page before. */
+/**
+ * `client`: null for the jobs of all clients. `before`: the `next` of the page before. It is negative as long as jobs of
+ * callers follow, which come before all background jobs; the store gets only those of background jobs.
+ */
 export const jobListOrder = z.object({
   client: z.string().nullable(),
   status: z.enum(jobStatuses).nullable(),
@@ -71,5 +75,5 @@ export type CallerOrder = z.infer<typeof callerOrder>;
 export const callerJob = z.object({ client: z.string(), requestId: z.string() }).readonly();
 export type CallerJob = z.infer<typeof callerJob>;
 
-export const backgroundJobPage = z.object({ jobs: z.array(backgroundJobView), next: z.int().nullable() });
-export type BackgroundJobPage = z.infer<typeof backgroundJobPage>;
+export const jobPage = z.object({ jobs: z.array(jobView), next: z.int().nullable() });
+export type JobViewPage = z.infer<typeof jobPage>;

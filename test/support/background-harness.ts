@@ -3,7 +3,7 @@ import { type BackgroundJob, BackgroundJobs, type EndedByAdmin } from '../../src
 import { ClientJobs } from '../../src/primary/jobs/client-jobs.js';
 import { StoredJobs } from '../../src/primary/jobs/stored-jobs.js';
 import { MemoryJobs } from '../../src/primary/store/memory/memory-store.js';
-import type { BackgroundJobView, JobForm, JobStatus } from '../../src/shared/background.js';
+import type { JobForm, JobStatus, JobView } from '../../src/shared/background.js';
 import { storeUnavailable } from '../../src/shared/errors.js';
 import type { JobEnd, JobEvent, JobRequest } from '../../src/shared/job.js';
 import { JobHarness, type JobOptions } from './job-harness.js';
@@ -79,7 +79,7 @@ export class BackgroundHarness {
     return (await this.jobs.accept(request, plainForm)).id;
   }
 
-  view(id: string, client = 'a'): Promise<BackgroundJobView> {
+  view(id: string, client = 'a'): Promise<JobView> {
     return this.clientJobs.view(id, client);
   }
 

@@ -1,10 +1,10 @@
-import type { BackgroundJobView } from '../../src/shared/background.js';
+import type { JobView } from '../../src/shared/background.js';
 import type { JobDone } from '../../src/shared/job.js';
 import { plainForm } from './background-harness.js';
 import { jobDone } from './job-records.js';
 
 /** Of an /ask that has succeeded. Times are milliseconds since the epoch. */
-export function backgroundView(differences: Partial<BackgroundJobView> = {}): BackgroundJobView {
+export function backgroundView(differences: Partial<JobView> = {}): JobView {
   return {
     id: 'some-id',
     client: 'key ada',

@@ -46,9 +46,11 @@ export interface CommandArguments {
   has(flag: string): boolean;
 }
 
-/** The files that a command line names. Both reject with the system's error. */
+/** The files that a command line names. Each method rejects with the system's error. */
 export interface NamedFiles {
   read(path: string): Promise<Buffer>;
+  /** For paths that may come from the lines of a file. Rejects for a pipe or a device, which might never end. */
+  readRegular(path: string): Promise<Buffer>;
   /** Never replaces a file. */
   create(path: string, text: string): Promise<void>;
 }

@@ -3,7 +3,7 @@ import { Writable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import type { Environment } from '../../shared/config/config.js';
 import { wrapped } from '../../shared/text/format.js';
-import { clip, type Paint, paintFor, plain, plainJson } from '../../shared/text/paint.js';
+import { clip, type Paint, paintFor, plain, plainButPaint, plainJson } from '../../shared/text/paint.js';
 import { exitCodes, InterruptedError } from './errors.js';
 
 const defaultColumns = 80;
@@ -50,6 +50,11 @@ export class Terminal {
     return process.stdout.rows || 24;
   }
 
+  /** A line that is safe to be written to stdout with `write`. */
+  safeLine(line: string): string {
+    return this.#plain(line, this.isStdoutTty).replaceAll('\n', ' ');
+  }
+
   /** For stdout. */
   get paint(): Paint {
     return paintFor(this.#hasColours(this.isStdoutTty));
@@ -60,7 +65,7 @@ export class Terminal {
     return paintFor(this.#hasColours(this.isStderrTty));
   }
 
-  /** Writes to stdout. Resolves when there is room for more. */
+  /** Writes to stdout, with all control characters. Resolves when there is room for more. */
   async write(data: string): Promise<void> {
     this.#handleStdoutErrors();
     if (process.stdout.write(data)) return;
@@ -72,8 +77,9 @@ export class Terminal {
     return this.write(this.isStdoutTty ? plain(data) : data);
   }
 
+  /** Writes a line to stdout. As in all lines below, any server may have sent a part of it: its control characters are removed. */
   writeLine(data: string): Promise<void> {
-    return this.write(`${data}\n`);
+    return this.write(`${this.#plain(data, this.isStdoutTty)}\n`);
   }
 
   async writeLines(lines: readonly string[]): Promise<void> {
@@ -86,7 +92,7 @@ export class Terminal {
 
   /** Writes a line to stderr. */
   message(line: string): void {
-    process.stderr.write(`${line}\n`);
+    process.stderr.write(`${this.#plain(line, this.isStderrTty)}\n`);
   }
 
   /** Writes sentences to stderr, on a terminal broken between words. What is to be copied is a message. */
@@ -108,7 +114,7 @@ export class Terminal {
 
   /** Replaces the current line of stderr, if that is a terminal. */
   showProgress(line: string): void {
-    const shown = clip(line, (process.stderr.columns || defaultColumns) - 1); // what wraps could not be replaced
+    const shown = clip(this.#plain(line, this.isStderrTty), (process.stderr.columns || defaultColumns) - 1); // what wraps could not be replaced
     if (this.isStderrTty) process.stderr.write(`\r\u001b[K${shown}`);
   }
 
@@ -157,6 +163,11 @@ export class Terminal {
     Object.defineProperty(echo, 'columns', { get: () => process.stderr.columns });
     const { editsLines } = this;
     return createInterface({ input: process.stdin, terminal: editsLines, ...(editsLines && { output: echo }) });
+  }
+
+  /** Colours stay where there are any. */
+  #plain(text: string, isTerminal: boolean): string {
+    return this.#hasColours(isTerminal) ? plainButPaint(text) : plain(text);
   }
 
   #hasColours(isTerminal: boolean): boolean {

@@ -1,12 +1,12 @@
 import { createReadStream } from 'node:fs';
-import { type FileHandle, open, realpath, rename } from 'node:fs/promises';
+import { type FileHandle, open, realpath, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import type { Clock, StopTimer } from '../../shared/clock.js';
 import { meaningOf } from '../../shared/text/system-error.js';
 import { CommandError, exitCodes } from '../base/errors.js';
 import { lockFor } from '../base/file-lock.js';
 import { IdSet } from './id-set.js';
-import { linesOf, type TextLine } from './json-lines.js';
+import { linesOf } from './json-lines.js';
 import type { AnswerSink } from './run.js';
 
 /** What is lost at most if the machine loses power; what this process has written survives its own death. */
@@ -39,6 +39,10 @@ export class AnswersFile implements AnswerSink {
    */
   static async open(name: string, clock: Clock, forgetsFailures: boolean): Promise<AnswersFile> {
     const file = await open(name, 'a+', 0o600).catch(cannotWrite(name));
+    if (!(await file.stat()).isFile()) {
+      await file.close();
+      throw new CommandError(exitCodes.usage, `batch: ${name} is no regular file: leave out -o and redirect stdout`);
+    }
     const path = await realpath(name);
     const answers = new AnswersFile(path, file, await lockOf(path, name));
     try {
@@ -91,7 +95,7 @@ export class AnswersFile implements AnswerSink {
       if (record !== null) this.#count(record);
       if (record !== null && !line.isWhole) await this.#file.appendFile('\n');
       if (record !== null) continue;
-      if (line.isWhole || !isTorn(line)) throw foreign(`line ${line.number} of ${name}`);
+      if (line.isWhole || !isTorn(line.text, this.size > 0)) throw foreign(`line ${line.number} of ${name}`);
       await this.#file.truncate(line.from);
       this.repaired = line.to - line.from;
     }
@@ -107,7 +111,8 @@ export class AnswersFile implements AnswerSink {
   async #forgetFailures(): Promise<void> {
     const beside = join(dirname(this.#path), `.${basename(this.#path)}.retry`);
     const { mode } = await this.#file.stat();
-    const kept = await open(beside, 'w', mode).catch(cannotWrite(beside));
+    await rm(beside, { force: true }).catch(cannotWrite(beside)); // a batch that was killed may have left it
+    const kept = await open(beside, 'wx', mode).catch(cannotWrite(beside)); // follows no link
     const ids = new IdSet();
     try {
       for await (const { text } of linesOf(this.#content())) {
@@ -151,10 +156,25 @@ function recordIn(text: string): WrittenRecord | null {
 }
 
 const beginning = '{"id":';
+/** Fields that only a batch writes in this order. */
+const unmistakable = /^\{"id":(?:"(?:[^"\\]|\\.)*"|-?\d+),"line":\d+,"/;
 
-/** Whether a batch that was killed may have left it. Anything else is not ours to remove. */
-function isTorn({ text }: TextLine): boolean {
-  return text !== '' && (text.startsWith(beginning) || beginning.startsWith(text));
+/**
+ * Whether a batch that was killed has left this unfinished line. A whole value is of another program, and a first line must
+ * be long enough to tell.
+ */
+function isTorn(text: string, hasRecords: boolean): boolean {
+  if (isJson(text)) return false;
+  return hasRecords ? text.startsWith(beginning) || beginning.startsWith(text) : unmistakable.test(text);
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 async function lockOf(path: string, name: string): Promise<Disposable> {

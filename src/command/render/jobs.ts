@@ -55,7 +55,7 @@ function nameOf(client: string | null): string {
   return client === null ? '–' : escaped(client);
 }
 
-/** The background jobs of the caller or of all clients, newest first; no lines if there are none. */
+/** The jobs of the caller or of all clients, as the service lists them; no lines if there are none. */
 export function renderListedJobs(
   title: 'yours' | 'all',
   jobs: readonly ListedJob[],
@@ -67,7 +67,7 @@ export function renderListedJobs(
   const open = jobs.filter(({ ended_at }) => ended_at === null).length;
   const ofClient = (name: string | undefined) => (title === 'all' ? [nameOf(name ?? null)] : []);
   const rows = jobs.map((job) => {
-    const what = [escaped(job.job_id), ...ofClient(job.client), job.operation];
+    const what = [escaped(job.job_id), ...ofClient(job.client), operationOf(job)];
     return [...what, statusOf(job), ageOf(job.created_at, now), ...(title === 'all' ? [] : [askedIn(job)])];
   });
   const [heading = '', ...lines] = alignColumns([
@@ -78,20 +78,25 @@ export function renderListedJobs(
   return [`${paint.bold(title)}  ${count}`, ...[paint.dim(heading), ...lines].map((line) => `  ${line}`)];
 }
 
+/** An older service lists only background jobs, and does not say so. */
+function operationOf({ operation, background = true }: ListedJob): string {
+  return background ? `${operation}, background` : operation;
+}
+
 /** An older service does not send it. */
 function askedIn({ title = '' }: ListedJob): string {
   const characters = [...title];
   return escaped(characters.length > askedLength ? `${characters.slice(0, askedLength - 1).join('')}…` : title);
 }
 
-/** One background job, without its answer. */
+/** One job, without its answer. */
 export function renderShownJob(job: JobBody, now: number, paint: Paint): string[] {
   const { created_at: created, started_at: started, ended_at: ended } = job;
   const waited = durationOf(created, started ?? ended, now);
   const rows = [
     ['id', escaped(job.job_id)],
     ...(job.title ? [['asked', escaped(job.title)]] : []),
-    ['operation', job.operation],
+    ['operation', operationOf(job)],
     ['status', statusOf(job)],
     ['sent', `${ageOf(created, now)} ago`],
     ['waited', waited],

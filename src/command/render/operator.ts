@@ -9,7 +9,7 @@ import {
   labelledRows,
   shellWord,
 } from '../../shared/text/format.js';
-import { escaped, type Paint, plain } from '../../shared/text/paint.js';
+import { escaped, type Paint } from '../../shared/text/paint.js';
 
 export function renderBackup({ path, bytes, duration_ms: ms }: StoreBackup): string[] {
   return [`${escaped(path)}: ${kilobytes(bytes)} in ${formatDuration(ms)}`];
@@ -116,7 +116,7 @@ export function renderSetupReport(setup: CheckReport, paint: Paint): string[] {
     ...(setup.asked === undefined ? [] : trialRows(setup.asked, paint)),
     ['processes', terminationOf(setup.termination)],
     ['store', storeOf(setup.store)],
-    ...setup.warnings.map((warning): [string, string] => ['warning', paint.yellow(plain(warning))]),
+    ...setup.warnings.map((warning): [string, string] => ['warning', paint.yellow(warning)]),
   ];
   return labelledRows(rows, paint.dim);
 }
@@ -150,18 +150,16 @@ function usersOf({ needs_key: needsKey, local_users: mode, allowed_users: allowe
 }
 
 function readiness({ ready, error, duration_ms: ms }: SetupReport['model_cli'], paint: Paint): string {
-  return ready
-    ? `${paint.green('yes')} (checked in ${formatDuration(ms)})`
-    : `${paint.red('no')}: ${plain(error ?? '')}`;
+  return ready ? `${paint.green('yes')} (checked in ${formatDuration(ms)})` : `${paint.red('no')}: ${error ?? ''}`;
 }
 
 /** The question that was asked, and how it was answered. */
 function trialRows(trial: TrialAnswer, paint: Paint): [string, string][] {
   const { question, answer, error, model, deltas, duration_ms: ms, first_delta_ms: firstMs } = trial;
-  const took = `in ${formatDuration(ms)}${model === null ? '' : ` by ${plain(model)}`}`;
+  const took = `in ${formatDuration(ms)}${model === null ? '' : ` by ${model}`}`;
   const came =
     firstMs === null ? '' : `; first words after ${formatDuration(firstMs)}, ${formatCount(deltas, 'piece')}`;
-  const said = answer === null ? `${paint.red('failed')}: ${plain(error ?? '')}` : plain(answer);
+  const said = answer === null ? `${paint.red('failed')}: ${error ?? ''}` : answer;
   return [
     ['asked', `${question} (this spends tokens)`],
     ['answer', said.replace(/\s+/g, ' ')],
@@ -170,10 +168,10 @@ function trialRows(trial: TrialAnswer, paint: Paint): [string, string][] {
 }
 
 function storeOf({ kind, place }: SetupReport['store']): string {
-  return place === null ? `${kind}: a restart forgets conversations` : `${kind}: ${plain(place)}`;
+  return place === null ? `${kind}: a restart forgets conversations` : `${kind}: ${place}`;
 }
 
 function terminationOf({ means, no_cgroup: reason }: SetupReport['termination']): string {
   if (means === 'cgroup') return 'each in a cgroup of its own';
-  return `each in a process group of its own${reason === null ? '' : `; no cgroups: ${plain(reason)}`}`;
+  return `each in a process group of its own${reason === null ? '' : `; no cgroups: ${reason}`}`;
 }

@@ -130,7 +130,7 @@ export function readEffort(given: string | undefined): Effort | undefined {
 /** JSON itself begins with a brace, anything else names a file. */
 export async function readSchema(given: string | undefined, files: NamedFiles): Promise<unknown> {
   if (given === undefined) return undefined;
-  const text = given.trimStart().startsWith('{') ? given : String(await readNamed('--schema', given, files));
+  const text = given.trimStart().startsWith('{') ? given : String(await readNamed('--schema', given, files.read));
   try {
     return JSON.parse(text);
   } catch (error) {
@@ -143,7 +143,7 @@ export async function readImages(paths: readonly string[], files: NamedFiles): P
   if (paths.length === 0) return undefined;
   return Promise.all(
     paths.map(async (path) => {
-      const data = (await readNamed('--image', path, files)).toString('base64');
+      const data = (await readNamed('--image', path, files.readRegular)).toString('base64');
       const type = imageTypes.find((candidate: Image['mediaType']) => imageFault(candidate, data) === null);
       if (type === undefined) throw usageError(`--image: ${path} is no PNG, JPEG, GIF or WebP`);
       return { media_type: type, data };
@@ -151,8 +151,8 @@ export async function readImages(paths: readonly string[], files: NamedFiles): P
   );
 }
 
-function readNamed(flag: string, path: string, files: NamedFiles): Promise<Buffer> {
-  return files.read(path).catch((error: NodeJS.ErrnoException) => {
+function readNamed(flag: string, path: string, read: NamedFiles['read']): Promise<Buffer> {
+  return read(path).catch((error: NodeJS.ErrnoException) => {
     throw usageError(`${flag}: ${fileFault(path, error)}`);
   });
 }

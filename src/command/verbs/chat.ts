@@ -315,14 +315,14 @@ export class ChatConversation {
   }
 
   #say(text: string): void {
-    this.#context.terminal.sentences(plain(text), this.#context.terminal.messagePaint.dim);
+    this.#context.terminal.sentences(text, this.#context.terminal.messagePaint.dim);
   }
 
   #report(error: unknown): number {
     const { terminal } = this.#context;
     if (error instanceof InterruptedError) this.#say('Cancelled. The conversation is unchanged.');
     else if (error instanceof ServiceError && error.concerns('conversation_id')) this.#reportLost();
-    else if (error instanceof CommandError) terminal.sentences(plain(error.message), terminal.messagePaint.red);
+    else if (error instanceof CommandError) terminal.sentences(error.message, terminal.messagePaint.red);
     else throw error;
     return error instanceof CommandError ? error.exitCode : exitCodes.interrupted;
   }
@@ -330,7 +330,7 @@ export class ChatConversation {
   /** Forgets the ID, which would make every later turn fail as well. */
   #reportLost(): void {
     const { terminal } = this.#context;
-    terminal.message(terminal.messagePaint.red(`The service has no conversation ${plain(String(this.#id))}.`));
+    terminal.message(terminal.messagePaint.red(`The service has no conversation ${this.#id}.`));
     if (terminal.isStdinTty) this.#say('Your next message starts a new one.');
     this.#id = undefined;
   }

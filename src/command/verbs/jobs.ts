@@ -24,18 +24,19 @@ const jobsBody = statusBody
 export const jobs: Command = {
   name: 'jobs',
   synopsis: '[show | follow | cancel] [id]',
-  summary: 'show the jobs that run now, the queue, and your background jobs',
+  summary: 'show the jobs that run now, the queue, and your own jobs',
   flags: {
-    all: { type: 'boolean', description: 'the background jobs of all clients; needs a key with the scope admin' },
+    all: { type: 'boolean', description: 'the jobs of all clients with their ids; needs a key with the scope admin' },
     ...jsonFlag,
     ...addressFlags,
   },
   maxPositionals: 2,
   words: ['show', 'follow', 'cancel'],
   notes: [
-    'With "show" and the id of a background job, it shows that job and its answer; with "follow" it waits for the answer and prints it, as "ask" does; with "cancel" it ends a job that waits or runs, and forgets one that has ended.',
-    'With API keys, only one with the scope admin shows the names of clients and the ids of running jobs. The background jobs are your own; with --all they are those of all clients.',
-    '"prompt-relay cancel" ends any job.',
+    'Your own jobs are listed with their ids: those that wait or run, then background jobs. With --all they are those of all clients.',
+    'With "show" and an id, it shows that job, and the answer of a background job; with "follow" it waits for the answer of a background job and prints it, as "ask" does; with "cancel" it ends a job that waits or runs, and forgets a background job that has ended.',
+    'With API keys, only one with the scope admin shows the jobs of other clients with their names and ids.',
+    '"prompt-relay cancel" ends several jobs, and forgets none.',
   ],
   examples: [
     'prompt-relay jobs',
@@ -103,7 +104,7 @@ export const cancel: Command = {
   flags: { ...jsonFlag, ...addressFlags },
   maxPositionals: Number.POSITIVE_INFINITY,
   notes: [
-    'The ids are those of "prompt-relay jobs". You can end your own jobs; a key with the scope admin can end those of all clients. A job that has ended stays as it is.',
+    'The ids are those of "prompt-relay jobs". You can end your own jobs, in the background or not, while they wait or run; a key with the scope admin can end those of all clients, which "prompt-relay jobs --all" lists. A background job that has ended stays as it is.',
     'If several ids are given, all of them are tried; the exit code is that of the first failure.',
   ],
   examples: ['prompt-relay cancel 17-f3Kx82Qa', 'prompt-relay cancel jUCv4aHbxv0GAEvJ2iQNwFcL 18-f3Kx82Qa'],

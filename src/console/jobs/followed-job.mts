@@ -1,14 +1,21 @@
 import type { DeletedJob, JobBody, ListedJob } from '../../shared/api/jobs.js';
 import type { Api } from '../base/api.mjs';
-import { asError, isAbort, ServerGone } from '../base/failures.mjs';
+import { ApiError, asError, isAbort, ServerGone } from '../base/failures.mjs';
 import { durationText } from '../base/format.mjs';
 import { Observable } from '../base/observable.mjs';
 import type { PageClock } from '../base/page-clock.mjs';
 import type { Tone } from '../ui/notices.mjs';
 
-/** The path of a background job in the API. */
+/** The path of a job in the API. */
 function pathOfJob(id: string): string {
   return `/jobs/${encodeURIComponent(id)}`;
+}
+
+/** Ends a job that waits or runs. One that has ended stays as it is; that of an open request is no longer known then. */
+export async function cancelJob(api: Pick<Api, 'json'>, id: string): Promise<void> {
+  await api.json<DeletedJob>(`${pathOfJob(id)}?keep_ended=true`, { method: 'DELETE' }).catch((error: unknown) => {
+    if (!(error instanceof ApiError && error.status === 404)) throw error;
+  });
 }
 
 const tones: Readonly<Record<ListedJob['status'], Tone>> = {
@@ -62,7 +69,7 @@ export function answerOf(result: NonNullable<JobBody['result']>): JobAnswerShown
   return { text, value: structured, conversationId: typeof id === 'string' ? id : null };
 }
 
-interface JobView {
+interface ShownJob {
   /** null: not read yet. */
   readonly job: JobBody | null;
   /** The answer so far, while the job runs. */
@@ -74,7 +81,7 @@ const againMs = 1000;
 
 /** Owns the view of one background job, until the reader leaves it. */
 export class FollowedJob {
-  readonly view = new Observable<JobView>({ job: null, text: '', failure: null });
+  readonly view = new Observable<ShownJob>({ job: null, text: '', failure: null });
   readonly #api: Pick<Api, 'json' | 'events'>;
   readonly #clock: PageClock;
   readonly #path: string;
@@ -140,7 +147,7 @@ export class FollowedJob {
     return new Promise((resolve) => void this.#clock.after(job?.ended_at === null ? againMs / 4 : againMs, resolve));
   }
 
-  #set(change: Partial<JobView>): void {
+  #set(change: Partial<ShownJob>): void {
     if (!this.#leaving.signal.aborted) this.view.set({ ...this.view.value, ...change });
   }
 }

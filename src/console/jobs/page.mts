@@ -8,17 +8,19 @@ import { timeText } from '../base/format.mjs';
 import { useValue } from '../base/observable.mjs';
 import { hrefOf, type PageProps } from '../base/router.mjs';
 import { AnswerText, AnswerValue, useMarkdown } from '../ui/answer.mjs';
+import { useCaller } from '../ui/caller.mjs';
 import { CopyButton } from '../ui/controls.mjs';
 import { EmptyState, ErrorNotice, StatusDot } from '../ui/notices.mjs';
-import { type Listing, ListPages, type ListView, PagedList, type ShownList } from '../ui/paged-list.mjs';
-import { answerOf, FollowedJob, statusText, timesText, titleOf, toneOf } from './followed-job.mjs';
+import { type Listing, ListPages, PagedList, type ShownList } from '../ui/paged-list.mjs';
+import { answerOf, cancelJob, FollowedJob, statusText, timesText, titleOf, toneOf } from './followed-job.mjs';
 
 const againMs = 3000;
 
-/** The background jobs of the reader. */
+/** The jobs of the reader; for an administrator also those of all clients. */
 export function JobsPage({ params }: PageProps) {
   const { api, link, clock } = useParts();
-  const pages = useMemo(() => new ListPages(api, jobListing), [api]);
+  const [isOfAll, setOfAll] = useState(false);
+  const pages = useMemo(() => new ListPages(api, isOfAll ? allJobs : jobListing), [api, isOfAll]);
   const view = useValue(pages.view);
   const isUp = useValue(link.state) === 'up';
   const [notice, setNotice] = useState('');
@@ -26,7 +28,7 @@ export function JobsPage({ params }: PageProps) {
   useEffect(() => {
     if (!isUp) return;
     void pages.readFirst();
-    return clock.every(againMs, () => void (mayChange(pages.view.value) && pages.readFirst()));
+    return clock.every(againMs, () => void (pages.view.value.state === 'reading' || pages.readFirst()));
   }, [pages, clock, isUp]);
   const leave = (id: string) => {
     pages.forget(id);
@@ -37,45 +39,76 @@ export function JobsPage({ params }: PageProps) {
   const { id } = params;
   return html`
     <div class="row between">
-      <h1 ref=${heading} tabindex="-1">Background jobs</h1>
+      <h1 ref=${heading} tabindex="-1">Jobs</h1>
       <span class="muted" role="status">${id === undefined && notice}</span>
+      <${AllSwitch} isOn=${isOfAll} onSwitch=${setOfAll} />
     </div>
     <div class="shelf" data-open=${id !== undefined}>
       <${JobList} pages=${pages} view=${view} openId=${id} />
       ${id !== undefined && html`<${OpenJob} key=${id} id=${id} onChanged=${() => void pages.readFirst()} onForgotten=${leave} />`}
-      ${id === undefined && view.items?.length !== 0 && html`<p class="muted hint">Choose a job to see it.</p>`}
+      ${id === undefined && view.items?.length !== 0 && html`<p class="muted hint">${isOfAll ? 'Only the client of a job can read it.' : 'Choose a background job to see it.'}</p>`}
     </div>
   `;
 }
 
-/** Whether any listed job is still open. */
-function mayChange({ items }: ListView<ListedJob>): boolean {
-  return items?.some(({ ended_at: ended }) => ended === null) ?? false;
+interface AllSwitchProps {
+  readonly isOn: boolean;
+  readonly onSwitch: (isOn: boolean) => void;
 }
 
-/** The newest job first. */
+/** Only an administrator may see the jobs of all clients. */
+function AllSwitch({ isOn, onSwitch }: AllSwitchProps) {
+  const caller = useCaller();
+  if (caller === null || caller === 'none' || caller.scopes?.includes('admin') !== true) return null;
+  return html`<button type="button" class="button quiet small" aria-pressed=${isOn} onClick=${() => onSwitch(!isOn)}>Jobs of all clients</button>`;
+}
+
+/** First the jobs whose requests are open, then the background jobs, each the newest first. */
 export const jobListing: Listing<JobListPage, ListedJob> = {
   path: '/jobs',
   itemsOf: ({ jobs }) => jobs,
   idOf: ({ job_id: id }) => id,
-  orderOf: ({ created_at: at }) => at,
+  orderOf: ({ background, created_at: at }) => `${background === false ? 'open' : 'background'} ${at}`,
 };
 
-export function JobList(props: ShownList<JobListPage, ListedJob>) {
-  return html`<${PagedList} ...${props} href=${(id: string) => hrefOf('jobs', { id })} label="Background jobs" entry=${entryOf} none=${html`<${NoJobs} />`} />`;
+const allJobs: Listing<JobListPage, ListedJob> = { ...jobListing, query: { all: 'true' } };
+
+function JobList(props: ShownList<JobListPage, ListedJob>) {
+  const { pages } = props;
+  const entry = (job: ListedJob, link: (content: ComponentChildren) => ComponentChildren) =>
+    html`<${JobEntry} job=${job} link=${link} onCancelled=${() => void pages.readFirst()} />`;
+  return html`<${PagedList} ...${props} href=${(id: string) => hrefOf('jobs', { id })} label="Jobs" entry=${entry} none=${html`<${NoJobs} />`} />`;
 }
 
-function entryOf(job: ListedJob, link: (content: ComponentChildren) => ComponentChildren) {
-  return link(html`
-    <span class="cut">${titleOf(job)}</span>
+interface JobEntryProps {
+  readonly job: ListedJob;
+  readonly link: (content: ComponentChildren) => ComponentChildren;
+  readonly onCancelled: () => void;
+}
+
+/** Only an own background job can be opened; its page has the buttons. Any other job can only be cancelled. */
+function JobEntry({ job, link, onCancelled }: JobEntryProps) {
+  const { client, background, ended_at: ended } = job;
+  const { api } = useParts();
+  const { run, isRunning, failure } = useAction();
+  const kind = background === false ? job.operation : `${job.operation} in the background`;
+  const text = html`
+    <span class="cut">${client ?? titleOf(job)}</span>
     <${StatusDot} tone=${toneOf(job)} label=${statusText(job)} />
-    <small class="muted figure">${timeText(job.created_at)} · ${job.operation}</small>
-  `);
+    <small class="muted figure">${timeText(job.created_at)} · ${kind}</small>
+  `;
+  if (client === undefined && background !== false) return link(text);
+  const cancel = () => run(cancelJob(api, job.job_id), onCancelled);
+  return html`<div class="row between unlinked">
+    <div>${text}</div>
+    ${ended === null && html`<button type="button" class="button small danger" disabled=${isRunning} onClick=${cancel}>Cancel<span class="unseen"> ${client ?? titleOf(job)}</span></button>`}
+    ${failure !== null && html`<${ErrorNotice} error=${failure} />`}
+  </div>`;
 }
 
 function NoJobs() {
-  return html`<${EmptyState} title="No background jobs">
-    <p>The page <a href=${hrefOf('ask')}>Ask</a> has “Ask in the background” beside “Send”. Such a job continues when you close the page, and its answer stays here for a while.</p>
+  return html`<${EmptyState} title="No jobs">
+    <p>Your requests stand here while they wait or run. The page <a href=${hrefOf('ask')}>Ask</a> has “Ask in the background” beside “Send”: such a job continues when you close the page, and its answer stays here for a while.</p>
   <//>`;
 }
 
@@ -87,7 +120,7 @@ interface OpenJobProps {
 }
 
 /** One background job, followed until it has ended. */
-export function OpenJob({ id, onChanged, onForgotten }: OpenJobProps) {
+function OpenJob({ id, onChanged, onForgotten }: OpenJobProps) {
   const { api, clock } = useParts();
   const followed = useMemo(() => new FollowedJob(api, clock, id), [api, clock, id]);
   const { job, text, failure } = useValue(followed.view);
@@ -97,7 +130,7 @@ export function OpenJob({ id, onChanged, onForgotten }: OpenJobProps) {
   }, [followed]);
   useEffect(onChanged, [job?.status]);
   return html`<section class="talk" aria-label="Background job">
-    <a class="back" href=${hrefOf('jobs')}>← All background jobs</a>
+    <a class="back" href=${hrefOf('jobs')}>← All jobs</a>
     ${failure !== null && html`<${ErrorNotice} error=${failure} />`}
     ${job === null && failure === null && html`<p class="muted row"><span class="spinner" />Reading the job</p>`}
     ${job !== null && html`<${Heading} job=${job} followed=${followed} onForgotten=${onForgotten} />`}

@@ -24,6 +24,8 @@ export interface Paged {
 export interface Listing<Page, Item> {
   /** `/jobs`, say. */
   readonly path: string;
+  /** Further parameters of its query. */
+  readonly query?: Readonly<Record<string, string>>;
   itemsOf(page: Page): readonly Item[];
   idOf(item: Item): string;
   /** The text that the list is sorted by, greatest first. null if the order changes, as by activity. */
@@ -92,8 +94,9 @@ export class ListPages<Page extends Paged, Item> {
     const round = ++this.#rounds;
     this.#asked = cursor;
     if (this.view.value.items === null || cursor !== null) this.view.set({ ...this.view.value, state: 'reading' });
-    const { path, asksForKey = true } = this.listing;
+    const { path, query: fixed, asksForKey = true } = this.listing;
     const query = new URLSearchParams({
+      ...fixed,
       limit: String(pageSize),
       ...(cursor !== null && { cursor }),
       ...(this.#search !== '' && { search: this.#search }),

@@ -1,5 +1,5 @@
 import { orAborted } from '../../shared/async.js';
-import type { BackgroundJobView, CallerJob, CallerOrder } from '../../shared/background.js';
+import type { CallerJob, CallerOrder, JobView } from '../../shared/background.js';
 import { type Clock, delay } from '../../shared/clock.js';
 import { storeUnavailable } from '../../shared/errors.js';
 import type { JobEvent, JobRequest } from '../../shared/job.js';
@@ -43,7 +43,7 @@ export class RemoteJobs implements JobsOfOtherHosts {
     return this.#store.waiting.count;
   }
 
-  async view(record: JobRecord): Promise<BackgroundJobView> {
+  async view(record: JobRecord): Promise<JobView> {
     const view = viewOf(record);
     return record.status === 'queued' ? { ...view, position: await this.#store.position(record.id) } : view;
   }
@@ -61,7 +61,7 @@ export class RemoteJobs implements JobsOfOtherHosts {
     }
   }
 
-  async cancel(id: string, client: string, by: string | null = null): Promise<BackgroundJobView> {
+  async cancel(id: string, client: string, by: string | null = null): Promise<JobView> {
     const reason = jobCancelled(by);
     const ended = { status: 'cancelled', endedAt: this.#clock.now(), end: refusedEnd(reason) } as const;
     const lastMs = this.#clock.monotonicMs() + cancelLimitMs;

@@ -1,5 +1,5 @@
 import { orAborted, withResolvers } from '../../shared/async.js';
-import type { AcceptedView, BackgroundJobView, JobForm } from '../../shared/background.js';
+import type { AcceptedView, JobForm, JobView } from '../../shared/background.js';
 import { type Clock, delay } from '../../shared/clock.js';
 import { RelayError, storeUnavailable, toRelayError } from '../../shared/errors.js';
 import type { JobEnd, JobRequest } from '../../shared/job.js';
@@ -32,7 +32,7 @@ export interface BackgroundLoad {
 }
 
 /** A job that an administrator has asked to end. `status`: as it is then. */
-export type EndedByAdmin = Pick<BackgroundJobView, 'id' | 'client' | 'requestId' | 'status'>;
+export type EndedByAdmin = Pick<JobView, 'id' | 'client' | 'requestId' | 'status'>;
 
 export interface BackgroundObserver {
   /** The one end of a background job. */

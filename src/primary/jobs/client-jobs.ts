@@ -1,16 +1,10 @@
-import type {
-  BackgroundJobPage,
-  BackgroundJobView,
-  CallerJob,
-  CallerOrder,
-  JobListOrder,
-  JobStatus,
-} from '../../shared/background.js';
+import type { CallerJob, CallerOrder, JobListOrder, JobStatus, JobView, JobViewPage } from '../../shared/background.js';
 import { cancelled } from '../../shared/errors.js';
 import type { RequestOf } from '../../shared/ipc/peer.js';
 import type { PrimaryCalls } from '../../shared/ipc/protocol.js';
 import type { JobDone, JobEvent } from '../../shared/job.js';
 import { newId } from '../conversations/conversation.js';
+import { titleOf } from '../conversations/transcript.js';
 import type { JobStore } from '../store/contract/jobs.js';
 import type { BackgroundJob, BackgroundJobs, BackgroundObserver } from './background-jobs.js';
 import type { Job } from './job.js';
@@ -25,7 +19,7 @@ const callerId = /^\d+-[\w-]{8}$/;
 type DeleteOrder = RequestOf<PrimaryCalls, 'deleteJob'>;
 
 interface ClientJobParts {
-  readonly runner: Pick<JobRunner, 'find'>;
+  readonly runner: Pick<JobRunner, 'callers'>;
   readonly store: JobStore;
   readonly stored: StoredJobs;
   readonly others: JobsOfOtherHosts;
@@ -33,8 +27,9 @@ interface ClientJobParts {
 }
 
 /**
- * Answers what a client asks about its background jobs: those of this host first, then those of the store and of other
- * hosts. A job exists for its own client only; an administrator can list and end those of all, also the jobs of callers.
+ * Answers what a client asks about its jobs: those of this host first, then those of the store and of other hosts. A job
+ * exists for its own client only; an administrator can list and end those of all. The jobs of callers are listed by their
+ * own host alone, and ended by any.
  */
 export class ClientJobs {
   readonly #jobs: BackgroundJobs;
@@ -61,9 +56,9 @@ export class ClientJobs {
   }
 
   /** Rejects with `not_found`. */
-  async view(id: string, client: string): Promise<BackgroundJobView> {
-    const job = this.#openOne(id, client);
-    return job === null ? this.#others.view(await this.#stored.find(id, client)) : viewOfOpen(job);
+  async view(id: string, client: string): Promise<JobView> {
+    const job = callerId.test(id) ? this.#callerJob({ id, client, isAdmin: false }) : this.#openOne(id, client);
+    return job === null ? this.#others.view(await this.#stored.find(id, client)) : this.#viewOfOpen(job);
   }
 
   /** All events from its beginning until it has ended. Rejects with `not_found`. */
@@ -83,16 +78,33 @@ export class ClientJobs {
     return { text: await this.#stored.text(id, client, from), end };
   }
 
-  /** Of one client or of all, newest first. An administrator does not read what others have asked. */
-  async list(order: JobListOrder): Promise<BackgroundJobPage> {
+  /**
+   * Of one client or of all: first the jobs of callers, then background jobs, each the newest first. An administrator does
+   * not read what others have asked.
+   */
+  async list(order: JobListOrder): Promise<JobViewPage> {
     this.#stored.expire();
-    const { jobs, next } = await this.#store.list(order);
-    const views = jobs.map((record) => {
+    const { client, before, limit } = order;
+    const isPastCallers = before !== null && before >= 0;
+    const callers = isPastCallers ? [] : this.#callerJobs(order).slice(0, limit);
+    const last = callers.length === limit ? callers.at(-1) : undefined;
+    const rest = { ...order, before: isPastCallers ? before : null, limit: limit - callers.length };
+    const { jobs, next } = last === undefined ? await this.#store.list(rest) : { jobs: [], next: -last.number };
+    const background = jobs.map((record) => {
       const job = this.#jobs.get(record.id);
-      return job === null ? this.#others.view(record) : viewOfOpen(job);
+      return job === null ? this.#others.view(record) : this.#viewOfOpen(job);
     });
-    const listed = await Promise.all(views);
-    return { jobs: order.client === null ? listed.map((view) => ({ ...view, title: '' })) : listed, next };
+    const listed = [...callers.map((job) => this.#viewOfOpen(job)), ...(await Promise.all(background))];
+    return { jobs: client === null ? listed.map((view) => ({ ...view, title: '' })) : listed, next };
+  }
+
+  #callerJobs({ client, status, before }: JobListOrder): Job[] {
+    return this.#runner.callers.filter(
+      (job) =>
+        (client === null || job.request.client === client) &&
+        (status === null || statusOf(job) === status) &&
+        job.number < -(before ?? Number.NEGATIVE_INFINITY),
+    );
   }
 
   /**
@@ -123,13 +135,18 @@ export class ClientJobs {
   }
 
   /** Ends the job of a caller of this host. null: this host has no such job. */
-  cancelCaller({ id, client, isAdmin }: CallerOrder): CallerJob | null {
-    const [number, run] = [Number.parseInt(id, 10), id.slice(id.indexOf('-') + 1)];
-    const job = run === this.#run ? this.#runner.find(number) : null;
-    if (job === null || job.background !== null || !(isAdmin || job.request.client === client)) return null;
+  cancelCaller(order: CallerOrder): CallerJob | null {
+    const job = this.#callerJob(order);
+    if (job === null) return null;
+    const { client } = order;
     const { client: owner, requestId } = job.request;
     job.cut(owner === client ? cancelled('the job was cancelled by its own client', client) : jobCancelled(client));
     return { client: owner, requestId };
+  }
+
+  #callerJob({ id, client, isAdmin }: CallerOrder): Job | null {
+    const job = this.#runner.callers.find((each) => this.idOf(each) === id);
+    return job !== undefined && (isAdmin || job.request.client === client) ? job : null;
   }
 
   #ownerHere(id: string, { client, isAdmin }: CallerOrder): string | null {
@@ -138,7 +155,7 @@ export class ClientJobs {
   }
 
   /** `by`: as of `jobCancelled`. Ends what waits or runs; what has ended stays as it is. Resolves with what it is then. */
-  async cancel(id: string, client: string, by: string | null = null): Promise<BackgroundJobView> {
+  async cancel(id: string, client: string, by: string | null = null): Promise<JobView> {
     const job = this.#openOne(id, client);
     // Other hosts may be asked in the same moment: the store decides who has cancelled a job that waits.
     const isUndecided = this.#others.hasQueue && job?.background.mayHaveStarted !== true;
@@ -162,15 +179,20 @@ export class ClientJobs {
     const job = this.#jobs.get(id);
     return job?.request.client === client ? job : null;
   }
+
+  /** A job that waits or runs here. */
+  #viewOfOpen(job: Job): JobView {
+    const { client, operation, requestId, text } = job.request;
+    const caller = { title: titleOf(text), form: null, createdAt: job.arrivedAt };
+    const { title, form, createdAt } = job.background?.accepted ?? caller;
+    const place = job.isWaiting ? job.place : { position: null, reason: null };
+    const times = { createdAt, startedAt: job.startedAt, endedAt: null };
+    const known = { id: this.idOf(job), client, title, operation, requestId, form, ...place, ...times };
+    return { ...known, status: statusOf(job), failure: null, isEndedByAdmin: false };
+  }
 }
 
-/** A job that waits or runs here. It counts as running until its end is stored. */
-function viewOfOpen(job: BackgroundJob): BackgroundJobView {
-  const { id, title, form, createdAt } = job.background.accepted;
-  const { client, operation, requestId } = job.request;
-  const place = job.isWaiting ? job.place : { position: null, reason: null };
-  const status = job.isWaiting ? 'queued' : 'running';
-  const times = { createdAt, startedAt: job.startedAt, endedAt: null };
-  const known = { id, client, title, operation, requestId, form, ...place, ...times };
-  return { ...known, status, failure: null, isEndedByAdmin: false };
+/** Of a job that waits or runs here. A background job counts as running until its end is stored. */
+function statusOf({ isWaiting }: Job): JobStatus {
+  return isWaiting ? 'queued' : 'running';
 }

@@ -170,8 +170,10 @@ export class JobRunner {
     return running.sort((a, b) => b.executionMs - a.executionMs);
   }
 
-  find(number: number): Job | null {
-    return [...this.#open.values()].find((job) => job.number === number) ?? null;
+  /** The jobs of callers that wait or run, the newest first. */
+  get callers(): readonly Job[] {
+    const open = [...this.#open.values()].filter((job) => job.background === null && !job.hasEnded);
+    return open.sort((a, b) => b.number - a.number);
   }
 
   /** Of the jobs that are next to get a slot, as many as there are slots, those of this CLI. */

@@ -96,6 +96,7 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
   readonly #onCallerAbort = () => this.cut(this.#caller.reason);
   /** Of its last admission. */
   #arrivedMs = 0;
+  #arrivedAt = 0;
   #stopTimer: StopTimer = () => {};
 
   constructor({ request, route, events, background, spans }: JobDescription<B>, caller: AbortSignal, clock: Clock) {
@@ -113,6 +114,7 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
     this.#number = number;
     this.#controller = new AbortController();
     this.#arrivedMs = this.#clock.monotonicMs();
+    this.#arrivedAt = this.#clock.now();
     this.#prepared = prepared;
     this.#ticket = enter();
     if (this.#caller.aborted) this.#onCallerAbort();
@@ -185,6 +187,15 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
 
   get hasStarted(): boolean {
     return this.#start !== null;
+  }
+
+  get hasEnded(): boolean {
+    return this.#stage.name === 'ended';
+  }
+
+  /** The time of its last admission, milliseconds since the epoch. */
+  get arrivedAt(): number {
+    return this.#arrivedAt;
   }
 
   /** When it got its slot, milliseconds since the epoch; null while it waits. */

@@ -1,4 +1,4 @@
-import type { BackgroundJobView, CallerJob, CallerOrder } from '../../shared/background.js';
+import type { CallerJob, CallerOrder, JobView } from '../../shared/background.js';
 import { type Clock, delay } from '../../shared/clock.js';
 import { cancelled, RelayError } from '../../shared/errors.js';
 import type { JobEnd, JobEvent } from '../../shared/job.js';
@@ -13,11 +13,11 @@ export interface JobsOfOtherHosts {
   readonly hasQueue: boolean;
   /** How many wait on all hosts, as of the last renewal. `here`: on this host. */
   waiting(here: number): number;
-  view(record: JobRecord): BackgroundJobView | Promise<BackgroundJobView>;
+  view(record: JobRecord): JobView | Promise<JobView>;
   /** All events from the beginning to the end of a job. Rejects with `not_found`, also if it is removed meanwhile. */
   events(id: string, client: string, signal: AbortSignal): AsyncIterable<JobEvent>;
   /** `by`: an administrator; null for the client of the job. Resolves with the state of the job then. */
-  cancel(id: string, client: string, by: string | null): Promise<BackgroundJobView>;
+  cancel(id: string, client: string, by: string | null): Promise<JobView>;
   /** Ends the job of a caller on another host. null: no host has it. */
   cancelCaller(order: CallerOrder): Promise<CallerJob | null>;
 }
@@ -47,7 +47,7 @@ export class StoredJobs implements JobsOfOtherHosts {
     throw noSuchJob();
   }
 
-  view(record: JobRecord): BackgroundJobView {
+  view(record: JobRecord): JobView {
     return viewOf(record);
   }
 
@@ -71,7 +71,7 @@ export class StoredJobs implements JobsOfOtherHosts {
     return text;
   }
 
-  async cancel(id: string, client: string): Promise<BackgroundJobView> {
+  async cancel(id: string, client: string): Promise<JobView> {
     return viewOf(await this.find(id, client));
   }
 
@@ -107,7 +107,7 @@ export class StoredJobs implements JobsOfOtherHosts {
 }
 
 /** A job as its client gets it, from what the store has of it. */
-export function viewOf({ end, ...record }: JobRecord): BackgroundJobView {
+export function viewOf({ end, ...record }: JobRecord): JobView {
   const [position, reason] = record.status === 'queued' ? ([1, 'slot'] as const) : [null, null];
   const thrown = end === null || end.outcome === 'ok' ? null : end.failure;
   const failure = record.status === 'failed' ? thrown : null;

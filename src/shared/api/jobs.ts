@@ -5,10 +5,12 @@ import { askResult } from './ask.js';
 import { chatResult } from './chat.js';
 import { errorBody } from './error.js';
 
-/** Background jobs: those that outlive their request. */
+/** Jobs: those whose requests are open, and background jobs, which outlive their requests. */
 
 const time = z.iso.datetime({ precision: 3 });
-const jobId = z.string().meta({ description: 'As in the `Location` of the 202.' });
+const jobId = z
+  .string()
+  .meta({ description: 'As in `GET /jobs`; of a background job also in the `Location` of the 202.' });
 
 export const acceptedBody = z
   .strictObject({
@@ -24,6 +26,10 @@ export type AcceptedBody = z.infer<typeof acceptedBody>;
 const listedJob = z
   .strictObject({
     job_id: jobId,
+    background: z.boolean().optional().meta({
+      description:
+        'Whether it is a background job. If not, its request is open and gets the answer: the job is listed until it ends.',
+    }),
     title: z.string().optional().meta({
       description:
         'The first 80 characters of what was asked, in one line: a space for each line break or other control character. Missing in a list of all clients, and if the job was accepted before there were titles.',
@@ -66,7 +72,9 @@ export type JobBody = z.infer<typeof jobBody>;
 
 export const jobList = z
   .strictObject({
-    jobs: z.array(listedJob).meta({ description: 'The newest one first.' }),
+    jobs: z.array(listedJob).meta({
+      description: 'First the jobs whose requests are open, then the background jobs, each the newest one first.',
+    }),
     next_cursor: z
       .string()
       .nullable()
@@ -87,6 +95,10 @@ export const deletedJob = z
   .meta({ id: 'DeletedJob' });
 export type DeletedJob = z.infer<typeof deletedJob>;
 
+export const jobCursorQuery = z
+  .string()
+  .regex(/^-?\d{1,15}$/, 'must be the next_cursor of a page')
+  .meta({ description: 'The `next_cursor` of the page before.' });
 export const statusQuery = z
   .enum(jobStatuses, `must be one of ${jobStatuses.join(', ')}`)
   .meta({ description: 'Only jobs with this status.' });

@@ -6,14 +6,7 @@ import { setupReport } from '../api/setup.js';
 import { sectionNames } from '../api/status.js';
 import { purgeReport, storeBackup, storeReport } from '../api/store.js';
 import { versionBody } from '../api/version.js';
-import {
-  acceptedView,
-  backgroundJobPage,
-  backgroundJobView,
-  jobForm,
-  jobListOrder,
-  jobStatuses,
-} from '../background.js';
+import { acceptedView, jobForm, jobListOrder, jobPage, jobStatuses, jobView } from '../background.js';
 import { scopes } from '../config/api-keys.js';
 import { localUserModes } from '../config/variables.js';
 import { conversationPage, titledConversation } from '../conversation.js';
@@ -187,7 +180,7 @@ export const primaryCalls = {
   spans: { request: z.object({ texts: z.array(z.string()) }), answer: nothing },
   /** Accepts a background job. */
   accept: { request: z.object({ job: jobRequest, form: jobForm }), answer: acceptedView },
-  job: { request: ownedKey, answer: backgroundJobView },
+  job: { request: ownedKey, answer: jobView },
   /** All events of a job from its beginning until it has ended, text in pieces of any size. */
   jobEvents: { request: ownedKey, item: jobEvent },
   /** A piece of the answer of one that has succeeded, from that UTF-16 unit on, and its end; no text behind the last piece. */
@@ -195,9 +188,9 @@ export const primaryCalls = {
     request: ownedKey.extend({ from: z.int().nonnegative() }),
     answer: z.object({ text: z.string(), end: jobDone }),
   },
-  jobs: { request: jobListOrder, answer: backgroundJobPage },
+  jobs: { request: jobListOrder, answer: jobPage },
   /** Ends what waits or runs; what has ended stays as it is. */
-  cancelJob: { request: ownedKey, answer: backgroundJobView },
+  cancelJob: { request: ownedKey, answer: jobView },
   /**
    * Ends what waits or runs, also the job of a caller, and forgets what has ended, unless `keepsEnded`. `isAdmin`: the job
    * may be that of any client; then what has ended is not forgotten. null: it is forgotten.

@@ -44,6 +44,13 @@ export function plain(text: string): string {
   return text.replace(/(?![\n\t])\p{Cc}/gu, '');
 }
 
+const paintedOrControl = new RegExp(`(${csi.replace('[', '\\[')}(?:1|2|22|3[1-36]|39)m)|(?![\\n\\t])\\p{Cc}`, 'gu');
+
+/** Removes control characters as `plain` does, but for the styles of `Paint`. */
+export function plainButPaint(text: string): string {
+  return text.replace(paintedOrControl, (_, style: string | undefined) => style ?? '');
+}
+
 /** JSON that is safe for a terminal. JSON.stringify leaves U+009B unescaped, which begins an escape sequence. */
 export function plainJson(value: unknown): string {
   const escaped = (control: string) => `\\u00${control.charCodeAt(0).toString(16)}`;

@@ -1,34 +1,35 @@
 import type { Request } from 'express';
-import { cursorQuery, limitQuery, usualPage } from '../../shared/api/conversations.js';
+import { limitQuery, usualPage } from '../../shared/api/conversations.js';
 import {
   allQuery,
   type DeletedJob,
   type JobBody,
   type JobList,
+  jobCursorQuery,
   keepEndedQuery,
   lastEventId,
   statusQuery,
 } from '../../shared/api/jobs.js';
-import type { BackgroundJobView } from '../../shared/background.js';
+import type { JobView } from '../../shared/background.js';
 import { fromWire, invalid, RelayError } from '../../shared/errors.js';
 import { isAdmin } from '../access/authenticate.js';
 import { queryOf } from '../http/body.js';
 import { EventStream, eventText } from '../http/event-stream.js';
 import type { AsyncHandler, Primary } from '../http/exchange.js';
 import { errorBodyOf, sendBody, sendJson, untilGone, workerLeaves } from '../http/responses.js';
-import { cancelledBy, listedJob, storedBody } from '../jobs/background.js';
+import { cancelledBy, formOf, listedJob, storedBody } from '../jobs/background.js';
 import { type CompletedAnswer, eventIn, follow, type JobParts } from '../jobs/run-job.js';
 import { endedJob } from '../openai/responses.js';
 import { OwnStream, ownFormats } from './ask.js';
 
-/** Background jobs: what was asked with `Prefer: respond-async`. */
+/** Jobs: those whose requests are open, and background jobs, which were sent with `Prefer: respond-async`. */
 
 export function getJobs(primary: Primary): AsyncHandler {
   return async (req, res) => {
     const { client, requestId } = res.locals;
     const limit = Number(queryOf(req, 'limit', limitQuery) ?? usualPage);
     const status = queryOf(req, 'status', statusQuery) ?? null;
-    const cursor = queryOf(req, 'cursor', cursorQuery);
+    const cursor = queryOf(req, 'cursor', jobCursorQuery);
     const before = cursor === undefined ? null : Number(cursor);
     const isOfAll = queryOf(req, 'all', allQuery) === 'true';
     if (isOfAll && !isAdmin(res))
@@ -63,6 +64,7 @@ export function getJobEvents(
     const { client } = res.locals;
     const after = lastEventOf(req);
     const job = await primary.call('job', { id: String(req.params.job_id), client });
+    formOf(job);
     using out = new EventStream(res, clock);
     const isOpen = job.endedAt === null;
     if (isOpen || req.method === 'HEAD') out.begin(); // the first event may come late
@@ -97,7 +99,7 @@ function lastEventOf(req: Request): number {
   return Number(id);
 }
 
-function jobBodyOf(job: BackgroundJobView, requestId: string): JobBody {
+function jobBodyOf(job: JobView, requestId: string): JobBody {
   const error = job.failure && errorBodyOf(fromWire(job.failure), job.requestId);
   return { ...listedJob(job), ...(error !== null && { error }), request_id: requestId };
 }
@@ -151,14 +153,15 @@ class NumberedStream extends OwnStream {
 }
 
 /** The format of the plain request. */
-function formatOf({ form, createdAt }: BackgroundJobView): (answer: CompletedAnswer) => object {
+function formatOf(job: JobView): (answer: CompletedAnswer) => object {
+  const [form, { createdAt }] = [formOf(job), job];
   return form.route === '/v1/responses' ? endedJob(createdAt) : ownFormats[form.route].body;
 }
 
 /** Sends all events of a job to a reader that has had `after` last. The answer is that of the store. */
 export async function sendJobEvents(
   primary: Primary,
-  job: BackgroundJobView,
+  job: JobView,
   after: number,
   out: EventStream,
   client: string,

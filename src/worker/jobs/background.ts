@@ -1,6 +1,7 @@
 import type { AcceptedBody, ListedJob } from '../../shared/api/jobs.js';
-import type { AcceptedView, BackgroundJobView, JobForm } from '../../shared/background.js';
+import type { AcceptedView, JobForm, JobView } from '../../shared/background.js';
 import { timestamp } from '../../shared/clock.js';
+import { RelayError } from '../../shared/errors.js';
 import type { JobDone } from '../../shared/job.js';
 import type { Primary, Reply } from '../http/exchange.js';
 import { onceFor, type SentBody, sendRecorded } from '../http/responses.js';
@@ -47,11 +48,18 @@ export async function leaveJob(
   });
 }
 
+/** The form of the answer of a background job. Throws `not_found` for the job of a caller. */
+export function formOf({ form }: JobView): JobForm {
+  if (form !== null) return form;
+  throw new RelayError('not_found', 'this is no background job: the request that has sent it gets its answer');
+}
+
 /** What GET /jobs says of each. */
-export function listedJob(job: BackgroundJobView): ListedJob {
-  const { id, title, operation, status, position, reason, createdAt, startedAt, endedAt } = job;
+export function listedJob(job: JobView): ListedJob {
+  const { id, title, form, operation, status, position, reason, createdAt, startedAt, endedAt } = job;
   return {
     job_id: id,
+    background: form !== null,
     ...(title !== '' && { title }),
     operation,
     status,
@@ -81,11 +89,11 @@ interface JobKey {
  */
 export async function storedBody(
   primary: Primary,
-  job: BackgroundJobView,
+  job: JobView,
   client: string,
   write: (answer: CompletedAnswer) => string,
 ): Promise<SentBody> {
-  const { route, model, tools: forms = {}, isStructured } = job.form;
+  const { route, model, tools: forms = {}, isStructured } = formOf(job);
   const requestId = route === '/v1/responses' ? job.id : job.requestId;
   const opening = { requestId, model: model ?? '', forms, hasTools: false, hasThoughts: false };
   const stored = await storedAnswer(primary, { id: job.id, client });

@@ -3,7 +3,7 @@ import type { z } from 'zod';
 import { check, readBody } from '../http/body.js';
 import type { AsyncHandler, Reply } from '../http/exchange.js';
 import { sendBody, sendJson, sendRecorded, untilGone } from '../http/responses.js';
-import { leaveJob, storedBody } from '../jobs/background.js';
+import { formOf, leaveJob, storedBody } from '../jobs/background.js';
 import { ownRequest, type RequestedJob } from '../jobs/job-request.js';
 import { answerWithJob, type JobParts } from '../jobs/run-job.js';
 import {
@@ -144,6 +144,7 @@ class McpCall {
     const { client } = res.locals;
     using caller = untilGone(res);
     const job = await primary.call(cancel ? 'cancelJob' : 'job', { id: job_id, client });
+    formOf(job);
     if (job.status !== 'succeeded') return sendJson(res, answerOf(id, jobResult(job)));
     const body = await storedBody(primary, job, client, (answer) =>
       JSON.stringify(answerOf(id, succeededResult(job, answer))),

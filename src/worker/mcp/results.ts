@@ -1,4 +1,4 @@
-import type { AcceptedView, BackgroundJobView } from '../../shared/background.js';
+import type { AcceptedView, JobView } from '../../shared/background.js';
 import { type Clock, timestamp } from '../../shared/clock.js';
 import { fromWire, type PublicCode, type RelayError } from '../../shared/errors.js';
 import type { WaitReason } from '../../shared/job.js';
@@ -34,7 +34,7 @@ export function acceptedResult({ id, createdAt, isDurable }: AcceptedView): Call
 }
 
 /** Of a job that has not succeeded. */
-export function jobResult(job: BackgroundJobView): CallResult {
+export function jobResult(job: JobView): CallResult {
   const listed = listedJob(job);
   if (job.failure === null) return valueResult(listed);
   const error = fromWire(job.failure);
@@ -42,7 +42,7 @@ export function jobResult(job: BackgroundJobView): CallResult {
   return { ...failedResult(error), structuredContent: output };
 }
 
-export function succeededResult(job: BackgroundJobView, answer: CompletedAnswer): CallResult {
+export function succeededResult(job: JobView, answer: CompletedAnswer): CallResult {
   const { text: response, value } = answer;
   const listed = listedJob(job);
   const output: JobOutput = { ...listed, response, ...(value !== undefined && { structured: placed(value) }) };

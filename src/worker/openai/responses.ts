@@ -1,6 +1,6 @@
 import type { Request } from 'express';
 import { inLines } from '../../shared/async.js';
-import type { AcceptedView, BackgroundJobView, JobStatus } from '../../shared/background.js';
+import type { AcceptedView, JobStatus, JobView } from '../../shared/background.js';
 import { fromWire, invalid, RelayError } from '../../shared/errors.js';
 import type { AnswerOf, RequestOf } from '../../shared/ipc/peer.js';
 import type { PrimaryCalls } from '../../shared/ipc/protocol.js';
@@ -11,7 +11,7 @@ import { subClientByBody } from '../access/authenticate.js';
 import { checkJsonTexts, readBody } from '../http/body.js';
 import type { AsyncHandler, Primary, Reply } from '../http/exchange.js';
 import { jsonType, publicCodeOf, sendBody, sendJson, untilGone, write } from '../http/responses.js';
-import { acceptJob, storedBody } from '../jobs/background.js';
+import { acceptJob, formOf, storedBody } from '../jobs/background.js';
 import { inWordsOf, noteDroppedTools, type ParsedRequest, prefersAsync, setIgnored } from '../jobs/job-request.js';
 import { answerWithJob, type CompletedAnswer, type JobParts, type UnsentAnswer } from '../jobs/run-job.js';
 import { callInput } from '../jobs/tool-offer.js';
@@ -243,16 +243,16 @@ export function deleteResponse(primary: Primary): AsyncHandler {
   };
 }
 
-async function jobOf(primary: Primary, req: Request, res: Reply): Promise<BackgroundJobView> {
+async function jobOf(primary: Primary, req: Request, res: Reply): Promise<JobView> {
   const job = await backgroundJob(primary, req, res);
   if (job !== null) return job;
   throw new RelayError('not_found', 'no such response');
 }
 
 /** A job of another endpoint is no response; null too for a response that was stored when it was sent. */
-async function backgroundJob(primary: Primary, req: Request, res: Reply): Promise<BackgroundJobView | null> {
+async function backgroundJob(primary: Primary, req: Request, res: Reply): Promise<JobView | null> {
   const job = await primary.call('job', ownId(req, res)).catch(unlessMissing);
-  return job?.form.route === '/v1/responses' ? job : null;
+  return job?.form?.route === '/v1/responses' ? job : null;
 }
 
 function ownId(req: Request, res: Reply) {
@@ -266,7 +266,7 @@ function unlessMissing(error: unknown): null {
   throw error;
 }
 
-async function send(primary: Primary, res: Reply, job: BackgroundJobView): Promise<void> {
+async function send(primary: Primary, res: Reply, job: JobView): Promise<void> {
   if (job.status !== 'succeeded') return sendJson(res, unfinished(job));
   using caller = untilGone(res);
   const bodyOf = endedJob(job.createdAt);
@@ -280,7 +280,8 @@ export function endedJob(createdAt: number): (answer: CompletedAnswer) => object
   return (answer) => ({ ...form.body(answer), background: true });
 }
 
-function unfinished({ id, form, status, createdAt, failure }: BackgroundJobView): object {
+function unfinished(job: JobView): object {
+  const [form, { id, status, createdAt, failure }] = [formOf(job), job];
   const opening = {
     requestId: id,
     model: form.model ?? '',

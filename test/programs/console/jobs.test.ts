@@ -1,6 +1,7 @@
 import { type Browser, startBrowser } from '../../support/browser.js';
 import { expectClean, expectGoodLooks, openConsole } from '../../support/console.js';
 import { createGate } from '../../support/gate.js';
+import { enterKey, headersOf, type KeyHolder, keyOf, writeNamedKeys } from '../../support/named-keys.js';
 import { startService, startWithProgram } from '../../support/service.js';
 
 describe('The page Jobs', () => {
@@ -11,14 +12,14 @@ describe('The page Jobs', () => {
   });
   afterAll(() => browser[Symbol.asyncDispose]());
 
-  const list = () => browser.page.getByRole('navigation', { name: 'Background jobs' });
+  const list = () => browser.page.getByRole('navigation', { name: 'Jobs', exact: true });
   const open = () => browser.page.getByRole('region', { name: 'Background job', exact: true });
   const press = (name: string) => browser.page.getByRole('button', { name, exact: true }).click();
 
   it('says where there are none, and how there would be', async () => {
     await using service = await startService();
     await openConsole(browser, service, '/jobs');
-    await browser.page.getByText('No background jobs').waitFor();
+    await browser.page.getByText('No jobs').waitFor();
     await expectGoodLooks(browser.page, 'jobs-none');
     expectClean(browser, service);
   });
@@ -50,6 +51,28 @@ describe('The page Jobs', () => {
     await open().getByRole('link', { name: 'Continue in Ask' }).click();
     await browser.page.locator('.turn').first().waitFor();
     expectClean(browser, service);
+  });
+
+  it('lists requests that wait or run, and ends them: the own ones, and for an administrator those of all', async () => {
+    await using keys = await writeNamedKeys();
+    await using gate = await createGate();
+    await using service = await startWithProgram(gate.command, { ...keys.env, MODEL_API_MAX_CONCURRENT: '1' });
+    const ask = (prompt: string, who: KeyHolder) => service.post('/ask', { prompt }, headersOf(who));
+    const [mine, hers] = [ask('Mine', 'operator'), ask('Hers', 'alice')];
+    await openConsole(browser, service, '/jobs');
+    await enterKey(browser.page, keyOf('operator'));
+    await list().getByText('Mine').first().waitFor();
+    await press('Jobs of all clients');
+    await list().getByText('key alice').first().waitFor();
+    await expectGoodLooks(browser.page, 'jobs-all');
+    await list().getByRole('button', { name: 'Cancel key alice' }).click();
+    expect((await hers).status).toBe(403);
+    await press('Jobs of all clients');
+    await list().getByRole('button', { name: 'Cancel Mine' }).click();
+    expect((await mine).status).toBe(403);
+    await browser.page.getByText('No jobs').waitFor();
+    await gate.open();
+    expectClean(browser, service, /status of 401/);
   });
 
   it('shows a streamed answer as it comes, and one that was there before, page by page', async () => {

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
@@ -102,6 +103,46 @@ describe('the command without a service', () => {
     expect({ code, stdout }).toEqual({ code: usage, stdout: '' });
     expect(stderr).toContain(message);
     expect(stderr).not.toMatch(/^ +at /m);
+  });
+
+  it('refuses a pipe as an image at once, and one that a line of a batch names', async () => {
+    await using folder = await temporaryFolder();
+    const [pipe, prompts] = [join(folder.path, 'pipe'), join(folder.path, 'prompts.jsonl')];
+    execFileSync('mkfifo', [pipe]);
+    const message = `--image: ${pipe}: it is no regular file`;
+    expect(await runCommand(['ask', 'x', '--image', pipe])).toMatchObject({
+      code: usage,
+      stderr: `prompt-relay: ${message}\n`,
+    });
+    await writeFile(prompts, `${JSON.stringify({ prompt: 'x', images: [pipe] })}\n`);
+    await using service = await startService();
+    const { code, stdout } = await runCommand(['batch', prompts], { env: envFor(service) });
+    expect({ code, stdout }).toEqual({ code: 1, stdout: expect.stringContaining('it is no regular file') });
+  });
+
+  it.each([
+    'status',
+    'jobs',
+    'jobs cancel x',
+    'jobs show x',
+    'cancel x',
+    'models',
+    'usage',
+    'ask x',
+    'store verify',
+    'version --url',
+  ])('prints nothing of a server that could steer the terminal: %s', async (line) => {
+    const hostile = '\u001b]0;title\u0007\u001b[2J\u009bm\rred';
+    const fields = { error: 'not_found', message: hostile, request_id: hostile };
+    await using server = await serverThatSends(
+      answerOf('404 Not Found', JSON.stringify(fields).replaceAll('\u009b', '\\u009b')),
+    );
+    const url = `http://127.0.0.1:${server.port}`;
+    const words = line.split(' ').filter((word) => word !== '--url');
+    const { code, stdout, stderr } = await runCommand([...words, '--url', url]);
+    expect(code).not.toBe(0);
+    expect(stderr).toContain('red');
+    expect(stdout + stderr).not.toMatch(/(?![\n\t])\p{Cc}/u);
   });
 
   it.each(['status', 'models', 'usage', 'ask', 'recheck', 'chat'])(

@@ -26,6 +26,30 @@ async function withService(test: (service: Service, gate: Gate) => Promise<void>
   await gate.open();
 }
 
+describe('A client that has jobs', () => {
+  it('finds the ids of those that wait and run, and ends them', () =>
+    withService(async (service, gate) => {
+      const answers = ['one', 'two', 'three'].map((prompt) => service.post('/ask', { prompt }, alice));
+      const jobs = await until(async () => {
+        const { body } = await service.get('/jobs', alice);
+        const found = body.jobs as readonly { readonly job_id: string; readonly status: string }[];
+        return found.length === 3 ? found : null;
+      }, 'three jobs');
+      expect(jobs.map(({ status }) => status).sort()).toEqual(['queued', 'running', 'running']);
+      expect((await service.get('/jobs', bob)).body.jobs).toEqual([]);
+      const { body } = await service.get('/jobs?all=true&status=queued', operator);
+      expect(body.jobs).toMatchObject([{ client: 'key alice', background: false }]);
+      for (const { job_id } of jobs) {
+        expect((await service.get(`/jobs/${job_id}`, bob)).status).toBe(404);
+        expect((await service.get(`/jobs/${job_id}/events`, alice)).status).toBe(404);
+        expect((await service.delete(`/jobs/${job_id}`, alice)).body).toMatchObject({ status: 'cancelled' });
+      }
+      for (const answer of answers) expect((await answer).status).toBe(403);
+      expect((await service.get('/jobs', alice)).body.jobs).toEqual([]);
+      await gate.open();
+    }));
+});
+
 describe('An administrator who sees who takes all', () => {
   it('ends the job of a caller: the caller is answered, its processes end, its slot is free', () =>
     withService(async (service, gate) => {

@@ -1,7 +1,7 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import type { Clock } from '../../../shared/clock.js';
 import { RelayError } from '../../../shared/errors.js';
 import type { Callback, CallbackRequest } from '../contract/adapter.js';
@@ -21,6 +21,8 @@ export interface OpenCallback extends Callback {
 interface OpenListener extends CallbackListener {
   /** The requests that wait for their answer. */
   readonly waiting: Set<ServerResponse>;
+  /** Connections on which a request with its secret has come. */
+  readonly sockets: Set<Socket>;
 }
 
 /** The arguments of a call are as long as a model can write. */
@@ -29,7 +31,10 @@ const maxBodyBytes = 4 * 1024 * 1024;
 const keepAliveMs = 60_000;
 /** Anybody on this host can connect, so who does not send a whole request soon is closed. */
 const usualReceiveMs = 10_000;
-const maxConnections = 2000;
+/** Connections on which no secret has come yet. One more closes the oldest: a program sends its request at once. */
+const maxUnproven = 500;
+/** Connections of one process. */
+const maxProven = 200;
 
 /**
  * Owns the port on loopback where programs can ask the relay for something by HTTP. It is opened for the first process that
@@ -40,6 +45,8 @@ export class CallbackServer {
   /** By a digest of the secret, so that the time of a search says nothing of it. */
   readonly #listeners = new Map<string, OpenListener>();
   readonly #receiveMs: number;
+  /** The oldest connection comes first. */
+  readonly #unproven = new Set<Socket>();
   #server: Promise<Server> | null = null;
 
   /** `receiveMs`: how long a request may take to come. */
@@ -56,7 +63,7 @@ export class CallbackServer {
     const authorization = `Bearer ${secret}`;
     const digest = digestOf(authorization);
     const waiting = new Set<ServerResponse>();
-    this.#listeners.set(digest, { ...listener, waiting });
+    this.#listeners.set(digest, { ...listener, waiting, sockets: new Set() });
     const close = () => {
       this.#listeners.delete(digest);
       for (const response of waiting) response.destroy();
@@ -80,7 +87,7 @@ export class CallbackServer {
     const server = createServer(limits, (request, response) => {
       this.#serve(request, response).catch(() => response.destroy());
     });
-    server.maxConnections = maxConnections;
+    server.on('connection', (socket) => this.#admit(socket));
     server.listen({ host: '127.0.0.1', port: 0, exclusive: true });
     try {
       await once(server, 'listening');
@@ -93,10 +100,22 @@ export class CallbackServer {
     return server;
   }
 
+  #admit(socket: Socket): void {
+    addUntilClosed(this.#unproven, socket);
+    const [oldest] = this.#unproven;
+    if (this.#unproven.size > maxUnproven) oldest?.destroy();
+  }
+
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     response.on('error', () => {});
     const listener = this.#listeners.get(digestOf(request.headers.authorization ?? ''));
     if (listener === undefined) return refuse(response, 401, { 'www-authenticate': 'Bearer' });
+    const { socket } = request;
+    this.#unproven.delete(socket);
+    if (!listener.sockets.has(socket)) {
+      if (listener.sockets.size >= maxProven) return refuse(response, 503);
+      addUntilClosed(listener.sockets, socket);
+    }
     if (request.method !== 'POST') return refuse(response, 405, { allow: 'POST' });
     if (Number(request.headers['content-length'] ?? 0) > maxBodyBytes) return refuse(response, 413);
     const body = await bodyOf(request);
@@ -125,6 +144,11 @@ export class CallbackServer {
       if (!isAnswered) abandoned();
     });
   }
+}
+
+function addUntilClosed(sockets: Set<Socket>, socket: Socket): void {
+  sockets.add(socket);
+  socket.once('close', () => sockets.delete(socket));
 }
 
 function digestOf(authorization: string): string {

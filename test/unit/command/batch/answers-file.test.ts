@@ -1,5 +1,6 @@
-import { readFile, stat, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { execFileSync } from 'node:child_process';
+import { lstat, readFile, stat, symlink, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { AnswersFile } from '../../../../src/command/batch/answers-file.js';
 import { systemClock } from '../../../../src/shared/clock.js';
 import { temporaryFolder } from '../../../support/folder.js';
@@ -53,13 +54,29 @@ describe('The file with the answers', () => {
       expect(await readFile(path, 'utf8')).toBe(`${answered}{"id":"b","response":"y"}\n`);
     }));
 
-  it.each(['{"id":"a","prompt":"x"}\n', 'my only copy', `${answered}notes\n${answered}`, '\u0000\u0001'])(
-    'is no other file: nothing of one is removed: %j',
-    (text) =>
-      withFile(text, async (path) => {
-        await expect(open(path)).rejects.toThrow(/line \d of .*answers.jsonl is no answer of a batch/);
-        expect(await readFile(path, 'utf8')).toBe(text);
-      }),
+  it('loses an unfinished first line that only a batch can have left', () =>
+    withFile('{"id":"a\\"","line":1,"respon', async (path) => {
+      const file = await open(path);
+      expect(file).toMatchObject({ answered: 0, repaired: 28 });
+      await file.close();
+      expect(await readFile(path, 'utf8')).toBe('');
+    }));
+
+  it.each([
+    '{"id":"a","prompt":"x"}\n',
+    '{"id":"a","prompt":"x"}',
+    '{"id":"a","prompt":"x',
+    '{"id":7}',
+    '{',
+    `${answered}{"id":"my own"}`,
+    'my only copy',
+    `${answered}notes\n${answered}`,
+    '\u0000\u0001',
+  ])('is no other file: nothing of one is removed: %j', (text) =>
+    withFile(text, async (path) => {
+      await expect(open(path)).rejects.toThrow(/line \d of .*answers.jsonl is no answer of a batch/);
+      expect(await readFile(path, 'utf8')).toBe(text);
+    }),
   );
 
   it('loses its failures where they are to be asked again, and nothing else', () =>
@@ -69,6 +86,31 @@ describe('The file with the answers', () => {
       await file.write({ id: 'b', response: 'y' });
       await file.close();
       expect(await readFile(path, 'utf8')).toBe(`${answered}{"id":"b","response":"y"}\n`);
+    }));
+
+  it('follows no link that somebody has planted in the place of its draft', () =>
+    withFile(failed + answered, async (path) => {
+      const [foreign, draft] = [`${path}.foreign`, join(dirname(path), '.answers.jsonl.retry')];
+      await writeFile(foreign, 'mine');
+      await symlink(foreign, draft);
+      await (await open(path, true)).close();
+      expect(await readFile(foreign, 'utf8')).toBe('mine');
+      expect(await readFile(path, 'utf8')).toBe(answered);
+      expect((await lstat(path)).isFile()).toBe(true);
+    }));
+
+  it('replaces the draft that a killed batch has left', () =>
+    withFile(failed + answered, async (path) => {
+      await writeFile(join(dirname(path), '.answers.jsonl.retry'), 'a part');
+      await (await open(path, true)).close();
+      expect(await readFile(path, 'utf8')).toBe(answered);
+    }));
+
+  it('is a regular file: anything else is refused at once', () =>
+    withFile(null, async (path) => {
+      execFileSync('mkfifo', [path]);
+      await expect(open(path)).rejects.toThrow('is no regular file');
+      await expect(open('/dev/null')).rejects.toThrow('is no regular file');
     }));
 
   it('is written by one batch at a time', () =>

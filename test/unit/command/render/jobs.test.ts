@@ -73,13 +73,21 @@ const ended = {
   ended_at: ago(50),
 };
 
-describe('the background jobs of the caller', () => {
+describe('the jobs of the caller', () => {
   it('are a line each, with the place of those that wait', () => {
     expect(renderListedJobs('yours', [waits, ended], true, now, paint)).toEqual([
       'yours  2 or more, 1 of them open',
-      '  id   operation  status           age         asked',
-      '  abc  ask        queued, place 3  1 min 10 s  Sum up',
-      '  def  chat       succeeded        1 min 40 s  Sum up all that we have said on this da…',
+      '  id   operation         status           age         asked',
+      '  abc  ask, background   queued, place 3  1 min 10 s  Sum up',
+      '  def  chat, background  succeeded        1 min 40 s  Sum up all that we have said on this da…',
+    ]);
+  });
+
+  it('are told apart: those of an open request, and those in the background', () => {
+    const open = { ...waits, job_id: '7-f3Kx82Qa', background: false };
+    expect(renderListedJobs('yours', [open, { ...waits, background: true }], false, now, paint).slice(2)).toEqual([
+      '  7-f3Kx82Qa  ask              queued, place 3  1 min 10 s  Sum up',
+      '  abc         ask, background  queued, place 3  1 min 10 s  Sum up',
     ]);
   });
 
@@ -88,8 +96,8 @@ describe('the background jobs of the caller', () => {
     const all = [{ ...ended, client: 'key bob', status, cancelled_by: 'administrator' as const }];
     expect(renderListedJobs('all', all, false, now, paint)).toEqual([
       'all  1, 0 of them open',
-      '  id   client   operation  status                         age',
-      '  def  key bob  chat       cancelled by an administrator  1 min 40 s',
+      '  id   client   operation         status                         age',
+      '  def  key bob  chat, background  cancelled by an administrator  1 min 40 s',
     ]);
   });
 
@@ -110,7 +118,7 @@ it('one background job is shown with its times', () => {
   expect(renderShownJob({ ...ended, request_id }, now, paint)).toEqual([
     'id         def',
     'asked      Sum up all that we have said on this day, please',
-    'operation  chat',
+    'operation  chat, background',
     'status     succeeded',
     'sent       1 min 40 s ago',
     'waited     10 s',

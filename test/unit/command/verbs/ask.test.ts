@@ -5,14 +5,12 @@ const png = Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex');
 const jpeg = Buffer.from('ffd8ffe000104a464946000101000001', 'hex');
 
 function filesWith(contents: Readonly<Record<string, Buffer | string>>): NamedFiles {
-  return {
-    read: async (path) => {
-      const content = contents[path];
-      if (content === undefined) throw Object.assign(new Error('ENOENT'), { code: 'ENOENT' });
-      return Buffer.from(content);
-    },
-    create: async () => {},
+  const read = async (path: string) => {
+    const content = contents[path];
+    if (content === undefined) throw Object.assign(new Error('ENOENT'), { code: 'ENOENT' });
+    return Buffer.from(content);
   };
+  return { read, readRegular: read, create: async () => {} };
 }
 
 describe('the images of a question', () => {

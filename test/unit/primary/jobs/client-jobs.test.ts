@@ -1,7 +1,8 @@
 import type { Job } from '../../../../src/primary/jobs/job.js';
+import type { JobListOrder } from '../../../../src/shared/background.js';
 import { RelayError } from '../../../../src/shared/errors.js';
 import { BackgroundHarness, plainForm } from '../../../support/background-harness.js';
-import { all, barrier, hangs } from '../../../support/job-harness.js';
+import { all, barrier, forever, hangs } from '../../../support/job-harness.js';
 import { jobRequest } from '../../../support/job-records.js';
 import { settled } from '../../../support/settled.js';
 
@@ -79,6 +80,81 @@ describe('An administrator', () => {
     expect((await events).at(-1)).toMatchObject({ outcome: 'cancelled' });
     expect(harness.endedByAdmin).toEqual([]);
   });
+});
+
+describe('The jobs of callers', () => {
+  /** One slot: the first runs, and the others wait. */
+  async function threeCallers() {
+    const harness = new BackgroundHarness({ script: hangs });
+    const ask = (client: string, text: string) => all(harness.inner.run({ client, text, requestId: `${text}!` }));
+    const ends = [ask('a', 'first'), ask('a', 'second'), ask('b', 'third')];
+    await settled();
+    const list = (order: Partial<JobListOrder> = {}) =>
+      harness.clientJobs.list({ client: 'a', status: null, before: null, limit: 10, ...order });
+    return { harness, ends, list };
+  }
+
+  it('are listed with an id from their admission on, before all background jobs, the newest first', async () => {
+    const { harness, list } = await threeCallers();
+    const background = await harness.accept();
+    const { jobs, next } = await list();
+    const open = { client: 'a', operation: 'ask', form: null, endedAt: null, createdAt: harness.clock.now() };
+    expect(next).toBeNull();
+    expect(jobs).toEqual([
+      expect.objectContaining({ ...open, title: 'second', status: 'queued', position: 1, reason: 'slot' }),
+      expect.objectContaining({ ...open, title: 'first', status: 'running', position: null, requestId: 'first!' }),
+      expect.objectContaining({ id: background, form: plainForm }),
+    ]);
+    expect(await harness.view(jobs[0]?.id ?? '')).toEqual(jobs[0]);
+    await expect(harness.view(jobs[0]?.id ?? '', 'b')).rejects.toEqual(missing);
+  });
+
+  it('are listed by status, and page by page', async () => {
+    const { harness, list } = await threeCallers();
+    await harness.accept();
+    const titles = async (order: Partial<JobListOrder>) => (await list(order)).jobs.map(({ title }) => title);
+    expect(await titles({ status: 'running' })).toEqual(['first']);
+    expect(await titles({ status: 'queued' })).toEqual(['second', 'Hi']);
+    expect(await titles({ status: 'succeeded' })).toEqual([]);
+    const pages: string[][] = [];
+    for (let before: number | null = null; ; ) {
+      const { jobs, next } = await list({ before, limit: 1 });
+      pages.push(jobs.map(({ title }) => title));
+      if (next === null) break;
+      before = next;
+    }
+    expect(pages).toEqual([['second'], ['first'], ['Hi']]);
+  });
+
+  it('are ended by their own client while they wait or run, and never by another one', async () => {
+    const { harness, ends, list } = await threeCallers();
+    const [second, first] = (await list()).jobs.map(({ id }) => id) as [string, string];
+    await expect(harness.delete(second, 'b')).rejects.toEqual(missing);
+    expect(await harness.delete(second, 'a')).toBe('cancelled');
+    expect(await harness.delete(first, 'a')).toBe('cancelled');
+    for (const end of ends.slice(0, 2)) expect((await end).at(-1)).toMatchObject({ outcome: 'cancelled' });
+    expect((await list()).jobs).toEqual([]);
+  });
+
+  it('are listed to an administrator with their clients, and end while they wait', async () => {
+    const { harness, ends, list } = await threeCallers();
+    const { jobs } = await list({ client: null });
+    expect(jobs.map(({ client, status, title }) => [client, status, title])).toEqual([
+      ['b', 'queued', ''],
+      ['a', 'queued', ''],
+      ['a', 'running', ''],
+    ]);
+    expect(await harness.clientJobs.delete({ id: jobs[0]?.id ?? '', ...byRoot })).toBe('cancelled');
+    expect((await ends[2])?.at(-1)).toMatchObject({ outcome: 'cancelled', failure: { cancelledBy: 'root' } });
+  });
+});
+
+it('A job whose request has its answer is no longer listed, though its processes have not ended', async () => {
+  const harness = new BackgroundHarness({ release: () => forever });
+  const id = `1-${harness.clientJobs.idOf({ background: null, number: 1 }).slice(2)}`;
+  await all(harness.inner.run({ client: 'a' }));
+  expect((await harness.clientJobs.list({ client: 'a', status: null, before: null, limit: 1 })).jobs).toEqual([]);
+  await expect(harness.delete(id)).rejects.toEqual(missing);
 });
 
 it('A job that has ended stays if its client says so', async () => {

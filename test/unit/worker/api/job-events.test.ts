@@ -4,6 +4,7 @@ import type { JobEnd, JobEvent } from '../../../../src/shared/job.js';
 import { endId, sendJobEvents } from '../../../../src/worker/api/jobs.js';
 import { EventStream } from '../../../../src/worker/http/event-stream.js';
 import type { Reply } from '../../../../src/worker/http/exchange.js';
+import { plainForm } from '../../../support/background-harness.js';
 import { answerInPieces, backgroundView } from '../../../support/background-view.js';
 import { FakePrimary } from '../../../support/fake-primary.js';
 import { jobDone, jobFailed } from '../../../support/job-records.js';
@@ -35,8 +36,7 @@ async function toldAfter(
   };
   const res = { headersSent: true, write: take, locals: {} } as unknown as Reply;
   using out = new EventStream(res, systemClock);
-  const view = backgroundView();
-  const job = { ...view, form: { ...view.form, isStructured } };
+  const job = backgroundView({ form: { ...plainForm, isStructured } });
   const deltas = events.map((event) => (event.type === 'text-delta' ? event.text : ''));
   const end = events.at(-1);
   const text = kept ?? deltas.join('');

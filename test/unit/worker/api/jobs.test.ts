@@ -26,7 +26,7 @@ const times = {
   started_at: '1970-01-01T00:00:02.000Z',
   ended_at: '1970-01-01T00:00:03.000Z',
 };
-const known = { job_id: 'some-id', title: 'Hi', operation: 'ask', status: 'succeeded' } as const;
+const known = { job_id: 'some-id', background: true, title: 'Hi', operation: 'ask', status: 'succeeded' } as const;
 const listed = { ...known, position: null, reason: null, ...times };
 
 /** These events; with `hangs`, and then nothing until the signal is aborted. */
@@ -56,12 +56,21 @@ describe('The list of background jobs', () => {
     expect(body).toEqual({ jobs: [listed], next_cursor: '17', request_id: 'mine' });
   });
 
+  it('names the jobs whose requests are open, and begins their next page where the last has ended', async () => {
+    const open = backgroundView({ id: '7-abcdefgh', form: null, status: 'running', endedAt: null });
+    const primary = new FakePrimary({ jobs: { jobs: [open], next: -7 } });
+    await using server = await serveWith([getJobs(primary.asPrimary)]);
+    const { body } = await exchange(server.port, request('GET /?limit=1&cursor=-8'));
+    expect(primary.calls).toMatchObject([{ request: { before: -8 } }]);
+    expect(body).toMatchObject({ jobs: [{ job_id: '7-abcdefgh', background: false }], next_cursor: '-7' });
+  });
+
   it.each([
     'status=done',
     'status=queued&status=running',
     'limit=0',
     'limit=1e1',
-    'cursor=-1',
+    'cursor=1-',
     'cursor=x',
     'cursor=99999999999999999999',
   ])('refuses %s', async (query) => {
@@ -96,6 +105,21 @@ describe('An administrator', () => {
     await using server = await serveWith([asAdmin, deleteJob(primary.asPrimary)]);
     await exchange(server.port, request('DELETE /?keep_ended=true'));
     expect(primary.calls[0]?.request).toMatchObject({ isAdmin: true, keepsEnded: true });
+  });
+});
+
+describe('A job whose request is open', () => {
+  const primary = new FakePrimary({ job: backgroundView({ form: null, status: 'running', endedAt: null }) });
+
+  it('is shown', async () => {
+    await using server = await serve(primary).job();
+    expect((await server.get()).body).toMatchObject({ job_id: 'some-id', background: false, status: 'running' });
+  });
+
+  it('has no events for others: its request gets them', async () => {
+    await using server = await serve(primary).events();
+    const message = expect.stringContaining('the request that has sent it');
+    expect((await server.get()).body).toMatchObject({ error: 'not_found', message });
   });
 });
 

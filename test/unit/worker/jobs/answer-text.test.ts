@@ -5,6 +5,7 @@ import { RelayError } from '../../../../src/shared/errors.js';
 import type { SentBody } from '../../../../src/worker/http/responses.js';
 import { AnswerText, type SpillFile, SpillFolder } from '../../../../src/worker/jobs/answer-text.js';
 import { storedBody } from '../../../../src/worker/jobs/background.js';
+import { plainForm } from '../../../support/background-harness.js';
 import { answerInPieces, backgroundView } from '../../../support/background-view.js';
 import { FakePrimary } from '../../../support/fake-primary.js';
 import { jobDone } from '../../../support/job-records.js';
@@ -163,8 +164,7 @@ type Write = Parameters<typeof storedBody>[3];
 
 async function stored(text: string, write: Write, { length, isStructured = false }: StoredAs = {}) {
   const primary = new FakePrimary({ jobAnswer: answerInPieces(text, end, length) });
-  const view = backgroundView();
-  const job = { ...view, form: { ...view.form, isStructured } };
+  const job = backgroundView({ form: { ...plainForm, isStructured } });
   return { primary, body: await storedBody(primary.asPrimary, job, client, write) };
 }
 

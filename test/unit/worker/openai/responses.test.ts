@@ -1,4 +1,4 @@
-import type { BackgroundJobView } from '../../../../src/shared/background.js';
+import type { JobView } from '../../../../src/shared/background.js';
 import { RelayError } from '../../../../src/shared/errors.js';
 import type { AsyncHandler } from '../../../../src/worker/http/exchange.js';
 import { cancelResponse, deleteResponse, getResponse } from '../../../../src/worker/openai/responses.js';
@@ -11,7 +11,7 @@ const form = { route: '/v1/responses', model: 'eliza', tool: null, isStructured:
 const missing = new RelayError('not_found', 'no such job');
 const jobAnswer = answerInPieces('Hello', jobDone({ estimate: { inputTokens: 3, outputTokens: 2 } }));
 
-function response(differences: Partial<BackgroundJobView>): BackgroundJobView {
+function response(differences: Partial<JobView>): JobView {
   return backgroundView({ form, ...differences });
 }
 

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { createConnection } from 'node:net';
+import { createConnection, type Socket } from 'node:net';
 import type { CallbackRequest } from '../../../../../src/primary/cli/contract/adapter.js';
 import { CallbackServer, type OpenCallback } from '../../../../../src/primary/cli/process/callback-server.js';
 import { FakeClock } from '../../../../support/fake-clock.js';
@@ -120,6 +120,30 @@ describe('The server of callbacks', () => {
     await once(socket, 'close');
     expect(asked.requests).toEqual([]);
     await strict.close();
+  });
+
+  it('is reached beside connections that send nothing, however many', async () => {
+    const { hostname, port } = new URL(callback.url);
+    const idle: Socket[] = [];
+    const closed: Socket[] = [];
+    for (let count = 0; count < 2100; count++) {
+      const socket = createConnection(Number(port), hostname);
+      socket.on('error', () => {}).on('close', () => closed.push(socket));
+      idle.push(socket);
+      if (count % 100 === 99) await once(socket, 'connect');
+    }
+    expect((await post('one')).status).toBe(200);
+    await until(() => closed.length >= 1600, 'the oldest connections to be closed');
+    expect(closed).not.toContain(idle.at(-1));
+    for (const socket of idle) socket.destroy();
+  });
+
+  it('takes no more connections of one process than that can need', async () => {
+    asked.answer = null;
+    const answers = await Promise.all(Array.from({ length: 201 }, () => post('call')));
+    expect(answers.filter(({ status }) => status === 503)).toHaveLength(1);
+    const other = await server.open({ requested: ({ answer }) => answer('{}'), abandoned: () => {} });
+    expect((await post('mine', {}, other)).status).toBe(200);
   });
 
   it('listens only when a process needs it, and not after its end', async () => {
