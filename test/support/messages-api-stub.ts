@@ -214,7 +214,7 @@ class Reply {
     const isOpen = breaks && calls.length === 0;
     if (blocks.length > 0 && !isOpen) this.#event({ type: 'content_block_stop', index: before + blocks.length - 1 });
     for (const [at, call] of calls.entries()) this.#call(before + blocks.length + at, call);
-    if (breaks) return void setTimeout(() => this.#response.destroy(), 50); // what was written must get through first
+    if (breaks) return void setTimeout(() => this.#response.destroy(), 200); // what was written must get through first
     if (calls.some(({ isUnfinished }) => isUnfinished)) return;
     const usual = calls.length === 0 ? 'end_turn' : 'tool_use';
     const details = refusalCategory && {
