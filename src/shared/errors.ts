@@ -39,6 +39,7 @@ export const cliReasons = [
   'output_too_large',
   'schema_mismatch',
   'empty_answer',
+  'answer_broken',
   'refused',
   'host_lost',
   'crashed',

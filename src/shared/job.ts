@@ -289,6 +289,10 @@ const jobQueued = z
 const jobStart = z.object({ type: z.literal('job-start'), queueMs: ms }).readonly();
 export type JobStart = z.infer<typeof jobStart>;
 
+/** How the API of the model names why the model declines; null if the API does not say. */
+const refusal = z.object({ category: z.string().nullable(), explanation: z.string().nullable() }).readonly();
+export type Refusal = z.infer<typeof refusal>;
+
 /** What the processes of a job have used, where the service can measure it; else null. */
 const jobUsage = {
   /** Processor time of all processes together, milliseconds. */
@@ -311,8 +315,10 @@ export const jobDone = z
     stopSequence: z.string().nullable(),
     /** The calls that the client is to answer, in their order; left out if there are none. */
     calls: z.array(toolCall).readonly().optional(),
-    /** The answer has ended because it has `maxTokens`. */
+    /** The model has stopped before the end of its answer, at a limit: `maxTokens`, or one of the model itself. */
     isCutShort: z.boolean().optional(),
+    /** The model has declined to continue. */
+    refusal: refusal.optional(),
     /** In their order; left out if the model has thought nothing, or the caller did not ask for it. */
     thoughts: z.array(thought).readonly().optional(),
     /** Wishes of the request that the model has refused. */
@@ -324,7 +330,19 @@ export const jobDone = z
 export type JobDone = z.infer<typeof jobDone>;
 export type TokenEstimate = NonNullable<JobDone['estimate']>;
 
-const jobFailed = z.object({ ...jobEnd, outcome: z.enum(outcomes).exclude(['ok']), failure: wireError }).readonly();
+/** The answer of a model that has declined to continue: its text is the sum of the deltas. */
+const refusedAnswer = jobDone.unwrap().pick({ model: true, usage: true, calls: true, thoughts: true, refusal: true });
+export type RefusedAnswer = Readonly<z.infer<typeof refusedAnswer>>;
+
+const jobFailed = z
+  .object({
+    ...jobEnd,
+    outcome: z.enum(outcomes).exclude(['ok']),
+    failure: wireError,
+    /** For the reason `refused`, if the model CLI reports how far the model has come. */
+    answer: refusedAnswer.readonly().optional(),
+  })
+  .readonly();
 export type JobFailed = z.infer<typeof jobFailed>;
 
 export type JobEnd = JobDone | JobFailed;

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { orAborted } from '../../shared/async.js';
 import { cliError } from '../../shared/errors.js';
-import type { Thought, TokenEstimate } from '../../shared/job.js';
+import type { RefusedAnswer, Thought, TokenEstimate } from '../../shared/job.js';
 import { needsWrapper, unwrappedText, wrappedSchema } from '../../shared/text/json-schema.js';
 import {
   addedUsage,
@@ -60,8 +60,10 @@ type CheckedEnd = TurnEnd & { readonly isRepaired: boolean };
 /** Where a turn's answer goes. */
 interface AnswerTarget extends Pick<TextSink, 'write' | 'call'> {
   hasEnough(): boolean;
-  /** A thought comes next. */
+  /** Passes on the text that is held back, because a thought comes next. */
   beforeThought?(): void;
+  /** Passes on the text that is held back, because nothing more comes. */
+  flush?(): void;
 }
 
 export interface AnsweringParts {
@@ -86,9 +88,12 @@ export class Answering {
   readonly #parts: AnsweringParts;
   readonly #said: string[] = [];
   #hasBegun = false;
+  /** The end of the turn in which the model has declined. */
+  #refused: TurnEnd | null = null;
   readonly #thoughts: Thoughts;
   /** What was passed on: the UTF-16 units of the text, and the calls that have begun. */
   readonly #passed = { at: 0, calls: 0 };
+  readonly #passedCalls: string[] = [];
 
   constructor(job: Job, parts: AnsweringParts) {
     this.#job = job;
@@ -96,9 +101,23 @@ export class Answering {
     this.#thoughts = new Thoughts(job.request.thinking, (event) => job.events.thought(event));
   }
 
-  /** All that was passed on, where the job has a chain. */
+  get #isRecorded(): boolean {
+    return this.#job.chain !== null || this.#job.request.isStreamed;
+  }
+
+  /** All that was passed on, if the job has a chain or is streamed. */
   get said(): string {
     return this.#said.join('');
+  }
+
+  /** The answer of a model that has declined, as far as it was passed on; null if it has not. */
+  get refusedAnswer(): RefusedAnswer | null {
+    if (this.#refused === null) return null;
+    const { model, usage, refusal, calls = [] } = this.#refused;
+    this.#thoughts.close(this.#passed);
+    const thoughts = this.#thoughts.in(this.#passed.at, false);
+    const passed = calls.filter(({ id }) => this.#passedCalls.includes(id));
+    return { model: this.#publicName(model), usage, refusal, calls: passed, thoughts };
   }
 
   async run(): Promise<Answered> {
@@ -108,8 +127,11 @@ export class Answering {
     const said = await this.#say();
     this.#thoughts.close(this.#passed);
     const thoughts = this.#thoughts.in(this.#passed.at, said.text !== null);
-    const model = said.model === null ? null : this.#job.route.cli.publicName(said.model);
-    return { ...said, model, thoughts, estimate: await this.#estimated(said, heard) };
+    return { ...said, model: this.#publicName(said.model), thoughts, estimate: await this.#estimated(said, heard) };
+  }
+
+  #publicName(model: string | null): string | null {
+    return model === null ? null : this.#job.route.cli.publicName(model);
   }
 
   /** A model that refuses to be told how it picks its words has not run yet: it is asked once more, and not told. */
@@ -157,14 +179,14 @@ export class Answering {
   async #freely(cli: JobCli, asked: Turn): Promise<Uncounted> {
     const cutter = new StopCutter(this.#job.request.stop);
     const write = (text: string) => this.#pass(cutter.add(text));
-    const beforeThought = () => this.#pass(cutter.rest());
+    const flush = () => this.#pass(cutter.rest());
     const call = (event: CallStart | CallDelta) => {
       this.#pass(cutter.rest());
       this.#passCall(event);
     };
     const hasEnough = () => cutter.found !== null;
-    const end = await this.#checkedTurn(cli, asked, { write, call, hasEnough, beforeThought });
-    this.#pass(cutter.rest());
+    const end = await this.#checkedTurn(cli, asked, { write, call, hasEnough, flush, beforeThought: flush });
+    if (end.text === null) flush();
     const ended = {
       ...end,
       stopSequence: cutter.found ?? end.stopSequence ?? null,
@@ -173,17 +195,44 @@ export class Answering {
     const isWaiting = (end.calls ?? []).length > 0;
     if (end.text === null) return { ...ended, isWaiting };
     const whole = new StopCutter(this.#job.request.stop);
-    const text = whole.add(end.text) + whole.rest();
+    const text = this.#correct(whole.add(end.text) + whole.rest());
+    this.#passCalls(end.calls ?? []);
     const stopSequence = whole.found ?? end.stopSequence ?? null;
     return { ...ended, text, stopSequence, isCut: whole.found !== null, isWaiting };
+  }
+
+  /**
+   * The whole text differs from what was passed on. Passes the rest on, and returns null; or returns the text for a plain
+   * answer. A stream cannot take back what it has sent.
+   */
+  #correct(text: string): string | null {
+    const { said } = this;
+    if (this.#isRecorded && text.startsWith(said)) {
+      this.#pass(text.slice(said.length));
+      return null;
+    }
+    if (this.#isRecorded && withoutBlanks(text) === withoutBlanks(said)) return null; // some programs trim the whole text
+    if (this.#job.request.isStreamed) throw broken();
+    return text;
+  }
+
+  /** Passes on the calls that the program has not streamed. */
+  #passCalls(calls: readonly ToolCall[]): void {
+    const isKept = this.#passedCalls.every((id, at) => calls[at]?.id === id);
+    if (!isKept && this.#job.request.isStreamed) throw broken();
+    for (const { id, name, input } of calls.slice(this.#passedCalls.length)) {
+      this.#passCall({ type: 'call-start', id, name });
+      this.#passCall({ type: 'call-delta', text: input });
+    }
   }
 
   /** One call at most, as a value of a schema that we make of the tools. */
   async #emulated(cli: JobCli, asked: Turn, offer: ToolOffer): Promise<Uncounted> {
     const { turn, schema } = emulated(asked, offer, this.#job.launch.schema);
     const { end, value } = await this.#valued(cli, turn, schema, (text) => this.#emulatedFault(offer, text));
-    const answer = readAnswer(value, offer, this.#job.launch.schema !== null);
     const plain = { ...plainEnd(end), stopSequence: null, isCut: false, isWaiting: false };
+    if (end.isCutShort) return plain;
+    const answer = readAnswer(value, offer, this.#job.launch.schema !== null);
     if (answer.kind === 'fault') throw mismatch(answer.fault);
     if (answer.kind === 'text') {
       this.#pass(answer.text);
@@ -206,7 +255,7 @@ export class Answering {
 
   #passCall(event: CallStart | CallDelta): void {
     this.#thoughts.close(this.#passed);
-    if (event.type === 'call-start') this.#passed.calls++;
+    if (event.type === 'call-start') this.#passed.calls = this.#passedCalls.push(event.id);
     this.#job.events.call(event);
   }
 
@@ -232,6 +281,7 @@ export class Answering {
     const turn = isToldInPrompt ? askingFor(asked, schema) : { ...asked, schema: programSchema };
     const first = await this.#whole(cli, turn);
     if (first.calls !== undefined) return { end: first, value: '' };
+    if (first.isCutShort) return { end: first, value: this.#cutValue() };
     const text = isWrapped && !isToldInPrompt ? unwrappedText(first.text) : first.text;
     const found = await this.#checked(schema, text, faultOf);
     if (found.value !== null) return { end: first, value: found.value };
@@ -241,6 +291,12 @@ export class Answering {
     const repaired = await this.#checked(schema, second.text, faultOf);
     if (repaired.value === null) throw mismatch(repaired.fault);
     return { end: { ...second, usage: addedUsage(first.usage, second.usage) }, value: repaired.value };
+  }
+
+  /** A value that is cut fits no schema. Only the API of an SDK can say that an answer is cut. */
+  #cutValue(): string {
+    if (this.#job.chain !== null) return '';
+    throw cliError('output_too_large', 'the model stopped before the end of its answer, at a limit of output');
   }
 
   async #checked(schema: string, text: string, faultOf: (value: string) => Promise<string | null>) {
@@ -265,7 +321,8 @@ export class Answering {
       this.#pass(pieces.splice(0).join(''));
       this.#passCall(event);
     };
-    const end = await this.#checkedTurn(cli, turn, { write, call, hasEnough: () => false });
+    const flush = () => this.#pass(pieces.splice(0).join(''));
+    const end = await this.#checkedTurn(cli, turn, { write, call, hasEnough: () => false, flush });
     return { ...end, text: end.text ?? pieces.join('') };
   }
 
@@ -299,7 +356,16 @@ export class Answering {
     return null;
   }
 
-  #turn(cli: JobCli, turn: Turn, to: AnswerTarget): Promise<TurnEnd> {
+  async #turn(cli: JobCli, turn: Turn, to: AnswerTarget): Promise<TurnEnd> {
+    const end = await this.#anyTurn(cli, turn, to);
+    if (end.refusal === undefined) return end;
+    to.flush?.();
+    this.#refused = end;
+    const { category } = end.refusal;
+    throw cliError('refused', `the model declines to answer${category === null ? '' : `: ${category}`}`);
+  }
+
+  #anyTurn(cli: JobCli, turn: Turn, to: AnswerTarget): Promise<TurnEnd> {
     const { events, signal } = this.#job;
     const begin = () => {
       if (!this.#hasBegun) this.#parts.onFirstText();
@@ -368,7 +434,7 @@ export class Answering {
     if (text === '') return;
     this.#thoughts.close(this.#passed);
     this.#passed.at += text.length;
-    if (this.#job.chain !== null) this.#said.push(text);
+    if (this.#isRecorded) this.#said.push(text);
     this.#parts.record?.add(text);
     this.#job.events.write(text);
   }
@@ -395,6 +461,14 @@ function plainEnd({ model, usage, calls, isCutShort }: TurnEnd): TurnEnd {
 function checkExtras(extras: Capabilities, { request }: Job): void {
   const what = unsupported(extras, request);
   if (what !== null) throw cliError('other', `the model CLI takes no ${what}`);
+}
+
+function withoutBlanks(text: string): string {
+  return text.replace(/\s+/g, '');
+}
+
+function broken(): Error {
+  return cliError('answer_broken', "the connection to the model's API was lost, and what was sent is not the answer");
 }
 
 function mismatch(fault: string): Error {

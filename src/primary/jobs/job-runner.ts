@@ -272,6 +272,7 @@ export class JobRunner {
     const processes = new JobProcesses(job, clis);
     const { ticket } = job; // a background job may have another one before its processes are gone
     let kept: ConversationState | null = null;
+    let answering: Answering | null = null;
     try {
       await this.#untilGranted(job);
       checkBudget(job.request.client);
@@ -281,7 +282,7 @@ export class JobRunner {
       job.spans?.waited(job.waitedMs, null);
       await this.#readEarlier(job);
       const record = job.turn && new TurnRecord(job.turn, job.request, this.#resources);
-      const answering = this.#answering(job, processes, record);
+      answering = this.#answering(job, processes, record);
       const answered = await answering.run();
       this.#isUsageUnknown = answered.usage.outputTokens === null;
       const figures = record && storedFigures(answered.model ?? job.route.label, answered.usage);
@@ -292,7 +293,7 @@ export class JobRunner {
     } catch (error) {
       if (isDefect(error)) observer.jobBroke(error);
       const failure = KnownModels.isUnknown(error) ? await this.#explained(error, job) : error;
-      this.#end(job, redacted(job.failed(failure), this.#resources.redactor));
+      this.#end(job, redacted(job.failed(failure, answering?.refusedAnswer), this.#resources.redactor));
     } finally {
       await processes.release(kept).catch((error) => observer.jobBroke(error));
       this.#open.delete(ticket);

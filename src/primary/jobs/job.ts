@@ -11,6 +11,7 @@ import {
   type Message,
   type Outcome,
   outcomes,
+  type RefusedAnswer,
   unknownJobUsage,
   type WaitReason,
 } from '../../shared/job.js';
@@ -289,10 +290,12 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
     return { type: 'job-end', outcome: 'ok', ...answer, ...more, ...this.#figures() };
   }
 
-  failed(thrown: unknown): JobFailed {
+  /** `answer`: of a model that has declined. */
+  failed(thrown: unknown, answer: RefusedAnswer | null = null): JobFailed {
     const { stderr, ...failure } = toWire(thrown);
     const heard = stderr === undefined ? {} : { stderr: withoutEcho(stderr, this.#texts()) };
-    return { type: 'job-end', outcome: outcomeOf(thrown), failure: { ...failure, ...heard }, ...this.#figures() };
+    const end = { outcome: outcomeOf(thrown), failure: { ...failure, ...heard }, ...(answer !== null && { answer }) };
+    return { type: 'job-end', ...end, ...this.#figures() };
   }
 
   /** All texts that its program was told, the newest first. */

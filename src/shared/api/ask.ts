@@ -138,11 +138,16 @@ export const structuredValue = z
   .record(z.string(), z.unknown())
   .meta({ description: 'With `schema`: the answer as a JSON value that fits it.' });
 
+export const incomplete = z.literal(true).meta({
+  description: 'The model stopped before the end of its answer, at a limit of its output.',
+});
+
 export const askResult = z
   .strictObject({
     success: z.literal(true),
     response: z.string(),
     structured: structuredValue.optional(),
+    incomplete: incomplete.optional(),
     model: z.string().nullable(),
     usage: usageBody.nullable(),
     queue_ms: z.int().nonnegative(),

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import {
   answerSchema,
   effort,
+  incomplete,
   model,
   modelText,
   requestImages,
@@ -48,6 +49,7 @@ export const chatResult = z
     conversation_id: z.string(),
     response: z.string(),
     structured: structuredValue.optional(),
+    incomplete: incomplete.optional(),
     message: z.strictObject({ role: z.literal('assistant'), content: z.string() }),
     model: z.string().nullable(),
     usage: usageBody.nullable(),

@@ -32,6 +32,7 @@ const stopReasons = {
 
 export const messageFormat: AnswerFormat = {
   isForSdks: true,
+  showsRefusals: true,
   body: (answer) => ({ ...messageOf(answer, contentOf(answer)), ...endOf(answer), usage: usageOf(answer) }),
   stream: (opening) => new MessageStream(opening),
 };
@@ -67,8 +68,8 @@ function callBlock({ id, name }: Pick<WrittenCall, 'id' | 'name'>, input: unknow
   return { type: 'tool_use', id, name, input, caller: { type: 'direct' } };
 }
 
-function endOf({ ending, stopSequence }: CompletedAnswer): object {
-  const details = ending === 'refusal' ? { type: 'refusal', category: null, explanation: null } : null;
+function endOf({ ending, stopSequence, end: { refusal } }: CompletedAnswer): object {
+  const details = refusal === undefined ? null : { type: 'refusal', ...refusal };
   return { stop_reason: stopReasons[ending], stop_sequence: stopSequence, stop_details: details };
 }
 

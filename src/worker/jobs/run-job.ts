@@ -1,18 +1,17 @@
 import type { Clock } from '../../shared/clock.js';
 import { fromWire, isCancelled, RelayError, toRelayError } from '../../shared/errors.js';
-import {
-  type JobAdmitted,
-  type JobDone,
-  type JobEnd,
-  type JobEvent,
-  type JobFailed,
-  type JobRequest,
-  type Message,
-  type OptionalWish,
-  type ThoughtEnd,
-  type ToolForms,
-  unknownJobUsage,
-  type WaitReason,
+import type {
+  JobAdmitted,
+  JobDone,
+  JobEnd,
+  JobEvent,
+  JobFailed,
+  JobRequest,
+  Message,
+  OptionalWish,
+  ThoughtEnd,
+  ToolForms,
+  WaitReason,
 } from '../../shared/job.js';
 import type { BodyMemory } from '../http/body-memory.js';
 import { EventStream, type StreamManner } from '../http/event-stream.js';
@@ -96,8 +95,10 @@ export interface StreamFormat {
 
 /** How an API writes answers. */
 export interface AnswerFormat {
-  /** Where SDKs read it, a refusal by the model is an answer, and a failure says whether to try again. */
+  /** Where SDKs read it, a failure says whether to try again. */
   readonly isForSdks: boolean;
+  /** A refusal by the model is an answer; else it is an error. */
+  readonly showsRefusals?: true;
   /** Left out: server-sent events. */
   readonly manner?: StreamManner;
   body(answer: CompletedAnswer): object;
@@ -158,9 +159,10 @@ export function completed(
   return { ...opening, ...answer, model, parts, calls, ending: endingOf(end), stopSequence, usage: tokensOf(end) };
 }
 
-function endingOf({ calls = [], isCutShort, stopSequence }: JobDone): Ending {
-  if (calls.length > 0) return 'tool-call';
+function endingOf({ calls = [], isCutShort, stopSequence, refusal }: JobDone): Ending {
+  if (refusal !== undefined) return 'refusal';
   if (isCutShort === true) return 'length';
+  if (calls.length > 0) return 'tool-call';
   return stopSequence === null ? 'whole' : 'stop-sequence';
 }
 
@@ -175,20 +177,13 @@ function tokensOf({ usage, estimate }: JobDone): TokenUsage {
 
 const unknown = { inputTokens: null, outputTokens: null, costUsd: null, cacheReadTokens: null, cacheWriteTokens: null };
 
-/** The end of an answer that the model refuses. */
-export const refusedAnswer: JobDone = {
-  type: 'job-end',
-  outcome: 'ok',
-  text: null,
-  model: null,
-  usage: unknown,
-  estimate: null,
-  stopSequence: null,
-  conversation: null,
-  queueMs: 0,
-  executionMs: 0,
-  ...unknownJobUsage,
-};
+/** The end of an answer that the model refuses; null for another failure. */
+export function refusedEnd({ failure, answer, outcome: _, ...end }: JobFailed): JobDone | null {
+  if (failure.reason !== 'refused') return null;
+  const nothing = { model: null, usage: unknown, refusal: { category: null, explanation: null } };
+  const plain = { outcome: 'ok', text: null, estimate: null, stopSequence: null, conversation: null } as const;
+  return { ...end, ...plain, ...nothing, ...answer };
+}
 
 /** What the routes of jobs work with. */
 export interface JobParts {
@@ -239,7 +234,6 @@ class AnswerWriter {
   readonly #text: AnswerText;
   readonly #signal: AbortSignal;
   #admission: JobAdmitted | null = null;
-  #isRefusal = false;
 
   readonly #whenWhole: (answer: UnsentAnswer) => Promise<void>;
 
@@ -312,13 +306,15 @@ class AnswerWriter {
         if (event.type === 'text-delta') await this.#text.add(event.text);
       });
       if (end === null) throw new Error('a job ended without an end');
-      if (end.outcome !== 'ok') throw failureOf(end);
+      if (end.outcome !== 'ok') {
+        const refused = this.#format.showsRefusals ? refusedEnd(end) : null;
+        if (refused !== null) return refused;
+        throw failureOf(end);
+      }
       if (end.text !== null) await this.#text.replace(end.text);
       await this.#whenWhole(this.#wholeOf(end));
       return end;
     } catch (error) {
-      this.#isRefusal = this.#format.isForSdks && error instanceof RelayError && error.reason === 'refused';
-      if (this.#isRefusal) return refusedAnswer;
       throw inWordsOf(this.#parsed, error);
     }
   }
@@ -371,10 +367,7 @@ class AnswerWriter {
 
   #bodyOf(end: JobDone, write: (answer: ReturnType<typeof completed>) => string): SentBody {
     const form = { isStructured: this.#parsed.job.schema !== undefined, cuts: cutsIn(end) };
-    return this.#text.body(form, (text, value, slices) => {
-      const answer = this.#completed(text, value, slices, end);
-      return write(this.#isRefusal ? { ...answer, ending: 'refusal' } : answer);
-    });
+    return this.#text.body(form, (text, value, slices) => write(this.#completed(text, value, slices, end)));
   }
 }
 

@@ -25,6 +25,7 @@ const generateContent: Content = (response, { thinking } = {}) => ({ response, .
 function formatOf(content: Content, clock: Clock): AnswerFormat {
   return {
     isForSdks: false,
+    showsRefusals: true,
     manner: jsonLines,
     body: (answer) => ({
       ...headOf(answer.model, clock),
@@ -65,7 +66,7 @@ function callsOf({ calls }: CompletedAnswer): object[] | undefined {
 function endOf({ ending, usage, end }: CompletedAnswer): object {
   return {
     done: true,
-    done_reason: ending === 'length' ? 'length' : 'stop',
+    done_reason: ending === 'length' || ending === 'refusal' ? ending : 'stop',
     ...durationsOf(end),
     prompt_eval_count: usage.input,
     eval_count: usage.output,

@@ -44,6 +44,7 @@ export function chatCompletionFormat(nowSeconds: number, wantsUsage: boolean, is
   const manner = { wantsUsage, isLegacyCall };
   return {
     isForSdks: true,
+    showsRefusals: true,
     body: (answer) => bodyOf(answer, nowSeconds, manner),
     stream: (opening) => new ChatCompletionStream(opening, nowSeconds, manner),
   };

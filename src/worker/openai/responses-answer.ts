@@ -33,6 +33,7 @@ const nowhere: ResponsePlace = { store: false, previous_response_id: null };
 export function responseFormat(nowSeconds: number, place: () => ResponsePlace = () => nowhere): AnswerFormat {
   return {
     isForSdks: true,
+    showsRefusals: true,
     body: (answer) => ({ ...endedResponse(answer, nowSeconds), ...place() }),
     stream: (opening) => new ResponseStream(opening, nowSeconds, place),
   };

@@ -28,7 +28,7 @@ function resultsIn({ body }: MessagesRequest): number {
   return JSON.stringify(body.messages).split('"tool_result"').length - 1;
 }
 
-/** Leaves as soon as the input of a call has begun to come. */
+/** Leaves as soon as the text before the call has come. */
 async function leaveInsideInput({ url }: Service): Promise<void> {
   const leaving = new AbortController();
   const messages = [{ role: 'user', content: 'Note her.' }];
@@ -42,7 +42,7 @@ async function leaveInsideInput({ url }: Service): Promise<void> {
   let seen = '';
   for await (const chunk of body as ReadableStream<Uint8Array>) {
     seen += decoder.decode(chunk, { stream: true });
-    if (seen.includes('"arguments":"{')) break;
+    if (seen.includes('I note her.')) break;
   }
   leaving.abort();
 }
@@ -71,7 +71,7 @@ describe('A loop of client tools with the real claude', () => {
 
   it('ends where its client leaves inside the input of a call: nobody gets the half, and the next request is answered', async () => {
     await using service = await startWithClaude(api, { env: live });
-    api.behave = () => saysAndCalls('', { name: 'note', input: { who: 'Ada' }, isUnfinished: true });
+    api.behave = () => saysAndCalls('I note her.', { name: 'note', input: { who: 'Ada' }, isUnfinished: true });
     await leaveInsideInput(service);
     await until(async () => (await service.jobProcesses()).length === 0, 'the process to be gone');
     api.behave = (request) =>

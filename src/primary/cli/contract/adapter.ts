@@ -9,6 +9,7 @@ import {
   type Message,
   type OptionalWish,
   optionalWishes,
+  type Refusal,
   type Sampling,
   type TextDelta,
   type ThinkingForm,
@@ -30,6 +31,7 @@ export type {
   ModelEntry,
   OptionalWish,
   QuotaWindow,
+  Refusal,
   Sampling,
   TextDelta,
   ThinkingForm,
@@ -109,8 +111,10 @@ export interface TurnEnd {
   readonly calls?: readonly ToolCall[];
   /** The sequence of the turn's `stop` that has ended the answer. */
   readonly stopSequence?: string | null;
-  /** The answer has ended because it has `maxTokens`. */
+  /** The model has stopped before the end of its answer, at a limit: `maxTokens`, or one of the model itself. */
   readonly isCutShort?: boolean;
+  /** The model, or its API, declines to continue. The text and the calls before that are part of the answer. */
+  readonly refusal?: Refusal;
 }
 
 export interface TurnFailed {

@@ -109,7 +109,8 @@ describe('The thoughts of a job', () => {
       ...(await plays('Wel', '~Hm', signed, 'come')(sink, new AbortController().signal)),
       text: 'Hi',
     });
-    expect(thoughtsIn(await eventsOf(script, { thinking: 'summarized' }))).toMatchObject([{ text: 'Hm', at: 0 }]);
+    const events = await eventsOf(script, { thinking: 'summarized', isStreamed: false });
+    expect(thoughtsIn(events)).toMatchObject([{ text: 'Hm', at: 0 }]);
   });
 
   it('come before a value, which is checked first', async () => {

@@ -8,6 +8,7 @@ import {
   type Usage,
   unknownUsage,
 } from '../../contract/adapter.js';
+import { turnFailed } from '../common/failure.js';
 import { isObject, JsonLines, jsonOf } from '../common/lines.js';
 import { failed, quotaReport, rejected } from './failures.js';
 import {
@@ -23,11 +24,12 @@ import {
   type RateLimits,
   type ResultLine,
 } from './lines.js';
+import { callEvents, endOf, StreamedMessage } from './message.js';
 import { nameForClient } from './tool-server.js';
 import { type ClaudeWriter, isOfOtherTurn, thoughtSettings } from './writer.js';
 
 interface ClaudeAnswer {
-  /** The sum of the deltas, which may include a broken stream and its repetition. */
+  /** The sum of the deltas; what comes after a broken message is left out. */
   readonly streamed: GrowingText;
   /** The sum of the whole messages: this is the answer. `result` repeats only its last block. */
   readonly said: GrowingText;
@@ -41,11 +43,10 @@ interface ClaudeAnswer {
   readonly unstreamed: AssistantLine[];
   /** Of all messages of this answer, as far as they have come. */
   used: MessageUsage;
-  stop: MessageDelta['delta'] | null;
-  /** The calls of client tools in the message that streams, and the pieces of their inputs. */
-  calls: { readonly id: string; readonly name: string; readonly input: string[] }[];
-  /** Whether the block that streams is the last of these. */
-  isCalling: boolean;
+  /** The message that streams, or the last one. */
+  message: StreamedMessage;
+  /** A message has ended without its `message_delta`: `said` has what the CLI kept of it, and nothing more is streamed. */
+  isBroken: boolean;
   /** The thought that streams, as far as its signature is known. */
   thought: { signature?: string } | null;
 }
@@ -136,7 +137,7 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
       case 'content_block_start':
         return isStray ? outOfTurn : [...this.#thoughtEnded(), ...this.#blockStarted(event)];
       case 'content_block_stop':
-        return isStray ? [] : this.#thoughtEnded();
+        return isStray ? [] : [...this.#thoughtEnded(), ...this.#blockEnded()];
       case 'message_delta':
         return isStray ? [] : this.#messageEnds(event);
       case 'message_stop':
@@ -147,7 +148,7 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
   #started({ model, usage }: MessageStart['message'], isNamedOther: boolean) {
     this.#answer.streaming = isNamedOther ? 'stray' : 'own';
     if (isNamedOther) return outOfTurn;
-    Object.assign(this.#answer, { model, stop: null, calls: [], thought: null });
+    Object.assign(this.#answer, { model, message: new StreamedMessage(), thought: null });
     if (usage) this.#use({ ...usage, output_tokens: 0 });
     return this.#answer.unstreamed.splice(0).length > 0 ? outOfTurn : [];
   }
@@ -157,13 +158,19 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
     if (type === 'thinking') return this.#thoughtGrown(thinking ?? '');
     if (type === 'redacted_thinking') return data == null ? [] : [{ type: 'thought-end', redacted: data }];
     answer.streamed.pass(type);
-    answer.isCalling = type === 'tool_use' && this.#isOfClient(name ?? '');
-    if (!answer.isCalling || id == null || name == null) return [];
-    const call = { id, name: nameForClient(name), input: [] };
-    answer.calls.push(call);
-    if (this.#writer.tools.offers(call.name)) this.#writer.tools.calls.called(id);
-    answer.hasBegun = true;
-    return [{ type: 'call-start', id, name: call.name }];
+    if (type !== 'tool_use') return [];
+    if (!this.#isOfClient(name ?? '') || id == null || name == null) answer.message.startOwnCall();
+    else answer.message.startCall(id, nameForClient(name));
+    return [];
+  }
+
+  /** A call is sent when it is complete: one that is cut is no call. */
+  #blockEnded(): readonly TurnEvent[] {
+    const call = this.#answer.message.endBlock();
+    if (call === null) return [];
+    this.#answer.hasBegun = true;
+    if (this.#writer.tools.offers(call.name)) this.#writer.tools.calls.called(call.id);
+    return this.#answer.isBroken ? [] : callEvents(call);
   }
 
   /** A name that nobody offered is a mistake of the model, unless the CLI has tools of its own. */
@@ -179,28 +186,27 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
       if (this.#answer.thought !== null) this.#answer.thought.signature = delta.signature;
       return [];
     }
-    const json = delta.partial_json ?? '';
-    if (this.#answer.isCalling && json !== '') {
-      this.#answer.calls.at(-1)?.input.push(json);
-      return [{ type: 'call-delta', text: json }];
-    }
-    const text = delta.type === 'text_delta' ? this.#answer.streamed.add(delta.text ?? '') : '';
+    const { message, streamed, isBroken } = this.#answer;
+    message.addInput(delta.partial_json ?? '');
+    const words = delta.type === 'text_delta' ? (delta.text ?? '') : '';
+    message.hasText ||= words !== '';
+    const text = isBroken ? '' : streamed.add(words);
     return text === '' ? [] : [{ type: 'text-delta', text }];
   }
 
   #thoughtGrown(text: string): readonly TurnEvent[] {
     this.#answer.thought ??= {};
-    return text === '' ? [] : [{ type: 'thought-delta', text }];
+    return text === '' || this.#answer.isBroken ? [] : [{ type: 'thought-delta', text }];
   }
 
   #thoughtEnded(): readonly TurnEvent[] {
-    const { thought } = this.#answer;
+    const { thought, isBroken } = this.#answer;
     this.#answer.thought = null;
-    return thought === null ? [] : [{ type: 'thought-end', ...thought }];
+    return thought === null || isBroken ? [] : [{ type: 'thought-end', ...thought }];
   }
 
   #messageEnds({ delta, usage }: MessageDelta): readonly TurnEvent[] {
-    this.#answer.stop = delta;
+    this.#answer.message.end(delta);
     const output_tokens = usage?.output_tokens ?? 0;
     this.#use({ ...noTokens, output_tokens });
     return [];
@@ -213,24 +219,33 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
 
   /** With calls, the turn ends here for the client: the CLI holds its own turn open until it has the results. */
   #messageEnded(): readonly TurnEvent[] {
-    const { stop, calls: made, used, model } = this.#answer;
-    const calls = made.map(({ input, ...call }): ToolCall => ({ ...call, input: input.join('') || '{}' }));
-    const end: TurnEnd = { type: 'turn-end', text: null, model, usage: usageOf(used, null) };
-    if (stop?.stop_reason === 'tool_use' && calls.length > 0) return this.#waits({ ...end, calls });
-    const isCutShort = stop?.stop_reason === 'max_tokens' && this.#writer.asked?.sampling?.maxTokens !== undefined;
-    if (!isCutShort) return [];
+    const { message, used, model, isBroken, said } = this.#answer;
+    if (message.stop === null) return this.#messageBroken();
+    const ended = endOf(message);
+    if (ended === null) return [];
+    const text = isBroken ? said.toString() : null;
+    const end: TurnEnd = { type: 'turn-end', text, model, usage: usageOf(used, null), ...ended.details };
     this.#endTurn();
-    return [...outOfTurn, { ...end, isCutShort }]; // the CLI would have the model go on
+    if (!ended.isLive || !this.#isHeld(end.calls ?? [])) return [...outOfTurn, end];
+    this.#loop = 'waiting';
+    return [end];
+  }
+
+  /**
+   * The connection to the API was lost. The CLI repeats the message, or has the model continue it; but it would run the
+   * calls of the broken message, and wait for their results.
+   */
+  #messageBroken(): readonly TurnEvent[] {
+    this.#answer.isBroken = true;
+    if (!this.#answer.message.hasClientCall) return [];
+    this.#endTurn();
+    return [...outOfTurn, turnFailed('answer_broken', "the connection to the model's API was lost within a call")];
   }
 
   /** The CLI answers a call itself that nobody offered, or whose input is no object: then it can't go on with this turn. */
-  #waits(end: TurnEnd & { readonly calls: readonly ToolCall[] }): readonly TurnEvent[] {
+  #isHeld(calls: readonly ToolCall[]): boolean {
     const { tools } = this.#writer;
-    const isHeld = end.calls.every(({ name, input }) => tools.offers(name) && isObject(jsonOf(input)));
-    this.#endTurn();
-    if (!isHeld) return [...outOfTurn, end];
-    this.#loop = 'waiting';
-    return [end];
+    return calls.every(({ name, input }) => tools.offers(name) && isObject(jsonOf(input)));
   }
 
   #endTurn(): void {
@@ -272,7 +287,8 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
     this.#writer.answered();
     this.#usedSoFar = usageOf(answer.used === noTokens ? line.usage : answer.used, costUsd || null); // for a failed turn
     if (line.is_error || line.num_turns === 0) return [failed(line, answer.error, this.#limits, asked)];
-    const { model, stop, used } = answer;
+    const { model, used } = answer;
+    const { stop } = answer.message;
     const usage = usageOf(this.#loop === 'none' ? line.usage : used, costUsd); // the CLI counts all rounds of a loop together
     const stopped = stop?.stop_reason === 'stop_sequence' && { stopSequence: stop.stop_sequence ?? null };
     return [{ type: 'turn-end', text: correction(answer, line), model, usage, ...stopped }];
@@ -297,12 +313,12 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
 function toolsMissing(names: readonly string[]): readonly TurnEvent[] {
   if (names.length === 0) return [];
   const message = `the model CLI does not take these tools: ${names.slice(0, 5).join(', ')}`;
-  return [{ type: 'turn-failed', reason: 'other', message }];
+  return [turnFailed('other', message)];
 }
 
 function emptyAnswer(): ClaudeAnswer {
   const texts = { streamed: new GrowingText(), said: new GrowingText() };
-  const message = { used: noTokens, stop: null, calls: [], isCalling: false, thought: null };
+  const message = { used: noTokens, message: new StreamedMessage(), isBroken: false, thought: null };
   return { ...texts, ...message, model: null, error: null, hasBegun: false, streaming: 'nothing', unstreamed: [] };
 }
 

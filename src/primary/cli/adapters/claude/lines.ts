@@ -40,10 +40,13 @@ const messageStart = z.object({
   message: z.object({ model: z.string(), usage: usage.nullish().catch(null) }),
 });
 
+/** Why the API has stopped the model. */
+const stopDetails = z.object({ category: detail, explanation: detail }).nullish().catch(null);
+
 /** Its usage counts all of the message, and leaves out what has not changed since its start. */
 const messageDelta = z.object({
   type: z.literal('message_delta'),
-  delta: z.object({ stop_reason: detail, stop_sequence: detail }),
+  delta: z.object({ stop_reason: detail, stop_sequence: detail, stop_details: stopDetails }),
   usage: z.object({ output_tokens: count }).nullish().catch(null),
 });
 

@@ -1,0 +1,156 @@
+import type { Refusal, ToolCall, TurnEnd, TurnEvent } from '../../contract/adapter.js';
+import { jsonOf } from '../common/lines.js';
+import type { MessageDelta } from './lines.js';
+
+/** A call of a client's tool, as far as it has streamed. */
+interface StreamedCall {
+  readonly id: string;
+  readonly name: string;
+  readonly input: string[];
+}
+
+/** One message of the model while it streams. A call is complete when its block has ended and its input is JSON. */
+export class StreamedMessage {
+  hasText = false;
+  /** Whether the message calls a tool that the CLI itself answers. */
+  hasOwnCall = false;
+  readonly calls: ToolCall[] = [];
+  #open: StreamedCall | 'own' | null = null;
+  #cutCalls = 0;
+  #stop: MessageDelta['delta'] | null = null;
+
+  /** Why the model has stopped; null until the message has its `message_delta`. */
+  get stop(): MessageDelta['delta'] | null {
+    return this.#stop;
+  }
+
+  get hasClientCall(): boolean {
+    return this.calls.length > 0 || this.hasCutCall;
+  }
+
+  get hasCutCall(): boolean {
+    return this.#cutCalls > 0 || (this.#open !== null && this.#open !== 'own');
+  }
+
+  /** Whether a call that the CLI itself answers has no end. */
+  get hasOpenOwnCall(): boolean {
+    return this.#open === 'own';
+  }
+
+  startCall(id: string, name: string): void {
+    this.#open = { id, name, input: [] };
+  }
+
+  startOwnCall(): void {
+    this.hasOwnCall = true;
+    this.#open = 'own';
+  }
+
+  addInput(json: string): void {
+    if (this.#open !== null && this.#open !== 'own') this.#open.input.push(json);
+  }
+
+  /** Ends the open block. Returns the call that is complete with it. */
+  endBlock(): ToolCall | null {
+    const open = this.#open;
+    this.#open = null;
+    if (open === null || open === 'own') return null;
+    const call = { id: open.id, name: open.name, input: open.input.join('') || '{}' };
+    const isComplete = jsonOf(call.input) !== null;
+    if (isComplete) this.calls.push(call);
+    else this.#cutCalls++;
+    return isComplete ? call : null;
+  }
+
+  end(stop: MessageDelta['delta']): void {
+    this.#stop = stop;
+  }
+}
+
+/** The events of a call that is complete. */
+export function callEvents({ id, name, input }: ToolCall): readonly TurnEvent[] {
+  return [
+    { type: 'call-start', id, name },
+    { type: 'call-delta', text: input },
+  ];
+}
+
+/**
+ * How a turn continues after a message. `cli`: as the CLI decides, which ends its turn or has the model continue. All
+ * others end the turn at once, and the process with it, because the CLI would ask the model again; only with `calls` the
+ * process waits for their results.
+ */
+type Ending = 'cli' | 'whole' | 'stop' | 'length' | 'refusal' | 'calls' | 'calls, ended';
+
+type Content = 'text' | 'calls' | 'cut call' | 'calls and cut call' | 'nothing visible';
+
+type Ended = Record<Content, Ending>;
+
+const natural: Ended = {
+  text: 'cli',
+  calls: 'calls',
+  'cut call': 'length',
+  'calls and cut call': 'calls, ended',
+  'nothing visible': 'whole', // the CLI would fail
+};
+
+/** The endings for each stop reason and content. A reason that is not listed is a natural end. */
+const endings: Readonly<Record<string, Ended>> = {
+  end_turn: { ...natural, 'nothing visible': 'cli' }, // the CLI asks for a visible answer, once
+  pause_turn: natural,
+  tool_use: { ...natural, text: 'whole', 'nothing visible': 'cli' }, // the CLI asks for the call, twice
+  stop_sequence: { ...natural, 'cut call': 'stop', 'nothing visible': 'stop' },
+  max_tokens: all('length'),
+  model_context_window_exceeded: all('length'),
+  refusal: all('refusal'),
+};
+
+function all(ending: Ending): Ended {
+  return { text: ending, calls: ending, 'cut call': ending, 'calls and cut call': ending, 'nothing visible': ending };
+}
+
+function contentOf({ hasText, calls, hasCutCall }: StreamedMessage): Content {
+  if (calls.length > 0) return hasCutCall ? 'calls and cut call' : 'calls';
+  if (hasCutCall) return 'cut call';
+  return hasText ? 'text' : 'nothing visible';
+}
+
+/** The end of a turn, without its text, model and usage. */
+export interface MessageEnd {
+  readonly details: Pick<TurnEnd, 'calls' | 'isCutShort' | 'stopSequence' | 'refusal'>;
+  /** Whether the process waits for the results of the calls. */
+  readonly isLive: boolean;
+}
+
+/** How the turn ends with this message; null if the CLI decides. */
+export function endOf(message: StreamedMessage): MessageEnd | null {
+  const { stop, calls } = message;
+  const ending = endingOf(message);
+  const made = calls.length > 0 && { calls };
+  switch (ending) {
+    case 'cli':
+      return null;
+    case 'whole':
+      return { details: {}, isLive: false };
+    case 'stop':
+      return { details: { stopSequence: stop?.stop_sequence ?? null }, isLive: false };
+    case 'length':
+      return { details: { ...made, isCutShort: true }, isLive: false };
+    case 'refusal':
+      return { details: { ...made, refusal: refusalOf(stop) }, isLive: false };
+    case 'calls':
+    case 'calls, ended':
+      return { details: { calls }, isLive: ending === 'calls' };
+  }
+}
+
+function endingOf(message: StreamedMessage): Ending {
+  const ending = (endings[message.stop?.stop_reason ?? ''] ?? natural)[contentOf(message)];
+  const isOwn = message.hasOwnCall && !message.hasClientCall && !message.hasOpenOwnCall;
+  return isOwn && ending !== 'refusal' ? 'cli' : ending;
+}
+
+function refusalOf(stop: MessageDelta['delta'] | null): Refusal {
+  const { category, explanation } = stop?.stop_details ?? {};
+  return { category: category ?? null, explanation: explanation ?? null };
+}

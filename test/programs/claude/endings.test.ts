@@ -1,0 +1,233 @@
+import { installClaude, startWithClaude } from '../../support/claude-service.js';
+import { askDoor, type Door, type DoorAnswer, doors } from '../../support/door-answers.js';
+import {
+  type Behaviour,
+  breaksAfter,
+  breaksIn,
+  conversationOf,
+  endsFor,
+  type MessagesApi,
+  type MessagesRequest,
+  says,
+  saysAndCalls,
+  saysInBlocks,
+  startMessagesApi,
+  thinking,
+  tokens,
+} from '../../support/messages-api-stub.js';
+import type { Answer, Service } from '../../support/service.js';
+import { note, ToolClient } from '../../support/tool-client.js';
+import { until } from '../../support/until.js';
+
+const model = 'claude-sonnet-5';
+const concurrent = 3;
+const whole = { name: 'note', input: { who: 'Ada' } };
+const cut = { ...whole, json: '{"who":"Ad' };
+const input = JSON.stringify(whole.input);
+
+/** The messages of the model. */
+const contents = {
+  text: () => says('Hello,', ' Ada'),
+  calls: () => saysAndCalls('Well.', whole),
+  'a cut call': () => saysAndCalls('Well.', cut),
+  'a call and a cut call': () => saysAndCalls('Well.', whole, cut),
+  'thinking alone': () => ({ ...thinking(says()), blocks: [] }),
+  nothing: () => ({ ...says(), blocks: [] }),
+} as const;
+type Content = keyof typeof contents;
+
+type Finish = keyof Door['finishes'];
+
+/** `again`: the CLI asks the model once more, because there is nothing to show. */
+type Expected = Finish | 'again';
+
+type Row = Record<Content, Expected>;
+
+const natural: Row = {
+  ...{ text: 'whole', calls: 'calls', 'a cut call': 'length', 'a call and a cut call': 'calls' },
+  ...{ 'thinking alone': 'whole', nothing: 'whole' },
+};
+const invisible = { 'thinking alone': 'again', nothing: 'again' } as const;
+
+const table: Readonly<Record<string, Row>> = {
+  end_turn: { ...natural, ...invisible },
+  tool_use: { ...natural, ...invisible },
+  pause_turn: natural,
+  stop_sequence: { ...natural, text: 'stop', 'a cut call': 'stop', 'thinking alone': 'stop', nothing: 'stop' },
+  max_tokens: all('length'),
+  model_context_window_exceeded: all('length'),
+  refusal: all('refusal'),
+};
+
+function all(expected: Expected): Row {
+  return Object.fromEntries(Object.keys(contents).map((content) => [content, expected])) as Row;
+}
+
+interface Cell {
+  readonly stopReason: string;
+  readonly content: Content;
+  readonly expected: Expected;
+  readonly door: Door;
+  readonly isStreamed: boolean;
+}
+
+const doorList = Object.values(doors);
+
+/** Cells that are like one of another row are left to the unit tests. */
+const alike: Readonly<Record<string, readonly Content[]>> = {
+  tool_use: ['calls', 'a call and a cut call', 'thinking alone'],
+  pause_turn: ['a cut call', 'a call and a cut call', 'thinking alone'],
+  stop_sequence: ['calls', 'a call and a cut call', 'thinking alone'],
+  model_context_window_exceeded: ['calls', 'a call and a cut call', 'thinking alone', 'nothing'],
+};
+
+/** Each cell for one door, so that each door has cells of each row and of each column, plain and streamed. */
+const cells = Object.entries(table).flatMap(([stopReason, row], rowAt) =>
+  Object.entries(row)
+    .filter(([content]) => alike[stopReason]?.includes(content as Content) !== true)
+    .map(([content, expected], at): Cell => {
+      const door = doorList[(rowAt + at) % doorList.length] as Door;
+      const isStreamed = (rowAt + Math.floor(at / 2)) % 2 === 0;
+      return { stopReason, content: content as Content, expected, door, isStreamed };
+    }),
+);
+
+function nameOf({ stopReason, content, door, isStreamed }: Cell): string {
+  return `${stopReason} after ${content}, ${door.path} ${isStreamed ? 'streamed' : 'plain'}`;
+}
+
+function answerFor({ expected, content, door }: Cell): DoorAnswer {
+  const isAgain = expected === 'again';
+  const text = isAgain ? 'Here.' : content === 'text' ? 'Hello, Ada' : content.includes('call') ? 'Well.' : '';
+  const calls = content === 'calls' || content === 'a call and a cut call' ? [input] : [];
+  const finish = door.finishes[isAgain ? 'whole' : expected];
+  const outputTokens = isAgain ? 2 * tokens.output : tokens.output;
+  const isNamed = expected === 'refusal' && door === doors.messages;
+  return { status: 200, text, calls, finish, outputTokens, ...(isNamed && { category: 'cyber' }) };
+}
+
+/** The API names the sequence that has ended the message, and the kind of a refusal. */
+function named({ stopReason }: Cell): object {
+  if (stopReason === 'stop_sequence') return { stopSequence: 'END' };
+  return stopReason === 'refusal' ? { refusalCategory: 'cyber' } : {};
+}
+
+let api: MessagesApi;
+let service: Service;
+/** What the API does for a prompt, request by request. The last is repeated. */
+const plays = new Map<string, readonly Behaviour[]>();
+const counts = new Map<string, number>();
+
+/** The CLI may add a text of its own to the prompt, where it asks again. */
+function promptOf(request: MessagesRequest): string {
+  const heard = conversationOf(request).map(({ text }) => text);
+  return [...plays.keys()].find((name) => heard.some((text) => text.includes(name))) ?? '';
+}
+
+/** A prompt that the API answers so. */
+function prompt(name: string, ...behaviours: readonly Behaviour[]): string {
+  plays.set(name, behaviours);
+  return name;
+}
+
+beforeAll(() => installClaude(), 600_000);
+beforeAll(async () => {
+  api = await startMessagesApi();
+  api.behave = (request) => {
+    const name = promptOf(request);
+    const count = counts.get(name) ?? 0;
+    counts.set(name, count + 1);
+    return plays.get(name)?.[count] ?? plays.get(name)?.at(-1) ?? says('What?');
+  };
+  const env = { MODEL_API_MAX_CONCURRENT: `${concurrent}`, MODEL_API_LIVE_SESSIONS: '4', MODEL_API_STANDBY: '2' };
+  service = await startWithClaude(api, { env });
+});
+afterAll(async () => {
+  await service.stop();
+  await api.close();
+});
+
+describe('A message of the model', () => {
+  const answers = new Map<string, DoorAnswer>();
+
+  beforeAll(async () => {
+    const left = [...cells];
+    const work = async () => {
+      for (let cell = left.shift(); cell !== undefined; cell = left.shift()) {
+        const first = { ...endsFor(cell.stopReason, contents[cell.content]()), ...named(cell) };
+        const text = prompt(nameOf(cell), first, says('Here.'));
+        answers.set(nameOf(cell), await askDoor(service.url, cell.door, text, cell.isStreamed));
+      }
+    };
+    await Promise.all(Array.from({ length: concurrent }, work));
+  }, 110_000);
+
+  it.each(cells.map((cell) => [nameOf(cell), cell] as const))('ends its answer as the table says: %s', (name, cell) => {
+    expect(answers.get(name)).toEqual(answerFor(cell));
+  });
+
+  it('leaves no slot taken', async () => {
+    await until(async () => slotsUsed(await service.get('/status')) === 0, 'all slots to be free');
+  });
+
+  it('leaves the process waiting for the results of calls, whatever its stop reason', async () => {
+    const text = prompt('live', endsFor('end_turn', contents.calls()), says('Noted.'));
+    const client = new ToolClient(service, 'any', { model, tools: [note] });
+    expect((await client.say(text)).calls).toHaveLength(1);
+    expect(await client.answer(() => 'ok')).toMatchObject({ text: 'Noted.', session: 'live' });
+  });
+});
+
+describe('A message whose connection is lost', () => {
+  /** A plain answer and a stream, if the API does this first and then answers `next`. */
+  async function answers(name: string, first: Behaviour, next: Behaviour): Promise<readonly DoorAnswer[]> {
+    const [plain, streamed] = ['plain', 'streamed'].map((form) => prompt(`${name}, ${form}`, first, next));
+    return Promise.all([
+      askDoor(service.url, doors.chat, plain ?? '', false),
+      askDoor(service.url, doors.messages, streamed ?? '', true),
+    ]);
+  }
+
+  it('is completed in a stream by its repetition, if that begins with what was sent', async () => {
+    const all = await answers('repeated', breaksAfter('Hello,', ' A'), says('Hello, Ada'));
+    expect(all.map(({ text }) => text)).toEqual(['Hello, Ada', 'Hello, Ada']);
+    expect(all.map(({ finish }) => finish)).toEqual(['stop', 'end_turn']);
+  });
+
+  it('fails in a stream if the repetition differs', async () => {
+    const all = await answers('differs', breaksAfter('Good day'), says('Hello, Ada'));
+    expect(all.map(({ finish }) => finish)).toEqual(['stop', 'error']);
+    expect(all[0]?.text).toBe('Hello, Ada');
+  });
+
+  it.each([
+    ['a complete call', contents.calls()],
+    ['a cut call', contents['a cut call']()],
+  ])('has no calls: %s is an error', async (name, said) => {
+    const all = await answers(`lost within ${name}`, breaksIn(said), says('Hello, Ada'));
+    expect(all.map(({ status }) => status)).toEqual([500, 200]);
+    expect(all.map(({ finish }) => finish)).toEqual(['error', 'error']);
+    expect(all[0]?.text).toContain('answer_broken');
+  });
+
+  it('gives the text that the model has continued after the lost block', async () => {
+    const all = await answers('continued', breaksIn(saysInBlocks('First.', 'Sec')), says(' Second.'));
+    expect(all.map(({ finish }) => finish)).toEqual(['stop', 'error']);
+    expect(all[0]?.text).toBe('First. Second.');
+  });
+});
+
+describe('POST /ask', () => {
+  it('names an answer that ended at a limit, and fails for a refusal', async () => {
+    const limited = prompt('limited', endsFor('max_tokens', says('Once upon')));
+    const answer = await service.post('/ask', { prompt: limited });
+    expect([answer.status, answer.body]).toMatchObject([200, { response: 'Once upon', incomplete: true }]);
+    const refused = prompt('refused', endsFor('refusal', says('Well')));
+    const failure = await service.post('/ask', { prompt: refused });
+    expect([failure.status, failure.body]).toMatchObject([500, { error: 'cli_error', reason: 'refused' }]);
+  });
+});
+
+function slotsUsed({ body }: Answer): number {
+  return (body.slots as { readonly running: readonly unknown[] }).running.length;
+}
