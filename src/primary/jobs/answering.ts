@@ -25,7 +25,7 @@ import type { SchemaFinding } from '../threads/schema-thread.js';
 import { emulated, readAnswer, schemaOfCall, withoutTools } from './emulated-tools.js';
 import { type Job, textsOf } from './job.js';
 import type { JobCli, JobProcesses } from './job-processes.js';
-import { type SamplingRules, samplingWishes } from './sampling-rules.js';
+import { type SamplingRules, unsentWishes } from './sampling-rules.js';
 import { StopCutter } from './stop-cutter.js';
 import { Thoughts } from './thoughts.js';
 
@@ -69,7 +69,7 @@ export interface AnsweringParts {
   readonly countTokens: CountTokens;
   /** Whether the program reported no tokens for the job before. */
   readonly isUsageUnknown: boolean;
-  readonly sampling: Pick<SamplingRules, 'isTold' | 'isRefused'>;
+  readonly sampling: Pick<SamplingRules, 'fit' | 'repeatable'>;
   onFirstText(): void;
 }
 
@@ -108,20 +108,22 @@ export class Answering {
     return { ...said, model, thoughts, estimate: await this.#estimated(said, heard) };
   }
 
-  /** A model that refuses to be told how it picks its words has not run yet: it is asked once more, and not told. */
+  /** A model whose API refuses a field of the sampling has not run yet: it is asked again without that field. */
   async #say(): Promise<Uncounted> {
     const { sampling, processes } = this.#parts;
     const { route, request } = this.#job;
-    const asked = this.#asked();
-    const cli = await processes.take();
+    let cli = await processes.take();
     checkExtras(cli.extras, this.#job);
-    if (!sampling.isTold(route)) return this.#answer(cli, withoutSampling(asked));
-    try {
-      return await this.#answer(cli, asked);
-    } catch (error) {
-      if (this.#hasBegun || !sampling.isRefused(error, asked, route)) throw error;
-      const answer = await this.#answer(await processes.takeAnother(), withoutSampling(asked));
-      return { ...answer, ignores: samplingWishes(request) };
+    const first = sampling.fit(this.#asked(), route, cli.extras);
+    for (let asked = first; ; cli = await processes.takeAnother()) {
+      try {
+        const answer = await this.#answer(cli, asked);
+        return asked === first ? answer : { ...answer, ignores: unsentWishes(request, asked) };
+      } catch (error) {
+        const next = this.#hasBegun ? null : sampling.repeatable(error, asked, route);
+        if (next === null) throw error;
+        asked = next;
+      }
     }
   }
 
@@ -349,10 +351,6 @@ export class Answering {
     this.#parts.record?.add(text);
     this.#job.events.write(text);
   }
-}
-
-function withoutSampling({ sampling: _, stop: __, ...turn }: Turn): Turn {
-  return turn;
 }
 
 /** The end of a turn whose text has been passed on. */
