@@ -1,3 +1,4 @@
+import { parseExactly, stringifyExactly } from '../../shared/text/exact-json.js';
 import { movedTo } from '../../shared/text/json-schema.js';
 import type { Image, Message, ToolCall, ToolOffer, ToolResult, Turn } from '../cli/contract/adapter.js';
 
@@ -51,24 +52,22 @@ const howTo = {
 
 /** The same turn with calls and results as text. */
 export function withoutTools({ results, offer: _, history, heard, ...turn }: Turn): Turn {
-  const names = namesIn([...(heard ?? []), ...history]);
+  const names: NamesById = new Map();
+  const plain = (messages: readonly Message[]) => messages.map((message) => messageWithout(message, names));
+  const before = { ...(heard && { heard: plain(heard) }), history: plain(history) };
   const asked = messageWithout({ role: 'user', text: turn.text, images: turn.images, results }, names);
   const { text, images = [] } = asked;
-  const plain = (messages: readonly Message[]) => messages.map((message) => messageWithout(message, names));
-  return { ...turn, text, images, history: plain(history), ...(heard && { heard: plain(heard) }) };
+  return { ...turn, text, images, ...before };
 }
 
 /** The same messages with calls and results as text. */
 export function callsAsText(history: readonly Message[]): Message[] {
-  const names = namesIn(history);
+  const names: NamesById = new Map();
   return history.map((message) => messageWithout(message, names));
 }
 
-type NamesById = ReadonlyMap<string, string>;
-
-function namesIn(history: readonly Message[]): NamesById {
-  return new Map(history.flatMap(({ calls = [] }) => calls.map(({ id, name }) => [id, name] as const)));
-}
+/** Of the calls so far: later ones may repeat an id. */
+type NamesById = Map<string, string>;
 
 type AnyMessage = Pick<Message, 'role' | 'text'> & {
   readonly images?: readonly Image[] | undefined;
@@ -93,6 +92,7 @@ function messageWithout({ role, text, images = [], calls = [], results = [] }: A
     for (const image of part.images) shown.push({ ...image, at: image.at + said.length });
     said += part.text;
   }
+  for (const { id, name } of calls) names.set(id, name);
   return { role, text: said, ...(shown.length > 0 && { images: shown }) };
 }
 
@@ -119,13 +119,13 @@ interface Envelope {
 /** `value`: JSON that fits the schema of the emulated turn. `hasSchema`: the client wants a value for its text. */
 export function readAnswer(value: string, { choice }: ToolOffer, hasSchema: boolean): EmulatedAnswer {
   if (typeof choice !== 'string') return { kind: 'call', name: choice.name, input: value };
-  const { kind, text, name, arguments: input }: Envelope = JSON.parse(value);
+  const { kind, text, name, arguments: input } = parseExactly(value) as Envelope;
   if (kind === 'call') {
     if (name === undefined || input === undefined) return fault('a call must have a name and arguments');
-    return { kind, name, input: JSON.stringify(input) };
+    return { kind, name, input: stringifyExactly(input) };
   }
   if (text === undefined) return fault('a text must have a text');
-  return { kind, text: hasSchema ? JSON.stringify(text) : String(text) };
+  return { kind, text: hasSchema ? stringifyExactly(text) : String(text) };
 }
 
 function fault(fault: string): EmulatedAnswer {

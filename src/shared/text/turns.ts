@@ -6,12 +6,17 @@ export const blankLine = '\n\n';
 /** A conversation in which the roles take turns: what is empty is left out, and neighbours of one role become one message. */
 export function inTurns(messages: readonly Message[]): Message[] {
   const turns: Message[][] = [];
-  for (const message of messages.filter(saysSomething)) {
+  for (const message of messages.map(withoutBlanks).filter(saysSomething)) {
     const last = turns.at(-1);
     if (last?.[0]?.role === message.role) last.push(message);
     else turns.push([message]);
   }
   return turns.map(merged);
+}
+
+/** APIs refuse a blank text beside calls, too. */
+function withoutBlanks(message: Message): Message {
+  return message.images === undefined && message.text.trim() === '' ? { ...message, text: '' } : message;
 }
 
 function saysSomething({ text, images, calls, results }: Message): boolean {

@@ -13,6 +13,7 @@ import type {
   ToolForms,
   WaitReason,
 } from '../../shared/job.js';
+import { stringifyExactly } from '../../shared/text/exact-json.js';
 import type { BodyMemory } from '../http/body-memory.js';
 import { EventStream, type StreamManner } from '../http/event-stream.js';
 import type { Primary, Reply } from '../http/exchange.js';
@@ -257,7 +258,7 @@ class AnswerWriter {
     const end = await this.#endOf(events, async () => {});
     this.#setIgnored(end.ignores);
     this.#nameConversation(end.conversation?.id);
-    const body = this.#bodyOf(end, (answer) => JSON.stringify(this.#format.body(answer)));
+    const body = this.#bodyOf(end, (answer) => stringifyExactly(this.#format.body(answer)));
     await sendBody(this.#res, body, this.#signal);
   }
 
@@ -328,7 +329,7 @@ class AnswerWriter {
       },
       body: async () => {
         const text = await this.#text.whole();
-        return JSON.stringify(this.#format.body(this.#completed(text, undefined, slicesOf(text, cutsIn(end)), end)));
+        return stringifyExactly(this.#format.body(this.#completed(text, undefined, slicesOf(text, cutsIn(end)), end)));
       },
     };
   }
@@ -348,7 +349,7 @@ class AnswerWriter {
   #setIgnored(refused: readonly OptionalWish[] = []): void {
     const { ignored, effortField, wishFields } = this.#parsed;
     const { ignoresEffort = false, ignores = [] } = this.#admission ?? {};
-    const ofWishes = [...ignores, ...refused].flatMap((wish) => wishFields[wish] ?? []);
+    const ofWishes = [...new Set([...ignores, ...refused])].flatMap((wish) => wishFields[wish] ?? []);
     const ofEffort = ignoresEffort && effortField !== null ? [effortField] : [];
     setIgnored(this.#res, [...ignored, ...ofEffort, ...ofWishes]);
   }

@@ -10,8 +10,10 @@ import type {
   ToolForms,
   ToolOffer,
 } from '../../shared/job.js';
+import { parseExactly } from '../../shared/text/exact-json.js';
 import { type ModernSchema, modernSchema, needsWrapper, wrappedSchema } from '../../shared/text/json-schema.js';
 import { mustBeSent } from '../http/body.js';
+import { typeForHeader } from './foreign-parts.js';
 
 /** A tool as a request has it. */
 export interface SentTool {
@@ -69,11 +71,6 @@ export function parsedTools(sent: readonly SentTool[], { choice, path, isParalle
   if (typeof choice !== 'string' && !tools.some(({ name }) => name === choice.name))
     throw invalid(path, 'must name one of the tools');
   return { offer: { tools, choice, isParallel }, forms: formsOf(own), dropped };
-}
-
-/** The types that are left out stand in a header and in a failure: a client may send anything as one. */
-function typeForHeader(type: string): string {
-  return /^[\w.-]{1,64}$/.test(type) ? type : '(odd name)';
 }
 
 function checkedTool(sent: SentTool): Tool {
@@ -148,7 +145,7 @@ export function writtenCall({ id, name, input }: ToolCall, forms: ToolForms): Wr
 
 /** The one text in the input of a custom tool. */
 export function textIn(input: string): string {
-  const { data } = z.object({ input: z.string() }).safeParse(parsed(input));
+  const { data } = z.object({ input: z.string() }).safeParse(parsed(input, JSON.parse));
   return data?.input ?? input;
 }
 
@@ -157,13 +154,13 @@ export function textIn(input: string): string {
  * again after this.
  */
 export function callInput(json: string): string {
-  const value = parsed(json);
+  const value = parsed(json, JSON.parse);
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? json : '{}';
 }
 
-/** The input of a call as an object. What the model writes may be none. */
+/** The input of a call as an object, for `stringifyExactly`. What the model writes may be none. */
 export function inputObject(input: string): object {
-  const value = parsed(input);
+  const value = parsed(input, parseExactly);
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : {};
 }
 
@@ -172,9 +169,9 @@ export function wrappedText(text: string): string {
   return JSON.stringify({ input: text });
 }
 
-function parsed(json: string): unknown {
+function parsed(json: string, parse: (json: string) => unknown): unknown {
   try {
-    return JSON.parse(json);
+    return parse(json);
   } catch {
     return null;
   }
