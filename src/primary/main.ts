@@ -5,7 +5,11 @@ import { freemem, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { isatty } from 'node:tty';
 import type { CheckReport } from '../shared/api/setup.js';
-import { type Clock, systemClock } from '../shared/clock.js';
+
+
+import { type Clock, delay, systemClock } from '../shared/clock.js';
+
+
 import type { Config, Environment } from '../shared/config/config.js';
 import { readProduct } from '../shared/config/product.js';
 import { containedClock } from '../shared/contained.js';
@@ -52,9 +56,12 @@ import {
 } from './lifecycle/traces.js';
 import { Service, type StartInput } from './service.js';
 import { asConfigFault, checkEngine, openStore } from './store/open.js';
-import { addressFault, openAddresses } from './workers/addresses.js';
+import { addressFault, mayBeHadSoon, openAddresses } from './workers/addresses.js';
 
 const stderrFd = 2;
+/** Less than TimeoutStartSec of the unit, with what else a start does. */
+const addressLimitMs = 20_000;
+const addressRetryMs = 500;
 
 const noOutput: LogDestination = { write: () => {}, flush: async () => true };
 const silent = { logStyle: 'json', show: () => {}, logWriteErrors: () => 0 } as const;
@@ -148,11 +155,8 @@ async function main(settings: Environment, logStyle: LogStyle, own: OwnTraces): 
   const host = await createHost(config, given, logging, 'service', own);
   const { names, warnings } = await chooseAdapters(config, host.env, adapterLoader(host.clock));
   const stored = await openStoreOf(config, clock);
-  const ports = await openPorts(config, host).catch(async (error: Error) => {
-    log.error('listen_failed', { error: await addressFault(error, config) });
-    host.exit(serviceExits.unavailable);
-  });
-  if (!ports) return;
+  const ports = await portsInTime(config, host, pending);
+  if (ports === null) return host.exit(pending.signal === null ? serviceExits.unavailable : 0);
   const allWarnings = [...config.warnings, ...given.warnings, ...warnings, ...host.termination.warnings];
   const spans = await openExporter(config, host);
   const service = new Service({ config, host, names, ...ports, ...stored, spans, warnings: allWarnings });
@@ -174,12 +178,38 @@ async function openStoreOf(config: Config, clock: Clock): Promise<Pick<StartInpu
   return { store: hosts.store, hosts };
 }
 
+/** Under systemd, the start waits for an address that may come: else some failed starts in a row would be the last ones. */
+async function portsInTime(
+  config: Config,
+  host: Host,
+  pending: PendingSignal,
+): Promise<Pick<StartInput, 'addresses' | 'agent'> | null> {
+  const { clock, log, systemd } = host;
+  const waits = systemd.isThere && systemd.passedFds.length === 0;
+  const untilMs = clock.monotonicMs() + (waits ? addressLimitMs : 0);
+  for (let isFirst = true; ; isFirst = false) {
+    try {
+      return await openPorts(config, host);
+    } catch (error) {
+      const isPassing = mayBeHadSoon(error as Error);
+      if (isFirst || !isPassing) log.error('listen_failed', { error: await addressFault(error as Error, config) });
+      if (!isPassing || pending.signal !== null || clock.monotonicMs() >= untilMs) return null;
+      await delay(clock, addressRetryMs);
+    }
+  }
+}
+
 async function openPorts(config: Config, { systemd, clock }: Host): Promise<Pick<StartInput, 'addresses' | 'agent'>> {
   const addresses = await openAddresses(config, systemd.passedFds, withUmask);
   const { agentPort } = config;
   if (agentPort === null) return { addresses, agent: null };
   const { HealthAgent } = await import('./hosts/health-agent.js');
-  return { addresses, agent: await HealthAgent.listen(addresses.main.host, agentPort, clock) };
+  try {
+    return { addresses, agent: await HealthAgent.listen(addresses.main.host, agentPort, clock) };
+  } catch (error) {
+    addresses.close();
+    throw error;
+  }
 }
 
 /** Loaded only where spans are exported: what sends them takes memory. */

@@ -280,12 +280,21 @@ export class Service {
     this.#parts = compose(input);
   }
 
-  /** Takes over what the last service has left. Called once, before the start. */
+  /** Takes over what the last service has left: now, or once the store can be opened. Called once, before the start. */
   async restore(): Promise<void> {
+    const { conversations, usageJournal, store } = this.#parts;
+    conversations.isRestored = false;
+    if (store.kind !== 'memory') usageJournal.start();
+    await store.restore(() => this.#takeOver());
+  }
+
+  /** May be called again after it has failed. */
+  async #takeOver(): Promise<void> {
     const { host, kept, usageJournal, budgets, background, store } = this.#parts;
     const conversations = await kept.restore();
+    this.#parts.conversations.isRestored = true;
     if (store.kind !== 'memory') await usageJournal.restore();
-    await budgets.refresh(usageJournal);
+    await budgets.refresh(usageJournal).catch(() => {}); // Redis may come later, and so does the next refresh
     const jobs = await background.restore();
     if (store.kind !== 'memory') host.log.info('store_opened', { store: store.kind, conversations, jobs });
   }

@@ -8,6 +8,7 @@ import {
   authenticateOperator,
   maySee,
   subClientByHeader,
+  trustProxies,
 } from './access/authenticate.js';
 import { type OwnJobs, refuseOwnJobs } from './access/own-jobs.js';
 import { postCountTokens, postMessages } from './anthropic/messages.js';
@@ -95,7 +96,7 @@ function checkedApp(parts: AppParts): Express {
   const { settings } = parts;
   const app = express();
   app.disable('x-powered-by').set('etag', false).enable('strict routing').enable('case sensitive routing');
-  app.set('trust proxy', settings.trustedProxies);
+  trustProxies(app, settings.trustedProxies);
   app.use(openExchange(parts), findDoor(), speakAsClient(), hostGuard(settings));
   return app;
 }

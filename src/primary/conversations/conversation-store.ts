@@ -5,6 +5,7 @@ import type {
   RemovalCause,
   TitledConversation,
 } from '../../shared/conversation.js';
+import { storeUnavailable } from '../../shared/errors.js';
 import type { TranscriptItem, TranscriptOrder } from '../../shared/ipc/protocol.js';
 import type { Image } from '../../shared/job.js';
 import { quarterOf } from '../access/clients.js';
@@ -34,6 +35,8 @@ export class ConversationStore {
   readonly limits: ConversationLimits;
   /** Replaced where other hosts continue the conversations, too. */
   turnGate: TurnGate = oneHostGate;
+  /** False while those of the last service are still to come: until then every call is refused with `store_unavailable`. */
+  isRestored = true;
   readonly #clock: Clock;
   readonly #onRemoved: (cause: RemovalCause, id: string) => void;
   readonly #index: ConversationIndex;
@@ -109,6 +112,7 @@ export class ConversationStore {
    * title contains `search` (null: all). A search may find none on a page that is not the last.
    */
   list(client: string, before: number | null, limit: number, search: string | null = null): ConversationPage {
+    this.#checkRestored();
     this.expire();
     const wanted = { limit, search };
     return pageOf(this.#index.latest(client, before, countToRead(wanted)), wanted, this.limits.ttlMs);
@@ -144,6 +148,7 @@ export class ConversationStore {
 
   /** One that has outlived a restart. They come in the order of their activity. */
   restore(conversation: StoredConversation, lastActiveMs: number): void {
+    if (this.#index.get(conversation.id) !== undefined) return; // an earlier attempt has failed after it
     this.#index.add(Conversation.restored(conversation, lastActiveMs));
     this.#makeRoom();
   }
@@ -254,7 +259,12 @@ export class ConversationStore {
     }
   }
 
+  #checkRestored(): void {
+    if (!this.isRestored) throw storeUnavailable();
+  }
+
   #find(id: string, client: string): Conversation | null {
+    this.#checkRestored();
     const conversation = this.#index.get(id);
     if (conversation === undefined || conversation.client !== client) return null;
     if (conversation.turns !== null || !this.#hasExpired(conversation)) return conversation;

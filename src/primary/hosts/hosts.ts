@@ -99,6 +99,11 @@ export class RedisStore implements Store {
     this.#redis.observe(observer);
   }
 
+  /** Each call reads from Redis, so nothing is read in advance. */
+  restore(takeOver: () => Promise<void>): Promise<void> {
+    return takeOver();
+  }
+
   async close(): Promise<void> {
     if (this.#isClosed) return;
     this.#isClosed = true;

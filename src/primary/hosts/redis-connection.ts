@@ -170,7 +170,9 @@ export class RedisConnection {
     limitMs = commandLimitMs,
   ): Promise<ScriptReply> {
     const notAfter = this.#time.after(limitMs);
-    const [verdict, now, ...rest] = (await link.script(name, notAfter, args)) as readonly unknown[];
+    const reply = await link.script(name, notAfter, args);
+    if (!Array.isArray(reply)) throw new Error('the answer is none of Redis');
+    const [verdict, now, ...rest] = reply as readonly unknown[];
     this.#time.is(Number(now));
     return { verdict: String(verdict), rest };
   }

@@ -119,10 +119,10 @@ export class BackgroundJobs {
     return { id, createdAt, isDurable: store.isDurable, ...(form.model !== null && { model }) };
   }
 
-  /** Takes over what the last service has left; resolves with how many wait. */
+  /** Takes over what the last service has left, also after an attempt that has failed; resolves with how many wait. */
   async restore(): Promise<number> {
     const { store, clock } = this.#resources;
-    for await (const accepted of store.restore(clock.now())) this.#add(accepted);
+    for await (const accepted of store.restore(clock.now())) if (!this.#open.has(accepted.id)) this.#add(accepted);
     return this.#open.size;
   }
 

@@ -62,6 +62,11 @@ export class Systemd {
     this.#clock = clock;
   }
 
+  /** Whether systemd has started this process, and starts it again after a failure. */
+  get isThere(): boolean {
+    return this.#handover.notifySocket !== null;
+  }
+
   get passedFds(): readonly number[] {
     return this.#handover.passedFds;
   }

@@ -1,5 +1,6 @@
 import type { UsageRow } from '../../shared/api/usage.js';
 import { type Clock, type StopTimer, timestamp } from '../../shared/clock.js';
+import { storeUnavailable } from '../../shared/errors.js';
 import { maxDays, type Period, type UsageDelta, type UsageStore } from '../store/contract/usage.js';
 import { reportOf, type UsageLedger } from './usage-ledger.js';
 
@@ -21,6 +22,8 @@ export class UsageJournal {
   #open: readonly UsageDelta[] = [];
   #adding: Promise<void> | null = null;
   #stop: StopTimer = () => {};
+  /** `waiting`: what earlier services have left was not read yet. */
+  #state: 'unused' | 'waiting' | 'whole' = 'unused';
 
   constructor(ledger: UsageFigures, journal: UsageStore, clock: Clock) {
     this.#ledger = ledger;
@@ -28,12 +31,21 @@ export class UsageJournal {
     this.#clock = clock;
   }
 
-  /** Takes over what earlier services have left, and keeps what comes from now on. Rejects with a StoreFault. */
-  async restore(): Promise<void> {
-    const since = timestamp(this.#clock.now() - maxDays * dayMs).slice(0, 10);
-    for await (const row of this.#journal.restore(since)) this.#ledger.restore(row);
+  /** From now on the journal gets what is counted, as soon as it takes it. */
+  start(): void {
+    this.#state = 'waiting';
     this.#ledger.keepGrowth();
     this.#stop = this.#clock.every(betweenAddsMs, () => void this.add());
+  }
+
+  /** Takes over what earlier services have left, once. Rejects with a StoreFault. */
+  async restore(): Promise<void> {
+    if (this.#state === 'whole') return;
+    const since = timestamp(this.#clock.now() - maxDays * dayMs).slice(0, 10);
+    const rows: UsageDelta[] = [];
+    for await (const row of this.#journal.restore(since)) rows.push(row);
+    for (const row of rows) this.#ledger.restore(row);
+    this.#state = 'whole';
   }
 
   /** Resolves when the journal has all of it, or takes nothing at the moment. One at a time. */
@@ -46,6 +58,7 @@ export class UsageJournal {
 
   /** As `UsageLedger.report`, of all services on the store. Rejects with `store_unavailable`. */
   report(client: string | null, period: Period): UsageRow[] | Promise<UsageRow[]> {
+    if (this.#state === 'waiting') throw storeUnavailable();
     const { report } = this.#journal;
     return report === null ? this.#ledger.report(client, period) : this.#reportOfAll(client, () => report(period));
   }

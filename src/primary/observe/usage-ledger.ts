@@ -62,12 +62,13 @@ export class UsageLedger {
     });
   }
 
-  /** What an earlier service has counted. */
-  restore({ day, client, ...used }: UsageDelta): void {
+  /** What an earlier service has counted. This one may have counted the same client already. */
+  restore({ day, client, jobs, ...more }: UsageDelta): void {
     const clients = this.#clientsOf(day);
-    if (clients.has(client)) return;
-    const jobs = { ...nothingUsed().jobs, ...used.jobs };
-    this.#open(clients, client, { ...used, jobs });
+    const used = clients.get(client) ?? this.#open(clients, client, nothingUsed());
+    for (const outcome of outcomes) used.jobs[outcome] += jobs[outcome] ?? 0;
+    for (const name of ['refused', 'inputTokens', 'outputTokens', 'modelMs'] as const) used[name] += more[name];
+    used.costUsd = sumOf(used.costUsd, more.costUsd);
   }
 
   /** From now on what is used can be taken by `takeGrowth`. */

@@ -23,18 +23,24 @@ export function checkEngine({ kind }: Pick<StorePlace, 'kind'>, hasSqlite = isSq
   throw fault(`sqlite: needs Node.js 22.13 or later, and this is ${process.version}`);
 }
 
-/** Opens the store of one host. `onHang`: see `SqliteStore`. Throws a ConfigFault for what the operator has to put right. */
+/**
+ * The store of one host, which is down if its file cannot be opened yet. `onHang`: see `SqliteStore`. Throws a ConfigFault
+ * for what the operator has to put right.
+ */
 export async function openStore(place: LocalPlace, clock: Clock, onHang: () => void): Promise<Store> {
   checkEngine(place);
   return place.kind === 'memory' ? memoryStore() : openSqlite(place.path, clock, onHang);
 }
 
 async function openSqlite(path: string, clock: Clock, onHang: () => void): Promise<Store> {
+  const thread = new SqliteThread(path);
+  const store = new SqliteStore(path, thread, clock, onHang);
   try {
-    await prepareFile(path);
-    const thread = new SqliteThread(path);
-    await thread.start();
-    return new SqliteStore(path, thread, clock, onHang);
+    await store.open(async () => {
+      await prepareFile(path);
+      await thread.start();
+    });
+    return store;
   } catch (error) {
     throw asConfigFault(error);
   }

@@ -56,6 +56,13 @@ function closeAll(sockets: readonly BoundSocket[]): void {
   for (const socket of sockets) socket.close();
 }
 
+/** The machine does not have the address yet, or cannot look up its name: DHCP or a VPN comes later. */
+const passingCodes = ['EADDRNOTAVAIL', 'ENOTFOUND', 'EAI_AGAIN'];
+
+export function mayBeHadSoon({ code = '' }: NodeJS.ErrnoException): boolean {
+  return passingCodes.includes(code);
+}
+
 interface WantedAddress {
   readonly host: string;
   readonly port: number;

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { isIP, type Socket } from 'node:net';
-import type { Request } from 'express';
+import type { Express, Request } from 'express';
 import { addressClient, keyClient, subClient, userClient } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import type { Scope } from '../../shared/config/api-keys.js';
@@ -232,8 +232,18 @@ function isAmong(allowed: readonly string[], user: LocalUser | null): boolean {
   return user !== null && allowed.some((entry) => entry === (/^\d+$/.test(entry) ? String(user.uid) : user.name));
 }
 
+type TrustOfProxy = (address: string | undefined, hops: number) => boolean;
+
+/** These addresses and blocks are proxies, also where one of them is written with its port. */
+export function trustProxies(app: Express, proxies: readonly string[]): void {
+  app.set('trust proxy', proxies);
+  const isTrusted = app.get('trust proxy fn') as TrustOfProxy;
+  const isTrustedBare: TrustOfProxy = (address, hops) => isTrusted(address && bareAddress(address), hops);
+  app.set('trust proxy', isTrustedBare);
+}
+
 function isTrustedProxy(req: Request): boolean {
-  const isTrusted = req.app.get('trust proxy fn') as (address: string | undefined, hops: number) => boolean;
+  const isTrusted = req.app.get('trust proxy fn') as TrustOfProxy;
   return isTrusted(req.socket.remoteAddress, 0);
 }
 
@@ -253,16 +263,24 @@ const loopback = '127.0.0.1';
  * address mapped into IPv6 counts as IPv4. An IPv6 client counts by its /64, which is what one site gets.
  */
 export function addressOf(req: Request): string {
-  const named = withoutPort(req.ip ?? '');
-  const address = isIP(named) === 0 ? (req.socket.remoteAddress ?? 'local') : named;
+  const named = bareAddress(req.ip ?? '');
+  const address = isIP(named) === 0 ? lastProxyOf(req) : named;
   const plain = isIP(address) === 6 ? networkOf(groupsOf(address.replace(/%.*$/, ''))) : address;
   return isIP(plain) === 4 && plain.startsWith('127.') ? loopback : plain;
 }
 
-/** Some proxies add the port. */
-function withoutPort(named: string): string {
-  const [, bracketed, dotted] = /^(?:\[([^\]]*)\](?::\d+)?|(\d+\.\d+\.\d+\.\d+):\d+)$/.exec(named) ?? [];
-  return bracketed ?? dotted ?? named;
+/** Of the proxies that are trusted, the farthest one: it does not know its client. */
+function lastProxyOf(req: Request): string {
+  return req.ips?.map(bareAddress).find((address) => isIP(address) !== 0) ?? req.socket.remoteAddress ?? 'local';
+}
+
+const withPort = /^(?:\[([^\]]*)\](?::\d+)?|((?:::ffff:)?\d+\.\d+\.\d+\.\d+):\d+)$/i;
+
+/** Some proxies add the port, brackets or quotes. */
+function bareAddress(named: string): string {
+  const [, unquoted = named] = /^\s*"?([^"]*?)"?\s*$/.exec(named) ?? [];
+  const [, bracketed, dotted] = withPort.exec(unquoted) ?? [];
+  return bracketed ?? dotted ?? unquoted;
 }
 
 function networkOf(groups: readonly number[]): string {

@@ -66,21 +66,22 @@ asRoot('A service that finds a full disk at its start', () => {
     await using disk = await mountTinyDisk(1024 * 1024);
     const { env, path } = storeIn(disk);
     await disk.fill();
-    expect(await faultOf(env)).toBe(`${join(disk.path, 'state')} cannot be made (ENOSPC)`);
-    await disk.empty();
-    await mkdir(join(disk.path, 'state'), { mode: 0o700 });
-    await disk.fill();
-    expect(await faultOf(env)).toBe(`${path} cannot be made (ENOSPC)`);
-    await disk.empty();
     const first = await startListener(env);
+    expect(await first.log('store_down')).toMatchObject({
+      error: `${join(disk.path, 'state')} cannot be made (ENOSPC)`,
+    });
+    await disk.empty();
+    await first.log('store_back');
     const { id } = await chat(first, 'one');
     await first.stop();
     const before = await digestOf(path);
     await disk.fill();
-    expect(await faultOf(env)).toContain(`${path} cannot be opened: no file can be made beside it`);
+    await using again = await startListener(env);
+    const { error } = await again.log('store_down');
+    expect(error).toContain(`${path} cannot be opened: no file can be made beside it`);
     expect(await digestOf(path)).toBe(before);
     await disk.empty();
-    await using again = await startListener(env);
+    await again.log('store_back');
     expect((await chat(again, 'two', id)).response.split('\n')).toEqual(['one', 'two']);
   });
 });

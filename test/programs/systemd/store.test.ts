@@ -4,6 +4,7 @@ import { installNode } from '../../support/install-once.js';
 import { snippetsFor } from '../../support/snippets.js';
 import { root } from '../../support/sources.js';
 import { describeInLab, SystemdLab } from '../../support/systemd-lab.js';
+import { until } from '../../support/until.js';
 
 const unit = 'prompt-relay.service';
 const folder = '/var/lib/prompt-relay';
@@ -74,6 +75,32 @@ describeInLab()('A store in a file under a real systemd', () => {
     await shell(restore);
     expect((await chat('And now?', id)).message_count).toBe(8);
     expect(await shell('stat --format "%n %U %a" store.db*')).toMatch(/^store.db prompt-relay 600$/m);
+    expect(await lab.show('NRestarts')).toBe('0');
+  });
+
+  it('may be locked at the start, while a client polls: the service is degraded, and neither unit fails', async () => {
+    await lab.systemctl('stop', 'prompt-relay.socket', unit);
+    const lock = "new sqlite.DatabaseSync('store.db').exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE')";
+    const holder = ['--unit=holder', '--uid=prompt-relay', `--working-directory=${folder}`];
+    await lab.run(
+      'systemd-run',
+      ...holder,
+      'node',
+      '-e',
+      `${lock}; console.log('locked'); setInterval(() => {}, 1000)`,
+    );
+    await until(async () => (await lab.run('journalctl', '--unit', 'holder')).includes('locked'), 'the lock');
+    const poll = 'while sleep 0.1; do curl --silent --max-time 5 http://127.0.0.1:5051/health; done';
+    await lab.systemctl('start', 'prompt-relay.socket');
+    await lab.run('systemd-run', '--unit=poller', 'sh', '-c', poll); // the socket starts the service
+    await until(async () => (await lab.journal()).includes('store.db is in use by another process'), 'the record');
+    expect((await chat('Too early')).error).toBe('store_unavailable');
+    expect((await lab.health())?.status).toBe('degraded');
+    await lab.systemctl('stop', 'holder');
+    await until(async () => (await lab.health())?.status === 'ok', 'the service to be well');
+    expect((await chat('Now')).message_count).toBe(2);
+    await lab.systemctl('stop', 'poller');
+    expect(await lab.systemctl('is-active', 'prompt-relay.socket', unit)).toBe('active\nactive');
     expect(await lab.show('NRestarts')).toBe('0');
   });
 });

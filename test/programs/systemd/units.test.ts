@@ -328,7 +328,7 @@ describeInLab()('under a real systemd', () => {
 
   it('ends a crash loop at the start limit', async () => {
     await lab.systemctl('stop', unit);
-    await lab.configure(demo);
+    await lab.configure(demo, '[Unit]', 'StartLimitBurst=3');
     await lab.run('systemd-run', '--unit=squatter', 'node', '-e', "net.createServer().listen(5051, '127.0.0.1')");
     await until(
       () => lab.attempt('bash', '-c', ': </dev/tcp/127.0.0.1/5051').then((said) => said !== null),
@@ -337,9 +337,30 @@ describeInLab()('under a real systemd', () => {
     await lab.systemctl('start', '--no-block', unit);
     await until(async () => (await lab.show('ActiveState')) === 'failed', 'the end of the loop', 45_000);
     expect(await lab.show('ExecMainStatus')).toBe('69');
-    expect(await lab.show('NRestarts')).toBe('6');
+    expect(await lab.show('NRestarts')).toBe('3');
     expect(await lab.journal()).toMatch(/Start request repeated too quickly/);
     await lab.systemctl('stop', 'squatter');
+  });
+
+  it('waits for an address that comes after the start', async () => {
+    const address = '10.77.0.1';
+    await lab.configure({ ...demo, MODEL_API_HOST: address, MODEL_API_ALLOWED_HOSTS: address });
+    await lab.systemctl('start', '--no-block', unit);
+    await until(async () => (await lab.journal()).includes(`${address} is no address of this machine`), 'the record');
+    expect(await lab.show('ActiveState')).toBe('activating');
+    await lab.run('ip', 'address', 'add', `${address}/32`, 'dev', 'lo');
+    await until(async () => (await lab.show('ActiveState')) === 'active', 'the service');
+    expect(JSON.parse(await lab.run('curl', '--silent', `http://${address}:5051/version`))).toMatchObject({
+      name: 'prompt-relay',
+    });
+    expect(await lab.show('NRestarts')).toBe('0');
+  });
+
+  it('can be restarted eight times in a row', async () => {
+    await lab.restartWith(demo);
+    for (let times = 0; times < 8; times++) await lab.systemctl('restart', unit);
+    await lab.untilServing();
+    expect(await lab.show('ActiveState')).toBe('active');
   });
 
   it('does not start again what is wrongly configured', async () => {

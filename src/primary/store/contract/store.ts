@@ -43,6 +43,11 @@ export interface Store {
   readonly isUp: boolean;
   /** There is one observer. */
   observe(observer: StoreObserver): void;
+  /**
+   * Calls `takeOver`, which reads what earlier services have left: now, or once the file can be opened; and again after a
+   * failure that may pass. Rejects with a StoreFault for any other one.
+   */
+  restore(takeOver: () => Promise<void>): Promise<void>;
   /** Resolves when every earlier operation has ended. May be called again. */
   close(): Promise<void>;
 }
@@ -92,5 +97,8 @@ export class StoreFault extends Error {
   override readonly name = 'StoreFault';
 }
 
+/** May be over without a change of the settings: the disk is full or not there yet. */
+export class PassingFault extends StoreFault {}
+
 /** Another process has the file open. */
-export class HeldFault extends StoreFault {}
+export class HeldFault extends PassingFault {}

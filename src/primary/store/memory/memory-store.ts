@@ -44,6 +44,7 @@ export function memoryStore(): Store {
     responses,
     isUp: true,
     observe: () => {},
+    restore: (takeOver) => takeOver(),
     close: async () => {},
   };
 }

@@ -49,7 +49,7 @@ export class NoSuchConversation extends Error {}
 export type SqliteOpening =
   | { readonly type: 'opened' }
   | { readonly type: 'held' }
-  | { readonly type: 'fault'; readonly sentence: string };
+  | { readonly type: 'fault'; readonly sentence: string; readonly passes: boolean };
 
 /** The last message to the thread. */
 export const closeMessage = 'close';

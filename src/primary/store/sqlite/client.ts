@@ -1,7 +1,13 @@
 import { withResolvers } from '../../../shared/async.js';
 import type { Clock, StopTimer } from '../../../shared/clock.js';
 import { RelayError, storeUnavailable } from '../../../shared/errors.js';
-import { StoreFault, type StoreObserver, type StoreOperation, silentObserver } from '../contract/store.js';
+import {
+  PassingFault,
+  StoreFault,
+  type StoreObserver,
+  type StoreOperation,
+  silentObserver,
+} from '../contract/store.js';
 import { call, NoSuchConversation, type TableCall } from './calls.js';
 import { OutcomeUnknown, type SqliteThread } from './sqlite-thread.js';
 
@@ -15,6 +21,8 @@ const probeMs = 1000;
 const probeBytes = 64 * 1024;
 /** Removed text is gone from the files too after this time. */
 const tidyMs = 1000;
+/** As SQLite and `OutcomeUnknown` say it. */
+const ofDisk = /^(disk I\/O error|the disk has not answered)/;
 /** The service ends after this time, even if the disk does not answer. */
 const closeLimitMs = 5000;
 
@@ -38,6 +46,10 @@ export class SqliteClient {
   readonly #onBack: () => void;
   #observer = silentObserver;
   #state: 'up' | 'down' | 'closed' = 'up';
+  /** Why it went down. */
+  #trouble = '';
+  /** What is still to be done before the file can be used: to open it, then to read it. */
+  #steps: readonly (() => Promise<void>)[] = [];
   #toSettle: readonly Settlement[] = [];
   /** Calls under way that go through the whole file: other calls wait behind them, and the disk is not to blame. */
   #long = 0;
@@ -57,11 +69,35 @@ export class SqliteClient {
 
   observe(observer: StoreObserver): void {
     this.#observer = observer;
+    if (this.#state === 'down') observer.down(this.#trouble);
+  }
+
+  /**
+   * Takes a step of the start. If that fails with a PassingFault, or takes longer, the file is down, and the step is repeated
+   * until it succeeds; further steps follow it. Rejects with any other error.
+   */
+  async begin(step: () => Promise<void>, limitMs: number | null = null): Promise<void> {
+    const once = shared(step);
+    this.#steps = [...this.#steps, once];
+    if (this.#steps.length > 1) return;
+    const { promise: tooLong, reject } = withResolvers<never>();
+    const giveUp = (ms: number) => () => reject(new PassingFault(`the disk has not answered for ${ms / 1000} s`));
+    const stopTimer = limitMs === null ? () => {} : this.clock.after(limitMs, giveUp(limitMs));
+    try {
+      await Promise.race([once(), tooLong]);
+      this.#steps = [];
+    } catch (error) {
+      if (!(error instanceof PassingFault)) throw error;
+      this.fails(error.message);
+    } finally {
+      stopTimer();
+    }
   }
 
   /** Rejects with `not_found` for a conversation that is gone, else with `store_unavailable`. */
   ask<R>(operation: StoreOperation, call: TableCall<R>, settlement: Settlement | null = null): Promise<R> {
     return this.#measured(operation, async () => {
+      if (this.#isUnread) throw storeUnavailable();
       try {
         return await this.#askSettled(call);
       } catch (error) {
@@ -75,15 +111,20 @@ export class SqliteClient {
 
   /** For a call that goes through the whole file. A failure does not take the store down: a turn may still have room. */
   askAside<R>(call: TableCall<R>): Promise<R> {
-    return this.#askLong('upkeep', call, (reason) => {
+    const faultOf = (reason: string) => {
       const { retryAfterSeconds } = storeUnavailable();
       return new RelayError('store_unavailable', `the store cannot do this now: ${reason}`, { retryAfterSeconds });
-    });
+    };
+    if (this.#isUnread) return Promise.reject(faultOf(this.#trouble));
+    return this.#askLong('upkeep', call, faultOf);
   }
 
-  /** At the start, which fails with a StoreFault if this rejects. */
+  /** For steps of the start. Rejects with a StoreFault. */
   read<R>(call: TableCall<R>): Promise<R> {
-    return this.#askLong('restore', call, (reason) => new StoreFault(`the stored data cannot be read: ${reason}`));
+    return this.#askLong('restore', call, (reason) => {
+      const Fault = ofDisk.test(reason) ? PassingFault : StoreFault;
+      return new Fault(`the stored data cannot be read: ${reason}`);
+    });
   }
 
   /** Resolves when removed text is gone from the files too. */
@@ -100,6 +141,7 @@ export class SqliteClient {
   fails(reason: string): void {
     if (this.#state !== 'up') return;
     this.#state = 'down';
+    this.#trouble = reason;
     this.#probeSoon();
     this.#observer.down(reason);
   }
@@ -115,6 +157,11 @@ export class SqliteClient {
     const isClosed = await Promise.race([this.#thread.close().then(() => true), tooLong]);
     stopTimer();
     return isClosed;
+  }
+
+  /** It is down, and was not read yet: no call could do its work. */
+  get #isUnread(): boolean {
+    return this.#state === 'down' && this.#steps.length > 0;
   }
 
   async #askSettled<R>(call: TableCall<R>): Promise<R> {
@@ -177,12 +224,28 @@ export class SqliteClient {
   /** One at a time: a disk that hangs answers none of them. */
   async #probe(): Promise<void> {
     try {
+      await this.#takeSteps();
       await this.#settle();
       for (const bytes of [probeBytes, 0]) await this.#askSettled(call('file', 'probe', bytes));
       this.#works();
-    } catch {
+    } catch (error) {
+      if (this.#isUnread) this.#reportAgain(messageOf(error));
       if (this.#state === 'down') this.#probeSoon();
     }
+  }
+
+  async #takeSteps(): Promise<void> {
+    for (let [step] = this.#steps; step !== undefined && this.#state === 'down'; [step] = this.#steps) {
+      await step();
+      this.#steps = this.#steps.slice(1);
+    }
+  }
+
+  /** At the start one cause may follow another: the disk comes, and the file is in use. */
+  #reportAgain(reason: string): void {
+    if (reason === this.#trouble) return;
+    this.#trouble = reason;
+    this.#observer.down(reason);
   }
 
   #works(): void {
@@ -199,6 +262,17 @@ export class SqliteClient {
     this.#stopTidy = null;
     if (hasMore) this.tidySoon();
   }
+}
+
+/** All who call it while it is under way share one call. */
+function shared(action: () => Promise<void>): () => Promise<void> {
+  let underWay: Promise<void> | null = null;
+  return () => {
+    underWay ??= action().finally(() => {
+      underWay = null;
+    });
+    return underWay;
+  };
 }
 
 function messageOf(error: unknown): string {

@@ -1,6 +1,6 @@
 import { lstat, mkdir, open, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { StoreFault } from '../contract/store.js';
+import { PassingFault, StoreFault } from '../contract/store.js';
 
 /** For its owner alone: the files hold prompts. */
 const fileMode = 0o600;
@@ -49,8 +49,12 @@ export async function checkFile(path: string): Promise<boolean> {
   return true;
 }
 
-function cannot(what: string, path: string, { code }: NodeJS.ErrnoException): StoreFault {
-  return new StoreFault(`${path} cannot ${what} (${code})`);
+/** The path itself is at fault. Other errors may pass: a mount may come, or a disk have room again. */
+const codesOfPaths = ['ENOTDIR', 'ELOOP', 'ENAMETOOLONG', 'EINVAL'];
+
+function cannot(what: string, path: string, { code = '' }: NodeJS.ErrnoException): StoreFault {
+  const Fault = codesOfPaths.includes(code) ? StoreFault : PassingFault;
+  return new Fault(`${path} cannot ${what} (${code})`);
 }
 
 /** An empty file for a copy. Throws if the file exists. */

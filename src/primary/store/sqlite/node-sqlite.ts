@@ -39,6 +39,9 @@ export function sqliteCodeOf(thrown: unknown): number | null {
 
 export const sqliteCodes = { busy: 5, damaged: 11, cannotOpen: 14, notADatabase: 26 } as const;
 
+/** Of the disk and the rights to it: no memory, read-only, I/O error, full, cannot open. */
+export const codesOfDisk: readonly number[] = [7, 8, 10, 13, 14];
+
 /** Owns the prepared statements of a connection: each is prepared once. */
 export class Statements {
   readonly #sql: SqlConnection;

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { StoreFault } from '../contract/store.js';
+import { PassingFault, StoreFault } from '../contract/store.js';
 import { makeEmptyFile } from './files.js';
 import type { SqlConnection } from './node-sqlite.js';
 
@@ -144,7 +144,8 @@ function numberOf(sql: SqlConnection, query: string, column: string): number {
 /** By SQLite itself: closing the file anywhere else in this process would give up its lock. */
 async function copyTo(sql: SqlConnection, path: string): Promise<void> {
   await makeEmptyFile(path).catch((error: NodeJS.ErrnoException) => {
-    throw new StoreFault(`${path} cannot be made (${error.code}): the copy before a change of version goes there`);
+    const Fault = error.code === 'EEXIST' ? StoreFault : PassingFault;
+    throw new Fault(`${path} cannot be made (${error.code}): the copy before a change of version goes there`);
   });
   sql.prepare('VACUUM INTO ?').run(path);
 }

@@ -25,6 +25,8 @@ import type { ResponseChange } from './response-table.js';
 import { SqliteUpkeep } from './sqlite-upkeep.js';
 
 const dayMs = 86_400_000;
+/** A start waits no longer for a disk that hangs. */
+const openLimitMs = 5000;
 /** How many conversations one call removes when no caller waits for it. */
 const maxForgotten = 500;
 
@@ -60,6 +62,15 @@ export class SqliteStore implements Store {
 
   observe(observer: StoreObserver): void {
     this.#client.observe(observer);
+  }
+
+  /** `openFile` is called again each second while it fails with a PassingFault; it rejects with any other one. */
+  open(openFile: () => Promise<void>): Promise<void> {
+    return this.#client.begin(openFile, openLimitMs);
+  }
+
+  restore(takeOver: () => Promise<void>): Promise<void> {
+    return this.#client.begin(takeOver);
   }
 
   /** Removes first what is still to be forgotten, if that is possible. */

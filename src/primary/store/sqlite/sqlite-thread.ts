@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { withResolvers } from '../../../shared/async.js';
-import { HeldFault, StoreFault } from '../contract/store.js';
+import { HeldFault, PassingFault, StoreFault } from '../contract/store.js';
 import {
   closeMessage,
   NoSuchConversation,
@@ -87,7 +87,7 @@ export class SqliteThread {
     worker.once('exit', () => reject(cause)); // by then it has released the file
     const opening = await promise;
     if (opening.type === 'held') throw new HeldFault(`${path} is in use by ${await holderOf(path)}`);
-    if (opening.type === 'fault') throw new StoreFault(opening.sentence);
+    if (opening.type === 'fault') throw new (opening.passes ? PassingFault : StoreFault)(opening.sentence);
     worker.on('message', (answers: readonly SqliteAnswer[]) => this.#answered(answers));
     worker.once('exit', () => this.#died(cause));
     await writePidFile(path).catch(() => {}); // it is for people alone: a full disk has no room for it

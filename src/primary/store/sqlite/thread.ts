@@ -1,8 +1,8 @@
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
-import { StoreFault } from '../contract/store.js';
+import { PassingFault, StoreFault } from '../contract/store.js';
 import { closeMessage, type SqliteMessage, type SqliteOpening, type SqliteSettings } from './calls.js';
 import { Database, OpenFiles } from './database.js';
-import { connectTo, type SqlConnection, sqliteCodeOf, sqliteCodes } from './node-sqlite.js';
+import { codesOfDisk, connectTo, type SqlConnection, sqliteCodeOf, sqliteCodes } from './node-sqlite.js';
 import { checkVersion, migrate } from './schema.js';
 
 /** Runs in a thread of its own: a sync takes as long as the disk likes, and the primary's loop never waits for a disk. */
@@ -37,13 +37,20 @@ async function openFile({ path, migrations }: SqliteSettings): Promise<SqlConnec
 function openingOf(error: unknown, path: string): SqliteOpening {
   const code = sqliteCodeOf(error);
   if (code === sqliteCodes.busy) return { type: 'held' };
-  if (code === sqliteCodes.notADatabase) return { type: 'fault', sentence: `${path} is not a database` };
-  if (code === sqliteCodes.cannotOpen) {
-    const sentence = `${path} cannot be opened: no file can be made beside it; is the disk full, or the folder read-only?`;
-    return { type: 'fault', sentence };
-  }
+  const passes = error instanceof PassingFault || isOfSystem(error) || codesOfDisk.includes(code ?? 0);
   const { message } = error as Error;
-  return { type: 'fault', sentence: error instanceof StoreFault ? message : `${path} cannot be opened: ${message}` };
+  return { type: 'fault', sentence: error instanceof StoreFault ? message : sentenceOf(path, code, message), passes };
+}
+
+function sentenceOf(path: string, code: number | null, message: string): string {
+  if (code === sqliteCodes.notADatabase) return `${path} is not a database`;
+  const reason = 'no file can be made beside it; is the disk full, or the folder read-only?';
+  return `${path} cannot be opened: ${code === sqliteCodes.cannotOpen ? reason : message}`;
+}
+
+/** The file has gone since it was checked, or its disk fails. */
+function isOfSystem(error: unknown): boolean {
+  return typeof (error as NodeJS.ErrnoException).syscall === 'string';
 }
 
 async function main(port: MessagePort, settings: SqliteSettings): Promise<void> {

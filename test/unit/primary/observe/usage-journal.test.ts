@@ -33,6 +33,7 @@ async function createUsage(kept: readonly UsageDelta[] = []) {
   const ledger = new UsageLedger(clock);
   const journal = Object.assign(new Batches(), { kept });
   const usage = new UsageJournal(ledger, journal, clock);
+  usage.start();
   await usage.restore();
   const answer = () => ledger.jobEnded(jobRequest({ client: 'key alice' }), jobDone(), noCharge);
   return { clock, ledger, journal, usage, answer };
@@ -90,5 +91,23 @@ describe('Usage that is kept', () => {
     await usage.close();
     await settled();
     expect(journal.given).toHaveLength(1);
+  });
+});
+
+describe('Usage of a service whose store was not read yet', () => {
+  it('is not reported, and is added to what is read once', async () => {
+    const { clock, ledger, journal, usage, answer } = await createUsage();
+    answer();
+    await usage.close();
+    const [row] = journal.given[0] ?? [];
+    if (row === undefined) throw new Error('nothing was added');
+    const next = new UsageJournal(ledger, Object.assign(journal, { kept: [row] }), clock);
+    next.start();
+    expect(() => next.report(null, always)).toThrow(storeUnavailable().message);
+    await next.restore();
+    await next.restore();
+    const [reported] = await next.report(null, always);
+    expect(reported?.jobs.ok).toBe(2);
+    await next.close();
   });
 });

@@ -16,10 +16,10 @@ describe('The store of a service', () => {
   });
 
   it('is a fault of the configuration where it cannot be opened, on an old Node too', async () => {
-    const opened = openStore({ kind: 'sqlite', path: '/proc/store.db' }, new FakeClock(), hung);
+    const opened = openStore({ kind: 'sqlite', path: '/proc/version/store.db' }, new FakeClock(), hung);
     await expect(opened).rejects.toBeInstanceOf(ConfigFault);
     await expect(opened).rejects.toThrow(
-      /^MODEL_API_STORE: (sqlite: needs Node\.js 22\.13 or later, and this is v20|\/proc\/store\.db cannot be made)/,
+      /^MODEL_API_STORE: (sqlite: needs Node\.js 22\.13 or later, and this is v20|\/proc\/version\/store\.db cannot be made)/,
     );
   });
 

@@ -1,5 +1,7 @@
-import type { Request } from 'express';
-import { addressOf } from '../../../../src/worker/access/authenticate.js';
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import express, { type Request } from 'express';
+import { addressOf, trustProxies } from '../../../../src/worker/access/authenticate.js';
 
 function requestFrom(ip: string | undefined, remoteAddress?: string): Request {
   return { ip, socket: { remoteAddress } } as Request;
@@ -51,5 +53,35 @@ describe('the address of a client', () => {
 
   it('is local on a Unix socket', () => {
     expect(addressOf(requestFrom(undefined))).toBe('local');
+  });
+});
+
+describe('the address behind proxies', () => {
+  const app = express();
+  trustProxies(app, ['127.0.0.1', '10.0.0.0/8', '2001:db8:aaaa::/48']);
+  app.get('/', (req, res) => void res.send(addressOf(req)));
+  const server = app.listen(0, '127.0.0.1');
+  beforeAll(() => server.listening || once(server, 'listening'));
+  afterAll(() => void server.close());
+
+  it.each([
+    ['192.0.2.7, 10.0.0.1', '192.0.2.7'],
+    ['192.0.2.7, 10.0.0.1:4711', '192.0.2.7'],
+    ['192.0.2.7:1, 10.0.0.1:2, 10.0.0.2:3', '192.0.2.7'],
+    ['192.0.2.7, [2001:db8:aaaa::1]:443', '192.0.2.7'],
+    ['192.0.2.7, [2001:db8:aaaa::1]', '192.0.2.7'],
+    ['192.0.2.7, ::ffff:10.0.0.1:80', '192.0.2.7'],
+    ['192.0.2.7, "[2001:db8:aaaa::1]:443"', '192.0.2.7'],
+    ['192.0.2.7,\t10.0.0.1:4711\t', '192.0.2.7'],
+    ['[2001:db8:1:2::6]:443, 10.0.0.1:4711', '2001:db8:1:2::/64'],
+    ['192.0.2.9, 192.0.2.7:80, 10.0.0.1', '192.0.2.7'],
+    ['192.0.2.7, unknown', '127.0.0.1'],
+    ['192.0.2.7, unknown, 10.0.0.1:80', '10.0.0.1'],
+    ['192.0.2.7, _hidden, 10.0.0.2, 10.0.0.1:80', '10.0.0.2'],
+    ['', '127.0.0.1'],
+  ])('of X-Forwarded-For: %s is %s', async (forwarded, address) => {
+    const { port } = server.address() as AddressInfo;
+    const response = await fetch(`http://127.0.0.1:${port}/`, { headers: { 'x-forwarded-for': forwarded } });
+    expect(await response.text()).toBe(address);
   });
 });

@@ -1,4 +1,5 @@
 import type { ConversationChange } from '../../../../../src/primary/store/contract/conversations.js';
+import { PassingFault, StoreFault } from '../../../../../src/primary/store/contract/store.js';
 import { call, NoSuchConversation, type TableCall } from '../../../../../src/primary/store/sqlite/calls.js';
 import { SqliteStore } from '../../../../../src/primary/store/sqlite/sqlite-store.js';
 import { OutcomeUnknown } from '../../../../../src/primary/store/sqlite/sqlite-thread.js';
@@ -298,5 +299,56 @@ describe('A thread that dies in the middle of a turn', () => {
     await clock.advance(1000);
     expect(thread.methods).toEqual(['commit', 'undo', 'probe', 'probe']);
     expect(store.isUp).toBe(true);
+  });
+});
+
+describe('The start of the SQLite store', () => {
+  /** A step that fails with each of these, and then succeeds. */
+  function failing(...faults: readonly Error[]) {
+    const left = [...faults];
+    return jest.fn(async () => {
+      const fault = left.shift();
+      if (fault !== undefined) throw fault;
+    });
+  }
+
+  it('fails for what stays, and is down for what may pass', async () => {
+    await expect(createStore().store.open(failing(new StoreFault('is none')))).rejects.toThrow('is none');
+    const { store, told } = createStore();
+    await store.open(failing(new PassingFault('is full')));
+    expect(store.isUp).toBe(false);
+    expect(told).toEqual(['down: is full']);
+  });
+
+  it('is repeated each second, and refuses everything until the file was read', async () => {
+    const { clock, thread, store, told } = createStore();
+    const opened = failing(new PassingFault('is full'), new PassingFault('is full'), new StoreFault('is none'));
+    const takeOver = failing(new PassingFault('cannot be read'));
+    await store.open(opened);
+    await store.restore(takeOver);
+    await clock.advance(2000);
+    expect(told).toEqual(['down: is full', 'down: is none']);
+    await expect(store.conversations.commit(change)).rejects.toMatchObject({ code: 'store_unavailable' });
+    await expect(store.upkeep.purge('key a')).rejects.toThrow('the store cannot do this now: is none');
+    expect(thread.asked).toEqual([]);
+    await clock.advance(2000);
+    expect([opened.mock.calls.length, takeOver.mock.calls.length, store.isUp]).toEqual([4, 2, true]);
+    expect(told).toContain('down: cannot be read');
+    expect(told.at(-1)).toBe('back');
+    await store.conversations.commit(change);
+  });
+
+  it('does not wait for a disk that hangs, and asks it once', async () => {
+    const { clock, store, told } = createStore();
+    const { promise, resolve } = withResolvers();
+    const opened = jest.fn(() => promise);
+    const begun = store.open(opened);
+    await clock.advance(5000);
+    await begun;
+    expect(told).toEqual(['down: the disk has not answered for 5 s']);
+    await clock.advance(10_000);
+    resolve();
+    await settled();
+    expect([opened.mock.calls.length, store.isUp]).toEqual([1, true]);
   });
 });

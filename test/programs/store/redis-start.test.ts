@@ -1,0 +1,182 @@
+import { once } from 'node:events';
+import { createServer, type Socket } from 'node:net';
+import { type TemporaryFolder, temporaryFolder } from '../../support/folder.js';
+import { freePort } from '../../support/free-port.js';
+import { RedisServer } from '../../support/redis-server.js';
+import { startService } from '../../support/service.js';
+
+interface Place extends TemporaryFolder {
+  readonly port: number;
+}
+
+/** What is at the address of Redis, and how it is repaired. */
+interface Present extends AsyncDisposable {
+  repair(): Promise<unknown>;
+}
+
+/** How a service finds Redis when it starts. */
+interface StartState {
+  readonly name: string;
+  /** Follows the port in the URL. */
+  readonly path?: string;
+  /** Stands before the host in the URL. */
+  readonly login?: string;
+  begin(place: Place): Promise<Present>;
+}
+
+const password = 'secret';
+const noEviction = ['--appendonly', 'yes', '--maxmemory-policy', 'noeviction'];
+
+/** A Redis that commands repair while it runs. */
+async function repairable(place: Place, options: readonly string[], ...repairs: readonly string[][]): Promise<Present> {
+  const redis = new RedisServer(place.port, place, [...noEviction, ...options]);
+  await redis.start();
+  return {
+    repair: async () => {
+      for (const words of repairs) await redis.ask(...words);
+    },
+    [Symbol.asyncDispose]: () => redis.end('SIGKILL'),
+  };
+}
+
+/** A Redis that a restart without these options repairs. */
+async function restartable(place: Place, options: readonly string[]): Promise<Present> {
+  const wrong = new RedisServer(place.port, place, [...noEviction, ...options]);
+  await wrong.start();
+  const right = new RedisServer(place.port, place, noEviction);
+  return {
+    repair: async () => {
+      await wrong.end('SIGKILL');
+      await right.start();
+    },
+    [Symbol.asyncDispose]: async () => {
+      for (const redis of [wrong, right]) await redis.end('SIGKILL');
+    },
+  };
+}
+
+/** Something else at the address of Redis, until Redis comes. */
+async function other(place: Place, served: (socket: Socket) => void): Promise<Present> {
+  const sockets = new Set<Socket>();
+  const server = createServer((socket) => {
+    sockets.add(socket.on('error', () => {}));
+    served(socket);
+  });
+  await once(server.listen(place.port, '127.0.0.1'), 'listening');
+  const redis = new RedisServer(place.port, place, noEviction);
+  const close = async () => {
+    for (const socket of sockets) socket.destroy();
+    if (server.listening) await new Promise((resolve) => server.close(resolve));
+  };
+  return {
+    repair: async () => {
+      await close();
+      await redis.start();
+    },
+    [Symbol.asyncDispose]: async () => {
+      await close();
+      await redis.end('SIGKILL');
+    },
+  };
+}
+
+/** Answers each command with this line. */
+function answers(line: string): (socket: Socket) => void {
+  return (socket) => {
+    socket.on('data', (bytes) => {
+      const commands = String(bytes).match(/^\*/gm)?.length ?? 1;
+      socket.write(`${line}\r\n`.repeat(commands));
+    });
+  };
+}
+
+/** A Redis with this password, which is replaced. */
+async function withPassword(place: Place, before: string, after: string): Promise<Present> {
+  const redis = new RedisServer(place.port, place, noEviction);
+  await redis.start();
+  await redis.ask('CONFIG', 'SET', 'requirepass', before);
+  return {
+    repair: () => redis.as(before, 'CONFIG', 'SET', 'requirepass', after),
+    [Symbol.asyncDispose]: () => redis.end('SIGKILL'),
+  };
+}
+
+const rights = ['~prompt-relay:*', '&prompt-relay:*', '+@all', '-@dangerous'];
+
+const states: readonly StartState[] = [
+  {
+    name: 'nothing is there',
+    begin: async (place) => {
+      const redis = new RedisServer(place.port, place, noEviction);
+      return { repair: () => redis.start(), [Symbol.asyncDispose]: () => redis.end('SIGKILL') };
+    },
+  },
+  { name: 'something accepts and never answers', begin: (place) => other(place, () => {}) },
+  { name: 'something hangs up at once', begin: (place) => other(place, (socket) => socket.destroy()) },
+  {
+    name: 'a web server is there',
+    begin: (place) => other(place, (socket) => socket.on('data', () => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'))),
+  },
+  { name: 'it loads its data', begin: (place) => other(place, answers('-LOADING Redis is loading the dataset')) },
+  { name: 'it is in protected mode', begin: (place) => other(place, answers('-DENIED Redis is in protected mode')) },
+  { name: 'it is something similar', begin: (place) => other(place, answers('+OK')) },
+  { name: 'it wants a password', begin: (place) => withPassword(place, password, '') },
+  {
+    name: 'it has another password',
+    login: `:${password}@`,
+    begin: (place) => withPassword(place, 'other', password),
+  },
+  {
+    name: 'it lacks the user',
+    login: `relay:${password}@`,
+    begin: (place) => repairable(place, [], ['ACL', 'SETUSER', 'relay', 'on', `>${password}`, ...rights]),
+  },
+  {
+    name: 'its user lacks all rights',
+    login: `relay:${password}@`,
+    begin: (place) =>
+      repairable(place, ['--user', 'relay', 'on', `>${password}`, '-@all'], ['ACL', 'SETUSER', 'relay', ...rights]),
+  },
+  { name: 'it lacks the database', path: '/3', begin: (place) => restartable(place, ['--databases', '2']) },
+  {
+    name: 'it is a replica',
+    begin: async (place) =>
+      repairable(place, ['--replicaof', '127.0.0.1', String(await freePort())], ['REPLICAOF', 'NO', 'ONE']),
+  },
+  {
+    name: 'it is full',
+    begin: (place) => repairable(place, ['--maxmemory', '1'], ['CONFIG', 'SET', 'maxmemory', '0']),
+  },
+];
+
+async function placeOfRedis(): Promise<Place> {
+  return { ...(await temporaryFolder()), port: await freePort() };
+}
+
+describe('A service that cannot use Redis when it starts', () => {
+  it.concurrent.each(states)('answers questions, refuses turns, and recovers by itself: $name', async (state) => {
+    await using place = await placeOfRedis();
+    await using present = await state.begin(place);
+    const url = `redis://${state.login ?? ''}127.0.0.1:${place.port}${state.path ?? ''}`;
+    await using service = await startService({ env: { MODEL_API_STORE: url } });
+    const { body } = await service.get('/health');
+    expect(body).toMatchObject({ status: 'degraded', reasons: [{ part: 'store', name: 'redis' }] });
+    expect((await service.post('/ask', { prompt: 'Hi' })).status).toBe(200);
+    expect((await service.post('/chat', { message: 'Hi' })).body.error).toBe('store_unavailable');
+    expect(service.logs.filter(({ event }) => event === 'store_down')).toHaveLength(1);
+    await present.repair();
+    await service.log('store_back');
+    expect((await service.post('/chat', { message: 'Hi' })).status).toBe(200);
+    expect((await service.get('/health')).body.status).toBe('ok');
+  });
+});
+
+it('A service starts where it cannot read what its keys have used today', async () => {
+  await using place = await placeOfRedis();
+  await using redis = new RedisServer(place.port, place, noEviction);
+  await redis.start();
+  await redis.ask('SET', `prompt-relay:usage:${new Date().toISOString().slice(0, 10)}`, 'something else');
+  await using service = await startService({ env: { MODEL_API_STORE: redis.url } });
+  await service.log('store_warning', ({ error }) => String(error).includes('WRONGTYPE'));
+  expect((await service.post('/chat', { message: 'Hi' })).status).toBe(200);
+});
