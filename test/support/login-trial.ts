@@ -19,12 +19,6 @@ export function startWithLogin(api: MessagesApi, endpoint: TokenEndpoint, env = 
   return startWithClaude(api, { env: { ...settings, ...endpoint.env, ...env } });
 }
 
-export interface LoginTrial {
-  /** Jobs by their HTTP status; 0: cancelled by their client. */
-  readonly jobs: ReadonlyMap<number, number>;
-  readonly restarts: number;
-}
-
 /** In that time, a job may have got to any step. */
 const leaveMs = 1500;
 const stallingPrompt = 'never answer';
@@ -32,12 +26,13 @@ const stallingPrompt = 'never answer';
 /**
  * Asks, chats, cancels and lets jobs time out until the endpoint has refreshed the login this often, while the service
  * checks its CLI every two seconds. Ends the service in the middle of the refreshes that `endsAt` names, and starts the next.
+ * Returns the number of jobs by HTTP status; 0 if the client has left.
  */
 export async function tryLogin(
   api: MessagesApi,
   endpoint: TokenEndpoint,
   { refreshes, endsAt }: { readonly refreshes: number; readonly endsAt: readonly number[] },
-): Promise<LoginTrial> {
+): Promise<ReadonlyMap<number, number>> {
   const jobs = new Map<number, number>();
   const count = (status: number) => jobs.set(status, (jobs.get(status) ?? 0) + 1);
   api.behave = (request) =>
@@ -51,7 +46,7 @@ export async function tryLogin(
     await Promise.all(load);
     if (endpoint.refused > 0) break;
   }
-  return { jobs, restarts: endsAt.length };
+  return jobs;
 }
 
 type Count = (status: number) => void;
