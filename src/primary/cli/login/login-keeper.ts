@@ -67,7 +67,8 @@ export class LoginKeeper {
    */
   ready(): Promise<void> {
     if (!this.isDue) return Promise.resolve();
-    this.#renewal ??= this.#renewIfDue().finally(() => {
+    const begin = () => this.#renewIfDue().catch(() => {}); // without file descriptors, say
+    this.#renewal ??= begin().then(() => {
       this.#renewal = null;
     });
     return this.#renewal;

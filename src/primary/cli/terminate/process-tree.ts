@@ -100,7 +100,8 @@ export class ProcessTree {
     const { clock, isRenewingLogin } = this.#context;
     const untilMs = clock.monotonicMs() + maxRenewalMs;
     const pids = async () => [this.child.pid, ...(await this.#containment.pids())];
-    while (!this.hasExited && clock.monotonicMs() < untilMs && (await isRenewingLogin?.(pids)))
+    const isRenewing = () => isRenewingLogin?.(pids).catch(() => false) ?? false;
+    while (!this.hasExited && clock.monotonicMs() < untilMs && (await isRenewing()))
       await Promise.race([this.child.exited, delay(clock, pollMs)]);
   }
 

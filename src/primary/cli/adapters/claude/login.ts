@@ -12,11 +12,14 @@ const otherCredentials = [
   'CLAUDE_CODE_USE_VERTEX',
 ] as const;
 
+/** The last time that a Date can have. */
+const maxTime = 8.64e15;
+
 const credentials = z.object({
   claudeAiOauth: z.object({
     accessToken: z.string(),
     refreshToken: z.string().min(1),
-    expiresAt: z.number().positive(),
+    expiresAt: z.number().positive().max(maxTime),
   }),
 });
 /** The CLI empties the tokens when the API has refused to renew them. */
