@@ -21,6 +21,7 @@ import { severalHosts } from './hosts.js';
 import { idle } from './idle.js';
 import { keys } from './keys.js';
 import { latency } from './latency.js';
+import { login } from './login.js';
 import { memory } from './memory.js';
 import { ollama } from './ollama.js';
 import { reading } from './reading.js';
@@ -70,8 +71,8 @@ const questions: Readonly<Record<string, (rounds: number) => Promise<Row[]>>> = 
   traces,
 };
 
-/** Asked by its whole name alone, because it takes longer than all others together. */
-const onDemand: typeof questions = { batch };
+/** Asked by the whole name alone, because they take longer than all others together. */
+const onDemand: typeof questions = { batch, login };
 
 const defaultRounds = 11;
 const results = join(__dirname, '..', '..', 'bench', 'RESULTS.md');

@@ -308,7 +308,10 @@ export class Service {
     hosts?.start();
     for (const { health } of clis) health.checks.start();
     keysFile?.start();
-    for (const { standby } of clis) standby.start();
+    for (const { standby, login } of clis) {
+      login?.start();
+      standby.start();
+    }
     host.heap.touch();
     this.#startTimers();
   }

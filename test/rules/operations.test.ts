@@ -29,6 +29,7 @@ const harmless = [
   'client_purged',
   'job_ended_by_admin',
   'cli_text_ignored',
+  'login_renewed',
   'reload_start',
   'reload_complete',
   'http_request_completed',

@@ -154,6 +154,7 @@ function withModel(request: JobRequest, model: string): JobRequest {
 }
 
 async function listModels(cli: ModelCli): Promise<readonly ModelEntry[] | null> {
+  await cli.login?.ready();
   const listed = await cli.program.listModels();
   return listed?.map((model) => ({ ...model, id: cli.publicName(model.id) ?? model.id })) ?? null;
 }

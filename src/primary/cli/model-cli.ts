@@ -9,8 +9,9 @@ import { CliHealth } from '../health/cli-health.js';
 import type { SeenClients } from '../health/evidence.js';
 import { type Adapter, type LaunchOptions, plainLaunch, type QuotaWindow } from './contract/adapter.js';
 import type { CliObserver } from './contract/observer.js';
+import { LoginKeeper } from './login/login-keeper.js';
 import type { AtLeastOne, NamedAdapter } from './models.js';
-import { type CliLease, ProcessPool } from './pool/process-pool.js';
+import { type CliLease, type PoolSettings, ProcessPool } from './pool/process-pool.js';
 import { HostLoad, StandbyKeeper, type WaitingJob } from './pool/standby-keeper.js';
 import { LaunchHistory } from './pool/standby-policy.js';
 import type { CallbackServer } from './process/callback-server.js';
@@ -28,6 +29,8 @@ export interface ModelCli extends NamedAdapter {
   readonly standby: StandbyKeeper;
   readonly program: CliProgram;
   readonly health: CliHealth;
+  /** null unless its login is in files, and the program renews it. */
+  readonly login: LoginKeeper | null;
   /** What requests call a model of it; '' and null stand for its default. */
   readonly publicName: (model: string | null) => string | null;
   /** What runs for a request that asks for nothing. */
@@ -93,6 +96,7 @@ export async function closeClis(
   clis: readonly ModelCli[],
   { termination, callbacks }: Pick<CliHost, 'termination' | 'callbacks'>,
 ): Promise<void> {
+  for (const { login } of clis) login?.stop();
   await Promise.all(clis.map(({ pool }) => pool.close()));
   await callbacks.close();
   await termination.containments.close();
@@ -115,19 +119,17 @@ function createModelCli(
     ...context.observerOf(name),
     quotaReported: (windows: readonly QuotaWindow[]) => health.reported(windows),
   };
-  const hasUsual = usual.model !== null || adapter.needsModel !== true;
-  const history = new LaunchHistory(hasUsual ? plainLaunch(usual.model) : null);
-  const launcher = createLauncher(config, host, adapter, observer, serials);
-  const { maxOutputBytes, killGraceMs: graceMs, firstOutputMs, stallMs } = config;
-  const limits = { maxOutputBytes, graceMs, firstOutputMs, stallMs };
-  const settings = { maxSessions: config.liveSessions, idleMs: config.sessionIdleMs, limits };
+  const history = new LaunchHistory(usual.model === null && adapter.needsModel ? null : plainLaunch(usual.model));
+  const renew = async (isDone: Promise<void>) => pool.renewLogin(await findProgram(), isDone);
+  const login = adapter.login === undefined ? null : new LoginKeeper(adapter.login, { cli: name, clock, log, renew });
+  const launcher = createLauncher(config, host, adapter, observer, serials, login);
   const onChange = () => standby.changed();
   const ofPool = { launcher, history, clock, observer, redactor, callbacks, awaited, onChange };
-  const pool = new ProcessPool(settings, ofPool);
+  const pool = new ProcessPool(poolSettings(config), ofPool);
   const program = new CliProgram(adapter, searchPath, (...asked) => pool.consult(...asked));
   const findProgram = coalesced(() => program.find()); // callers in one turn of the event loop share one check of the file
   const probe = async (trigger: ReadinessTrigger): Promise<Verdict> => {
-    const verdict = await program.check(trigger);
+    const verdict = await program.check(trigger, async () => login?.fault());
     await launcher.tryPlace(adapter.command[0]); // a process could be given no folder now
     return { ...verdict, error: verdict.error === null ? null : redactor.redact(verdict.error) };
   };
@@ -137,15 +139,29 @@ function createModelCli(
     { clock, log, random, clients, publicName, onChecked, onCircuit, probe, onSpoiled: () => void pool.flush() },
   );
   const load = new HostLoad(clock, host.freeMemory);
-  const waitingJobs = () => context.waitingJobs(cli);
-  const isReady = () => context.isReady() && health.circuits.isClosed;
-  const ofStandby = { pool, history, load, clock, findProgram, waitingJobs, isReady };
+  const isReady = () => context.isReady() && health.circuits.isClosed && login?.isDue !== true;
+  const ofStandby = { pool, history, load, clock, findProgram, waitingJobs: () => context.waitingJobs(cli), isReady };
   const standby: StandbyKeeper = new StandbyKeeper(config.standby, ofStandby);
   const commandLine = () => program.commandLine(plainLaunch(usual.model));
-  const acquire: ModelCli['acquire'] = async (launch, of, signal) =>
-    pool.acquire(await orAborted(findProgram(), signal), launch, of, signal);
-  const cli: ModelCli = { name, adapter, history, pool, standby, program, health, publicName, commandLine, acquire };
+  const acquire: ModelCli['acquire'] = async (launch, of, signal) => {
+    const known = await orAborted(findProgram(), signal);
+    await untilUsable(login, signal);
+    return pool.acquire(known, launch, of, signal);
+  };
+  const parts = { history, pool, standby, program, health, login, publicName, commandLine, acquire };
+  const cli: ModelCli = { name, adapter, ...parts };
   return cli;
+}
+
+function poolSettings(config: Config): PoolSettings {
+  const { maxOutputBytes, killGraceMs: graceMs, firstOutputMs, stallMs } = config;
+  const limits = { maxOutputBytes, graceMs, firstOutputMs, stallMs };
+  return { maxSessions: config.liveSessions, idleMs: config.sessionIdleMs, limits };
+}
+
+/** Waits until a program may use the login: no time at all unless the login is due. */
+async function untilUsable(login: LoginKeeper | null, signal: AbortSignal): Promise<void> {
+  if (login?.isDue === true) await orAborted(login.ready(), signal);
 }
 
 function createLauncher(
@@ -154,11 +170,13 @@ function createLauncher(
   adapter: Adapter,
   observer: CliObserver,
   serials: Serials,
+  login: LoginKeeper | null,
 ): Launcher {
   const { instance, runtimeDirectory, workDirectory, termination, clock, log } = host;
   const credential = { variable: adapter.credentialVariable, value: config.oauthToken };
   const env = { ...adapter.env, ...launchEnv(host.env, config.cliEnv, credential) };
-  const context = { killTree: termination.killTree, clock, log, observer };
+  const isRenewingLogin = login === null ? {} : { isRenewingLogin: login.isRenewedBy.bind(login) };
+  const context = { killTree: termination.killTree, clock, log, observer, ...isRenewingLogin };
   const settings = { instance, serials, runtimeDirectory, workDirectory, env, home: adapter.home ?? null };
   return new Launcher(settings, termination.containments, context);
 }

@@ -8,6 +8,7 @@ import { budgetFaults } from '../../../shared/config/keys-file.js';
 import { defaultModelName } from '../../../shared/config/values.js';
 import { toRelayError } from '../../../shared/errors.js';
 import type { Adapter } from '../contract/adapter.js';
+import { sharedLoginWarnings } from '../login/shared-home.js';
 import { type AtLeastOne, modelFor, type NamedAdapter } from '../models.js';
 import { launchEnv } from '../process/launcher.js';
 import { findProgram, searchPathOf } from '../process/program.js';
@@ -57,7 +58,9 @@ export async function chooseAdapters(
     : budgetFaults(config.namedKeys).map((fault) => `MODEL_API_KEYS_FILE: ${fault}`);
   const faults = [...modelFaults(config, names), ...aliasFaults(config, names), ...budgets];
   if (faults.length > 0) throw new ConfigFault(faults);
-  return { names, warnings: [...warnings, ...(await hostWarnings(clis)), ...idleAliases(config, names)] };
+  const shared = await sharedLoginWarnings(names.clis, env);
+  const others = [...(await hostWarnings(clis)), ...idleAliases(config, names), ...shared];
+  return { names, warnings: [...warnings, ...others] };
 }
 
 /** Where an administrator puts settings for every user of an agent. */

@@ -274,6 +274,8 @@ export interface ProgramVersion {
   check(consult: Consult): Promise<string | null>;
   /** The models it can use; null where it has no list. */
   listModels(consult: Consult): Promise<readonly ModelEntry[] | null>;
+  /** A start that renews the adapter's `login` when that is due. The program then waits, because its stdin stays open. */
+  readonly renewal?: { readonly args: readonly string[]; readonly input: string };
 }
 
 export interface Consultation {
@@ -306,6 +308,30 @@ export interface PrivateHome {
   readonly links: readonly { readonly path: string; readonly to: string }[];
 }
 
+/** What a file holds of a login: the end of its token, in milliseconds since the epoch, or no tokens any more. */
+export type StoredLogin = { readonly expiresAt: number } | 'ended';
+
+/**
+ * A login in files whose short-lived token the program renews itself. A renewal spends the stored secret: if the program
+ * is ended before it has stored the new one, the login is lost.
+ */
+export interface FileLogin {
+  /** The file that holds it, absolute. */
+  readonly path: string;
+  /** Returns null for a text that is no such login. */
+  read(text: string): StoredLogin | null;
+  /** With less than this left, every start of the program renews the token. */
+  readonly renewedBeforeMs: number;
+  /** A folder that exists during a renewal. The program updates its time. */
+  readonly lock: string;
+  /** Without an update for this long, a lock has been left behind. */
+  readonly lockStaleMs: number;
+  /** A file that names the process that holds the lock, absolute. Older versions do not write it. */
+  readonly lockOwner: string;
+  /** The holder, with the birth of its lock in milliseconds since the epoch; null if the text does not say. */
+  readOwner(text: string): { readonly pid: number; readonly lockBornAt: number } | null;
+}
+
 /** Pure translation between the relay and one kind of model CLI. It starts nothing and owns nothing. */
 export interface Adapter {
   readonly name: string;
@@ -319,6 +345,8 @@ export interface Adapter {
   readonly env: Readonly<Record<string, string>>;
   /** Where the program keeps what it writes; without it, in the HOME of the service. */
   readonly home?: PrivateHome;
+  /** The login that the program renews; without it, there is none, or the program gets a credential that lasts. */
+  readonly login?: FileLogin;
   /** The models that a request may name, the default first; null where only the program knows. */
   readonly models: readonly string[] | null;
   /** Names of this form are models of the program, whether it lists them or not: an alias does not take their place. */

@@ -22,6 +22,7 @@ import {
   type KnownProgram,
   type LaunchKey,
   launchKeyOf,
+  untilExit,
 } from '../process/program.js';
 import { replayable } from '../process/replay.js';
 import type { LaunchHistory } from './standby-policy.js';
@@ -146,6 +147,15 @@ export class ProcessPool {
     const process = this.#add(programVersion, null, 'busy');
     await process.start(launcher.launch({ program: path, plan: (place) => consultPlan(args, file, place) }));
     return consultation(process, programVersion, input, clock);
+  }
+
+  /** Runs the program that renews its login, until it exits or `isDone` resolves. Rejects with `spawn_error`. */
+  async renewLogin({ path, leading, programVersion }: KnownProgram, isDone: Promise<void>): Promise<void> {
+    const { args, input } = programVersion.renewal ?? { args: [], input: '' };
+    const process = this.#add(new ConsultedProgram(() => false), null, 'busy');
+    const plan = () => consultPlan([...leading, ...args], undefined, '');
+    await process.start(this.#parts.launcher.launch({ program: path, plan }));
+    await untilExit(process, input, isDone);
   }
 
   /** Whether a process that lives waits for just this turn. */

@@ -115,8 +115,14 @@ export class CliProgram {
     return { path, leading, programVersion, fingerprint, keys };
   }
 
-  /** Whether jobs can be run: the program is there, and says that it can. Rejects with `spawn_error` where it is not there. */
-  async check(trigger: ReadinessTrigger = 'start'): Promise<Verdict> {
+  /**
+   * Whether jobs can be run: the program is there, and says that it can. It is not asked if `loginFault` knows more than
+   * undefined: an answer could renew the login. Rejects with `spawn_error` where the program is not there.
+   */
+  async check(
+    trigger: ReadinessTrigger = 'start',
+    loginFault: () => Promise<string | null | undefined> = async () => undefined,
+  ): Promise<Verdict> {
     if (this.#programVersion?.isProvisional === true) this.#learned = null;
     const known = trigger === 'start' ? null : this.#learned;
     const { path: pathNow } = await this.find();
@@ -125,7 +131,8 @@ export class CliProgram {
     const { path, programVersion } = await this.find();
     const { version } = programVersion;
     try {
-      return { version, error: await programVersion.check(this.#consultAt(path)) };
+      const known = await loginFault();
+      return { version, error: known === undefined ? await programVersion.check(this.#consultAt(path)) : known };
     } catch (error) {
       if (!(error instanceof RelayError) || error.code !== 'cli_error') throw error;
       return { version, error: error.message, reason: error.reason };
@@ -276,6 +283,14 @@ export function consultPlan(args: readonly string[], file: string | undefined, p
 
 const end: TurnEvent = { type: 'turn-end', text: null, model: null, usage: unknownUsage };
 const noSink = { write: () => {}, call: () => {}, hasEnough: false, isFull: false, room: async () => {} };
+
+/** Lets a started program run until it exits, or until `isDone` resolves, and then ends it. Never rejects. */
+export async function untilExit(process: CliProcess, input: string, isDone: Promise<void>): Promise<void> {
+  const turn = { ...plainLaunch(null), text: input, history: [] };
+  const exited = process.turn(turn, noSink, new AbortController().signal).catch(() => {});
+  await Promise.race([exited, isDone]);
+  await process.end('done');
+}
 
 /** Lets a started program answer, within a limit of time, and ends it. Rejects with `spawn_error` where it gives no answer. */
 export async function consultation(

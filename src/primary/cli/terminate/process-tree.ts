@@ -10,6 +10,8 @@ import type { KillTree } from './termination.js';
 const pollMs = 20;
 /** Until then the system has buried what was killed. */
 const lastCheckMs = 250;
+/** A program that renews its login is not ended for so long: no CLI takes longer. */
+const maxRenewalMs = 120_000;
 /** tree-kill starts a `ps` for each process: of a larger tree only the group is signalled before all of it is killed. */
 const maxTreeKillProcesses = 16;
 /** A job that was cut short: here the user expects tree-kill to go down the tree. */
@@ -20,6 +22,8 @@ export interface TreeContext {
   readonly clock: Clock;
   readonly log: Logger;
   readonly observer: CliObserver;
+  /** Whether one of these processes is renewing the login of its CLI; without it, no process ever is. */
+  readonly isRenewingLogin?: (pids: () => Promise<readonly number[]>) => Promise<boolean>;
 }
 
 /**
@@ -76,7 +80,9 @@ export class ProcessTree {
   }
 
   async #end(graceMs: number, reason: EndReason): Promise<void> {
+    await this.#untilLoginIsStored();
     if (!this.hasExited) await this.#terminate(graceMs, reason);
+    await this.#untilLoginIsStored(); // the signal may have come just after the renewal had begun
     const isForced = !this.hasExited;
     const { killed, left } = await this.#containment.clear();
     if (isForced) await this.#exited();
@@ -87,6 +93,16 @@ export class ProcessTree {
     else if (this.#containment.rest) this.#context.clock.after(lastCheckMs, () => void this.#logRest());
     for (const stream of [this.child.stdin, this.child.stdout, this.child.stderr]) stream.destroy();
     await this.#onGone();
+  }
+
+  /** If a program were ended while it renews its login, the login would be lost. */
+  async #untilLoginIsStored(): Promise<void> {
+    const { clock, isRenewingLogin } = this.#context;
+    const untilMs = clock.monotonicMs() + maxRenewalMs;
+    const pids = async () => [this.child.pid, ...(await this.#containment.pids())];
+    const isRenewing = () => isRenewingLogin?.(pids).catch(() => false) ?? false;
+    while (!this.hasExited && clock.monotonicMs() < untilMs && (await isRenewing()))
+      await Promise.race([this.child.exited, delay(clock, pollMs)]);
   }
 
   /** A program that was started a moment ago has not entered its cgroup yet, and is not ended with it. */

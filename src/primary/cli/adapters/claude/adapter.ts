@@ -11,7 +11,16 @@ import {
 } from '../../contract/adapter.js';
 import { jsonOf } from '../common/lines.js';
 import { ClaudeDecoder } from './decoder.js';
-import { type ClaudeProfile, effortFlag, findSettable, planFor, profileFor, toolsOpenedBy } from './launch.js';
+import {
+  type ClaudeProfile,
+  effortFlag,
+  findSettable,
+  noSystem,
+  planFor,
+  profileFor,
+  toolsOpenedBy,
+} from './launch.js';
+import { loginOf } from './login.js';
 import { managedFault } from './managed.js';
 import { ClaudeWriter, controlLine, fitSampling, imageBlock, type SettablePart, schemaOf } from './writer.js';
 
@@ -47,10 +56,12 @@ const tokenVariable = 'CLAUDE_CODE_OAUTH_TOKEN';
 
 /** Claude Code in stream-json: one process, many turns. Measured on 2.1.197, 2.1.328 and 2.1.330. */
 export function claudeAdapter(command: readonly [string, ...string[]], options: ClaudeOptions): Adapter {
+  const login = loginOf(options.given, options.hasToken);
   return {
     name: 'claude',
     provider: 'anthropic',
     reportsCost: true,
+    ...(login && { login }),
     command,
     credentialVariable: tokenVariable,
     env: environment,
@@ -77,6 +88,7 @@ async function learn(consult: Consult, options: ClaudeOptions): Promise<ProgramV
     },
     check,
     listModels: (consult) => listModels(consult, profile.args),
+    renewal: { args: [...profile.args, ...noSystem], input: initializeLine },
   };
 }
 

@@ -84,12 +84,12 @@ export function offline({ args }: ClaudeProfile): readonly string[] {
   return args.map((arg, index) => (args[index - 1] === '--settings' ? settings : arg));
 }
 
-/** Overrides the environment. Nothing listens on port 1. */
+/** Overrides the environment. Nothing listens on port 1. The token is none, but without one the CLI would renew its login in files. */
 const nowhere = {
   ANTHROPIC_BASE_URL: 'http://127.0.0.1:1',
   ANTHROPIC_API_KEY: '',
   ANTHROPIC_AUTH_TOKEN: '',
-  CLAUDE_CODE_OAUTH_TOKEN: '',
+  CLAUDE_CODE_OAUTH_TOKEN: 'none',
   CLAUDE_CODE_USE_BEDROCK: '',
   CLAUDE_CODE_USE_VERTEX: '',
   CLAUDE_CODE_USE_FOUNDRY: '',

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { EndReason } from '../../../../../src/primary/cli/contract/observer.js';
 import { spawnProgram } from '../../../../../src/primary/cli/process/launcher.js';
 import type { Containment, ContainmentFactory } from '../../../../../src/primary/cli/terminate/containment.js';
-import { ProcessTree } from '../../../../../src/primary/cli/terminate/process-tree.js';
+import { ProcessTree, type TreeContext } from '../../../../../src/primary/cli/terminate/process-tree.js';
 import type { Swept } from '../../../../../src/shared/process/scanner.js';
 import { temporaryFolder } from '../../../../support/folder.js';
 import { LogBook } from '../../../../support/log-book.js';
@@ -186,13 +186,13 @@ class EmptyContainment implements Containment {
 }
 
 /** A tree whose containment does nothing, so that only what the tree does itself is seen. */
-async function bareTree(script: string, containment = new EmptyContainment()) {
+async function bareTree(script: string, containment = new EmptyContainment(), further: Partial<TreeContext> = {}) {
   const log = new LogBook();
   const treeKilled: number[] = [];
   const start = { program: '/bin/sh', args: ['-c', script], env: {}, workingDirectory: '/', cookie: 'none' };
   const child = await spawnProgram(start, containment, silentObserver);
   const killTree = async (pid: number) => void treeKilled.push(pid);
-  const context = { killTree, clock, log, observer: silentObserver };
+  const context = { killTree, clock, log, observer: silentObserver, ...further };
   const tree = new ProcessTree(child, containment, async () => {}, context);
   const dispose = async () => {
     if (!tree.hasExited) killIfAlive(child.pid);
@@ -200,6 +200,24 @@ async function bareTree(script: string, containment = new EmptyContainment()) {
   };
   return { tree, child, log, containment, treeKilled, [Symbol.asyncDispose]: dispose };
 }
+
+describe('a program that renews its login', () => {
+  it('gets no signal before the login is stored', async () => {
+    let isRenewing = true;
+    const asked: (readonly number[])[] = [];
+    const isRenewingLogin: TreeContext['isRenewingLogin'] = async (pids) => {
+      asked.push(await pids());
+      return isRenewing;
+    };
+    await using bare = await bareTree('sleep 60', undefined, { isRenewingLogin });
+    const ended = bare.tree.end(longGraceMs, 'cancelled');
+    await until(() => asked.length > 2, 'questions');
+    expect([asked[0], bare.treeKilled]).toEqual([[bare.child.pid], []]);
+    isRenewing = false;
+    await ended;
+    expect(bare.treeKilled).toEqual([bare.child.pid]);
+  });
+});
 
 describe('a program that has been reaped', () => {
   it('is not signalled by its number: neither it, nor its group', async () => {

@@ -134,7 +134,7 @@ describe('a claude that takes everything over stdin', () => {
     const settings = JSON.parse(args[args.indexOf('--settings') + 1] ?? '');
     expect(settings.permissions).toEqual({ deny: ['Read(//**)'] });
     expect(settings.env).toMatchObject({ ANTHROPIC_BASE_URL: 'http://127.0.0.1:1', ANTHROPIC_API_KEY: '' });
-    expect(settings.env).toMatchObject({ CLAUDE_CODE_OAUTH_TOKEN: '' });
+    expect(settings.env).toMatchObject({ CLAUDE_CODE_OAUTH_TOKEN: 'none' });
     expect(
       input
         .trimEnd()

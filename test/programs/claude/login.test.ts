@@ -1,0 +1,53 @@
+import { installClaude } from '../../support/claude-service.js';
+import { metric } from '../../support/exposition.js';
+import { startWithLogin, tryLogin } from '../../support/login-trial.js';
+import { echoes, type MessagesApi, startMessagesApi } from '../../support/messages-api-stub.js';
+import { TokenEndpoint } from '../../support/token-endpoint.js';
+import { until } from '../../support/until.js';
+
+const hourMs = 3_600_000;
+/** In milliseconds: how late the endpoint answers the first refreshes, and then again. */
+const delays = [300, 0, 1000, 0, 0, 2500, 0, 0, 100, 0];
+
+let api: MessagesApi;
+
+beforeAll(async () => void (await installClaude()), 600_000);
+beforeEach(async () => {
+  api = await startMessagesApi();
+  api.behave = echoes;
+});
+afterEach(() => api.close());
+
+function lastToken(): string | undefined {
+  return api.requests.at(-1)?.headers.authorization;
+}
+
+describe('The login of claude in files', () => {
+  it('outlives 20 renewals beside jobs, checks, cancels, time-outs, drains and restarts', async () => {
+    const delayMs = (refresh: number) => delays[refresh % delays.length] as number;
+    const livesMs = (token: number) => (token % 8 === 0 ? 304_000 : 300_300); // claude renews at 300,000
+    await using endpoint = await TokenEndpoint.start({ livesMs, delayMs });
+    const jobs = await tryLogin(api, endpoint, { refreshes: 20, endsAt: [6] });
+    expect(endpoint.refused).toBe(0);
+    expect(await endpoint.isLoginStored()).toBe(true);
+    expect(jobs.get(200)).toBeGreaterThan(0);
+    expect([...jobs.keys()].filter((status) => ![0, 200, 503, 504].includes(status))).toEqual([]);
+  });
+
+  it('is read again by processes that wait, after another process has renewed it', async () => {
+    await using endpoint = await TokenEndpoint.start({ livesMs: () => hourMs, delayMs: () => 0 });
+    await using service = await startWithLogin(api, endpoint, { MODEL_API_STANDBY: '1' });
+    const { body } = await service.post('/chat', { message: 'one' });
+    expect(lastToken()).toBe(`Bearer ${endpoint.accessToken}`);
+    await until(async () => (await metric(service, 'cli_processes{state="standby"}')) === 1, 'standby', 20_000);
+    const hits = await metric(service, 'standby_total{result="hit"}');
+    endpoint.refreshes++;
+    await endpoint.store(hourMs);
+    await service.post('/chat', { message: 'two', conversation_id: body.conversation_id });
+    expect(lastToken()).toBe(`Bearer ${endpoint.accessToken}`);
+    await service.post('/ask', { prompt: 'three' });
+    expect(lastToken()).toBe(`Bearer ${endpoint.accessToken}`);
+    expect(await metric(service, 'live_session_total{result="hit"}')).toBe(1);
+    expect(await metric(service, 'standby_total{result="hit"}')).toBe(hits + 1);
+  });
+});

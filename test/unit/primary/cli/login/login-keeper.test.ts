@@ -1,0 +1,218 @@
+import { mkdir, rm, stat, utimes, writeFile } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { loginOf } from '../../../../../src/primary/cli/adapters/claude/login.js';
+import type { FileLogin } from '../../../../../src/primary/cli/contract/adapter.js';
+import { LoginKeeper } from '../../../../../src/primary/cli/login/login-keeper.js';
+import { FakeClock } from '../../../../support/fake-clock.js';
+import { type TemporaryFolder, temporaryFolder } from '../../../../support/folder.js';
+import { LogBook } from '../../../../support/log-book.js';
+
+const minuteMs = 60_000;
+const ended = { accessToken: '', refreshToken: '', expiresAt: 0 };
+
+/** A login keeper whose program does what the test says. */
+class LoginHouse implements AsyncDisposable {
+  readonly clock = new FakeClock();
+  readonly log = new LogBook();
+  readonly keeper: LoginKeeper;
+  readonly login: FileLogin;
+  /** For each program that was started: whether it has been told to end. */
+  readonly programs: { isDone: boolean; exit: () => void }[] = [];
+  readonly #folder: TemporaryFolder;
+
+  private constructor(folder: TemporaryFolder) {
+    this.#folder = folder;
+    this.login = loginOf({ HOME: '/none', CLAUDE_CONFIG_DIR: folder.path }, false) as FileLogin;
+    const renew = (isDone: Promise<void>) =>
+      new Promise<void>((exit) => {
+        const program = { isDone: false, exit };
+        this.programs.push(program);
+        void isDone.then(() => {
+          program.isDone = true;
+          exit();
+        });
+      });
+    this.keeper = new LoginKeeper(this.login, { cli: 'claude', clock: this.clock, log: this.log, renew });
+  }
+
+  static async open(leftMs?: number): Promise<LoginHouse> {
+    const house = new LoginHouse(await temporaryFolder());
+    if (leftMs !== undefined) await house.store(leftMs);
+    return house;
+  }
+
+  store(leftMs: number): Promise<void> {
+    return this.write({ accessToken: 'a', refreshToken: `r${leftMs}`, expiresAt: this.clock.now() + leftMs });
+  }
+
+  write(tokens: object): Promise<void> {
+    return writeFile(this.login.path, JSON.stringify({ claudeAiOauth: tokens }));
+  }
+
+  /** As the CLI: a folder, and a file that names who has made it. */
+  async lock(pid: number, ageMs = 0): Promise<void> {
+    await mkdir(this.login.lock);
+    const time = (this.clock.now() - ageMs) / 1000;
+    await utimes(this.login.lock, time, time);
+    const { birthtimeMs: lockBirthtimeMs } = await stat(this.login.lock);
+    await writeFile(this.login.lockOwner, JSON.stringify({ pid, lockBirthtimeMs }));
+  }
+
+  unlock(): Promise<void> {
+    return rm(this.login.lock, { recursive: true });
+  }
+
+  /** Lets time pass until this is so; files are read in real time. */
+  async until(isSo: () => boolean, limitMs = 100_000): Promise<void> {
+    for (const startMs = this.clock.monotonicMs(); !isSo(); await sleep(1)) {
+      if (this.clock.monotonicMs() - startMs > limitMs) throw new Error('waited in vain');
+      await this.clock.advance(50);
+    }
+  }
+
+  /** A program that asks whether it may start. */
+  ask(): { isReady: boolean } {
+    const asker = { isReady: false };
+    void this.keeper.ready().then(() => {
+      asker.isReady = true;
+    });
+    return asker;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.keeper.stop();
+    await this.#folder[Symbol.asyncDispose]();
+  }
+}
+
+describe('the login keeper', () => {
+  it('lets programs start while the token lasts', async () => {
+    await using house = await LoginHouse.open(6 * minuteMs);
+    await house.keeper.ready();
+    expect([house.keeper.isDue, house.programs.length, await house.keeper.fault()]).toEqual([false, 0, null]);
+  });
+
+  it('knows nothing of a login where there is no file, or one without tokens', async () => {
+    await using house = await LoginHouse.open();
+    await house.keeper.ready();
+    expect([house.keeper.isDue, await house.keeper.fault()]).toEqual([false, undefined]);
+    await writeFile(house.login.path, '{"mcpOAuth":{}}');
+    expect(await house.keeper.fault()).toBeUndefined();
+  });
+
+  it('renews a due login with one program, and lets all others start when the new token is stored', async () => {
+    await using house = await LoginHouse.open(4 * minuteMs);
+    const askers = [house.ask(), house.ask()];
+    await house.until(() => house.programs.length > 0);
+    await house.lock(process.pid);
+    askers.push(house.ask());
+    await house.clock.advance(15_000);
+    await house.store(60 * minuteMs);
+    await house.clock.advance(1000);
+    expect(askers.map(({ isReady }) => isReady)).toEqual([false, false, false]); // the lock is still there
+    expect(house.programs).toMatchObject([{ isDone: false }]);
+    await house.unlock();
+    await house.until(() => askers.every(({ isReady }) => isReady));
+    expect(house.programs).toMatchObject([{ isDone: true }]);
+    expect(house.log.entries).toMatchObject([{ event: 'login_renewed', fields: { cli: 'claude' } }]);
+    expect(house.keeper.isDue).toBe(false);
+  });
+
+  it('waits until the CLI itself would renew the token', async () => {
+    await using house = await LoginHouse.open(5 * minuteMs + 1000);
+    const asker = house.ask();
+    await house.until(() => house.programs.length > 0);
+    expect([house.clock.monotonicMs() > 1000, asker.isReady]).toEqual([true, false]);
+  });
+
+  it('serves after each renewal, even if the new token is due at once', async () => {
+    await using house = await LoginHouse.open(4 * minuteMs);
+    for (const round of [1, 2, 3]) {
+      const asker = house.ask();
+      await house.until(() => house.programs.length === round);
+      await house.store(4 * minuteMs + round);
+      await house.until(() => asker.isReady);
+    }
+    expect(house.log.events).toEqual(['login_renewed', 'login_renewed', 'login_renewed']);
+  });
+
+  it('starts no program while another process renews the login, such as one of the service before it', async () => {
+    await using house = await LoginHouse.open(4 * minuteMs);
+    await house.lock(process.pid);
+    const asker = house.ask();
+    await house.clock.advance(2000);
+    await house.store(60 * minuteMs);
+    await house.until(() => asker.isReady);
+    expect(house.programs).toEqual([]);
+  });
+
+  it.each([
+    ['whose owner has died', 2 ** 22 + 1, 0],
+    ['that nobody has updated for long', process.pid, 30_000],
+  ])('does not wait for a lock %s', async (_, pid, ageMs) => {
+    await using house = await LoginHouse.open(4 * minuteMs);
+    await house.lock(pid, ageMs);
+    house.ask();
+    await house.until(() => house.programs.length > 0);
+  });
+
+  it('lets jobs use the old token after a failure, and tries again ever more rarely', async () => {
+    await using house = await LoginHouse.open(4 * minuteMs);
+    house.keeper.start();
+    for (const round of [1, 2, 3, 4]) {
+      await house.until(() => house.programs.length === round);
+      const asker = house.ask();
+      house.programs.at(-1)?.exit();
+      await house.until(() => asker.isReady);
+    }
+    expect(house.log.entries).toMatchObject([2, 4, 8, 16].map((retry_seconds) => ({ fields: { retry_seconds } })));
+    expect(await house.keeper.fault()).toBeNull();
+    await house.clock.advance(4 * minuteMs);
+    expect(await house.keeper.fault()).toMatch(/has expired, and \d+ renewals in a row have failed/);
+  });
+
+  it('ends a program that never begins a renewal', async () => {
+    await using house = await LoginHouse.open(4 * minuteMs);
+    const asker = house.ask();
+    await house.until(() => asker.isReady);
+    expect(house.programs).toMatchObject([{ isDone: true }]);
+    expect(house.log.events).toEqual(['login_not_renewed']);
+  });
+
+  it('reports a login whose renewal was refused, until a person has logged in anew', async () => {
+    await using house = await LoginHouse.open(4 * minuteMs);
+    const asker = house.ask();
+    await house.until(() => house.programs.length > 0);
+    await house.write(ended);
+    await house.until(() => asker.isReady);
+    expect(house.log.events).toEqual(['login_ended']);
+    expect(await house.keeper.fault()).toMatch('log in anew');
+    await house.store(60 * minuteMs);
+    expect(await house.keeper.fault()).toBeNull();
+  });
+
+  it('tells which processes must not be ended', async () => {
+    await using house = await LoginHouse.open(4 * minuteMs);
+    const isRenewedBy = (...pids: number[]) => house.keeper.isRenewedBy(async () => pids);
+    expect(await isRenewedBy(7)).toBe(false);
+    await house.lock(7);
+    expect([await isRenewedBy(6, 7), await isRenewedBy(6)]).toEqual([true, false]);
+    await writeFile(house.login.lockOwner, JSON.stringify({ pid: 6, lockBirthtimeMs: 1 })); // of an earlier lock
+    expect([await isRenewedBy(7), await isRenewedBy(5)]).toEqual([true, true]);
+  });
+});
+
+describe('the login of claude', () => {
+  it.each([
+    ['its HOME', { HOME: '/home/me' }, '/home/me/.claude/.credentials.json'],
+    ['CLAUDE_CONFIG_DIR', { HOME: '/home/me', CLAUDE_CONFIG_DIR: '/etc/c' }, '/etc/c/.credentials.json'],
+  ])('is in %s', (_, given, path) => {
+    expect(loginOf(given, false)?.path).toBe(path);
+  });
+
+  it('is not in files if the CLI gets a credential by its environment', () => {
+    const given = { HOME: '/home/me' };
+    const key = { ...given, ANTHROPIC_API_KEY: 'sk' };
+    expect([loginOf(given, true), loginOf(key, false), loginOf({}, false)]).toEqual([undefined, undefined, undefined]);
+  });
+});
