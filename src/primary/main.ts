@@ -87,7 +87,8 @@ export async function inspectSetup(
   const own = new OwnTraces(systemClock);
   try {
     const log = createLogger('silent', 'primary', noOutput);
-    return await reportSetup(config, await createHost(config, given, { ...silent, log }, 'visitor', own), asks);
+    const cgroups = other === null ? null : other.cgroups;
+    return await reportSetup(config, await createHost(config, given, { ...silent, log }, { cgroups }, own), asks);
   } finally {
     await own.remove();
   }
@@ -186,7 +187,8 @@ async function openExporter({ spanExport }: Config, host: Host): Promise<StartIn
 }
 
 type Logging = Pick<Host, 'log' | 'logStyle' | 'show' | 'logWriteErrors'>;
-type Role = 'visitor' | 'service';
+/** A visitor looks at the host and goes, perhaps for a unit with these cgroups. */
+type Role = 'service' | { readonly cgroups: OtherSettings['cgroups'] };
 
 async function createHost(
   config: Config,
@@ -199,7 +201,7 @@ async function createHost(
   return own.make(traces, () => makeHost(config, given, { ...logging, traces }, role, own));
 }
 
-/** A visitor looks at the host and goes; the service moves into a cgroup of its own. */
+/** The service moves into a cgroup of its own. */
 async function makeHost(
   config: Config,
   { handover, env }: StartEnvironment,
@@ -212,7 +214,9 @@ async function makeHost(
   const runtimeDirectory = await makeRuntimeDirectory(runtimeParent(env), instance);
   const workDirectory = await makeWorkDirectory(runtimeDirectory, resolve(tmpdir()));
   const tools = await findHostTools(searchPath);
-  const settings = { cgroup: config.cgroup, maxMemoryBytes: config.cliMemoryBytes, maxProcesses: config.cliProcesses };
+  const limits = { maxMemoryBytes: config.cliMemoryBytes, maxProcesses: config.cliProcesses };
+  const unitCgroups = role === 'service' ? null : role.cgroups;
+  const settings = { cgroup: config.cgroup, unitCgroups, ...limits };
   const removeAll = () => removeDirectories([workDirectory, runtimeDirectory]).then(() => own.remove());
   return {
     env,

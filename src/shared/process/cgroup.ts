@@ -12,6 +12,14 @@ export interface CgroupUsage {
   readonly peakMemoryBytes: number | null;
 }
 
+/** What systemd lets the service of a unit do with cgroups. */
+export interface UnitCgroups {
+  /** Why it cannot make any; null if it can. */
+  readonly fault: string | null;
+  /** The controllers that are delegated to it. */
+  readonly controllers: ReadonlySet<string>;
+}
+
 /** One cgroup (v2) by its folder: what Linux offers to find and end everything in it, whatever it has shed or forked. */
 export class Cgroup {
   readonly path: string;
