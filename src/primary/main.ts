@@ -1,7 +1,7 @@
 import '../shared/node-version.js';
 import '../shared/node-internals/small-heap.js';
 
-import { freemem, tmpdir } from 'node:os';
+import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { isatty } from 'node:tty';
 import type { CheckReport } from '../shared/api/setup.js';
@@ -21,6 +21,7 @@ import {
 import { type LogStyle, logIn, logStyleFor } from '../shared/log/text.js';
 import { collectAll, HeapKeeper } from '../shared/node-internals/heap.js';
 import { type ServiceExit, serviceExits } from '../shared/phase.js';
+import { ownCgroup } from '../shared/process/cgroup.js';
 import { makeWorkDirectory } from '../shared/process/leftovers.js';
 import { instanceOfProcess } from '../shared/process/proc.js';
 import { reportSetup } from './api/setup-report.js';
@@ -28,7 +29,7 @@ import { adapterLoader, chooseAdapters } from './cli/adapters/registry.js';
 import { CallbackServer } from './cli/process/callback-server.js';
 import { searchPathOf } from './cli/process/program.js';
 import { chooseTermination } from './cli/terminate/termination.js';
-import { findHostTools, findNotifier, type Host } from './lifecycle/host.js';
+import { findHostTools, findNotifier, freeMemoryIn, type Host } from './lifecycle/host.js';
 import {
   closeInherited,
   type OtherSettings,
@@ -217,13 +218,15 @@ async function makeHost(
   const limits = { maxMemoryBytes: config.cliMemoryBytes, maxProcesses: config.cliProcesses };
   const unitCgroups = role === 'service' ? null : role.cgroups;
   const settings = { cgroup: config.cgroup, unitCgroups, ...limits };
+  const termination = await chooseTermination(settings, tools, instance, role === 'service', systemClock, known.log);
+  const cgroup = await ownCgroup(); // after the service has moved into its own
   const removeAll = () => removeDirectories([workDirectory, runtimeDirectory]).then(() => own.remove());
   return {
     env,
     product: readProduct(),
     instance,
     callbacks: new CallbackServer(systemClock),
-    termination: await chooseTermination(settings, tools, instance, role === 'service', systemClock, known.log),
+    termination,
     systemd: new Systemd(handover, await findNotifier(searchPath), process.pid, systemClock),
     runtimeDirectory,
     workDirectory,
@@ -231,7 +234,7 @@ async function makeHost(
     clock: systemClock,
     heap: new HeapKeeper(systemClock, collectAll),
     ...known,
-    freeMemory: freemem,
+    freeMemory: () => freeMemoryIn(cgroup),
     random: Math.random,
     exit: (code) => void removeAll().finally(() => void exit(known.log, code)),
   };
