@@ -1,7 +1,7 @@
 import '../shared/node-version.js';
 import '../shared/node-internals/small-heap.js';
 
-import { freemem, tmpdir } from 'node:os';
+import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { isatty } from 'node:tty';
 import type { CheckReport } from '../shared/api/setup.js';
@@ -26,6 +26,7 @@ import {
 import { type LogStyle, logIn, logStyleFor } from '../shared/log/text.js';
 import { collectAll, HeapKeeper } from '../shared/node-internals/heap.js';
 import { type ServiceExit, serviceExits } from '../shared/phase.js';
+import { ownCgroup } from '../shared/process/cgroup.js';
 import { makeWorkDirectory } from '../shared/process/leftovers.js';
 import { instanceOfProcess } from '../shared/process/proc.js';
 import { reportSetup } from './api/setup-report.js';
@@ -33,7 +34,7 @@ import { adapterLoader, chooseAdapters } from './cli/adapters/registry.js';
 import { CallbackServer } from './cli/process/callback-server.js';
 import { searchPathOf } from './cli/process/program.js';
 import { chooseTermination } from './cli/terminate/termination.js';
-import { findHostTools, findNotifier, type Host } from './lifecycle/host.js';
+import { findHostTools, findNotifier, freeMemoryIn, type Host } from './lifecycle/host.js';
 import {
   closeInherited,
   type OtherSettings,
@@ -95,8 +96,9 @@ export async function inspectSetup(
   const own = new OwnTraces(systemClock);
   try {
     const log = createLogger('silent', 'primary', noOutput);
+    const cgroups = other === null ? null : other.cgroups;
     const logging = { ...silent, log, clock: systemClock };
-    return await reportSetup(config, await createHost(config, given, logging, 'visitor', own), asks);
+    return await reportSetup(config, await createHost(config, given, logging, { cgroups }, own), asks);
   } finally {
     await own.remove();
   }
@@ -220,7 +222,8 @@ async function openExporter({ spanExport }: Config, host: Host): Promise<StartIn
 }
 
 type Logging = Pick<Host, 'log' | 'logStyle' | 'show' | 'logWriteErrors' | 'clock'>;
-type Role = 'visitor' | 'service';
+/** A visitor looks at the host and goes, perhaps for a unit with these cgroups. */
+type Role = 'service' | { readonly cgroups: OtherSettings['cgroups'] };
 
 async function createHost(
   config: Config,
@@ -233,7 +236,7 @@ async function createHost(
   return own.make(traces, () => makeHost(config, given, { ...logging, traces }, role, own));
 }
 
-/** A visitor looks at the host and goes; the service moves into a cgroup of its own. */
+/** The service moves into a cgroup of its own. */
 async function makeHost(
   config: Config,
   { handover, env }: StartEnvironment,
@@ -247,21 +250,25 @@ async function makeHost(
   const runtimeDirectory = await makeRuntimeDirectory(runtimeParent(env), instance);
   const workDirectory = await makeWorkDirectory(runtimeDirectory, resolve(tmpdir()));
   const tools = await findHostTools(searchPath);
-  const settings = { cgroup: config.cgroup, maxMemoryBytes: config.cliMemoryBytes, maxProcesses: config.cliProcesses };
+  const limits = { maxMemoryBytes: config.cliMemoryBytes, maxProcesses: config.cliProcesses };
+  const unitCgroups = role === 'service' ? null : role.cgroups;
+  const settings = { cgroup: config.cgroup, unitCgroups, ...limits };
+  const termination = await chooseTermination(settings, tools, instance, role === 'service', clock, known.log);
+  const cgroup = await ownCgroup(); // after the service has moved into its own
   const removeAll = () => removeDirectories([workDirectory, runtimeDirectory]).then(() => own.remove());
   return {
     env,
     product: readProduct(),
     instance,
     callbacks: new CallbackServer(clock),
-    termination: await chooseTermination(settings, tools, instance, role === 'service', clock, known.log),
+    termination,
     systemd: new Systemd(handover, await findNotifier(searchPath), process.pid, clock),
     runtimeDirectory,
     workDirectory,
     searchPath,
     heap: new HeapKeeper(clock, collectAll),
     ...known,
-    freeMemory: freemem,
+    freeMemory: () => freeMemoryIn(cgroup),
     random: Math.random,
     exit: (code) => void removeAll().finally(() => void exit(known.log, code)),
   };

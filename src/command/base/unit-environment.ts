@@ -1,4 +1,5 @@
 import { ConfigFault, type Environment } from '../../shared/config/config.js';
+import type { UnitCgroups } from '../../shared/process/cgroup.js';
 import { CommandError, exitCodes } from './errors.js';
 
 /** The settings of a service that is not this process. */
@@ -10,6 +11,8 @@ export interface ForeignSettings {
   readonly files: ReadonlyMap<string, string>;
   /** What was ignored, a sentence each. */
   readonly notes: readonly string[];
+  /** The cgroups of a unit; null where nothing is known of them. */
+  readonly cgroups: UnitCgroups | null;
 }
 
 /**
@@ -69,7 +72,9 @@ export interface UnitHost {
   become(user: string, group: string): Promise<Environment>;
 }
 
-const properties = 'LoadState,User,Group,Environment,EnvironmentFiles,PassEnvironment,UnsetEnvironment';
+const properties =
+  'LoadState,User,Group,Environment,EnvironmentFiles,PassEnvironment,UnsetEnvironment,' +
+  'Delegate,DelegateControllers,ProtectControlGroups';
 /** What systemd sets. */
 const usualPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 const credentialsFolder = '/run/credentials/checked-unit';
@@ -104,7 +109,17 @@ export async function settingsOfUnit(name: string, host: UnitHost): Promise<Fore
     const [unset = '', value] = word.split(/=([\s\S]*)/, 2);
     if (value === undefined || value === env[unset]) delete env[unset];
   }
-  return { env, keepsOwn: false, files, notes };
+  const cgroups = cgroupsOf((property) => valuesOf(property)[0] ?? '');
+  return { env, keepsOwn: false, files, notes, cgroups };
+}
+
+/** As the service will find them. Null where systemd does not say. */
+function cgroupsOf(read: (property: string) => string): UnitCgroups | null {
+  if (read('Delegate') === '') return null;
+  if (read('Delegate') !== 'yes') return { fault: 'the unit has no Delegate=', controllers: new Set() };
+  if (!['', 'no'].includes(read('ProtectControlGroups')))
+    return { fault: 'the unit has ProtectControlGroups=', controllers: new Set() };
+  return { fault: null, controllers: new Set(read('DelegateControllers').split(' ')) };
 }
 
 /** Owns what is found in the files of a unit, before this process becomes the user of the unit. */

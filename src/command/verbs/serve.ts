@@ -135,7 +135,8 @@ async function otherSettings(args: CommandArguments): Promise<ForeignSettings | 
   if (paths.length === 0) return null;
   const files = await Promise.all(paths.map(readSettings));
   const env = Object.assign({}, ...files.map((file) => file.env)) as Environment; // a later file wins
-  return { env, keepsOwn: true, files: new Map(), notes: files.flatMap(({ notes }) => notes) };
+  const notes = files.flatMap((file) => file.notes);
+  return { env, keepsOwn: true, files: new Map(), notes, cgroups: null };
 }
 
 async function readSettings(path: string): Promise<Pick<ForeignSettings, 'env' | 'notes'>> {

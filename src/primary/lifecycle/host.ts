@@ -1,7 +1,9 @@
 import { execFile } from 'node:child_process';
+import { freemem } from 'node:os';
 import { promisify } from 'node:util';
 import type { LogStyle } from '../../shared/log/text.js';
 import type { ServiceExit } from '../../shared/phase.js';
+import type { Cgroup } from '../../shared/process/cgroup.js';
 import type { TracePlaces } from '../../shared/process/leftovers.js';
 import type { CliHost } from '../cli/model-cli.js';
 import { findProgram } from '../cli/process/program.js';
@@ -28,6 +30,13 @@ export interface Host extends CliHost {
   /** Numbers from 0 to 1. */
   random(): number;
   exit(code: ServiceExit): void;
+}
+
+/** Memory that can be had without swapping: of the host, but no more than the container or the unit may use, bytes. */
+export function freeMemoryIn(cgroup: Cgroup | null): number {
+  const free = cgroup?.freeMemory ?? Number.POSITIVE_INFINITY;
+  // Node knows limits of cgroup v1, but of v2 only those of the cgroup itself.
+  return Math.min(freemem(), free === Number.POSITIVE_INFINITY ? process.availableMemory() : free);
 }
 
 const trialLimitMs = 5000;

@@ -3,6 +3,7 @@ import { readdir, readFile, stat } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { type Config, ConfigFault, type Environment, loadConfig } from '../../shared/config/config.js';
 import { describeError, type LogEvent } from '../../shared/log/logger.js';
+import type { UnitCgroups } from '../../shared/process/cgroup.js';
 import { eraseFromEnviron, readVirtualFile } from '../../shared/process/proc.js';
 import { escaped } from '../../shared/text/paint.js';
 import { type Handover, takeHandover } from './systemd.js';
@@ -20,6 +21,8 @@ export interface OtherSettings {
   readonly keepsOwn: boolean;
   /** Texts of files by their paths: they are not read. */
   readonly files: ReadonlyMap<string, string>;
+  /** Null where nothing is known of them. */
+  readonly cgroups: UnitCgroups | null;
 }
 
 /** `settings` are those of the command line: they win over the environment. */

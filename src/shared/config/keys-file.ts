@@ -1,3 +1,4 @@
+import { nearest } from '../text/nearest.js';
 import {
   type ApiKey,
   digestOf,
@@ -135,12 +136,20 @@ function readOptions(text: string): KeyOptions {
 
 function readOption(text: string): [name: string, option: Partial<KeyOptions>] {
   const [, name = '', value = null] = /^([^=]*)(?:=(.*))?$/.exec(text) ?? [];
-  if (!Object.hasOwn(optionReaders, name)) throw new Error(`an option is none of ${optionNames.join(', ')}`);
+  if (!Object.hasOwn(optionReaders, name)) throw new Error(unknownOption(name));
   try {
     return [name, optionReaders[name]?.(value) ?? {}];
   } catch (error) {
     throw new Error(`the option ${name} ${(error as Error).message}`);
   }
+}
+
+/** Shows only a name that is too short to be a key, or close to the name of an option. */
+function unknownOption(name: string): string {
+  const close = nearest(name.toLowerCase(), optionNames);
+  const isShown = close !== null || /^[A-Za-z_-]{1,15}$/.test(name);
+  const shown = isShown ? `: ${name}${close === null ? '' : ` (did you mean ${close}?)`}` : '';
+  return `an option is none of ${optionNames.join(', ')}${shown}`;
 }
 
 function readScopes(text: string): Scope[] {

@@ -40,7 +40,13 @@ export interface LoadedKeys {
 /** Reads all keys. Never shows one in a fault or a warning. */
 export async function loadKeys(given: KeyVariables, files: KeyFiles): Promise<LoadedKeys> {
   const source = sourceOf(given);
-  const { keys: apiKeys, faults, warnings, tooShort } = source === null ? nothing : await loadFrom(source, files);
+  const hasOthers = given.keysFile !== null;
+  const {
+    keys: apiKeys,
+    faults,
+    warnings,
+    tooShort,
+  } = source === null ? nothing : await loadFrom(source, files, hasOthers);
   const named = given.keysFile === null ? nothing : await loadNamed(given.keysFile, apiKeys, files);
   const isUseless = given.keysFile !== null && named.faults.length === 0 && named.keys.length + apiKeys.length === 0;
   return {
@@ -81,11 +87,12 @@ function sourceOf({ key, keyFile, credentials }: KeyVariables): KeySource | null
   return { name: '$CREDENTIALS_DIRECTORY/api_key', path: join(credentials, 'api_key'), isOptional: true };
 }
 
-async function loadFrom(source: KeySource, files: KeyFiles): Promise<Loaded> {
+/** `hasOthers`: there is a keys file, so an empty file is no fault. */
+async function loadFrom(source: KeySource, files: KeyFiles, hasOthers: boolean): Promise<Loaded> {
   try {
     if ('key' in source) return { ...nothing, keys: [readApiKey(source.key)], ...shortOnes(source, [source.key]) };
     const text = await readOptional(source.path, source.isOptional, files.read);
-    if (text === null) return nothing;
+    if (text === null || (hasOthers && text.trim() === '')) return nothing;
     const { tooShort, warnings } = shortOnes(source, readClearKeys(text));
     const open = await openOnes(source.name, source.path, files);
     return { ...nothing, keys: readApiKeys(text), tooShort, warnings: [...warnings, ...open] };
@@ -146,6 +153,13 @@ async function openOnes(name: string, path: string, { modeOf }: KeyFiles): Promi
   return [`${name}: every user of this machine can read ${path}: chmod o-r it`];
 }
 
+const tokenFault = 'must hold one token and nothing else: no quotes, blanks or line breaks';
+
+/** Quotes belong to a shell, or to a file that another program reads. */
+function isToken(text: string): boolean {
+  return /^[\x21-\x7e]+$/.test(text) && !/^["'`]|["'`]$/.test(text);
+}
+
 type TokenSettings = Readonly<Record<'MODEL_CODE_OAUTH_TOKEN' | 'MODEL_CODE_OAUTH_TOKEN_FILE', string | null>>;
 
 /**
@@ -158,14 +172,18 @@ export async function loadOauthToken(
   readFile: ReadFile,
   faults: string[],
 ): Promise<string | null> {
-  if (token !== null || file === undefined) return token ?? null;
+  if (token) {
+    if (!isToken(token)) faults.push(`MODEL_CODE_OAUTH_TOKEN: ${tokenFault}`);
+    return token;
+  }
+  if (token !== null || file === undefined) return null;
   const folder = env.CREDENTIALS_DIRECTORY;
   const path = file ?? (folder ? join(folder, 'oauth_token') : null);
   if (path === null) return null;
   try {
     const text = (await readFile(path)).trim();
-    if (/^[\x21-\x7e]+$/.test(text)) return text;
-    throw new Error('must hold one token and nothing else');
+    if (isToken(text)) return text;
+    throw new Error(tokenFault);
   } catch (error) {
     const fault = error as NodeJS.ErrnoException;
     // A unit may load other credentials only. If none can be read, `faults` says so already.

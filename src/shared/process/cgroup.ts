@@ -1,5 +1,5 @@
 import { mkdir, readdir, readFile, rmdir, writeFile } from 'node:fs/promises';
-import { join, posix } from 'node:path';
+import { dirname, join, posix } from 'node:path';
 import { type Clock, delay } from '../clock.js';
 import { isThereNow, killNow, readNow } from './proc.js';
 
@@ -10,6 +10,14 @@ export interface CgroupUsage {
   readonly processorMs: number;
   /** Null where the memory controller is not delegated. */
   readonly peakMemoryBytes: number | null;
+}
+
+/** What systemd lets the service of a unit do with cgroups. */
+export interface UnitCgroups {
+  /** Why it cannot make any; null if it can. */
+  readonly fault: string | null;
+  /** The controllers that are delegated to it. */
+  readonly controllers: ReadonlySet<string>;
 }
 
 /** One cgroup (v2) by its folder: what Linux offers to find and end everything in it, whatever it has shed or forked. */
@@ -79,6 +87,21 @@ export class Cgroup {
     if (usec === undefined) return null;
     const peak = hasMemoryController ? readNow(join(this.path, 'memory.peak')) : '';
     return { processorMs: Number(usec) / 1000, peakMemoryBytes: peak === '' ? null : Number(peak) };
+  }
+
+  /**
+   * Memory that its limits, and those of the cgroups above it, leave, bytes; infinite without a limit. Pages of files that
+   * the kernel drops when memory is short count as free.
+   */
+  get freeMemory(): number {
+    const read = (file: string) => readNow(join(this.path, file));
+    const limits = ['memory.max', 'memory.high'].map((file) => Number.parseInt(read(file), 10));
+    const limit = Math.min(...limits.filter((bytes) => !Number.isNaN(bytes)), Number.POSITIVE_INFINITY);
+    const dropped = Number(/^inactive_file (\d+)$/m.exec(read('memory.stat'))?.[1] ?? 0);
+    const free = limit === Number.POSITIVE_INFINITY ? limit : limit - Number(read('memory.current')) + dropped;
+    const parent = new Cgroup(dirname(this.path));
+    const isTop = readNow(join(parent.path, 'cgroup.controllers')) === '';
+    return isTop ? free : Math.min(free, parent.freeMemory);
   }
 
   /** Ends everything in it and below it at once. Returns whether that was all within the limit. */

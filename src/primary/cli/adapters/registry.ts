@@ -1,4 +1,4 @@
-import { readdir, readFile, realpath, stat } from 'node:fs/promises';
+import { readFile, realpath, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { Clock } from '../../../shared/clock.js';
@@ -13,6 +13,7 @@ import { type AtLeastOne, modelFor, type NamedAdapter } from '../models.js';
 import { launchEnv } from '../process/launcher.js';
 import { findProgram, searchPathOf } from '../process/program.js';
 import { ModelNames } from '../route.js';
+import { hostSettings, managedFault } from './host-settings.js';
 
 export type AdapterKind = Exclude<Config['cli'], 'auto' | AdapterFile>;
 
@@ -63,28 +64,10 @@ export async function chooseAdapters(
   return { names, warnings: [...warnings, ...others] };
 }
 
-/** Where an administrator puts settings for every user of an agent. */
-const hostSettings: Readonly<Record<string, string>> = {
-  codex: '/etc/codex',
-  gemini: '/etc/gemini-cli',
-  opencode: '/etc/opencode',
-  qwen: '/etc/qwen-code',
-};
-
 /** Settings of the host that apply to the jobs, too. */
 async function hostWarnings(clis: readonly NamedAdapter[]): Promise<string[]> {
   const kinds = [...new Set(clis.map(({ adapter }) => adapter.name))];
-  return (await Promise.all(kinds.map(hostWarningsOf))).flat();
-}
-
-async function hostWarningsOf(kind: string): Promise<readonly string[]> {
-  if (kind === 'claude') {
-    const { managedWarnings } = loadPart<typeof import('./claude/managed.js')>('./claude/managed.js');
-    return managedWarnings();
-  }
-  const folder = hostSettings[kind];
-  const names = folder === undefined ? [] : await readdir(folder).catch(() => []);
-  return names.length === 0 ? [] : [`${folder} may apply to each job of ${kind}: ${names.sort().join(', ')}`];
+  return (await Promise.all(kinds.map(hostSettings))).flat();
 }
 
 async function choose(
@@ -186,7 +169,7 @@ export async function createAdapter({ kind, command }: CliChoice, config: Config
     case 'claude': {
       const { claudeAdapter } = loadPart<typeof import('./claude/adapter.js')>('./claude/adapter.js');
       const hasToken = config.oauthToken !== null;
-      return claudeAdapter(command ?? ['claude'], { extraArgs, given, hasToken });
+      return claudeAdapter(command ?? ['claude'], { extraArgs, given, hasToken, hostFault: managedFault });
     }
     case 'codex': {
       const { codexAdapter } = loadPart<typeof import('./codex/adapter.js')>('./codex/adapter.js');

@@ -4,7 +4,7 @@ import { type Clock, delay } from '../../../shared/clock.js';
 import { ConfigFault } from '../../../shared/config/config.js';
 import type { Logger } from '../../../shared/log/logger.js';
 import { closingFailed, watchingChildren } from '../../../shared/node-internals/spawned-children.js';
-import { Cgroup, ownCgroup } from '../../../shared/process/cgroup.js';
+import { Cgroup, ownCgroup, type UnitCgroups } from '../../../shared/process/cgroup.js';
 import type { Instance } from '../../../shared/process/proc.js';
 import { CgroupContainments, openCgroupHome } from './cgroup-containment.js';
 import type { ContainmentFactory } from './containment.js';
@@ -26,6 +26,8 @@ export interface TerminationSettings {
   /** Limits of each CLI process with everything it starts; null: none. */
   readonly maxMemoryBytes: number | null;
   readonly maxProcesses: number | null;
+  /** Those of a unit that is only looked at: this process is outside of them, and uses process groups. */
+  readonly unitCgroups?: UnitCgroups | null;
 }
 
 /** How processes of the model CLI are contained and ended on this host. */
@@ -47,6 +49,21 @@ export async function cgroupParent(setting: CgroupSetting): Promise<Cgroup | nul
   return setting === 'auto' ? ownCgroup() : new Cgroup(setting);
 }
 
+/** As the service of a unit will find it. Null where this process must find out by itself. */
+function terminationOfUnit(
+  settings: TerminationSettings,
+  hasCgroups: boolean,
+  groups: ContainmentFactory,
+): Omit<Termination, 'killTree'> | null {
+  const { cgroup, unitCgroups = null } = settings;
+  if (unitCgroups === null || cgroup !== 'auto' || !hasCgroups) return null;
+  const { fault, controllers } = unitCgroups;
+  const warnings = unmetLimits(settings, controllers.has('memory'), controllers.has('pids'));
+  const means = fault === null ? 'cgroup' : 'process-group';
+  const create: ContainmentFactory['create'] = (...program) => groups.create(...program);
+  return { containments: { means, create, close: () => groups.close() }, warnings, fault };
+}
+
 /** Chooses the strongest means that works here. Rejects with a ConfigFault where a cgroup that was named can't be used. `mayMove`: see `openCgroupHome`. */
 export async function chooseTermination(
   settings: TerminationSettings,
@@ -56,9 +73,12 @@ export async function chooseTermination(
   clock: Clock,
   log: Pick<Logger, 'warn'>,
 ): Promise<Termination> {
-  const found = await openCgroupHome(await cgroupParent(settings.cgroup), instance, mayMove, clock);
+  const parent = await cgroupParent(settings.cgroup);
   const killTree = createKillTree(tools.hasPs, clock);
   const groups = new GroupContainments(instance, tools.setpriv, clock);
+  const ofUnit = terminationOfUnit(settings, parent !== null, groups);
+  if (ofUnit !== null) return { ...ofUnit, killTree };
+  const found = await openCgroupHome(parent, instance, mayMove, clock);
   if (found.kind === 'usable') {
     const { maxMemoryBytes, maxProcesses } = settings;
     const [hasMemory, hasPids] = [found.controllers.has('memory'), found.controllers.has('pids')];

@@ -100,6 +100,25 @@ describe('The settings of a unit', () => {
     expect(calls.at(-1)).toEqual(['become', 'relay', '']);
   });
 
+  it.each([
+    [
+      ['Delegate=yes', 'DelegateControllers=memory pids', 'ProtectControlGroups=no'],
+      { fault: null, controllers: ['memory', 'pids'] },
+    ],
+    [
+      ['Delegate=yes', 'DelegateControllers=', 'ProtectControlGroups=yes'],
+      { fault: 'the unit has ProtectControlGroups=', controllers: [] },
+    ],
+    [['Delegate=no', 'DelegateControllers='], { fault: 'the unit has no Delegate=', controllers: [] }],
+  ] as const)('say which cgroups it gets: %j', async (lines, { fault, controllers }) => {
+    const { cgroups } = await settingsOfUnit('relay', hostWith({ lines: [...shown, ...lines] }).host);
+    expect(cgroups).toEqual({ fault, controllers: new Set(controllers) });
+  });
+
+  it('say nothing of cgroups if systemd does not', async () => {
+    expect((await settingsOfUnit('relay', hostWith().host)).cgroups).toBeNull();
+  });
+
   it('are not guessed where this user cannot read all of them', async () => {
     const { host, calls } = hostWith({ files: { '/etc/one': '', '/etc/key': '' } });
     await expect(settingsOfUnit('relay.service', host)).rejects.toMatchObject({

@@ -935,6 +935,10 @@ describe('the API keys', () => {
       faults: ['$CREDENTIALS_DIRECTORY/api_key: /run/credentials/relay/api_key: permission denied'],
     });
     expect(await faultsOf(unit, { [credential]: '\n' })).toEqual(['$CREDENTIALS_DIRECTORY/api_key: holds no key']);
+    const named = { ...unit, MODEL_API_KEYS_FILE: '/named' };
+    const line = `ada:sha256:${'ab'.repeat(32)}\n`;
+    const { apiKeys, namedKeys, needsKey } = await load(named, { [credential]: '\n', '/named': line });
+    expect([apiKeys.length, namedKeys.length, needsKey]).toEqual([0, 1, true]);
   });
 
   it('are the same key wherever it comes from', async () => {

@@ -1,5 +1,5 @@
 import { digestOf } from '../../../../src/shared/config/api-keys.js';
-import { readKeysFile } from '../../../../src/shared/config/keys-file.js';
+import { optionNames, readKeysFile } from '../../../../src/shared/config/keys-file.js';
 
 const digest = 'ab'.repeat(32);
 const plain = {
@@ -100,6 +100,17 @@ describe('A line of a keys file', () => {
 });
 
 describe('A keys file', () => {
+  it.each([
+    ['concurent=2', ': concurent (did you mean concurrent?)'],
+    ['Rate=1/1', ': Rate (did you mean rate?)'],
+    ['colour=red', ': colour'],
+    [digest, ''],
+    ['pr_0m5Zb9o7nTzXy3r8wLQd1uHcVfKaJgE2', ''],
+  ])('names an unknown option, but nothing that may be a key: %s', (option, shown) => {
+    const { faults } = readKeysFile(`ada:sha256:${digest}:${option}`);
+    expect(faults).toEqual([`line 1: an option is none of ${optionNames.join(', ')}${shown}`]);
+  });
+
   it('takes no key that was another one before its rotation', () => {
     const other = `bob:sha256:${'cd'.repeat(32)}:previous=${digest}/2027-01-31`;
     for (const lines of [

@@ -4,6 +4,7 @@ const files: Readonly<Record<string, string>> = {
   '/token': 't0ken\n',
   '/two': 't0ken\nanother\n',
   '/empty': '\n',
+  '/quoted': '"t0ken"\n',
   '/run/credentials/oauth_token': 'credential\n',
 };
 
@@ -31,7 +32,16 @@ describe('The token of the model CLI', () => {
     expect(await load(variable, file, env)).toEqual({ token, faults: [] });
   });
 
-  it.each(['/two', '/empty', '/missing'])('is a fault where the file has not one: %s', async (file) => {
+  it.each(['"t0ken"', "'t0ken'", 't0ken\n', 't0k\nen', 't0k en', '`t0ken', 't0k\u00e9n'])(
+    'is a fault where the variable has more than a token: %j',
+    async (variable) => {
+      const { faults } = await load(variable, null);
+      expect(faults).toEqual([expect.stringMatching(/^MODEL_CODE_OAUTH_TOKEN: must hold one token and nothing else/)]);
+      expect(faults.join()).not.toContain('t0k');
+    },
+  );
+
+  it.each(['/two', '/quoted', '/empty', '/missing'])('is a fault where the file has not one: %s', async (file) => {
     const { token, faults } = await load(null, file);
     expect([token, faults]).toEqual([null, [expect.stringMatching(/^MODEL_CODE_OAUTH_TOKEN_FILE: /)]]);
     expect(faults.join()).not.toContain('t0ken');

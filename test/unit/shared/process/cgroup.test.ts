@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { mkdir, readFile } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { systemClock } from '../../../../src/shared/clock.js';
 import { Cgroup, ownCgroup } from '../../../../src/shared/process/cgroup.js';
@@ -20,6 +20,45 @@ async function startInside(children: Children, cgroup: Cgroup, ...command: reado
   await until(async () => cgroup.isPopulated, 'the process to enter');
   return pid;
 }
+
+describe('The free memory of a cgroup', () => {
+  async function treeOf(...levels: readonly Readonly<Record<string, string>>[]) {
+    const folder = await temporaryFolder();
+    let path = join(folder.path, 'mount');
+    for (const files of levels) {
+      await mkdir(path);
+      for (const [name, text] of Object.entries({ 'cgroup.controllers': 'memory\n', ...files }))
+        await writeFile(join(path, name), text);
+      path = join(path, 'below');
+    }
+    const cgroup = new Cgroup(join(path, '..'));
+    return { cgroup, [Symbol.asyncDispose]: () => folder[Symbol.asyncDispose]() };
+  }
+  const unlimited = { 'memory.max': 'max\n', 'memory.high': 'max\n', 'memory.current': '5000\n' };
+
+  it('is what its limit leaves, with the pages that the kernel would drop', async () => {
+    const stat = { 'memory.stat': 'anon 600\ninactive_file 300\n' };
+    await using tree = await treeOf({
+      'memory.max': '1000\n',
+      'memory.high': '900\n',
+      'memory.current': '800\n',
+      ...stat,
+    });
+    expect(tree.cgroup.freeMemory).toBe(400);
+  });
+
+  it('is the least of all cgroups above it', async () => {
+    const limited = { 'memory.max': '2000\n', 'memory.current': '500\n' };
+    await using tree = await treeOf({}, limited, unlimited);
+    expect(tree.cgroup.freeMemory).toBe(1500);
+  });
+
+  it('is infinite without a limit, and where nothing can be read', async () => {
+    await using tree = await treeOf({}, unlimited);
+    expect(tree.cgroup.freeMemory).toBe(Number.POSITIVE_INFINITY);
+    expect(new Cgroup('/no/such/cgroup').freeMemory).toBe(Number.POSITIVE_INFINITY);
+  });
+});
 
 describeWithCgroup()('A cgroup', () => {
   it('is the one that this process is in, by its folder', async () => {

@@ -21,7 +21,6 @@ import {
   toolsOpenedBy,
 } from './launch.js';
 import { loginOf } from './login.js';
-import { managedFault } from './managed.js';
 import { ClaudeWriter, controlLine, fitSampling, imageBlock, type SettablePart, schemaOf } from './writer.js';
 
 const environment = {
@@ -47,6 +46,8 @@ export interface ClaudeOptions {
   readonly given: Readonly<Record<string, string>>;
   /** Whether it is given the token of a login. */
   readonly hasToken: boolean;
+  /** Why settings of the host keep the program from running any job; null if they do not. */
+  hostFault?(): Promise<string | null>;
 }
 
 /** Full names, also as Bedrock has them, and the short ones of the program. */
@@ -86,7 +87,7 @@ async function learn(consult: Consult, options: ClaudeOptions): Promise<ProgramV
       const writer = new ClaudeWriter(settable);
       return { writer, decoder: new ClaudeDecoder(writer, options.extraArgs.length > 0) };
     },
-    check,
+    check: (consult) => check(consult, options),
     listModels: (consult) => listModels(consult, profile.args),
     renewal: { args: [...profile.args, ...noSystem], input: initializeLine },
   };
@@ -110,8 +111,8 @@ function extrasOf({ known }: ClaudeProfile, settable: ReadonlySet<SettablePart>)
 const authStatus = z.object({ loggedIn: z.boolean() });
 
 /** Whether there is a credential, and nothing on the host stops each job. Only a turn can show whether the API accepts it. */
-async function check(consult: Consult): Promise<string | null> {
-  const fault = await managedFault();
+async function check(consult: Consult, { hostFault }: ClaudeOptions): Promise<string | null> {
+  const fault = (await hostFault?.()) ?? null;
   if (fault !== null) throw cliError('other', fault);
   const { stdout } = await consult(['auth', 'status']);
   const { data } = authStatus.safeParse(jsonOf(stdout));

@@ -1,5 +1,6 @@
 import { chooseTermination, type HostTools } from '../../../../../src/primary/cli/terminate/termination.js';
 import { systemClock as clock } from '../../../../../src/shared/clock.js';
+import type { UnitCgroups } from '../../../../../src/shared/process/cgroup.js';
 import type { Instance } from '../../../../../src/shared/process/proc.js';
 import { LogBook } from '../../../../support/log-book.js';
 import { describeWithCgroups, temporaryCgroup } from '../../../../support/trees.js';
@@ -12,10 +13,12 @@ interface Options {
   readonly maxMemoryBytes?: number | null;
   readonly maxProcesses?: number | null;
   readonly tools?: HostTools;
+  readonly unitCgroups?: UnitCgroups;
 }
 
-async function choose({ cgroup = 'off', maxMemoryBytes = null, maxProcesses = null, tools = noTools }: Options) {
-  const settings = { cgroup, maxMemoryBytes, maxProcesses };
+async function choose({ cgroup = 'off', maxMemoryBytes = null, maxProcesses = null, ...others }: Options) {
+  const { tools = noTools, unitCgroups = null } = others;
+  const settings = { cgroup, maxMemoryBytes, maxProcesses, unitCgroups };
   const { containments, warnings, fault } = await chooseTermination(
     settings,
     tools,
@@ -51,6 +54,26 @@ describe('how processes are ended', () => {
   ])('warns of a limit that can’t be held without a cgroup: %j', async (limits, names) => {
     const { warnings } = await choose({ ...limits, tools: { setpriv: '/usr/bin/setpriv', hasPs: false } });
     expect(warnings).toEqual(names.map((name) => expect.stringContaining(`${name} has no effect`)));
+  });
+});
+
+describeWithCgroups('the processes of a unit that is only looked at', () => {
+  const unitCgroups = { fault: null, controllers: new Set(['pids']) };
+
+  it('have the cgroups that systemd gives the unit, whatever this process could make', async () => {
+    const chosen = await choose({ cgroup: 'auto', unitCgroups, maxMemoryBytes: 1, maxProcesses: 1 });
+    expect(chosen).toEqual({
+      means: 'cgroup',
+      warnings: [expect.stringContaining('MODEL_API_CLI_MEMORY_MB has no effect')],
+      fault: null,
+    });
+  });
+
+  it('have none if the unit has none, or if they are switched off', async () => {
+    const without = { fault: 'the unit has no Delegate=', controllers: new Set<string>() };
+    const chosen = await choose({ cgroup: 'auto', unitCgroups: without });
+    expect(chosen).toMatchObject({ means: 'process-group', fault: without.fault });
+    expect(await choose({ cgroup: 'off', unitCgroups })).toMatchObject({ means: 'process-group', fault: null });
   });
 });
 

@@ -1,9 +1,25 @@
 import { access, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { jsonOf } from '../common/lines.js';
+import { jsonOf } from './common/lines.js';
 
-/** Where an administrator of the host puts settings for every claude on it. No flag switches them off. */
-export const managedFolder = '/etc/claude-code';
+/** Where an administrator puts settings for every user of an agent. Those of claude are examined below. */
+const folders: Readonly<Record<string, string>> = {
+  codex: '/etc/codex',
+  gemini: '/etc/gemini-cli',
+  opencode: '/etc/opencode',
+  qwen: '/etc/qwen-code',
+};
+
+/** The settings of this host that apply to the jobs of this kind of model CLI. */
+export async function hostSettings(kind: string): Promise<readonly string[]> {
+  if (kind === 'claude') return managedWarnings();
+  const folder = folders[kind];
+  const names = folder === undefined ? [] : await readdir(folder).catch(() => []);
+  return names.length === 0 ? [] : [`${folder} may apply to each job of ${kind}: ${names.sort().join(', ')}`];
+}
+
+/** No flag of claude switches them off. */
+const managedFolder = '/etc/claude-code';
 const serversFile = 'managed-mcp.json';
 
 /** What a setting means for a job. Of others, only the name is reported. */
