@@ -12,6 +12,7 @@ import { conversationMemory } from './conversation-memory.js';
 import { conversations } from './conversations.js';
 import { doors } from './doors.js';
 import { eventLoop } from './event-loop.js';
+import { expanding } from './expanding.js';
 import { fairness } from './fairness.js';
 import { firstDelta } from './first-delta.js';
 import { fleet } from './fleet.js';
@@ -50,6 +51,7 @@ const questions: Readonly<Record<string, (rounds: number) => Promise<Row[]>>> = 
   accounting,
   'slow-clients': slowClients,
   'hostile-bodies': hostileBodies,
+  expanding,
   reading,
   standby,
   fairness,

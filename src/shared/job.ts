@@ -190,11 +190,6 @@ export const jobRequest = z
   .readonly();
 export type JobRequest = z.infer<typeof jobRequest>;
 
-/** How many messages a request has before its own text. */
-export function messagesBefore({ earlier, history }: Pick<JobRequest, 'earlier' | 'history'>): number {
-  return (earlier?.messageCount ?? 0) + history.length;
-}
-
 /** Tokens and cost as the model CLI reports them; null where it reports nothing. */
 const usage = z
   .object({

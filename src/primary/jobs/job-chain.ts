@@ -1,6 +1,7 @@
 import type { Clock } from '../../shared/clock.js';
-import { type JobRequest, messagesBefore, type ToolCall } from '../../shared/job.js';
+import type { JobRequest, ToolCall } from '../../shared/job.js';
 import { callIdAt, chained, chainId } from '../../shared/text/chain.js';
+import { messagesBefore } from '../../shared/text/turns.js';
 import type { LaunchOptions } from '../cli/contract/adapter.js';
 import type { ConversationState } from '../cli/process/cli-process.js';
 import type { Route } from '../cli/route.js';

@@ -27,8 +27,8 @@ const messageSchema = z.discriminatedUnion('kind', [
 ]);
 
 type Sent = z.infer<typeof messageSchema>;
-type TextPiece = Extract<Sent, { kind: 'piece' }>;
-export type PeerMessage = Exclude<Sent, TextPiece>;
+type LongTextPiece = Extract<Sent, { kind: 'piece' }>;
+export type PeerMessage = Exclude<Sent, LongTextPiece>;
 export type CallMessage = Extract<PeerMessage, { kind: 'call' }>;
 
 /** The messages that one side sends in one write. */
@@ -156,7 +156,7 @@ export class Inbox {
     });
   }
 
-  #store(piece: TextPiece): void {
+  #store(piece: LongTextPiece): void {
     const texts = this.#texts.get(callOf(piece)) ?? [];
     texts[piece.index] = (texts[piece.index] ?? '') + piece.text;
     this.#texts.set(callOf(piece), texts);

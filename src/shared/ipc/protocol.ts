@@ -151,7 +151,7 @@ export type TranscriptOrder = z.infer<typeof transcriptOrder>;
 export type TranscriptItem = z.infer<typeof transcriptItem>;
 
 /** How much of the body of a stored response is read at once. */
-export const responsePieceBytes = 128 * 1024;
+export const responsePieceBytes = 192 * 1024;
 
 /** A response of the Responses API that its client wants stored. */
 const responseToStore = z.object({

@@ -1,4 +1,4 @@
-import { bytesOfImages, type Message } from '../job.js';
+import { bytesOfImages, type JobRequest, type Message } from '../job.js';
 
 /** What stands between two texts of one message. */
 export const blankLine = '\n\n';
@@ -62,4 +62,9 @@ export function haveImages(messages: readonly Message[]): boolean {
   return messages.some(({ images, results = [] }) =>
     [{ images }, ...results].some((part) => part.images !== undefined),
   );
+}
+
+/** How many messages a request has before its own text. */
+export function messagesBefore({ earlier, history }: Pick<JobRequest, 'earlier' | 'history'>): number {
+  return (earlier?.messageCount ?? 0) + history.length;
 }

@@ -4,9 +4,9 @@ import type { AcceptedView, JobStatus, JobView } from '../../shared/background.j
 import { fromWire, invalid, RelayError } from '../../shared/errors.js';
 import type { AnswerOf, RequestOf } from '../../shared/ipc/peer.js';
 import type { PrimaryCalls } from '../../shared/ipc/protocol.js';
-import { type ContinuedText, type JobRequest, type Message, messagesBefore } from '../../shared/job.js';
+import type { ContinuedText, JobRequest, Message } from '../../shared/job.js';
 import { chained, chainStart } from '../../shared/text/chain.js';
-import { bytesOfMessages, haveImages } from '../../shared/text/turns.js';
+import { bytesOfMessages, haveImages, messagesBefore } from '../../shared/text/turns.js';
 import { subClientByBody } from '../access/authenticate.js';
 import { checkJsonTexts, readBody } from '../http/body.js';
 import type { AsyncHandler, Primary, Reply } from '../http/exchange.js';
@@ -56,8 +56,9 @@ async function continuedBy(
   return primary.call('continuedText', { id, client: res.locals.client });
 }
 
-type ResponseKey = RequestOf<PrimaryCalls, 'continuedText'>;
-type BodyReader = (key: ResponseKey) => AsyncGenerator<AnswerOf<PrimaryCalls, 'responsePiece'>>;
+type BodyReader = (
+  key: RequestOf<PrimaryCalls, 'continuedText'>,
+) => AsyncGenerator<AnswerOf<PrimaryCalls, 'responsePiece'>>;
 
 /** Reads the bodies of stored responses in pieces. Each client has one piece at a time between primary and worker. */
 function bodyReader(primary: Primary): BodyReader {

@@ -1,6 +1,5 @@
 import { RelayError } from '../../../../src/shared/errors.js';
 import type { Message } from '../../../../src/shared/job.js';
-import { inTurns } from '../../../../src/shared/text/turns.js';
 import {
   imageOf,
   imageOfUrl,
@@ -55,18 +54,6 @@ describe('The parts of a message', () => {
 });
 
 describe('A conversation', () => {
-  it('of many messages with images is looked through once', () => {
-    const startedMs = performance.now();
-    const [turn] = inTurns(Array.from({ length: 20_000 }, () => user('a', 1)));
-    expect(performance.now() - startedMs).toBeLessThan(1000);
-    expect([turn?.images?.length, turn?.images?.at(-1)?.at]).toEqual([20_000, turn?.text.length]);
-  });
-
-  it('has turns: neighbours of one role are one message, and what is empty is none', () => {
-    const turns = inTurns([user('a', 1), user('b', 0), model(''), user('c'), model('d'), model('e')]);
-    expect(turns).toEqual([user('a\n\nb\n\nc', 1, 3), model('d\n\ne')]);
-  });
-
   it('is split before its last message', () => {
     expect(lastOfUser([user('a'), model('b'), user('c')], 'messages')).toEqual({
       asked: user('c'),

@@ -1,0 +1,28 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { headerOf } from '../../test/support/dripping-bodies.js';
+import { type ExpandingKind, expandingRequests } from '../../test/support/expanding.js';
+
+/**
+ * A program of its own: sends requests that could grow in the service with the key of `greedy` until it is ended. Arguments:
+ * port, kind and connections. It sends `ready` when it has prepared what they need.
+ */
+
+const [port, kind, connections] = [process.argv[2], process.argv[3] as ExpandingKind, Number(process.argv[4])];
+const pauseMs = 5;
+
+async function main(): Promise<void> {
+  const [name = '', value = ''] = headerOf('greedy').split(': ');
+  const send = await expandingRequests[kind]({ url: `http://127.0.0.1:${port}`, headers: { [name]: value } });
+  process.send?.('ready');
+  for (let count = 0; count < connections; count++) void repeat(send);
+}
+
+async function repeat(send: () => Promise<number>): Promise<never> {
+  for (;;) {
+    await send().catch(() => {});
+    await sleep(pauseMs);
+  }
+}
+
+process.once('disconnect', () => process.exit());
+void main();

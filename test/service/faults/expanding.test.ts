@@ -1,0 +1,35 @@
+import { type ExpandingKind, expandingRequests } from '../../support/expanding.js';
+import { type Service, startService, twoWorkers } from '../../support/service.js';
+
+let service: Service;
+let workers: readonly number[];
+
+beforeAll(async () => {
+  service = await startService({ env: { ...twoWorkers, MODEL_API_MAX_CONCURRENT: '4', MODEL_API_MAX_QUEUE: '100' } });
+  workers = await service.workers();
+});
+afterAll(() => service.stop());
+
+/** How many are sent at once, and the statuses that they may have. The clients of the first leave after four answers. */
+const kinds: readonly (readonly [ExpandingKind, number, readonly number[]])[] = [
+  ['reads of a stored response of 8 MB', 70, [200]],
+  ['requests that continue a text of 60 MB', 32, [400]],
+  ['requests that continue a text of 8 MB', 8, [200, 429]],
+  ['requests with 10,000 references to a stored item', 4, [413]],
+  ['requests with arguments of five million lists', 2, [400]],
+  ['requests with arguments 5,000 levels deep', 4, [400]],
+];
+
+describe('A small request that could grow in the service', () => {
+  it.each(kinds)('costs no process and no job of others: %s', async (kind, count, statuses) => {
+    const send = await expandingRequests[kind]({ url: service.url, headers: {} });
+    const others = service.post('/ask', { prompt: 'hello' });
+    const leaving = new AbortController();
+    const sent = Array.from({ length: count }, () => send(leaving.signal));
+    for (const status of await Promise.all(sent.slice(0, 4))) expect(statuses).toContain(status);
+    leaving.abort();
+    await Promise.allSettled(sent);
+    expect((await others).status).toBe(200);
+    expect(await service.workers()).toEqual(workers);
+  });
+});

@@ -1,0 +1,92 @@
+/** Small requests of one client that could grow in the service, and the kinds of these. */
+
+const megabyte = 1024 ** 2;
+
+/** A client of a running service. */
+export interface Asker {
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** Sends one request. Resolves with the status, when the whole answer has come. */
+type Send = (signal?: AbortSignal) => Promise<number>;
+
+async function post({ url, headers }: Asker, path: string, body: object | string) {
+  const text = typeof body === 'string' ? body : JSON.stringify(body);
+  const sent = { method: 'POST', headers: { 'content-type': 'application/json', ...headers }, body: text };
+  const answer = await fetch(url + path, sent);
+  return { status: answer.status, body: JSON.parse(await answer.text()) as { readonly id: string } };
+}
+
+async function stored(asker: Asker, model: 'echo' | 'eliza', bytes: number, previous: string | null): Promise<string> {
+  const body = { model, input: 'x'.repeat(bytes), previous_response_id: previous };
+  const answer = await post(asker, '/v1/responses', body);
+  if (answer.status !== 200) throw new Error(`a response was not stored: ${answer.status}`);
+  return answer.body.id;
+}
+
+/** Reads one stored response of almost 8 MB. */
+async function readStored(asker: Asker): Promise<Send> {
+  const id = await stored(asker, 'echo', 7.9 * megabyte, null);
+  return async (signal) => {
+    const more = { headers: asker.headers, ...(signal && { signal }) };
+    const answer = await fetch(`${asker.url}/v1/responses/${id}`, more);
+    const { byteLength } = await answer.arrayBuffer();
+    return byteLength > 7.9 * megabyte ? answer.status : 0;
+  };
+}
+
+/** Continues a text of six messages of 10 MB, or of as many as the service takes. */
+async function continueLarge(asker: Asker): Promise<Send> {
+  let previous = await stored(asker, 'eliza', 10 * megabyte, null);
+  for (let count = 1; count < 6; count++)
+    previous = await stored(asker, 'eliza', 10 * megabyte, previous).catch(() => previous);
+  return continuing(asker, previous);
+}
+
+/** Continues a text that is as large as a conversation may be. */
+async function continueLegal(asker: Asker): Promise<Send> {
+  return continuing(asker, await stored(asker, 'eliza', 7.9 * megabyte, null));
+}
+
+function continuing(asker: Asker, previous: string): Send {
+  const body = { model: 'eliza', input: 'hello', previous_response_id: previous, store: false };
+  return async () => (await post(asker, '/v1/responses', body)).status;
+}
+
+/** Refers 10,000 times to one stored message of 400 KB. */
+async function referToStored(asker: Asker): Promise<Send> {
+  const id = (await stored(asker, 'echo', 400_000, null)).replace('resp_', 'msg_');
+  const references = Array.from({ length: 10_000 }, () => ({ type: 'item_reference', id }));
+  const body = JSON.stringify({ model: 'eliza', input: [...references, { role: 'user', content: 'hello' }] });
+  return async () => (await post(asker, '/v1/responses', body)).status;
+}
+
+const tools = [{ type: 'function', function: { name: 'look', parameters: { type: 'object', properties: {} } } }];
+
+/** Has these arguments of an earlier call in a history. */
+function callWith(asker: Asker, json: string): Send {
+  const call = { id: 'a', type: 'function', function: { name: 'look', arguments: json } };
+  const messages = [
+    { role: 'user', content: 'Look' },
+    { role: 'assistant', content: null, tool_calls: [call] },
+    { role: 'tool', tool_call_id: 'a', content: 'Nothing' },
+  ];
+  const body = JSON.stringify({ model: 'eliza', tools, messages });
+  return async () => (await post(asker, '/v1/chat/completions', body)).status;
+}
+
+const wideJson = () => `{"a":[${'[],'.repeat(5.1 * megabyte)}[]]}`;
+const deepJson = () => `{"a":${'['.repeat(5000)}${']'.repeat(5000)}}`;
+
+/** Prepares what the requests of each kind need, and returns what sends one of them. */
+export const expandingRequests = {
+  'reads of a stored response of 8 MB': readStored,
+  'requests that continue a text of 60 MB': continueLarge,
+  'requests that continue a text of 8 MB': continueLegal,
+  'requests with 10,000 references to a stored item': referToStored,
+  'requests with arguments of five million lists': async (asker: Asker) => callWith(asker, wideJson()),
+  'requests with arguments 5,000 levels deep': async (asker: Asker) => callWith(asker, deepJson()),
+} as const satisfies Readonly<Record<string, (asker: Asker) => Promise<Send>>>;
+
+export type ExpandingKind = keyof typeof expandingRequests;
