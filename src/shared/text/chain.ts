@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { ContinuedText, Message, Tool } from '../job.js';
+import { collapsedBlanks } from './blanks.js';
 
 /**
  * A chain of hashes (hex) over the messages of a conversation. Two chains with the same end have the same texts, images
@@ -31,7 +32,8 @@ export function chained(before: string, message: Message): string {
     addImages(hash, result.images);
   }
   addImages(hash, images);
-  hash.update(role === 'assistant' ? text.replace(/\s+/g, ' ').trim() : text);
+  if (role === 'assistant') for (const bytes of collapsedBlanks(text)) hash.update(bytes);
+  else hash.update(text);
   for (const { id, name, input } of calls) hash.update(`\0${JSON.stringify([id, name, canonical(input)])}`);
   return hash.digest('hex');
 }

@@ -13,21 +13,28 @@ export function instructed(said: readonly SentPiece[], isBegun = false): { instr
   const start = isBegun ? 0 : answer;
   const instructions: string[] = [];
   const spoken: Message[] = [];
+  const reminders: string[] = [];
   for (const [index, each] of said.entries()) {
-    if ('message' in each) spoken.push(each.message);
-    else if (start < 0 || index < start) instructions.push(each.instruction);
-    else if (each.instruction.trim() !== '') remind(spoken, each.instruction);
+    if ('message' in each) {
+      remind(spoken, reminders.splice(0));
+      spoken.push(each.message);
+    } else if (start < 0 || index < start) instructions.push(each.instruction);
+    else if (each.instruction.trim() !== '') reminders.push(marked(each.instruction));
   }
+  remind(spoken, reminders);
   return { instructions, spoken };
 }
 
 /** Behind results it belongs to the last of them: a model CLI that waits for results can be brought nothing else. */
-function remind(spoken: Message[], instruction: string): void {
-  const text = marked(instruction);
+function remind(spoken: Message[], reminders: readonly string[]): void {
+  if (reminders.length === 0) return;
   const { results = [], ...last } = spoken.at(-1) ?? { role: 'user', text: '' };
   const result = results.at(-1);
-  if (result === undefined) return void spoken.push(messageOf('user', [{ type: 'text', text }]));
-  const reminding = { ...result, text: result.text === '' ? text : `${result.text}\n\n${text}` };
+  if (result === undefined) {
+    for (const text of reminders) spoken.push(messageOf('user', [{ type: 'text', text }]));
+    return;
+  }
+  const reminding = { ...result, text: [result.text, ...reminders].filter((text) => text !== '').join('\n\n') };
   spoken.splice(-1, 1, { ...last, results: [...results.slice(0, -1), reminding] });
 }
 
