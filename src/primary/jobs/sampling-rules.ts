@@ -38,7 +38,8 @@ export class SamplingRules {
 
   /** Whether a turn has failed because of its sampling: then no model ran, and the same turn goes without. It is remembered. */
   isRefused(error: unknown, turn: Turn, route: JobRoute): boolean {
-    if (turn.sampling === undefined || !(error instanceof RelayError) || error.reason !== 'other') return false;
+    if (turn.sampling === undefined || !(error instanceof RelayError) || error.reason !== 'request_refused')
+      return false;
     if (!fieldNames.test(error.message)) return false;
     this.#refusing.add(keyOf(route));
     const [first] = this.#refusing;

@@ -100,9 +100,13 @@ export class ClaudeWriter implements TurnWriter {
 
 const introduction = 'system text and schema';
 
+/** The API refuses a stop sequence without such a character. The service itself ends an answer at any sequence. */
+const visible = /[^\s\p{C}\p{Z}]/u;
+
 /** As the Messages API has them. Nothing of a client's own object gets here. A forced call leaves no room for thinking. */
-function extraBodyOf({ offer, sampling = {}, stop = [] }: Turn): object {
+function extraBodyOf({ offer, sampling = {}, ...turn }: Turn): object {
   const { temperature, topP, maxTokens } = sampling;
+  const stop = (turn.stop ?? []).filter((sequence) => visible.test(sequence));
   return {
     ...(offer !== undefined && toolChoiceOf(offer)),
     ...(temperature !== undefined && { temperature }),
