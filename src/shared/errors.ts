@@ -36,6 +36,7 @@ export const cliReasons = [
   'overloaded',
   'prompt_too_long',
   'model_unknown',
+  'request_refused',
   'output_too_large',
   'schema_mismatch',
   'empty_answer',

@@ -58,6 +58,7 @@ const byReason: Readonly<Record<string, SdkError>> = {
     openAi: { type: request, code: 'context_length_exceeded' },
     anthropic: { type: request },
   },
+  request_refused: { status: 400, openAi: { type: request, code: 'request_refused' }, anthropic: { type: request } },
   model_unknown: unknownModel,
 };
 

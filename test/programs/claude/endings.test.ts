@@ -8,6 +8,7 @@ import {
   endsFor,
   type MessagesApi,
   type MessagesRequest,
+  refuses,
   says,
   saysAndCalls,
   saysInBlocks,
@@ -214,6 +215,38 @@ describe('A message whose connection is lost', () => {
     const all = await answers('continued', breaksIn(saysInBlocks('First.', 'Sec')), says(' Second.'));
     expect(all.map(({ finish }) => finish)).toEqual(['stop', 'error']);
     expect(all[0]?.text).toBe('First. Second.');
+  });
+});
+
+describe('A request that the API refuses', () => {
+  const sentence = 'messages.0: too odd at http://127.0.0.1:9/v1';
+
+  it.each([
+    ['/v1/chat/completions', { error: { type: 'invalid_request_error', code: 'request_refused' } }],
+    ['/v1/messages', { error: { type: 'invalid_request_error' } }],
+    ['/v1/responses', { error: { type: 'invalid_request_error' } }],
+    ['/api/chat', {}],
+  ])('is a 400 of %s that is not repeated, with the sentence of the API', async (path, body) => {
+    const door = doorList.find((each) => each.path === path) as Door;
+    const text = prompt(`odd for ${path}`, refuses(400, 'invalid_request_error', sentence));
+    const answer = await service.post(path, { ...door.body(text), stream: false });
+    expect([answer.status, answer.body]).toMatchObject([400, body]);
+    expect(answer.text).toContain('messages.0: too odd');
+    expect(answer.text).not.toContain('127.0.0.1');
+  });
+});
+
+describe('A stop sequence of white space', () => {
+  it.each([
+    ['chat', { stop: ['\n', '###'] }],
+    ['messages', { stop_sequences: ['\n', '###'] }],
+    ['ollama', { options: { stop: ['\n', '###'] } }],
+  ] as const)('ends the answer of %s, and is not sent to the API', async (name, more) => {
+    const text = prompt(`lines for ${name}`, says('One\nTwo'));
+    const answers = [false, true].map((isStreamed) => askDoor(service.url, doors[name], text, isStreamed, more));
+    for (const answer of await Promise.all(answers)) expect(answer).toMatchObject({ status: 200, text: 'One' });
+    const sent = api.requests.filter((request) => promptOf(request) === text);
+    expect(sent.map(({ body }) => body.stop_sequences)).toEqual([['###'], ['###']]);
   });
 });
 

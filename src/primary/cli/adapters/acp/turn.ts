@@ -81,18 +81,19 @@ export class AcpTurn {
     if (failed !== null) return failed;
     const model = ended._meta?.quota?.model_usage?.[0]?.model ?? this.#model;
     const costUsd = this.#spentUsd === null ? null : Math.max(0, this.#spentUsd - this.#spentBeforeUsd);
-    return { type: 'turn-end', text: null, model, usage: { ...usageOf(ended), costUsd } };
+    const early = {
+      ...(ended.stopReason === 'max_tokens' && { isCutShort: true }),
+      ...(ended.stopReason === 'refusal' && { refusal: { category: null, explanation: null } }),
+    };
+    return { type: 'turn-end', text: null, model, usage: { ...usageOf(ended), costUsd }, ...early };
   }
 }
 
-/** Where a turn ends by another word than `end_turn`; null where it is an answer. */
+/** Why a turn that ends for this reason has no answer; null if it has one, or a part of one. */
 export function stoppedBy(stopReason: string, hasText: boolean): TurnFailed | null {
-  if (stopReason === 'refusal') return turnFailed('refused', 'the model declines to answer');
-  if (stopReason === 'max_tokens') {
-    return hasText
-      ? turnFailed('output_too_large', 'the answer is longer than the model may write')
-      : turnFailed('prompt_too_long', 'the prompt is too long for the model');
-  }
+  if (stopReason === 'refusal') return null;
+  if (stopReason === 'max_tokens')
+    return hasText ? null : turnFailed('prompt_too_long', 'the prompt is too long for the model');
   if (stopReason === 'max_turn_requests')
     return turnFailed('other', 'the model CLI asked its model too often in one turn');
   if (stopReason === 'cancelled') return turnFailed('other', 'the model CLI gave up the turn');

@@ -314,7 +314,7 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
 function toolsMissing(names: readonly string[]): readonly TurnEvent[] {
   if (names.length === 0) return [];
   const message = `the model CLI does not take these tools: ${names.slice(0, 5).join(', ')}`;
-  return [turnFailed('other', message)];
+  return [turnFailed('request_refused', message)];
 }
 
 function emptyAnswer(): ClaudeAnswer {

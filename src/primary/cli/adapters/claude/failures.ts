@@ -6,7 +6,15 @@ import {
   type Turn,
   type TurnFailed,
 } from '../../contract/adapter.js';
-import { type FailureTable, failedTurn, quotaOfModel, sentence, turnFailed } from '../common/failure.js';
+import {
+  type FailureTable,
+  failedTurn,
+  quotaOfModel,
+  refusesRequest,
+  sentence,
+  turnFailed,
+  wordsOfApi,
+} from '../common/failure.js';
 import type { ControlResponse, RateLimits, ResultLine } from './lines.js';
 import { modelSettings } from './writer.js';
 
@@ -45,9 +53,11 @@ export function failed(
   asked: Turn | null,
 ): TurnFailed {
   const { stop_reason, subtype, terminal_reason, api_error_status: status } = line;
+  const codes = [...Object.entries({ stop_reason, subtype, terminal_reason, error }), ['status', status] as const];
+  const words = line.result === '' ? (line.errors[0] ?? '') : line.result;
   return failedTurn(table, {
-    codes: [...Object.entries({ stop_reason, subtype, terminal_reason, error }), ['status', status]],
-    words: line.result === '' ? (line.errors[0] ?? '') : line.result,
+    codes,
+    words: refusesRequest({ codes }) ? wordsOfApi(words.replace(/^API Error: \d{3} /, '')) : words,
     asked,
     // The program calls each 403 a failed authentication, also one that is about a model or about what a prompt says.
     isOfRequest: error === 'authentication_failed' && status != null && status !== 401,

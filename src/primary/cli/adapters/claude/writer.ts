@@ -106,6 +106,9 @@ export class ClaudeWriter implements TurnWriter {
 
 const introduction = 'system text and schema';
 
+/** The API refuses a stop sequence without such a character. The service itself ends an answer at any sequence. */
+const visible = /[^\s\p{C}\p{Z}]/u;
+
 /** The API accepts a temperature up to 1, no `top_p` beside it, and neither while the model thinks. */
 export function fitSampling({ temperature, topP, maxTokens }: Sampling, thinks: boolean): Sampling {
   const isFree = !thinks || isTooLittleToThink(maxTokens);
@@ -124,7 +127,8 @@ function isTooLittleToThink(maxTokens = Number.POSITIVE_INFINITY): boolean {
 }
 
 /** As the Messages API has them. Nothing of a client's own object gets here. A forced call leaves no room for thinking. */
-function extraBodyOf({ offer, sampling = {}, stop = [], effort, thinking }: Turn): object {
+function extraBodyOf({ offer, sampling = {}, effort, thinking, ...turn }: Turn): object {
+  const stop = (turn.stop ?? []).filter((sequence) => visible.test(sequence));
   const { temperature = 1, topP = 1, maxTokens } = sampling;
   const thinks = effort !== null || thinking !== undefined;
   const isSteered = !thinks && (temperature !== 1 || topP < 0.95);

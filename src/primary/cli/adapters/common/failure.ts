@@ -31,8 +31,15 @@ const statuses: readonly CodeRow[] = [
   ['status', 529, 'overloaded'],
 ];
 
+/** The statuses of an API that finds fault with the request, where neither a code nor words say which. */
+const requestStatuses: ReadonlySet<unknown> = new Set([400, 422]);
+
 export function isKnownStatus(status: number): boolean {
-  return statuses.some(([, known]) => known === status);
+  return statuses.some(([, known]) => known === status) || requestStatuses.has(status);
+}
+
+export function refusesRequest({ codes }: Pick<FailureReport, 'codes'>): boolean {
+  return codes.some(([field, code]) => field === 'status' && requestStatuses.has(code));
 }
 
 export interface FailureReport {
@@ -58,8 +65,10 @@ export const quotaOfModel: QuotaRefusal = { scope: 'model', resetsAt: null };
 export function failedTurn(table: FailureTable, report: FailureReport): TurnFailed {
   const { words, hidden = words, asked, uncoded, isOfRequest, quota } = report;
   const [, , coded, refuses] = rowOf(table, report) ?? [];
-  const reason = coded ?? uncoded ?? reasonInWords(hidden, table.words, asked) ?? 'other';
-  const failed = turnFailed(reason, sentence('the model CLI reports', words));
+  const otherwise = refusesRequest(report) ? 'request_refused' : 'other';
+  const reason = coded ?? uncoded ?? reasonInWords(hidden, table.words, asked) ?? otherwise;
+  const start = reason === 'request_refused' ? "the model's API refuses the request" : 'the model CLI reports';
+  const failed = turnFailed(reason, sentence(start, words));
   if (coded === 'quota') return { ...failed, quota };
   return refuses === 'account' && !isOfRequest ? { ...failed, scope: 'account' } : failed;
 }
@@ -82,8 +91,22 @@ const maxSaid = 300;
 /** With the first line of the words, as far as a client can be shown it. */
 export function sentence(start: string, words: string): string {
   const [firstLine = ''] = words.trim().split('\n');
-  const said = printable(firstLine).slice(0, maxSaid);
+  const said = withoutAddresses(printable(firstLine)).slice(0, maxSaid);
   return said === '' ? start : `${start}: ${said}`;
+}
+
+const publicHosts =
+  '(?:[\\w-]+\\.)*(?:anthropic\\.com|claude\\.(?:ai|com)|openai\\.com|google\\.(?:com|dev)|googleapis\\.com)';
+/** A URL, unless it is one of a vendor; an IP address; a host with a port. */
+const addresses = [
+  new RegExp(`\\b(?:https?|wss?)://(?!${publicHosts}(?![\\w.-]*\\w))[^\\s"'<>()[\\]]+`, 'gi'),
+  /\b(?:\d{1,3}\.){3}\d{1,3}(?::\d+)?\b/g,
+  /\b(?:localhost|[a-z\d-]+(?:\.[a-z\d-]+)+):\d{2,5}\b/gi,
+];
+
+/** Where the API of the operator is, is the operator's business. */
+function withoutAddresses(words: string): string {
+  return addresses.reduce((left, address) => left.replace(address, '(address)'), words);
 }
 
 export function printable(words: string): string {

@@ -28,7 +28,14 @@ const eventShape = z.discriminatedUnion('type', [
   z.object({ type: z.literal('thought-delta'), text }),
   z.object({ type: z.literal('thought-end'), signature: text.optional(), redacted: text.optional() }),
   z.object({ type: z.literal('input-taken') }),
-  z.object({ type: z.literal('turn-end'), text: text.nullable(), model: text.nullable(), usage }),
+  z.object({
+    type: z.literal('turn-end'),
+    text: text.nullable(),
+    model: text.nullable(),
+    usage,
+    isCutShort: z.boolean().optional(),
+    refusal: z.object({ category: text.nullable(), explanation: text.nullable() }).optional(),
+  }),
   z.object({
     type: z.literal('turn-failed'),
     reason: z.enum(cliReasons),

@@ -68,12 +68,12 @@ const ignored = [
   { sessionUpdate: 'current_mode_update', currentModeId: 'ask' },
 ] satisfies SessionNotification['update'][];
 
-/** Whether the turn that ends so is an answer, where the model has said something. */
+/** Whether a turn with a text is an answer, or a part of one, if it ends for this reason. */
 const answers: Readonly<Record<StopReason, boolean>> = {
   end_turn: true,
-  max_tokens: false,
+  max_tokens: true,
   max_turn_requests: false,
-  refusal: false,
+  refusal: true,
   cancelled: false,
 };
 
@@ -101,7 +101,7 @@ describe('What an agent may say by the official types', () => {
 
   it.each(Object.entries(answers))('ends a turn by %s: an answer is %s', (stopReason, isAnswer) => {
     expect(stoppedBy(stopReason, true) === null).toBe(isAnswer);
-    expect(stoppedBy(stopReason, false)).not.toBeNull();
+    expect(stoppedBy(stopReason, false) === null).toBe(stopReason === 'refusal');
   });
 });
 

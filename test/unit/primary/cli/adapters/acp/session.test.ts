@@ -147,13 +147,19 @@ describe('The end of a turn', () => {
   });
 
   it.each([
-    ['refusal', 'refused'],
-    ['max_tokens', 'output_too_large'],
     ['max_turn_requests', 'other'],
     ['cancelled', 'other'],
   ])('is a failure by %s', (stopReason, reason) => {
     agent.says(chunk('Hi'));
     expect(endsWith({ stopReason })).toMatchObject([{ type: 'turn-failed', reason }]);
+  });
+
+  it.each([
+    ['refusal', { refusal: { category: null, explanation: null } }],
+    ['max_tokens', { isCutShort: true }],
+  ])('keeps the text before a %s', (stopReason, more) => {
+    agent.says(chunk('Hi'));
+    expect(endsWith({ stopReason })).toMatchObject([{ type: 'turn-end', ...more }]);
   });
 
   it.each([

@@ -297,6 +297,7 @@ describe('the reason of a failure', () => {
     ['prompt_too_long', failure('x', { terminal_reason: 'prompt_too_long' }, 'invalid_request')],
     ['prompt_too_long', failure('x', { terminal_reason: 'blocking_limit' })],
     ['prompt_too_long', failure('Prompt is too long')],
+    ['quota', failure('API Error: 400 Your credit balance is too low', { api_error_status: 400 }, 'billing_error')],
     ['model_unknown', failure('x', { api_error_status: 404 })],
     ['output_too_large', failure('x', {}, 'max_output_tokens')],
     ['other', failure('x', { api_error_status: 500 }, 'constructor')],
@@ -416,6 +417,23 @@ describe('an answer with a schema', () => {
       expect(read(called, text(result(told))).at(-1)).toMatchObject({ type: 'turn-failed', reason: 'schema_mismatch' });
     },
   );
+});
+
+describe('a request that the API refuses', () => {
+  it.each([
+    ['API Error: 400 tools.0: too odd', 'tools.0: too odd'],
+    ['API Error: 400 {"error":{"message":"tools.0: too odd"}}', 'tools.0: too odd'],
+    ['API Error: 400 see http://gateway.internal:4000/v1/messages now', 'see (address) now'],
+    ['API Error: 400 from 10.0.0.7:443 and gateway.local:8080', 'from (address) and (address)'],
+    ['API Error: 400 see https://docs.anthropic.com/errors', 'see https://docs.anthropic.com/errors'],
+    ['API Error: 400 see https://anthropic.com.gateway.internal/x', 'see (address)'],
+    ['API Error: 422 tools.0: too odd', 'tools.0: too odd', 422],
+  ])("is told with the API's sentence, without the address of the operator: %s", (words, said, status = 400) => {
+    expect(read(failure(words as string, { api_error_status: status })).at(-1)).toMatchObject({
+      reason: 'request_refused',
+      message: `the model's API refuses the request: ${said}`,
+    });
+  });
 });
 
 describe('a refusal of the model', () => {

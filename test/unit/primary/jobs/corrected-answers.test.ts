@@ -1,0 +1,106 @@
+import type { TurnEnd } from '../../../../src/primary/cli/contract/adapter.js';
+import type { JobEvent, JobRequest } from '../../../../src/shared/job.js';
+import { all, endOf, JobHarness, turnEnd } from '../../../support/job-harness.js';
+
+const offer = { tools: [{ name: 'f', description: '', schema: '{}' }], choice: 'auto', isParallel: true } as const;
+const chain = { before: 'a', asked: 'b' };
+
+/** The program streams these pieces, of which one like `=id` is a call, and ends its turn so. */
+async function eventsOf(pieces: readonly string[], end: Partial<TurnEnd>, more: Partial<JobRequest> = {}) {
+  const harness = new JobHarness({
+    script: async (sink) => {
+      for (const piece of pieces) {
+        if (piece.startsWith('=')) sink.call({ type: 'call-start', id: piece.slice(1), name: 'f' });
+        else sink.write(piece);
+      }
+      return { ...turnEnd, ...end };
+    },
+  });
+  harness.extras = { tools: 'parallel', toolChoice: true, schema: (text) => text };
+  const events = await all(harness.run({ isStreamed: true, ...more }));
+  await harness.expectTidy();
+  return events;
+}
+
+function textOf(events: readonly JobEvent[]): string {
+  return events.map((event) => (event.type === 'text-delta' ? event.text : '')).join('');
+}
+
+function callsOf(events: readonly JobEvent[]): string[] {
+  return events.flatMap((event) => (event.type === 'call-start' ? [event.id] : []));
+}
+
+const broken = { outcome: 'cli_error', failure: { reason: 'answer_broken' } };
+const call = (id: string) => ({ id, name: 'f', input: '{}' });
+
+describe('An answer that differs from its pieces', () => {
+  it('is completed in a stream that has sent its beginning', async () => {
+    const events = await eventsOf(['Hello', ', A'], { text: 'Hello, Ada' });
+    expect(textOf(events)).toBe('Hello, Ada');
+    expect(endOf(events)).toMatchObject({ outcome: 'ok', text: null });
+  });
+
+  it('is completed up to its stop sequence', async () => {
+    const events = await eventsOf(['one S'], { text: 'one STOP two' }, { stop: ['STOP'] });
+    expect(textOf(events)).toBe('one ');
+    expect(endOf(events)).toMatchObject({ outcome: 'ok', stopSequence: 'STOP' });
+  });
+
+  it('fails in a stream that has sent another text, and replaces the text of a plain answer', async () => {
+    expect(endOf(await eventsOf(['Good day'], { text: 'Hello, Ada' }))).toMatchObject(broken);
+    const plain = await eventsOf(['Good day'], { text: 'Hello, Ada' }, { isStreamed: false });
+    expect(endOf(plain)).toMatchObject({ outcome: 'ok', text: 'Hello, Ada' });
+  });
+
+  it('counts as the same if it differs in blanks alone', async () => {
+    const events = await eventsOf(['Hello,  Ada\n'], { text: 'Hello, Ada' });
+    expect(endOf(events)).toMatchObject({ outcome: 'ok', text: null });
+  });
+
+  it('has its calls sent behind the rest of its text', async () => {
+    const end = { text: 'I look.', calls: [call('a'), call('b')] };
+    const events = await eventsOf(['I l'], end, { offer, chain });
+    expect([textOf(events), callsOf(events)]).toEqual(['I look.', ['a', 'b']]);
+  });
+
+  it('fails in a stream that has sent a call which is no part of it', async () => {
+    const end = { text: 'I look.', calls: [call('b')] };
+    expect(endOf(await eventsOf(['I look.', '=a'], end, { offer, chain }))).toMatchObject(broken);
+  });
+});
+
+describe('An answer that the model declines to continue', () => {
+  const refusal = { category: 'cyber', explanation: null };
+
+  it('is a failure with the model, the tokens, the category and the calls that were sent', async () => {
+    const usage = { ...turnEnd.usage, inputTokens: 18, outputTokens: 7 };
+    const end = { refusal, usage, calls: [call('a'), call('b')] };
+    const events = await eventsOf(['Well.', '=a'], end, { offer, chain });
+    expect(textOf(events)).toBe('Well.');
+    expect(endOf(events)).toMatchObject({
+      outcome: 'cli_error',
+      failure: { reason: 'refused', message: 'the model declines to answer: cyber' },
+      answer: { usage, refusal, calls: [call('a')] },
+    });
+  });
+
+  it('has the text that was held back, and is no part of a conversation', async () => {
+    const events = await eventsOf(['one S'], { refusal }, { operation: 'chat', stop: ['STOP'] });
+    expect(textOf(events)).toBe('one S');
+    expect(endOf(events)).not.toHaveProperty('conversation');
+  });
+});
+
+describe('A value that is cut', () => {
+  const schema = '{"type":"object"}';
+
+  it('is an empty answer through the API of an SDK, which says that it is cut', async () => {
+    const events = await eventsOf(['{"a":'], { isCutShort: true }, { schema, chain });
+    expect([textOf(events), endOf(events)]).toMatchObject(['', { outcome: 'ok', isCutShort: true }]);
+  });
+
+  it('is an error elsewhere', async () => {
+    const events = await eventsOf(['{"a":'], { isCutShort: true }, { schema });
+    expect(endOf(events)).toMatchObject({ outcome: 'cli_error', failure: { reason: 'output_too_large' } });
+  });
+});
