@@ -225,5 +225,6 @@ export function jestConfig(name: string, variantName?: string): object {
     coverageProvider: 'v8',
     testTimeout: suite.timeLimitMs,
     maxWorkers: suite.workers,
+    maxConcurrency: 3, // each such test starts a service
   };
 }

@@ -213,7 +213,7 @@ export class ConversationStore {
     const bytesBefore = conversation.bytes;
     conversation.add([stored(texts[0]), stored(texts[1])], tokens, images, figures);
     const bytes = conversation.bytes - bytesBefore;
-    conversation.lastActivityAt = this.#clock.now();
+    conversation.lastActivityAt = Math.max(conversation.lastActivityAt, this.#clock.now()); // it may have been set back
     conversation.lastActiveMs = this.#clock.monotonicMs();
     this.#index.grew(conversation, bytes, tokens);
     this.#makeRoom();

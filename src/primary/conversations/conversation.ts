@@ -109,6 +109,7 @@ export class Conversation {
   /** A new one with the first of its messages, whole turns. */
   fork(id: string, messageCount: number, now: number, monotonicMs: number): Conversation {
     const fork = new Conversation(id, this.client, this.#system, now, monotonicMs);
+    fork.lastActivityAt = Math.max(now, this.lastActivityAt);
     const turns = messageCount / 2;
     fork.title = this.title;
     fork.texts = this.texts.slice(0, messageCount);

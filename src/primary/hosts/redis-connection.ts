@@ -1,6 +1,6 @@
 import { withResolvers } from '../../shared/async.js';
 import { type Clock, endOfLoopTurn, type StopTimer } from '../../shared/clock.js';
-import { storeUnavailable } from '../../shared/errors.js';
+import { RelayError, storeUnavailable } from '../../shared/errors.js';
 import { type StoreObserver, type StoreOperation, silentObserver } from '../store/contract/store.js';
 import {
   isAnswer,
@@ -40,6 +40,9 @@ export class RedisConnection {
   #trouble = 'no connection yet';
   /** When each kind of fault was reported last, by the first word of its sentence: there are few. */
   readonly #warned = new Map<string, number>();
+  #limits = noLimits;
+  /** Large values with which the connection was lost, one after the other. */
+  #lost = 0;
   readonly #open: OpenCommands;
   /** When a probe was answered last, or a new connection was tried instead. */
   #answeredMs: number;
@@ -95,15 +98,16 @@ export class RedisConnection {
 
   /** Rejects with `store_unavailable`. */
   async call(operation: StoreOperation, command: string, ...args: readonly RedisArgument[]): Promise<unknown> {
-    return this.#timed(operation, () => this.#guarded((link) => link.call(command, ...args)));
+    return this.#timed(operation, () => this.#guarded(args, (link) => link.call(command, ...args)));
   }
 
   /** Runs a script, unless it would run too late. Rejects with `store_unavailable`: as `Unanswered` where it may have run. */
   async run(operation: StoreOperation, name: ScriptName, args: ScriptArguments): Promise<ScriptReply> {
     return this.#timed(operation, async () => {
-      const reply = await this.#guarded((link) => this.#script(link, name, args));
+      const values = Object.values(args);
+      const reply = await this.#guarded(values, (link) => this.#script(link, name, args));
       if (reply.verdict !== 'late') return reply;
-      const again = await this.#guarded((link) => this.#script(link, name, args)); // its time is known now
+      const again = await this.#guarded(values, (link) => this.#script(link, name, args)); // its time is known now
       if (again.verdict === 'late') throw storeUnavailable();
       return again;
     });
@@ -124,9 +128,10 @@ export class RedisConnection {
 
   /** Warns of settings that an operator has to know about, and returns them as sentences. Never rejects. */
   async checkSettings(): Promise<readonly string[]> {
-    const sentences = await shortcomingsOf((...ask) =>
-      this.#open.limited(() => this.#link.call(...ask), commandLimitMs),
-    );
+    const askRedis: AskRedis = (...ask) => this.#open.limited(() => this.#link.call(...ask), commandLimitMs);
+    const limits = limitsOf(askRedis).catch(() => this.#limits);
+    const sentences = await shortcomingsOf(askRedis);
+    this.#limits = await limits;
     for (const sentence of sentences) this.#warn(sentence);
     return sentences;
   }
@@ -152,15 +157,40 @@ export class RedisConnection {
     }
   }
 
-  async #guarded<T>(send: (link: RedisLink) => Promise<T>): Promise<T> {
+  async #guarded<T>(values: readonly RedisArgument[], send: (link: RedisLink) => Promise<T>): Promise<T> {
     if (!this.isUp) throw storeUnavailable();
+    this.#checkSizes(values);
     try {
       return await this.#open.limited(() => send(this.#link), commandLimitMs);
     } catch (error) {
+      this.#learnLimit(values, error);
       if (isOfAllCommands(error)) this.#fails(this.#reasonOf(error));
       else this.warn(error);
       throw unavailableFor(error);
     }
+  }
+
+  /** Redis closes the connection on what is too long, which would take the store down for all. */
+  #checkSizes(values: readonly RedisArgument[]): void {
+    const sizes = values.map(bytesOf);
+    const { valueBytes, commandBytes } = this.#limits;
+    const [name, max] =
+      Math.max(0, ...sizes) > valueBytes
+        ? ['proto-max-bulk-len', valueBytes]
+        : ['client-query-buffer-limit', commandBytes];
+    const bytes = sizes.reduce((sum, size) => sum + size, 0);
+    if (bytes <= max) return;
+    this.#warn(`${name} of Redis allows ${max} bytes, and ${bytes} were to be stored at once`);
+    throw new RelayError('store_unavailable', `this is too large for the store, which takes ${max} bytes at once`);
+  }
+
+  /** Where the settings cannot be read. The connection may end before the answer that gives the reason has arrived. */
+  #learnLimit(values: readonly RedisArgument[], error: unknown): void {
+    const largest = Math.max(0, ...values.map(bytesOf));
+    if (largest <= smallestLimit) return;
+    this.#lost = error instanceof NotConnected ? this.#lost + 1 : 0;
+    if (this.#lost < 2 && !tooLong.test(reasonOf(error))) return;
+    this.#limits = { ...this.#limits, valueBytes: Math.max(smallestLimit, largest >> 1) };
   }
 
   async #script(
@@ -243,6 +273,33 @@ export class RedisConnection {
     this.#observer.back();
     void this.checkSettings();
   }
+}
+
+/** How much Redis takes, in bytes. */
+interface RedisLimits {
+  readonly valueBytes: number;
+  readonly commandBytes: number;
+}
+
+const noLimits: RedisLimits = { valueBytes: Number.POSITIVE_INFINITY, commandBytes: Number.POSITIVE_INFINITY };
+/** Redis allows no lower limit. */
+const smallestLimit = 1024 * 1024;
+/** After this answer Redis closes the connection. */
+const tooLong = /Protocol error: invalid bulk length/;
+
+async function limitsOf(ask: AskRedis): Promise<RedisLimits> {
+  const [valueBytes, commandBytes] = await Promise.all([
+    settingOf(ask, 'proto-max-bulk-len'),
+    settingOf(ask, 'client-query-buffer-limit'),
+  ]);
+  return { valueBytes: Number(valueBytes) || Infinity, commandBytes: Number(commandBytes) || Infinity };
+}
+
+/** Exact only where it matters: no limit is below. */
+function bytesOf(value: RedisArgument): number {
+  if (typeof value === 'number') return 0;
+  if (typeof value !== 'string') return value.length;
+  return value.length * 3 < smallestLimit ? value.length : Buffer.byteLength(value);
 }
 
 type AskRedis = (command: string, ...args: readonly string[]) => Promise<unknown>;

@@ -102,14 +102,16 @@ export class ResponseIndex {
   }
 
   #add({ id, client, previous, createdAt, bytes, weight, isRemoved = false }: ResponseHead): ResponseEntry {
+    const before = this.#entries.get(previous ?? '') ?? null;
+    const at = Math.max(createdAt, before?.at ?? createdAt); // the clock may have been set back
     const entry: ResponseEntry = {
       ...{ id, client, isRemoved, size: bytes, bytes: weight },
-      ...{ previous: this.#entries.get(previous ?? '') ?? null, followers: 0, at: createdAt },
+      ...{ previous: before, followers: 0, at },
     };
     if (entry.previous !== null) entry.previous.followers++;
     this.#entries.set(id, entry);
     this.#bytes += bytes;
-    this.#use(entry, createdAt);
+    this.#use(entry, at);
     return entry;
   }
 

@@ -498,6 +498,47 @@ describe('A right that the user of Redis lacks', () => {
   });
 });
 
+describe('A Redis that limits the size of a value', () => {
+  const large = 'x'.repeat(2_000_000);
+
+  beforeAll(() => server.ask('CONFIG', 'SET', 'proto-max-bulk-len', '1mb'));
+  afterAll(() => server.ask('CONFIG', 'SET', 'proto-max-bulk-len', '512mb'));
+
+  it('stores all that is smaller, and the store stays up', async () => {
+    using host = await hostAt(server.url);
+    await host.store.upkeep.verify(); // reads the settings
+    expect(await host.refusal(null, large)).toBe('store_unavailable');
+    expect(host.store.isUp).toBe(true);
+    expect(await host.refusal(null)).toBeNull();
+    const warning = 'warned: proto-max-bulk-len of Redis allows 1048576 bytes, and ';
+    expect(host.told).toEqual([expect.stringContaining(warning)]);
+  });
+
+  it('is noticed by the second failure at the latest where its settings cannot be read', async () => {
+    await server.ask(
+      'ACL',
+      'SETUSER',
+      'relay',
+      'on',
+      '>secret',
+      '~prompt-relay:*',
+      '&prompt-relay:*',
+      '+@all',
+      '-config',
+    );
+    using host = await hostAt(server.url.replace('redis://', 'redis://relay:secret@'));
+    for (let times = 0; times < 2; times++) {
+      expect(await host.refusal(null, large)).toBe('store_unavailable');
+      await server.ask('PING'); // by then the connection has ended
+      await until(() => host.store.isUp, 'the store to be up');
+    }
+    const { length } = host.told;
+    expect(await host.refusal(null, large)).toBe('store_unavailable');
+    expect(await host.refusal(null)).toBeNull();
+    expect(host.told.slice(length).filter((line) => line.startsWith('down'))).toEqual([]);
+  });
+});
+
 describe('Conversations in Redis', () => {
   it('may be huge, and odd', async () => {
     using north = await hostAt(server.url);

@@ -18,11 +18,11 @@ import { describeResponseStore } from '../../support/response-store-contract.js'
 import { describeStore, type StorePlaceForTests } from '../../support/store-contract.js';
 import { until } from '../../support/until.js';
 
-async function openAt(path: string, steps = migrations): Promise<Store> {
+async function openAt(path: string, steps = migrations, clock = systemClock): Promise<Store> {
   await prepareFile(path);
   const thread = new SqliteThread(path, steps);
   await thread.start();
-  return new SqliteStore(path, thread, systemClock);
+  return new SqliteStore(path, thread, clock);
 }
 
 function fileIn(folder: TemporaryFolder): string {
@@ -63,6 +63,23 @@ it('Answers that were purged with their client take no room any more', async () 
   const first = await store.answers.take({ client: 'key left', key: '0' }, 'a digest', 0);
   await store.close(); // a failure must not leave its thread
   expect([purged.idempotency, first.type]).toEqual([33, 'answered']);
+});
+
+it('A conversation and its fork outlive a turn under a clock that was set back', async () => {
+  await using folder = await temporaryFolder();
+  let isSetBack = false;
+  const clock = { ...systemClock, now: () => (isSetBack ? 0 : systemClock.now()) };
+  const store = await openAt(fileIn(folder), migrations, clock);
+  const run = new KeptRun(store.conversations);
+  const id = await run.chat(null, 'one', 'eins');
+  isSetBack = true;
+  await run.chat(id, 'two', 'zwei');
+  const fork = { id: 'fork', origin: id, messageCount: 2, createdAt: 0 };
+  await store.conversations.commit({ type: 'fork', ...fork });
+  await store.close();
+  const next = await openAt(fileIn(folder));
+  expect(await new KeptRun(next.conversations).restore()).toBe(2);
+  await next.close();
 });
 
 describe('The files of SQLite', () => {

@@ -80,14 +80,16 @@ describeInLab()('A store in a file under a real systemd', () => {
 
   it('may be locked at the start, while a client polls: the service is degraded, and neither unit fails', async () => {
     await lab.systemctl('stop', 'prompt-relay.socket', unit);
-    const lock = "new sqlite.DatabaseSync('store.db').exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE')";
+    await lab.shell(`printf '%s\\n' MODEL_API_CLI=demo '${(await told()).setting}' >/etc/prompt-relay/environment`);
+    const open = "globalThis.open = new sqlite.DatabaseSync('store.db')"; // else it would be collected, and closed
+    const lock = "open.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE')";
     const holder = ['--unit=holder', '--uid=prompt-relay', `--working-directory=${folder}`];
     await lab.run(
       'systemd-run',
       ...holder,
       'node',
       '-e',
-      `${lock}; console.log('locked'); setInterval(() => {}, 1000)`,
+      `${open}; ${lock}; console.log('locked'); setInterval(() => {}, 1000)`,
     );
     await until(async () => (await lab.run('journalctl', '--unit', 'holder')).includes('locked'), 'the lock');
     const poll = 'while sleep 0.1; do curl --silent --max-time 5 http://127.0.0.1:5051/health; done';

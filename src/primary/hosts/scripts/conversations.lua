@@ -91,7 +91,7 @@ function scripts.commit()
   local fault = checkConversationLists(client)
   if fault then return fault end
   local meta, turns = metaOf(id), turnsOf(id)
-  local known = redis.call('HMGET', meta, 'client', 'count', 'fence')
+  local known = redis.call('HMGET', meta, 'client', 'count', 'fence', 'active')
   if before == 0 then
     if known[1] or redis.call('EXISTS', turns) == 1 then return {'stale', now} end
   else
@@ -99,8 +99,10 @@ function scripts.commit()
     if known[3] ~= args.token or tonumber(known[2]) ~= before then return {'stale', now} end
   end
   redis.call('RPUSH', turns, args.turn)
-  redis.call('HSET', meta, 'count', before + 2, 'tokens', args.totalTokens, 'active', args.at, 'commit', args.name,
-    'until', 0)
+  -- A clock of a host that was set back makes no conversation older.
+  local active = tonumber(known[4] or '') or 0
+  redis.call('HSET', meta, 'count', before + 2, 'tokens', args.totalTokens, 'active', exact(math.max(active, args.at)),
+    'commit', args.name, 'until', 0)
   if before == 0 then
     redis.call('HSET', meta, 'client', client, 'fence', 0, 'created', args.createdAt, 'title', args.title,
       'system', args.system)

@@ -60,16 +60,17 @@ export class ConversationTable {
     return key;
   }
 
-  /** null for one that is gone. */
+  /** null for one that is gone. A clock that was set back makes no conversation older. */
   #touch(id: string, at: number): SqlValue {
-    const update = 'UPDATE conversations SET last_activity_at = ?, activity = ? WHERE id = ? RETURNING key';
+    const update =
+      'UPDATE conversations SET last_activity_at = max(last_activity_at, ?), activity = ? WHERE id = ? RETURNING key';
     return this.#sql.get(update, at, ++this.#activity, id)?.key ?? null;
   }
 
   #fork({ id, origin, messageCount, createdAt }: ForkChange): void {
     const made = this.#sql.get(
       `INSERT INTO conversations (id, client, system, title, created_at, last_activity_at, activity)
-       SELECT ?, client, system, title, ?, ?, ? FROM conversations WHERE id = ? RETURNING key`,
+       SELECT ?, client, system, title, ?, max(last_activity_at, ?), ? FROM conversations WHERE id = ? RETURNING key`,
       ...[id, createdAt, createdAt, ++this.#activity, origin],
     );
     if (made === undefined) throw new NoSuchConversation();

@@ -39,6 +39,17 @@ describe('a conversation', () => {
     expect(store.counts).toEqual({ conversations: 1, bytes: 25, tokens: 7, created: 1 });
   });
 
+  it('does not become older by a turn under a clock that was set back, nor does a fork of it', () => {
+    const harness = new StoreHarness();
+    const { store, clock } = harness;
+    const lastActivityAt = clock.now();
+    const id = harness.chat();
+    clock.now = () => 0;
+    harness.chat(id);
+    expect(store.snapshot(id, 'alice')).toMatchObject({ messageCount: 4, lastActivityAt });
+    expect(store.publishFork(store.draftFork(id, 'alice', 2))).toMatchObject({ lastActivityAt });
+  });
+
   it('is as it was after a turn that was not committed, and none after such a first turn', () => {
     const harness = new StoreHarness();
     const { store } = harness;

@@ -68,6 +68,14 @@ describe('The index of responses', () => {
     expect(index.expire(5)).toEqual(['a', 'b']);
   });
 
+  it('expires a text as a whole where the clock was set back before it was continued', () => {
+    const index = new ResponseIndex();
+    index.put(headOf('a', { createdAt: 5 }), limits);
+    index.put(headOf('b', { previous: 'a', createdAt: 1 }), limits);
+    expect(index.expire(4)).toEqual([]);
+    expect(index.expire(5)).toEqual(['a', 'b']);
+  });
+
   it('forgets a client, and none of the others of its key', () => {
     const index = new ResponseIndex();
     index.put(headOf('a', { client: 'key app/a' }), limits);
