@@ -200,7 +200,10 @@ function compose(input: StartInput) {
       await background.idle();
       await room.idle();
     },
-    counts: () => ({ running: room.active, queued: room.waiting }),
+    counts: () => {
+      const inBackground = store.jobs.isDurable ? 0 : room.waitingInBackground.length; // else the next service has them
+      return { running: room.active, queued: room.waiting + inBackground };
+    },
     cutAll: (reason) => {
       background.stop();
       runner.cutAll(reason);

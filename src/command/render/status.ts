@@ -22,6 +22,7 @@ export function renderStatus(snapshot: ServiceSnapshot, paint: Paint, columns = 
   const queue = ratio(runtime.queued_requests, runtime.max_queue);
   const width = Math.max(slots.length, queue.length);
   const rows: [string, string][] = [
+    ['drain', health.drain_ends_at === undefined ? '' : drainText(health.drain_ends_at, takenAt, paint)],
     ...(health.reasons ?? []).map((reason): [string, string] => ['why', reasonLine(reason, takenAt, paint)]),
     ...clisOf(health).map((cli): [string, string] => ['model CLI', readinessLine(cli, takenAt, paint)]),
     ['command', snapshot.command === null ? '' : escaped(snapshot.command.map(shellWord).join(' '))],
@@ -45,6 +46,12 @@ export function renderStatus(snapshot: ServiceSnapshot, paint: Paint, columns = 
   const name = paint.bold(`prompt-relay ${escaped(version.version)}`);
   const head = `${name}  ${statusLabel(health.status, paint)}  ${paint.dim(place)}`;
   return [...wrapped(head, columns), ...wrappedRows(shown, columns, paint.dim)];
+}
+
+/** `ends` has passed if the service is cutting the rest. */
+function drainText(ends: string, now: number, paint: Paint): string {
+  const at = `until ${ends.slice(0, 19).replace('T', ' ')} UTC at the latest`;
+  return paint.yellow(`${at}, in ${untilText(ends, now)}: jobs finish, new ones are refused`);
 }
 
 function statusLabel(status: HealthBody['status'], paint: Paint): string {

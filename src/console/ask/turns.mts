@@ -6,7 +6,7 @@ import { ApiError, titleOf } from '../base/failures.mjs';
 import { costText, countText, durationText, plural } from '../base/format.mjs';
 import { useValue } from '../base/observable.mjs';
 import { hrefOf } from '../base/router.mjs';
-import { AnswerText, AnswerValue, SystemText, useMarkdown } from '../ui/answer.mjs';
+import { AnswerText, AnswerValue, PlainText, SystemText, useMarkdown } from '../ui/answer.mjs';
 import { CopyButton } from '../ui/controls.mjs';
 import { EmptyState, ErrorNotice } from '../ui/notices.mjs';
 import type { Chat, ChatView } from './chat.mjs';
@@ -81,7 +81,7 @@ function TurnArticle({ turn, chat, markdown, choices }: TurnArticleProps) {
       ${
         isEditing
           ? html`<${EditForm} text=${asked.text} onSend=${askInstead} onCancel=${() => setEditing(false)} />`
-          : html`<p class="source">${asked.text}</p>`
+          : html`<${PlainText} text=${asked.text} />`
       }
     </div>
     ${!isEditing && !turn.isOpen && !isBusy && html`<div class="row end acts"><button type="button" class="button quiet small" onClick=${() => setEditing(true)}>Edit</button></div>`}

@@ -1,7 +1,8 @@
 import { html } from 'htm/preact';
 import type { FunctionComponent } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useMemo, useState } from 'preact/hooks';
 import { useParts } from '../base/context.mjs';
+import { countText } from '../base/format.mjs';
 import { CodeBlock } from './controls.mjs';
 
 type MarkdownView = FunctionComponent<{ readonly text: string; readonly isWhole: boolean }>;
@@ -27,11 +28,59 @@ interface AnswerTextProps {
   readonly markdown: MarkdownView | null;
 }
 
-/** The text of an answer, drawn as Markdown once its code is loaded. */
+/** UTF-16 units that are drawn at once: a megabyte of Markdown would freeze the page for half a minute. */
+const maxDrawnLength = 50_000;
+/** Of one element of plain text: the browser lays out only those that are in view. */
+const pieceLength = 20_000;
+
+/** The text of an answer, drawn as Markdown once its code is loaded. What is too long for that is plain text. */
 export function AnswerText({ text, isWhole, markdown }: AnswerTextProps) {
-  return markdown === null
-    ? html`<p class="source">${text}</p>`
-    : html`<${markdown} text=${text} isWhole=${isWhole} />`;
+  const cut = text.length > maxDrawnLength ? endOfPiece(text, 0, maxDrawnLength) : text.length;
+  const beginning = text.slice(0, cut);
+  return html`
+    ${
+      markdown === null
+        ? html`<${PlainText} text=${beginning} />`
+        : html`<${markdown} text=${beginning} isWhole=${isWhole || cut < text.length} />`
+    }
+    ${cut < text.length && html`<${Rest} text=${text.slice(cut)} />`}
+  `;
+}
+
+/** What follows the beginning of a long text. */
+function Rest({ text }: { readonly text: string }) {
+  const [isShown, setShown] = useState(false);
+  if (isShown) return html`<${PlainText} text=${text} />`;
+  return html`<p class="row">
+    <span class="muted">${countText(text.length)} more characters</span>
+    <button type="button" class="button small" onClick=${() => setShown(true)}>Show as plain text</button>
+  </p>`;
+}
+
+/** A text as it was written, of any length. */
+export function PlainText({ text }: { readonly text: string }) {
+  const pieces = useMemo(() => piecesOfText(text), [text]);
+  return html`<div class="source">${pieces.map((piece, index) => html`<div key=${index} class="piece">${piece}</div>`)}</div>`;
+}
+
+/** The pieces together are the text. */
+export function piecesOfText(text: string): readonly string[] {
+  const pieces: string[] = [];
+  for (let from = 0; from < text.length; ) {
+    const end = endOfPiece(text, from, pieceLength);
+    pieces.push(text.slice(from, end));
+    from = end;
+  }
+  return pieces;
+}
+
+/** The end of a line if there is one, and never within a character. */
+function endOfPiece(text: string, from: number, length: number): number {
+  const last = from + length;
+  if (last >= text.length) return text.length;
+  const afterLine = text.lastIndexOf('\n', last - 1) + 1;
+  if (afterLine > from) return afterLine;
+  return /[\ud800-\udbff]/.test(text.charAt(last - 1)) ? last - 1 : last;
 }
 
 /** An answer that fits a JSON Schema. */
@@ -42,5 +91,5 @@ export function AnswerValue({ value }: { readonly value: unknown }) {
 /** The system text of a conversation, if it has one. */
 export function SystemText({ system }: { readonly system: string | null }) {
   if (system === null) return null;
-  return html`<details class="system"><summary>System text</summary><p class="source">${system}</p></details>`;
+  return html`<details class="system"><summary>System text</summary><${PlainText} text=${system} /></details>`;
 }

@@ -48,7 +48,8 @@ export class Supervisor {
   /** Since when old work is finished, also before the drain. */
   #endingSinceMs: number | null = null;
   #drainEndsAt: number | null = null;
-  #isCut = false;
+  /** The jobs that were cut; null until then. */
+  #cutJobs: ReturnType<ShutdownSteps['counts']> | null = null;
 
   constructor(drainMs: number, clock: Clock, log: Logger, steps: ShutdownSteps) {
     this.#drainMs = drainMs;
@@ -68,7 +69,7 @@ export class Supervisor {
 
   /** The rest of the drain, for clients that are refused in it: whole seconds, between 1 and 300. */
   get drainSecondsLeft(): number {
-    return retrySeconds(this.#isCut ? 0 : this.#drainLeftMs());
+    return retrySeconds(this.#cutJobs !== null ? 0 : this.#drainLeftMs());
   }
 
   /** A worker listens. Returns whether it is the first one. */
@@ -142,7 +143,7 @@ export class Supervisor {
   }
 
   async #cut(): Promise<void> {
-    this.#isCut = true;
+    this.#cutJobs = this.#steps.counts();
     this.#steps.cutAll(shuttingDown());
     await Promise.race([this.#steps.idle(), delay(this.#clock, cutLimitMs)]);
   }
@@ -165,7 +166,7 @@ export class Supervisor {
   }
 
   #end(code: ServiceExit): void {
-    if (code === serviceExits.cut) this.#log.error('shutdown_timeout', this.#steps.counts());
+    if (code === serviceExits.cut) this.#log.error('shutdown_timeout', this.#cutJobs ?? this.#steps.counts());
     else this.#log.info('shutdown_complete', this.#steps.counts());
     this.#steps.exit(code);
   }

@@ -62,10 +62,12 @@ export class Status {
 
   /** `withPids`: process ids of the workers too. */
   health(withPids: boolean): HealthBody {
-    const { clis, config, store } = this.#sources;
+    const { clis, config, store, supervisor } = this.#sources;
+    const { drainEndsAt } = supervisor;
     const [first, ...others] = clis.map(({ health }) => readinessBodyOf(health.checks.current)) as [ReadinessBody];
     return {
       ...this.#verdict,
+      ...(drainEndsAt !== null && { drain_ends_at: timestamp(drainEndsAt) }),
       strict_mode: config.strictHealth,
       readiness: { model_cli: first, ...(others.length > 0 && { model_clis: [first, ...others] }) },
       store: { kind: store.kind, up: store.isUp },

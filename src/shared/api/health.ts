@@ -135,6 +135,9 @@ export const healthBody = z
       .array(reasonBody)
       .meta({ description: 'Why the service is degraded. Empty while it is `ok`.' })
       .optional(),
+    drain_ends_at: time
+      .optional()
+      .meta({ description: 'The latest end of the drain; missing if the service does not drain.' }),
     strict_mode: z.boolean(),
     readiness: z.strictObject({
       model_cli: readinessBody,

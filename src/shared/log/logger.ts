@@ -53,7 +53,8 @@ export const logEvents = {
   handing_over: 'SIGUSR2 under systemd: new connections wait for the next service: signal, running and queued jobs',
   shutdown_start: 'the drain begins: signal, running and queued jobs',
   shutdown_complete: 'all work is finished',
-  shutdown_timeout: 'the drain time-out or a second signal cut the remaining jobs (exit 1)',
+  shutdown_timeout:
+    'the drain time-out or a second signal cut the remaining jobs or answers (exit 1): running and queued jobs that were cut',
   internal_error: 'a defect; please report it',
 } as const;
 

@@ -61,7 +61,10 @@ export const logSentences: Readonly<Partial<Record<LogEvent, LogSentence>>> = {
       ? `The service shuts down (${signal}).`
       : `The service shuts down (${signal}): ${running} running and ${queued} waiting jobs are finished first; once more cuts them.`,
   shutdown_complete: () => 'All work is finished.',
-  shutdown_timeout: ({ running, queued }) => `Work was cut: ${running} running and ${queued} waiting jobs.`,
+  shutdown_timeout: ({ running, queued }) =>
+    Number(running) + Number(queued) === 0
+      ? 'Answers were cut: their clients did not take all of them in time.'
+      : `Work was cut: ${running} running and ${queued} waiting jobs.`,
   internal_error: ({ error, request_id: id }) => `A defect, please report it: ${error}${id ? ` (request ${id})` : ''}`,
 };
 

@@ -262,6 +262,28 @@ def f(x): return "<script>alert(1)</script>"
     expectClean(browser, service);
   });
 
+  it('draws the beginning of an answer of two megabytes, and shows the rest as plain text', async () => {
+    await using folder = await temporaryFolder();
+    const program = join(folder.path, 'long.js');
+    const block = '**Bold** words, [a link](https://a.example/) and *more*.\n\n- one item\n\n';
+    await writeFile(
+      program,
+      `process.stdin.resume().on('end', () => console.log(${JSON.stringify(block)}.repeat(30000)))`,
+    );
+    await using service = await startWithProgram(`${process.execPath} ${program}`);
+    await openConsole(browser, service);
+    await ask.send('All of it, please');
+    await ask.button('Show as plain text').waitFor();
+    await ask.lastAnswer.getByRole('button', { name: 'Copy' }).last().waitFor();
+    expect(await ask.lastAnswer.locator('*').count()).toBeLessThan(10_000);
+    expect(await ask.lastAnswer.locator('strong').count()).toBeGreaterThan(500);
+    await ask.button('Show as plain text').click();
+    await ask.lastAnswer.locator('.piece').nth(90).waitFor({ state: 'attached' });
+    const text = String(await ask.lastAnswer.locator('.piece').last().textContent());
+    expect(text.trimEnd().endsWith('- one item')).toBe(true);
+    expectClean(browser, service);
+  });
+
   it('goes on with an answer while another conversation is open', async () => {
     await using service = await startWithProgram(script('begins-and-waits.pl'));
     await openConsole(browser, service);

@@ -43,7 +43,8 @@ describe.each(['SIGTERM', 'SIGINT'] as const)('%s', (signal) => {
     expect(refused.body.retry_after_seconds).toBeLessThanOrEqual(30);
     expect(refused.headers.get('connection')).toBe('close');
     const health = await service.get('/health');
-    expect(health).toMatchObject({ status: 503, body: { status: 'draining' } });
+    const drain = { status: 'draining', drain_ends_at: expect.stringMatching(/Z$/) };
+    expect(health).toMatchObject({ status: 503, body: drain });
 
     await writeFile(gate, '');
     const { answers } = await jobs;
@@ -89,7 +90,7 @@ describe('A drain that is cut', () => {
     expect(await service.exited).toBe(1);
     expect(await service.jobProcesses()).toEqual([]);
     expect(workers.filter(isAlive)).toEqual([]);
-    expect(service.logs).toContainEqual(expect.objectContaining({ event: 'shutdown_timeout' }));
+    expect(service.logs).toContainEqual(expect.objectContaining({ event: 'shutdown_timeout', running: 1, queued: 1 }));
   }
 
   it.each(['ignores-sigterm.pl', 'double-fork-setsid.pl'])(

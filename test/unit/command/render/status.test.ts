@@ -106,6 +106,13 @@ describe('the output of status', () => {
     expect(renderStatus({ ...snapshot, health }, paint)[3]).toBe('account    auth: the next job decides');
   });
 
+  it('says until when a drain may last', () => {
+    const health = { ...snapshot.health, status: 'draining', drain_ends_at: '2026-01-31T12:00:42.000Z' } as const;
+    expect(renderStatus({ ...snapshot, health }, paint)[1]).toBe(
+      'drain      until 2026-01-31 12:00:42 UTC at the latest, in 30 s: jobs finish, new ones are refused',
+    );
+  });
+
   it('has the same labels as the example in the documentation', () => {
     const page = readFileSync(join(root, 'docs', 'command.md'), 'utf8');
     const [, shown = ''] = /^\$ prompt-relay status --watch\n(.*?)\nPress Ctrl-C to exit\.$/ms.exec(page) ?? [];

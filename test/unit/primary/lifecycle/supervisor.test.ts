@@ -199,6 +199,7 @@ describe('the supervisor', () => {
     expect(await harness.soFar()).toEqual(['draining', 'cut', 'end processes', 'stop workers', 'stopped', 'exit 1']);
     expect(harness.reasons).toEqual([expect.objectContaining({ code: 'shutting_down', retryAfterSeconds: 5 })]);
     expect(harness.log.events).toEqual(['shutdown_start', 'shutdown_timeout']);
+    expect(harness.log.entries.at(-1)?.fields).toEqual({ running: 1, queued: 0 }); // what was cut: none is left by then
   });
 
   it('cuts at once what is left where there is no time to drain', async () => {

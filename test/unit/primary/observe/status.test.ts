@@ -66,7 +66,7 @@ function createStatus({
     publicName: (model: string | null) => model,
   };
   const sources = {
-    supervisor: { phase },
+    supervisor: { phase, drainEndsAt: null },
     room: { active: 2, waiting: 5, limits: { maxActive: 4, maxWaiting: 100 }, fullSince: Date.UTC(2026, 0, 1) },
     lastHour: { recentlyRefused: 7 },
     metrics: { jobs: { rejected: 6, queueTimeouts: 1 } },
