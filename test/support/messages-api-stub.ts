@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { json } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { findFault, type ModelRules } from './messages-api-rules.js';
 import { listeningServer, StubApi } from './stub-api.js';
 
 /** Content blocks, each in the deltas it is sent in. */
@@ -144,9 +145,13 @@ export function fiveHours(status: 'allowed' | 'allowed_warning' | 'rejected', ut
   };
 }
 
-/** A stub of the Messages API on loopback. */
+/** A stub of the Messages API on loopback. It refuses what the real API refuses. */
 export class MessagesApi extends StubApi {
   readonly requests: MessagesRequest[] = [];
+  /** Why it has refused requests by its rules, in their order. */
+  readonly faults: string[] = [];
+  /** Null: it accepts everything. */
+  rules: ModelRules | null = {};
   /** Decides about each request; `index` counts from 0. May be replaced at any time. */
   behave: (request: MessagesRequest, index: number) => Behaviour = () => says('Hello', ', wor', 'ld');
 
@@ -154,7 +159,10 @@ export class MessagesApi extends StubApi {
     if (request.method !== 'POST') return void response.end();
     const received = { headers: request.headers, body: (await json(request)) as MessagesBody };
     const index = this.requests.push(received) - 1;
-    await new Reply(response, received).send(this.behave(received, index));
+    const fault = this.rules === null ? null : findFault(received.body, this.rules);
+    if (fault !== null) this.faults.push(fault);
+    const behaviour = fault === null ? this.behave(received, index) : refuses(400, 'invalid_request_error', fault);
+    await new Reply(response, received).send(behaviour);
   }
 }
 
