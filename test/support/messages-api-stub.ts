@@ -22,7 +22,7 @@ export interface ToolCall {
   readonly input: unknown;
   /** Else one is made up. */
   readonly id?: string;
-  /** The input as it is sent, if that is to be no JSON. */
+  /** The input as it is sent, where it is no JSON: cut off, say. */
   readonly json?: string;
   /** After its first piece nothing more is sent. */
   readonly isUnfinished?: true;
@@ -40,6 +40,8 @@ export type Behaviour =
       readonly calls: readonly ToolCall[];
       readonly stopReason?: string;
       readonly stopSequence?: string | null;
+      /** Why the API declines, as it names that. */
+      readonly refusalCategory?: string;
       readonly headers?: Headers;
     }
   | {
@@ -74,7 +76,17 @@ export function saysInBlocks(...texts: readonly string[]): Saying {
 
 /** After these deltas the connection is cut. */
 export function breaksAfter(...deltas: readonly string[]): Saying {
-  return { ...says(...deltas), breaks: true };
+  return breaksIn(says(...deltas));
+}
+
+/** Sends all of this but the end of its message, and then cuts the connection. */
+export function breaksIn(said: Saying): Saying {
+  return { ...said, breaks: true };
+}
+
+/** Ends its message for this reason. */
+export function endsFor(stopReason: string, said: Saying): Saying {
+  return { ...said, stopReason };
 }
 
 /** Says this, then calls the tool that runs a command. */
@@ -193,17 +205,22 @@ class Reply {
     if (behaviour.kind === 'says') await this.#say(behaviour);
   }
 
-  async #say({ thoughts, blocks, pauseMs, breaks, calls, stopReason, stopSequence = null }: Saying): Promise<void> {
+  async #say({ thoughts, blocks, pauseMs, breaks, calls, ...ending }: Saying): Promise<void> {
+    const { stopReason, stopSequence = null, refusalCategory } = ending;
     const before = thoughts.length;
     this.#event({ type: 'message_start', message: { ...this.#message([]), stop_reason: null } });
     for (const [index, thought] of thoughts.entries()) this.#think(index, thought);
     for (const [index, deltas] of blocks.entries()) await this.#block(before + index, deltas, pauseMs, index === 0);
-    if (breaks) return void setTimeout(() => this.#response.destroy(), 50); // what was written must get through first
-    if (blocks.length > 0) this.#event({ type: 'content_block_stop', index: before + blocks.length - 1 });
+    const isOpen = breaks && calls.length === 0;
+    if (blocks.length > 0 && !isOpen) this.#event({ type: 'content_block_stop', index: before + blocks.length - 1 });
     for (const [at, call] of calls.entries()) this.#call(before + blocks.length + at, call);
+    if (breaks) return void setTimeout(() => this.#response.destroy(), 50); // what was written must get through first
     if (calls.some(({ isUnfinished }) => isUnfinished)) return;
     const usual = calls.length === 0 ? 'end_turn' : 'tool_use';
-    const delta = { stop_reason: stopReason ?? usual, stop_sequence: stopSequence };
+    const details = refusalCategory && {
+      stop_details: { type: 'refusal', category: refusalCategory, explanation: null },
+    };
+    const delta = { stop_reason: stopReason ?? usual, stop_sequence: stopSequence, ...details };
     this.#event({ type: 'message_delta', delta, usage: { output_tokens: tokens.output } });
     this.#event({ type: 'message_stop' });
     this.#response.end();

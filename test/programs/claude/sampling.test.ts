@@ -13,6 +13,7 @@ let service: Service;
 
 beforeAll(async () => {
   api = await startMessagesApi();
+  api.rules = { allowsTopPBesideTemperature: true };
   service = await startWithClaude(api);
 }, 600_000);
 afterAll(async () => {
