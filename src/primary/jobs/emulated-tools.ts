@@ -51,18 +51,16 @@ const howTo = {
 
 /** The same turn with calls and results as text. */
 export function withoutTools({ results, offer: _, history, heard, ...turn }: Turn): Turn {
-  const names = namesIn([...(heard ?? []), ...history]);
+  const names: NamesById = new Map();
+  const plain = (messages: readonly Message[]) => messages.map((message) => messageWithout(message, names));
+  const before = { ...(heard && { heard: plain(heard) }), history: plain(history) };
   const asked = messageWithout({ role: 'user', text: turn.text, images: turn.images, results }, names);
   const { text, images = [] } = asked;
-  const plain = (messages: readonly Message[]) => messages.map((message) => messageWithout(message, names));
-  return { ...turn, text, images, history: plain(history), ...(heard && { heard: plain(heard) }) };
+  return { ...turn, text, images, ...before };
 }
 
-type NamesById = ReadonlyMap<string, string>;
-
-function namesIn(history: readonly Message[]): NamesById {
-  return new Map(history.flatMap(({ calls = [] }) => calls.map(({ id, name }) => [id, name] as const)));
-}
+/** Of the calls so far: later ones may repeat an id. */
+type NamesById = Map<string, string>;
 
 type AnyMessage = Pick<Message, 'role' | 'text'> & {
   readonly images?: readonly Image[] | undefined;
@@ -87,6 +85,7 @@ function messageWithout({ role, text, images = [], calls = [], results = [] }: A
     for (const image of part.images) shown.push({ ...image, at: image.at + said.length });
     said += part.text;
   }
+  for (const { id, name } of calls) names.set(id, name);
   return { role, text: said, ...(shown.length > 0 && { images: shown }) };
 }
 

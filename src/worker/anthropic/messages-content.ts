@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { invalid } from '../../shared/errors.js';
 import type { Message } from '../../shared/job.js';
 import { mustBeSent } from '../http/body.js';
+import { foreignParts } from '../jobs/foreign-parts.js';
 import { instructed, type SentPiece } from '../jobs/instructions.js';
 import {
   askedModel,
@@ -10,7 +11,6 @@ import {
   joined,
   lastOfUser,
   messageOf,
-  namesOfCalls,
   type Part,
   resultOf,
   resultParts,
@@ -93,11 +93,12 @@ export interface Spoken {
 
 /** What is said in the request; without tools, calls and results as text. Throws `validation_error` that names the field. */
 export function spokenIn({ system, messages }: MessagesRequest, hasTools = false): Spoken {
-  const names = hasTools ? null : namesIn(messages);
+  const names: CallNames = hasTools ? null : new Map();
+  const last = messages.findLastIndex(({ role }) => role === 'user');
   const said = messages.map((each, index): SentPiece => {
     const path = `messages.${index}`;
     if (each.role === 'system') return { instruction: textOf(each.content, `${path}.content`) };
-    return { message: messageSaid(each, path, names) };
+    return { message: messageSaid(each, path, names, index === last) };
   });
   const { instructions, spoken } = instructed(said);
   return { system: joined([textOf(system ?? '', 'system'), ...instructions]), ...lastOfUser(spoken, 'messages') };
@@ -107,17 +108,11 @@ export function blocksIn(messages: readonly { readonly content: unknown }[]): Bl
   return messages.flatMap(({ content }) => (Array.isArray(content) ? (content as Block[]) : []));
 }
 
-function namesIn(messages: MessagesRequest['messages']): CallNames {
-  return namesOfCalls(blocksIn(messages).map(({ type, id, name }) => [type === 'tool_use' ? id : null, name]));
-}
-
-function messageSaid({ role, content }: SaidMessage, path: string, names: CallNames): Message {
+function messageSaid({ role, content }: SaidMessage, path: string, names: CallNames, isLast: boolean): Message {
   if (role !== 'user' && role !== 'assistant') throw invalid(`${path}.role`, 'must be user, assistant or system');
-  const partOf = role === 'user' ? partsOfUser : partsOfAssistant;
-  return messageOf(
-    role,
-    partsOf(content, `${path}.content`, (block, at) => partOf(block, at, names)),
-  );
+  const partOf = (block: Block, at: string) =>
+    role === 'user' ? partsOfUser(block, at, names, isLast) : partsOfAssistant(block, at, names);
+  return messageOf(role, partsOf(content, `${path}.content`, partOf));
 }
 
 /** Of content that can only be text. */
@@ -135,23 +130,30 @@ function partsOf<P extends Part>(
   return content.flatMap((block, index) => partOf(block, `${path}.${index}`));
 }
 
-function partsOfUser(block: Block, at: string, names: CallNames): Part[] {
+const ofUser = 'must be text, image or tool_result';
+
+function partsOfUser(block: Block, at: string, names: CallNames, isLast: boolean): Part[] {
   if (block.type === 'tool_result') return resultSaid(block, at, names);
-  return [shownPart(block, at) ?? refuse(at, 'must be text, image or tool_result')];
+  if (block.type === 'tool_use') return refuse(at, ofUser);
+  const shown = shownPart(block, at);
+  return shown === null ? (foreignParts(block, isLast ? 'refused' : 'nothing') ?? refuse(at, ofUser)) : [shown];
 }
 
 function partsOfAssistant(block: Block, at: string, names: CallNames): Part[] {
   if (thoughts.has(block.type)) return [];
-  return [textPart(block, at) ?? callPart(block, at, names) ?? refuse(at, 'must be text, tool_use or thinking')];
+  if (block.type === 'tool_result') return refuse(at, 'must be text, tool_use or thinking');
+  const said = textPart(block, at) ?? callPart(block, at, names);
+  return said === null ? (foreignParts(block, 'nothing') ?? []) : [said];
 }
 
 /** Without tools, the model gets the result as text. */
 function resultSaid({ content, tool_use_id: id, is_error: isError }: Block, at: string, names: CallNames): Part[] {
   const { data } = blockContent.safeParse(content ?? '');
   if (data === undefined) throw invalid(`${at}.content`, 'must be text, or a list of blocks with a type each');
-  const said = partsOf(data, `${at}.content`, (block, path) => [
-    shownPart(block, path) ?? foundTool(block, path) ?? refuse(path, 'must be text or image'),
-  ]);
+  const said = partsOf(data, `${at}.content`, (block, path) => {
+    const shown = shownPart(block, path) ?? foundTool(block, path);
+    return shown === null ? (foreignParts(block, 'a-note') ?? []) : [shown];
+  });
   if (names !== null) return resultParts(names.get(id), said, isError === true);
   return [resultOf(textAt(id, `${at}.tool_use_id`), said, isError === true)];
 }
@@ -180,6 +182,7 @@ function imagePart(block: Block, at: string): ShownPart | null {
 function callPart(block: Block, at: string, names: CallNames): Part | null {
   if (block.type !== 'tool_use') return null;
   const input = inputText(block.input, at);
+  names?.set(block.id, block.name);
   if (names !== null) return { type: 'text', text: input };
   return { type: 'call', id: textAt(block.id, `${at}.id`), name: textAt(block.name, `${at}.name`), input };
 }

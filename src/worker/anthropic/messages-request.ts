@@ -1,5 +1,6 @@
 import { invalid } from '../../shared/errors.js';
 import type { Effort, ThinkingForm } from '../../shared/job.js';
+import { foreignTypes } from '../jobs/foreign-parts.js';
 import {
   fieldsOf,
   ignoredFields,
@@ -170,11 +171,31 @@ const knownOfMessage = new Set(['role', 'content']);
 const ofCalls = ['id', 'name', 'input', 'caller', 'tool_use_id', 'content', 'is_error'];
 const knownOfBlock = new Set(['type', 'text', 'source', 'thinking', 'signature', 'data', ...ofCalls]);
 
-/** Fields of the messages that mean nothing here. */
+const ownTypes = new Set([
+  'text',
+  'image',
+  'tool_use',
+  'tool_result',
+  'tool_reference',
+  'thinking',
+  'redacted_thinking',
+]);
+
+/** Fields and blocks of the messages that mean nothing here. */
 export function ignoredInMessages({ messages, system }: MessagesRequest): string[] {
+  const blocks = blocksIn(messages);
+  const own = blocks.filter(({ type }) => ownTypes.has(type));
+  const inResults = own.flatMap(({ type, content }) => (type === 'tool_result' ? blocksIn([{ content }]) : []));
+  const imagesOfModel = blocksIn(messages.filter(({ role }) => role === 'assistant')).filter(isImage);
   return [
     ...ignoredIn('system', blocksIn([{ content: system }]), knownOfBlock),
     ...ignoredIn('messages', messages, knownOfMessage),
-    ...ignoredIn('messages.content', blocksIn(messages), knownOfBlock),
+    ...ignoredIn('messages.content', own, knownOfBlock),
+    ...foreignTypes('messages.content', [...blocks, ...inResults], ownTypes),
+    ...foreignTypes('messages.content', imagesOfModel, new Set()),
   ];
+}
+
+function isImage({ type }: { readonly type: string }): boolean {
+  return type === 'image';
 }

@@ -3,6 +3,7 @@ import { imageFault, imageType } from '../../shared/api/ask.js';
 import { modelName } from '../../shared/config/values.js';
 import { invalid, type RelayError } from '../../shared/errors.js';
 import type { Image, Message, ToolCall, ToolResult } from '../../shared/job.js';
+import { wellFormed, wellFormedJson } from '../../shared/text/well-formed.js';
 import { mustBeSent } from '../http/body.js';
 import { checkCalls } from './tool-offer.js';
 
@@ -16,24 +17,23 @@ type ResultPart = { readonly type: 'result' } & ToolResult;
 
 const noString = 'must be a string';
 
-/** Text of a message may be empty: clients keep answers that were. */
-export const plainText = z
-  .string(noString)
-  .refine((value) => !value.includes('\0'), 'must not contain NUL')
-  .refine((value) => !/\p{Surrogate}/u.test(value), 'must not contain a lone surrogate');
+/** Text of a message may be empty, because clients store empty answers too. They also store what a tool or a model has written. */
+export const plainText = z.string(noString).overwrite(wellFormed);
 
 /** The text at this place of a request. Throws `validation_error`. */
 export function textAt(value: unknown, path: string): string {
-  const read = plainText.safeParse(value);
-  if (read.success) return read.data;
-  throw invalid(path, value === undefined ? mustBeSent : (read.error.issues[0]?.message ?? noString));
+  if (typeof value === 'string') return wellFormed(value);
+  throw invalid(path, value === undefined ? mustBeSent : noString);
 }
 
 const maxStops = 16;
 const maxStopLength = 500;
 
 /** The end of every delta is compared with each. */
-export const stopSequence = plainText.max(maxStopLength, `must be ${maxStopLength} characters at most`);
+export const stopSequence = z
+  .string(noString)
+  .refine((value) => wellFormed(value) === value, 'must not contain NUL or a lone surrogate')
+  .max(maxStopLength, `must be ${maxStopLength} characters at most`);
 export const stopSequences = z.array(stopSequence, 'must be a list').max(maxStops, `must be ${maxStops} at most`);
 
 export const askedModel = modelName.meta({
@@ -57,7 +57,9 @@ export function joined(texts: readonly string[]): string | undefined {
 
 /** The parts of a message as one text, with the images at their places in it. A blank line stands between two texts. */
 export function messageOf(role: Message['role'], parts: readonly Part[]): Message {
-  const calls = parts.flatMap((part) => (part.type === 'call' ? [withoutType(part)] : []));
+  const calls = parts.flatMap((part) =>
+    part.type === 'call' ? [{ ...withoutType(part), input: wellFormedJson(part.input) }] : [],
+  );
   const results = parts.flatMap((part) => (part.type === 'result' ? [withoutType(part)] : []));
   const shown = parts.filter((part) => part.type === 'text' || part.type === 'image');
   return { role, ...contentOf(shown), ...(calls.length > 0 && { calls }), ...(results.length > 0 && { results }) };
@@ -87,12 +89,17 @@ function contentOf(parts: readonly ShownPart[]): Pick<Message, 'text' | 'images'
 /** A conversation in which the roles take turns: what is empty is left out, and neighbours of one role become one message. */
 export function inTurns(messages: readonly Message[]): Message[] {
   const turns: Message[][] = [];
-  for (const message of messages.filter(saysSomething)) {
+  for (const message of messages.map(withoutBlanks).filter(saysSomething)) {
     const last = turns.at(-1);
     if (last?.[0]?.role === message.role) last.push(message);
     else turns.push([message]);
   }
   return turns.map(merged);
+}
+
+/** APIs refuse a blank text beside calls, too. */
+function withoutBlanks(message: Message): Message {
+  return message.images === undefined && message.text.trim() === '' ? { ...message, text: '' } : message;
 }
 
 function saysSomething({ text, images, calls, results }: Message): boolean {
@@ -121,10 +128,10 @@ function merged(messages: readonly Message[]): Message {
 
 /** Stored messages for a request without tools: the calls as what the model has said, the results as texts. */
 export function withoutCalls(messages: readonly Message[]): Message[] {
-  const made = messages.flatMap(({ calls = [] }) => calls.map(({ id, name }) => [id, name] as const));
-  const names = namesOfCalls(made);
+  const names = new Map<string, string>();
   return messages.map(({ role, text, images = [], calls = [], results = [] }) => {
     const told = results.flatMap((result) => resultParts(names.get(result.id), partsIn(result), result.isError));
+    for (const { id, name } of calls) names.set(id, name);
     const inputs = calls.map(({ input }): Part => ({ type: 'text', text: input }));
     return messageOf(role, [...told, ...partsIn({ text, images }), ...inputs]);
   });
@@ -163,8 +170,9 @@ export function lastOfUser(
   return { asked: turns.at(-1) ?? last, history: turns.slice(0, -1) };
 }
 
-/** An image that was sent as its bytes. Throws `validation_error`. */
-export function imageOf(mediaType: string, data: string, path: string): ShownPart {
+/** An image that was sent as its bytes. Some encoders break the lines of base64. Throws `validation_error`. */
+export function imageOf(mediaType: string, sent: string, path: string): ShownPart {
+  const data = sent.replace(/\s+/g, '');
   const known = imageType.safeParse(mediaType);
   if (!known.success) throw invalid(path, known.error.issues[0]?.message ?? 'is of an unknown type');
   const fault = imageFault(known.data, data);
@@ -172,24 +180,25 @@ export function imageOf(mediaType: string, data: string, path: string): ShownPar
   return { type: 'image', mediaType: known.data, data };
 }
 
-const dataUrl = /^data:([a-z]+\/[a-z0-9.+-]+);base64,/i;
+const dataUrl = /^data:([a-z]+\/[a-z0-9.+-]+)(?:;[^;,]*)*;base64,/i;
+
+/** Of a data URL, with its parameters. */
+const maxHeadLength = 500;
 
 /** An image in a data URL: nothing is ever fetched for a caller. Throws `validation_error`. */
 export function imageOfUrl(url: string, path: string): ShownPart {
-  const [head = '', mediaType = ''] = dataUrl.exec(url.slice(0, 200)) ?? [];
+  const [head = '', mediaType = ''] = dataUrl.exec(url.slice(0, maxHeadLength)) ?? [];
   if (head === '') throw invalid(path, 'must be a data URL with base64: images are not fetched');
   return imageOf(mediaType.toLowerCase().replace('image/jpg', 'image/jpeg'), url.slice(head.length), path);
 }
 
 const functionName = /^[\w.-]{1,128}$/;
 
-/** The names of functions by the ids of their calls; null where calls and results stay what they are. */
-export type CallNames = ReadonlyMap<unknown, unknown> | null;
-
-/** The names of functions by the ids of their calls. What is no id and no name is left out. */
-export function namesOfCalls(calls: readonly (readonly [id: unknown, name: unknown])[]): ReadonlyMap<unknown, unknown> {
-  return new Map(calls.filter(([id]) => typeof id === 'string'));
-}
+/**
+ * The names of the functions that have been called so far, by the ids of their calls: a later call may repeat an id. Null
+ * where calls and results stay what they are.
+ */
+export type CallNames = Map<unknown, unknown> | null;
 
 /** The result of a call as text for the model, with the name of the function, which distinguishes several results. */
 export function resultParts(name: unknown, result: readonly ShownPart[], isError = false): ShownPart[] {

@@ -12,6 +12,7 @@ import type {
 } from '../../shared/job.js';
 import { type ModernSchema, modernSchema, needsWrapper, wrappedSchema } from '../../shared/text/json-schema.js';
 import { mustBeSent } from '../http/body.js';
+import { typeForHeader } from './foreign-parts.js';
 
 /** A tool as a request has it. */
 export interface SentTool {
@@ -69,11 +70,6 @@ export function parsedTools(sent: readonly SentTool[], { choice, path, isParalle
   if (typeof choice !== 'string' && !tools.some(({ name }) => name === choice.name))
     throw invalid(path, 'must name one of the tools');
   return { offer: { tools, choice, isParallel }, forms: formsOf(own), dropped };
-}
-
-/** The types that are left out stand in a header and in a failure: a client may send anything as one. */
-function typeForHeader(type: string): string {
-  return /^[\w.-]{1,64}$/.test(type) ? type : '(odd name)';
 }
 
 function checkedTool(sent: SentTool): Tool {

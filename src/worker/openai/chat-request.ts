@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { invalid } from '../../shared/errors.js';
 import type { Message } from '../../shared/job.js';
+import { foreignTypes } from '../jobs/foreign-parts.js';
 import { instructed, type SentPiece } from '../jobs/instructions.js';
 import {
   fieldsOf,
@@ -17,7 +18,6 @@ import {
   joined,
   lastOfUser,
   messageOf,
-  namesOfCalls,
   type Part,
   plainText,
   resultOf,
@@ -43,6 +43,7 @@ import {
   named,
   type PartForms,
   partsOf,
+  rulesOf,
   schemaOf,
   streamed,
   textOf,
@@ -136,20 +137,16 @@ function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
 
 /** What is said in the request; without tools, calls and results as text. Throws `validation_error` that names the field. */
 export function spokenIn({ messages }: ChatCompletionRequest, hasTools = false) {
-  const names = hasTools ? null : namesIn(messages);
+  const names: CallNames = hasTools ? null : new Map();
+  const last = messages.findLastIndex(({ role }) => role === 'user');
   const open = new OpenCalls();
   const said = messages.map((each, index): SentPiece => {
     const path = `messages.${index}`;
     if (isSystem(each)) return { instruction: textOf(each.content ?? '', `${path}.content`, chatParts) };
-    return { message: messageSaid(each, path, names, open) };
+    return { message: messageSaid(each, path, names, open, index === last) };
   });
   const { instructions, spoken } = instructed(said);
   return { system: joined(instructions), ...lastOfUser(spoken, 'messages') };
-}
-
-function namesIn(messages: readonly ChatMessage[]): CallNames {
-  const calls = messages.flatMap(({ tool_calls: calls }) => calls ?? []);
-  return namesOfCalls(calls.map((call) => [call.id, (call.function ?? call.custom)?.name] as const));
 }
 
 /** Calls and results from before there were tools have no ids: a result belongs to the last call of its name. */
@@ -173,26 +170,27 @@ function isSystem({ role }: ChatMessage): boolean {
 }
 
 /** `names`: of the functions that were called; null where calls and results stay what they are. */
-function messageSaid(message: ChatMessage, path: string, names: CallNames, open: OpenCalls): Message {
+function messageSaid(message: ChatMessage, path: string, names: CallNames, open: OpenCalls, isLast: boolean): Message {
   const { role, content } = message;
   if (role === 'tool' || role === 'function') return messageOf('user', resultSaid(message, path, names, open));
   if (role !== 'user' && role !== 'assistant')
     throw invalid(`${path}.role`, 'must be system, developer, user, assistant or tool');
   if (role === 'user' && content == null) throw invalid(`${path}.content`, 'must be sent');
-  const said = partsOf(content ?? '', `${path}.content`, chatParts, role === 'user');
+  const said = partsOf(content ?? '', `${path}.content`, chatParts, rulesOf(role, isLast));
   if (role === 'user') return messageOf(role, said);
-  return messageOf(role, [...said, ...(names === null ? callsIn(message, path, open) : callTexts(message))]);
+  return messageOf(role, [...said, ...(names === null ? callsIn(message, path, open) : callTexts(message, names))]);
 }
 
 function resultSaid(message: ChatMessage, path: string, names: CallNames, open: OpenCalls): Part[] {
   const { content, name, tool_call_id: id, role } = message;
-  const said = partsOf(content ?? '', `${path}.content`, chatParts, true);
+  const said = partsOf(content ?? '', `${path}.content`, chatParts, rulesOf('tool'));
   if (names !== null) return resultParts(names.get(id) ?? name, said);
   return [resultOf(role === 'tool' ? textAt(id, `${path}.tool_call_id`) : open.take(name), said, false)];
 }
 
 /** A call stands in the history as its arguments, as which the model has said it. */
-function callTexts({ tool_calls: calls, function_call: call }: ChatMessage): Part[] {
+function callTexts({ tool_calls: calls, function_call: call }: ChatMessage, names: Map<unknown, unknown>): Part[] {
+  for (const made of calls ?? []) names.set(made.id, (made.function ?? made.custom)?.name);
   const made = (calls ?? []).map((each) => each.function?.arguments ?? each.custom?.input ?? '');
   return [...made, ...(call == null ? [] : [call.arguments])].map((text) => ({ type: 'text', text }));
 }
@@ -219,11 +217,16 @@ const knownOfMessage = new Set(['role', 'content', 'tool_calls', 'function_call'
 const knownOfResult = new Set([...knownOfMessage, 'name']);
 const knownOfPart = new Set(['type', 'text', 'refusal', 'image_url']);
 
-/** Fields of the messages that mean nothing here. */
+const ownParts = new Set([...Object.keys(chatParts.texts), chatParts.image.type]);
+
+/** Fields and parts of the messages that mean nothing here. */
 export function ignoredInMessages({ messages }: ChatCompletionRequest): string[] {
   const isResult = ({ role }: ChatMessage) => role === 'tool' || role === 'function';
   const parts = messages.flatMap(({ content }) => (Array.isArray(content) ? content : []));
   const images = parts.map(({ image_url: image }) => (isObject(image) ? image : null));
+  const ofModel = messages.flatMap(({ role, content }) =>
+    role === 'assistant' && Array.isArray(content) ? content : [],
+  );
   return [
     ...ignoredIn(
       'messages',
@@ -231,8 +234,18 @@ export function ignoredInMessages({ messages }: ChatCompletionRequest): string[]
       knownOfMessage,
     ),
     ...ignoredIn('messages', messages.filter(isResult), knownOfResult),
-    ...ignoredIn('messages.content', parts, knownOfPart),
+    ...ignoredIn(
+      'messages.content',
+      parts.filter(({ type }) => ownParts.has(type)),
+      knownOfPart,
+    ),
     ...ignoredIn('messages.content.image_url', images, new Set(['url'])),
+    ...foreignTypes('messages.content', parts, ownParts),
+    ...foreignTypes(
+      'messages.content',
+      ofModel.filter(({ type }) => type === chatParts.image.type),
+      new Set(),
+    ),
   ];
 }
 

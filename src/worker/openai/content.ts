@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { invalid } from '../../shared/errors.js';
 import type { Effort } from '../../shared/job.js';
+import { foreignParts, type WithoutText } from '../jobs/foreign-parts.js';
 import type { RequestedSchema } from '../jobs/job-request.js';
 import { imageOfUrl, joined, type ShownPart, textAt } from '../jobs/message-parts.js';
 
@@ -55,16 +56,31 @@ export interface PartForms {
   readonly image: { readonly type: string; readonly urlIn: (part: SentPart) => unknown; readonly urlField: string };
 }
 
-/** The parts of content. Only users show images. Throws `validation_error` for what is neither text nor image. */
-export function partsOf(content: SentContent, path: string, forms: PartForms, mayShow: boolean): ShownPart[] {
+/** Whether images can stand in content, and what becomes of a part that is neither text nor image and has no text. */
+export interface ContentRules {
+  readonly mayShow: boolean;
+  readonly withoutText: WithoutText;
+}
+
+/** `isLast`: no later message is the user's. */
+export function rulesOf(role: 'system' | 'user' | 'assistant' | 'tool', isLast = false): ContentRules {
+  if (role === 'tool') return { mayShow: true, withoutText: 'a-note' };
+  const isAsked = role === 'system' || (role === 'user' && isLast);
+  return { mayShow: role === 'user', withoutText: isAsked ? 'refused' : 'nothing' };
+}
+
+/** The parts of content. Throws `validation_error` that names a part which is refused. */
+export function partsOf(content: SentContent, path: string, forms: PartForms, rules: ContentRules): ShownPart[] {
   if (typeof content === 'string') return [{ type: 'text', text: textAt(content, path) }];
-  return content.map((each, index) => {
+  return content.flatMap((each, index) => {
     const at = `${path}.${index}`;
     const { texts, image } = forms;
     const field = Object.hasOwn(texts, each.type) ? texts[each.type] : undefined;
     if (field !== undefined) return { type: 'text', text: textAt(each[field], `${at}.${field}`) };
-    if (each.type === image.type && mayShow) return imageIn(each, at, image);
-    const types = [...Object.keys(texts), ...(mayShow ? [image.type] : [])];
+    if (each.type === image.type && rules.mayShow) return imageIn(each, at, image);
+    const parts = foreignParts(each, rules.withoutText);
+    if (parts !== null) return parts;
+    const types = [...Object.keys(texts), ...(rules.mayShow ? [image.type] : [])];
     throw invalid(`${at}.type`, `must be one of ${types.join(', ')}`);
   });
 }
@@ -78,6 +94,6 @@ function imageIn(each: SentPart, at: string, { urlIn, urlField }: PartForms['ima
 
 /** Content that can only be text. */
 export function textOf(content: SentContent, path: string, forms: PartForms): string {
-  const texts = partsOf(content, path, forms, false).map((each) => (each.type === 'text' ? each.text : ''));
+  const texts = partsOf(content, path, forms, rulesOf('system')).map((each) => (each.type === 'text' ? each.text : ''));
   return joined(texts) ?? '';
 }

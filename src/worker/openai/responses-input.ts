@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { invalid } from '../../shared/errors.js';
 import type { Message } from '../../shared/job.js';
+import { foreignParts, foreignTypes } from '../jobs/foreign-parts.js';
 import { instructed, type SentPiece } from '../jobs/instructions.js';
 import { ignoredIn, partFieldIn } from '../jobs/job-request.js';
 import {
@@ -9,7 +10,6 @@ import {
   joined,
   lastOfUser,
   messageOf,
-  namesOfCalls,
   type Part,
   resultOf,
   resultParts,
@@ -17,7 +17,7 @@ import {
   withoutCalls,
 } from '../jobs/message-parts.js';
 import { maxTokens, nameOf, temperature, topP, wrappedText } from '../jobs/tool-offer.js';
-import { content, jsonSchema, named, type PartForms, partsOf, streamed, textOf } from './content.js';
+import { content, jsonSchema, named, type PartForms, partsOf, rulesOf, streamed, textOf } from './content.js';
 
 const tool = z.looseObject({
   type: named,
@@ -102,20 +102,17 @@ function ofUser(input: string): SentPiece {
 }
 
 function saidIn(items: readonly InputItem[], hasTools: boolean): SentPiece[] {
-  const names = namesOfCalls(items.map(({ type, call_id: id, name }) => [isCall(type) ? id : null, name] as const));
-  return items.flatMap((item, index) => saidBy(item, `input.${index}`, hasTools ? null : names));
-}
-
-function isCall(type: unknown): boolean {
-  return type === 'function_call' || type === 'custom_tool_call';
+  const names: CallNames = hasTools ? null : new Map();
+  const last = items.findLastIndex(({ role, type }) => role === 'user' || type?.endsWith('_output'));
+  return items.flatMap((item, index) => saidBy(item, `input.${index}`, names, index >= last));
 }
 
 /** What the model once thought is not sent to it again. */
-function saidBy(item: InputItem, path: string, names: CallNames): SentPiece | [] {
+function saidBy(item: InputItem, path: string, names: CallNames, isLast: boolean): SentPiece | [] {
   const type = item.type ?? 'message';
   switch (type) {
     case 'message':
-      return messageSaid(item, path);
+      return messageSaid(item, path, isLast);
     case 'reasoning':
     case moreTools:
       return [];
@@ -128,13 +125,24 @@ function saidBy(item: InputItem, path: string, names: CallNames): SentPiece | []
     case 'function_call_output':
     case 'custom_tool_call_output':
       return { message: messageOf('user', resultSaid(item, path, names)) };
-    default:
+    case 'item_reference':
       throw invalid(`${path}.type`, unknownItem);
+    default:
+      return foreignItem(item, type, path, isLast);
   }
+}
+
+/** Of a tool that a server runs, or of one that is not known here: the model gets its text. */
+function foreignItem(item: InputItem, type: string, path: string, isLast: boolean): SentPiece | [] {
+  const isOutput = type.endsWith('_output');
+  const parts = foreignParts({ ...item }, isOutput && isLast ? 'refused' : 'nothing');
+  if (parts === null) throw invalid(`${path}.type`, unknownItem);
+  return parts.length === 0 ? [] : { message: messageOf(isOutput ? 'user' : 'assistant', parts) };
 }
 
 /** Without tools, a call stands in the history as its arguments, as which the model has said it. */
 function called(item: InputItem, input: string, path: string, names: CallNames): SentPiece {
+  names?.set(item.call_id, item.name);
   if (names !== null) return { message: { role: 'assistant', text: input } };
   const namespace = typeof item.namespace === 'string' ? item.namespace : undefined;
   const name = nameOf({ name: textAt(item.name, `${path}.name`), namespace });
@@ -146,20 +154,20 @@ function resultSaid({ output, call_id: id }: InputItem, path: string, names: Cal
   const at = `${path}.output`;
   const { data } = content.safeParse(output);
   if (data === undefined) throw invalid(at, output == null ? 'must be sent' : 'must be text, or a list of parts');
-  const said = partsOf(data, at, responseParts, true);
+  const said = partsOf(data, at, responseParts, rulesOf('tool'));
   if (names !== null) return resultParts(names.get(id), said);
   return [resultOf(textAt(id, `${path}.call_id`), said, false)];
 }
 
 const unknownItem = 'must be message, a reference to a stored item, or a call of a function or its output';
 
-function messageSaid({ role, content: said }: InputItem, path: string): SentPiece {
+function messageSaid({ role, content: said }: InputItem, path: string, isLast: boolean): SentPiece {
   if (said == null) throw invalid(`${path}.content`, 'must be sent');
   const at = `${path}.content`;
   if (role === 'system' || role === 'developer') return { instruction: textOf(said, at, responseParts) };
   if (role !== 'user' && role !== 'assistant')
     throw invalid(`${path}.role`, 'must be system, developer, user or assistant');
-  return { message: messageOf(role, partsOf(said, at, responseParts, role === 'user')) };
+  return { message: messageOf(role, partsOf(said, at, responseParts, rulesOf(role, isLast))) };
 }
 
 /** codex offers some models all its tools in an item of this type. */
@@ -188,9 +196,20 @@ const labels = ['id', 'status', 'call_id', 'name', 'namespace']; // of an item o
 const knownOfItem = new Set(['type', 'role', 'content', 'arguments', 'input', 'output', 'tools', ...labels]);
 const knownOfPart = new Set(['type', 'text', 'refusal', 'image_url']);
 
-/** Fields of the input that mean nothing here. */
+const ownParts = new Set([...Object.keys(responseParts.texts), responseParts.image.type]);
+const calls = ['function_call', 'function_call_output', 'custom_tool_call', 'custom_tool_call_output'];
+const ownItems = new Set(['message', 'reasoning', 'item_reference', moreTools, ...calls]);
+
+/** Fields, items and parts of the input that mean nothing here. */
 export function ignoredInInput({ input }: ResponsesRequest): string[] {
-  const items = typeof input === 'string' ? [] : input.filter(({ type }) => type !== 'reasoning');
+  const all = typeof input === 'string' ? [] : input;
+  const items = all.filter(({ type }) => type !== 'reasoning' && ownItems.has(type ?? 'message'));
   const parts = items.flatMap(({ content: said }) => (Array.isArray(said) ? said : []));
-  return [...ignoredIn('input', items, knownOfItem), ...ignoredIn('input.content', parts, knownOfPart)];
+  const own = parts.filter(({ type }) => ownParts.has(type));
+  return [
+    ...ignoredIn('input', items, knownOfItem),
+    ...ignoredIn('input.content', own, knownOfPart),
+    ...foreignTypes('input', all, ownItems),
+    ...foreignTypes('input.content', parts, ownParts),
+  ];
 }

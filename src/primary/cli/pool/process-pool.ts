@@ -22,6 +22,7 @@ import {
   type LaunchKey,
   launchKeyOf,
 } from '../process/program.js';
+import { replayable } from '../process/replay.js';
 import type { LaunchHistory } from './standby-policy.js';
 
 /** Where a job's process comes from: its own conversation, those that wait, or a start just for it. */
@@ -292,7 +293,8 @@ export class ProcessPool {
       origin,
       heldMs,
       extras,
-      turn: (turn, sink, signal) => process.turn(origin === 'live' ? continued(turn, callIds) : turn, sink, signal),
+      turn: (turn, sink, signal) =>
+        process.turn(origin === 'live' ? continued(turn, callIds) : replayable(turn), sink, signal),
       usage: () => process.takeUsage(),
       release: (conversation) => this.#release(process, origin, conversation),
     };

@@ -18,6 +18,7 @@ import type { CallbackServer, OpenCallback } from './callback-server.js';
 import { type Decode, OpenTurn, saysNothing, type TextSink, type TurnLimits } from './open-turn.js';
 import { ProgramOutput } from './output.js';
 import type { Redactor } from './redactor.js';
+import { replayableHistory } from './replay.js';
 
 /** A conversation as a turn finds it. */
 export interface ConversationState {
@@ -38,7 +39,7 @@ export interface ConversationState {
 /** What a process that has the history already is told, with its own ids of the calls. */
 export function continued(turn: Turn, callIds: ReadonlyMap<string, string> = new Map()): Turn {
   const results = turn.results?.map((result) => ({ ...result, id: callIds.get(result.id) ?? result.id }));
-  return { ...turn, ...(results && { results }), history: [], heard: turn.history };
+  return { ...turn, ...(results && { results }), history: [], heard: replayableHistory(turn.history) };
 }
 
 /**

@@ -332,11 +332,9 @@ describe('A chat completion is refused, and the field named,', () => {
     [{ messages: [...hi, { role: 'assistant', content: 'So' }] }, 'messages', 'must end with a message of the user'],
     [{ messages: [5] }, 'messages[0]', 'expected object'],
     [{ messages: [{ content: 'Hi' }] }, 'messages[0].role', 'must be sent'],
-    [earlier({ role: 'tool', content: [{ type: 'audio' }] }), 'messages[0].content[0].type', 'must be one of text'],
     [earlier({ role: 'tool', content: 5 }), 'messages[0].content', 'must be text, or a list of parts'],
     [earlier({ role: 'bot', content: 'x' }), 'messages[0].role', 'must be system, developer, user, assistant or tool'],
     [earlier({ role: 'system', content: [image] }), 'messages[0].content[0].type', 'must be one of text, refusal'],
-    [earlier({ role: 'assistant', content: [image] }), 'messages[0].content[0].type', 'must be one of text, refusal'],
     [
       earlier({ role: 'assistant', tool_calls: [{ function: { arguments: {} } }] }),
       'messages[0].tool_calls[0].function.arguments',
@@ -349,11 +347,8 @@ describe('A chat completion is refused, and the field named,', () => {
     [user([{ type: 'text', text: ' ' }]), 'messages', 'must end with a message that is not blank'],
     [user(5), 'messages[0].content', 'must be text, or a list of parts'],
     [user(['x']), 'messages[0].content', 'must be text, or a list of parts'],
-    [user('a\0'), 'messages[0].content', 'must not contain NUL'],
-    [user('a\ud800'), 'messages[0].content', 'must not contain a lone surrogate'],
     [user([{ type: 'text' }]), 'messages[0].content[0].text', 'must be sent'],
     [user([{ type: 'text', text: 5 }]), 'messages[0].content[0].text', 'must be a string'],
-    [user([{ type: 'text', text: 'a\0' }]), 'messages[0].content[0].text', 'must not contain NUL'],
     [
       user([{ type: 'input_audio', input_audio: {} }]),
       'messages[0].content[0].type',

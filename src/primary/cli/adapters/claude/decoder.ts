@@ -214,7 +214,8 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
   /** The CLI answers a call itself that nobody offered, or whose input is no object: then it can't go on with this turn. */
   #waits(end: TurnEnd & { readonly calls: readonly ToolCall[] }): readonly TurnEvent[] {
     const { tools } = this.#writer;
-    const isHeld = end.calls.every(({ name, input }) => tools.offers(name) && isObject(jsonOf(input)));
+    const isSafe = ({ id, name }: ToolCall) => tools.offers(name) && !tools.calls.isRepeated(id);
+    const isHeld = end.calls.every((call) => isSafe(call) && isObject(jsonOf(call.input)));
     this.#endTurn();
     if (!isHeld) return [...outOfTurn, end];
     this.#loop = 'waiting';

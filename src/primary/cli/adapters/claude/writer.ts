@@ -2,6 +2,7 @@ import type {
   Effort,
   Image,
   LaunchOptions,
+  Sampling,
   ToolCall,
   ToolResult,
   Turn,
@@ -18,6 +19,8 @@ export type SettablePart = keyof LaunchOptions | 'tools';
 type SentSettings = Pick<LaunchOptions, 'model' | 'effort'> & {
   /** Fields for the API beside the CLI's own, as JSON. */
   readonly extraBody: string;
+  /** Empty without a limit. */
+  readonly maxTokens: string;
   /** Whether the CLI asks the API for a text of the thoughts. Else a newer model shows a few words of them, or none. */
   readonly showsThoughts: boolean;
 };
@@ -26,14 +29,14 @@ type SentSettings = Pick<LaunchOptions, 'model' | 'effort'> & {
 interface FlagSettings {
   model?: string | null;
   effortLevel?: Effort | null;
-  env?: { readonly CLAUDE_CODE_EXTRA_BODY: string };
+  env?: { readonly CLAUDE_CODE_EXTRA_BODY?: string; readonly CLAUDE_CODE_MAX_OUTPUT_TOKENS?: string };
 }
 
 /** Owns what was sent to one claude process beside its turns. */
 export class ClaudeWriter implements TurnWriter {
   readonly tools = new ToolServer();
   readonly #settable: ReadonlySet<SettablePart>;
-  #sent: SentSettings = { model: null, effort: null, extraBody: '{}', showsThoughts: false };
+  #sent: SentSettings = { model: null, effort: null, extraBody: '{}', maxTokens: '', showsThoughts: false };
   #asked: Turn | null = null;
 
   /** `settable`: what this version takes over stdin. */
@@ -89,10 +92,13 @@ export class ClaudeWriter implements TurnWriter {
     const settings: FlagSettings = {};
     if (model !== this.#sent.model && this.#settable.has('model')) settings.model = model;
     if (effort !== this.#sent.effort && this.#settable.has('effort')) settings.effortLevel = effort;
+    const maxTokens = String(turn.sampling?.maxTokens ?? '');
     if (extraBody !== this.#sent.extraBody) settings.env = { CLAUDE_CODE_EXTRA_BODY: extraBody };
+    if (maxTokens !== this.#sent.maxTokens)
+      settings.env = { ...settings.env, CLAUDE_CODE_MAX_OUTPUT_TOKENS: maxTokens };
     const showsThoughts = turn.thinking === 'summarized';
     const display = showsThoughts === this.#sent.showsThoughts ? '' : displayLine(showsThoughts);
-    this.#sent = { model, effort, extraBody, showsThoughts };
+    this.#sent = { model, effort, extraBody, maxTokens, showsThoughts };
     if (Object.keys(settings).length === 0) return display;
     return display + controlLine(modelSettings, { subtype: 'apply_flag_settings', settings });
   }
@@ -100,14 +106,33 @@ export class ClaudeWriter implements TurnWriter {
 
 const introduction = 'system text and schema';
 
-/** As the Messages API has them. Nothing of a client's own object gets here. A forced call leaves no room for thinking. */
-function extraBodyOf({ offer, sampling = {}, stop = [] }: Turn): object {
-  const { temperature, topP, maxTokens } = sampling;
+/** The API accepts a temperature up to 1, no `top_p` beside it, and neither while the model thinks. */
+export function fitSampling({ temperature, topP, maxTokens }: Sampling, thinks: boolean): Sampling {
+  const isFree = !thinks || isTooLittleToThink(maxTokens);
   return {
+    ...(temperature !== undefined && (isFree || temperature === 1) && { temperature: Math.min(1, temperature) }),
+    ...(topP !== undefined && temperature === undefined && (isFree || topP >= 0.95) && { topP }),
+    ...(maxTokens !== undefined && { maxTokens }),
+  };
+}
+
+const minThinkingTokens = 1024;
+
+/** The limit includes what the model thinks. The CLI fits its budget to it, and the limit to the maximum of the model. */
+function isTooLittleToThink(maxTokens = Number.POSITIVE_INFINITY): boolean {
+  return maxTokens <= minThinkingTokens;
+}
+
+/** As the Messages API has them. Nothing of a client's own object gets here. A forced call leaves no room for thinking. */
+function extraBodyOf({ offer, sampling = {}, stop = [], effort, thinking }: Turn): object {
+  const { temperature = 1, topP = 1, maxTokens } = sampling;
+  const thinks = effort !== null || thinking !== undefined;
+  const isSteered = !thinks && (temperature !== 1 || topP < 0.95);
+  return {
+    ...((isSteered || isTooLittleToThink(maxTokens)) && { thinking: { type: 'disabled' } }),
     ...(offer !== undefined && toolChoiceOf(offer)),
-    ...(temperature !== undefined && { temperature }),
-    ...(topP !== undefined && { top_p: topP }),
-    ...(maxTokens !== undefined && { max_tokens: maxTokens }),
+    ...(sampling.temperature !== undefined && { temperature }),
+    ...(sampling.topP !== undefined && { top_p: topP }),
     ...(stop.length > 0 && { stop_sequences: stop }),
   };
 }
@@ -191,9 +216,9 @@ function blocksOf(message: MessageContent): readonly object[] {
   );
 }
 
-/** The API takes no empty ones. */
+/** The API takes no blank ones. */
 function textBlocks(text: string) {
-  return text === '' ? [] : [{ type: 'text', text: guarded(text, slashCommand) } as const];
+  return text.trim() === '' ? [] : [{ type: 'text', text: guarded(text, slashCommand) } as const];
 }
 
 /** Without ids of their own, 2.1.197 confuses the order of messages with calls. */

@@ -13,6 +13,8 @@ interface HeldCall<Request> {
 export class HeldCalls<Request> {
   readonly #answerTo: (request: Request, result: ToolResult) => string;
   readonly #open = new Map<string, HeldCall<Request>>();
+  readonly #made = new Set<string>();
+  readonly #repeated = new Set<string>();
 
   constructor(answerTo: (request: Request, result: ToolResult) => string) {
     this.#answerTo = answerTo;
@@ -27,8 +29,15 @@ export class HeldCalls<Request> {
     return this.#open.has(id);
   }
 
+  /** Whether the model has given this id to two calls of this process. Then the program confuses their results. */
+  isRepeated(id: string): boolean {
+    return this.#repeated.has(id);
+  }
+
   /** The model has made this call. */
   called(id: string): void {
+    if (this.#made.has(id)) this.#repeated.add(id);
+    this.#made.add(id);
     if (!this.#open.has(id)) this.#open.set(id, { request: null, result: null });
   }
 
