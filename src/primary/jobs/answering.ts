@@ -27,7 +27,7 @@ import { emulated, readAnswer, schemaOfCall, withoutTools } from './emulated-too
 import { type Job, textsOf } from './job.js';
 import type { JobCli, JobProcesses } from './job-processes.js';
 import { ProgramTools } from './program-tools.js';
-import { type SamplingRules, samplingWishes } from './sampling-rules.js';
+import { type SamplingRules, unsentWishes } from './sampling-rules.js';
 import { StopCutter } from './stop-cutter.js';
 import { Thoughts } from './thoughts.js';
 
@@ -71,7 +71,7 @@ export interface AnsweringParts {
   readonly countTokens: CountTokens;
   /** Whether the program reported no tokens for the job before. */
   readonly isUsageUnknown: boolean;
-  readonly sampling: Pick<SamplingRules, 'isTold' | 'isRefused'>;
+  readonly sampling: Pick<SamplingRules, 'fit' | 'repeatable'>;
   onFirstText(): void;
 }
 
@@ -110,20 +110,22 @@ export class Answering {
     return { ...said, model, thoughts, estimate: await this.#estimated(said, heard) };
   }
 
-  /** A model that refuses to be told how it picks its words has not run yet: it is asked once more, and not told. */
+  /** A model whose API refuses a field of the sampling has not run yet: it is asked again without that field. */
   async #say(): Promise<Uncounted> {
     const { sampling, processes } = this.#parts;
     const { route, request } = this.#job;
-    const asked = this.#asked();
-    const cli = await processes.take();
+    let cli = await processes.take();
     checkExtras(cli.extras, this.#job);
-    if (!sampling.isTold(route)) return this.#answer(cli, withoutSampling(asked));
-    try {
-      return await this.#answer(cli, asked);
-    } catch (error) {
-      if (this.#hasBegun || !sampling.isRefused(error, asked, route)) throw error;
-      const answer = await this.#answer(await processes.takeAnother(), withoutSampling(asked));
-      return { ...answer, ignores: samplingWishes(request) };
+    const first = sampling.fit(this.#asked(), route, cli.extras);
+    for (let asked = first; ; cli = await processes.takeAnother()) {
+      try {
+        const answer = await this.#answer(cli, asked);
+        return asked === first ? answer : { ...answer, ignores: unsentWishes(request, asked) };
+      } catch (error) {
+        const next = this.#hasBegun ? null : sampling.repeatable(error, asked, route);
+        if (next === null) throw error;
+        asked = next;
+      }
     }
   }
 
@@ -369,10 +371,6 @@ function programSchemaOf(schema: string): { readonly schema: string; readonly is
   const parsed = JSON.parse(schema);
   if (!needsWrapper(parsed)) return { schema, isWrapped: false };
   return { schema: JSON.stringify(wrappedSchema(parsed)), isWrapped: true };
-}
-
-function withoutSampling({ sampling: _, stop: __, ...turn }: Turn): Turn {
-  return turn;
 }
 
 /** The end of a turn whose text has been passed on. */

@@ -76,7 +76,7 @@ export class JobRunner {
   constructor(resources: JobResources, limits: JobLimits) {
     this.#resources = resources;
     this.#admission = new Admission(resources, limits);
-    this.#sampling = new SamplingRules(limits.sampling === 'on');
+    this.#sampling = new SamplingRules(limits.sampling === 'on', resources.clock);
     this.#limits = limits;
     this.#advice = new RetryAdvice(resources.room.limits.maxActive);
   }

@@ -1,60 +1,125 @@
+import type { Clock } from '../../shared/clock.js';
 import { RelayError } from '../../shared/errors.js';
-import { type JobRequest, type OptionalWish, optionalWishes } from '../../shared/job.js';
-import type { Capabilities, Turn } from '../cli/contract/adapter.js';
+import { type JobRequest, type OptionalWish, optionalWishes, type Sampling } from '../../shared/job.js';
+import { type Capabilities, plainLaunch, type Turn } from '../cli/contract/adapter.js';
 import { ignoredWishes } from '../cli/models.js';
 import type { Route } from '../cli/route.js';
 
-/** Beyond these, the model that was remembered first is forgotten. */
+/** The model that was remembered first is forgotten at this number. */
 const maxModels = 256;
+const memoryMs = 60 * 60 * 1000;
 
 type JobRoute = Pick<Route, 'adapterModel'> & {
   readonly cli: { readonly name: string; readonly program: { readonly extras: Capabilities | null } };
 };
 
+/** The fields of a turn that an API may refuse, by their names there. */
+const fields = { temperature: 'temperature', top_p: 'topP', max_tokens: 'maxTokens', stop_sequences: 'stop' } as const;
+type Field = keyof typeof fields;
+
 /**
- * Owns which models have refused to be told how they pick their words, as newer models do: many clients always send a
- * temperature, and none of them expects to be refused for it.
+ * Owns which fields of sampling a model does not support: many clients always send a temperature, and newer models refuse
+ * each. Only a field that the API itself calls unsupported is remembered, so the value of one client changes no other's.
  */
 export class SamplingRules {
   readonly #isOn: boolean;
-  readonly #refusing = new Set<string>();
+  readonly #clock: Clock;
+  /** By model and field: when it is tried again, monotonic. */
+  readonly #unsupported = new Map<string, number>();
 
   /** `isOn`: as the operator has configured it. */
-  constructor(isOn: boolean) {
+  constructor(isOn: boolean, clock: Clock) {
     this.#isOn = isOn;
+    this.#clock = clock;
   }
 
-  /** Whether the model of this job is told of it. */
-  isTold(route: JobRoute): boolean {
-    return this.#isOn && !this.#refusing.has(keyOf(route));
+  /** The turn with what this model can be sent of its sampling. */
+  fit(turn: Turn, route: JobRoute, extras: Capabilities): Turn {
+    if (!this.#isOn) return without(turn, 'temperature', 'top_p', 'max_tokens', 'stop_sequences');
+    const { sampling: asked = {}, effort, thinking } = turn;
+    const sampling = extras.fitSampling?.(asked, effort !== null || thinking !== undefined) ?? asked;
+    const refused = Object.keys(fields).filter((field) => this.#isUnsupported(field as Field, route));
+    return without({ ...turn, sampling }, ...(refused as Field[]));
   }
 
   /** The wishes of a request that mean nothing here, as far as that is known when it arrives. */
   ignored(request: JobRequest, route: JobRoute): OptionalWish[] {
     const { extras } = route.cli.program;
-    if (extras === null || this.isTold(route)) return ignoredWishes(request, extras);
-    return ignoredWishes(request, { ...extras, wishes: extras.wishes?.filter((wish) => wish === 'isParallel') ?? [] });
+    if (extras === null) return [];
+    const { sampling: asked = {}, thinking, effort } = request;
+    const launch = { ...plainLaunch(null), effort };
+    const turn = { ...launch, text: '', history: [], sampling: asked, ...(thinking && { thinking }) };
+    const { sampling = {} } = this.fit(turn, route, extras);
+    const isLeftOut = (wish: OptionalWish) => wish !== 'isParallel' && sampling[wish] === undefined;
+    const wishes = extras.wishes?.filter((wish) => !isLeftOut(wish)) ?? [];
+    return ignoredWishes(request, { ...extras, wishes });
   }
 
-  /** Whether a turn has failed because of its sampling: then no model ran, and the same turn goes without. It is remembered. */
-  isRefused(error: unknown, turn: Turn, route: JobRoute): boolean {
-    if (turn.sampling === undefined || !(error instanceof RelayError) || error.reason !== 'other') return false;
-    if (!fieldNames.test(error.message)) return false;
-    this.#refusing.add(keyOf(route));
-    const [first] = this.#refusing;
-    if (this.#refusing.size > maxModels && first !== undefined) this.#refusing.delete(first);
-    return true;
+  /**
+   * The same turn without the fields for which the API has refused it, so that no model has run; null if it has failed for
+   * another reason.
+   */
+  repeatable(error: unknown, turn: Turn, route: JobRoute): Turn | null {
+    if (!(error instanceof RelayError) || error.code !== 'cli_error') return null;
+    const sent = (Object.keys(fields) as Field[]).filter((field) => isSent(turn, field));
+    const found = sent.filter((field) => new RegExp(`\\b${field}\\b`).test(error.message));
+    const named = found.includes('temperature')
+      ? found.filter((field) => field !== 'temperature' || found.length === 1)
+      : found;
+    if (named.length === 0) return null;
+    for (const field of named) if (isCalledUnsupported(field, error.message)) this.#remember(field, route);
+    const max = Number(/\bmax_tokens: \d+ > (\d+)/.exec(error.message)?.[1]);
+    const { maxTokens = 0 } = turn.sampling ?? {};
+    if (max > 0 && max < maxTokens) return { ...turn, sampling: { ...turn.sampling, maxTokens: max } };
+    return without(turn, ...named);
+  }
+
+  #isUnsupported(field: Field, route: JobRoute): boolean {
+    return (this.#unsupported.get(keyOf(field, route)) ?? 0) > this.#clock.monotonicMs();
+  }
+
+  #remember(field: Field, route: JobRoute): void {
+    const key = keyOf(field, route);
+    this.#unsupported.delete(key);
+    this.#unsupported.set(key, this.#clock.monotonicMs() + memoryMs);
+    const [first] = this.#unsupported.keys();
+    if (this.#unsupported.size > maxModels && first !== undefined) this.#unsupported.delete(first);
   }
 }
 
-/** The API names the field that it refuses. */
-const fieldNames = /\b(?:temperature|top_p|max_tokens)\b/;
-
-/** The wishes that a turn without sampling leaves out. */
-export function samplingWishes({ sampling = {} }: Pick<JobRequest, 'sampling'>): OptionalWish[] {
-  return optionalWishes.filter((wish) => wish !== 'isParallel' && sampling[wish] !== undefined);
+function isSent({ sampling = {}, stop = [] }: Turn, field: Field): boolean {
+  const name = fields[field];
+  return name === 'stop' ? stop.length > 0 : sampling[name] !== undefined;
 }
 
-function keyOf({ cli, adapterModel }: JobRoute): string {
-  return `${cli.name} ${adapterModel ?? ''}`;
+/** The field is the subject of the sentence, so no text of a client that the API repeats counts. Nor does a condition. */
+function isCalledUnsupported(field: Field, message: string): boolean {
+  const name = `['"\`]?${field}['"\`]?`;
+  const refused = '(?:not supported|unsupported|deprecated|not permitted|not allowed|not available)';
+  const subject = new RegExp(`(?:^|[.:] |\\b\\d{3} )${name}(?: is| are|:)[^.]{0,40}\\b${refused}([^.]*)`, 'i');
+  const object = new RegExp(`unsupported parameter: ${name}|\\bdoes not support (?:the )?(?:parameter )?${name}`, 'i');
+  const rest = subject.exec(message)?.[1] ?? object.exec(message)?.[0];
+  return rest !== undefined && !/\b(?:when|while|with thinking|unless|if|both|together|only)\b/i.test(rest);
+}
+
+function without(turn: Turn, ...left: readonly Field[]): Turn {
+  const { sampling, stop, ...rest } = turn;
+  const names: readonly string[] = left.map((field) => fields[field]);
+  const others = Object.fromEntries(Object.entries(sampling ?? {}).filter(([name]) => !names.includes(name)));
+  return {
+    ...rest,
+    ...(Object.keys(others).length > 0 && { sampling: others as Sampling }),
+    ...(stop !== undefined && !names.includes('stop') && { stop }),
+  };
+}
+
+/** The wishes of a request that its turn was sent without. */
+export function unsentWishes({ sampling: asked = {} }: Pick<JobRequest, 'sampling'>, { sampling = {} }: Turn) {
+  return optionalWishes.filter(
+    (wish) => wish !== 'isParallel' && asked[wish] !== undefined && sampling[wish] === undefined,
+  );
+}
+
+function keyOf(field: Field, { cli, adapterModel }: JobRoute): string {
+  return `${cli.name} ${adapterModel ?? ''} ${field}`;
 }

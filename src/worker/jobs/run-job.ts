@@ -350,7 +350,7 @@ class AnswerWriter {
   #setIgnored(refused: readonly OptionalWish[] = []): void {
     const { ignored, effortField, wishFields } = this.#parsed;
     const { ignoresEffort = false, ignores = [] } = this.#admission ?? {};
-    const ofWishes = [...ignores, ...refused].flatMap((wish) => wishFields[wish] ?? []);
+    const ofWishes = [...new Set([...ignores, ...refused])].flatMap((wish) => wishFields[wish] ?? []);
     const ofEffort = ignoresEffort && effortField !== null ? [effortField] : [];
     setIgnored(this.#res, [...ignored, ...ofEffort, ...ofWishes]);
   }

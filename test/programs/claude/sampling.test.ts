@@ -32,6 +32,29 @@ function told({ body }: MessagesRequest) {
   return { temperature: body.temperature, top_p: body.top_p };
 }
 
+describe('The sampling of one client', () => {
+  const wishes = [
+    { wish: { temperature: 1.5 }, sent: { temperature: 1 }, ignored: null },
+    { wish: { temperature: 0.5, top_p: 0.9 }, sent: { temperature: 0.5, top_p: undefined }, ignored: 'top_p' },
+    { wish: { max_tokens: 9_000_000 }, sent: { max_tokens: 64_000 }, ignored: null },
+    { wish: { max_tokens: 4000 }, sent: { max_tokens: 4000, thinking: { budget_tokens: 3999 } }, ignored: null },
+    { wish: { max_tokens: 100 }, sent: { max_tokens: 100, thinking: { type: 'disabled' } }, ignored: null },
+    { wish: { temperature: 0.3, reasoning_effort: 'high' }, sent: { temperature: undefined }, ignored: 'temperature' },
+  ];
+
+  it('fits what the API accepts, and changes nothing of the next request', async () => {
+    api.rules = {};
+    for (const { wish, sent, ignored } of wishes) {
+      const before = api.requests.length;
+      const answer = await ask({ ...wish, model: 'claude-haiku-4-5' });
+      expect([answer.status, answer.headers.get('x-ignored-parameters')]).toEqual([200, ignored]);
+      expect(api.requests.slice(before)).toMatchObject([{ body: sent }]);
+    }
+    expect(api.faults).toEqual([]);
+    api.rules = { allowsTopPBesideTemperature: true };
+  });
+});
+
 describe('A model that refuses to be told how it picks its words', () => {
   it('is asked once more without, and from then on not told at all; the client is told of it', async () => {
     const plain = await ask({});

@@ -247,6 +247,8 @@ export interface Capabilities {
   readonly ownTools?: ReadonlySet<string>;
   /** What it takes of these. */
   readonly wishes?: readonly OptionalWish[];
+  /** The values that its API accepts for those of a client. `thinks`: the client asks the model to think. */
+  readonly fitSampling?: (sampling: Sampling, thinks: boolean) => Sampling;
 }
 
 /** One version of a program, as learned from its file: how to start it, and how to talk with it. Pure translation. */

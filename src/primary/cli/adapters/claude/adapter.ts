@@ -12,7 +12,7 @@ import {
 import { jsonOf } from '../common/lines.js';
 import { ClaudeDecoder } from './decoder.js';
 import { type ClaudeProfile, effortFlag, findSettable, planFor, profileFor, toolsOpenedBy } from './launch.js';
-import { ClaudeWriter, controlLine, imageBlock, type SettablePart, schemaOf } from './writer.js';
+import { ClaudeWriter, controlLine, fitSampling, imageBlock, type SettablePart, schemaOf } from './writer.js';
 
 const environment = {
   CLAUDE_CODE_DISABLE_ATTACHMENTS: '1',
@@ -85,7 +85,7 @@ function extrasOf({ known }: ClaudeProfile, settable: ReadonlySet<SettablePart>)
   return {
     image: imageBlock,
     thoughts: true,
-    ...(settable.has('tools') && { tools: 'parallel', toolChoice: true, wishes: optionalWishes }),
+    ...(settable.has('tools') && { tools: 'parallel', toolChoice: true, wishes: optionalWishes, fitSampling }),
     ...(settable.has('schema') && { schema: schemaOf }),
     ...((settable.has('effort') || known.has(effortFlag)) && { effort: (effort: Effort) => effort }),
   };

@@ -1,0 +1,79 @@
+import { fitSampling } from '../../../../src/primary/cli/adapters/claude/writer.js';
+import { optionalWishes, plainLaunch, type Turn } from '../../../../src/primary/cli/contract/adapter.js';
+import { SamplingRules } from '../../../../src/primary/jobs/sampling-rules.js';
+import { cliError } from '../../../../src/shared/errors.js';
+import type { Sampling } from '../../../../src/shared/job.js';
+import { FakeClock } from '../../../support/fake-clock.js';
+
+const extras = { wishes: optionalWishes, fitSampling };
+const route = { adapterModel: 'm', cli: { name: 'claude', program: { extras } } };
+
+function turn(sampling: Sampling, more: Partial<Turn> = {}): Turn {
+  return { ...plainLaunch(null), text: 'Hi', history: [], sampling, ...more };
+}
+
+function refusal(message: string): Error {
+  return cliError('other', `the model CLI reports: API Error: 400 ${message}`);
+}
+
+const rules = () => new SamplingRules(true, new FakeClock());
+
+describe('The sampling of a turn', () => {
+  it.each<[Sampling, Partial<Turn>, Sampling | undefined]>([
+    [{ temperature: 1.5 }, {}, { temperature: 1 }],
+    [{ temperature: 0.7, topP: 0.9 }, {}, { temperature: 0.7 }],
+    [{ topP: 0.9 }, {}, { topP: 0.9 }],
+    [{ temperature: 0.7, maxTokens: 5000 }, { effort: 'high' }, { maxTokens: 5000 }],
+    [{ temperature: 0.7, maxTokens: 100 }, { effort: 'high' }, { temperature: 0.7, maxTokens: 100 }],
+    [{ topP: 0.9 }, { thinking: 'summarized' }, undefined],
+  ])('%j is fit to what the API accepts', (asked, more, sampling) => {
+    expect(rules().fit(turn(asked, more), route, extras).sampling).toEqual(sampling);
+  });
+
+  it.each<[string, Sampling | undefined]>([
+    ['`temperature` is deprecated for this model.', { maxTokens: 9000 }],
+    ['`temperature` may only be set to 1 when thinking is enabled.', { maxTokens: 9000 }],
+    ['`max_tokens` must be greater than `thinking.budget_tokens`.', { temperature: 0.5 }],
+    ['max_tokens: 9000 > 8192, which is the maximum allowed for m', { temperature: 0.5, maxTokens: 8192 }],
+  ])('is sent again without the field that is named in %j', (message, sampling) => {
+    const again = rules().repeatable(refusal(message), turn({ temperature: 0.5, maxTokens: 9000 }), route);
+    expect(again?.sampling).toEqual(sampling);
+  });
+
+  it('is not sent again if the API names no field of it, or one that was not sent', () => {
+    expect(rules().repeatable(refusal('messages: odd'), turn({ temperature: 0.5 }), route)).toBeNull();
+    expect(rules().repeatable(refusal('top_p is deprecated'), turn({ temperature: 0.5 }), route)).toBeNull();
+  });
+});
+
+describe('A refused field', () => {
+  const wish = turn({ temperature: 0.5, maxTokens: 9 });
+
+  it.each([
+    '`temperature` is deprecated for this model.',
+    'temperature: Extra inputs are not permitted',
+    "Unsupported parameter: 'temperature' is not supported with this model.",
+    'This model does not support the `temperature` parameter.',
+  ])('is left out for an hour after %j, and no other field', async (message) => {
+    const clock = new FakeClock();
+    const sampling = new SamplingRules(true, clock);
+    sampling.repeatable(refusal(message), wish, route);
+    expect(sampling.fit(wish, route, extras).sampling).toEqual({ maxTokens: 9 });
+    expect(sampling.fit(wish, { ...route, adapterModel: 'other' }, extras).sampling).toEqual(wish.sampling);
+    await clock.advance(60 * 60 * 1000);
+    expect(sampling.fit(wish, route, extras).sampling).toEqual(wish.sampling);
+  });
+
+  it.each([
+    'temperature: range: 0..1',
+    '`temperature` and `top_p` cannot both be specified for this model. Please use only one.',
+    '`temperature` may only be set to 1 when thinking is enabled.',
+    '`temperature` is not supported when thinking is enabled.',
+    "Unsupported value: 'temperature' does not support 0.5 with this model. Only the default (1) value is supported.",
+    "tool_choice: Tool 'temperature is not supported' not found",
+  ])('is sent for the next client after %j', (message) => {
+    const sampling = rules();
+    expect(sampling.repeatable(refusal(message), wish, route)?.sampling).toEqual({ maxTokens: 9 });
+    expect(sampling.fit(wish, route, extras).sampling).toEqual(wish.sampling);
+  });
+});
