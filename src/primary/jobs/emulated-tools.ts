@@ -1,4 +1,5 @@
 import { movedTo } from '../../shared/text/json-schema.js';
+import { parseExactly, stringifyExactly } from '../../shared/text/exact-json.js';
 import type { Image, Message, ToolCall, ToolOffer, ToolResult, Turn } from '../cli/contract/adapter.js';
 
 /**
@@ -112,13 +113,13 @@ interface Envelope {
 /** `value`: JSON that fits the schema of the emulated turn. `hasSchema`: the client wants a value for its text. */
 export function readAnswer(value: string, { choice }: ToolOffer, hasSchema: boolean): EmulatedAnswer {
   if (typeof choice !== 'string') return { kind: 'call', name: choice.name, input: value };
-  const { kind, text, name, arguments: input }: Envelope = JSON.parse(value);
+  const { kind, text, name, arguments: input } = parseExactly(value) as Envelope;
   if (kind === 'call') {
     if (name === undefined || input === undefined) return fault('a call must have a name and arguments');
-    return { kind, name, input: JSON.stringify(input) };
+    return { kind, name, input: stringifyExactly(input) };
   }
   if (text === undefined) return fault('a text must have a text');
-  return { kind, text: hasSchema ? JSON.stringify(text) : String(text) };
+  return { kind, text: hasSchema ? stringifyExactly(text) : String(text) };
 }
 
 function fault(fault: string): EmulatedAnswer {

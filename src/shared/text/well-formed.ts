@@ -1,3 +1,5 @@
+import { parseExactly, stringifyExactly } from './exact-json.js';
+
 /** NUL and lone surrogates, which APIs of models refuse. */
 const unsendable = /\0|\p{Surrogate}/gu;
 
@@ -13,7 +15,7 @@ export function wellFormedJson(json: string): string {
   const text = wellFormed(json);
   if (!escaped.test(text)) return text;
   try {
-    return JSON.stringify(JSON.parse(text, (_, value) => (typeof value === 'string' ? wellFormed(value) : value)));
+    return stringifyExactly(parseExactly(text, (_, value) => (typeof value === 'string' ? wellFormed(value) : value)));
   } catch {
     return text;
   }

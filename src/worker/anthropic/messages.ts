@@ -59,7 +59,7 @@ function thoughtBlock({
 }
 
 function textBlock(text: string): object {
-  return { type: 'text', text, citations: null };
+  return { type: 'text', text };
 }
 
 function callBlock({ id, name }: Pick<WrittenCall, 'id' | 'name'>, input: unknown): object {

@@ -13,6 +13,7 @@ import {
   unknownJobUsage,
   type WaitReason,
 } from '../../shared/job.js';
+import { stringifyExactly } from '../../shared/text/exact-json.js';
 import type { BodyMemory } from '../http/body-memory.js';
 import { EventStream, type StreamManner } from '../http/event-stream.js';
 import type { Primary, Reply } from '../http/exchange.js';
@@ -261,7 +262,7 @@ class AnswerWriter {
     const end = await this.#endOf(events, async () => {});
     this.#setIgnored(end.ignores);
     this.#nameConversation(end.conversation?.id);
-    const body = this.#bodyOf(end, (answer) => JSON.stringify(this.#format.body(answer)));
+    const body = this.#bodyOf(end, (answer) => stringifyExactly(this.#format.body(answer)));
     await sendBody(this.#res, body, this.#signal);
   }
 
@@ -330,7 +331,7 @@ class AnswerWriter {
       },
       body: async () => {
         const text = await this.#text.whole();
-        return JSON.stringify(this.#format.body(this.#completed(text, undefined, slicesOf(text, cutsIn(end)), end)));
+        return stringifyExactly(this.#format.body(this.#completed(text, undefined, slicesOf(text, cutsIn(end)), end)));
       },
     };
   }

@@ -11,6 +11,7 @@ import type {
   ToolOffer,
 } from '../../shared/job.js';
 import { type ModernSchema, modernSchema, needsWrapper, wrappedSchema } from '../../shared/text/json-schema.js';
+import { parseExactly } from '../../shared/text/exact-json.js';
 import { mustBeSent } from '../http/body.js';
 import { typeForHeader } from './foreign-parts.js';
 
@@ -144,13 +145,13 @@ export function writtenCall({ id, name, input }: ToolCall, forms: ToolForms): Wr
 
 /** The one text in the input of a custom tool. */
 export function textIn(input: string): string {
-  const { data } = z.object({ input: z.string() }).safeParse(parsed(input));
+  const { data } = z.object({ input: z.string() }).safeParse(parsed(input, JSON.parse));
   return data?.input ?? input;
 }
 
-/** The input of a call as an object. What the model writes may be none. */
+/** The input of a call as an object, for `stringifyExactly`. What the model writes may be none. */
 export function inputObject(input: string): object {
-  const value = parsed(input);
+  const value = parsed(input, parseExactly);
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : {};
 }
 
@@ -159,9 +160,9 @@ export function wrappedText(text: string): string {
   return JSON.stringify({ input: text });
 }
 
-function parsed(json: string): unknown {
+function parsed(json: string, parse: (json: string) => unknown): unknown {
   try {
-    return JSON.parse(json);
+    return parse(json);
   } catch {
     return null;
   }

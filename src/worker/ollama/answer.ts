@@ -1,6 +1,7 @@
 import type { Clock } from '../../shared/clock.js';
 import type { RelayError } from '../../shared/errors.js';
 import type { JobDone } from '../../shared/job.js';
+import { stringifyExactly } from '../../shared/text/exact-json.js';
 import { jsonLines } from '../http/event-stream.js';
 import { blankLine, thoughtText } from '../jobs/answer-parts.js';
 import type { AnswerFormat, CompletedAnswer, StreamFormat } from '../jobs/run-job.js';
@@ -151,5 +152,5 @@ class LineStream implements StreamFormat {
 }
 
 function line(content: object): string {
-  return `${JSON.stringify(content)}\n`;
+  return `${stringifyExactly(content)}\n`;
 }

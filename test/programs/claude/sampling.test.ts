@@ -48,7 +48,8 @@ describe('The sampling of one client', () => {
       const before = api.requests.length;
       const answer = await ask({ ...wish, model: 'claude-haiku-4-5' });
       expect([answer.status, answer.headers.get('x-ignored-parameters')]).toEqual([200, ignored]);
-      expect(api.requests.slice(before)).toMatchObject([{ body: sent }]);
+      const bodies = api.requests.slice(before).map((request) => ({ ...request.body, ...told(request) }));
+      expect(bodies).toMatchObject([sent]);
     }
     expect(api.faults).toEqual([]);
     api.rules = { allowsTopPBesideTemperature: true };

@@ -65,12 +65,7 @@ function open(...events: readonly JobEvent[]): Promise<MessagesDoor> {
 
 describe('A message', () => {
   it.each<[string, object, JobEvent[], object]>([
-    [
-      'text',
-      {},
-      [...says('Good ', 'day'), done],
-      { content: [{ type: 'text', text: 'Good day', citations: null }], ...end, usage },
-    ],
+    ['text', {}, [...says('Good ', 'day'), done], { content: [{ type: 'text', text: 'Good day' }], ...end, usage }],
     [
       'thoughts and text, each at its place',
       thinking,
@@ -78,9 +73,9 @@ describe('A message', () => {
       {
         content: [
           { type: 'thinking', thinking: 'Hm', signature: 'proof' },
-          { type: 'text', text: 'Good ', citations: null },
+          { type: 'text', text: 'Good ' },
           { type: 'redacted_thinking', data: 'sealed' },
-          { type: 'text', text: 'day', citations: null },
+          { type: 'text', text: 'day' },
         ],
         ...end,
         usage,
@@ -105,7 +100,7 @@ describe('A message', () => {
       { stop_sequences: ['END'] },
       [...says('Good'), cut],
       {
-        content: [{ type: 'text', text: 'Good', citations: null }],
+        content: [{ type: 'text', text: 'Good' }],
         ...end,
         stop_reason: 'stop_sequence',
         stop_sequence: 'END',
@@ -124,7 +119,7 @@ describe('A message', () => {
       [...says('I see.'), jobDone({ model: 'eliza', usage: used, calls: [made, { ...made, id: 'b', input: '' }] })],
       {
         content: [
-          { type: 'text', text: 'I see.', citations: null },
+          { type: 'text', text: 'I see.' },
           { ...call, input: { city: 'Bonn' } },
           { ...call, id: 'b', input: {} },
         ],
@@ -143,20 +138,15 @@ describe('A message', () => {
       'text though there are tools',
       calling,
       [...says('{"city":"Bonn"}'), done],
-      { content: [{ type: 'text', text: '{"city":"Bonn"}', citations: null }], ...end, usage },
+      { content: [{ type: 'text', text: '{"city":"Bonn"}' }], ...end, usage },
     ],
     [
       'text that has as many tokens as were wanted',
       {},
       [...says('Good'), jobDone({ model: 'eliza', usage: used, isCutShort: true })],
-      { content: [{ type: 'text', text: 'Good', citations: null }], ...end, stop_reason: 'max_tokens', usage },
+      { content: [{ type: 'text', text: 'Good' }], ...end, stop_reason: 'max_tokens', usage },
     ],
-    [
-      'a refusal',
-      {},
-      [...says('I'), refused],
-      { content: [{ type: 'text', text: 'I', citations: null }], ...refusal, usage: nothing },
-    ],
+    ['a refusal', {}, [...says('I'), refused], { content: [{ type: 'text', text: 'I' }], ...refusal, usage: nothing }],
     ['a refused call of a tool', calling, [refused], { content: [], ...refusal, usage: nothing }],
   ])('is %s', async (_what, fields, events, expected) => {
     await using door = await open(...begun, ...events);
@@ -228,7 +218,7 @@ describe('A streamed message', () => {
     'content_block_start',
     { type: 'content_block_start', index, content_block },
   ];
-  const textBlock = block({ type: 'text', text: '', citations: null });
+  const textBlock = block({ type: 'text', text: '' });
   const delta = (delta: object, index = 0) => ['content_block_delta', { type: 'content_block_delta', index, delta }];
   const textDelta = (text: string) => delta({ type: 'text_delta', text });
   const inputDelta = (partial_json: string, index = 0) => delta({ type: 'input_json_delta', partial_json }, index);
@@ -258,12 +248,12 @@ describe('A streamed message', () => {
         delta({ type: 'thinking_delta', thinking: 'm' }),
         delta({ type: 'signature_delta', signature: 'proof' }),
         blockStop,
-        block({ type: 'text', text: '', citations: null }, 1),
+        block({ type: 'text', text: '' }, 1),
         delta({ type: 'text_delta', text: 'Good ' }, 1),
         stopOf(1),
         block({ type: 'redacted_thinking', data: 'sealed' }, 2),
         stopOf(2),
-        block({ type: 'text', text: '', citations: null }, 3),
+        block({ type: 'text', text: '' }, 3),
         delta({ type: 'text_delta', text: 'day' }, 3),
         stopOf(3),
         ...last(end),
