@@ -1,5 +1,5 @@
-import { movedTo } from '../../shared/text/json-schema.js';
 import { parseExactly, stringifyExactly } from '../../shared/text/exact-json.js';
+import { movedTo } from '../../shared/text/json-schema.js';
 import type { Image, Message, ToolCall, ToolOffer, ToolResult, Turn } from '../cli/contract/adapter.js';
 
 /**

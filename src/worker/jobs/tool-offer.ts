@@ -10,8 +10,8 @@ import type {
   ToolForms,
   ToolOffer,
 } from '../../shared/job.js';
-import { type ModernSchema, modernSchema, needsWrapper, wrappedSchema } from '../../shared/text/json-schema.js';
 import { parseExactly } from '../../shared/text/exact-json.js';
+import { type ModernSchema, modernSchema, needsWrapper, wrappedSchema } from '../../shared/text/json-schema.js';
 import { mustBeSent } from '../http/body.js';
 import { typeForHeader } from './foreign-parts.js';
 

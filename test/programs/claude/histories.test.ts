@@ -176,7 +176,7 @@ function lostResults({ body }: MessagesRequest, history: readonly Round[]): stri
     callsOf(round, turn).flatMap(({ result, name }) => {
       const found = blocks.filter((each) => each.type === 'tool_result' && JSON.stringify(each).includes(result));
       const called = nameOf.get(found[0]?.tool_use_id) ?? '';
-      const isOfCall = called.replace(/__client$/, '') === name.replace(/[^\w-]/gu, '_').slice(0, 128);
+      const isOfCall = called.startsWith(name.replace(/[^\w-]/gu, '_').slice(0, 50)); // the end of a long name is a hash
       return found.length === 1 && isOfCall ? [] : [`${result} of ${name}: ${found.length} found, of ${called}`];
     }),
   );
