@@ -28,6 +28,7 @@ export function issueWords(issue: Issue): string {
     case 'too_big':
       return `must be ${issue.maximum}${unit} at most`;
     case 'too_small':
+      if (origin === 'string' && issue.minimum === 1) return 'must not be empty';
       return `must be at least ${issue.minimum}${unit}`;
     case 'invalid_union':
       return unionWords(issue.errors as readonly (readonly Issue[])[]);
