@@ -6,9 +6,7 @@ import { join, resolve } from 'node:path';
 import { isatty } from 'node:tty';
 import type { CheckReport } from '../shared/api/setup.js';
 
-
 import { type Clock, delay, systemClock } from '../shared/clock.js';
-
 
 import type { Config, Environment } from '../shared/config/config.js';
 import { readProduct } from '../shared/config/product.js';

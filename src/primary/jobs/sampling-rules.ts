@@ -15,7 +15,7 @@ type JobRoute = Pick<Route, 'adapterModel'> & {
 
 /** The fields of a turn that an API may refuse, by their names there. */
 const fields = { temperature: 'temperature', top_p: 'topP', max_tokens: 'maxTokens', stop_sequences: 'stop' } as const;
-type Field = keyof typeof fields;
+type SampledField = keyof typeof fields;
 
 /**
  * Owns which fields of sampling a model does not support: many clients always send a temperature, and newer models refuse
@@ -38,8 +38,8 @@ export class SamplingRules {
     if (!this.#isOn) return without(turn, 'temperature', 'top_p', 'max_tokens', 'stop_sequences');
     const { sampling: asked = {}, effort, thinking } = turn;
     const sampling = extras.fitSampling?.(asked, effort !== null || thinking !== undefined) ?? asked;
-    const refused = Object.keys(fields).filter((field) => this.#isUnsupported(field as Field, route));
-    return without({ ...turn, sampling }, ...(refused as Field[]));
+    const refused = Object.keys(fields).filter((field) => this.#isUnsupported(field as SampledField, route));
+    return without({ ...turn, sampling }, ...(refused as SampledField[]));
   }
 
   /** The wishes of a request that mean nothing here, as far as that is known when it arrives. */
@@ -61,7 +61,7 @@ export class SamplingRules {
    */
   repeatable(error: unknown, turn: Turn, route: JobRoute): Turn | null {
     if (!(error instanceof RelayError) || error.code !== 'cli_error') return null;
-    const sent = (Object.keys(fields) as Field[]).filter((field) => isSent(turn, field));
+    const sent = (Object.keys(fields) as SampledField[]).filter((field) => isSent(turn, field));
     const found = sent.filter((field) => new RegExp(`\\b${field}\\b`).test(error.message));
     const named = found.includes('temperature')
       ? found.filter((field) => field !== 'temperature' || found.length === 1)
@@ -74,11 +74,11 @@ export class SamplingRules {
     return without(turn, ...named);
   }
 
-  #isUnsupported(field: Field, route: JobRoute): boolean {
+  #isUnsupported(field: SampledField, route: JobRoute): boolean {
     return (this.#unsupported.get(keyOf(field, route)) ?? 0) > this.#clock.monotonicMs();
   }
 
-  #remember(field: Field, route: JobRoute): void {
+  #remember(field: SampledField, route: JobRoute): void {
     const key = keyOf(field, route);
     this.#unsupported.delete(key);
     this.#unsupported.set(key, this.#clock.monotonicMs() + memoryMs);
@@ -87,13 +87,13 @@ export class SamplingRules {
   }
 }
 
-function isSent({ sampling = {}, stop = [] }: Turn, field: Field): boolean {
+function isSent({ sampling = {}, stop = [] }: Turn, field: SampledField): boolean {
   const name = fields[field];
   return name === 'stop' ? stop.length > 0 : sampling[name] !== undefined;
 }
 
 /** The field is the subject of the sentence, so no text of a client that the API repeats counts. Nor does a condition. */
-function isCalledUnsupported(field: Field, message: string): boolean {
+function isCalledUnsupported(field: SampledField, message: string): boolean {
   const name = `['"\`]?${field}['"\`]?`;
   const refused = '(?:not supported|unsupported|deprecated|not permitted|not allowed|not available)';
   const subject = new RegExp(`(?:^|[.:] |\\b\\d{3} )${name}(?: is| are|:)[^.]{0,40}\\b${refused}([^.]*)`, 'i');
@@ -102,7 +102,7 @@ function isCalledUnsupported(field: Field, message: string): boolean {
   return rest !== undefined && !/\b(?:when|while|with thinking|unless|if|both|together|only)\b/i.test(rest);
 }
 
-function without(turn: Turn, ...left: readonly Field[]): Turn {
+function without(turn: Turn, ...left: readonly SampledField[]): Turn {
   const { sampling, stop, ...rest } = turn;
   const names: readonly string[] = left.map((field) => fields[field]);
   const others = Object.fromEntries(Object.entries(sampling ?? {}).filter(([name]) => !names.includes(name)));
@@ -120,6 +120,6 @@ export function unsentWishes({ sampling: asked = {} }: Pick<JobRequest, 'samplin
   );
 }
 
-function keyOf(field: Field, { cli, adapterModel }: JobRoute): string {
+function keyOf(field: SampledField, { cli, adapterModel }: JobRoute): string {
   return `${cli.name} ${adapterModel ?? ''} ${field}`;
 }

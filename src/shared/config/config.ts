@@ -1,4 +1,5 @@
 import { availableParallelism } from 'node:os';
+import { issueWords } from '../text/issue-words.js';
 import { nearest } from '../text/nearest.js';
 import { frontWarnings, isLoopback, isWildcard, portFaults } from './addresses.js';
 import { clisFaults, commandModel } from './clis.js';
@@ -87,7 +88,7 @@ function parseValues(env: Environment, faults: string[]): Parsed {
       values[name] = null;
       continue;
     }
-    const parsed = schema.safeParse(raw);
+    const parsed = schema.safeParse(raw, { error: issueWords });
     if (parsed.success) values[name] = parsed.data;
     else faults.push(`${name}: ${parsed.error.issues[0]?.message}`);
   }

@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import { invalid } from '../../shared/errors.js';
 import type { Message } from '../../shared/job.js';
+import { issueWords } from '../../shared/text/issue-words.js';
+import { inTurns } from '../../shared/text/turns.js';
 import { mustBeSent } from '../http/body.js';
 import { foreignParts } from '../jobs/foreign-parts.js';
 import { instructed, type SentPiece } from '../jobs/instructions.js';
@@ -18,7 +20,7 @@ import {
   stopSequences,
   textAt,
 } from '../jobs/message-parts.js';
-import { maxTokens, temperature, topP } from '../jobs/tool-offer.js';
+import { temperature, topP } from '../jobs/tool-offer.js';
 
 /** A piece of content. What its type is decides what else it holds. */
 const block = z.looseObject({ type: z.string('must be a string') });
@@ -56,7 +58,8 @@ export const messagesRequest = z.looseObject({
       disable_parallel_tool_use: z.boolean('must be true or false').nullish(),
     })
     .nullish(),
-  max_tokens: maxTokens.nullish(),
+  /** 0: the model writes nothing. */
+  max_tokens: z.int('must be a whole number').min(0, 'must be at least 0').nullish(),
   temperature: temperature.nullish(),
   top_p: topP.nullish(),
   output_config: z.looseObject({ format: outputFormat.nullish(), effort: z.string().nullish() }).nullish(),
@@ -91,17 +94,29 @@ export interface Spoken {
   readonly history: Message[];
 }
 
-/** What is said in the request; without tools, calls and results as text. Throws `validation_error` that names the field. */
-export function spokenIn({ system, messages }: MessagesRequest, hasTools = false): Spoken {
+/**
+ * What is said in the request; without tools, calls and results as text. `isCounted`: it may end anywhere. Throws
+ * `validation_error` that names the field.
+ */
+export function spokenIn({ system, messages }: MessagesRequest, hasTools = false, isCounted = false): Spoken {
   const names: CallNames = hasTools ? null : new Map();
-  const last = messages.findLastIndex(({ role }) => role === 'user');
+  const last = isCounted ? -1 : messages.findLastIndex(({ role }) => role === 'user');
   const said = messages.map((each, index): SentPiece => {
     const path = `messages.${index}`;
     if (each.role === 'system') return { instruction: textOf(each.content, `${path}.content`) };
     return { message: messageSaid(each, path, names, index === last) };
   });
   const { instructions, spoken } = instructed(said);
-  return { system: joined([textOf(system ?? '', 'system'), ...instructions]), ...lastOfUser(spoken, 'messages') };
+  const all = joined([textOf(system ?? '', 'system'), ...instructions]);
+  if (isCounted) return { system: all, ...lastOfAny(inTurns(spoken)) };
+  return { system: all, ...lastOfUser(spoken, 'messages') };
+}
+
+/** Without an empty message, if the conversation ends with one of the user. */
+function lastOfAny(turns: Message[]): Pick<Spoken, 'asked' | 'history'> {
+  const last = turns.at(-1);
+  if (last?.role === 'user') return { asked: last, history: turns.slice(0, -1) };
+  return { asked: { role: 'user', text: '' }, history: turns };
 }
 
 export function blocksIn(messages: readonly { readonly content: unknown }[]): Block[] {
@@ -200,7 +215,7 @@ function refuse(at: string, message: string): never {
 }
 
 function imageSourceIn(block: Block, at: string): z.infer<typeof imageBlock>['source'] {
-  const result = imageBlock.safeParse(block, { reportInput: true });
+  const result = imageBlock.safeParse(block, { reportInput: true, error: issueWords });
   if (result.success) return result.data.source;
   const [issue] = result.error.issues;
   const isMissing = issue?.code === 'invalid_type' && issue.input === undefined;

@@ -11,6 +11,7 @@ import {
   sdkJob,
 } from '../jobs/job-request.js';
 import { type ParsedTools, parsedTools, type SentTool, samplingOf } from '../jobs/tool-offer.js';
+import { clientToolOf } from './client-tools.js';
 import { blocksIn, type MessagesRequest, messagesRequest, spokenIn } from './messages-content.js';
 
 interface AskedEffort {
@@ -71,10 +72,13 @@ const known = fieldsOf(messagesRequest, 'metadata');
 const knownOutput = new Set(['format', 'effort']);
 const knownOfTool = new Set(['type', 'name', 'description', 'input_schema', 'strict']);
 
-/** The job that a request for a message asks for. Throws `validation_error` for what this service can't do. */
-export function parseMessages(body: MessagesRequest): ParsedRequest {
+/**
+ * The job that a request for a message asks for; `isCounted`: of which only the tokens are counted. Throws
+ * `validation_error` for what this service can't do.
+ */
+export function parseMessages(body: MessagesRequest, isCounted = false): ParsedRequest {
   const { offer, forms, dropped } = toolsIn(body);
-  const { system, asked, history } = spokenIn(body, offer !== undefined);
+  const { system, asked, history } = spokenIn(body, offer !== undefined || isCounted, isCounted);
   const { model, stop_sequences: sequences } = body;
   const schema = schemaOf(body);
   const stop = schema === undefined ? (sequences ?? []).filter((sequence) => sequence !== '') : [];
@@ -82,7 +86,7 @@ export function parseMessages(body: MessagesRequest): ParsedRequest {
   const stream = body.stream === true;
   const { text, images, results } = asked;
   const said = { text, images, results, history, system, offer, thinking: thinkingOf(body, effort) };
-  const sampling = samplingOf({ temperature: body.temperature, topP: body.top_p, maxTokens: body.max_tokens });
+  const sampling = samplingOf({ temperature: body.temperature, topP: body.top_p, maxTokens: body.max_tokens || null });
   return {
     job: sdkJob({ ...said, model, schema, effort: effort.value, stop, sampling, stream }),
     model,
@@ -125,7 +129,7 @@ type OfferedTool = NonNullable<MessagesRequest['tools']>[number];
 
 /** Any other tool is one that Anthropic's servers run. */
 function isOfCaller({ type }: OfferedTool): boolean {
-  return type == null || type === 'custom';
+  return type == null || type === 'custom' || clientToolOf(type) !== undefined;
 }
 
 /** Throws `validation_error`. */
@@ -135,7 +139,10 @@ function toolsIn({ tools, tool_choice: choice }: MessagesRequest): ParsedTools {
 }
 
 function sentTool(tool: OfferedTool, index: number): SentTool {
-  const { name, description, input_schema: schema, type, strict } = tool;
+  const { name, type, strict } = tool;
+  const known = clientToolOf(type);
+  const description = tool.description ?? known?.description;
+  const schema = tool.input_schema ?? known?.schema;
   const kind = isOfCaller(tool) ? 'function' : 'provider';
   return { path: `tools.${index}`, kind, type: type ?? 'custom', name, description, schema, strict };
 }

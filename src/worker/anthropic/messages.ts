@@ -4,7 +4,7 @@ import { sampleForTokens } from '../../shared/text/token-sample.js';
 import { subClientByBody } from '../access/authenticate.js';
 import { readBody } from '../http/body.js';
 import type { AsyncHandler, Reply } from '../http/exchange.js';
-import { sendJson } from '../http/responses.js';
+import { sendJson, sendTyped } from '../http/responses.js';
 import type { AnswerPart } from '../jobs/answer-parts.js';
 import { type ParsedRequest, requestOf, setIgnored } from '../jobs/job-request.js';
 import {
@@ -19,7 +19,7 @@ import {
 } from '../jobs/run-job.js';
 import { anthropicErrorBody } from '../jobs/sdk-errors.js';
 import { inputObject, type WrittenCall } from '../jobs/tool-offer.js';
-import { messagesRequest } from './messages-content.js';
+import { type Block, blocksIn, type MessagesRequest, messagesRequest } from './messages-content.js';
 import { parseMessages } from './messages-request.js';
 
 const stopReasons = {
@@ -37,7 +37,7 @@ export const messageFormat: AnswerFormat = {
   stream: (opening) => new MessageStream(opening),
 };
 
-function messageOf({ requestId, model }: Opening, content: readonly object[]): object {
+function messageOf({ requestId, model }: Pick<Opening, 'requestId' | 'model'>, content: readonly object[]): object {
   return { id: `msg_${requestId}`, type: 'message', role: 'assistant', model, content, container: null };
 }
 
@@ -167,25 +167,49 @@ function written(name: string, content: object): string {
 }
 
 export function postMessages(parts: JobParts): AsyncHandler {
-  return async (req, res) => answerWithJob(parts, res, await readRequest(req, res, parts), messageFormat);
+  return async (req, res) => {
+    const body = await readRequest(req, res, parts);
+    const parsed = parseMessages(body);
+    if (body.max_tokens !== 0) return answerWithJob(parts, res, parsed, messageFormat);
+    await answerWithNothing(parts, res, parsed);
+  };
+}
+
+/** With `max_tokens: 0`, a client fills the cache of Anthropic's API. Here it gets the tokens of its prompt; no job runs. */
+async function answerWithNothing({ primary }: JobParts, res: Reply, parsed: ParsedRequest): Promise<void> {
+  const { model, job, ignored } = parsed;
+  const input = await tokensOf(await requestOf(job, primary, res), primary);
+  setIgnored(res, ignored);
+  const end = { stop_reason: stopReasons.length, stop_sequence: null, stop_details: null };
+  const usage = usageOf({ usage: { ...nothingUsed.usage, input } });
+  const message = messageOf({ requestId: res.locals.requestId, model }, []);
+  if (!job.stream) return sendJson(res, { ...message, ...end, usage });
+  const begin = event('message_start', { message: { ...message, ...end, stop_reason: null, usage } });
+  const rest = event('message_delta', { delta: { ...end, container: null }, usage }) + event('message_stop', {});
+  sendTyped(res, 'text/event-stream; charset=utf-8', begin + rest);
 }
 
 /** Counts what the model would be sent. That is no job, and starts nothing. */
 export function postCountTokens(parts: JobParts): AsyncHandler {
   return async (req, res) => {
-    const parsed = await readRequest(req, res, parts);
-    const request = await requestOf(parsed.job, parts.primary, res);
-    const { texts, factor } = sampleForTokens(textsOf(request));
-    const { tokens } = await parts.primary.call('countTokens', { texts, client: request.client });
+    const body = await readRequest(req, res, parts);
+    const parsed = parseMessages(body, true);
+    const tokens = await tokensOf(await requestOf(parsed.job, parts.primary, res), parts.primary);
     setIgnored(res, parsed.ignored);
-    sendJson(res, { input_tokens: Math.round(tokens * factor) + tokensOfImages(request) });
+    sendJson(res, { input_tokens: tokens + tokensOfDocuments(blocksIn(body.messages)) });
   };
 }
 
-async function readRequest(req: Request, res: Reply, { bodies }: JobParts): Promise<ParsedRequest> {
+async function tokensOf(request: JobRequest, primary: JobParts['primary']): Promise<number> {
+  const { texts, factor } = sampleForTokens(textsOf(request));
+  const { tokens } = await primary.call('countTokens', { texts, client: request.client });
+  return Math.round(tokens * factor) + tokensOfImages(request);
+}
+
+async function readRequest(req: Request, res: Reply, { bodies }: JobParts): Promise<MessagesRequest> {
   const body = await readBody(req, res, bodies, messagesRequest);
   const usesUser = subClientByBody(req, res, body.metadata?.user_id ?? undefined);
-  return parseMessages(usesUser ? { ...body, metadata: undefined } : body);
+  return usesUser ? { ...body, metadata: undefined } : body;
 }
 
 function textsOf({ system, history, schema, offer, ...asked }: JobRequest): string[] {
@@ -204,4 +228,18 @@ function tokensOfImages({ history, images, results = [] }: JobRequest): number {
   const shown = [...history, ...history.flatMap(({ results = [] }) => results), ...results];
   const count = shown.reduce((sum, part) => sum + (part.images?.length ?? 0), images.length);
   return count * tokensOfImage;
+}
+
+/** Of a page of a PDF, as Anthropic's documents say, and about the base64 of one. */
+const tokensOfPage = 2000;
+const lengthOfPage = 100_000;
+
+function tokensOfDocuments(blocks: readonly Block[]): number {
+  const files = [...blocks, ...blocks.flatMap(({ content }) => blocksIn([{ content }]))].map(base64In);
+  return files.reduce((sum, length) => sum + Math.ceil(length / lengthOfPage) * tokensOfPage, 0);
+}
+
+function base64In({ type, source }: Block): number {
+  const { type: form, data } = Object(source) as { readonly type?: unknown; readonly data?: unknown };
+  return type === 'document' && form === 'base64' && typeof data === 'string' ? data.length : 0;
 }

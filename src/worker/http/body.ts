@@ -9,6 +9,7 @@ import { holderOf } from '../../shared/client.js';
 import { type Clock, endOfLoopTurn, type StopTimer } from '../../shared/clock.js';
 import { cancelled, type Detail, invalid, RelayError } from '../../shared/errors.js';
 import { stopReadsWhile } from '../../shared/node-internals/connections.js';
+import { issueWords } from '../../shared/text/issue-words.js';
 import { JsonStructure } from '../../shared/text/json-structure.js';
 import type { BodyMemory } from './body-memory.js';
 import type { Reply } from './exchange.js';
@@ -152,7 +153,7 @@ export function check<T>(value: unknown, schema: z.ZodType<T>): T {
     throw invalid('body', 'must be a JSON object');
   // JSON.parse makes it an own key, which would be lost before the schema sees it.
   if (Object.hasOwn(value, '__proto__')) throw invalid('__proto__', 'unknown field');
-  const parsed = schema.safeParse(value, { reportInput: true }); // a missing field is another fault than one of the wrong type
+  const parsed = schema.safeParse(value, { reportInput: true, error: issueWords }); // a missing field is another fault than one of the wrong type
   if (parsed.success) return parsed.data;
   const details = parsed.error.issues.flatMap(detailsOf).slice(0, maxDetails);
   const first = details.find(({ message }) => message === legacyPayload) ?? details[0];
@@ -184,7 +185,10 @@ function detailsOf(issue: z.core.$ZodIssue): Detail[] {
 
 /** What checks a parameter, and says what is wrong with it. */
 interface ParameterSchema<T> {
-  safeParse(value: unknown): {
+  safeParse(
+    value: unknown,
+    how: { readonly error: typeof issueWords },
+  ): {
     readonly success: boolean;
     readonly data?: T | undefined;
     readonly error?: { readonly issues: readonly { readonly message: string }[] } | undefined;
@@ -196,7 +200,7 @@ export function queryOf<T>({ query }: Pick<Request, 'query'>, name: string, sche
   const value = query[name];
   if (value === undefined) return undefined;
   if (typeof value !== 'string') throw invalid(name, 'must be sent once');
-  const { success, data, error } = schema.safeParse(value);
+  const { success, data, error } = schema.safeParse(value, { error: issueWords });
   if (success) return data;
   throw invalid(name, error?.issues[0]?.message ?? 'is not valid');
 }

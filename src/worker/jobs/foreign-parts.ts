@@ -7,7 +7,7 @@ import type { ShownPart } from './message-parts.js';
  */
 
 /** A part as a client sends it. */
-export interface SentPart {
+export interface ForeignPart {
   readonly type?: string | null | undefined;
   readonly [field: string]: unknown;
 }
@@ -16,7 +16,7 @@ export interface SentPart {
 export type WithoutText = 'nothing' | 'a-note' | 'refused';
 
 /** What the model gets instead; null if the part must be refused. */
-export function foreignParts(part: SentPart, withoutText: WithoutText): ShownPart[] | null {
+export function foreignParts(part: ForeignPart, withoutText: WithoutText): ShownPart[] | null {
   const text = textsIn(part)
     .filter((each) => each.trim() !== '')
     .join('\n\n');
@@ -42,7 +42,7 @@ const textFields = new Set([
 function textsIn(value: unknown): string[] {
   if (Array.isArray(value)) return value.flatMap(textsIn);
   if (typeof value !== 'object' || value === null) return [];
-  const { type, data, title, url } = value as SentPart;
+  const { type, data, title, url } = value as ForeignPart;
   const found = typeof title === 'string' && typeof url === 'string' ? [`${title} (${url})`] : [];
   if (type === 'text' && typeof data === 'string') found.push(data);
   const inner = Object.entries(value).filter(([field]) => textFields.has(field));
@@ -50,7 +50,7 @@ function textsIn(value: unknown): string[] {
 }
 
 /** The types among these parts that are not known, each once, as fields of this name. */
-export function foreignTypes(name: string, parts: readonly SentPart[], known: ReadonlySet<string>): string[] {
+export function foreignTypes(name: string, parts: readonly ForeignPart[], known: ReadonlySet<string>): string[] {
   const types = parts.flatMap(({ type }) =>
     type == null || known.has(type) ? [] : [`${name}.${typeForHeader(type)}`],
   );

@@ -35,6 +35,8 @@ export interface ToolWish {
   /** The field of the choice. */
   readonly path: string;
   readonly isParallel: boolean;
+  /** The names of the only tools that may be called; left out if all may. */
+  readonly allowed?: readonly string[] | undefined;
 }
 
 /** What a request offers to the model. */
@@ -54,7 +56,7 @@ const longestName = 256;
 const textInput = { type: 'object', properties: { input: { type: 'string' } }, required: ['input'] };
 
 /** Throws `validation_error` that names the field. */
-export function parsedTools(sent: readonly SentTool[], { choice, path, isParallel }: ToolWish): ParsedTools {
+export function parsedTools(sent: readonly SentTool[], { choice, path, isParallel, allowed }: ToolWish): ParsedTools {
   const own = sent.filter(({ kind }) => kind !== 'provider');
   const dropped = [...new Set(sent.filter(({ kind }) => kind === 'provider').map(({ type }) => typeForHeader(type)))];
   if (own.length === 0) {
@@ -70,7 +72,18 @@ export function parsedTools(sent: readonly SentTool[], { choice, path, isParalle
   checkTogether(tools, own);
   if (typeof choice !== 'string' && !tools.some(({ name }) => name === choice.name))
     throw invalid(path, 'must name one of the tools');
-  return { offer: { tools, choice, isParallel }, forms: formsOf(own), dropped };
+  const offer = { tools, choice, isParallel };
+  return { offer: allowed === undefined ? offer : narrowed(offer, allowed, path), forms: formsOf(own), dropped };
+}
+
+/** The tools of servers are among the allowed ones, too: their names are not here. */
+function narrowed(offer: ToolOffer, allowed: readonly string[], path: string): ToolOffer {
+  const unknown = allowed.find((allowedName) => !offer.tools.some(({ name }) => name === allowedName));
+  if (unknown !== undefined) throw invalid(path, 'must allow tools of this request alone');
+  const tools = offer.tools.filter(({ name }) => allowed.includes(name));
+  if (tools.length > 0) return { ...offer, tools };
+  if (offer.choice === 'required') throw invalid(path, 'must allow a tool of the client');
+  return { ...offer, choice: 'none' };
 }
 
 function checkedTool(sent: SentTool): Tool {

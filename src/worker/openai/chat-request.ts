@@ -33,6 +33,7 @@ import {
   parsedTools,
   type SentTool,
   samplingOf,
+  type ToolWish,
   temperature,
   topP,
   wrappedText,
@@ -70,10 +71,16 @@ const offered = z.looseObject({
 const custom = z.looseObject({ name: named, description: named.nullish() });
 const tool = z.looseObject({ type: named, function: offered.optional(), custom: custom.optional() });
 
-const unknownChoice = 'must be none, auto, required or one function';
+const unknownChoice = 'must be none, auto, required, one function or allowed_tools';
+const namedTool = z.looseObject({ name: z.string() });
+const allowedTools = z.looseObject({
+  mode: z.enum(['auto', 'required']),
+  tools: z.array(z.looseObject({ type: z.string(), function: namedTool.optional(), custom: namedTool.optional() })),
+});
 const toolChoice = z.union(
   [
     z.enum(['none', 'auto', 'required']),
+    z.looseObject({ type: z.literal('allowed_tools'), allowed_tools: allowedTools }),
     z.looseObject({ type: z.literal('function'), function: z.looseObject({ name: z.string() }) }),
     z.looseObject({ type: z.literal('custom'), custom: z.looseObject({ name: z.string() }) }),
   ],
@@ -390,7 +397,7 @@ function toolsIn(body: ChatCompletionRequest): ParsedTools & { readonly isLegacy
   }
   const isParallel = body.parallel_tool_calls !== false;
   return {
-    ...parsedTools((tools ?? []).map(sentTool), { choice: choiceIn(choice), path: 'tool_choice', isParallel }),
+    ...parsedTools((tools ?? []).map(sentTool), { ...choiceIn(choice), path: 'tool_choice', isParallel }),
     isLegacy,
   };
 }
@@ -408,7 +415,10 @@ function sentFunction(sent: z.infer<typeof offered>, path: string): SentTool {
   return { path, kind: 'function', type: 'function', name, description, schema, strict };
 }
 
-function choiceIn(choice: ChatCompletionRequest['tool_choice']) {
-  if (choice == null || typeof choice === 'string') return choice ?? 'auto';
-  return { name: choice.type === 'function' ? choice.function.name : choice.custom.name };
+function choiceIn(choice: ChatCompletionRequest['tool_choice']): Pick<ToolWish, 'choice' | 'allowed'> {
+  if (choice == null || typeof choice === 'string') return { choice: choice ?? 'auto' };
+  if (choice.type === 'function') return { choice: { name: choice.function.name } };
+  if (choice.type === 'custom') return { choice: { name: choice.custom.name } };
+  const { mode, tools } = choice.allowed_tools;
+  return { choice: mode, allowed: tools.flatMap((each) => (each.function ?? each.custom)?.name ?? []) };
 }

@@ -44,8 +44,15 @@ const toolChoice = z.union(
   [
     z.enum(['none', 'auto', 'required']),
     z.looseObject({ type: z.enum(['function', 'custom']), name: z.string(), namespace: z.string().optional() }),
+    z.looseObject({
+      type: z.literal('allowed_tools'),
+      mode: z.enum(['auto', 'required']),
+      tools: z.array(
+        z.looseObject({ type: z.string(), name: z.string().optional(), namespace: z.string().optional() }),
+      ),
+    }),
   ],
-  'must be none, auto, required or one function',
+  'must be none, auto, required, one function or allowed_tools',
 );
 
 const format = z.looseObject({ type: named, schema: jsonSchema.nullish() });

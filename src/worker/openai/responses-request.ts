@@ -8,7 +8,7 @@ import {
   type RequestedSchema,
   sdkJob,
 } from '../jobs/job-request.js';
-import { nameOf, type ParsedTools, parsedTools, type SentTool, samplingOf } from '../jobs/tool-offer.js';
+import { nameOf, type ParsedTools, parsedTools, type SentTool, samplingOf, type ToolWish } from '../jobs/tool-offer.js';
 import { effortOf, schemaOf } from './content.js';
 import {
   ignoredInInput,
@@ -123,8 +123,14 @@ function toolsIn(body: ResponsesRequest): ParsedTools {
   const sent = toolLists(body).flatMap(({ path, tools }) =>
     tools.flatMap((tool, index) => sentTools(tool, `${path}.${index}`)),
   );
-  const named = choice == null || typeof choice === 'string' ? (choice ?? 'auto') : { name: nameOf(choice) };
-  return parsedTools(sent, { choice: named, path: 'tool_choice', isParallel: parallel !== false });
+  return parsedTools(sent, { ...choiceIn(choice), path: 'tool_choice', isParallel: parallel !== false });
+}
+
+function choiceIn(choice: ResponsesRequest['tool_choice']): Pick<ToolWish, 'choice' | 'allowed'> {
+  if (choice == null || typeof choice === 'string') return { choice: choice ?? 'auto' };
+  if (choice.type !== 'allowed_tools') return { choice: { name: nameOf(choice) } };
+  const allowed = choice.tools.filter(({ type }) => ownTypes.has(type));
+  return { choice: choice.mode, allowed: allowed.map(({ name, namespace }) => nameOf({ name, namespace })) };
 }
 
 function sentTools({ tools, ...tool }: FlatTool, path: string): SentTool[] {

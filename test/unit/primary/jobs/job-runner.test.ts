@@ -61,7 +61,9 @@ describe('a job that goes well', () => {
       { role: 'assistant', text: '', calls: [{ id: 'a', name: 'weather', input: '{}' }] },
     ];
     const history = [{ role: 'assistant', text: 'It rains.' }] as const;
-    const events = await all(harness.run({ text: 'And now?', earlier: { ...headOf('one'), hasImages: false }, history }));
+    const events = await all(
+      harness.run({ text: 'And now?', earlier: { ...headOf('one'), hasImages: false }, history }),
+    );
     expect(endOf(events)).toMatchObject({ outcome: 'ok' });
     const call = '{"kind": "call", "name": "weather", "arguments": {}}';
     expect(harness.processes[0]?.turns[0]?.history).toEqual([

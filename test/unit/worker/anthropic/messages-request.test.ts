@@ -464,7 +464,7 @@ describe('A request for a message', () => {
     ['stop_sequences.0', { stop_sequences: ['x'.repeat(501)] }],
     ['stop_sequences', { stop_sequences: Array.from({ length: 17 }, () => 'x') }],
     ['tools', { tools: {} }],
-    ['max_tokens', { max_tokens: 0 }],
+    ['max_tokens', { max_tokens: -1 }],
     ['max_tokens', { max_tokens: 1.5 }],
     ['temperature', { temperature: 2.1 }],
     ['top_p', { top_p: -0.1 }],

@@ -417,13 +417,6 @@ describe('A failure', () => {
       'invalid_request_error',
       "tools: must have a tool of the client: web_search_20250305 would be run by the provider's servers",
     ],
-    [
-      'an answer that was begun',
-      { ...hello, messages: [...hello.messages, { role: 'assistant', content: 'I' }] },
-      400,
-      'invalid_request_error',
-      'messages: must end with a message of the user: an answer can not be begun for the model',
-    ],
   ])('is told of %s, to a count as to a message', async (_what, body, status, type, text) => {
     await using door = await open();
     for (const path of ['/v1/messages', '/v1/messages/count_tokens']) {
@@ -431,6 +424,19 @@ describe('A failure', () => {
       expect([answer.status, answer.body]).toMatchObject([status, { error: { type, message: text } }]);
     }
     expect(door.primary.calls).toEqual([]);
+  });
+});
+
+describe('A request for no tokens at all', () => {
+  const wish = { ...hello, max_tokens: 0 };
+  const whole = { ...message, content: [], ...end, stop_reason: 'max_tokens', usage: { ...nothing, input_tokens: 7 } };
+
+  it('is answered with the tokens of its prompt, and runs no job', async () => {
+    await using door = await open();
+    expect((await door.post(wish, '/v1/messages', mine)).body).toEqual(whole);
+    const { text } = await door.post({ ...wish, stream: true }, '/v1/messages', mine);
+    expect(text.match(/(?<=^event: ).*/gm)).toEqual(['message_start', 'message_delta', 'message_stop']);
+    expect(door.primary.calls.map(({ name }) => name)).toEqual(['countTokens', 'countTokens']);
   });
 });
 

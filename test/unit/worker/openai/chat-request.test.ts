@@ -330,7 +330,7 @@ describe('A chat completion is refused, and the field named,', () => {
     [{ messages: [] }, 'messages', 'must hold a message of the user'],
     [{ messages: [{ role: 'system', content: 'x' }] }, 'messages', 'must hold a message of the user'],
     [{ messages: [...hi, { role: 'assistant', content: 'So' }] }, 'messages', 'must end with a message of the user'],
-    [{ messages: [5] }, 'messages[0]', 'expected object'],
+    [{ messages: [5] }, 'messages[0]', 'must be an object'],
     [{ messages: [{ content: 'Hi' }] }, 'messages[0].role', 'must be sent'],
     [earlier({ role: 'tool', content: 5 }), 'messages[0].content', 'must be text, or a list of parts'],
     [earlier({ role: 'bot', content: 'x' }), 'messages[0].role', 'must be system, developer, user, assistant or tool'],
@@ -392,7 +392,7 @@ describe('A chat completion is refused, and the field named,', () => {
       'tool_choice',
       'must name one of the tools',
     ],
-    [{ tools: [time], tool_choice: 'any' }, 'tool_choice', 'must be none, auto, required or one function'],
+    [{ tools: [time], tool_choice: 'any' }, 'tool_choice', 'must be none, auto, required, one function'],
     [{ tools: [time], tool_choice: { type: 'custom', custom: {} } }, 'tool_choice', 'must be none, auto, required'],
     [
       { tools: [{ type: 'function', function: { name: 'f', parameters: { type: 'string' } } }] },

@@ -284,7 +284,7 @@ describe('A response is refused, and the field named,', () => {
     [
       { tools: [weather], tool_choice: { type: 'web_search' } },
       'tool_choice',
-      'must be none, auto, required or one function',
+      'must be none, auto, required, one function',
     ],
   ])('%j', async (body, param, message) => {
     await using door = await openAiDoor(always());

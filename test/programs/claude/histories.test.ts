@@ -1,0 +1,217 @@
+import { type Arbitrary, array, assert, asyncProperty, constantFrom, integer, oneof, record, string } from 'fast-check';
+import { startWithClaude } from '../../support/claude-service.js';
+import { type MessagesApi, type MessagesRequest, says, startMessagesApi } from '../../support/messages-api-stub.js';
+import type { Service } from '../../support/service.js';
+
+/** Random histories from elsewhere. ODD_HISTORIES=500 tries more. */
+const count = Number(process.env.ODD_HISTORIES ?? 60);
+const seed = Number(process.env.PROPERTY_SEED ?? Date.now() % 2 ** 31);
+const beside = 4;
+
+let api: MessagesApi;
+let service: Service;
+let answered = 0;
+
+beforeAll(async () => {
+  api = await startMessagesApi();
+  api.behave = () => says('fine');
+  const env = { MODEL_API_WORKERS: '1', MODEL_API_MAX_CONCURRENT: String(beside), MODEL_API_MAX_QUEUE: '100' };
+  service = await startWithClaude(api, { env });
+}, 600_000);
+afterAll(async () => {
+  await service?.stop();
+  await api?.close();
+});
+
+const ids = constantFrom(
+  'call_0',
+  'call_1',
+  'functions.look:0',
+  'a|b',
+  'größe',
+  ' x ',
+  'toolu_01A',
+  `${'i'.repeat(200)}`,
+);
+const names = constantFrom('look', 'mcp.files/read', 'größe', 'n'.repeat(200), 'Bash', 'ToolSearch', 'a b');
+const texts = oneof(constantFrom('', ' ', '\n\n', '/cost', '@/etc/passwd', 'a\0b', 'x\ud800', '😀'), string());
+const inputs = constantFrom('{}', '{"q":"x"}', '{"id":9007199254740993}', '{"q":"\\ud800\\u0000"}', '[1]', '{"q', '');
+const foreign = constantFrom(
+  { type: 'server_tool_use', id: 's', name: 'web_search', input: {} },
+  { type: 'web_search_tool_result', tool_use_id: 's', content: [{ type: 'web_search_result', title: 'T', url: 'u' }] },
+  { type: 'mcp_tool_use', id: 'm', name: 'n', server_name: 'x', input: {} },
+  { type: 'mcp_tool_result', tool_use_id: 'm', content: [{ type: 'text', text: ' ' }] },
+  { type: 'compaction', content: 'so far' },
+  { type: 'block_of_tomorrow' },
+);
+
+interface Round {
+  readonly text: string;
+  readonly besideCalls: string;
+  readonly calls: readonly { readonly id: string; readonly name: string; readonly input: string }[];
+  readonly foreign: readonly object[];
+  readonly asked: string;
+  readonly isReversed: number;
+}
+
+const rounds: Arbitrary<Round[]> = array(
+  record({
+    text: texts,
+    besideCalls: texts,
+    calls: array(record({ id: ids, name: names, input: inputs }), { maxLength: 3 }),
+    foreign: array(foreign, { maxLength: 2 }),
+    asked: texts,
+    isReversed: integer({ min: 0, max: 1 }),
+  }),
+  { minLength: 1, maxLength: 5 },
+);
+
+type Door = 'chat' | 'messages' | 'responses';
+
+interface Sent {
+  readonly path: string;
+  readonly body: object;
+}
+
+/** The calls of a round have different ids, and each result is known by its text. */
+function callsOf({ calls }: Round, turn: number) {
+  const own = calls.filter(({ id }, at) => calls.findIndex((other) => other.id === id) === at);
+  return own.map((call, at) => ({ ...call, result: `result ${turn}.${at}.` }));
+}
+
+function resultsOf(round: Round, turn: number) {
+  return round.isReversed === 1 ? callsOf(round, turn).toReversed() : callsOf(round, turn);
+}
+
+const schema = { type: 'object', properties: { q: { type: 'string' } } };
+const end = 'And now?';
+
+function objectOf(input: string): unknown {
+  try {
+    const value: unknown = JSON.parse(input);
+    return Array.isArray(value) ? {} : value;
+  } catch {
+    return {};
+  }
+}
+
+const doors: Readonly<Record<Door, (history: readonly Round[]) => Sent>> = {
+  chat: (history) => {
+    const messages = history.flatMap((round, turn) => [
+      { role: 'user', content: round.asked },
+      {
+        role: 'assistant',
+        content: [{ type: 'text', text: round.besideCalls }, ...round.foreign],
+        tool_calls: callsOf(round, turn).map(({ id, name, input }) => ({
+          ...{ id, type: 'function', function: { name, arguments: input } },
+        })),
+      },
+      ...resultsOf(round, turn).map(({ id, result }) => ({ role: 'tool', tool_call_id: id, content: `${result}\0` })),
+      { role: 'assistant', content: round.text },
+    ]);
+    const tools = [{ type: 'function', function: { name: 'look', parameters: schema } }];
+    return { path: '/v1/chat/completions', body: { tools, messages: [...messages, { role: 'user', content: end }] } };
+  },
+  messages: (history) => {
+    const messages = history.flatMap((round, turn) => [
+      { role: 'user', content: round.asked },
+      {
+        role: 'assistant',
+        content: [
+          { type: 'text', text: round.besideCalls },
+          ...round.foreign,
+          ...callsOf(round, turn).map(({ id, name, input }) => ({
+            type: 'tool_use',
+            id,
+            name,
+            input: objectOf(input),
+          })),
+        ],
+      },
+      {
+        role: 'user',
+        content: [
+          ...resultsOf(round, turn).map(({ id, result }) => ({
+            ...{ type: 'tool_result', tool_use_id: id, content: [{ type: 'text', text: `${result}\ud800` }] },
+          })),
+          { type: 'text', text: round.text },
+        ],
+      },
+    ]);
+    const tools = [{ name: 'look', input_schema: schema }];
+    const last = [
+      { role: 'assistant', content: 'ok' },
+      { role: 'user', content: end },
+    ];
+    return { path: '/v1/messages', body: { max_tokens: 5000, tools, messages: [...messages, ...last] } };
+  },
+  responses: (history) => {
+    const input = history.flatMap((round, turn) => [
+      { role: 'user', content: round.asked },
+      { type: 'web_search_call', status: 'completed' },
+      ...callsOf(round, turn).map(({ id, name, input: json }) => ({
+        ...{ type: 'function_call', call_id: id, name, arguments: json },
+      })),
+      ...resultsOf(round, turn).map(({ id, result }) => ({
+        ...{ type: 'function_call_output', call_id: id, output: `${result}\0` },
+      })),
+      { role: 'assistant', content: [{ type: 'output_text', text: round.text }] },
+    ]);
+    const tools = [{ type: 'function', name: 'look', parameters: schema }];
+    const body = { store: false, tools, input: [...input, { role: 'user', content: end }] };
+    return { path: '/v1/responses', body };
+  },
+};
+
+/** Each result is in one request to the API, once, under the id of a call of its own name. */
+function lostResults({ body }: MessagesRequest, history: readonly Round[]): string[] {
+  const blocks = body.messages.flatMap(({ content }) => (typeof content === 'string' ? [] : content)) as unknown as {
+    readonly type: string;
+    readonly id?: string;
+    readonly name?: string;
+    readonly tool_use_id?: string;
+  }[];
+  const nameOf = new Map(blocks.flatMap(({ type, id, name }) => (type === 'tool_use' ? [[id, name] as const] : [])));
+  return history.flatMap((round, turn) =>
+    callsOf(round, turn).flatMap(({ result, name }) => {
+      const found = blocks.filter((each) => each.type === 'tool_result' && JSON.stringify(each).includes(result));
+      const called = nameOf.get(found[0]?.tool_use_id) ?? '';
+      const isOfCall = called.startsWith(name.replace(/[^\w-]/gu, '_').slice(0, 50)); // the end of a long name is a hash
+      return found.length === 1 && isOfCall ? [] : [`${result} of ${name}: ${found.length} found, of ${called}`];
+    }),
+  );
+}
+
+async function fault(door: Door, history: readonly Round[], tag: string): Promise<string | null> {
+  const { path, body } = doors[door](history);
+  const system = door === 'messages' ? { system: tag } : {};
+  const instructed = door === 'responses' ? { instructions: tag } : system;
+  const messages = door === 'chat' && [{ role: 'system', content: tag }, ...(body as { messages: object[] }).messages];
+  const sent = { model: 'claude-sonnet-5', ...body, ...instructed, ...(messages && { messages }) };
+  const answer = await service.post(path, sent);
+  if (answer.status === 400)
+    return /\b(?:messages|input)\b/.test(answer.text) ? null : `400 of no field: ${answer.text}`;
+  if (answer.status !== 200) return `${answer.status}: ${answer.text} ${api.faults.at(-1)}`;
+  const request = api.requests.find((each) => JSON.stringify(each.body.system ?? '').includes(tag));
+  if (request === undefined) return 'no request with this system text';
+  answered++;
+  if (/\\u0000|\\ud[89a-f]/i.test(JSON.stringify(request.body))) return 'a text that the API refuses';
+  return lostResults(request, history).join('; ') || null;
+}
+
+describe('A history from elsewhere', () => {
+  it(`is answered with all of its results, or refused by its field (${count} at random, seed ${seed})`, async () => {
+    let number = 0;
+    const property = asyncProperty(array(rounds, { minLength: beside, maxLength: beside }), async (histories) => {
+      api.requests.length = 0;
+      const tried = histories.map((history) => {
+        const door = (['chat', 'messages', 'responses'] as const)[number % 3] ?? 'chat';
+        return fault(door, history, `History number ${++number}.`).then((found) => found && `${door}: ${found}`);
+      });
+      const faults = (await Promise.all(tried)).filter((found) => found !== null);
+      expect(faults).toEqual([]);
+    });
+    await assert(property, { numRuns: Math.ceil(count / beside), seed, interruptAfterTimeLimit: 1_000_000 });
+    expect(answered).toBeGreaterThan(count / 2);
+  }, 600_000);
+});

@@ -1,0 +1,118 @@
+import type { RelayError } from '../../../../src/shared/errors.js';
+import { messagesRequest } from '../../../../src/worker/anthropic/messages-content.js';
+import { parseMessages } from '../../../../src/worker/anthropic/messages-request.js';
+import { check } from '../../../../src/worker/http/body.js';
+import { imageOf, imageOfUrl } from '../../../../src/worker/jobs/message-parts.js';
+import { chatCompletionRequest, parseChat } from '../../../../src/worker/openai/chat-request.js';
+import { responsesRequest } from '../../../../src/worker/openai/responses-input.js';
+import { parseResponses } from '../../../../src/worker/openai/responses-request.js';
+
+const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
+const hi = [{ role: 'user', content: 'Hi' }];
+
+const chat = (body: object) => parseChat(check({ model: 'm', messages: hi, ...body }, chatCompletionRequest));
+const responses = (body: object) => parseResponses(check({ model: 'm', input: 'Hi', ...body }, responsesRequest));
+const messages = (body: object, isCounted = false) =>
+  parseMessages(check({ model: 'm', messages: hi, ...body }, messagesRequest), isCounted);
+
+function faultOf(parse: () => unknown): string {
+  try {
+    parse();
+  } catch (error) {
+    return (error as RelayError).message;
+  }
+  return 'none';
+}
+
+describe('tool_choice allowed_tools', () => {
+  const ofChat = (name: string) => ({ type: 'function', function: { name } });
+  const ofResponses = (name: string) => ({ type: 'function', name });
+  const search = { type: 'web_search' };
+  const choose = {
+    chat: (mode: string, names: readonly string[]) => {
+      const allowed_tools = { mode, tools: [...names.map(ofChat), search] };
+      return chat({ tools: ['a', 'b', 'c'].map(ofChat), tool_choice: { type: 'allowed_tools', allowed_tools } }).job;
+    },
+    responses: (mode: string, names: readonly string[]) => {
+      const tool_choice = { type: 'allowed_tools', mode, tools: [...names.map(ofResponses), search] };
+      return responses({ tools: ['a', 'b', 'c'].map(ofResponses), tool_choice }).job;
+    },
+  };
+
+  it.each(['chat', 'responses'] as const)('offers these tools alone: %s', (door) => {
+    for (const mode of ['auto', 'required']) {
+      const { offer } = choose[door](mode, ['b', 'a']);
+      expect([offer?.choice, offer?.tools.map(({ name }) => name)]).toEqual([mode, ['a', 'b']]);
+    }
+    expect(choose[door]('auto', []).offer).toMatchObject({ choice: 'none' });
+    expect(faultOf(() => choose[door]('required', []))).toBe('tool_choice: must allow a tool of the client');
+    expect(faultOf(() => choose[door]('auto', ['x']))).toBe('tool_choice: must allow tools of this request alone');
+  });
+});
+
+describe('An image', () => {
+  const picture = { type: 'image', mediaType: 'image/png', data: png };
+
+  it.each([
+    `data:image/png;charset=utf-8;base64,${png}`,
+    `data:image/png;name="a b.png";base64,${png}`,
+    `data:image/png;base64,${png.replace(/.{20}/g, '$&\r\n')}`,
+  ])('may have parameters and line breaks in its data URL: %j', (url) => {
+    expect(imageOfUrl(url, 'here')).toEqual(picture);
+  });
+
+  it('may have line breaks in its base64', () => {
+    expect(imageOf('image/png', png.replace(/.{20}/g, '$&\n'), 'here')).toEqual(picture);
+  });
+});
+
+describe('A tool that clients of Anthropic run', () => {
+  it.each([
+    ['bash_20250124', 'bash', 'command'],
+    ['text_editor_20250728', 'str_replace_based_edit_tool', 'old_str'],
+    ['memory_20250818', 'memory', 'old_path'],
+  ])('is offered as a tool with a schema: %s', (type, name, property) => {
+    const { job, droppedTools, ignored } = messages({ tools: [{ type, name }] });
+    expect(job.offer?.tools).toMatchObject([{ name, schema: expect.stringContaining(`"${property}"`) }]);
+    expect([droppedTools, ignored]).toEqual([[], []]);
+  });
+});
+
+describe('Tokens that are counted', () => {
+  it.each<[string, object[]]>([
+    ['an answer at the end', [...hi, { role: 'assistant', content: 'Hello' }]],
+    ['an open call', [...hi, { role: 'assistant', content: [{ type: 'tool_use', id: 'a', name: 'b', input: {} }] }]],
+    ['a document', [{ role: 'user', content: [{ type: 'document', source: { type: 'base64', data: 'JVBERi0' } }] }]],
+    ['a result without a call', [{ role: 'user', content: [{ type: 'tool_result', tool_use_id: 'a', content: 'x' }] }]],
+  ])('may be those of a conversation with %s', (_, said) => {
+    expect(() => messages({ messages: said }, true)).not.toThrow();
+    expect(faultOf(() => messages({ messages: said, tools: [{ name: 'b' }] }))).toContain('messages');
+  });
+});
+
+describe('What is wrong with a request', () => {
+  it.each<[string, () => unknown, string]>([
+    ['a list of texts', () => chat({ messages: ['Hi'] }), 'messages.0: must be an object'],
+    ['a text', () => messages({ thinking: 'hard' }), 'thinking: must be an object'],
+    ['a number', () => messages({ metadata: 5 }), 'metadata: must be an object'],
+    ['an odd mode', () => messages({ tools: [{ name: 5 }] }), 'tools.0.name: must be a string'],
+    ['a text as options', () => chat({ stream_options: 'yes' }), 'stream_options: must be an object'],
+    ['null', () => responses({ input: [null] }), 'input'],
+  ])('is said in words of the service: %s', (_, parse, words) => {
+    const fault = faultOf(parse);
+    expect(fault).toContain(words);
+    expect(fault).not.toMatch(/invalid|expected|received|zod/i);
+  });
+});
+
+describe('A conversation with call ids that repeat, without tools', () => {
+  it('has each result under the name of its own call', () => {
+    const called = (name: string) => ({ id: 'call_0', type: 'function', function: { name, arguments: '{}' } });
+    const round = (name: string) => [
+      { role: 'assistant', content: null, tool_calls: [called(name)] },
+      { role: 'tool', tool_call_id: 'call_0', content: `of ${name}` },
+    ];
+    const { history, text } = chat({ messages: [...hi, ...round('look'), ...round('find')] }).job;
+    expect([history?.at(2)?.text, text]).toEqual(['Result of look:\n\nof look', 'Result of find:\n\nof find']);
+  });
+});
