@@ -1,6 +1,7 @@
 import '../shared/node-version.js';
 import '../shared/node-internals/small-heap.js';
 
+import cluster from 'node:cluster';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { isatty } from 'node:tty';
@@ -67,9 +68,19 @@ const silent = { logStyle: 'json', show: () => {}, logWriteErrors: () => 0 } as 
 
 /** Runs the service in this process, until it ends the process. `settings` win over the environment. */
 export function start(settings: Environment = {}): void {
+  if (cluster.isWorker) return refuseCluster();
   const style = styleOfLog({ ...process.env, ...settings }); // before the settings are taken out of the environment
   const own = new OwnTraces(systemClock);
   main(settings, style, own).catch((error: unknown) => failToStart(error, style, own));
+}
+
+/** Under pm2, only this stream is shown. */
+function refuseCluster(): void {
+  process.stderr.write(
+    'prompt-relay cannot run as a worker of node:cluster, as with "exec_mode": "cluster" of pm2: use "fork". ' +
+      'It starts workers itself (MODEL_API_WORKERS).\n',
+  );
+  process.exit(serviceExits.config);
 }
 
 function styleOfLog(env: Environment): LogStyle {
@@ -157,7 +168,13 @@ async function main(settings: Environment, logStyle: LogStyle, own: OwnTraces): 
   const stored = await openStoreOf(config, clock);
   const ports = await portsInTime(config, host, pending);
   if (ports === null) return host.exit(pending.signal === null ? serviceExits.unavailable : 0);
-  const allWarnings = [...config.warnings, ...given.warnings, ...warnings, ...host.termination.warnings];
+  const allWarnings = [
+    ...config.warnings,
+    ...given.warnings,
+    ...warnings,
+    ...host.termination.warnings,
+    ...host.systemd.warnings,
+  ];
   const spans = await openExporter(config, host);
   const service = new Service({ config, host, names, ...ports, ...stored, spans, warnings: allWarnings });
   await service.restore().catch((error: unknown) => {

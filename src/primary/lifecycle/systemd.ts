@@ -67,6 +67,15 @@ export class Systemd {
     return this.#handover.notifySocket !== null;
   }
 
+  /** A supervisor that waits for a notification ends the service as one that did not start. */
+  get warnings(): readonly string[] {
+    if (this.#handover.notifySocket === null || this.#program !== null) return [];
+    return [
+      'NOTIFY_SOCKET is set, but there is no systemd-notify on PATH: systemd does not learn that the service is ready. ' +
+        'Install it, or set Type=exec and WatchdogSec=0.',
+    ];
+  }
+
   get passedFds(): readonly number[] {
     return this.#handover.passedFds;
   }

@@ -107,8 +107,7 @@ export class OpenTurn implements Disposable {
 
   /** The program has exited, and nothing more comes. */
   exited(exit: Exit): void {
-    if (couldNotExecute(exit))
-      this.fail(new RelayError('spawn_error', 'the model CLI could not be started: it cannot be executed'));
+    if (couldNotExecute(exit)) this.fail(notExecuted(exit));
     this.#handleAll(() => this.#program.decoder.exit(exit));
     if (this.#isOpen) this.fail(cliError('crashed', 'the model CLI ended without an answer'));
   }
@@ -230,6 +229,11 @@ export class OpenTurn implements Disposable {
       `the answer is longer than ${this.#maxOutputBytes} bytes (MODEL_API_MAX_OUTPUT_BYTES)`,
     );
   }
+}
+
+/** What the helper wrote is for the log: it names the reason and the path. */
+function notExecuted({ stderr }: Exit): RelayError {
+  return new RelayError('spawn_error', 'the model CLI could not be started: it cannot be executed', { stderr });
 }
 
 /** Between turns a program may write what is no part of an answer. */

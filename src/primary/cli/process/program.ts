@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
-import { delimiter, resolve } from 'node:path';
+import { basename, delimiter, resolve } from 'node:path';
 import type { ModelEntry } from '../../../shared/api/models.js';
 import type { Clock } from '../../../shared/clock.js';
 import type { Environment } from '../../../shared/config/config.js';
@@ -24,6 +24,7 @@ import {
   unknownUsage,
 } from '../contract/adapter.js';
 import type { CliProcess } from './cli-process.js';
+import { programFault } from './program-file.js';
 
 export interface KnownProgram {
   readonly path: string;
@@ -153,6 +154,15 @@ export class CliProgram {
     return now.code !== answer.code || now.stdout !== answer.stdout;
   }
 
+  /** Rejects with `spawn_error` for a file that the kernel can't start. */
+  async #startable(path: string): Promise<void> {
+    const isOnPath = async (name: string) => (await findProgram(name, this.#searchPath)).kind === 'found';
+    const fault = await programFault(path, isOnPath);
+    const [name] = this.#adapter.command;
+    if (fault !== null)
+      throw new RelayError('spawn_error', `the model CLI ${basename(name)} can't be started: ${fault}`);
+  }
+
   #consultAt(path: string): Consult {
     const [, ...leading] = this.#adapter.command;
     return (args, ...asked) => this.#consult(path, [...leading, ...args], ...asked);
@@ -165,7 +175,7 @@ export class CliProgram {
       if (input.every((part) => part === undefined)) question ??= { args, answer };
       return answer;
     };
-    const programVersion = this.#adapter.learn(consult);
+    const programVersion = this.#startable(path).then(() => this.#adapter.learn(consult));
     const learned = {
       fingerprint,
       keys: new WeakMap(),

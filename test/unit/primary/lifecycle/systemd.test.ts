@@ -78,6 +78,19 @@ class Harness implements AsyncDisposable {
   }
 }
 
+describe('the absence of systemd-notify', () => {
+  const handover = { notifySocket: '/run/notify', watchdogMs: null, passedFds: [] };
+
+  it('is a warning if somebody waits for a notification', () => {
+    const warnings = (socket: string | null, program: string | null) =>
+      new Systemd({ ...handover, notifySocket: socket }, program, 42, new FakeClock()).warnings;
+    expect(warnings('/run/notify', null)).toEqual([
+      expect.stringMatching(/^NOTIFY_SOCKET .* no systemd-notify on PATH/),
+    ]);
+    expect([...warnings('/run/notify', '/usr/bin/systemd-notify'), ...warnings(null, null)]).toEqual([]);
+  });
+});
+
 describe('systemd is notified', () => {
   it('of the phases that it knows, in order, in the name of this process', async () => {
     await using harness = await Harness.create();

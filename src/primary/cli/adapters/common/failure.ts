@@ -91,7 +91,7 @@ const maxSaid = 300;
 /** With the first line of the words, as far as a client can be shown it. */
 export function sentence(start: string, words: string): string {
   const [firstLine = ''] = words.trim().split('\n');
-  const said = withoutAddresses(printable(firstLine)).slice(0, maxSaid);
+  const said = withoutFolders(withoutAddresses(printable(firstLine))).slice(0, maxSaid);
   return said === '' ? start : `${start}: ${said}`;
 }
 
@@ -107,6 +107,11 @@ const addresses = [
 /** Where the API of the operator is, is the operator's business. */
 function withoutAddresses(words: string): string {
   return addresses.reduce((left, address) => left.replace(address, '(address)'), words);
+}
+
+/** Where a file is on the host is no matter of a client. Paths of an API, such as /v1/messages, stay. */
+function withoutFolders(words: string): string {
+  return words.replace(/(?<![\w.:/~-])\/(?!v\d|api\/)(?:[^\s/'"`:,;()<>]+\/)+([^\s/'"`:,;()<>]+)/g, '…/$1');
 }
 
 export function printable(words: string): string {

@@ -183,6 +183,7 @@ describe('a turn whose program exits', () => {
     const { turn } = begin();
     turn.exited({ code, signal: null, stderr });
     expect(await outcomeOf(turn)).toBe('spawn_error: the model CLI could not be started: it cannot be executed');
+    await expect(turn.ended).rejects.toMatchObject({ stderr }); // for the log
   });
 
   it('has crashed where the program itself exits with the code of a helper', async () => {

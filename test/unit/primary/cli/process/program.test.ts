@@ -210,6 +210,17 @@ describe('what is known of the model CLI', () => {
     expect(asked.filter(([, , first]) => first === '--version')).toHaveLength(1 + 1 + 3 * 2);
   });
 
+  it('can’t be started if its interpreter is missing, which is said without its path', async () => {
+    await writeFile(path, '#!/opt/none/bin/python9\n');
+    const { known, asked } = program();
+    const message = "the model CLI model can't be started: its interpreter python9 is missing";
+    for (const attempt of [known.find(), known.check(), known.find()])
+      await expect(attempt).rejects.toMatchObject({ code: 'spawn_error', message });
+    expect(asked).toEqual([]);
+    await writeFile(path, '#!/bin/sh\n');
+    expect((await known.find()).path).toBe(path);
+  });
+
   it('is asked for its version once at the start, and never for a job', async () => {
     const { known, asked } = program();
     await Promise.all([known.find(), known.check('start')]);

@@ -25,6 +25,23 @@ function failed(report: Partial<FailureReport>): TurnFailed {
   return failedTurn(table, { codes: [], words: '', asked: null, isOfRequest: false, quota, ...report });
 }
 
+describe('The words of a failure', () => {
+  it.each([
+    [
+      'Configuration error in /home/relay/.claude.json: JSON Parse error',
+      'Configuration error in …/.claude.json: JSON Parse error',
+    ],
+    ["ENOENT: open '/root/.codex/auth.json'", "ENOENT: open '…/auth.json'"],
+    ['see (/srv/x/y/z) and "/opt/a/b"', 'see (…/z) and "…/b"'],
+    ['404 from https://api.example.com/v1/messages', '404 from https://api.example.com/v1/messages'],
+    ['no route POST /v1/chat/completions or /api/chat', 'no route POST /v1/chat/completions or /api/chat'],
+    ['tokens/minute and input/output', 'tokens/minute and input/output'],
+    ['use /login', 'use /login'],
+  ])('show no folder of the host: %s', (words, shown) => {
+    expect(failed({ words }).message).toBe(`the model CLI reports: ${shown}`);
+  });
+});
+
 describe('The codes of a failure', () => {
   it('give its reason, the most telling one first, whatever the words say', () => {
     const codes = [
