@@ -8,14 +8,12 @@ export interface Memory {
 }
 
 export async function memoryOf(pid: number): Promise<Memory> {
-  const [status, rollup] = await Promise.all(
-    ['status', 'smaps_rollup'].map((name) => readFile(`/proc/${pid}/${name}`, 'utf8')),
-  );
-  return { rssMb: megabytes(status, /^VmRSS:\s+(\d+) kB/m), pssMb: megabytes(rollup, /^Pss:\s+(\d+) kB/m) };
+  const rollup = await readFile(`/proc/${pid}/smaps_rollup`, 'utf8');
+  return { rssMb: megabytes(rollup, /^Rss:\s+(\d+) kB/m), pssMb: megabytes(rollup, /^Pss:\s+(\d+) kB/m) };
 }
 
-function megabytes(text: string | undefined, line: RegExp): number {
-  const kilobytes = line.exec(text ?? '')?.[1];
+function megabytes(text: string, line: RegExp): number {
+  const kilobytes = line.exec(text)?.[1];
   if (kilobytes === undefined) throw new Error('this kernel does not tell how much memory a process has');
   return Number(kilobytes) / 1024;
 }

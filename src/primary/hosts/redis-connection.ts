@@ -276,18 +276,18 @@ export class RedisConnection {
 }
 
 /** How much Redis takes, in bytes. */
-interface RedisLimits {
+interface SizeLimits {
   readonly valueBytes: number;
   readonly commandBytes: number;
 }
 
-const noLimits: RedisLimits = { valueBytes: Number.POSITIVE_INFINITY, commandBytes: Number.POSITIVE_INFINITY };
+const noLimits: SizeLimits = { valueBytes: Number.POSITIVE_INFINITY, commandBytes: Number.POSITIVE_INFINITY };
 /** Redis allows no lower limit. */
 const smallestLimit = 1024 * 1024;
 /** After this answer Redis closes the connection. */
 const tooLong = /Protocol error: invalid bulk length/;
 
-async function limitsOf(ask: AskRedis): Promise<RedisLimits> {
+async function limitsOf(ask: AskRedis): Promise<SizeLimits> {
   const [valueBytes, commandBytes] = await Promise.all([
     settingOf(ask, 'proto-max-bulk-len'),
     settingOf(ask, 'client-query-buffer-limit'),

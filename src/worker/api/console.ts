@@ -117,14 +117,14 @@ async function readEdition(): Promise<Edition> {
   const { [pagePath]: page, ...files } = Object.fromEntries(await Promise.all(read));
   if (page === undefined) throw new Error('the console has no page');
   const hash = hashOf(files);
+  const made = new Map<string, ConsoleFile>();
+  for (const [path, text] of Object.entries(files)) made.set(path, await fileOf(path, text)); // at once they take 8 MB
   return {
     page: await fileOf(
       pagePath,
       page.replace(reference, (_, name: string, path: string) => `${name}="${hash}/${path}"`),
     ),
-    files: new Map(
-      await Promise.all(Object.entries(files).map(async ([path, text]) => [path, await fileOf(path, text)] as const)),
-    ),
+    files: made,
     folder: `/${hash}`,
   };
 }

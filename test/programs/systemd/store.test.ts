@@ -79,9 +79,10 @@ describeInLab()('A store in a file under a real systemd', () => {
   });
 
   it('may be locked at the start, while a client polls: the service is degraded, and neither unit fails', async () => {
-    await lab.systemctl('stop', 'prompt-relay.socket', unit);
     await lab.shell(`printf '%s\\n' MODEL_API_CLI=demo '${(await told()).setting}' >/etc/prompt-relay/environment`);
-    const open = "globalThis.open = new sqlite.DatabaseSync('store.db')"; // else it would be collected, and closed
+    await lab.systemctl('restart', unit); // makes the file
+    await lab.systemctl('stop', 'prompt-relay.socket', unit);
+    const open = "globalThis.open = new (require('node:sqlite').DatabaseSync)('store.db')"; // else it would be collected, and closed
     const lock = "open.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE')";
     const holder = ['--unit=holder', '--uid=prompt-relay', `--working-directory=${folder}`];
     await lab.run(
@@ -89,9 +90,9 @@ describeInLab()('A store in a file under a real systemd', () => {
       ...holder,
       'node',
       '-e',
-      `${open}; ${lock}; console.log('locked'); setInterval(() => {}, 1000)`,
+      `${open}; ${lock}; console.log(1 + 1, 'locks'); setInterval(() => {}, 1000)`,
     );
-    await until(async () => (await lab.run('journalctl', '--unit', 'holder')).includes('locked'), 'the lock');
+    await until(async () => (await lab.run('journalctl', '--unit', 'holder')).includes('2 locks'), 'the lock');
     const poll = 'while sleep 0.1; do curl --silent --max-time 5 http://127.0.0.1:5051/health; done';
     await lab.systemctl('start', 'prompt-relay.socket');
     await lab.run('systemd-run', '--unit=poller', 'sh', '-c', poll); // the socket starts the service

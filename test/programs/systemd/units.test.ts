@@ -361,7 +361,7 @@ describeInLab()('under a real systemd', () => {
     for (let times = 0; times < 8; times++) await lab.systemctl('restart', unit);
     await lab.untilServing();
     expect(await lab.show('ActiveState')).toBe('active');
-  });
+  }, 120_000);
 
   it('does not start again what is wrongly configured', async () => {
     await lab.configure({ MODEL_API_WORKERS: 'many' });
