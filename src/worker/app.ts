@@ -24,7 +24,15 @@ import {
   readBackGuard,
 } from './api/conversations.js';
 import { docsPages, getOpenApi } from './api/docs.js';
-import { findDoor, getDoorModel, getDoorModels, noSuchDoor, speakAsClient } from './api/doors.js';
+import {
+  absentResponsesPaths,
+  findDoor,
+  getDoorModel,
+  getDoorModels,
+  noSuchDoor,
+  noSuchResponsesCall,
+  speakAsClient,
+} from './api/doors.js';
 import { deleteJob, getJob, getJobEvents, getJobs } from './api/jobs.js';
 import {
   getHealth,
@@ -122,7 +130,8 @@ function addJobRoutes(app: Express, parts: AppParts): void {
     post: [mayChat, needsService, capped, once, postChat(parts)],
   });
   const beforeJob = [refuseOwnJobs(parts.ownJobs), needsService, capped];
-  addRoute(app, '/mcp', { post: [mayAsk, subClientByHeader(), once, postMcp(parts, beforeJob)] });
+  const mcp = [mayAsk, subClientByHeader(), once, postMcp(parts, beforeJob)];
+  for (const path of ['/mcp', '/mcp/']) addRoute(app, '/mcp', { post: mcp }, path);
 }
 
 /** The same through the APIs that SDKs speak. */
@@ -137,6 +146,7 @@ function addDoorRoutes(app: Express, parts: AppParts): void {
   addRoute(app, '/v1/responses', { post: [...throughDoor, postResponses(parts)] });
   addRoute(app, '/v1/messages', { post: [...throughDoor, postMessages(parts)] });
   addRoute(app, '/v1/messages/count_tokens', { post: [mayAsk, named, capped, postCountTokens(parts)] });
+  app.post(absentResponsesPaths, noSuchResponsesCall);
   addRoute(app, '/v1/responses/{response_id}', {
     get: [...mayCall, getResponse(primary)],
     delete: [...mayCall, deleteResponse(primary)],

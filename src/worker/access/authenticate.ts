@@ -94,7 +94,7 @@ function presentedKey(req: Request): string {
 function presentedKeys(req: Request): string[] {
   const { 'x-api-key': plain = [], authorization = [] } = req.headersDistinct;
   const bearers = authorization.flatMap((value) => /^Bearer +(\S+) *$/i.exec(value)?.[1] ?? []);
-  return [...new Set([...plain, ...bearers])];
+  return [...new Set([...plain, ...bearers])].filter((key) => key !== ''); // some clients send an empty X-API-Key beside it
 }
 
 function unauthorized(message: string): RelayError {

@@ -91,6 +91,19 @@ export const noSuchDoor: Handler = ({ path }) => {
   throw new RelayError('not_found', `${what}: there are ${present}`);
 };
 
+/** Calls of the Responses API whose paths look like that of a stored response, and what to do instead. */
+const absentResponsesCalls = {
+  compact: 'does not compact a conversation: its client can send less of the history',
+  input_tokens: 'does not count the tokens of a response: POST /v1/messages/count_tokens counts those of a message',
+};
+
+export const absentResponsesPaths = Object.keys(absentResponsesCalls).map((name) => `/v1/responses/${name}`);
+
+export const noSuchResponsesCall: Handler = ({ path }) => {
+  const name = path.slice(path.lastIndexOf('/') + 1) as keyof typeof absentResponsesCalls;
+  throw new RelayError('not_found', `this service ${absentResponsesCalls[name]}`);
+};
+
 /** Both have GET /v1/models: only the SDKs of Anthropic send a version. A gateway may send one on every path. */
 export function speaksAnthropic(req: Request): boolean {
   if (isOnlyOpenAi(req.path)) return false;
@@ -100,7 +113,7 @@ export function speaksAnthropic(req: Request): boolean {
 /** From here on, every error has the form that the client knows. */
 export function speakAsClient(): Handler {
   return (req, res, next) => {
-    if (req.path === '/mcp') res.locals.errorForm = mcpErrors;
+    if (req.path === '/mcp' || req.path === '/mcp/') res.locals.errorForm = mcpErrors;
     if (isOfOllama(req)) res.locals.errorForm = ollamaErrors;
     if (!isAtDoor(req)) return next();
     const isAnthropic = speaksAnthropic(req);

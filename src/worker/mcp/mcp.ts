@@ -84,7 +84,8 @@ function paramsOf<T>(params: Params, schema: z.ZodType<T>): T {
 }
 
 async function callTool(call: McpCall, params: Params): Promise<void> {
-  const { name, arguments: sent, _meta: meta } = paramsOf(params, callParams);
+  const { name, arguments: given = {}, _meta: meta } = paramsOf(params, callParams);
+  const sent = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== null)); // as if it were missing
   call.answerErrors();
   switch (name) {
     case 'ask':

@@ -25,13 +25,18 @@ const name = z.union(
   `must be an integer or ${maxNameLength} characters at most`,
 );
 
+/** What may be missing: many clients write null then. */
+function nullable<T>(type: z.ZodType<T>) {
+  return type.nullish().transform((value) => value ?? undefined);
+}
+
 /** Of a request, of a notification, or of an answer to a request, which this server never sends. */
 export const message = z
   .looseObject({
     jsonrpc: z.literal('2.0', 'must be "2.0"'),
     id: name.optional(),
     method: z.string('must be a string').optional(),
-    params: z.record(z.string(), z.unknown(), 'must be an object').optional(),
+    params: nullable(z.record(z.string(), z.unknown(), 'must be an object')),
   })
   .refine((sent) => sent.method !== undefined || 'result' in sent || 'error' in sent, {
     path: ['method'],
@@ -42,8 +47,8 @@ export const initializeParams = z.looseObject({ protocolVersion: z.string('must 
 
 export const callParams = z.looseObject({
   name: z.string('must be a string'),
-  arguments: z.record(z.string(), z.unknown(), 'must be an object').default({}),
-  _meta: z.looseObject({ progressToken: name.optional() }, 'must be an object').optional(),
+  arguments: nullable(z.record(z.string(), z.unknown(), 'must be an object')),
+  _meta: nullable(z.looseObject({ progressToken: nullable(name) }, 'must be an object')),
 });
 
 export type RequestId = string | number;

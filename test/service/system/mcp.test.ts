@@ -44,6 +44,22 @@ describe('A client of the Model Context Protocol', () => {
     });
   });
 
+  it('may write null for what is missing, and a slash behind the path', async () => {
+    expect((await send(service, { ...request('ping'), params: null })).rpc.result).toBeDefined();
+    const nulls = { system: null, model: null, schema: null, background: null };
+    const asked = await send(service, call('ask', { ...hello, ...nulls }, { _meta: null }));
+    expect(JSON.stringify(asked.rpc.result)).toContain('Ada');
+    const nothing = await send(service, request('tools/call', { name: 'models', arguments: null }));
+    expect(nothing.rpc.result).toMatchObject({ structuredContent: { models: expect.any(Array) } });
+    expect(JSON.stringify((await send(service, call('ask', { prompt: null }))).rpc)).toContain('prompt: must be');
+    const headers = { 'content-type': 'application/json' };
+    const body = JSON.stringify(request('ping'));
+    const pinged = await fetch(`${service.url}/mcp/`, { method: 'POST', headers, body });
+    expect(await pinged.json()).toMatchObject({ jsonrpc: '2.0', result: {} });
+    const got = await fetch(`${service.url}/mcp/`);
+    expect([got.status, await got.json()]).toEqual([405, expect.objectContaining({ jsonrpc: '2.0' })]);
+  });
+
   it('is answered when it pings, and is sent no answer to a notification', async () => {
     expect((await send(service, request('ping'))).rpc).toEqual({
       jsonrpc: '2.0',
@@ -108,7 +124,7 @@ describe('A client of the Model Context Protocol', () => {
     }
     for (const version of ['2024-11-05', '2099-01-01', 'x']) {
       const refused = await send(service, request('ping'), { 'mcp-protocol-version': version });
-      expect([refused.status, refused.rpc.error?.code]).toEqual([400, -32600]);
+      expect([refused.status, refused.rpc.error?.code]).toEqual([400, -32022]);
       expect(refused.rpc.error?.message).toContain('2025-11-25, 2025-06-18');
     }
   });
@@ -138,6 +154,15 @@ describe('A client that greets nobody', () => {
   ])('is refused where its headers name %s', async (_, headers) => {
     const { status, rpc } = await send(service, call('ask', hello, named), headers);
     expect([status, rpc.id, rpc.error?.code]).toEqual([400, 1, -32020]);
+  });
+
+  it.each([
+    ['2099-01-01', -32022],
+    [version, -32020],
+  ])('is refused where its header alone names the version %s', async (named, code) => {
+    const { status, rpc } = await send(service, request('tools/list'), { 'mcp-protocol-version': named });
+    expect([status, rpc.error?.code]).toEqual([400, code]);
+    if (code === -32022) expect(rpc.error?.data).toMatchObject({ requested: named, supported: expect.any(Array) });
   });
 
   it('is told which versions are known', async () => {

@@ -31,6 +31,15 @@ function following({ sent }: Awaited<ReturnType<typeof respond>>) {
   return { previous_response_id: sent.id };
 }
 
+it.each([
+  ['compact', 'does not compact a conversation'],
+  ['input_tokens', 'POST /v1/messages/count_tokens counts'],
+])('The call %s, which this service lacks, is answered with the reason', async (name, reason) => {
+  const { status, body } = await service.post(`/v1/responses/${name}`, { model: 'eliza', input: 'Hi' });
+  expect(status).toBe(404);
+  expect(body.error).toMatchObject({ code: 'not_found', message: expect.stringContaining(reason) });
+});
+
 describe('A stored response', () => {
   it('is gone on with, in the process that has it, and by two that share its text', async () => {
     const first = await respond('My name is Ada.');

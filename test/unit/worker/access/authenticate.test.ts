@@ -59,6 +59,13 @@ describe('The check of the key', () => {
     expect((await server.get(header)).body).toEqual({ passed: true, client: 'key bob' });
   });
 
+  it.each(['X-API-Key:', 'X-API-Key:  '])('takes no notice of an empty key beside the right one: %j', async (empty) => {
+    await using server = await serveWith([authenticate(withKeys, 'ask'), passed]);
+    expect(await server.get(empty, 'Authorization: Bearer first-key')).toMatchObject(asPassed);
+    const message = expect.stringContaining('an API key is needed');
+    expect(await server.get(empty)).toMatchObject({ status: 401, body: { message } });
+  });
+
   it('accepts the same key twice', async () => {
     await using server = await serveWith([authenticate(withKeys, 'ask'), passed]);
     const answer = await server.get('X-API-Key: first-key', 'Authorization: Bearer first-key');
