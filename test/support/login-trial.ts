@@ -20,7 +20,7 @@ export function startWithLogin(api: MessagesApi, endpoint: TokenEndpoint, env = 
 }
 
 /** In that time, a job may have got to any step. */
-const leaveMs = 1500;
+const leaveMs = 2000;
 const stallingPrompt = 'never answer';
 
 /**
