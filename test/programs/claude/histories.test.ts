@@ -1,6 +1,12 @@
 import { type Arbitrary, array, assert, asyncProperty, constantFrom, integer, oneof, record, string } from 'fast-check';
 import { startWithClaude } from '../../support/claude-service.js';
-import { type MessagesApi, type MessagesRequest, says, startMessagesApi } from '../../support/messages-api-stub.js';
+import {
+  type MessagesApi,
+  type MessagesRequest,
+  says,
+  saysAndCalls,
+  startMessagesApi,
+} from '../../support/messages-api-stub.js';
 import type { Service } from '../../support/service.js';
 
 /** Random histories from elsewhere. ODD_HISTORIES=500 tries more. */
@@ -198,6 +204,31 @@ async function fault(door: Door, history: readonly Round[], tag: string): Promis
   if (/\\u0000|\\ud[89a-f]/i.test(JSON.stringify(request.body))) return 'a text that the API refuses';
   return lostResults(request, history).join('; ') || null;
 }
+
+describe('A model that numbers its calls anew in each answer', () => {
+  it('gets each result once, under the id of its own call', async () => {
+    const before = api.requests.length;
+    const call = { id: 'call_0', name: 'look', input: { q: 'x' } };
+    api.behave = (_, index) => (index - before < 2 ? saysAndCalls('', call) : says('fine'));
+    const tools = [{ type: 'function', function: { name: 'look', parameters: schema } }];
+    const messages: object[] = [{ role: 'user', content: 'Look twice.' }];
+    for (const result of ['result 0.0.', 'result 1.0.', '']) {
+      const answer = await service.post('/v1/chat/completions', { model: 'claude-sonnet-5', tools, messages });
+      const { message } = (JSON.parse(answer.text) as { choices: { message: object }[] }).choices[0] ?? {};
+      messages.push({ ...message }, { role: 'tool', tool_call_id: call.id, content: result });
+    }
+    const round = { text: '', besideCalls: '', foreign: [], asked: '', isReversed: 0 };
+    const calls = [{ ...call, input: '{}' }];
+    const last = api.requests.at(-1) as MessagesRequest;
+    expect(
+      lostResults(last, [
+        { ...round, calls },
+        { ...round, calls },
+      ]),
+    ).toEqual([]);
+    api.behave = () => says('fine');
+  });
+});
 
 describe('A history from elsewhere', () => {
   it(`is answered with all of its results, or refused by its field (${count} at random, seed ${seed})`, async () => {

@@ -187,7 +187,8 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
     const calls = this.#calls;
     if (calls.length === 0) return nothing;
     const { tools } = this.#thread;
-    const isHeld = calls.every(({ name, input }) => tools.offers(name) && isObject(jsonOf(input)));
+    const isSafe = ({ id, name }: ToolCall) => tools.offers(name) && !tools.calls.isRepeated(id);
+    const isHeld = calls.every((call) => isSafe(call) && isObject(jsonOf(call.input)));
     const text = this.#answer.correction(false);
     const end: TurnEnd = { type: 'turn-end', text, model: this.#model, usage: this.usedSoFar, calls };
     const turnId = this.#turnId;

@@ -13,8 +13,7 @@ interface HeldCall<Request> {
 export class HeldCalls<Request> {
   readonly #answerTo: (request: Request, result: ToolResult) => string;
   readonly #open = new Map<string, HeldCall<Request>>();
-  readonly #made = new Set<string>();
-  readonly #repeated = new Set<string>();
+  readonly #answered = new Set<string>();
 
   constructor(answerTo: (request: Request, result: ToolResult) => string) {
     this.#answerTo = answerTo;
@@ -29,15 +28,13 @@ export class HeldCalls<Request> {
     return this.#open.has(id);
   }
 
-  /** Whether the model has given this id to two calls of this process. Then the program confuses their results. */
+  /** Whether an earlier call of this process had this id. Then the program confuses their results. */
   isRepeated(id: string): boolean {
-    return this.#repeated.has(id);
+    return this.#answered.has(id);
   }
 
   /** The model has made this call. */
   called(id: string): void {
-    if (this.#made.has(id)) this.#repeated.add(id);
-    this.#made.add(id);
     if (!this.#open.has(id)) this.#open.set(id, { request: null, result: null });
   }
 
@@ -61,6 +58,7 @@ export class HeldCalls<Request> {
     this.#open.set(id, { request, result });
     if (request === null || result === null) return '';
     this.#open.delete(id);
+    this.#answered.add(id);
     return this.#answerTo(request, result);
   }
 }

@@ -17,6 +17,16 @@ describe('Calls that a program has open', () => {
     expect([calls.isWaiting, calls.has('C')]).toEqual([false, false]);
   });
 
+  it('have an id that repeats, if an earlier call with it was answered', () => {
+    const calls = held();
+    calls.called('A');
+    calls.requested('A', 'first');
+    expect(calls.isRepeated('A')).toBe(false);
+    calls.answer([result('A')]);
+    calls.called('A');
+    expect([calls.isRepeated('A'), calls.isRepeated('B')]).toEqual([true, false]);
+  });
+
   it('may be asked for before the model is known to have made them', () => {
     const calls = held();
     calls.requested('A', 'early');
