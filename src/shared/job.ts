@@ -286,7 +286,7 @@ export type JobStart = z.infer<typeof jobStart>;
 
 /** How the API of the model names why the model declines; null if the API does not say. */
 const refusal = z.object({ category: z.string().nullable(), explanation: z.string().nullable() }).readonly();
-export type Refusal = z.infer<typeof refusal>;
+export type ModelRefusal = z.infer<typeof refusal>;
 
 /** What the processes of a job have used, where the service can measure it; else null. */
 const jobUsage = {

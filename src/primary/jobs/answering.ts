@@ -402,6 +402,7 @@ export class Answering {
         const { process } = cli;
         this.#job.addCharge(this.#parts.charges.chargeTurn({ process, cli: this.#job.route.cli, turn, use }));
       },
+      canWait: (ms) => ms < this.#job.leftMs,
     };
     const ended = cli
       .turn(tools.toProgram(turn), sink, signal)

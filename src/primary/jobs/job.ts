@@ -90,6 +90,8 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
   #ticket: Ticket | null = null;
   #usage = unknownJobUsage;
   #charge = noCharge;
+  /** Of its execution. */
+  #limitMs = Number.POSITIVE_INFINITY;
   readonly #clock: Clock;
   readonly #caller: AbortSignal;
   // Not AbortSignal.any: over a signal that outlives many jobs it leaks on Node 20.
@@ -233,12 +235,18 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
 
   /** The slot is granted: from here on the execution time counts. */
   start(limitMs: number): void {
+    this.#limitMs = limitMs;
     this.#stage = { name: 'running', start: { monotonicMs: this.#clock.monotonicMs(), at: this.#clock.now() } };
     this.#limit(
       limitMs,
       () => new RelayError('timeout', `the model took longer than ${limitMs} ms (MODEL_API_TIMEOUT)`),
     );
     this.events.started(this.waitedMs);
+  }
+
+  /** The time until its limit, milliseconds. */
+  get leftMs(): number {
+    return this.#limitMs - this.executionMs;
   }
 
   /** What a process has used for it; null where that is not measured. */

@@ -7,9 +7,9 @@ import {
   type Effort,
   type Image,
   type Message,
+  type ModelRefusal,
   type OptionalWish,
   optionalWishes,
-  type Refusal,
   type Sampling,
   type TextDelta,
   type ThinkingForm,
@@ -29,9 +29,9 @@ export type {
   Image,
   Message,
   ModelEntry,
+  ModelRefusal,
   OptionalWish,
   QuotaWindow,
-  Refusal,
   Sampling,
   TextDelta,
   ThinkingForm,
@@ -114,7 +114,7 @@ export interface TurnEnd {
   /** The model has stopped before the end of its answer, at a limit: `maxTokens`, or one of the model itself. */
   readonly isCutShort?: boolean;
   /** The model, or its API, declines to continue. The text and the calls before that are part of the answer. */
-  readonly refusal?: Refusal;
+  readonly refusal?: ModelRefusal;
 }
 
 export interface TurnFailed {
@@ -128,6 +128,14 @@ export interface TurnFailed {
   readonly scope?: 'account';
   /** The end of what the program wrote to stderr. Without known secrets, but it may name paths. */
   readonly stderr?: string;
+}
+
+/** The API has no room, and the program waits this long before it asks again. */
+export interface Waiting {
+  readonly type: 'waiting';
+  readonly ms: number;
+  /** How the turn fails if there is no time to wait. */
+  readonly failure: TurnFailed;
 }
 
 /** What the program reports of its account, at any time: it is no part of a turn. */
@@ -164,7 +172,7 @@ export interface RequestRefused {
 
 /** What the model thinks, says and calls, in its order. A thought also ends with the text or the call that follows it. */
 export type AnswerEvent = TextDelta | CallStart | CallDelta | ThoughtDelta | ThoughtEnd;
-export type TurnEvent = AnswerEvent | InputTaken | TurnEnd | TurnFailed | OutOfTurn;
+export type TurnEvent = AnswerEvent | InputTaken | TurnEnd | TurnFailed | Waiting | OutOfTurn;
 /** What a program says at any time, in a turn or outside of one. */
 export type Aside = QuotaReport | StdinReply | RequestRefused | TextIgnored;
 export type DecoderEvent = TurnEvent | Aside;

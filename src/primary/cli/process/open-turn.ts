@@ -1,6 +1,6 @@
 import { withResolvers } from '../../../shared/async.js';
 import type { Clock, StopTimer } from '../../../shared/clock.js';
-import { cliError, RelayError } from '../../../shared/errors.js';
+import { cliError, RelayError, retrySeconds } from '../../../shared/errors.js';
 import {
   type CallDelta,
   type CallStart,
@@ -14,6 +14,7 @@ import {
   type TurnInput,
   type Usage,
   unknownUsage,
+  type Waiting,
 } from '../contract/adapter.js';
 import { couldNotExecute } from './launcher.js';
 import type { ProgramOutput } from './output.js';
@@ -49,6 +50,8 @@ export interface TextSink {
   room(): Promise<void>;
   /** Gets the usage of the turn, once, before the turn ends; never if the model has not begun. */
   used?(use: TurnUse): void;
+  /** Whether the turn may wait this long; if left out, it may. */
+  canWait?(ms: number): boolean;
 }
 
 /** Has a decoder read what has come from its program. */
@@ -75,6 +78,9 @@ export class OpenTurn implements Disposable {
   #hiddenBytes = 0;
   #end: TurnEnd | null = null;
   #isOpen = true;
+  /** Why the program waits; null once the model writes. */
+  #waitFailure: RelayError | null = null;
+  readonly #clock: Clock;
   readonly #ended = withResolvers<TurnEnd>();
   /** Resolves with the end of the answer; rejects with why there is none. */
   readonly ended = this.#ended.promise;
@@ -82,6 +88,7 @@ export class OpenTurn implements Disposable {
   constructor(program: TurnProgram, sink: TextSink, limits: TurnLimits, clock: Clock) {
     this.#program = program;
     this.#sink = sink;
+    this.#clock = clock;
     this.#maxOutputBytes = limits.maxOutputBytes;
     this.#silence = new SilenceLimit(limits, clock, (reason) => this.fail(reason));
   }
@@ -112,10 +119,11 @@ export class OpenTurn implements Disposable {
     if (this.#isOpen) this.fail(cliError('crashed', 'the model CLI ended without an answer'));
   }
 
-  /** Ends the turn for this reason, unless it has ended already. */
+  /** Ends the turn for this reason, unless it has ended already. A time limit that ends while the program waits has the cause of that. */
   fail(reason: unknown): void {
+    const isLate = reason instanceof RelayError && reason.code === 'timeout';
     this.#close();
-    this.#ended.reject(reason);
+    this.#ended.reject(isLate && this.#waitFailure !== null ? this.#waitFailure : reason);
   }
 
   [Symbol.dispose](): void {
@@ -140,12 +148,21 @@ export class OpenTurn implements Disposable {
   /** What comes after the end of a turn does not belong to it. */
   #handle(event: TurnEvent): void {
     if (!this.#isOpen || event.type === 'stray') return this.#program.onOutOfTurn?.();
+    if (event.type === 'waiting') return this.#wait(event);
+    this.#waitFailure = null;
     if (event.type === 'text-delta') this.#add(event.text);
     else if (event.type === 'call-start' || event.type === 'call-delta') this.#call(event);
     else if (event.type === 'thought-delta' || event.type === 'thought-end') this.#thought(event);
     else if (event.type === 'turn-end') this.#finish(event);
     else if (event.type === 'turn-failed') this.fail(cliError(event.reason, event.message, event));
     else this.#writeNext();
+  }
+
+  #wait({ ms, failure: { reason, message, quota } }: Waiting): void {
+    const until = quota && { ...quota, resetsAt: quota.resetsAt ?? this.#clock.now() + ms };
+    const more = { retryAfterSeconds: retrySeconds(ms), ...(until && { quota: until }) };
+    this.#waitFailure = new RelayError('cli_error', message, { reason, ...more });
+    if (this.#sink.canWait?.(ms) === false) this.fail(this.#waitFailure);
   }
 
   #add(text: string): void {

@@ -10,12 +10,14 @@ import {
 } from '../../contract/adapter.js';
 import { turnFailed } from '../common/failure.js';
 import { isObject, JsonLines, jsonOf } from '../common/lines.js';
-import { failed, quotaReport, rejected } from './failures.js';
+import { failed, quotaReport, rejected, waiting } from './failures.js';
 import {
+  type ApiRetry,
   type AssistantLine,
   type BlockDelta,
   type BlockStart,
   type ClaudeLine,
+  type InitLine,
   type MessageDelta,
   type MessageEvent,
   type MessageStart,
@@ -108,7 +110,7 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
     if (line.type === 'rate_limit_event') return this.#limited(line.rate_limit_info);
     if (line.type === 'control_response') return this.#controlled(line);
     if (line.type === 'control_request') return this.#writer.tools.requested(line);
-    if (line.type === 'system') return toolsMissing(this.#writer.tools.missingFrom(line));
+    if (line.type === 'system') return line.subtype === 'init' ? this.#checkTools(line) : this.#retries(line);
     if (this.#loop === 'waiting') return line.type === 'assistant' ? [] : outOfTurn; // the message has been read as it streamed
     const isNamedOther = isOfOtherTurn(line.user_message_uuid, this.#turn);
     if (line.type === 'stream_event') return this.#streamed(line.event, isNamedOther);
@@ -119,6 +121,20 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
   #controlled({ response }: Extract<ClaudeLine, { type: 'control_response' }>): readonly DecoderEvent[] {
     if (response.subtype !== 'error' || response.request_id === thoughtSettings) return []; // a version without them answers all the same
     return [rejected(response, this.#writer.asked)];
+  }
+
+  /** The CLI drops a tool that it cannot take, and the model would answer without it. */
+  #checkTools(line: InitLine): readonly TurnEvent[] {
+    const names = this.#writer.tools.missingFrom(line);
+    if (names.length === 0) return [];
+    return [turnFailed('request_refused', `the model CLI does not take these tools: ${names.slice(0, 5).join(', ')}`)];
+  }
+
+  /** A message that has begun is repeated. */
+  #retries(line: ApiRetry): readonly DecoderEvent[] {
+    this.#answer.isBroken ||= this.#answer.hasBegun && this.#answer.message.stop === null;
+    const waits = waiting(line, this.#limits, this.#writer.asked);
+    return waits === null || this.#writer.asked === null ? [] : [waits];
   }
 
   #limited(limits: RateLimits): readonly DecoderEvent[] {
@@ -308,13 +324,6 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
     this.#spentUsd = totalUsd;
     return costUsd;
   }
-}
-
-/** The CLI drops a tool that it cannot take, and the model would answer without it. */
-function toolsMissing(names: readonly string[]): readonly TurnEvent[] {
-  if (names.length === 0) return [];
-  const message = `the model CLI does not take these tools: ${names.slice(0, 5).join(', ')}`;
-  return [turnFailed('request_refused', message)];
 }
 
 function emptyAnswer(): ClaudeAnswer {

@@ -1,10 +1,11 @@
-import type { QuotaRefusal } from '../../../../shared/errors.js';
+import type { CliReason, QuotaRefusal } from '../../../../shared/errors.js';
 import {
   type QuotaReport,
   type QuotaWindow,
   quotaWindowNames,
   type Turn,
   type TurnFailed,
+  type Waiting,
 } from '../../contract/adapter.js';
 import {
   type FailureTable,
@@ -15,7 +16,7 @@ import {
   turnFailed,
   wordsOfApi,
 } from '../common/failure.js';
-import type { ControlResponse, RateLimits, ResultLine } from './lines.js';
+import type { ApiRetry, ControlResponse, RateLimits, ResultLine } from './lines.js';
 import { modelSettings } from './writer.js';
 
 const table: FailureTable = {
@@ -63,6 +64,21 @@ export function failed(
     isOfRequest: error === 'authentication_failed' && status != null && status !== 401,
     quota: quotaOf(line, error, limits, asked),
   });
+}
+
+const waitReasons: ReadonlySet<CliReason> = new Set(['quota', 'overloaded']);
+
+/** The CLI waits because the API has no room; null if it waits for another reason, such as a lost connection. */
+export function waiting(line: ApiRetry, limits: RateLimits | null, asked: Turn | null): Waiting | null {
+  const { retry_delay_ms: ms, error, error_status: status } = line;
+  const words = `the API has no room, and the next try would be in ${Math.ceil(ms / 1000)} s`;
+  const codes = [
+    ['error', error],
+    ['status', status],
+  ] as const;
+  const quota = limits !== null && isRefusing(limits) ? refusalOf(limits) : quotaOfModel;
+  const failure = failedTurn(table, { codes, words, asked, isOfRequest: false, quota });
+  return waitReasons.has(failure.reason) ? { type: 'waiting', ms, failure } : null;
 }
 
 /** As `ClaudeWriter` names them: it is for the program to repeat that, and it may repeat anything. */

@@ -108,6 +108,15 @@ const rateLimitEvent = z.object({
   }),
 });
 
+/** The CLI waits before it asks the API again. */
+const apiRetry = z.object({
+  type: z.literal('system'),
+  subtype: z.literal('api_retry'),
+  retry_delay_ms: z.number().nonnegative(),
+  error_status: number,
+  error: detail,
+});
+
 /** Says whether the process takes what was sent beside its turns. */
 const controlResponse = z.object({
   type: z.literal('control_response'),
@@ -124,7 +133,7 @@ const init = z.object({
 });
 
 const line = z.discriminatedUnion('type', [
-  init,
+  z.discriminatedUnion('subtype', [init, apiRetry]),
   streamEvent,
   assistant,
   result,
@@ -143,13 +152,14 @@ export type MessageUsage = z.infer<typeof usage>;
 export type BlockDelta = z.infer<typeof blockDelta>;
 export type AssistantLine = z.infer<typeof assistant>;
 export type ResultLine = z.infer<typeof result>;
+export type ApiRetry = z.infer<typeof apiRetry>;
 export type ControlResponse = z.infer<typeof controlResponse>['response'];
 export type InitLine = z.infer<typeof init>;
 export type RateLimits = z.infer<typeof rateLimitEvent>['rate_limit_info'];
 
 /** Other types are not parsed: a `user` line holds whole tool results. Where `type` is not the first field, the parser decides. */
 const ofOtherType =
-  /^\{"type":"(?!system","subtype":"init"|stream_event"|assistant"|result"|rate_limit_event"|control_response"|control_request")/;
+  /^\{"type":"(?!system","subtype":"(?:init|api_retry)"|stream_event"|assistant"|result"|rate_limit_event"|control_response"|control_request")/;
 
 /** Null for a line that says nothing about an answer, and for what is no line of the protocol. */
 export function parseLine(text: string): ClaudeLine | null {

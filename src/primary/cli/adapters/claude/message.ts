@@ -1,4 +1,4 @@
-import type { Refusal, ToolCall, TurnEnd, TurnEvent } from '../../contract/adapter.js';
+import type { ModelRefusal, ToolCall, TurnEnd, TurnEvent } from '../../contract/adapter.js';
 import { jsonOf } from '../common/lines.js';
 import type { MessageDelta } from './lines.js';
 
@@ -80,11 +80,11 @@ export function callEvents({ id, name, input }: ToolCall): readonly TurnEvent[] 
  * others end the turn at once, and the process with it, because the CLI would ask the model again; only with `calls` the
  * process waits for their results.
  */
-type Ending = 'cli' | 'whole' | 'stop' | 'length' | 'refusal' | 'calls' | 'calls, ended';
+type TurnEnding = 'cli' | 'whole' | 'stop' | 'length' | 'refusal' | 'calls' | 'calls, ended';
 
-type Content = 'text' | 'calls' | 'cut call' | 'calls and cut call' | 'nothing visible';
+type BlockMix = 'text' | 'calls' | 'cut call' | 'calls and cut call' | 'nothing visible';
 
-type Ended = Record<Content, Ending>;
+type Ended = Record<BlockMix, TurnEnding>;
 
 const natural: Ended = {
   text: 'cli',
@@ -105,11 +105,11 @@ const endings: Readonly<Record<string, Ended>> = {
   refusal: all('refusal'),
 };
 
-function all(ending: Ending): Ended {
+function all(ending: TurnEnding): Ended {
   return { text: ending, calls: ending, 'cut call': ending, 'calls and cut call': ending, 'nothing visible': ending };
 }
 
-function contentOf({ hasText, calls, hasCutCall }: StreamedMessage): Content {
+function contentOf({ hasText, calls, hasCutCall }: StreamedMessage): BlockMix {
   if (calls.length > 0) return hasCutCall ? 'calls and cut call' : 'calls';
   if (hasCutCall) return 'cut call';
   return hasText ? 'text' : 'nothing visible';
@@ -144,13 +144,13 @@ export function endOf(message: StreamedMessage): MessageEnd | null {
   }
 }
 
-function endingOf(message: StreamedMessage): Ending {
+function endingOf(message: StreamedMessage): TurnEnding {
   const ending = (endings[message.stop?.stop_reason ?? ''] ?? natural)[contentOf(message)];
   const isOwn = message.hasOwnCall && !message.hasClientCall && !message.hasOpenOwnCall;
   return isOwn && ending !== 'refusal' ? 'cli' : ending;
 }
 
-function refusalOf(stop: MessageDelta['delta'] | null): Refusal {
+function refusalOf(stop: MessageDelta['delta'] | null): ModelRefusal {
   const { category, explanation } = stop?.stop_details ?? {};
   return { category: category ?? null, explanation: explanation ?? null };
 }

@@ -65,6 +65,38 @@ describe('the input of a turn', () => {
   });
 });
 
+describe('A program that waits for its API', () => {
+  const failure = {
+    type: 'turn-failed',
+    reason: 'quota',
+    message: 'no room',
+    quota: { scope: 'model', resetsAt: null },
+  } as const;
+  const waits = () => [{ type: 'waiting', ms: 8000, failure } as const];
+
+  it('fails at once, with the cause and the time, if the job has no time left for that', async () => {
+    const { turn, sink, clock } = begin();
+    Object.assign(sink, { canWait: (ms: number) => ms < 8000 });
+    turn.read(waits);
+    const expected = { reason: 'quota', retryAfterSeconds: 8, quota: { scope: 'model', resetsAt: clock.now() + 8000 } };
+    await expect(turn.ended).rejects.toMatchObject(expected);
+  });
+
+  it('names the cause if a time limit ends while it waits, but not once the model has written', async () => {
+    const late = begin({ limits: { firstOutputMs: 100 } });
+    late.turn.read(waits);
+    const lateOutcome = outcomeOf(late.turn);
+    await late.clock.advance(100);
+    expect(await lateOutcome).toBe('cli_error: no room');
+    const again = begin({ limits: { stallMs: 100 } });
+    again.turn.read(waits);
+    again.turn.read(says('+one\n'));
+    const againOutcome = outcomeOf(again.turn);
+    await again.clock.advance(100);
+    expect(await againOutcome).toMatch(/^timeout/);
+  });
+});
+
 describe('the answer of a turn', () => {
   it('goes to the sink piece by piece, and its end is the end of the turn', async () => {
     const { turn, sink, clock } = begin({ limits: { stallMs: 50 } });

@@ -436,6 +436,33 @@ describe('a request that the API refuses', () => {
   });
 });
 
+describe('a CLI that waits before it asks the API again', () => {
+  const retry = (more: object) => ({
+    type: 'system',
+    subtype: 'api_retry',
+    attempt: 1,
+    retry_delay_ms: 24_460,
+    ...more,
+  });
+  function waits(more: object): readonly DecoderEvent[] {
+    const writer = new ClaudeWriter(new Set());
+    writer.write({ ...plainLaunch(null), text: 'Hi', history: [] }, 1);
+    return [...new ClaudeDecoder(writer).read(text(retry(more)))];
+  }
+
+  it.each([
+    ['quota', { error_status: 429, error: 'rate_limit' }],
+    ['overloaded', { error_status: 529, error: 'overloaded' }],
+  ])('names %s and the time', (reason, more) => {
+    const message = 'the model CLI reports: the API has no room, and the next try would be in 25 s';
+    expect(waits(more)).toMatchObject([{ type: 'waiting', ms: 24_460, failure: { reason, message } }]);
+  });
+
+  it('says nothing of a connection that was lost', () => {
+    expect(waits({ error_status: null, error: 'unknown' })).toEqual([]);
+  });
+});
+
 describe('a refusal of the model', () => {
   it('has a reason of its own, and the words of the CLI', () => {
     const words = "API Error: Opus 5.5's safeguards flagged this message.\n\nTry rephrasing";
