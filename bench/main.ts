@@ -21,6 +21,7 @@ import { hostileBodies } from './hostile-bodies.js';
 import { severalHosts } from './hosts.js';
 import { idle } from './idle.js';
 import { keys } from './keys.js';
+import { largestBodiesOfAll } from './largest-bodies.js';
 import { latency } from './latency.js';
 import { login } from './login.js';
 import { memory } from './memory.js';
@@ -52,6 +53,7 @@ const questions: Readonly<Record<string, (rounds: number) => Promise<Row[]>>> = 
   'slow-clients': slowClients,
   'hostile-bodies': hostileBodies,
   expanding,
+  'largest-bodies': largestBodiesOfAll,
   reading,
   standby,
   fairness,

@@ -1,6 +1,9 @@
 /** UTF-16 units that are encoded at once. */
 const pieceLength = 65_536;
 const blank = 0x20;
+/** By byte: 1 if a blank can begin with it. */
+const blankBegins = new Uint8Array(256);
+for (const byte of [0x20, 9, 10, 11, 12, 13, 0xc2, 0xe1, 0xe2, 0xe3, 0xef]) blankBegins[byte] = 1;
 
 /**
  * The text in UTF-8, with one space for each run of blanks, and without those at its ends: the bytes of
@@ -22,7 +25,7 @@ function collapse(bytes: Uint8Array, state: { isAfterText: boolean; isAfterBlank
   let length = 0;
   for (let index = 0; index < bytes.length; ) {
     const byte = bytes[index] as number;
-    const width = byte > 0x20 && byte < 0x80 ? 0 : blankWidth(bytes, index);
+    const width = blankBegins[byte] === 1 ? blankWidth(bytes, index) : 0;
     if (width > 0) {
       isAfterBlank = true;
       index += width;
@@ -49,9 +52,8 @@ function endOfPiece(text: string, at: number): number {
 /** Bytes of the blank that begins here, as `\s` has them; 0 if there is none. */
 function blankWidth(bytes: Uint8Array, at: number): number {
   const first = bytes[at] as number;
-  if (first < 0x80) return first === blank || (first >= 9 && first <= 13) ? 1 : 0;
+  if (first < 0x80) return 1;
   if (first === 0xc2) return bytes[at + 1] === 0xa0 ? 2 : 0;
-  if (first !== 0xe1 && first !== 0xe2 && first !== 0xe3 && first !== 0xef) return 0;
   return isWideBlank((first << 16) | ((bytes[at + 1] as number) << 8) | (bytes[at + 2] as number)) ? 3 : 0;
 }
 
