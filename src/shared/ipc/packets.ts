@@ -42,7 +42,7 @@ const longTextUnits = 1024;
 const maxUnits = 32 * 1024 * 1024;
 
 /** A message that waits, with its size. */
-interface Waiting {
+interface WaitingMessage {
   readonly message: PeerMessage;
   readonly units: number;
 }
@@ -63,7 +63,7 @@ export class Outbox {
   readonly #transmit: Transmit;
   readonly #onLost: (message: PeerMessage, cause: unknown) => void;
   readonly #flushing: () => void;
-  #waiting: Waiting[] = [];
+  #waiting: WaitingMessage[] = [];
   /** By call. */
   readonly #long = new Map<string, LongMessage>();
   #isScheduled = false;
