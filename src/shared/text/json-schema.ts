@@ -43,14 +43,17 @@ interface Translation {
 function translate(schema: unknown, to: Translation): unknown {
   if (Array.isArray(schema)) return schema.map((part) => translate(part, to));
   if (typeof schema === 'boolean') return schema;
-  return isObject(schema) ? translateObject(schema, to) : {};
+  if (isObject(schema)) return translateObject(schema, to);
+  to.losses.push(`${shortened(JSON.stringify(schema))} is no schema`);
+  return {};
 }
 
 function translateObject(schema: JsonSchema, to: Translation): JsonSchema {
   const lost: Record<string, unknown> = {};
-  const lose = (keyword: string, value: unknown, phrase: string) => {
+  const lose: Lose = (keyword, value, phrase) => {
     lost[keyword] = value;
     to.losses.push(phrase);
+    return undefined;
   };
   const result: Record<string, unknown> = {};
   for (const [keyword, value] of Object.entries(schema)) {
@@ -73,18 +76,18 @@ function isOlder(keyword: string, value: unknown): boolean {
   return olderKeywords.has(keyword);
 }
 
-type Lose = (keyword: string, value: unknown, phrase: string) => void;
+type Lose = (keyword: string, value: unknown, phrase: string) => undefined;
 
 /** Undefined if the keyword is left out. */
 function translateKeyword(keyword: string, value: unknown, to: Translation, lose: Lose): unknown {
-  if (keyword === 'type') return translateType(value);
-  if (keyword === 'required') return Array.isArray(value) ? [...new Set(value.filter(isString))] : undefined;
+  if (keyword === 'type') return translateType(value, lose);
+  if (keyword === 'required') return translateRequired(value, lose);
   if (keyword === 'enum') return translateEnum(value, lose);
   if (keyword === 'pattern') return translatePattern(value, lose);
   if (keyword === '$ref') return translateReference(value, to, lose);
   if (schemaKeywords.has(keyword)) return translate(value, to);
   if (!namedKeywords.has(keyword)) return value;
-  if (!isObject(value)) return undefined;
+  if (!isObject(value)) return lose(keyword, value, `${keyword} is no object`);
   const named: Record<string, unknown> = {};
   for (const [name, part] of Object.entries(value)) {
     const key = keyword === 'patternProperties' ? translatePattern(name, lose) : name;
@@ -93,17 +96,25 @@ function translateKeyword(keyword: string, value: unknown, to: Translation, lose
   return named;
 }
 
-/** Leaves out what is no type, such as `any`. */
-function translateType(value: unknown): unknown {
-  if (!Array.isArray(value)) return typeNames.has(value) ? value : undefined;
-  const types = [...new Set(value.filter((type) => typeNames.has(type)))];
-  return types.length === 0 ? undefined : types;
+/** The type `any` of draft 03 allows each value, as no type does. */
+function translateType(value: unknown, lose: Lose): unknown {
+  const types = [value].flat();
+  const known = [...new Set(types.filter((type) => typeNames.has(type)))];
+  const isKnown = types.every((type) => typeNames.has(type) || type === 'any');
+  if (!isKnown) lose('type', value, `type ${shortened(JSON.stringify(value))} is unknown`);
+  if (known.length === 0 || types.includes('any')) return undefined;
+  return Array.isArray(value) ? known : value;
+}
+
+/** In draft 03, `required` is a boolean at the property itself. */
+function translateRequired(value: unknown, lose: Lose): unknown {
+  if (typeof value === 'boolean') return undefined;
+  if (Array.isArray(value) && value.every(isString)) return [...new Set(value)];
+  return lose('required', value, 'required is no list of names');
 }
 
 function translateEnum(value: unknown, lose: Lose): unknown {
-  if (Array.isArray(value) && value.length > 0) return value;
-  lose('enum', value, 'enum has no values');
-  return undefined;
+  return Array.isArray(value) && value.length > 0 ? value : lose('enum', value, 'enum has no values');
 }
 
 /** Also takes patterns that are valid without the flag `u`, or in Python. */
@@ -139,8 +150,7 @@ function compiles(pattern: string, flags: string): boolean {
 function translateReference(value: unknown, { root }: Translation, lose: Lose): string | undefined {
   if (isString(value) && (/^#(?!\/)/.test(value) || pointsTo(value, root))) return value;
   if (isString(value) && !value.startsWith('#') && !value.includes(':')) return value; // may be the $id of a part
-  lose('$ref', value, `$ref ${quoted(String(value))} points to nothing in the schema`);
-  return undefined;
+  return lose('$ref', value, `$ref ${quoted(String(value))} points to nothing in the schema`);
 }
 
 function pointsTo(reference: string, root: JsonSchema): boolean {
@@ -277,5 +287,9 @@ function isString(value: unknown): value is string {
 }
 
 function quoted(text: string): string {
-  return JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}…` : text);
+  return JSON.stringify(shortened(text));
+}
+
+function shortened(text: string): string {
+  return text.length > 80 ? `${text.slice(0, 80)}…` : text;
 }

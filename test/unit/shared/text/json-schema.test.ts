@@ -41,7 +41,7 @@ describe('A schema of another dialect', () => {
       { type: ['string', 'null'], enum: ['a', null] },
     ],
     ['adds null beside anything', { $ref: '#', nullable: true }, { anyOf: [{ $ref: '#' }, { type: 'null' }] }],
-    ['leaves out unknown types', { type: ['any', 'string'], items: { type: 'any' } }, { type: ['string'], items: {} }],
+    ['allows each value for the type any', { type: ['any', 'string'], items: { type: 'any' } }, { items: {} }],
     ['leaves out required at a property', { properties: { a: { required: true } } }, { properties: { a: {} } }],
     [
       'translates a pattern of Python',
@@ -53,11 +53,6 @@ describe('A schema of another dialect', () => {
       'keeps a property called __proto__',
       JSON.parse('{"properties":{"__proto__":{"type":"any"}}}'),
       JSON.parse('{"properties":{"__proto__":{}}}'),
-    ],
-    [
-      'takes what is no schema for any value',
-      { properties: { a: 5, b: null, c: true } },
-      { properties: { a: {}, b: {}, c: true } },
     ],
   ])('%s', (_, schema, expected) => {
     const { schema: modern, losses } = modernSchema(schema);
@@ -74,6 +69,16 @@ describe('A schema of another dialect', () => {
     const { schema: modern, losses } = modernSchema(schema);
     expect(losses).toEqual([expect.stringContaining(title)]);
     expect(modern).toMatchObject({ properties: { a: { description: expect.stringContaining('JSON Schema: {') } } });
+  });
+
+  it.each<[Schema, string]>([
+    [{ type: 'objekt' }, 'type "objekt" is unknown'],
+    [{ properties: 5 }, 'properties is no object'],
+    [{ properties: { a: null } }, 'null is no schema'],
+    [{ required: 5 }, 'required is no list of names'],
+    [{ required: ['a', 5] }, 'required is no list of names'],
+  ])('names what no dialect knows: %j', (schema, loss) => {
+    expect(modernSchema(schema).losses).toEqual([loss]);
   });
 
   it('is refused with a RangeError if it is nested too deeply', () => {

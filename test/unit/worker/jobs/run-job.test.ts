@@ -81,7 +81,7 @@ describe('an answer to a job', () => {
   it('is a refusal by the model where SDKs read it, and an error elsewhere', async () => {
     const failure = { code: 'cli_error', reason: 'refused', message: 'no' } as const;
     const events = [admitted, started, ...said, jobFailed('cli_error', { failure })];
-    await using sdks = await serve(events);
+    await using sdks = await serve(events, {}, { ...lines, showsRefusals: true });
     expect(await sdks.get()).toMatchObject({ status: 200, body: { text: 'Hello', ending: 'refusal' } });
     await using own = await serve(events, {}, { ...lines, isForSdks: false });
     expect(await own.get()).toMatchObject({ status: 500, body: { error: 'cli_error', reason: 'refused' } });

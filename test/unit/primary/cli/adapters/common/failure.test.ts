@@ -33,7 +33,7 @@ describe('The words of a failure', () => {
     ],
     ["ENOENT: open '/root/.codex/auth.json'", "ENOENT: open '…/auth.json'"],
     ['see (/srv/x/y/z) and "/opt/a/b"', 'see (…/z) and "…/b"'],
-    ['404 from https://api.example.com/v1/messages', '404 from https://api.example.com/v1/messages'],
+    ['404 from https://api.anthropic.com/v1/messages', '404 from https://api.anthropic.com/v1/messages'],
     ['no route POST /v1/chat/completions or /api/chat', 'no route POST /v1/chat/completions or /api/chat'],
     ['tokens/minute and input/output', 'tokens/minute and input/output'],
     ['use /login', 'use /login'],
