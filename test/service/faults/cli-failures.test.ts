@@ -28,7 +28,7 @@ describe('A program that can not be started', () => {
     [
       'has no interpreter',
       (path: string) => writeFile(path, '#!/nonexistent\n', { mode: 0o755 }),
-      expect.stringContaining('could not be started'),
+      "the model CLI model can't be started: its interpreter nonexistent is missing",
     ],
   ])('is a spawn_error where it %s, until a sound one takes its place', async (_, prepare, message) => {
     await using folder = await temporaryFolder();
