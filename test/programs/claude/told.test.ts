@@ -69,6 +69,7 @@ describe('this version', () => {
     else expect(full).toEqual({ ...plain, files: [] });
     expect(Object.keys(known.programVersion.extras).toSorted()).toEqual([
       'effort',
+      'fitSampling',
       'image',
       'schema',
       'thoughts',
@@ -202,10 +203,10 @@ describe('images', () => {
 });
 
 describe('a refusal of the model', () => {
-  it('has a reason of its own', async () => {
+  it('ends the turn with its text and its category', async () => {
     api.behave = () => declines('I can');
     const { end } = await (await lab.start()).ask('hi');
-    expect(end).toMatchObject({ type: 'turn-failed', reason: 'refused' });
+    expect(end).toMatchObject({ type: 'turn-end', refusal: expect.anything() });
   });
 });
 
