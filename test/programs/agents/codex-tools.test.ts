@@ -86,10 +86,12 @@ describe.each([[codexVersion], ['0.160.1']])('Client tools with the real codex %
     const { session, text } = await client.answer(({ id }) => `done ${id}`);
     expect([session, text]).toEqual(['replay', 'All noted.']);
     const last = api.requests.at(-1) as ResponsesRequest;
+    const [first, second] = heard;
     expect(itemsOf(last)).toEqual([
-      ...heard,
-      { id: 'call_A', output: 'done call_A' },
-      { id: 'call_B', output: 'done call_B' },
+      { ...first, id: 'toolu_replay_0' },
+      { ...second, id: 'toolu_replay_1' },
+      { id: 'toolu_replay_0', output: 'done call_A' },
+      { id: 'toolu_replay_1', output: 'done call_B' },
     ]);
     expect(messagesOf(last).filter((message) => message.startsWith('user'))).toEqual(['user: Note Ann and Bo.']);
   });

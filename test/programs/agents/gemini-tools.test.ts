@@ -146,7 +146,13 @@ describe('The tools of a client at gemini', () => {
     const told = saidIn(lastRequest())
       .map((said) => said.text)
       .join('');
-    const parts = ['user]\nNote Ann.', 'assistant]\nLet me note.', 'call]\n{"id": "toolu_replay_0"', 'result]\n', 'done'];
+    const parts = [
+      'user]\nNote Ann.',
+      'assistant]\nLet me note.',
+      'call]\n{"id": "toolu_replay_0"',
+      'result]\n',
+      'done',
+    ];
     const places = parts.map((part) => told.indexOf(part));
     expect(places.every((place, index) => place > (places[index - 1] ?? -1))).toBe(true);
     expect(callsIn(lastRequest())).toEqual([]);

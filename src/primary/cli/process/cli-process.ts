@@ -40,7 +40,7 @@ export interface ConversationState {
 /** What a process that has the history already is told, with its own ids of the calls. */
 export function continued(turn: Turn, callIds: ReadonlyMap<string, string> = new Map()): Turn {
   const results = turn.results?.map((result) => ({ ...result, id: callIds.get(result.id) ?? result.id }));
-  return { ...turn, ...(results && { results }), history: [], heard: replayableHistory(turn.history) };
+  return { ...turn, ...(results && { results }), history: [], heard: replayableHistory(turn.history, callIds) };
 }
 
 /**

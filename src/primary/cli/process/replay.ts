@@ -9,22 +9,29 @@ export function replayable(turn: Turn): Turn {
   return { ...turn, history: messages, ...(turn.results && { results: turn.results.map(renamedBy(ids)) }) };
 }
 
-/** Messages with ids, names and texts that each API takes. */
-export function replayableHistory(history: readonly Message[]): readonly Message[] {
-  return normalised(history).messages;
+/**
+ * Messages with ids, names and texts that each API takes. `openIds`: the program's ids of the calls of the last message, by
+ * those of the client. Results that come next have these ids, too.
+ */
+export function replayableHistory(history: readonly Message[], openIds: CallIds): readonly Message[] {
+  return normalised(history, openIds).messages;
 }
 
 /** The ids of calls for the program, by those of the client. */
 type CallIds = ReadonlyMap<string, string>;
 
 /** `ids`: of the calls of the last message. Models that count their calls anew in each answer repeat the same ids. */
-function normalised(history: readonly Message[]): { readonly messages: readonly Message[]; readonly ids: CallIds } {
+function normalised(
+  history: readonly Message[],
+  openIds?: CallIds,
+): { readonly messages: readonly Message[]; readonly ids: CallIds } {
   let ids: CallIds = new Map();
   let count = 0;
-  const messages = history.map((message): Message => {
+  const messages = history.map((message, at): Message => {
     const { calls, results } = message;
     const renamed = results?.map(renamedBy(ids));
-    ids = new Map(calls?.map(({ id }) => [id, `toolu_replay_${count++}`]));
+    const known = at === history.length - 1 ? openIds : undefined;
+    ids = new Map(calls?.map(({ id }) => [id, known ? (known.get(id) ?? id) : `toolu_replay_${count++}`]));
     return {
       ...message,
       text: saidIn(message),

@@ -1,5 +1,5 @@
 import { type Message, plainLaunch, type Turn } from '../../../../../src/primary/cli/contract/adapter.js';
-import { replayable } from '../../../../../src/primary/cli/process/replay.js';
+import { replayable, replayableHistory } from '../../../../../src/primary/cli/process/replay.js';
 
 function called(id: string, name = 'look', text = ''): Message {
   return { role: 'assistant', text, calls: [{ id, name, input: '{}' }] };
@@ -60,5 +60,15 @@ describe('A history that a new process gets', () => {
   it('keeps the ids of results that belong to calls of the process itself', () => {
     const results = [{ id: 'toolu_a', text: 'x', isError: true }];
     expect(turnAfter([], { results }).results).toEqual(results);
+  });
+
+  it('keeps the ids of the program for the calls that are open, if a process has the history already', () => {
+    const history = [called('a', 'look'), answered('a', 'x'), called('a', 'look')];
+    const messages = replayableHistory(history, new Map([['a', 'toolu_a']]));
+    expect(messages.map(({ calls = [], results = [] }) => [...calls, ...results].map(({ id }) => id))).toEqual([
+      ['toolu_replay_0'],
+      ['toolu_replay_0'],
+      ['toolu_a'],
+    ]);
   });
 });
