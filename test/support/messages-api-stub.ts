@@ -96,7 +96,7 @@ export function saysAndRuns(text: string, command: string): Saying {
 
 /** Talks, and then gives a value, as it is told to where an answer must fit a schema. */
 export function saysAndGives(text: string, value: unknown): Saying {
-  return { ...says(text), calls: [{ name: 'StructuredOutput', input: value }] };
+  return saysAndCalls(text, { name: 'StructuredOutput', input: value });
 }
 
 /** Says this, unless it is nothing, and then calls these tools in one message. */
