@@ -17,7 +17,7 @@ const usage = `Usage: npm run suite NAME [-- ARGUMENTS OF JEST]
 const maxSecondTries = 1;
 const jestProgram = join(root, 'node_modules', 'jest', 'bin', 'jest.js');
 /** A part of a suite that runs longer is ended, and fails: otherwise a test that hangs would take the output of all others with it. */
-const partLimitMs = 25 * 60_000;
+const partLimitMs = 35 * 60_000;
 /** What each file and each test took, as Jest writes it with `--json`, and the output of suites that ran beside others. */
 const results = cacheFor('results');
 
