@@ -274,9 +274,9 @@ export class ChatConversation {
 
   #showHelp(): void {
     const rows = chatWords.map(({ word, argument, meaning }) => [`${word} ${argument}`.trim(), meaning] as const);
-    const { textColumns, messagePaint, message } = this.#context.terminal;
-    for (const line of wrappedRows([...rows, ['//…', 'a message that begins with a slash']], textColumns))
-      message(messagePaint.dim(line));
+    const { terminal } = this.#context;
+    for (const line of wrappedRows([...rows, ['//…', 'a message that begins with a slash']], terminal.textColumns))
+      terminal.message(terminal.messagePaint.dim(line));
   }
 
   async #chooseModel(id: string): Promise<void> {

@@ -555,7 +555,7 @@ describe('the command with background jobs', () => {
     const id = stdout.trim();
     expect([code, stdout]).toEqual([0, expect.stringMatching(/^j[\w-]{24}\n$/)]);
     const second = JSON.parse((await runCommand(['ask', '-b', 'Me, too', '--json'], { env })).stdout);
-    expect((await runCommand(['jobs'], { env })).stdout).toMatch(new RegExp(`${id} +ask +running`));
+    expect((await runCommand(['jobs'], { env })).stdout).toMatch(new RegExp(`${id} +ask, background +running`));
     expect((await runCommand(['jobs', 'show', second.job_id], { env })).stdout).toMatch(/^status +queued, place 1$/m);
     expect(await runCommand(['jobs', 'cancel', second.job_id], { env })).toMatchObject({
       code: 0,
@@ -590,7 +590,9 @@ describe('the command with background jobs', () => {
     }, 'a job that runs');
     const waits = (await runCommand(['ask', '-b', 'waits'], { env: alice })).stdout.trim();
     const all = await runCommand(['jobs', '--all'], { env: operator });
-    expect(all.stdout).toMatch(new RegExp(`^all  1, 1 of them open\n.*\n +${waits} +key alice +ask +queued`, 'm'));
+    expect(all.stdout).toMatch(
+      new RegExp(`^all  2, 2 of them open\n[^]*\n +${waits} +key alice +ask, background +queued`, 'm'),
+    );
     expect((await runCommand(['jobs', '--all'], { env: alice })).code).toBe(77);
     expect(await runCommand(['cancel', 'unknown', id, waits], { env: operator })).toEqual({
       code: 65,
