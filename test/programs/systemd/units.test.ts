@@ -356,16 +356,16 @@ describeInLab()('under a real systemd', () => {
     expect(await lab.show('NRestarts')).toBe('0');
   });
 
-  it('can be restarted eight times in a row', async () => {
+  it('can be restarted seven times in a row', async () => {
     await lab.restartWith(demo);
-    for (let times = 0; times < 8; times++) await lab.systemctl('restart', unit);
+    for (let times = 0; times < 7; times++) await lab.systemctl('restart', unit);
     await lab.untilServing();
     expect(await lab.show('ActiveState')).toBe('active');
   }, 120_000);
 
   it('does not start again what is wrongly configured', async () => {
     await lab.configure({ MODEL_API_WORKERS: 'many' });
-    await lab.attempt('systemctl', 'start', unit);
+    await lab.attempt('systemctl', 'restart', unit);
     await until(async () => (await lab.show('ActiveState')) === 'failed', 'the failure');
     expect([await lab.show('ExecMainStatus'), await lab.show('NRestarts')]).toEqual(['78', '0']);
   });
