@@ -7,7 +7,7 @@ import { until } from '../../support/until.js';
 /** When the SDK sends a request again. */
 export function describeRetries(lab: SdkLab, face: SdkFace): void {
   const statuses = async (service: Service, input: object) => {
-    const { seen } = await lab.client.call(service, face.name, 'ask', { ...input, maxRetries: 3 });
+    const { seen } = await lab.client.call(service, face.name, 'ask', { maxRetries: 3, ...input });
     return seen.map(({ status }) => status);
   };
 
@@ -33,7 +33,7 @@ export function describeRetries(lab: SdkLab, face: SdkFace): void {
     first.process.kill('SIGTERM');
     await first.log('shutdown_start');
     const refused = nextRefusal(first);
-    const answered = statuses(first, {});
+    const answered = statuses(first, { maxRetries: 8 }); // nobody listens until the second one has started
     await refused;
     occupants[Symbol.dispose]();
     expect(await first.stop()).toBe(0);
