@@ -68,8 +68,9 @@ export function parsedTools(sent: readonly SentTool[], { choice, path, isParalle
     if (choice !== 'auto' && choice !== 'none') throw invalid(path, 'needs tools');
     return { offer: undefined, forms: {}, dropped };
   }
+  checkSize(own);
   const tools = own.map(checkedTool);
-  checkTogether(tools, own);
+  checkNames(tools, own);
   if (typeof choice !== 'string' && !tools.some(({ name }) => name === choice.name))
     throw invalid(path, 'must name one of the tools');
   const offer = { tools, choice, isParallel };
@@ -118,13 +119,18 @@ export function checkedSchema(schema: Readonly<Record<string, unknown>>, path: s
   }
 }
 
-function checkTogether(tools: readonly Tool[], sent: readonly SentTool[]): void {
-  if (tools.length > maxTools) throw invalid('tools', `must be ${maxTools} at most`);
+/** Before the schemas are translated: that takes long for large ones. Throws `validation_error`. */
+function checkSize(sent: readonly SentTool[]): void {
+  if (sent.length > maxTools) throw invalid('tools', `must be ${maxTools} at most`);
+  const texts = sent.map(({ name, description, schema }) => [name, description, schema]);
+  if (Buffer.byteLength(JSON.stringify(texts)) > maxToolBytes)
+    throw invalid('tools', `must be ${maxToolBytes} bytes at most, all together`);
+}
+
+function checkNames(tools: readonly Tool[], sent: readonly SentTool[]): void {
   const names = tools.map(({ name }) => name);
   const twice = names.findIndex((name, index) => names.indexOf(name) < index);
   if (twice >= 0) throw invalid(`${sent[twice]?.path}.name`, 'must not be that of another tool');
-  if (Buffer.byteLength(JSON.stringify(tools)) > maxToolBytes)
-    throw invalid('tools', `must be ${maxToolBytes} bytes at most, all together`);
 }
 
 /** The model knows a tool of a namespace by one name. */

@@ -16,4 +16,10 @@ describe('JSON that passes through the service', () => {
   it.each(['{"a":01}', '{"a":1', '{"a":1.2.3}', '12-34'])('is none: %s', (json) => {
     expect(() => parseExactly(json)).toThrow(SyntaxError);
   });
+
+  it('may hold a long text with many escapes', () => {
+    const text = 'x\n'.repeat(4_000_000);
+    const json = `{"text":${JSON.stringify(text)},"id":9007199254740993}`;
+    expect(stringifyExactly(parseExactly(json))).toBe(json);
+  });
 });

@@ -62,6 +62,7 @@ describe('The tools of a request', () => {
     ['has the name of another', [sent('a'), sent('a')], 'auto', 'must not be that of another tool'],
     ['takes no object', [sent('a', { schema: { type: 'string' } })], 'auto', 'must have the schema of an object'],
     ['is one of too many', Array.from({ length: 129 }, (_, at) => sent(`t${at}`)), 'auto', 'must be 128 at most'],
+    ['has a large schema', [sent('a', { schema: { enum: ['x'.repeat(262_144)] } })], 'auto', 'bytes at most'],
     ['is too large', [sent('a', { description: 'x'.repeat(262_144) })], 'auto', 'bytes at most'],
     ['is required of none', [], 'required', 'needs tools'],
     ['is named and not offered', [sent('a')], { name: 'b' }, 'must name one of the tools'],

@@ -87,11 +87,13 @@ export function turnFailed(reason: CliReason, message: string): TurnFailed {
 }
 
 const maxSaid = 300;
+/** Longer words are cut before addresses and folders are looked for, because a search takes the square of their length. */
+const maxSearched = 2000;
 
 /** With the first line of the words, as far as a client can be shown it. */
 export function sentence(start: string, words: string): string {
   const [firstLine = ''] = words.trim().split('\n');
-  const said = withoutFolders(withoutAddresses(printable(firstLine))).slice(0, maxSaid);
+  const said = withoutFolders(withoutAddresses(printable(firstLine.slice(0, maxSearched)))).slice(0, maxSaid);
   return said === '' ? start : `${start}: ${said}`;
 }
 

@@ -26,6 +26,11 @@ function failed(report: Partial<FailureReport>): TurnFailed {
 }
 
 describe('The words of a failure', () => {
+  it('are cut before they are searched: a text of a client may stand in them', () => {
+    const { message } = failed({ words: 'a.'.repeat(500_000) });
+    expect(message).toHaveLength('the model CLI reports: '.length + 300);
+  });
+
   it.each([
     [
       'Configuration error in /home/relay/.claude.json: JSON Parse error',
