@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { ContinuedText, Message, Tool } from '../job.js';
 import { collapsedBlanks } from './blanks.js';
+import { isObject } from './json-schema.js';
 
 /**
  * A chain of hashes (hex) over the messages of a conversation. Two chains with the same end have the same texts, images
@@ -58,10 +59,6 @@ function canonical(json: string): string {
   } catch {
     return json;
   }
-}
-
-function isObject(value: unknown): value is object {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function inOrder(value: object): object {

@@ -278,7 +278,8 @@ function setOwn(object: Record<string, unknown>, name: string, value: unknown): 
   Object.defineProperty(object, name, { value, writable: true, enumerable: true, configurable: true });
 }
 
-function isObject(value: unknown): value is JsonSchema {
+/** Whether a parsed JSON value is an object, and no list. */
+export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 

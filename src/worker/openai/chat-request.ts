@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { invalid } from '../../shared/errors.js';
 import type { Message } from '../../shared/job.js';
+import { isObject } from '../../shared/text/json-schema.js';
 import { foreignTypes } from '../jobs/foreign-parts.js';
 import { instructed, type SentPiece } from '../jobs/instructions.js';
 import {
@@ -138,10 +139,6 @@ const chatParts: PartForms = {
     urlField: 'image_url.url',
   },
 };
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null;
-}
 
 /** What is said in the request; without tools, calls and results as text. Throws `validation_error` that names the field. */
 export function spokenIn({ messages }: ChatCompletionRequest, hasTools = false) {

@@ -352,7 +352,7 @@ export interface IdleSession {
   readonly isAwaited: boolean;
   /** What it most likely is; null for a known conversation. */
   readonly guess: SessionGuess | null;
-  /** Whose it is. */
+  /** The client that the session belongs to. */
   readonly client: string;
 }
 
@@ -384,7 +384,7 @@ export function planSessions<S extends IdleSession>(
 
 /**
  * Those that a job waits for, then those in the middle of a turn: more would be lost with them. Each holder has at most its
- * share of these: those beyond it give way to what others have. Of the others conversations first: no single request ends
+ * share of these: sessions beyond it end before those of other clients. Of the others conversations first: no single request ends
  * one, however new it is. Then questions, one of each client before the second of any, so that a client with many of them
  * ends its own. Side requests come last: hardly any of them is ever continued.
  */
@@ -411,7 +411,7 @@ function mostWanted<S extends IdleSession>(sessions: readonly S[], maxSessions: 
 
 /**
  * Splits the sessions: the first ones of each holder within its share, in equal parts for the clients that it speaks for,
- * and the others. Everyone has at least one.
+ * and the others. Each client has at least one.
  */
 function splitByShare<S extends IdleSession>(sessions: readonly S[], share: number, clients: readonly string[]) {
   const counts = new Map<string, number>();
