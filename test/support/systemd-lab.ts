@@ -36,8 +36,8 @@ export function describeInLab(): jest.Describe {
   return describe.skip;
 }
 
-export interface Traffic {
-  /** Ends it; resolves with how often each status, or each error, was seen. */
+export interface Traffic extends AsyncDisposable {
+  /** Ends the requests; resolves with how often each status, or each error, was seen. */
   stop(): Promise<Readonly<Record<string, number>>>;
 }
 
@@ -193,8 +193,7 @@ export class SystemdLab implements AsyncDisposable {
 
   /** The last record of this event. */
   async logged(event: string): Promise<Readonly<Record<string, unknown>>> {
-    const lines = (await this.journal()).split('\n').filter((line) => line.includes(`"event":"${event}"`));
-    return JSON.parse(lines.at(-1) ?? '{}');
+    return JSON.parse((await this.journal(`"event":"${event}"`)).at(-1) ?? '{}');
   }
 
   async uptimeSeconds(): Promise<number> {
@@ -228,16 +227,20 @@ export class SystemdLab implements AsyncDisposable {
     const client = ['run', 'node', program, url + path, String(lanes), ...bodyAndKey];
     const { stdin, stdout } = spawn(tool, client, { env: this.#env, stdio: ['pipe', 'pipe', 'inherit'] });
     const told = text(stdout);
+    const end = () => {
+      stdin.end();
+      return told;
+    };
     return {
-      stop: async () => {
-        stdin.end();
-        return JSON.parse(await told);
-      },
+      stop: async () => JSON.parse(await end()),
+      [Symbol.asyncDispose]: async () => void (await end()),
     };
   }
 
-  journal(): Promise<string> {
-    return this.run('journalctl', '--unit', unit, '--output', 'cat', '--no-pager');
+  /** The lines of the service's journal that match this regular expression. The whole journal of a service under load has megabytes. */
+  async journal(pattern: string): Promise<string[]> {
+    const matching = ['--grep', pattern, '--case-sensitive=true', '--output', 'cat', '--no-pager', '--quiet'];
+    return (await this.attempt('journalctl', '--unit', unit, ...matching))?.split('\n') ?? [];
   }
 }
 

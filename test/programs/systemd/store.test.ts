@@ -96,7 +96,7 @@ describeInLab()('A store in a file under a real systemd', () => {
     const poll = 'while sleep 0.1; do curl --silent --max-time 5 http://127.0.0.1:5051/health; done';
     await lab.systemctl('start', 'prompt-relay.socket');
     await lab.run('systemd-run', '--unit=poller', 'sh', '-c', poll); // the socket starts the service
-    await until(async () => (await lab.journal()).includes('store.db is in use by another process'), 'the record');
+    await until(async () => (await lab.journal('store.db is in use by another process')).length > 0, 'the record');
     expect((await chat('Too early')).error).toBe('store_unavailable');
     expect((await lab.health())?.status).toBe('degraded');
     await lab.systemctl('stop', 'holder');
