@@ -183,7 +183,7 @@ function unitsOf(value: unknown): number {
   if (typeof value !== 'object' || value === null) return 8;
   let units = 2;
   if (Array.isArray(value)) for (const each of value) units += unitsOf(each);
-  else for (const [key, each] of Object.entries(value)) units += key.length + 4 + unitsOf(each);
+  else for (const key of Object.keys(value)) units += key.length + 4 + unitsOf(value[key as keyof object]);
   return units;
 }
 
@@ -210,15 +210,28 @@ function packetsOf(message: PeerMessage): Sent[][] {
   return packets;
 }
 
-function withoutLongTexts(value: unknown, take: (path: TextPath, text: string) => void, path: TextPath = []): unknown {
+/** A copy in which each long text is empty, or the value itself if it has none. `path` is where the value lies in its message. */
+function withoutLongTexts(
+  value: unknown,
+  take: (path: TextPath, text: string) => void,
+  path: (string | number)[] = [],
+) {
   if (typeof value === 'string' && value.length > longTextUnits) {
-    take(path, value);
+    take([...path], value);
     return '';
   }
   if (typeof value !== 'object' || value === null) return value;
-  const inside = (each: unknown, key: string | number) => withoutLongTexts(each, take, [...path, key]);
-  if (Array.isArray(value)) return value.map(inside);
-  return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, inside(each, key)]));
+  let copy: Record<string | number, unknown> | null = null;
+  for (const key of Object.keys(value)) {
+    const each: unknown = value[key as keyof object];
+    path.push(Array.isArray(value) ? Number(key) : key);
+    const short: unknown = withoutLongTexts(each, take, path);
+    path.pop();
+    if (short === each) continue;
+    copy ??= (Array.isArray(value) ? [...value] : { ...value }) as Record<string | number, unknown>;
+    copy[key] = short;
+  }
+  return copy ?? value;
 }
 
 function putText(message: object, path: TextPath, text: string): void {
