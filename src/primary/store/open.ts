@@ -17,15 +17,15 @@ export { expiryAt } from './contract/store.js';
 
 type LocalPlace = Exclude<StorePlace, { readonly kind: 'redis' }>;
 
-/** Throws a ConfigFault where this Node lacks what the store needs. */
+/** Throws a ConfigFault if this version of Node lacks SQLite. */
 export function checkEngine({ kind }: Pick<StorePlace, 'kind'>, hasSqlite = isSqliteThere()): void {
   if (kind !== 'sqlite' || hasSqlite) return;
   throw fault(`sqlite: needs Node.js 22.13 or later, and this is ${process.version}`);
 }
 
 /**
- * The store of one host, which is down if its file cannot be opened yet. `onHang`: see `SqliteStore`. Throws a ConfigFault
- * for what the operator has to put right.
+ * Opens the store of one host. If the file cannot be opened yet, the store starts as down. `onHang`: see `SqliteStore`.
+ * Throws a ConfigFault for a problem that the operator must fix.
  */
 export async function openStore(place: LocalPlace, clock: Clock, onHang: () => void): Promise<Store> {
   checkEngine(place);
@@ -46,15 +46,15 @@ async function openSqlite(path: string, clock: Clock, onHang: () => void): Promi
   }
 }
 
-/** The file of a store that no service has open. */
+/** A store file that no service has open. */
 export interface OfflineStore {
   readonly upkeep: SqliteUpkeep;
   close(): Promise<boolean>;
 }
 
 /**
- * null: a service has the file open. Opening changes nothing, not even the version of the file; to be purged, it must
- * have the version of this program. Throws a ConfigFault.
+ * Opens a store file without a service. null if a service has it open. Opening changes nothing, not even the version; a
+ * purge needs a file of this version. Throws a ConfigFault.
  */
 export async function openOffline(path: string, clock: Clock, purpose: 'read' | 'purge'): Promise<OfflineStore | null> {
   checkEngine({ kind: 'sqlite' });
@@ -75,7 +75,7 @@ export async function openOffline(path: string, clock: Clock, purpose: 'read' | 
 async function checkThere(path: string): Promise<void> {
   if (!(await checkFile(path))) throw new StoreFault(`there is no file ${path}, or ${dirname(path)} cannot be read`);
   const hasJournal = await checkFile(`${path}-wal`);
-  // SQLite would make a store of it.
+  // SQLite would turn an empty file into a new database.
   if (!hasJournal && (await stat(path)).size === 0) throw new StoreFault(`${path} is empty`);
 }
 
@@ -86,7 +86,7 @@ async function checkCurrent({ upkeep, close }: OfflineStore, path: string): Prom
   throw new StoreFault(`${path} is of an older version: start the service with it once, then purge`);
 }
 
-/** A fault of a store, as one of the configuration; anything else as it is. */
+/** Converts a StoreFault to a ConfigFault; returns any other error unchanged. */
 export function asConfigFault(error: unknown): unknown {
   return error instanceof StoreFault ? fault(error.message) : error;
 }

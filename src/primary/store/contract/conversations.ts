@@ -1,48 +1,48 @@
 import type { Image } from '../../../shared/job.js';
 import type { StoredText } from './stored-text.js';
 
-/** A conversation as it outlives the service. Times are milliseconds since the epoch. */
+/** A conversation in the store. Times are milliseconds since the epoch. */
 export interface StoredConversation {
   readonly id: string;
   readonly client: string;
   readonly system: StoredText | null;
-  /** What its client calls it. */
+  /** Title that the client has set; null if none is set: then the first words of the conversation serve as title. */
   readonly title: string | null;
   readonly createdAt: number;
   readonly lastActivityAt: number;
-  /** At least one. */
+  /** Finished turns; at least one. */
   readonly turns: readonly StoredTurn[];
 }
 
 export interface StoredTurn {
   readonly texts: readonly [user: StoredText, assistant: StoredText];
   readonly images: readonly Image[];
-  /** As `storedFigures`; null: of a turn that is older than these. */
+  /** Model and usage as JSON, see `storedFigures`; null if unknown, as for turns that earlier versions stored. */
   readonly figures: StoredText | null;
-  /** Of this turn and all before it. */
+  /** Tokens of this turn and all earlier turns. */
   readonly totalTokens: number;
 }
 
-/** A finished turn; the first one makes the conversation exist. */
+/** A finished turn. The first turn creates the conversation. */
 export interface TurnChange {
   readonly type: 'turn';
   readonly id: string;
   readonly client: string;
-  /** With the first turn only. */
+  /** System text; null if the request has none, and for later turns. */
   readonly system: StoredText | null;
   readonly createdAt: number;
-  /** With this turn. */
+  /** Messages of the conversation including this turn. */
   readonly messageCount: number;
   readonly user: string;
   readonly assistant: string;
   readonly images: readonly Image[];
   readonly figures: StoredText | null;
   readonly totalTokens: number;
-  /** Of the turn lock, if hosts share the conversation; a first turn needs none. */
+  /** Token of the turn lock; null if no other host can have the conversation, or for a first turn. */
   readonly token?: number | null;
 }
 
-/** A new conversation with the first messages of another one. */
+/** A new conversation with the first `messageCount` messages of the conversation `origin`. */
 export interface ForkChange {
   readonly type: 'fork';
   readonly id: string;
@@ -51,31 +51,35 @@ export interface ForkChange {
   readonly createdAt: number;
 }
 
-/** Another title; null: the first words are its title again. It is no activity. */
+/** A change of the title; null restores the first words as title. A rename is not an activity. */
 export interface TitleChange {
   readonly type: 'title';
   readonly id: string;
   readonly title: string | null;
-  /** The title before. */
+  /** Title before the change, for an undo. */
   readonly previous: string | null;
 }
 
 export type ConversationChange = TurnChange | ForkChange | TitleChange;
 
 /**
- * Stores conversations beyond the end of the service. Operations are done in the order of the calls. All but `forget`
- * reject with `store_unavailable` on a failure, and have changed nothing then.
+ * Stores conversations beyond the end of the service, in the order of the calls. On a failure, all methods except
+ * `forget` reject with `store_unavailable`, and nothing has changed.
  */
 export interface ConversationJournal {
-  /** Those that were active after that time, the least recently active first. Removes all others. */
+  /**
+   * Yields the conversations that were active after time `after`, the least recently active first, and removes all
+   * others.
+   */
   restore(after: number): AsyncIterable<StoredConversation>;
   /**
-   * Resolves when the change would outlive a power cut. A turn changes nothing after `remove` of its conversation; it
-   * rejects if the conversation is gone for another reason.
+   * Resolves when the change would survive a power cut. A turn of a removed conversation resolves without a change; a
+   * fork or a new title of one rejects with `not_found`. If a file lacks a conversation that was not removed, the
+   * commit rejects with `store_unavailable`.
    */
   commit(change: ConversationChange): Promise<void>;
-  /** Calls `late` if the removal was done after all, although it was rejected. */
+  /** Removes a conversation. Calls `late` if the removal was rejected, but happened later. */
   remove(id: string, late?: () => void): Promise<void>;
-  /** Removes it when the store is able to. The caller does not wait. */
+  /** Removes a conversation as soon as the store can. The caller does not wait. */
   forget(id: string): void;
 }

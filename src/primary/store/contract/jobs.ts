@@ -1,21 +1,23 @@
 import type { JobForm, JobListOrder, JobStatus } from '../../../shared/background.js';
 import { type JobEnd, type JobRequest, unknownJobUsage } from '../../../shared/job.js';
 
-/** An accepted job, as it is stored until it starts. Times are milliseconds since the epoch. */
+/**
+ * An accepted background job, in the form that is stored until the job starts. Times are milliseconds since the epoch.
+ */
 export interface AcceptedJob {
   readonly id: string;
-  /** The first words of what was asked, for its client alone. */
+  /** First words of the prompt. Only the client of the job may see them. */
   readonly title: string;
   readonly form: JobForm;
   readonly request: JobRequest;
   readonly createdAt: number;
 }
 
-/** A job without its texts but the title. */
+/** A background job without prompt and answer text. */
 export interface JobRecord {
   readonly id: string;
   readonly client: string;
-  /** Empty if it was accepted before there were titles. */
+  /** First words of the prompt; empty if a version without titles accepted the job. */
   readonly title: string;
   readonly form: JobForm;
   readonly operation: JobRequest['operation'];
@@ -24,7 +26,7 @@ export interface JobRecord {
   readonly createdAt: number;
   readonly startedAt: number | null;
   readonly endedAt: number | null;
-  /** Of one that has ended. Its `text` is null: `JobStore.text` reads the answer. */
+  /** How the job ended; null while it is open. The `text` in it is null: `JobStore.text` reads the answer. */
   readonly end: JobEnd | null;
 }
 
@@ -36,47 +38,50 @@ export interface EndedJob {
   readonly end: JobEnd;
 }
 
-/** `next` is where the following page begins. */
+/** A page of jobs. `next` is the start of the next page; null on the last page. */
 export interface JobPage {
   readonly jobs: readonly JobRecord[];
   readonly next: number | null;
 }
 
-/** The text of an answer, in blocks that fit into one message each. Lengths and positions are UTF-16 units. */
+/** Answer text in blocks that each fit into one IPC message. Lengths and positions are in UTF-16 units. */
 export interface LoggedText {
   readonly length: number;
   readonly blocks: readonly { readonly start: number; readonly text: string }[];
-  /** From that position up to the end of its block; empty at the end. */
+  /** Returns the text from position `from` to the end of its block; empty at the end. */
   read(from: number): string;
 }
 
-/**
- * Stores background jobs. Operations are done in the order of the calls. All of them reject with `store_unavailable` on
- * a failure.
- */
+/** Stores background jobs, in the order of the calls. On a failure, all methods reject with `store_unavailable`. */
 export interface JobStore {
-  /** Whether an accepted job outlives the service. */
+  /** Whether an accepted job survives a restart of the service. */
   readonly isDurable: boolean;
-  /** Resolves when the job would outlive a power cut, if the store is durable. */
+  /** Resolves when the job is stored. In a durable store, it would then survive a power cut. */
   accept(job: AcceptedJob): Promise<void>;
-  /** From queued to running, before its program gets the prompt. false: it is no longer queued, so it must not start. */
+  /**
+   * Marks a queued job as running, before its program gets the prompt. Resolves with false if the job must not start,
+   * because it is no longer queued.
+   */
   start(id: string, at: number): Promise<boolean>;
-  /** false: another host has ended it, and that end stays. */
+  /** Stores the end of a job. Resolves with false if another host has ended the job: the earlier end remains. */
   end(id: string, ended: EndedJob, text: LoggedText): Promise<boolean>;
-  /** `client`: null for the job of any. */
+  /** Finds a job of this client; with `client` null, a job of any client. */
   find(id: string, client: string | null): Promise<JobRecord | null>;
-  /** A piece of the answer of an ended job, from that UTF-16 unit on; empty at its end, and after its removal. */
+  /** Reads a piece of the answer of an ended job, from UTF-16 unit `from`; empty at its end, and after its removal. */
   text(id: string, from: number): Promise<string>;
-  /** Of one client or of all, newest first. */
+  /** Lists the jobs of one client or of all clients, newest first. */
   list(order: JobListOrder): Promise<JobPage>;
   remove(id: string): Promise<void>;
-  /** Removes the jobs that ended before that time. */
+  /** Removes the jobs that ended before time `before`. */
   expire(before: number): Promise<void>;
-  /** The queued jobs, oldest first. Jobs that ran when their host died end as failed, with `host_lost`. */
+  /**
+   * Yields the queued jobs, oldest first. Jobs that were running when their host died get the status `failed` with the
+   * reason `host_lost`.
+   */
   restore(at: number): AsyncIterable<AcceptedJob>;
 }
 
-/** The end of a job whose service died while it ran. Its usage is unknown. */
+/** Makes the end of a job whose service died while it ran. The usage of such a job is unknown. */
 export function lostEnd(queueMs: number, executionMs: number): JobEnd {
   const message = 'the service died while the job ran';
   const failure = { code: 'cli_error', reason: 'host_lost', message } as const;

@@ -1,36 +1,38 @@
 import type { Message } from '../../../shared/job.js';
 
-/** A response as its client knows it: the same id of another client is another one. */
+/** The key of a response. Clients with the same response id do not share the response. */
 export interface ResponseKey {
   readonly id: string;
   readonly client: string;
 }
 
-/** A stored response: a point in a text. Times are milliseconds since the epoch. */
+/**
+ * A stored response of the Responses API: the end of one branch of messages. Times are milliseconds since the epoch.
+ */
 export interface ResponseNode extends ResponseKey {
-  /** The response that it follows, of the same client. Several may follow one. */
+  /** Id of the previous response, of the same client; null for none. Several responses may follow the same one. */
   readonly previous: string | null;
   readonly createdAt: number;
-  /** What it adds to the text of the previous one. */
+  /** Messages that this response adds after the previous response. */
   readonly messages: readonly Message[];
-  /** What a request that continues its text needs to know of the text, as JSON. */
+  /** Summary of all messages up to here, as JSON (`ContinuedText`), for a request that continues this response. */
   readonly head: string;
-  /** The JSON that its client reads. */
+  /** The JSON that the client reads. */
   readonly body: string;
 }
 
-/** A piece of the body of a response, from a byte on; empty at its end. */
+/** A piece of the body of a response; `text` is empty at its end. */
 export interface BodyPiece {
   readonly text: string;
-  /** The size of the whole body. */
+  /** Size of the whole body. */
   readonly bytes: number;
 }
 
-/** The bounds of all responses together. */
+/** Limits for all responses together. */
 export interface ResponseLimits {
   readonly maxResponses: number;
   readonly maxBytes: number;
-  /** From the creation of a response, or of the last one that continues its text. */
+  /** Time to live, from the creation of a response or of the last response that continues it. */
   readonly ttlMs: number;
 }
 
@@ -39,43 +41,46 @@ export interface ResponseCounts {
   readonly bytes: number;
 }
 
-/** `gone`: the previous response does not exist. `full`: there is no room that this client may take. */
+/** Result of `put`. `gone`: the previous response does not exist. `full`: the share of the client is used up. */
 export type PutVerdict = 'stored' | 'gone' | 'full';
 
 /**
- * Stores responses. A response that others follow cannot be evicted; once removed, it keeps its messages for them. All of
- * it rejects with `store_unavailable` on a failure.
+ * Stores responses. A response with followers is not evicted; if it is removed, its messages stay for its followers. On
+ * a failure, all methods reject with `store_unavailable`.
  */
 export interface ResponseStore {
-  /** As of the last operation here. */
+  /** Totals after the last operation of this host. */
   readonly counts: ResponseCounts;
-  /** Evicts responses beyond the limits. Resolves when the response would outlive a power cut, if the store is durable. */
+  /**
+   * Stores a response, and evicts responses beyond the limits. Resolves when the response would survive a power cut, if
+   * the store is durable.
+   */
   put(node: ResponseNode, limits: ResponseLimits): Promise<PutVerdict>;
   /**
-   * Reads as much of its body as crosses to a worker at once. null: the client has no such response. `after`: those that
-   * were last continued by that time have expired.
+   * Reads one piece of the body, sized for one IPC message. null if the client has no such response. Responses whose
+   * last continuation is not later than `after` have expired.
    */
   read(key: ResponseKey, from: number, after: number): Promise<BodyPiece | null>;
-  /** The head of its text; empty if an earlier version has stored it, null as for `read`. */
+  /** Reads the `head` of a response; empty if an earlier version stored the response, null as for `read`. */
   head(key: ResponseKey, after: number): Promise<string | null>;
-  /** All messages from the beginning of its text to its own. */
+  /** Reads all messages from the first response of the chain to this one; null as for `read`. */
   text(key: ResponseKey, after: number): Promise<readonly Message[] | null>;
-  /** Whether it existed. */
+  /** Removes a response. Resolves with whether it existed. */
   remove(key: ResponseKey): Promise<boolean>;
-  /** Removes what has expired, and refreshes the counts. */
+  /** Removes expired responses, and refreshes the counts. */
   expire(after: number): Promise<void>;
 }
 
-/** What a response takes beside its texts. */
+/** Estimated memory of a response in addition to its texts. */
 const overheadBytes = 1024;
 
-/** A response as it is stored. */
+/** A response, encoded for the store. */
 export interface WrittenResponse {
-  /** JSON. */
+  /** Messages as JSON. */
   readonly messages: Buffer;
   readonly body: Buffer;
   readonly bytes: number;
-  /** What it counts as among clients: a client with many small responses has much, too. */
+  /** Weight in the share of a client: the bytes plus a fixed cost, so that many small responses count too. */
   readonly weight: number;
 }
 

@@ -7,7 +7,7 @@ import type { JobStore } from './jobs.js';
 import type { ResponseStore } from './responses.js';
 import type { UsageStore } from './usage.js';
 
-/** What a store does, as it is measured. */
+/** Names of the operations in the metrics of the store. */
 export const storeOperations = [
   ...(['enter', 'commit', 'remove', 'read', 'restore', 'tidy'] as const),
   ...(['job', 'usage', 'answer', 'response', 'upkeep'] as const),
@@ -15,59 +15,62 @@ export const storeOperations = [
 export type StoreOperation = (typeof storeOperations)[number];
 
 export interface StoreObserver {
-  /** Also after a failure. */
+  /** Called after each operation, also after a failed one. */
   done(operation: StoreOperation, ms: number): void;
-  /** Called once when the store goes down, not for each operation that fails. */
+  /** Called when the store goes down, and again if a start finds another reason; not for each failed operation. */
   down(reason: string): void;
   back(): void;
-  /** Something is wrong with the store, but it can be used. */
+  /** Called for a problem that leaves the store usable. */
   warned(reason: string): void;
 }
 
 export const silentObserver: StoreObserver = { done: () => {}, down: () => {}, back: () => {}, warned: () => {} };
 
-/** Stores what is to outlive the service. */
+/** Stores everything that survives a restart. */
 export interface Store {
   readonly kind: StoreKind;
   readonly conversations: ConversationJournal;
   readonly jobs: JobStore;
   readonly usage: UsageStore;
-  /** Rate windows, if hosts share them; else null. */
+  /** Rate windows that all hosts share; null if each host counts for itself. */
   readonly windows: WindowCounter | null;
-  /** To requests with an Idempotency-Key. */
+  /** Recorded answers to requests with an `Idempotency-Key`. */
   readonly answers: IdempotencyStore;
-  /** Of the Responses API, where the client wants them stored. */
+  /** Stored responses of the Responses API. */
   readonly responses: ResponseStore;
   readonly upkeep: StoreUpkeep;
   /** Whether the last write succeeded. */
   readonly isUp: boolean;
-  /** There is one observer. */
+  /** Sets the only observer; a second call replaces it. */
   observe(observer: StoreObserver): void;
   /**
-   * Calls `takeOver`, which reads what earlier services have left: now, or once the file can be opened; and again after a
-   * failure that may pass. Rejects with a StoreFault for any other one.
+   * Calls `takeOver`, which reads the data of earlier services, as soon as the file is open, and again after a
+   * PassingFault. Rejects with any other StoreFault.
    */
   restore(takeOver: () => Promise<void>): Promise<void>;
-  /** Resolves when every earlier operation has ended. May be called again. */
+  /** Resolves when all earlier operations have ended. May be called again. */
   close(): Promise<void>;
 }
 
-/** A rate window: its count, and how long it still lasts. */
+/** Count of a rate window, and the time until the window ends. */
 export interface CountedWindow {
   readonly count: number;
   readonly leftMs: number;
 }
 
-/** Counts in windows that all hosts share. */
+/** Counts requests in rate windows that all hosts share. */
 export interface WindowCounter {
-  /** Opens the window unless it is open. Rejects soon if it cannot count. */
+  /**
+   * Adds points to a window, and opens the window if necessary. Rejects within a fraction of a second if the store
+   * cannot count.
+   */
   add(name: string, points: number, windowMs: number): Promise<CountedWindow>;
 }
 
 /** The number of rows of each table. */
 export type Counts = Readonly<Record<string, number>>;
 
-/** What has expired before these times, milliseconds since the epoch, should be gone. */
+/** Expiry times by kind, in milliseconds since the epoch: older entries should have been removed. */
 export interface Expiry {
   readonly conversations: number;
   readonly jobs: number;
@@ -81,24 +84,24 @@ export function expiryAt(now: number, config: Pick<Config, 'conversationTtlMs' |
   return { conversations, jobs: now - jobTtlMs, idempotency: now - answerTtlMs, responses: conversations };
 }
 
-/** What an operator does with a store. All of it rejects with a RelayError. */
+/** Maintenance of a store by an operator. All methods reject with a RelayError. */
 export interface StoreUpkeep {
-  /** Writes a copy of this name. It never replaces another file. */
+  /** Writes a copy of the store to a new file of this name. */
   backup(name: string): Promise<StoreBackup>;
   verify(expiry: Expiry): Promise<StoreReport>;
-  /** Resolves when everything of the client is gone, from the files too. */
+  /** Removes all data of a client. Resolves when the data is also erased from the files. */
   purge(client: string): Promise<Counts>;
-  /** Other files with earlier contents of the store. */
+  /** Lists other files that contain earlier states of the store. */
   copies(): Promise<string[]>;
 }
 
-/** Why a store cannot be opened, as a sentence for the operator. */
+/** A reason why the store cannot be opened, as a sentence for the operator. */
 export class StoreFault extends Error {
   override readonly name = 'StoreFault';
 }
 
-/** May be over without a change of the settings: the disk is full or not there yet. */
+/** A fault that can end without a change of the settings, such as a full or missing disk. */
 export class PassingFault extends StoreFault {}
 
-/** Another process has the file open. */
+/** The fault that another process has the file open. */
 export class HeldFault extends PassingFault {}

@@ -1,52 +1,52 @@
 import type { Outcome } from '../../../shared/job.js';
 
-/** Usage of more days than these is gone. */
+/** Usage is stored for this many days. */
 export const maxDays = 90;
 
-/** From one day to another, both included; null: no limit. Days are as in `2026-01-31`, in UTC. */
+/** Days from `since` to `until`, both included, such as `2026-01-31`, in UTC; null for no limit. */
 export interface Period {
   readonly since: string | null;
   readonly until: string | null;
 }
 
-/** The usage of one client on one day, or its growth. */
+/** The usage of one client on one day, or an increase of it. */
 export interface UsageDelta {
   readonly day: string;
-  /** As of `shared/client.ts`. */
+  /** Client id as in `shared/client.ts`. */
   readonly client: string;
   readonly jobs: Readonly<Record<Outcome, number>>;
   readonly refused: number;
   readonly inputTokens: number;
   readonly outputTokens: number;
-  /** null if no cost was reported: not the same as a cost of 0. */
+  /** Cost; null if no cost was reported, which is not a cost of 0. */
   readonly costUsd: number | null;
   readonly modelMs: number;
 }
 
 /** Stores usage beyond the end of the service. */
 export interface UsageStore {
-  /** All that this service needs at its start, of that day and later. Rejects with a StoreFault. */
+  /** Yields the stored usage from day `since` on, for the start of the service. Rejects with a StoreFault. */
   restore(since: string): AsyncIterable<UsageDelta>;
   /**
-   * Adds all rows or none. Rejects with `store_unavailable`; after that the very same array may be given again, and is
-   * not counted twice.
+   * Adds all rows or none. Rejects with `store_unavailable`; the caller may then pass the same array again, which is
+   * counted once.
    */
   add(rows: readonly UsageDelta[]): Promise<void>;
-  /** The usage of all services on this store; null if there is only one, whose ledger has everything. */
+  /** Reads the usage of all hosts on this store; null if there is only one host, whose ledger is complete. */
   readonly report: ((period: Period) => Promise<readonly UsageDelta[]>) | null;
 }
 
-/** What a job has used, as the budget and the usage of its client count it. A part that nobody reported is estimated. */
+/** Usage of a job for budgets and usage reports. Unreported parts are estimated. */
 export interface Charge {
   readonly inputTokens: number;
   readonly outputTokens: number;
-  /** null if the model CLI never reports a cost. */
+  /** Cost; null if the model CLI never reports a cost. */
   readonly costUsd: number | null;
 }
 
 export const noCharge: Charge = { inputTokens: 0, outputTokens: 0, costUsd: null };
 
-/** null if neither was reported: not the same as 0. */
+/** Adds two reported amounts; null if both are null, which is not the same as 0. */
 export function sumOf(a: number | null, b: number | null): number | null {
   return a === null || b === null ? (a ?? b) : a + b;
 }

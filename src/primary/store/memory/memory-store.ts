@@ -29,7 +29,7 @@ import {
 import type { Store, StoreUpkeep } from '../contract/store.js';
 import type { UsageStore } from '../contract/usage.js';
 
-/** Nothing outlives the service. */
+/** Makes a store in memory: a restart loses everything. */
 export function memoryStore(): Store {
   const answers = new MemoryAnswers();
   const responses = new MemoryResponses();
@@ -58,7 +58,7 @@ export const noJournal: ConversationJournal = {
 
 const noUsageStore: UsageStore = { restore: async function* () {}, add: async () => {}, report: null };
 
-/** `removeOf` returns how many it has removed. */
+/** A store whose entries of one client can be removed. `removeOf` returns their number. */
 interface RemovableOfClient {
   removeOf(client: string): number;
 }
@@ -76,7 +76,7 @@ export function memoryUpkeep(answers: RemovableOfClient, responses: RemovableOfC
   };
 }
 
-/** The body of an answer is a buffer: it stays outside of the heap. */
+/** A recorded answer, with its body in a buffer outside of the V8 heap. */
 interface MemoryAnswer {
   readonly digest: string;
   readonly head: RecordedHead;
@@ -84,7 +84,7 @@ interface MemoryAnswer {
   readonly recordedAt: number;
 }
 
-/** Owns the answers of a service that stores nothing beyond its end. */
+/** Owns the recorded answers of a service without a durable store. */
 export class MemoryAnswers implements IdempotencyStore {
   readonly #shares: AnswerShares;
   readonly #answers = new Map<string, MemoryAnswer>();
@@ -112,7 +112,7 @@ export class MemoryAnswers implements IdempotencyStore {
     for (const gone of this.#shares.add({ ...key, bodyBytes: body.length, recordedAt: at })) this.#drop(gone);
   }
 
-  /** Returns how many. */
+  /** Removes the answers of a client. Returns their number. */
   removeOf(client: string): number {
     const own = this.#shares.removeOf(client);
     for (const entry of own) this.#drop(entry);
@@ -134,27 +134,30 @@ function pieceAt(body: Buffer, from: number): string {
   return pieceOf(body.subarray(from, from + recordedPieceBytes));
 }
 
-/** UTF-16 units of all answers together, and ended jobs. Beyond these the oldest job of the client with most is forgotten. */
+/**
+ * Limits: UTF-16 units of all answers together, and ended jobs. Beyond them, the oldest job of the client with the most
+ * is removed.
+ */
 const maxLength = 128 * 1024 * 1024;
 const maxEnded = 10_000;
 
 const noText: LoggedText = { length: 0, blocks: [], read: () => '' };
 
 interface MemoryJob extends Sharer {
-  /** Counts up with each job. */
+  /** Rises with each job. */
   readonly number: number;
   record: JobRecord;
   text: LoggedText;
-  /** The length of its answer and its thoughts in UTF-16 units, plus one: so a job without text counts, too. */
+  /** UTF-16 units of answer and thoughts, plus one so that a job without text counts too. */
   bytes: number;
 }
 
-/** Owns the records and answers of the background jobs of a service whose restart forgets them. */
+/** Owns the records and answers of background jobs. A restart loses them. */
 export class MemoryJobs implements JobStore {
   readonly isDurable = false;
   readonly #byId = new Map<string, MemoryJob>();
   #lastNumber = 0;
-  /** Those that have ended, in that order. */
+  /** Ended jobs, in the order of their end. */
   readonly #ended = new Set<MemoryJob>();
   readonly #shares = new FairShare<MemoryJob>();
 
@@ -232,14 +235,14 @@ export class MemoryJobs implements JobStore {
   }
 }
 
-/** Buffers stay outside of the heap. */
+/** Texts of a response, in buffers outside of the V8 heap. */
 interface ResponseTexts {
   readonly messages: Buffer;
   readonly body: Buffer;
   readonly head: string;
 }
 
-/** Owns the responses of a service that stores nothing beyond its end. */
+/** Owns the stored responses of a service without a durable store. */
 export class MemoryResponses implements ResponseStore {
   readonly #index = new ResponseIndex();
   readonly #texts = new Map<string, ResponseTexts>();
@@ -278,7 +281,7 @@ export class MemoryResponses implements ResponseStore {
     return gone !== null;
   }
 
-  /** Returns how many. */
+  /** Removes the responses of a client. Returns their number. */
   removeOf(client: string): number {
     const own = this.#index.removeOf(client);
     this.#drop(own);

@@ -3,17 +3,20 @@ import { AnswerShares, maxAnswerBytes } from '../../idempotency/answer-shares.js
 import { type AnswerOfKey, answerTtlMs, type ClientKey, pieceOf } from '../contract/answers.js';
 import type { SqlRow, Statements } from './node-sqlite.js';
 
-/** An answer without most of its body. */
+/** A recorded answer with only the first piece of its body. */
 export interface FoundAnswer {
   readonly digest: string;
   readonly answer: RecordedBegin;
 }
 
-/** Owns the answers in the file that can be replayed, and which of them have to go. */
+/** Owns the recorded answers in the file, and their eviction. */
 export class AnswerTable {
   readonly #sql: Statements;
   readonly #maxBytes: number;
-  /** null until it is needed. After a failed transaction it may lack an answer of the file, which expires all the same. */
+  /**
+   * Shares of the clients; null until first needed. After a failed transaction they may lack a stored answer, which
+   * still expires.
+   */
   #shares: AnswerShares | null = null;
 
   constructor(sql: Statements, maxBytes = maxAnswerBytes) {
@@ -21,7 +24,7 @@ export class AnswerTable {
     this.#maxBytes = maxBytes;
   }
 
-  /** To be called after another table has removed answers. */
+  /** Makes the next call read the shares from the file again. Called after another table has removed answers. */
   recount(): void {
     this.#shares = null;
   }
@@ -35,7 +38,7 @@ export class AnswerTable {
     return row === undefined ? null : answerOf(row);
   }
 
-  /** A piece of its body. */
+  /** Reads a piece of the recorded body. */
   read({ client, key }: ClientKey, digest: string, from: number): string {
     const row = this.#sql.get(
       `SELECT substr(body, ?, ${recordedPieceBytes}) AS piece FROM idempotency
@@ -45,7 +48,7 @@ export class AnswerTable {
     return row === undefined ? '' : pieceOf(row.piece as Uint8Array);
   }
 
-  /** Whether it removed any others. */
+  /** Stores an answer. Returns whether others were evicted for it. */
   add({ client, key }: ClientKey, { digest, answer }: AnswerOfKey, at: number): boolean {
     const { body: text, ...head } = answer;
     const body = Buffer.from(text);
@@ -60,7 +63,7 @@ export class AnswerTable {
     return gone.length > 0;
   }
 
-  /** Whether it removed any. */
+  /** Removes expired answers. Returns whether there were any. */
   expire(at: number): boolean {
     this.#known().expire(at);
     const query = 'DELETE FROM idempotency WHERE created_at <= ? RETURNING 1 AS one';

@@ -5,9 +5,9 @@ import type { ResponseTable } from './response-table.js';
 import type { UsageTable } from './usage-table.js';
 import type { WholeFile } from './whole-file.js';
 
-/** All that crosses between the primary and the thread of the store. */
+/** Messages between the primary and the thread of the store. */
 
-/** What the thread offers: the primary calls the methods of these. */
+/** Tables in the thread. The primary calls their methods. */
 export interface Tables {
   readonly conversations: ConversationTable;
   readonly jobs: JobTable;
@@ -17,7 +17,7 @@ export interface Tables {
   readonly file: WholeFile;
 }
 
-/** A call of one of their methods. `result` is never set: it carries the type of what the method returns. */
+/** A call of a table method. `result` is never set; its type is the return type of the method. */
 export interface TableCall<R = unknown> {
   readonly table: keyof Tables;
   readonly method: string;
@@ -36,16 +36,16 @@ export function call<T extends keyof Tables, M extends keyof Tables[T] & string>
   return { table, method, args };
 }
 
-/** The answer to a call, in the order of the calls. `gone`: its conversation does not exist. */
+/** The answer to a call. Answers are in the order of the calls. `gone`: the conversation does not exist. */
 export type SqliteAnswer =
   | { readonly type: 'done'; readonly value: unknown }
   | { readonly type: 'gone' }
   | { readonly type: 'failed'; readonly reason: string };
 
-/** The conversation of a change does not exist. */
+/** The error of a change to a conversation that does not exist. */
 export class NoSuchConversation extends Error {}
 
-/** The first message of the thread. */
+/** The first message from the thread: whether the file could be opened. */
 export type SqliteOpening =
   | { readonly type: 'opened' }
   | { readonly type: 'held' }
@@ -55,7 +55,9 @@ export type SqliteOpening =
 export const closeMessage = 'close';
 export type SqliteMessage = TableCall | typeof closeMessage;
 
-/** How the thread is started. `migrations` are those of the program, except in tests; null: the file keeps its version. */
+/**
+ * Start options of the thread. `migrations` is replaced only in tests; null leaves the version of the file unchanged.
+ */
 export interface SqliteSettings {
   readonly path: string;
   readonly migrations: readonly string[] | null;

@@ -11,34 +11,37 @@ import {
 import { call, NoSuchConversation, type TableCall } from './calls.js';
 import { OutcomeUnknown, type SqliteThread } from './sqlite-thread.js';
 
-/** A disk that takes longer hangs: no caller waits for it. */
+/** A disk that takes longer counts as hanging, and the call is rejected. */
 const limitMs = 10_000;
-/** For a call that goes through the whole file. */
+/** Limit for a call that reads the whole file. */
 const longLimitMs = 600_000;
-/** How often the file is probed while writes fail. */
+/** Interval of the probes while writes fail. */
 const probeMs = 1000;
-/** Room for a usual turn: else each small write would bring the store back, and the next turn take it down. */
+/**
+ * Bytes that a probe writes: room for a typical turn. With a smaller probe, the store would come up and fail again at
+ * the next turn.
+ */
 const probeBytes = 64 * 1024;
-/** Removed text is gone from the files too after this time. */
+/** Delay until removed text is erased from the files too. */
 const tidyMs = 1000;
-/** As SQLite and `OutcomeUnknown` say it. */
+/** Error messages of SQLite and of `OutcomeUnknown` that report a disk problem. */
 const ofDisk = /^(disk I\/O error|the disk has not answered)/;
-/** The service ends after this time, even if the disk does not answer. */
+/** Limit for closing. The service exits after it, even if the disk does not answer. */
 const closeLimitMs = 5000;
 
 export type StoreThread = Pick<SqliteThread, 'ask' | 'close'>;
 
-/** What undoes or completes a write with an unknown outcome, after its caller got an error. */
+/** A call that undoes or completes a write with an unknown outcome, after the caller got an error. */
 export interface Settlement {
-  /** Does no harm if the write was not done. */
+  /** The call, without effect if the write was not done. */
   readonly call: TableCall;
-  /** Called once it is done. */
+  /** Called when the call is done. */
   readonly settled?: () => void;
 }
 
 /**
- * Owns whether the file takes writes, and which writes have an unknown outcome. Nothing else is written until those are
- * settled: else a later change would build on one that will be undone.
+ * Owns the state of the file (up or down) and the writes with an unknown outcome. Until those are settled, nothing else
+ * is written: a later change could build on one that is undone.
  */
 export class SqliteClient {
   readonly clock: Clock;
@@ -46,17 +49,17 @@ export class SqliteClient {
   readonly #onBack: () => void;
   #observer = silentObserver;
   #state: 'up' | 'down' | 'closed' = 'up';
-  /** Why it went down. */
+  /** Reason why the store went down. */
   #trouble = '';
-  /** What is still to be done before the file can be used: to open it, then to read it. */
+  /** Start steps that are not done yet: open the file, then read it. */
   #steps: readonly (() => Promise<void>)[] = [];
   #toSettle: readonly Settlement[] = [];
-  /** Calls under way that go through the whole file: other calls wait behind them, and the disk is not to blame. */
+  /** Number of running calls that read the whole file. Other calls queue behind them without a fault of the disk. */
   #long = 0;
   #stopProbe: StopTimer = () => {};
   #stopTidy: StopTimer | null = null;
 
-  /** Calls `onBack` when the file takes writes again. */
+  /** Calls `onBack` when the file is writable again after a failure. */
   constructor(thread: StoreThread, clock: Clock, onBack: () => void = () => {}) {
     this.#thread = thread;
     this.clock = clock;
@@ -73,8 +76,8 @@ export class SqliteClient {
   }
 
   /**
-   * Takes a step of the start. If that fails with a PassingFault, or takes longer, the file is down, and the step is repeated
-   * until it succeeds; further steps follow it. Rejects with any other error.
+   * Runs a start step. If it fails with a PassingFault or exceeds its limit, the file is down, and the step is repeated
+   * until it succeeds; later steps follow it. Rejects with any other error.
    */
   async begin(step: () => Promise<void>, limitMs: number | null = null): Promise<void> {
     const once = shared(step);
@@ -94,7 +97,10 @@ export class SqliteClient {
     }
   }
 
-  /** Rejects with `not_found` for a conversation that is gone, else with `store_unavailable`. */
+  /**
+   * Calls a table method. Rejects with `not_found` if the conversation does not exist, otherwise with
+   * `store_unavailable`.
+   */
   ask<R>(operation: StoreOperation, call: TableCall<R>, settlement: Settlement | null = null): Promise<R> {
     return this.#measured(operation, async () => {
       if (this.#isUnread) throw storeUnavailable();
@@ -109,7 +115,7 @@ export class SqliteClient {
     });
   }
 
-  /** For a call that goes through the whole file. A failure does not take the store down: a turn may still have room. */
+  /** Runs a call that reads the whole file. A failure leaves the store up, because a turn may need less disk space. */
   askAside<R>(call: TableCall<R>): Promise<R> {
     const faultOf = (reason: string) => {
       const { retryAfterSeconds } = storeUnavailable();
@@ -119,7 +125,7 @@ export class SqliteClient {
     return this.#askLong('upkeep', call, faultOf);
   }
 
-  /** For steps of the start. Rejects with a StoreFault. */
+  /** Runs a call of a start step. Rejects with a StoreFault. */
   read<R>(call: TableCall<R>): Promise<R> {
     return this.#askLong('restore', call, (reason) => {
       const Fault = ofDisk.test(reason) ? PassingFault : StoreFault;
@@ -127,17 +133,17 @@ export class SqliteClient {
     });
   }
 
-  /** Resolves when removed text is gone from the files too. */
+  /** Resolves when removed text is erased from the files too. */
   async tidyAll(): Promise<void> {
     while (await this.askAside(call('file', 'tidy')));
   }
 
-  /** To be called after a removal. */
+  /** Schedules erasing the removed text from the files. Called after a removal. */
   tidySoon(): void {
     if (this.#state !== 'closed') this.#stopTidy ??= this.clock.after(tidyMs, () => void this.#tidy());
   }
 
-  /** The file lacks what it should have, or cannot be written. */
+  /** Takes the store down: the file lacks expected data, or cannot be written. */
   fails(reason: string): void {
     if (this.#state !== 'up') return;
     this.#state = 'down';
@@ -146,7 +152,7 @@ export class SqliteClient {
     this.#observer.down(reason);
   }
 
-  /** Resolves with false if the disk hangs: only SIGKILL ends the thread then. */
+  /** Closes the file. Resolves with false if the disk hangs: then only SIGKILL ends the thread. */
   async close(): Promise<boolean> {
     this.#state = 'closed';
     this.#stopProbe();
@@ -159,7 +165,7 @@ export class SqliteClient {
     return isClosed;
   }
 
-  /** It is down, and was not read yet: no call could do its work. */
+  /** Whether the file is down and was not read yet, so that no call can work. */
   get #isUnread(): boolean {
     return this.#state === 'down' && this.#steps.length > 0;
   }
@@ -182,7 +188,9 @@ export class SqliteClient {
     });
   }
 
-  /** Rejects with `OutcomeUnknown` after the limit. All calls have the long limit while one goes through the whole file. */
+  /**
+   * Rejects with `OutcomeUnknown` after the limit. While a call reads the whole file, all calls have the long limit.
+   */
   async #askInTime<R>(call: TableCall<R>): Promise<R> {
     const { promise: tooLong, reject } = withResolvers<never>();
     const begunMs = this.clock.monotonicMs();
@@ -208,7 +216,10 @@ export class SqliteClient {
     }
   }
 
-  /** Resolves when nothing is left to settle. Rejects if the file takes nothing; the rest stays for the next time. */
+  /**
+   * Resolves when all unknown outcomes are settled. Rejects if the file is not writable; the remaining ones are tried
+   * at the next probe.
+   */
   async #settle(): Promise<void> {
     for (let [next] = this.#toSettle; next !== undefined; [next] = this.#toSettle) {
       await this.#thread.ask(next.call);
@@ -221,7 +232,7 @@ export class SqliteClient {
     this.#stopProbe = this.clock.after(probeMs, () => void this.#probe());
   }
 
-  /** One at a time: a disk that hangs answers none of them. */
+  /** Probes the file, one probe at a time: a hanging disk answers none. */
   async #probe(): Promise<void> {
     try {
       await this.#takeSteps();
@@ -241,7 +252,7 @@ export class SqliteClient {
     }
   }
 
-  /** At the start one cause may follow another: the disk comes, and the file is in use. */
+  /** Reports a new reason while the start fails: for example, the disk appears, but the file is in use. */
   #reportAgain(reason: string): void {
     if (reason === this.#trouble) return;
     this.#trouble = reason;
@@ -257,14 +268,14 @@ export class SqliteClient {
   }
 
   async #tidy(): Promise<void> {
-    // A failure does not take the store down: a turn may still have room.
+    // A failure leaves the store up: a turn may need less disk space.
     const hasMore = await this.#measured('tidy', () => this.#askSettled(call('file', 'tidy')).catch(() => true));
     this.#stopTidy = null;
     if (hasMore) this.tidySoon();
   }
 }
 
-/** All who call it while it is under way share one call. */
+/** Lets callers share one call while it runs. */
 function shared(action: () => Promise<void>): () => Promise<void> {
   let underWay: Promise<void> | null = null;
   return () => {

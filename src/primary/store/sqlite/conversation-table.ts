@@ -9,17 +9,17 @@ import { bytesOf, type StoredText } from '../contract/stored-text.js';
 import { NoSuchConversation } from './calls.js';
 import type { SqlRow, SqlValue, Statements } from './node-sqlite.js';
 
-/** A piece of what is restored: the primary does other work after each. */
+/** Size and number of conversations per restored piece. The primary does other work between pieces. */
 const pieceBytes = 256 * 1024;
 const pieceCount = 250;
-/** A text of so many bytes crosses as bytes, as memory has it. */
+/** Texts from this size on are sent to the primary as bytes, the form in which memory stores them. */
 const minBufferBytes = 4096;
 
 /** Owns the conversations in the file. */
 export class ConversationTable {
   readonly #sql: Statements;
   #activity: number;
-  /** Keys of those that are still to be restored: the next one comes last. */
+  /** Keys of conversations to restore; the next one is last. */
   #toRestore: number[] = [];
 
   constructor(sql: Statements) {
@@ -27,7 +27,7 @@ export class ConversationTable {
     this.#activity = Number(sql.get('SELECT coalesce(max(activity), 0) AS n FROM conversations')?.n);
   }
 
-  /** `at` is wall-clock time. Throws `NoSuchConversation`. */
+  /** Writes a change; `at` is wall-clock time in milliseconds. Throws `NoSuchConversation`. */
   commit(change: ConversationChange, at: number): void {
     if (change.type === 'fork') return this.#fork(change);
     if (change.type === 'title') return this.#rename(change.id, change.title);
@@ -60,7 +60,10 @@ export class ConversationTable {
     return key;
   }
 
-  /** null for one that is gone. A clock that was set back makes no conversation older. */
+  /**
+   * Updates the last activity, and returns the row key; null if the conversation does not exist. A clock that was set
+   * back makes no conversation older.
+   */
   #touch(id: string, at: number): SqlValue {
     const update =
       'UPDATE conversations SET last_activity_at = max(last_activity_at, ?), activity = ? WHERE id = ? RETURNING key';
@@ -86,7 +89,7 @@ export class ConversationTable {
     if (renamed === undefined) throw new NoSuchConversation();
   }
 
-  /** As if the commit had never been, whether it was or not. Nothing came after it. */
+  /** Undoes a commit if it happened. The caller ensures that no later commit has followed. */
   undo(change: ConversationChange): void {
     if (change.type === 'title') {
       return void this.#sql.run('UPDATE conversations SET title = ? WHERE id = ?', change.previous, change.id);
@@ -102,7 +105,7 @@ export class ConversationTable {
     for (const id of ids) this.#sql.run('DELETE FROM conversations WHERE id = ?', id);
   }
 
-  /** `restore` reads what was last active after that time; `expire` removes the others. */
+  /** Starts a restore of the conversations that were active after time `after`. `expire` removes the others. */
   beginRestore(after: number): void {
     const query = 'SELECT key FROM conversations WHERE last_activity_at > ? ORDER BY activity DESC';
     this.#toRestore = this.#sql.all(query, after).map(({ key }) => Number(key));
@@ -112,7 +115,7 @@ export class ConversationTable {
     this.#sql.run('DELETE FROM conversations WHERE last_activity_at <= ?', after);
   }
 
-  /** The next ones; none at the end. */
+  /** Returns the next piece of conversations; empty at the end. */
   restore(): StoredConversation[] {
     const piece: StoredConversation[] = [];
     for (let bytes = 0; bytes < pieceBytes && piece.length < pieceCount; ) {
@@ -156,7 +159,10 @@ function lengthOf({ user, assistant, images, figures }: SqlRow): number {
   );
 }
 
-/** What crosses to the primary as a string is cheap there, and what is a buffer arrives as bare bytes. */
+/**
+ * Converts bytes for the primary. Short texts are sent as strings, which are cheap there; a sent buffer arrives as a
+ * Uint8Array.
+ */
 function storedOf(bytes: SqlValue | undefined): StoredText {
   const { buffer, byteOffset, length } = bytes as Uint8Array;
   const view = Buffer.from(buffer, byteOffset, length);

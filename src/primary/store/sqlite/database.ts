@@ -9,12 +9,15 @@ import { ResponseTable } from './response-table.js';
 import { UsageTable } from './usage-table.js';
 import { WholeFile } from './whole-file.js';
 
-/** Methods of `WholeFile` that SQLite does in no transaction, or that may find damage: then no transaction ends well. */
+/**
+ * Methods of `WholeFile` that run outside of a transaction: SQLite forbids one, or they may find damage, which would
+ * roll it back.
+ */
 const alone = ['tidy', 'backup', 'verify'];
 
 /**
- * Owns the tables and the transactions: all calls that wait share one, and so its one sync. If that fails, each call is
- * tried alone, so that none fails for another.
+ * Owns the tables and transactions. All waiting calls share one transaction with one sync. If it fails, each call is
+ * tried in its own transaction, so that a call fails only for its own error.
  */
 export class Database {
   readonly #sql: SqlConnection;
@@ -39,7 +42,7 @@ export class Database {
     };
   }
 
-  /** In the order of the calls. Never throws. */
+  /** Runs the calls in order. Never throws. */
   perform(calls: readonly TableCall[]): SqliteAnswer[] {
     const answers: SqliteAnswer[] = [];
     let together: TableCall[] = [];
@@ -77,13 +80,13 @@ export class Database {
     }
   }
 
-  /** Throws what the method throws. */
+  /** Runs one call. Throws what the table method throws. */
   #done({ table, method, args }: TableCall): SqliteAnswer {
     const methods = this.#tables[table] as unknown as Readonly<Record<string, (...args: unknown[]) => unknown>>;
     return { type: 'done', value: methods[method]?.(...args) };
   }
 
-  /** After some errors SQLite has done so itself. */
+  /** Rolls back. After some errors, SQLite has already rolled back, so an error here is ignored. */
   #rollBack(): void {
     this.#tables.responses.recount();
     try {
@@ -107,13 +110,13 @@ interface OpenFile {
 }
 
 /**
- * Owns which files SQLite has open. SQLite still writes to a file that was deleted or moved away, and what it writes then
- * is lost when the process ends.
+ * Remembers which files SQLite has open. SQLite keeps writing to a file that was deleted or moved away, and the data is
+ * lost when the process ends.
  */
 export class OpenFiles {
   readonly #files: readonly OpenFile[];
 
-  /** Those that are at these paths now. */
+  /** Remembers the files that are at these paths now. */
   constructor(paths: readonly string[]) {
     this.#files = paths.map((path) => {
       const { dev, ino } = lstatSync(path);
@@ -121,7 +124,7 @@ export class OpenFiles {
     });
   }
 
-  /** Throws a StoreFault if one of them is no longer in its place. */
+  /** Throws a StoreFault if a file was deleted or replaced. */
   check(): void {
     for (const { path, dev, ino } of this.#files) {
       const found = lstatSync(path, { throwIfNoEntry: false });

@@ -2,16 +2,16 @@ import { lstat, mkdir, open, readdir, readFile, rm, stat, writeFile } from 'node
 import { basename, dirname, join } from 'node:path';
 import { PassingFault, StoreFault } from '../contract/store.js';
 
-/** For its owner alone: the files hold prompts. */
+/** Modes that give access only to the owner: the files contain prompts. */
 const fileMode = 0o600;
 const folderMode = 0o700;
 const writableByOthers = 0o022;
 const openToOthers = 0o077;
 
 /**
- * Makes folder and file where they are not there yet, before SQLite would, whose file anybody could read. Throws a
- * StoreFault for what others could read or change. Nothing here may open the file once SQLite has it: the locks of a
- * process end when it closes the file anywhere.
+ * Creates the folder and the file if they are missing; SQLite would create a file that everyone can read. Throws a
+ * StoreFault if others can read or change them. After SQLite has opened the file, no other code may: closing any
+ * descriptor of it would release the locks of the process.
  */
 export async function prepareFile(path: string): Promise<void> {
   await prepareFolder(dirname(path));
@@ -33,13 +33,13 @@ async function prepareFolder(folder: string): Promise<void> {
 
 async function checkFolder(folder: string): Promise<void> {
   const { mode, uid } = await stat(folder).catch((error: NodeJS.ErrnoException) => {
-    throw cannot('be used', folder, error); // a link that leads nowhere
+    throw cannot('be used', folder, error); // a dangling symbolic link
   });
   if ((mode & writableByOthers) !== 0) throw new StoreFault(`others can write to the folder ${folder}: chmod 700`);
   if (uid !== 0 && uid !== process.getuid?.()) throw new StoreFault(`the folder ${folder} belongs to another user`);
 }
 
-/** Resolves with whether it is there. Throws a StoreFault for what others can read, or is no file. */
+/** Resolves with whether the file exists. Throws a StoreFault if others can read it, or if it is not a regular file. */
 export async function checkFile(path: string): Promise<boolean> {
   const stats = await lstat(path).catch(() => null);
   if (stats === null) return false;
@@ -49,7 +49,9 @@ export async function checkFile(path: string): Promise<boolean> {
   return true;
 }
 
-/** The path itself is at fault. Other errors may pass: a mount may come, or a disk have room again. */
+/**
+ * Error codes that blame the path itself. Other errors may pass, for example when a disk is mounted or has space again.
+ */
 const codesOfPaths = ['ENOTDIR', 'ELOOP', 'ENAMETOOLONG', 'EINVAL'];
 
 function cannot(what: string, path: string, { code = '' }: NodeJS.ErrnoException): StoreFault {
@@ -57,12 +59,14 @@ function cannot(what: string, path: string, { code = '' }: NodeJS.ErrnoException
   return new Fault(`${path} cannot ${what} (${code})`);
 }
 
-/** An empty file for a copy. Throws if the file exists. */
+/** Creates an empty file for a copy. Throws if the file exists. */
 export async function makeEmptyFile(path: string): Promise<void> {
   await (await open(path, 'wx', fileMode)).close();
 }
 
-/** Beside the file, the id of the process that has it open: the lock itself does not contain it. */
+/**
+ * Returns the path of the file with the id of the process that has the store open. The lock does not contain this id.
+ */
 export function pidFileOf(path: string): string {
   return `${path}.pid`;
 }
@@ -75,7 +79,7 @@ export async function removePidFile(path: string): Promise<void> {
   await rm(pidFileOf(path), { force: true });
 }
 
-/** The process that has the file open, in words. */
+/** Describes the process that has the file open, for an error message. */
 export async function holderOf(path: string): Promise<string> {
   const text = await readFile(pidFileOf(path), 'utf8').catch(() => '');
   const pid = /^\d+$/.exec(text.trim())?.[0];
@@ -86,7 +90,9 @@ export async function bytesOfFile(path: string): Promise<number> {
   return (await stat(path)).size;
 }
 
-/** What a start would refuse, of the file, what belongs to it, and the copies beside it. */
+/**
+ * Lists the faults for which a start would refuse the folder, the file, its write-ahead log, or the copies next to it.
+ */
 export async function faultsOfFiles(path: string): Promise<string[]> {
   const names = [basename(path), `${basename(path)}-wal`, ...(await copiesBeside(path))];
   const faults = await Promise.all(names.map((name) => faultOf(() => checkFile(join(dirname(path), name)))));
@@ -103,12 +109,12 @@ async function faultOf(check: () => Promise<unknown>): Promise<string | null> {
   }
 }
 
-/** The first bytes of each SQLite file. */
+/** First bytes of each SQLite file. */
 const magic = 'SQLite format 3\0';
 
-/** Names of the other files of SQLite in its folder: copies from before a change of version, and backups. */
+/** Lists other SQLite files in the same folder: backups, and copies made before a change of version. */
 export async function copiesBeside(path: string): Promise<string[]> {
-  const { ino } = await lstat(path); // also under another name: to open it here would give up its lock
+  const { ino } = await lstat(path); // hard links are left out too: closing one here would release the lock
   const names = await readdir(dirname(path));
   const found = await Promise.all(names.map((name) => isOtherDatabase(join(dirname(path), name), ino)));
   return names.filter((_, index) => found[index] === true).sort();

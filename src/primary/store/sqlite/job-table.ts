@@ -3,10 +3,10 @@ import type { JobEnd, JobRequest } from '../../../shared/job.js';
 import { type AcceptedJob, type EndedJob, type JobPage, type JobRecord, lostEnd } from '../contract/jobs.js';
 import type { SqlRow, Statements } from './node-sqlite.js';
 
-/** Jobs that are read at once. */
+/** Jobs read per query. */
 const pieceCount = 50;
 
-/** A piece of an answer, and how many UTF-16 units come before it. */
+/** A piece of an answer. `start` is the number of UTF-16 units before it. */
 export interface JobText {
   readonly start: number;
   readonly text: string;
@@ -32,7 +32,10 @@ export class JobTable {
     );
   }
 
-  /** Whether it has started now, or the same service has started it before. `run` is that service. */
+  /**
+   * Marks a queued job as running. Returns whether it started now, or was started before by the same service. `run`
+   * identifies the service.
+   */
   start(id: string, at: number, run: string): boolean {
     const started = this.#sql.get(
       `UPDATE jobs SET status = 'running', started_at = coalesce(started_at, ?), run = ?, request = NULL
@@ -76,7 +79,7 @@ export class JobTable {
       .slice(from - Number(row.start));
   }
 
-  /** Returns whether there were any. */
+  /** Removes jobs that ended before time `before`. Returns whether there were any. */
   expire(before: number): boolean {
     return this.#sql.all('DELETE FROM jobs WHERE ended_at < ? RETURNING number', before).length > 0;
   }
@@ -92,7 +95,7 @@ export class JobTable {
     return { jobs: shown.map(recordOf), next: rows.length > limit ? Number(shown.at(-1)?.number) : null };
   }
 
-  /** The next jobs that wait, and the number of the last one: the next call continues after it. */
+  /** Reads the next queued jobs, and the number of the last one, after which the next call continues. */
   queued(after: number): { readonly jobs: readonly AcceptedJob[]; readonly last: number } {
     const rows = this.#sql.all(
       `SELECT number, id, title, form, request, created_at FROM jobs WHERE status = 'queued' AND number > ?
@@ -102,7 +105,7 @@ export class JobTable {
     return { jobs: rows.map(acceptedOf), last: Number(rows.at(-1)?.number ?? after) };
   }
 
-  /** Ends what ran when the last service died. */
+  /** Marks jobs as failed that were running when the last service died. */
   endLost(at: number): void {
     for (const row of this.#sql.all("SELECT number, created_at, started_at FROM jobs WHERE status = 'running'")) {
       const end = lostEnd(Number(row.started_at) - Number(row.created_at), at - Number(row.started_at));

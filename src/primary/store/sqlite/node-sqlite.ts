@@ -1,6 +1,6 @@
 import { isBuiltin } from 'node:module';
 
-/** What is used of `node:sqlite`. The oldest Node that the service runs on has none, and its types neither. */
+/** The part of `node:sqlite` that the service uses. The oldest supported Node has neither the module nor its types. */
 
 export type SqlValue = string | number | null | Uint8Array;
 export type SqlRow = Readonly<Record<string, SqlValue>>;
@@ -25,13 +25,13 @@ export function isSqliteThere(): boolean {
   return isBuiltin(moduleName);
 }
 
-/** Throws what SQLite throws. */
+/** Opens a database. Throws the error of SQLite. */
 export function connectTo(path: string): SqlConnection {
   const { DatabaseSync: Connection } = process.getBuiltinModule(moduleName) as unknown as { DatabaseSync: Connect };
   return new Connection(path);
 }
 
-/** The primary result code of SQLite; null for an error of anything else. */
+/** Returns the primary result code of SQLite; null for an error from elsewhere. */
 export function sqliteCodeOf(thrown: unknown): number | null {
   const { errcode } = thrown as { readonly errcode?: unknown };
   return typeof errcode === 'number' ? errcode & 0xff : null;
@@ -39,10 +39,10 @@ export function sqliteCodeOf(thrown: unknown): number | null {
 
 export const sqliteCodes = { busy: 5, damaged: 11, cannotOpen: 14, notADatabase: 26 } as const;
 
-/** Of the disk and the rights to it: no memory, read-only, I/O error, full, cannot open. */
+/** Codes for disk and permission problems: out of memory, read-only, I/O error, disk full, cannot open. */
 export const codesOfDisk: readonly number[] = [7, 8, 10, 13, 14];
 
-/** Owns the prepared statements of a connection: each is prepared once. */
+/** Owns the prepared statements of a connection, so that each is prepared once. */
 export class Statements {
   readonly #sql: SqlConnection;
   readonly #prepared = new Map<string, SqlStatement>();

@@ -13,10 +13,10 @@ import {
 } from '../contract/responses.js';
 import type { SqlRow, Statements } from './node-sqlite.js';
 
-/** A change of the table, and what is in it then. */
+/** The result of a change of the table, and the totals after it. */
 export interface ResponseChange<R> {
   readonly result: R;
-  /** Whether it has removed text. */
+  /** Whether text was removed. */
   readonly hasRemoved: boolean;
   readonly counts: ResponseCounts;
 }
@@ -24,14 +24,17 @@ export interface ResponseChange<R> {
 /** Owns the responses in the file. */
 export class ResponseTable {
   readonly #sql: Statements;
-  /** null until it is needed. */
+  /** Index of all responses; null until first needed. */
   #index: ResponseIndex | null = null;
 
   constructor(sql: Statements) {
     this.#sql = sql;
   }
 
-  /** To be called after a transaction has failed, and after another table has removed responses. */
+  /**
+   * Makes the next call read the index from the file again. Called after a failed transaction, and after another table
+   * has removed responses.
+   */
   recount(): void {
     this.#index = null;
   }

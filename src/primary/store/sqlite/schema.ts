@@ -4,14 +4,14 @@ import { makeEmptyFile } from './files.js';
 import type { SqlConnection } from './node-sqlite.js';
 
 /**
- * The steps from each version of the file to the next; the first one makes an empty file a store. A text is stored as the
- * bytes of its UTF-8. `activity` counts up with every turn, so the order does not depend on the clock. `total_tokens` are
- * of the turn and all before it. `run` is the service that has started a job; a job loses its `request` when it starts.
- * A response without a `body` was removed, and others follow it. `previous` is the id of the one that a response follows. The
- * `title` of a conversation is what its client calls it, that of a job the first words of what was asked; NULL where it was accepted
- * before there were titles. The `figures` of a turn are JSON; NULL where the turn is older than these.
- * What belongs to a client is in a table with a column `client`, or a trigger removes it with a row of such a table. So
- * one rule forgets a client.
+ * Migrations from each version of the file to the next; the first one fills an empty file. Texts are stored as UTF-8
+ * bytes. `activity` rises with every turn, so the order does not depend on the clock. `total_tokens` covers a turn and
+ * all earlier ones. `run` identifies the service that started a job; a starting job loses its `request`. `previous` is
+ * the id of the response that a response follows. A response without a `body` was removed, but has followers. The
+ * `title` of a conversation was set by its client; the `title` of a job is the first words of its prompt, NULL if a
+ * version without titles accepted it. `figures` are the model and usage of a turn as JSON, NULL for turns of earlier
+ * versions. Data of a client is in tables with a column `client`, or a trigger removes it with such a row, so one rule
+ * removes all data of a client.
  */
 export const migrations: readonly string[] = [
   `CREATE TABLE conversations (
@@ -104,7 +104,7 @@ export const migrations: readonly string[] = [
   'ALTER TABLE responses ADD COLUMN head TEXT;',
 ];
 
-/** Throws a StoreFault for a file that is none of this program. */
+/** Throws a StoreFault for a file of another program, or of a later version of this one. */
 export function checkVersion(sql: SqlConnection, path: string, known = migrations.length): void {
   const version = numberOf(sql, 'PRAGMA user_version', 'user_version');
   if (version > known) throw newer(path, version, known);
@@ -123,7 +123,10 @@ function copyOf(path: string, version: number): string {
   return `${path}.version-${version}`;
 }
 
-/** Brings the file to the version of this program, all or nothing. A copy of the earlier version stays beside it. */
+/**
+ * Migrates the file to the version of this program in one transaction. A copy of the earlier version remains next to
+ * it.
+ */
 export async function migrate(sql: SqlConnection, path: string, steps: readonly string[]): Promise<void> {
   const version = numberOf(sql, 'PRAGMA user_version', 'user_version');
   const target = steps.length;
@@ -141,7 +144,10 @@ function numberOf(sql: SqlConnection, query: string, column: string): number {
   return Number(sql.prepare(query).get()?.[column]);
 }
 
-/** By SQLite itself: closing the file anywhere else in this process would give up its lock. */
+/**
+ * Copies the database with SQLite. If other code in this process opened and closed the file, the lock would be
+ * released.
+ */
 async function copyTo(sql: SqlConnection, path: string): Promise<void> {
   await makeEmptyFile(path).catch((error: NodeJS.ErrnoException) => {
     const Fault = error.code === 'EEXIST' ? StoreFault : PassingFault;

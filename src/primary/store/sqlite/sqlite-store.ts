@@ -25,12 +25,12 @@ import type { ResponseChange } from './response-table.js';
 import { SqliteUpkeep } from './sqlite-upkeep.js';
 
 const dayMs = 86_400_000;
-/** A start waits no longer for a disk that hangs. */
+/** Longest wait of a start for a hanging disk. */
 const openLimitMs = 5000;
-/** How many conversations one call removes when no caller waits for it. */
+/** Conversations removed per call when no caller waits. */
 const maxForgotten = 500;
 
-/** A store in a file. In memory it has only what is still to be removed from the file. */
+/** A store in a file. Memory contains only the removals that are still to be done. */
 export class SqliteStore implements Store {
   readonly kind = 'sqlite';
   readonly windows = null;
@@ -44,7 +44,7 @@ export class SqliteStore implements Store {
   readonly #onHang: () => void;
   #isClosed = false;
 
-  /** Calls `onHang` if it could not be closed: the process cannot end in order then. */
+  /** Calls `onHang` if the file could not be closed: the process must then be killed. */
   constructor(path: string, thread: StoreThread, clock: Clock, onHang: () => void = () => {}) {
     this.#onHang = onHang;
     this.#client = new SqliteClient(thread, clock, () => void this.conversations.forgetAll());
@@ -64,7 +64,9 @@ export class SqliteStore implements Store {
     this.#client.observe(observer);
   }
 
-  /** `openFile` is called again each second while it fails with a PassingFault; it rejects with any other one. */
+  /**
+   * Opens the file. Repeats `openFile` each second while it fails with a PassingFault. Rejects with any other error.
+   */
   open(openFile: () => Promise<void>): Promise<void> {
     return this.#client.begin(openFile, openLimitMs);
   }
@@ -73,7 +75,7 @@ export class SqliteStore implements Store {
     return this.#client.begin(takeOver);
   }
 
-  /** Removes first what is still to be forgotten, if that is possible. */
+  /** Runs the open removals if possible, then closes the file. */
   async close(): Promise<void> {
     if (this.#isClosed) return;
     this.#isClosed = true;
@@ -82,13 +84,15 @@ export class SqliteStore implements Store {
   }
 }
 
-/** Owns which conversations are still to be removed from the file. */
+/** Owns the set of conversations that are still to be removed from the file. */
 class SqliteConversations implements ConversationJournal {
   readonly #client: SqliteClient;
-  /** Their removal is under way: a turn that comes too late for the file is no fault. */
+  /** Conversations whose removal is running. A turn may still be committed after it. */
   readonly #removing = new Set<string>();
   readonly #toForget = new Set<string>();
-  /** Conversations that were last active by then expired before the start; null: the file no longer has them. */
+  /**
+   * Time at or before which stored conversations had expired at the start; null when they are removed from the file.
+   */
   #expired: number | null = null;
   #forgetting: Promise<void> | null = null;
 
@@ -103,7 +107,7 @@ class SqliteConversations implements ConversationJournal {
     for (;;) {
       const piece = await next;
       if (piece.length === 0) break;
-      next = readNext(); // the thread reads on while the caller takes this piece
+      next = readNext(); // the thread reads the next piece while the caller handles this one
       yield* piece.map(received);
     }
     this.#expired = after;
@@ -119,7 +123,7 @@ class SqliteConversations implements ConversationJournal {
       if (change.type === 'fork' || !isGone(error)) throw error;
       if (isBeingRemoved && change.type === 'title') throw error;
       if (isBeingRemoved) return;
-      this.#client.fails('the file lacks a conversation that it should have'); // it is another file, or was changed
+      this.#client.fails('the file lacks a conversation that it should have'); // the file was replaced or changed
       throw storeUnavailable();
     }
   }
@@ -135,7 +139,7 @@ class SqliteConversations implements ConversationJournal {
       await this.#client.ask('remove', removal, { call: removal, settled });
       this.#client.tidySoon();
     } finally {
-      void endOfLoopTurn().then(() => this.#removing.delete(id)); // by then memory has removed it too
+      void endOfLoopTurn().then(() => this.#removing.delete(id)); // by then, memory has removed it too
     }
   }
 
@@ -144,7 +148,10 @@ class SqliteConversations implements ConversationJournal {
     void this.forgetAll();
   }
 
-  /** Resolves when everything is removed that the file lets go now. */
+  /**
+   * Tries to remove forgotten and expired conversations from the file. Resolves when the attempts have ended, also
+   * after a failure.
+   */
   forgetAll(): Promise<void> {
     this.#forgetting ??= this.#forgetInPieces().finally(() => {
       this.#forgetting = null;
@@ -152,7 +159,7 @@ class SqliteConversations implements ConversationJournal {
     return this.#forgetting;
   }
 
-  /** After a failure the rest is removed once the store is back. */
+  /** Stops at a failure; the remaining removals run when the store is up again. */
   async #forgetInPieces(): Promise<void> {
     if (this.#expired !== null && (await this.#isRemoved(call('conversations', 'expire', this.#expired)))) {
       this.#expired = null;
@@ -178,14 +185,14 @@ class SqliteConversations implements ConversationJournal {
 class SqliteJobs implements JobStore {
   readonly isDurable = true;
   readonly #client: SqliteClient;
-  /** Separates the jobs that this service has started from those of an earlier one. */
+  /** Identifies this service in jobs that it starts. */
   readonly #run = newId();
 
   constructor(client: SqliteClient) {
     this.#client = client;
   }
 
-  /** With an unknown outcome it is removed again: its caller got an error. */
+  /** Stores a job. With an unknown outcome, the job is removed again, because the caller gets an error. */
   async accept(job: AcceptedJob): Promise<void> {
     const undo = { call: call('jobs', 'remove', job.id), settled: () => this.#client.tidySoon() };
     await this.#client.ask('job', call('jobs', 'accept', job), undo);
@@ -234,7 +241,7 @@ class SqliteJobs implements JobStore {
   }
 }
 
-/** Owns the names by which the file recognises a batch that it gets twice. */
+/** Stores usage. Owns the batch names by which the file recognises a repeated batch. */
 class SqliteUsage implements UsageStore {
   readonly report = null;
   readonly #client: SqliteClient;
@@ -263,7 +270,7 @@ class SqliteAnswers implements IdempotencyStore {
     this.#client = client;
   }
 
-  /** Also while writes fail: reading may still work. */
+  /** Reads the recorded answer, also while writes fail: reads may still work. */
   async take(key: ClientKey, _digest: string, at: number): Promise<KnownKey> {
     const found = await this.#client.ask('answer', call('answers', 'find', key, at));
     return found === null ? { type: 'free' } : { type: 'answered', ...found };
@@ -273,7 +280,7 @@ class SqliteAnswers implements IdempotencyStore {
     return this.#client.ask('answer', call('answers', 'read', key, digest, from));
   }
 
-  /** With an unknown outcome it may stay: it is the answer that was sent. */
+  /** Stores an answer. With an unknown outcome the answer may remain, because the client got the same one. */
   async keep(key: ClientKey, answer: AnswerOfKey, at: number): Promise<void> {
     if (!this.#client.isUp) throw new Error('the store takes nothing');
     if (await this.#client.ask('answer', call('answers', 'add', key, answer, at))) this.#client.tidySoon();
@@ -285,14 +292,14 @@ class SqliteAnswers implements IdempotencyStore {
     if (this.#client.isUp) void this.#expire(at);
   }
 
-  /** After a failure the next time does it. */
+  /** Removes expired answers. A failure is ignored: the next call tries again. */
   async #expire(at: number): Promise<void> {
     const isRemoved = await this.#client.ask('answer', call('answers', 'expire', at)).catch(() => false);
     if (isRemoved) this.#client.tidySoon();
   }
 }
 
-/** Responses in the file. In memory it has their counts. */
+/** Responses in the file. Memory contains only their totals. */
 class SqliteResponses implements ResponseStore {
   readonly #client: SqliteClient;
   #counts: ResponseCounts = { count: 0, bytes: 0 };
@@ -305,7 +312,7 @@ class SqliteResponses implements ResponseStore {
     return this.#counts;
   }
 
-  /** With an unknown outcome it may stay. */
+  /** Stores a response. With an unknown outcome the response may remain. */
   put(node: ResponseNode, limits: ResponseLimits): Promise<PutVerdict> {
     return this.#change(call('responses', 'put', node, limits));
   }
@@ -342,7 +349,7 @@ function isGone(error: unknown): boolean {
   return error instanceof RelayError && error.code === 'not_found';
 }
 
-/** A buffer has crossed from the thread as bare bytes. */
+/** Restores buffers, which the thread sends as plain Uint8Arrays. */
 function received(conversation: StoredConversation): StoredConversation {
   const turns = conversation.turns.map((turn) => {
     const [user, assistant] = turn.texts;

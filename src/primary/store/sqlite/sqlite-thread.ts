@@ -13,21 +13,21 @@ import {
 import { holderOf, removePidFile, writePidFile } from './files.js';
 import { migrations } from './schema.js';
 
-/** It is unknown whether a call was done: the disk did not answer in time, or the thread died. */
+/** The error of a call with unknown outcome: the disk did not answer in time, or the thread died. */
 export class OutcomeUnknown extends Error {}
 
 type PendingCall = Pick<ReturnType<typeof withResolvers<unknown>>, 'resolve' | 'reject'>;
 
 /**
- * Owns the thread that has the database open, and the calls that it has not answered. No time limit ends it: it is in the
- * middle of other clients' turns. After it has died, the next call starts another one.
+ * Owns the thread that has the database open, and the calls without an answer. A late call does not end the thread,
+ * which also serves turns of other clients. After the thread has died, the next call starts another one.
  */
 export class SqliteThread {
   readonly #program: string;
   readonly #settings: SqliteSettings;
-  /** The thread answers in the order of the calls. */
+  /** Calls without an answer, in order; the thread answers in the same order. */
   #open: PendingCall[] = [];
-  /** null before the start, and after a death. */
+  /** The thread; null before the start, and after its death. */
   #worker: Promise<Worker> | null = null;
   #isClosed = false;
 
@@ -42,8 +42,8 @@ export class SqliteThread {
   }
 
   /**
-   * Calls are done in their order. Rejects if the call failed, and then nothing was done; with `OutcomeUnknown` if the
-   * thread died before it answered.
+   * Runs a call; calls run in order. If it rejects, nothing was changed, except with `OutcomeUnknown`: the thread died
+   * before it answered.
    */
   async ask<R>(call: TableCall<R>): Promise<R> {
     const worker = await this.#running();
@@ -84,13 +84,13 @@ export class SqliteThread {
     worker.once('error', (error) => {
       cause = error;
     });
-    worker.once('exit', () => reject(cause)); // by then it has released the file
+    worker.once('exit', () => reject(cause)); // the file is released by then
     const opening = await promise;
     if (opening.type === 'held') throw new HeldFault(`${path} is in use by ${await holderOf(path)}`);
     if (opening.type === 'fault') throw new (opening.passes ? PassingFault : StoreFault)(opening.sentence);
     worker.on('message', (answers: readonly SqliteAnswer[]) => this.#answered(answers));
     worker.once('exit', () => this.#died(cause));
-    await writePidFile(path).catch(() => {}); // it is for people alone: a full disk has no room for it
+    await writePidFile(path).catch(() => {}); // only informs people: a failure, as on a full disk, is ignored
     return worker;
   }
 

@@ -8,10 +8,10 @@ import { call } from './calls.js';
 import type { SqliteClient } from './client.js';
 import { bytesOfFile, copiesBeside, faultsOfFiles, makeEmptyFile } from './files.js';
 
-/** Of files beside the store that are its own: SQLite or the service removes a file with such a name. */
+/** Endings of file names that belong to the store itself: SQLite or the service removes such files. */
 const ownEndings = ['-wal', '-shm', '-journal', '.pid'];
 
-/** Backups, checks and purges of one file. One at a time: each goes through all of it. */
+/** Backs up, checks and purges one file, one operation at a time: each reads the whole file. */
 export class SqliteUpkeep implements StoreUpkeep {
   readonly #path: string;
   readonly #client: SqliteClient;
@@ -26,7 +26,7 @@ export class SqliteUpkeep implements StoreUpkeep {
     return this.backupTo(join(dirname(this.#path), name));
   }
 
-  /** Whole or not at all: it has another name until it is. */
+  /** Writes a backup under a temporary name and renames it when it is complete. */
   backupTo(path: string): Promise<StoreBackup> {
     return this.#line(async () => {
       const { clock } = this.#client;
@@ -35,7 +35,7 @@ export class SqliteUpkeep implements StoreUpkeep {
       if (ownEndings.some((ending) => path === this.#path + ending))
         throw invalid('name', 'is a name of the store itself');
       try {
-        await rm(part, { force: true }); // of a backup that was killed
+        await rm(part, { force: true }); // left by a killed backup
         await makeEmptyFile(part);
         await this.#client.askAside(call('file', 'backup', part));
         await synced(part);

@@ -5,26 +5,29 @@ import { Database, OpenFiles } from './database.js';
 import { codesOfDisk, connectTo, type SqlConnection, sqliteCodeOf, sqliteCodes } from './node-sqlite.js';
 import { checkVersion, migrate } from './schema.js';
 
-/** Runs in a thread of its own: a sync takes as long as the disk likes, and the primary's loop never waits for a disk. */
+/**
+ * Code of the store thread. A sync can block for as long as the disk takes, and must not block the event loop of the
+ * primary.
+ */
 
-/** Calls in one transaction, so that the first of them does not wait for too many others. */
+/** Largest number of calls in one transaction, which bounds the wait of the first one. */
 const maxCalls = 500;
 
 /**
- * The lock comes first: the process has it until it ends, however it ends. With the lock the index of the write-ahead log
- * is in memory, so there is no third file.
+ * Settings of the connection. The lock comes first: the process has it until it exits in any way. With an exclusive
+ * lock, SQLite has the index of the write-ahead log in memory instead of a third file.
  */
 const pragmas = ['locking_mode = EXCLUSIVE', 'secure_delete = ON', 'temp_store = MEMORY', 'trusted_schema = OFF'];
-/** For a service. A file that is only read keeps its form. */
+/** Settings for a service. A file that is only read is left unchanged. */
 const servicePragmas = ['auto_vacuum = INCREMENTAL', 'journal_mode = WAL', 'synchronous = FULL'];
 
 async function openFile({ path, migrations }: SqliteSettings): Promise<SqlConnection> {
-  new OpenFiles([path]).check(); // else SQLite would make a file that is gone, for anybody to read
+  new OpenFiles([path]).check(); // SQLite would create a missing file, readable by everyone
   const sql = connectTo(path);
   try {
     const wanted = migrations === null ? pragmas : [...pragmas, ...servicePragmas];
     for (const pragma of wanted) sql.exec(`PRAGMA ${pragma}`);
-    sql.exec('BEGIN IMMEDIATE; COMMIT'); // takes the lock, and finds out whether the file can be written
+    sql.exec('BEGIN IMMEDIATE; COMMIT'); // takes the lock, and fails if the file is not writable
     if (migrations === null) checkVersion(sql, path);
     else await migrate(sql, path, migrations);
     return sql;
@@ -48,7 +51,7 @@ function sentenceOf(path: string, code: number | null, message: string): string 
   return `${path} cannot be opened: ${code === sqliteCodes.cannotOpen ? reason : message}`;
 }
 
-/** The file has gone since it was checked, or its disk fails. */
+/** Whether the error is from the operating system: the file is missing since the check, or its disk fails. */
 function isOfSystem(error: unknown): boolean {
   return typeof (error as NodeJS.ErrnoException).syscall === 'string';
 }

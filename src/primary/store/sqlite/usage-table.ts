@@ -10,7 +10,10 @@ export class UsageTable {
     this.#sql = sql;
   }
 
-  /** A batch that the file already has changes nothing. Days before `since` are removed. Days are as in `2026-01-31`. */
+  /**
+   * Adds the rows of a batch, unless the file already contains this batch. Removes days before `since`. A day is
+   * written as in `2026-01-31`.
+   */
   add(batch: string, rows: readonly UsageDelta[], since: string): void {
     if (this.#sql.get('SELECT id FROM usage_batches WHERE batch = ?', batch) !== undefined) return;
     for (const row of rows) this.#add(row);

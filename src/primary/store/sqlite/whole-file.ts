@@ -2,7 +2,7 @@ import type { Counts, Expiry } from '../contract/store.js';
 import { type SqlConnection, type SqlValue, sqliteCodeOf, sqliteCodes } from './node-sqlite.js';
 
 const maxFaults = 20;
-/** Pages that are given back at a time. */
+/** Database pages freed per call. */
 const tidyPages = 2000;
 
 export interface FileReport {
@@ -12,7 +12,7 @@ export interface FileReport {
   readonly expired: Counts;
 }
 
-/** Rows that belong to a row of another table. */
+/** Tables whose rows belong to a row of another table: table, column, owning table, its key. */
 const owners = [
   ['turns', 'conversation', 'conversations', 'key'],
   ['job_texts', 'job', 'jobs', 'number'],
@@ -26,10 +26,10 @@ const ages = [
   ['responses', 'created_at'],
 ] as const;
 
-/** A response lasts as long as those that follow it. */
+/** SQL condition: no other response follows. A response lives as long as its followers. */
 const lastResponses = 'NOT EXISTS (SELECT 1 FROM responses AS other WHERE other.previous = responses.id)';
 
-/** The file as a whole. It knows the tables by the schema: tables that are added later are covered. */
+/** Operations on the whole file. Tables are found in the schema, so later tables are covered too. */
 export class WholeFile {
   readonly #sql: SqlConnection;
   readonly #onPurge: () => void;
@@ -39,19 +39,19 @@ export class WholeFile {
     this.#onPurge = onPurge;
   }
 
-  /** Gives back the room of removed text. Outside of any transaction. Returns whether there is more to do. */
+  /** Frees the space of removed text, outside of any transaction. Returns whether there is more to free. */
   tidy(): boolean {
     this.#sql.exec(`PRAGMA incremental_vacuum(${tidyPages})`);
-    this.#sql.exec('PRAGMA wal_checkpoint(TRUNCATE)'); // else the log holds what the file no longer does
+    this.#sql.exec('PRAGMA wal_checkpoint(TRUNCATE)'); // otherwise the log still contains removed text
     return this.#number('PRAGMA freelist_count', 'freelist_count') > 0;
   }
 
-  /** Finds out whether so many bytes can be written; 0 clears them away. */
+  /** Throws if this many bytes cannot be written; 0 removes the filler. */
   probe(bytes: number): void {
     this.#sql.prepare('UPDATE probes SET count = count + 1, filler = zeroblob(?)').run(bytes);
   }
 
-  /** Copies it into an empty file. Outside of any transaction. */
+  /** Copies the database into an empty file, outside of any transaction. */
   backup(into: string): void {
     this.#sql.prepare('VACUUM INTO ?').run(into);
   }
@@ -66,7 +66,7 @@ export class WholeFile {
     };
   }
 
-  /** SQLite reports some damage, and throws at other damage. */
+  /** Returns the damage that SQLite finds. SQLite reports some damage, and throws for other damage. */
   #damage(): string[] {
     try {
       const faults = this.#sql.prepare(`PRAGMA integrity_check(${maxFaults})`).all();
@@ -102,7 +102,7 @@ export class WholeFile {
     );
   }
 
-  /** Removes from every table with a column `client`; a trigger removes what belongs to a row. */
+  /** Removes the rows of a client from every table with a column `client`; triggers remove dependent rows. */
   purge(client: string): Counts {
     this.#onPurge();
     const own = this.#tables().filter((table) => this.#names(`PRAGMA table_info(${table})`).includes('client'));
