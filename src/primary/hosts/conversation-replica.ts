@@ -10,14 +10,14 @@ import type { ConversationTurn } from '../conversations/conversation-turn.js';
 import { noLock, type TurnGate, type TurnLock } from '../conversations/turn-gate.js';
 import type { SharedConversations, SharedState } from './redis-conversations.js';
 
-/** While another host has the lock, this host tries again after this time, and waits half as long again each time. */
+/** First wait and longest wait for a lock of another host. Each wait is 1.5 times as long as the last one. */
 const firstWaitMs = 25;
 const longestWaitMs = 250;
 const renewalsInTime = 3;
 
 /**
- * Owns this host's copies of the conversations that all hosts share. A copy is used for a turn or for reading, after a
- * check that it is the newest.
+ * Owns the local copies of the conversations that all hosts share. Before a copy is used for a turn or for reading,
+ * Redis confirms that the copy is the newest.
  */
 export class ConversationReplica implements TurnGate {
   readonly #copies: ConversationStore;
@@ -25,7 +25,7 @@ export class ConversationReplica implements TurnGate {
   readonly #locks: TurnLocks;
   readonly #onStale: (id: string) => void;
 
-  /** `onStale` is called for a conversation that another host has continued. */
+  /** Calls `onStale` when another host has continued a conversation of which this host had a copy. */
   constructor(
     copies: ConversationStore,
     store: SharedConversations,
@@ -52,7 +52,9 @@ export class ConversationReplica implements TurnGate {
     return this.#store.list(client, before, limit, search);
   }
 
-  /** The first piece is of the newest there is; the others belong to it. */
+  /**
+   * Reads a piece of a transcript. The first piece is of the newest state; the later pieces belong to the same state.
+   */
   async read(order: TranscriptOrder): Promise<TranscriptItem> {
     const { id, client, from } = order;
     if (from === null || this.#copies.messagesOf(id) < from.messageCount) await this.#check(id, client, false);
@@ -82,8 +84,9 @@ export class ConversationReplica implements TurnGate {
   }
 
   /**
-   * Before a turn is admitted: brings the copy up to date, and takes the turn lock where it is free. What it returns is
-   * called once the turn was admitted or refused. Rejects with `store_unavailable`, and as `ConversationStore.turn`.
+   * Prepares the admission of a turn: updates the copy, and acquires the turn lock if it is free. The caller calls the
+   * returned function when the turn is admitted or refused. Rejects with `store_unavailable`, and with the errors of
+   * `ConversationStore.turn`.
    */
   async enter(id: string, client: string): Promise<() => void> {
     const wantsLock = !this.#copies.isInUse(id) && !this.#locks.isOffered(id);
@@ -112,9 +115,9 @@ export class ConversationReplica implements TurnGate {
   async begun(turn: ConversationTurn, signal: AbortSignal): Promise<void> {
     if (turn.isFirst || turn.lock.token !== null) return;
     const acquired = await this.#locks.acquire(turn.id, turn.client, signal);
-    if (acquired === null) return this.#copies.drop(turn.id); // the turn still answers its caller
+    if (acquired === null) return this.#copies.drop(turn.id); // the turn still sends its answer, but is not stored
     turn.lock = acquired.lock;
-    if (signal.aborted) acquired.lock.release(); // the turn may have left by now
+    if (signal.aborted) acquired.lock.release(); // the turn may have ended while it waited for the lock
     const isThere = await this.#bringUpToDate(turn.id, acquired.messageCount);
     if (!isThere) this.#copies.drop(turn.id);
   }
@@ -126,7 +129,10 @@ export class ConversationReplica implements TurnGate {
     return isThere ? state : notFound();
   }
 
-  /** Whether there is such a conversation. Where the copy has more, Redis has lost it: its text is the truth. */
+  /**
+   * Updates the copy; returns whether the conversation exists. If the copy has more messages than Redis, Redis has lost
+   * data, and the state in Redis is used.
+   */
   async #bringUpToDate(id: string, messageCount: number): Promise<boolean> {
     if (this.#copies.messagesOf(id) > messageCount && !this.#copies.isInUse(id)) this.#copies.drop(id);
     const known = this.#copies.messagesOf(id);
@@ -142,13 +148,13 @@ export class ConversationReplica implements TurnGate {
 type LockStore = Pick<SharedConversations, 'enter' | 'renew' | 'release' | 'lockMs'>;
 
 /**
- * Owns the turn locks of this host. One that was taken before an admission is offered to the turn that is admitted
- * next, and released if none is.
+ * Owns the turn locks of this host. A lock acquired before an admission is offered to the next admitted turn, and
+ * released if no turn takes it.
  */
 class TurnLocks {
   readonly #store: LockStore;
   readonly #clock: Clock;
-  /** By conversation. */
+  /** Tokens of offered locks, by conversation. */
   readonly #offered = new Map<string, number>();
 
   constructor(store: LockStore, clock: Clock) {
@@ -164,14 +170,14 @@ class TurnLocks {
     this.#offered.set(id, token);
   }
 
-  /** Does nothing if a turn has taken it. */
+  /** Releases an offered lock, unless a turn has taken it. */
   giveUp(id: string, token: number): void {
     if (this.#offered.get(id) !== token) return;
     this.#offered.delete(id);
     this.#store.release(id, token);
   }
 
-  /** The lock that is offered, or none. */
+  /** Takes the offered lock; `noLock` if none is offered. */
   take(id: string): TurnLock {
     const token = this.#offered.get(id);
     this.#offered.delete(id);
@@ -179,8 +185,8 @@ class TurnLocks {
   }
 
   /**
-   * Waits until no other host has it. Resolves with the state of the conversation then; null if it is gone.
-   * Rejects with `store_unavailable`, or with the signal's reason.
+   * Waits until no other host has the lock. Resolves with the state of the conversation at that time; null if the
+   * conversation does not exist. Rejects with `store_unavailable`, or with the reason of the signal.
    */
   async acquire(id: string, client: string, signal: AbortSignal): Promise<(SharedState & { lock: TurnLock }) | null> {
     for (let waitMs = firstWaitMs; ; waitMs = Math.min(waitMs * 1.5, longestWaitMs)) {
@@ -199,7 +205,10 @@ class TurnLocks {
   }
 }
 
-/** Renews its lock until it is released or used. A failed renewal does not end it: the commit finds out whether it is lost. */
+/**
+ * A turn lock that is renewed until it is released or used. A failed renewal does not end it: the commit detects a lost
+ * lock.
+ */
 class RenewedLock implements TurnLock {
   readonly token: number;
   readonly #id: string;

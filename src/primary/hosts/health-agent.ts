@@ -5,17 +5,17 @@ import type { ReadinessEntry } from '../../shared/health.js';
 import type { Phase } from '../../shared/phase.js';
 
 /**
- * The state of this host, in the words of HAProxy's agent-check. After `drain` alone, HAProxy would still send callers who
- * are tied to it; `down` sends them elsewhere. Neither affects open connections. Only the agent can revoke its words, so the
- * answer of a usable host revokes both. Without the space before its `#`, HAProxy would not know the word.
+ * Answers of HAProxy's agent-check. With `drain` alone, HAProxy would still send callers with a sticky session to this
+ * host; `down` redirects them. Open connections are not affected. Only the agent can revoke its words, so the answer of
+ * a usable host revokes both. HAProxy requires the space before `#`.
  */
 const leavingLine = 'drain down #draining';
 const startingLine = 'down #starting';
 const notReadyLine = 'down #model CLI not ready';
 
-/** Three times the interval at which the front of deploy/fleet asks. */
+/** Time for a front to learn that this host leaves: three times the check interval in deploy/fleet. */
 const leaveMs = 3000;
-/** A front that has not asked for so long is not there. */
+/** A front that has not checked for this long counts as absent. */
 const askedWithinMs = 10_000;
 const maxOpen = 32;
 const lifeMs = 1000;
@@ -26,8 +26,8 @@ type AgentState =
   | { readonly name: 'left' };
 
 /**
- * Owns the port at which a front such as HAProxy asks for the state of this host. Each connection gets one line and is
- * closed, whatever it sends. However many are opened, few stay, and none for longer than a second.
+ * Owns the port at which a front such as HAProxy checks the state of this host. Each connection gets one line and is
+ * closed, whatever it sends. The number of open connections is limited, and none stays open for longer than a second.
  */
 export class HealthAgent {
   readonly #server: Server;
@@ -37,7 +37,7 @@ export class HealthAgent {
   #state: AgentState = { name: 'serving' };
   #askedMs: number | null = null;
 
-  /** Rejects with the error of the system, such as EADDRINUSE. */
+  /** Opens the port. Rejects with the error of the system, such as EADDRINUSE. */
   static async listen(host: string, port: number, clock: Clock): Promise<HealthAgent> {
     const server = createServer();
     server.listen({ host, port, exclusive: true });
@@ -48,7 +48,7 @@ export class HealthAgent {
   private constructor(server: Server, clock: Clock) {
     this.#server = server;
     this.#clock = clock;
-    server.on('error', () => {}); // a connection that can't be accepted, for want of descriptors
+    server.on('error', () => {}); // failed accepts, for example without a free descriptor
     server.on('connection', (socket) => this.#answer(socket));
   }
 
@@ -57,20 +57,20 @@ export class HealthAgent {
     return typeof address === 'object' && address !== null ? address.port : 0;
   }
 
-  /** Whether a front asks regularly, and does not know yet that the host leaves. */
+  /** Whether a front checks regularly, and does not know yet that the host leaves. */
   get isAsked(): boolean {
     const isRecent = this.#askedMs !== null && this.#clock.monotonicMs() - this.#askedMs < askedWithinMs;
     return this.#state.name === 'serving' && isRecent;
   }
 
-  /** Before this call the host is starting. */
+  /** Starts to report the real state. Before this call, the host is reported as starting. */
   serve(sources: AgentSources): void {
     this.#line = () => agentLine(sources);
   }
 
   /**
-   * From now on the host leaves. Resolves when a front has had the time to ask: at once if none asks regularly, or at the
-   * next call. Returns whether this is the call that continues from there.
+   * Reports from now on that the host leaves. Resolves when a front has had time to see it, or at the next call; at
+   * once without a regular front. Returns false for a call that only ended the wait of an earlier call.
    */
   async leave(): Promise<boolean> {
     if (this.#state.name === 'left') return true;
@@ -104,13 +104,15 @@ export class HealthAgent {
   #answer(socket: Socket): void {
     this.#askedMs = this.#clock.monotonicMs();
     const [oldest] = this.#open.keys();
-    if (oldest !== undefined && this.#open.size >= maxOpen) this.#end(oldest); // it has its answer
+    // The oldest connection already has its line.
+    if (oldest !== undefined && this.#open.size >= maxOpen) this.#end(oldest);
     this.#open.set(
       socket,
       this.#clock.after(lifeMs, () => this.#end(socket)),
     );
     socket.on('error', () => {}).on('close', () => this.#end(socket));
-    socket.resume().end(`${this.#line()}\n`); // with something unread the end would be a reset, which can overtake the line
+    // Unread input would turn the end into a reset, which can overtake the line.
+    socket.resume().end(`${this.#line()}\n`);
   }
 
   #end(socket: Socket): void {
@@ -120,7 +122,7 @@ export class HealthAgent {
   }
 }
 
-/** The owners of what the answer reports. */
+/** Sources of the state that the answer reports. */
 export interface AgentSources {
   readonly supervisor: { readonly phase: Phase };
   readonly clis: readonly {
@@ -133,7 +135,10 @@ export interface AgentSources {
   };
 }
 
-/** A host whose model CLI fails at once would seem the least busy one, and attract all callers. */
+/**
+ * Builds the answer. A host without a usable model CLI is down: because jobs fail there at once, its load would be the
+ * lowest, and the front would send all callers to it.
+ */
 export function agentLine({ supervisor, clis, slots }: AgentSources): string {
   if (supervisor.phase === 'starting') return startingLine;
   if (supervisor.phase !== 'ready') return leavingLine;
@@ -142,9 +147,9 @@ export function agentLine({ supervisor, clis, slots }: AgentSources): string {
 }
 
 /**
- * The share of the host that one more job would get: 100 when it is idle, 50 when every slot is taken, 33 when as many
- * wait as run, never 0. It falls no faster than the load rises: else each host would be flooded and avoided in turn, because
- * the front learns of its load up to a second late.
+ * Share of the host in percent that one more job would get: 100 if idle, 50 if all slots are taken, 33 if as many jobs
+ * wait as run, at least 1. The value falls no faster than the load rises, because the front learns the load up to a
+ * second late: a steeper one would flood and empty each host in turn.
  */
 function freePercent({ active, waiting, limits }: AgentSources['slots']): number {
   const { maxActive } = limits;

@@ -21,12 +21,12 @@ import { linkTo, readScripts } from './redis-link.js';
 import { RedisUpkeep } from './redis-upkeep.js';
 import { RemoteJobs } from './remote-jobs.js';
 
-/** The service waits no longer for Redis when it starts. */
+/** Longest wait for Redis at the start of the service. */
 const firstAnswerMs = 2000;
-/** How often this host says that it lives. */
+/** Interval at which this host renews its sign of life. */
 const renewMs = 2000;
 
-/** Makes what a service has only where several hosts share a Redis. The composition loads this file only then. */
+/** Creates the parts that exist only if several hosts share a Redis. Only then does the composition load this file. */
 export class Hosts {
   readonly store: RedisStore;
   readonly #clock: Clock;
@@ -40,12 +40,12 @@ export class Hosts {
     this.#clock = clock;
   }
 
-  /** `onStale` is called for a conversation that another host has continued. */
+  /** Creates the replica. `onStale` is called when another host has continued a conversation. */
   replicaOf(conversations: ConversationStore, onStale: (id: string) => void): ConversationReplica {
     return new ConversationReplica(conversations, this.store.conversations, this.#clock, onStale);
   }
 
-  /** `dismiss` gets each job that is cancelled while it waits. */
+  /** Creates the access to jobs of other hosts. `dismiss` is called for each job that is cancelled while it waits. */
   remoteJobs(dismiss: (request: JobRequest, reason: Error) => void): RemoteJobs {
     return new RemoteJobs(this.store.jobs, dismiss, this.#clock);
   }
@@ -61,13 +61,15 @@ export class Hosts {
     return puller;
   }
 
-  /** From now on the other hosts know that this one lives. */
+  /** Starts to renew the sign of life for the other hosts. */
   start(): void {
-    this.#clock.every(renewMs, () => this.store.jobs.renew(this.#clock.now()).catch(() => {})); // the next time does it
+    // A failure is ignored: the next renewal tries again.
+
+    this.#clock.every(renewMs, () => this.store.jobs.renew(this.#clock.now()).catch(() => {}));
   }
 }
 
-/** The store of all hosts that use the same Redis. */
+/** The store that all hosts with the same Redis share. */
 export class RedisStore implements Store {
   readonly kind = 'redis';
   readonly conversations: RedisConversations;
@@ -99,7 +101,7 @@ export class RedisStore implements Store {
     this.#redis.observe(observer);
   }
 
-  /** Each call reads from Redis, so nothing is read in advance. */
+  /** Calls `takeOver`. The service loads nothing in advance: each call reads from Redis. */
   restore(takeOver: () => Promise<void>): Promise<void> {
     return takeOver();
   }
@@ -113,7 +115,7 @@ export class RedisStore implements Store {
   }
 }
 
-/** What hosts that share a store have to agree on. */
+/** Limits that all hosts with the same store must agree on. */
 export interface RedisStoreLimits extends RedisLimits {
   readonly jobs: RedisJobLimits;
 }
@@ -126,7 +128,7 @@ export function sharedLimits(
   return { jobs, ttlMs, maxConversations, clientShare: quarterOf(maxConversations) };
 }
 
-/** A Redis that cannot be reached may be there in a moment: the service starts without it. */
+/** Connects to Redis. If Redis cannot be reached yet, the service starts with a store that is down. */
 export async function openRedis(place: RedisPlace, clock: Clock, limits: RedisStoreLimits): Promise<RedisStore> {
   const redis = new RedisConnection(linkTo(place, await readScripts()), place.prefix, clock);
   await redis.opened(firstAnswerMs);

@@ -4,23 +4,23 @@ import type { Clock } from '../../shared/clock.js';
 import type { RedisPlace } from '../../shared/config/values.js';
 import { connectTo, deadLinkMs } from './redis-link.js';
 
-/** What a host learns from the others. */
+/** Receiver of messages from other hosts. */
 export interface SharedJobsListener {
-  /** One more job is queued. */
+  /** Called when a job was queued. */
   added(): void;
-  /** `by`: an administrator; null for the client of the job. */
+  /** Called for a cancelled job. `by` is the administrator who cancelled it; null for the client of the job. */
   cancelled(id: string, by: string | null): void;
-  /** Ends the job of a caller. null: this host does not have it. */
+  /** Cancels the job of an open request. Returns null if this host does not have the job. */
   cancelCaller(order: CallerOrder): CallerJob | null;
 }
 
-/** A host that has the job answers well within this time. */
+/** Limit for the answer of the host that has the job. */
 const answerLimitMs = 2000;
 
-/** The words of messages about the job of a caller: it is to end, and it has ended. */
+/** First words of messages: a request to cancel the job of a caller, and the confirmation. */
 const [cancelCaller, callerCancelled] = ['cancel-caller', 'caller-cancelled'];
 
-/** Owns the connection on which this host gets messages about jobs. No background job depends on one that is missed. */
+/** Owns the connection for messages about jobs. No background job depends on a message: a missed one only delays it. */
 export class JobMessages {
   readonly #connection: ReturnType<typeof connectTo>;
   readonly #channel: string;
@@ -28,9 +28,9 @@ export class JobMessages {
   /** Sends a message to all hosts. */
   readonly publish: (message: string) => Promise<unknown>;
   #listener: SharedJobsListener | null = null;
-  /** Who waits for the end of a job of a caller. */
+  /** Callers of `cancelCaller` that wait for a confirmation. */
   readonly #waiting = new Set<{ readonly id: string; ended(job: CallerJob): void }>();
-  /** Since when there is no answer, monotonic; null: there is. */
+  /** Monotonic time of the oldest unanswered SUBSCRIBE; null if none is open. */
   #askedMs: number | null = null;
 
   constructor(
@@ -41,7 +41,7 @@ export class JobMessages {
     this.#clock = clock;
     this.publish = publish;
     this.#connection = connectTo(place);
-    this.#connection.on('error', () => {}); // the other connection reports it
+    this.#connection.on('error', () => {}); // the main connection reports errors
     this.#channel = `${place.prefix}:jobs:told`;
     this.#connection.on('ready', () => this.subscribe());
     this.#connection.on('close', () => {
@@ -54,7 +54,7 @@ export class JobMessages {
     this.#listener = listener;
   }
 
-  /** Also where Redis has refused it before. */
+  /** Subscribes again, also after Redis has refused it. */
   subscribe(): void {
     this.#askedMs ??= this.#clock.monotonicMs();
     const answered = () => {
@@ -63,13 +63,19 @@ export class JobMessages {
     this.#connection.subscribe(this.#channel).then(answered, answered);
   }
 
-  /** Makes a dead connection anew. Called every two seconds, when Redis has just answered on another one. */
+  /**
+   * Subscribes again to test the connection, and replaces the connection if the last SUBSCRIBE got no answer. Called
+   * every two seconds, after Redis has answered on another connection.
+   */
   reconnect(): void {
     if (this.#askedMs === null) this.subscribe();
     else if (this.#clock.monotonicMs() - this.#askedMs >= deadLinkMs) this.#connection.disconnect(true);
   }
 
-  /** Resolves with whose job the host that has it has ended; null: no host has said so in time. */
+  /**
+   * Asks all hosts to cancel the job of a caller. Resolves with the job that a host has cancelled; null if no host
+   * confirms in time.
+   */
   async cancelCaller(order: CallerOrder): Promise<CallerJob | null> {
     const { promise, resolve } = withResolvers<CallerJob | null>();
     const waiting = { id: order.id, ended: resolve };
@@ -99,7 +105,8 @@ export class JobMessages {
 
   #cancel(order: CallerOrder | undefined): void {
     const job = order && this.#listener?.cancelCaller(order);
-    if (job) this.publish(`${callerCancelled} ${order.id} ${JSON.stringify(job)}`).catch(() => {}); // its asker gives up
+    // Without a confirmation, the requesting host stops waiting after its limit.
+    if (job) this.publish(`${callerCancelled} ${order.id} ${JSON.stringify(job)}`).catch(() => {});
   }
 
   #ended(id: string, job: CallerJob | undefined): void {

@@ -3,23 +3,23 @@ import type { BackgroundJob, BackgroundJobs } from '../jobs/background-jobs.js';
 import { patienceMs } from '../jobs/waiting-room.js';
 import type { SharedJobs } from './redis-jobs.js';
 
-/** A job that can't start here may start on another host at once, or here after this time. */
+/** Delay until a job that cannot start here is available to this host again. Other hosts may start it at once. */
 const restMs = 1000;
-/** Jobs that are tried in a row: all of them may be for clients without a slot here. */
+/** Jobs tried in a row: all of them may belong to clients without a free slot here. */
 const maxTries = 10;
 
-/** The jobs of this host, as far as it takes them from the queue of all hosts. */
+/** The part of `BackgroundJobs` that the puller uses. */
 type PullingRunner = Pick<BackgroundJobs, 'hasRoom' | 'hasPatient' | 'isStopped' | 'adopt' | 'start' | 'lose'>;
 
 /**
- * Owns when this host takes a background job from the queue of all hosts: when there is a slot that no caller waits for, and
- * where jobs have waited for a minute, one that lines up as a caller does.
+ * Decides when this host takes a background job from the shared queue: when a slot is free that no caller waits for;
+ * and, if a job has waited for a minute, one job that then queues with the rank of a caller.
  */
 export class JobPuller {
   readonly #store: SharedJobs;
   readonly #runner: PullingRunner;
   readonly #clock: Clock;
-  /** Jobs that may be started, as far as the store is concerned: no other host can have them. */
+  /** Jobs that the store may have marked as started. No other host can take them. */
   readonly #unsure = new Set<BackgroundJob>();
   #pulling: 'no' | 'yes' | 'again' = 'no';
 
@@ -29,13 +29,13 @@ export class JobPuller {
     this.#clock = clock;
   }
 
-  /** There may be a job, or a slot. */
+  /** Tries to pull jobs. Called when there may be a new job or a free slot. */
   changed(): void {
     if (this.#pulling !== 'no') this.#pulling = 'again';
     else if (this.#store.mayHaveNext && this.#runner.hasRoom && !this.#runner.isStopped) void this.#pull();
   }
 
-  /** Called each second: not every change comes with a call. */
+  /** Tries again to start jobs. Called each second: some changes come without a notification. */
   check(): void {
     for (const job of this.#unsure) {
       if (!this.#runner.isStopped && this.#start(job, true)) this.#unsure.delete(job);
@@ -47,14 +47,14 @@ export class JobPuller {
       void this.#pullPatient();
   }
 
-  /** Returns whether the job is admitted. */
+  /** Starts a job. Returns whether it was admitted. */
   #start(job: BackgroundJob, mustHaveSlot: boolean): boolean {
     const performed = this.#runner.start(job, mustHaveSlot);
     void performed?.then((result) => result === 'requeue' && this.#requeue(job));
     return performed !== null;
   }
 
-  /** A job that was taken could not start. */
+  /** Returns a job that could not start to the queue. */
   #requeue(job: BackgroundJob): void {
     if (this.#store.giveBack(job.background.accepted.id, restMs)) this.#runner.lose(job);
     else this.#unsure.add(job);
@@ -79,7 +79,7 @@ export class JobPuller {
   }
 
   async #tryNext(which: 'next' | 'oldest'): Promise<'none' | 'started' | 'unfit'> {
-    const accepted = await this.#store.take(which).catch(() => null); // what can be done is tried again soon
+    const accepted = await this.#store.take(which).catch(() => null); // the next call tries again
     if (accepted === null) return 'none';
     const job = this.#runner.adopt(accepted);
     this.#store.keepText(accepted.id, job.background.log.text);

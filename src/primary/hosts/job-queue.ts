@@ -4,17 +4,20 @@ import type { RedisPlace } from '../../shared/config/values.js';
 import { newId } from '../conversations/conversation.js';
 import { connectTo, deadLinkMs } from './redis-link.js';
 
-/** A job that a dead host had taken is in the queue again after this time, and that of two checks at most. */
+/**
+ * Lock of a taken job, and the interval of the checks for expired locks. After the death of a host, a job is queued
+ * again after one lock time and at most two checks.
+ */
 const lockMs = 9000;
 const checkMs = 3000;
 const queueName = 'jobs';
-/** BullMQ requires it; the service never reads it. */
+/** Job name that BullMQ requires; the service does not read it. */
 const jobName = 'job';
 const maxEvents = 10;
 
 /**
- * Owns the jobs that this host has taken from the queue of all hosts, which is BullMQ's. The queue has ids and nothing
- * else. Whether a job may start is decided by its record. BullMQ returns an id to the queue if its host dies.
+ * Owns the jobs that this host has taken from the shared BullMQ queue. The queue contains only ids; the record of a job
+ * decides whether the job may start. BullMQ queues an id again if its host dies.
  */
 export class JobQueue {
   readonly #connection: ReturnType<typeof connectTo>;
@@ -23,14 +26,14 @@ export class JobQueue {
   readonly #worker: Worker;
   readonly #token = newId();
   readonly #taken = new Map<string, Job>();
-  /** Since when, monotonic. In the order in which they were asked. */
+  /** Open commands with their monotonic start times, in order. */
   readonly #underWay = new Map<Promise<unknown>, number>();
 
   constructor(place: RedisPlace, clock: Pick<Clock, 'now' | 'monotonicMs'>) {
-    this.#connection = connectTo(place, null); // BullMQ insists on it
+    this.#connection = connectTo(place, null); // BullMQ requires null
     this.#clock = clock;
-    this.#connection.on('error', () => {}); // the other connection reports it
-    this.#connection.on('close', () => this.#underWay.clear()); // they get no answer any more
+    this.#connection.on('error', () => {}); // the main connection reports errors
+    this.#connection.on('close', () => this.#underWay.clear()); // commands on a closed connection get no answer
     const common = { connection: this.#connection, prefix: `${place.prefix}:queue`, skipVersionCheck: true };
     const jobOptions = { attempts: 1, removeOnComplete: true, removeOnFail: true };
     this.#queue = new Queue(queueName, {
@@ -45,24 +48,24 @@ export class JobQueue {
     void this.#worker.startStalledCheckTimer();
   }
 
-  /** What its keys begin with, before the id. */
+  /** Prefix of BullMQ's job keys, before the id. */
   get keyPrefix(): string {
     return this.#queue.toKey('');
   }
 
-  /** A job that is there already keeps its place. Low priorities go first. */
+  /** Adds jobs. A queued job keeps its place. Lower priority numbers go first. */
   async add(jobs: readonly { readonly id: string; readonly priority: number }[]): Promise<void> {
     const added = jobs.map(({ id, priority }) => ({ name: jobName, data: null, opts: { jobId: id, priority } }));
     await this.#counted(this.#queue.addBulk(added));
   }
 
-  /** Makes it the next one, if it waits. */
+  /** Moves a waiting job to the front. */
   async prioritise(id: string): Promise<void> {
     const job = await this.#counted(this.#queue.getJob(id));
     if (job !== undefined) await this.#counted(job.changePriority({ priority: 1, lifo: true }));
   }
 
-  /** null where none waits. */
+  /** Takes the next job, and returns its id; null if no job waits. */
   async take(): Promise<string | null> {
     const job = await this.#counted(this.#worker.getNextJob(this.#token, { block: false }));
     if (job?.id === undefined) return null;
@@ -70,7 +73,7 @@ export class JobQueue {
     return job.id;
   }
 
-  /** Removes it from the queue. */
+  /** Removes a taken job from the queue. */
   done(id: string): void {
     this.#finish(id, (job) => job.moveToCompleted(null, this.#token, false));
   }
@@ -81,13 +84,16 @@ export class JobQueue {
     );
   }
 
-  /** Makes a dead connection anew. Called when Redis has just answered on another one. */
+  /**
+   * Replaces the connection if a command has had no answer for too long. Called after Redis has answered on another
+   * connection.
+   */
   reconnect(): void {
     const [askedMs = Infinity] = this.#underWay.values();
     if (this.#clock.monotonicMs() - askedMs >= deadLinkMs) this.#connection.disconnect(true);
   }
 
-  /** Renews the locks of what is taken. Called every two seconds. */
+  /** Renews the locks of the taken jobs. Called every two seconds. */
   async renew(): Promise<void> {
     const ids = [...this.#taken.keys()];
     if (ids.length === 0) return;
@@ -95,7 +101,7 @@ export class JobQueue {
     await this.#counted(this.#worker.extendJobLocks(ids, tokens, lockMs));
   }
 
-  /** Requeues what is taken. Resolves when that is done, or when it can't be. */
+  /** Returns the taken jobs to the queue, and closes it. Resolves when this is done or has failed. */
   async close(isUp: boolean): Promise<void> {
     for (const id of this.#taken.keys()) this.requeue(id, 0);
     if (isUp) await Promise.allSettled(this.#underWay.keys());
@@ -103,7 +109,9 @@ export class JobQueue {
     await Promise.allSettled([this.#queue.close(), this.#worker.close(true)]);
   }
 
-  /** If that fails, its lock expires, and the next host that takes it does so. */
+  /**
+   * Ends the use of a taken job. If this fails, its lock expires, and the next host that takes the job does the same.
+   */
   #finish(id: string, move: (job: Job) => Promise<unknown>): void {
     const job = this.#taken.get(id);
     this.#taken.delete(id);

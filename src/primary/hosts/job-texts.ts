@@ -2,20 +2,20 @@ import type { Clock, StopTimer } from '../../shared/clock.js';
 import type { LoggedText } from '../store/contract/jobs.js';
 import type { RedisConnection } from './redis-connection.js';
 
-/** How often the text of a running job is stored. */
+/** Interval at which the text of running jobs is stored. */
 const storeMs = 250;
-/** UTF-16 units that are read at once: they fit into one message of the channel. */
+/** UTF-16 units per read, which fit into one IPC message. */
 const pieceLength = 16 * 1024;
-/** Texts are stored in UTF-16, the units in which they are counted. */
+/** Texts are stored as UTF-16, because positions are counted in UTF-16 units. */
 const bytesPerUnit = 2;
 
 interface OpenText {
   readonly log: LoggedText;
-  /** UTF-16 units of the log that are stored. */
+  /** UTF-16 units that are already stored. */
   stored: number;
 }
 
-/** Owns how much of the texts of the jobs that run here is in Redis. */
+/** Tracks how much of the text of each job on this host is stored in Redis. */
 export class JobTexts {
   readonly #redis: RedisConnection;
   readonly #run: string;
@@ -37,7 +37,7 @@ export class JobTexts {
     this.#open.delete(id);
   }
 
-  /** Stores the whole of it. Resolves with whether it replaces what was stored so far. May be called again. */
+  /** Stores the complete text. Resolves with whether it replaces the text that was streamed. May be called again. */
   async storeWhole(id: string, log: LoggedText): Promise<boolean> {
     const open = this.#open.get(id) ?? { log, stored: 0 };
     const isReplaced = open.log !== log && open.log.length > 0;
@@ -46,7 +46,7 @@ export class JobTexts {
     return isReplaced;
   }
 
-  /** From that unit on; empty at the end. */
+  /** Reads text from UTF-16 unit `from`; empty at the end. */
   async read(id: string, from: number): Promise<string> {
     const [first, last] = [from * bytesPerUnit, (from + pieceLength) * bytesPerUnit - 1];
     const { rest } = await this.#redis.run('job', 'jobs.readText', { id, first, last });
@@ -62,7 +62,8 @@ export class JobTexts {
     if (this.#isStoring || this.#open.size === 0 || !this.#redis.isUp) return;
     this.#isStoring = true;
     const grown = [...this.#open].filter(([, { log, stored }]) => log.length > stored);
-    await Promise.all(grown.map(([id, text]) => this.#store(id, text, false).catch(() => {}))); // at its end at the latest
+    // A piece that failed is stored with the next one, or at the end of the job.
+    await Promise.all(grown.map(([id, text]) => this.#store(id, text, false).catch(() => {})));
     this.#isStoring = false;
   }
 
@@ -72,8 +73,9 @@ export class JobTexts {
         ...{ id, run: this.#run, from: text.stored * bytesPerUnit, piece: Buffer.from(piece, 'utf16le') },
         isAnswer: isAnswer ? 1 : 0,
       });
-      if (verdict === 'gone') return; // it has ended by now, as lost
-      text.stored = Math.floor(Number(rest[0]) / bytesPerUnit); // less if Redis was restarted and has lost the last second
+      if (verdict === 'gone') return; // ended by another host, as lost
+      // The length is less than expected if Redis restarted and lost its last second.
+      text.stored = Math.floor(Number(rest[0]) / bytesPerUnit);
     }
   }
 }

@@ -15,21 +15,24 @@ import {
 import type { RedisConnection } from './redis-connection.js';
 import { isAnswer } from './redis-faults.js';
 
-/** A host that dies, or stalls for longer, loses its keys. It renews them three times in this time. */
+/**
+ * Time for which a key is reserved. A host renews it three times within this time; one that dies or stalls for longer
+ * loses its keys.
+ */
 const holdMs = 10_000;
-/** A request waits no longer for Redis: it runs without its key then. */
+/** Limit for Redis. After it, the request runs without its idempotency key. */
 const limitMs = 200;
 
-/** The reservation of a key for the request with that digest. */
+/** The reservation of a key for the request with this digest. */
 interface KeyHold {
   readonly token: string;
   readonly digest: string;
 }
 
-/** Owns which keys this host has reserved in Redis. Every host knows the answers to all of them. */
+/** Owns the keys that this host has reserved in Redis. Recorded answers are shared by all hosts. */
 export class RedisAnswers implements IdempotencyStore {
   readonly #redis: RedisConnection;
-  /** By the hashes of the keys. */
+  /** Reservations of this host, by hash of the key. */
   readonly #reserved = new Map<string, KeyHold>();
   readonly #stopRenewing: StopTimer;
 
@@ -57,7 +60,7 @@ export class RedisAnswers implements IdempotencyStore {
     return pieceOf(rest[0] as Buffer);
   }
 
-  /** Rejects where another host has the key by now. */
+  /** Stores an answer. Rejects if another host has reserved the key since. */
   async keep(key: ClientKey, { digest, answer }: AnswerOfKey): Promise<void> {
     const hash = hashOf(key);
     const token = this.#reserved.get(hash)?.token ?? randomUUID();
@@ -89,12 +92,12 @@ export class RedisAnswers implements IdempotencyStore {
     for (const [hash, reserved] of this.#reserved) this.#hold(hash, reserved, holdMs);
   }
 
-  /** If that fails, the reservation expires. */
+  /** Renews or releases a reservation. If this fails, the reservation expires. */
   #hold(hash: string, reserved: KeyHold, ms: number): void {
     this.#redis.runWithin(limitMs, 'answers.hold', { hash, ...reserved, holdMs: ms }).catch(() => {});
   }
 
-  /** While Redis was away, or lost its data, a reservation may have expired, though its request still runs. */
+  /** Restores the reservations of running requests, which may have expired or been lost while Redis was down. */
   async #takeBackAll(): Promise<void> {
     for (const [hash, reserved] of this.#reserved) {
       await this.#redis.runAnyway('answers.hold', { hash, ...reserved, holdMs }).catch(toleratingAnswers);
@@ -111,7 +114,7 @@ function answerOf([head, bytes, piece]: readonly unknown[]): RecordedBegin {
   return { ...(JSON.parse(String(head)) as RecordedHead), begin, bytes: Number(bytes) };
 }
 
-/** A fault of one key is no fault of Redis. */
+/** Ignores an error reply for one key, which does not mean that Redis is down. */
 function toleratingAnswers(error: unknown): void {
   if (!isAnswer(error)) throw error;
 }

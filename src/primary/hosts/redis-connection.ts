@@ -13,22 +13,24 @@ import {
 } from './redis-faults.js';
 import type { RedisArgument, RedisLink, ScriptArguments, ScriptName, ScriptReply } from './redis-link.js';
 
-/** A Redis that answers at all answers in a millisecond. */
+/** Limit for a command. A working Redis answers within a millisecond. */
 const commandLimitMs = 1000;
-/** How often a Redis that does not answer is asked again. */
+/** Interval of the probes while Redis does not answer. */
 const probeMs = 1000;
-const probeLimitMs = 900; // one is over before the next
-/** After so long without an answer the connection itself may be dead. */
+const probeLimitMs = 900; // ends before the next probe
+/** Without an answer for this long, the connection is replaced. */
 const reconnectMs = 5000;
-/** A command may wait in the socket of a Redis that has stopped. It must be refused there before its caller gives up. */
+/**
+ * Share of the limit within which Redis may still run a command. A stopped Redis may read a command late, and must
+ * refuse it before the caller gives up.
+ */
 const marginShare = 0.9;
 const ticksPerMs = 100;
-/** A fault that lasts is reported again after this time. */
+/** Interval at which a lasting fault is reported again. */
 const betweenWarningsMs = 60_000;
 
 /**
- * Owns whether Redis can be used. After a failure it sends nothing but one probe each second, and refuses every caller at
- * once.
+ * Owns whether Redis is usable. After a failure, it sends only one probe per second, and refuses all callers at once.
  */
 export class RedisConnection {
   readonly #link: RedisLink;
@@ -38,13 +40,13 @@ export class RedisConnection {
   #observer: StoreObserver = silentObserver;
   #state: 'new' | 'up' | 'down' | 'closed' = 'new';
   #trouble = 'no connection yet';
-  /** When each kind of fault was reported last, by the first word of its sentence: there are few. */
+  /** Time of the last report of each kind of fault, by the first word of its sentence. There are few kinds. */
   readonly #warned = new Map<string, number>();
   #limits = noLimits;
-  /** Large values with which the connection was lost, one after the other. */
+  /** Number of large values in a row after which the connection was lost. */
   #lost = 0;
   readonly #open: OpenCommands;
-  /** When a probe was answered last, or a new connection was tried instead. */
+  /** Monotonic time of the last answered probe or of the last reconnect. */
   #answeredMs: number;
   #isProbing = false;
   readonly #stopProbes: StopTimer;
@@ -74,17 +76,17 @@ export class RedisConnection {
     else void this.checkSettings();
   }
 
-  /** Calls `action` when Redis answers again, before any other command is sent. */
+  /** Registers an action that runs when Redis answers again, before any other command. */
   onBack(action: () => Promise<void>): void {
     this.#beforeBack.push(action);
   }
 
-  /** `listener` is called for each new connection: it may lead to another Redis. There is one listener. */
+  /** Sets the only listener for new connections. A new connection may lead to another Redis. */
   onConnected(listener: () => void): void {
     this.#onConnected = listener;
   }
 
-  /** Resolves when Redis can be used, or after that time, whichever comes first. */
+  /** Resolves when Redis is usable, or after the time limit. */
   async opened(limitMs: number): Promise<void> {
     const stopTimer = this.#clock.after(limitMs, this.#firstProbe.resolve);
     await this.#firstProbe.promise;
@@ -96,24 +98,28 @@ export class RedisConnection {
     return [this.#prefix, ...parts].join(':');
   }
 
-  /** Rejects with `store_unavailable`. */
+  /** Sends a command. Rejects with `store_unavailable`. */
   async call(operation: StoreOperation, command: string, ...args: readonly RedisArgument[]): Promise<unknown> {
     return this.#timed(operation, () => this.#guarded(args, (link) => link.call(command, ...args)));
   }
 
-  /** Runs a script, unless it would run too late. Rejects with `store_unavailable`: as `Unanswered` where it may have run. */
+  /**
+   * Runs a script, unless Redis gets it too late. Rejects with `store_unavailable`, as `Unanswered` if the script may
+   * have run.
+   */
   async run(operation: StoreOperation, name: ScriptName, args: ScriptArguments): Promise<ScriptReply> {
     return this.#timed(operation, async () => {
       const values = Object.values(args);
       const reply = await this.#guarded(values, (link) => this.#script(link, name, args));
       if (reply.verdict !== 'late') return reply;
-      const again = await this.#guarded(values, (link) => this.#script(link, name, args)); // its time is known now
+      // The first reply has set the time of Redis.
+      const again = await this.#guarded(values, (link) => this.#script(link, name, args));
       if (again.verdict === 'late') throw storeUnavailable();
       return again;
     });
   }
 
-  /** As `run`, for a caller who can do without: its failure does not count as one of Redis. */
+  /** Runs a script for a caller that can continue without it: a failure does not take the store down. */
   async runWithin(limitMs: number, name: ScriptName, args: ScriptArguments): Promise<ScriptReply> {
     if (!this.isUp || this.#open.isStalled(limitMs)) throw storeUnavailable();
     const reply = await this.#open.limited(() => this.#script(this.#link, name, args, limitMs), limitMs);
@@ -121,12 +127,12 @@ export class RedisConnection {
     return reply;
   }
 
-  /** For `onBack` alone. */
+  /** Runs a script while Redis counts as down; only for actions of `onBack`. */
   async runAnyway(name: ScriptName, args: ScriptArguments): Promise<void> {
     await this.#open.limited(() => this.#script(this.#link, name, args), probeLimitMs);
   }
 
-  /** Warns of settings that an operator has to know about, and returns them as sentences. Never rejects. */
+  /** Warns of Redis settings that endanger data, and returns them as sentences. Never rejects. */
   async checkSettings(): Promise<readonly string[]> {
     const askRedis: AskRedis = (...ask) => this.#open.limited(() => this.#link.call(...ask), commandLimitMs);
     const limits = limitsOf(askRedis).catch(() => this.#limits);
@@ -136,7 +142,7 @@ export class RedisConnection {
     return sentences;
   }
 
-  /** Reports a refusal by Redis, on this connection or another one. */
+  /** Reports an error reply of Redis, from this or another connection. */
   warn(error: unknown): void {
     if (isAnswer(error)) this.#warn(this.#reasonOf(error));
   }
@@ -170,7 +176,10 @@ export class RedisConnection {
     }
   }
 
-  /** Redis closes the connection on what is too long, which would take the store down for all. */
+  /**
+   * Refuses oversized values. Redis would close the connection on them, which would take the store down for all
+   * callers.
+   */
   #checkSizes(values: readonly RedisArgument[]): void {
     const sizes = values.map(bytesOf);
     const { valueBytes, commandBytes } = this.#limits;
@@ -184,7 +193,10 @@ export class RedisConnection {
     throw new RelayError('store_unavailable', `this is too large for the store, which takes ${max} bytes at once`);
   }
 
-  /** Where the settings cannot be read. The connection may end before the answer that gives the reason has arrived. */
+  /**
+   * Infers a size limit from errors, for a Redis whose settings cannot be read. The connection may close before the
+   * error reply arrives.
+   */
   #learnLimit(values: readonly RedisArgument[], error: unknown): void {
     const largest = Math.max(0, ...values.map(bytesOf));
     if (largest <= smallestLimit) return;
@@ -213,12 +225,13 @@ export class RedisConnection {
   }
 
   #note(error: Error): void {
-    const isNews = this.#state === 'up' || !(error instanceof NotConnected); // else the reason why it does not come back is lost
+    // While Redis is down, `NotConnected` would hide the reason of the failed reconnects.
+    const isNews = this.#state === 'up' || !(error instanceof NotConnected);
     if (isNews) this.#trouble = error.message;
     if (this.#state === 'up') this.#fails(error.message);
   }
 
-  /** Once a minute for each kind of fault. */
+  /** Reports each kind of fault once a minute. */
   #warn(reason: string): void {
     const now = this.#clock.monotonicMs();
     const [kind = ''] = reason.split(' ');
@@ -275,16 +288,16 @@ export class RedisConnection {
   }
 }
 
-/** How much Redis takes, in bytes. */
+/** Largest value and largest command that Redis accepts, in bytes. */
 interface SizeLimits {
   readonly valueBytes: number;
   readonly commandBytes: number;
 }
 
 const noLimits: SizeLimits = { valueBytes: Number.POSITIVE_INFINITY, commandBytes: Number.POSITIVE_INFINITY };
-/** Redis allows no lower limit. */
+/** Smallest limit that Redis can be configured with. */
 const smallestLimit = 1024 * 1024;
-/** After this answer Redis closes the connection. */
+/** Error reply after which Redis closes the connection. */
 const tooLong = /Protocol error: invalid bulk length/;
 
 async function limitsOf(ask: AskRedis): Promise<SizeLimits> {
@@ -295,7 +308,7 @@ async function limitsOf(ask: AskRedis): Promise<SizeLimits> {
   return { valueBytes: Number(valueBytes) || Infinity, commandBytes: Number(commandBytes) || Infinity };
 }
 
-/** Exact only where it matters: no limit is below. */
+/** Returns the size in bytes, exact only for large values: no limit is below `smallestLimit`. */
 function bytesOf(value: RedisArgument): number {
   if (typeof value === 'number') return 0;
   if (typeof value !== 'string') return value.length;
@@ -304,7 +317,7 @@ function bytesOf(value: RedisArgument): number {
 
 type AskRedis = (command: string, ...args: readonly string[]) => Promise<unknown>;
 
-/** Settings of this Redis that an operator has to know about, as sentences. Never rejects. */
+/** Finds settings of Redis that endanger data, as sentences. Never rejects. */
 async function shortcomingsOf(ask: AskRedis): Promise<string[]> {
   try {
     const [appendonly, policy] = await Promise.all([settingOf(ask, 'appendonly'), settingOf(ask, 'maxmemory-policy')]);
@@ -322,27 +335,27 @@ async function settingOf(ask: AskRedis, name: string): Promise<string> {
   return String(value);
 }
 
-/** Owns which commands Redis has not answered yet, whether or not their callers still wait. */
+/** Owns the commands without an answer, even if their callers no longer wait. */
 class OpenCommands {
   readonly #clock: Clock;
-  /** In the order in which they were sent. */
+  /** Open commands, oldest first. */
   readonly #open = new Set<{ readonly begunMs: number }>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  /** Whether the oldest of them has waited for so long. */
+  /** Whether the oldest open command has waited for at least this long. */
   isStalled(limitMs: number): boolean {
     const [oldest] = this.#open;
     return oldest !== undefined && this.#clock.monotonicMs() - oldest.begunMs >= limitMs;
   }
 
-  /** Rejects as `send` does, and after that time. */
+  /** Runs `send` with a time limit. */
   async limited<T>(send: () => Promise<T>, limitMs: number): Promise<T> {
     const { promise: late, reject } = withResolvers<never>();
     const giveUp = () => reject(new TookTooLong(limitMs));
-    // After a stall of this process, the timer is due before an answer is read that came long ago.
+    // After a stall of this process, the timer fires before an answer is read that arrived earlier.
     const stopTimer = this.#clock.after(limitMs, () => void endOfLoopTurn().then(giveUp));
     try {
       return await Promise.race([this.#counted(send()), late]);
@@ -360,22 +373,22 @@ class OpenCommands {
   }
 }
 
-/** Owns the time at Redis, in ticks, as of its last answer. Clocks of hosts need not agree. */
+/** Estimates the clock of Redis, in ticks, from its last answer. The clocks of hosts may differ. */
 class RedisTime {
   readonly #clock: Pick<Clock, 'monotonicMs'>;
-  /** null before the first answer. */
+  /** Clock of Redis minus the local monotonic clock; null before the first answer. */
   #aheadMs: number | null = null;
 
   constructor(clock: Pick<Clock, 'monotonicMs'>) {
     this.#clock = clock;
   }
 
-  /** The time in an answer that has just arrived. */
+  /** Sets the time from an answer that has just arrived. */
   is(ticks: number): void {
     this.#aheadMs = ticks / ticksPerMs - this.#clock.monotonicMs();
   }
 
-  /** The time when the caller of a command that is sent now, with this limit, no longer waits. */
+  /** Returns the time of Redis after which the caller of a command sent now no longer waits. */
   after(limitMs: number): number {
     if (this.#aheadMs === null) return Number.MAX_SAFE_INTEGER;
     return Math.floor((this.#clock.monotonicMs() + this.#aheadMs + limitMs * marginShare) * ticksPerMs);

@@ -31,28 +31,31 @@ import type { RedisConnection } from './redis-connection.js';
 import { Unanswered } from './redis-faults.js';
 import type { ScriptArguments, ScriptReply } from './redis-link.js';
 
-/** A host that stalls for longer, or dies, loses its turn. It renews the lock three times in this time. */
+/**
+ * Time for which a turn lock is valid. A host renews it three times within this time; one that dies or stalls for
+ * longer loses its turn.
+ */
 const lockMs = 10_000;
 const ticksPerMs = 100;
-/** Turns are read in pieces of about this size, estimated from the turns before. Redis serves others between pieces. */
+/** Target size of a piece of turns, estimated from earlier turns. Redis serves other commands between pieces. */
 const pieceBytes = 1024 * 1024;
 const firstCount = 4;
 const maxCount = 1000;
-/** A text of so many bytes stays in memory as bytes. */
+/** Texts from this size on are stored in memory as bytes. */
 const minBufferBytes = 4096;
 const lineEnd = 0x0a;
-/** A search reads so many titles of a page, and so many pages. */
+/** Titles per page, and pages, that a search reads at most. */
 const searchedAtOnce = 100;
 const maxSearchedPages = 10;
 
 export interface RedisLimits {
   readonly ttlMs: number;
   readonly maxConversations: number;
-  /** Conversations of one client that no other client can push out. */
+  /** Conversations of one client that other clients cannot evict. */
   readonly clientShare: number;
 }
 
-/** The length of a conversation, and the token of its turn lock if the caller has it; null: another host has it. */
+/** Length of a conversation, and the token of its turn lock; `token` is null if the caller did not get the lock. */
 export interface SharedState {
   readonly messageCount: number;
   readonly token: number | null;
@@ -61,20 +64,20 @@ export interface SharedState {
 /** Conversations that several hosts use, one turn at a time. */
 export type SharedConversations = Omit<RedisConversations, 'restore' | 'commit' | 'remove' | 'forget'>;
 
-/** A commit that may have been done, and its name in Redis. */
+/** A commit with an unknown outcome, and its name in Redis. */
 interface OpenCommit {
   readonly change: TurnChange;
   readonly name: string;
 }
 
 export interface SharedObserver {
-  /** A turn was not stored, because its conversation is gone. */
+  /** Called when a turn was not stored because its conversation does not exist any more. */
   gone(id: string): void;
-  /** Stored conversations may have been lost. */
+  /** Called when Redis may have lost conversations. */
   reset(): void;
 }
 
-/** Owns the conversations in Redis. A commit without an answer is undone before Redis is used again. */
+/** Owns the conversations in Redis. A commit with an unknown outcome is undone before Redis is used again. */
 export class RedisConversations implements ConversationJournal {
   readonly lockMs = lockMs;
   readonly #redis: RedisConnection;
@@ -82,25 +85,25 @@ export class RedisConversations implements ConversationJournal {
   readonly #clock: Pick<Clock, 'now'>;
   #observer: SharedObserver | null = null;
   readonly #toWithdraw: OpenCommit[] = [];
-  /** Locks that could not be released. */
+  /** Locks to release when Redis is up again. */
   readonly #toRelease: { readonly id: string; readonly token: number }[] = [];
 
   constructor(redis: RedisConnection, limits: RedisLimits, clock: Pick<Clock, 'now'>) {
     this.#redis = redis;
-    const { ttlMs, maxConversations, clientShare } = limits; // they are arguments of scripts
+    const { ttlMs, maxConversations, clientShare } = limits; // exactly these fields become script arguments
     this.#limits = { ttlMs, maxConversations, clientShare };
     this.#clock = clock;
     redis.onBack(() => this.#withdrawAll());
     redis.onBack(() => this.#releaseAll());
   }
 
-  /** There is one observer. */
+  /** Sets the only observer. */
   observe(observer: SharedObserver): void {
     this.#observer = observer;
     this.#redis.onConnected(() => observer.reset());
   }
 
-  /** A host starts without any: it reads a conversation when it needs it. */
+  /** Yields nothing: a host reads a conversation when it needs it. */
   async *restore(): AsyncGenerator<StoredConversation> {}
 
   async commit(change: ConversationChange): Promise<void> {
@@ -124,10 +127,12 @@ export class RedisConversations implements ConversationJournal {
     });
   }
 
-  /** Redis forgets by itself: each conversation has a time to live. */
+  /** Does nothing: conversations expire in Redis. */
   forget(): void {}
 
-  /** null if the client has no such conversation. */
+  /**
+   * Reads the length, and acquires the turn lock if it is wanted and free. null if the client has no such conversation.
+   */
   async enter(id: string, client: string, wantsLock: boolean): Promise<SharedState | null> {
     const args = { id, client, wantsLock: wantsLock ? 1 : 0, lockTicks: lockMs * ticksPerMs };
     const { verdict, rest } = await this.#redis.run('enter', 'conversations.enter', args);
@@ -136,20 +141,20 @@ export class RedisConversations implements ConversationJournal {
     return { messageCount: messageCount ?? 0, token: token || null };
   }
 
-  /** Whether the lock still has this token; also true if the conversation is gone. */
+  /** Renews a lock. Returns false if another turn has it; true also if the conversation does not exist. */
   async renew(id: string, token: number): Promise<boolean> {
     const args = { id, token, lockTicks: lockMs * ticksPerMs };
     return (await this.#redis.run('enter', 'conversations.renew', args)).verdict !== 'stale';
   }
 
-  /** Releases the lock when Redis is able to. */
+  /** Releases a lock as soon as Redis is usable. */
   release(id: string, token: number): void {
     this.#redis.run('enter', 'conversations.renew', { id, token, lockTicks: 0 }).catch(() => {
-      if (!this.#redis.isUp) this.#toRelease.push({ id, token }); // else it expires
+      if (!this.#redis.isUp) this.#toRelease.push({ id, token }); // otherwise the lock expires
     });
   }
 
-  /** Its turns, without those of its first messages; null if it is gone. */
+  /** Reads the turns after the first `from` messages; null if the conversation does not exist. */
   read(id: string, from: number): Promise<StoredConversation | null> {
     return readConversation(this.#redis, id, from);
   }
@@ -163,13 +168,16 @@ export class RedisConversations implements ConversationJournal {
     return { ...snapshotOf(id, figures, this.#limits.ttlMs), title: String(named ?? firstWords) };
   }
 
-  /** null if the client has no such conversation. */
+  /** Sets the title; null restores the first words. Resolves with null if the client has no such conversation. */
   async rename(id: string, client: string, title: string | null): Promise<TitledConversation | null> {
     const { verdict } = await this.#redis.run('commit', 'conversations.rename', { id, client, title: title ?? '' });
     return verdict === 'ok' ? this.snapshot(id, client) : null;
   }
 
-  /** A search reads page after page, up to a bound: Redis serves others between them. */
+  /**
+   * Lists conversations of a client. A search reads page after page up to a limit; Redis serves other commands between
+   * pages.
+   */
   async list(
     client: string,
     before: number | null,
@@ -187,7 +195,7 @@ export class RedisConversations implements ConversationJournal {
     return foundPage(found, next, { limit, search });
   }
 
-  /** One more than `count`, if there are others. */
+  /** Reads up to `count + 1` conversations, to find out whether more follow. */
   async #read(client: string, from: number | null, count: number): Promise<ListedInRedis[]> {
     const { ttlMs } = this.#limits;
     const args = { client, before: from === null ? '+inf' : `(${from}`, limit: count + 1, ttlMs };
@@ -195,18 +203,21 @@ export class RedisConversations implements ConversationJournal {
     return (rest[0] as Buffer[][]).map((row) => listedConversation(row, ttlMs));
   }
 
-  /** Also without knowing its client. */
+  /** Removes a conversation of any client. */
   async remove(id: string): Promise<void> {
     const client = await this.#redis.call('read', 'HGET', this.#metaOf(id), 'client');
     if (client !== null) await this.drop(id, String(client));
   }
 
-  /** Whether it existed. */
+  /** Removes a conversation of this client. Resolves with whether it existed. */
   async drop(id: string, client: string): Promise<boolean> {
     return (await this.#redis.run('remove', 'conversations.remove', { id, client })).verdict === 'ok';
   }
 
-  /** Also rejects with `not_found`, and with `validation_error` for a number that is not the end of a turn. */
+  /**
+   * Forks a conversation. Rejects with `not_found`, with `validation_error` if the number of messages is not the end of
+   * a turn, and with `store_unavailable`.
+   */
   async fork(origin: string, client: string, messageCount: number | null): Promise<TitledConversation> {
     const [id, now] = [newId(), this.#clock.now()];
     const args = { id, client, origin, messages: messageCount ?? '', at: now, ...this.#limits };
@@ -229,7 +240,7 @@ export class RedisConversations implements ConversationJournal {
     }
   }
 
-  /** So that the next turn need not wait until the locks expire. */
+  /** Releases locks, so that the next turns need not wait for them to expire. */
   async #releaseAll(): Promise<void> {
     for (let [first] = this.#toRelease; first !== undefined; [first] = this.#toRelease) {
       await this.#redis.runAnyway('conversations.renew', { ...first, lockTicks: 0 });
@@ -255,18 +266,18 @@ function staleTurn(): RelayError {
 
 type ListedInRedis = ConversationPage['conversations'][number] & { readonly activity: number };
 
-/** `figures`: messages, tokens, time of creation, and time of the last activity. */
+/** Builds a snapshot. `figures`: messages, tokens, time of creation, time of the last activity. */
 function snapshotOf(id: string, figures: readonly unknown[], ttlMs: number): ConversationSnapshot {
   const [messageCount = 0, tokensUsed = 0, createdAt = 0, lastActivityAt = 0] = figures.map(Number);
   return { id, messageCount, tokensUsed, createdAt, lastActivityAt, expiresAt: lastActivityAt + ttlMs };
 }
 
-/** `row`: the id, its place in the order of activity, the figures as above, and the title. */
+/** Decodes a list entry. `row`: id, activity number, the figures of `snapshotOf`, title. */
 function listedConversation([id, activity, ...row]: readonly Buffer[], ttlMs: number): ListedInRedis {
   return { ...snapshotOf(String(id), row.slice(0, 4), ttlMs), title: String(row[4]), activity: Number(activity) };
 }
 
-/** The turns without those of the first `from` messages; null where the conversation is gone. */
+/** Reads a conversation without its first `from` messages; null if it does not exist. */
 async function readConversation(redis: RedisConnection, id: string, from: number): Promise<StoredConversation | null> {
   const fields = ['client', 'system', 'named', 'created', 'active', 'count'];
   const row = (await redis.call('read', 'HMGET', redis.key('conversation', id), ...fields)) as (Buffer | null)[];
@@ -280,7 +291,7 @@ async function readConversation(redis: RedisConnection, id: string, from: number
   return { id, client: String(client), system: text, title, createdAt, lastActivityAt, turns };
 }
 
-/** null if the conversation was removed while its turns were read. */
+/** Reads turns piece by piece; null if the conversation was removed during the read. */
 async function readTurns(redis: RedisConnection, key: string, from: number, to: number): Promise<StoredTurn[] | null> {
   const read: StoredTurn[] = [];
   let bytes = 0;
@@ -296,7 +307,10 @@ async function readTurns(redis: RedisConnection, key: string, from: number, to: 
   return read;
 }
 
-/** A line of three numbers (tokens in all, bytes of images and question) and the figures, if there are any; then all three texts. */
+/**
+ * Encodes a turn: a line with three numbers (total tokens, bytes of images, bytes of the question) and the optional
+ * figures; then images, question and answer.
+ */
 function encodeTurn({ user, assistant, images, figures, totalTokens }: TurnChange): Buffer {
   const shown = Buffer.from(images.length === 0 ? '' : JSON.stringify(images));
   const question = Buffer.from(user);
@@ -320,7 +334,7 @@ function decodeTurn(turn: Buffer): StoredTurn {
   };
 }
 
-/** A copy: a part of a buffer would keep all of it in memory. */
+/** Copies a text: a slice would retain the whole buffer. */
 function storedText(bytes: Buffer): StoredText {
   if (bytes.length < minBufferBytes) return bytes.toString('latin1');
   const copy = Buffer.allocUnsafeSlow(bytes.length);
@@ -328,12 +342,12 @@ function storedText(bytes: Buffer): StoredText {
   return copy;
 }
 
-/** Responses that are read at once: Redis serves others between them. */
+/** Responses read at a time; Redis serves other commands between reads. */
 const pieceCount = 20;
-/** Responses that one script removes. */
+/** Responses that one script call removes at most. */
 const maxExpired = 50;
 
-/** Owns the responses in Redis, which all hosts share. Redis itself forgets those that have expired, by its own clock. */
+/** Owns the stored responses in Redis, which all hosts share. Responses expire by the clock of Redis. */
 export class RedisResponses implements ResponseStore {
   readonly #redis: RedisConnection;
   readonly #ttlMs: number;
@@ -348,7 +362,7 @@ export class RedisResponses implements ResponseStore {
     return this.#counts;
   }
 
-  /** Without an answer of Redis it may stay. */
+  /** Stores a response. With an unknown outcome it may remain stored. */
   async put(node: ResponseNode, limits: ResponseLimits): Promise<PutVerdict> {
     const { id, client, previous, head } = node;
     const { verdict } = await this.#change('put', {
@@ -384,7 +398,7 @@ export class RedisResponses implements ResponseStore {
       const next = ids.slice(pieces.length, pieces.length + pieceCount);
       pieces.push(...(await Promise.all(next.map((each) => this.#messagesOf(each)))));
     }
-    if (pieces.includes(null)) return null; // it was removed meanwhile
+    if (pieces.includes(null)) return null; // removed during the read
     return pieces.flatMap((piece) => JSON.parse(String(piece)) as Message[]);
   }
 

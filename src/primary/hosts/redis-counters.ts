@@ -7,10 +7,10 @@ import type { RedisConnection } from './redis-connection.js';
 
 const keptDays = 90;
 const dayMs = 86_400_000;
-/** Every request waits for its rate window, also one that needs nothing else of Redis. */
+/** Limit for the rate window, which delays every request. */
 const windowLimitMs = 200;
 
-/** What usage counts, each under its name. */
+/** Names of the amounts in the usage of a client. */
 export const usedThings: readonly string[] = [
   ...outcomes,
   ...['refused', 'inputTokens', 'outputTokens', 'modelMs', 'costUsd'],
@@ -19,8 +19,8 @@ export const usedThings: readonly string[] = [
 type Amounts = Readonly<Record<string, number>>;
 
 /**
- * Owns usage in Redis: a hash for each day, with an amount for each thing and client. Every host adds what it has counted.
- * A batch without an answer is added again, and counts once.
+ * Owns the usage in Redis: a hash per day, with an amount for each name and client. Every host adds its part. A batch
+ * with an unknown outcome is added again, but counted once.
  */
 export class RedisUsage implements UsageStore {
   readonly #redis: RedisConnection;
@@ -32,7 +32,7 @@ export class RedisUsage implements UsageStore {
     this.#clock = clock;
   }
 
-  /** A host knows only what it counts itself: `report` has the whole. */
+  /** Yields nothing: `report` reads the usage of all hosts. */
   async *restore(): AsyncGenerator<UsageDelta> {}
 
   async add(rows: readonly UsageDelta[]): Promise<void> {
@@ -47,13 +47,14 @@ export class RedisUsage implements UsageStore {
     const days = this.#daysOf(period);
     const rows: UsageDelta[] = [];
     for (const day of days) {
-      const fields = await this.#redis.call('usage', 'HGETALL', this.#redis.key('usage', day)); // one at a time: others wait behind them
+      // The days are read one at a time, to let other commands through.
+      const fields = await this.#redis.call('usage', 'HGETALL', this.#redis.key('usage', day));
       rows.push(...rowsOf(day, (fields as Buffer[]).map(String)));
     }
     return rows;
   };
 
-  /** Those that may be there, the earliest first: clocks of hosts may be a little ahead. */
+  /** Returns the days that may exist, oldest first, including one day ahead because host clocks may differ. */
   #daysOf({ since, until }: Period): string[] {
     const now = this.#clock.now();
     const days = Array.from({ length: keptDays + 2 }, (_, ago) =>
@@ -63,7 +64,7 @@ export class RedisUsage implements UsageStore {
   }
 }
 
-/** Owns the rate windows in Redis. */
+/** Counts rate windows in Redis. */
 export class RedisWindows implements WindowCounter {
   readonly #redis: RedisConnection;
 
@@ -79,14 +80,14 @@ export class RedisWindows implements WindowCounter {
   }
 }
 
-/** The amount of each thing. A cost of 0 is one that was reported. */
+/** Returns the amounts that are not 0, and a reported cost even if it is 0. */
 function amountsOf({ jobs, refused, inputTokens, outputTokens, costUsd, modelMs }: UsageDelta): Amounts {
   const counts = { ...jobs, refused, inputTokens, outputTokens, modelMs };
   const used = Object.entries(counts).filter(([, amount]) => amount !== 0);
   return { ...Object.fromEntries(used), ...(costUsd !== null && { costUsd }) };
 }
 
-/** `flat`: a thing and its client in one text, then the amount, and so on. */
+/** Decodes the usage of one day. `flat` alternates between "name client" and an amount. */
 function rowsOf(day: string, flat: readonly string[]): UsageDelta[] {
   const byClient = new Map<string, Record<string, number>>();
   for (let at = 0; at < flat.length; at += 2) {
@@ -113,7 +114,7 @@ function rowOf(day: string, client: string, amounts: Amounts): UsageDelta {
   };
 }
 
-/** A client may have spaces, a thing has none. */
+/** Splits at the first space: client ids may contain spaces, amount names do not. */
 function split(field: string): [thing: string, client: string] {
   const at = field.indexOf(' ');
   return [field.slice(0, at), field.slice(at + 1)];

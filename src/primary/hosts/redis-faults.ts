@@ -6,10 +6,13 @@ export class TookTooLong extends Error {
   }
 }
 
-/** A command was not sent, or its answer was lost with the connection. The link has reported why. */
+/**
+ * The error of a command that was not sent, or whose answer was lost with the connection. The link has reported the
+ * reason.
+ */
 export class NotConnected extends Error {}
 
-/** It is unknown whether the command was done. */
+/** The error of a command with an unknown outcome. */
 export class Unanswered extends RelayError {
   constructor() {
     const { code, message, retryAfterSeconds } = storeUnavailable();
@@ -17,16 +20,16 @@ export class Unanswered extends RelayError {
   }
 }
 
-/** Such an answer is about the state of Redis; any other one is about the command. */
+/** Error replies about the state of Redis; all others are about one command. */
 const ofAllCommands =
   /(^|: )(OOM|READONLY|LOADING|MISCONF|NOAUTH|WRONGPASS|MASTERDOWN|NOREPLICAS|BUSY|CLUSTERDOWN|MOVED)\b/;
 
-/** Whether the next command would fail as well. */
+/** Whether the next command would fail too. */
 export function isOfAllCommands(error: unknown): boolean {
   return !isAnswer(error) || ofAllCommands.test(error.message);
 }
 
-/** Redis has not done what it refuses. */
+/** Converts an error. After an error reply, the command was not done; otherwise the outcome is unknown. */
 export function unavailableFor(error: unknown): RelayError {
   return isAnswer(error) ? storeUnavailable() : new Unanswered();
 }
@@ -35,10 +38,10 @@ export function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** Redis words it differently for commands and scripts, and in each version. */
+/** Error replies for a missing permission. The wording differs between commands, scripts and versions. */
 const missingRight = /^(NOPERM|ERR The user executing the script can't)\b.*?(channel|\bkeys?\b|$)/i;
 
-/** As `reasonOf`; if the user lacks a right, with that right as it stands in an ACL. */
+/** Returns the reason; for a missing permission, with the ACL rule that grants it. */
 export function reasonWithRight(error: unknown, prefix: string): string {
   const reason = reasonOf(error);
   const [isMissing, , where] = missingRight.exec(reason) ?? [];
@@ -47,7 +50,7 @@ export function reasonWithRight(error: unknown, prefix: string): string {
   return `NOPERM: its user needs ${where === 'channel' ? `&${prefix}:*` : ofKeys} (${reason})`;
 }
 
-/** Whether Redis itself has answered so: it has not done what it refuses. */
+/** Whether the error is an error reply of Redis, so that the command was not done. */
 export function isAnswer(error: unknown): error is Error {
   return error instanceof Error && error.name === 'ReplyError';
 }

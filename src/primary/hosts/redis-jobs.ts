@@ -22,11 +22,11 @@ import type { RedisConnection } from './redis-connection.js';
 import { Unanswered } from './redis-faults.js';
 import type { ScriptArguments, ScriptReply } from './redis-link.js';
 
-/** A host without a sign of life for so long counts as dead. It gives four in this time. */
+/** Time after which a silent host counts as dead, in ticks. A host renews four times in this time. */
 const leaseTicks = 8000 * 100;
 const queueLimitMs = 1000;
 
-/** Fields of the hash of a job, in this order. */
+/** Fields of the job hash that are read, in this order. */
 const recordFields = [
   ...['client', 'form', 'operation', 'requestId', 'status'],
   ...['createdAt', 'startedAt', 'endedAt', 'end', 'isReplaced', 'title'],
@@ -39,30 +39,30 @@ export interface RedisJobLimits {
   readonly ttlMs: number;
 }
 
-/** A job of any host, with what readers of its events need while it is open. */
+/** A job of any host, with the extra data that a reader of its events needs. */
 export interface SharedRecord extends JobRecord {
-  /** The answer was replaced at its end. */
+  /** Whether the final answer differs from the streamed text. */
   readonly isReplaced?: true;
 }
 
-/** What the job was that is cancelled: queued, running on a host that is informed, or no longer open. */
+/** State of the cancelled job: queued, running on a host that gets a message, or not open. */
 export type Cancelling =
   | { readonly was: 'queued'; readonly request: JobRequest }
   | { readonly was: 'running' }
   | { readonly was: 'gone' };
 
-/** Jobs that wait, as of this host's last renewal. */
+/** Waiting jobs of all hosts at the last renewal. */
 interface WaitingSeen {
   readonly count: number;
-  /** Of the job that has waited longest. */
+  /** Id of the job that has waited longest; null if no job waits. */
   readonly id: string | null;
   readonly since: number | null;
 }
 
-/** What hosts do with the jobs that they share. */
+/** Operations on the jobs that hosts share. */
 export type SharedJobs = Omit<RedisJobs, 'isDurable' | 'close'>;
 
-/** Owns the background jobs in Redis, and which of them this host has taken. */
+/** Owns the background jobs in Redis, and the jobs that this host has taken. */
 export class RedisJobs implements JobStore {
   readonly isDurable = true;
   readonly #redis: RedisConnection;
@@ -71,16 +71,16 @@ export class RedisJobs implements JobStore {
   readonly #limits: RedisJobLimits;
   readonly #clock: Clock;
   readonly #texts: JobTexts;
-  /** Marks the jobs that this service has started. */
+  /** Identifies this service in the jobs that it starts. */
   readonly #run = newId();
-  /** As of the last renewal. */
+  /** Waiting jobs at the last renewal. */
   #waiting: WaitingSeen = { count: 0, id: null, since: null };
   #mayHaveNext = true;
-  /** Whether BullMQ may have lost jobs that wait: at the start, and after each failure of Redis. */
+  /** Whether BullMQ may have lost waiting jobs: true at the start, and after each failure of Redis. */
   #mayHaveOrphans = true;
-  /** Jobs that may have been accepted, though their callers got a refusal. */
+  /** Jobs that may be stored although their callers got an error. */
   readonly #toRemove: string[] = [];
-  /** Jobs that may be started, as far as Redis is concerned. */
+  /** Jobs that may be marked as started in Redis. */
   readonly #unsure = new Set<string>();
 
   constructor(redis: RedisConnection, queue: JobQueue, messages: JobMessages, limits: RedisJobLimits, clock: Clock) {
@@ -97,12 +97,15 @@ export class RedisJobs implements JobStore {
     });
   }
 
-  /** At the last renewal: how many are queued on all hosts, and since when the first one is; null for none. */
+  /**
+   * Number of waiting jobs on all hosts at the last renewal, and the time since which the oldest waits; `since` is null
+   * if no job waits.
+   */
   get waiting(): Omit<WaitingSeen, 'id'> {
     return this.#waiting;
   }
 
-  /** Whether there may be one to take, as far as this host knows. */
+  /** Whether a job may wait, to the knowledge of this host. */
   get mayHaveNext(): boolean {
     return this.#mayHaveNext;
   }
@@ -117,7 +120,7 @@ export class RedisJobs implements JobStore {
     });
   }
 
-  /** Rejects with `concurrency_limited` if too many are queued on all hosts. */
+  /** Stores and queues a job. Rejects with `concurrency_limited` if too many jobs wait on all hosts. */
   async accept({ id, title, form, request, createdAt }: AcceptedJob): Promise<void> {
     const { client, operation, requestId } = request;
     const { maxJobs, maxBytes } = this.#limits;
@@ -136,10 +139,11 @@ export class RedisJobs implements JobStore {
     try {
       await this.#limited(this.#queue.add([{ id, priority: Number(rest[0]) }]));
     } catch (error) {
-      await this.#script('remove', { id }).catch(() => this.#toRemove.push(id)); // its caller gets a refusal
+      // The caller gets an error, so the job must not run.
+      await this.#script('remove', { id }).catch(() => this.#toRemove.push(id));
       throw error;
     }
-    this.#messages.publish('added').catch(() => {}); // others see it within 2 s
+    this.#messages.publish('added').catch(() => {}); // without the message, others notice the job within 2 s
   }
 
   async start(id: string, at: number): Promise<boolean> {
@@ -189,28 +193,33 @@ export class RedisJobs implements JobStore {
     for (let count = 100; count === 100; ) count = Number((await this.#script('expire', { before })).rest[0]);
   }
 
-  /** A host starts without any: it takes a job when it has a slot. */
+  /** Yields nothing: a host takes a job when it has a free slot. */
   async *restore(at: number): AsyncGenerator<AcceptedJob> {
-    await this.renew(at).catch(() => {}); // it does so every two seconds
+    await this.renew(at).catch(() => {}); // repeated every two seconds
     yield* [];
   }
 
-  /** The next one, or the one that has waited longest; null for none. One host can start it, once. */
+  /**
+   * Takes the next job, or the one that has waited longest; null if no job waits. Only one host can start a job, and
+   * only once.
+   */
   async take(which: 'next' | 'oldest'): Promise<AcceptedJob | null> {
     if (which === 'oldest' && this.#waiting.id !== null) await this.#limited(this.#queue.prioritise(this.#waiting.id));
     for (;;) {
-      this.#mayHaveNext = false; // a message reports each job that is added from now on
+      this.#mayHaveNext = false; // from now on, a message reports each added job
       const id = await this.#takeId();
       if (id === null) return null;
       this.#mayHaveNext = true;
       const fields = (await this.#redis.call('job', 'HMGET', this.#keyOf(id), ...acceptedFields)) as (Buffer | null)[];
       const accepted = acceptedOf(id, fields);
       if (accepted !== null) return accepted;
-      this.#queue.done(id); // it was cancelled, or has been started by now
+      this.#queue.done(id); // cancelled, or already started
     }
   }
 
-  /** A taken job cannot start here now. false: it may have been started, so it stays here. */
+  /**
+   * Returns a taken job to the queue. Returns false if the job may be marked as started: then it stays with this host.
+   */
   giveBack(id: string, delayMs: number): boolean {
     if (this.#unsure.has(id)) return false;
     this.#texts.forget(id);
@@ -218,18 +227,18 @@ export class RedisJobs implements JobStore {
     return true;
   }
 
-  /** How many are taken up to and with this one, as things stand. */
+  /** Returns the current position of a job in the queue, from 1. */
   async position(id: string): Promise<number> {
     const { rest } = await this.#script('position', { id, queueKey: this.#queue.keyPrefix });
     return Number(rest[0]);
   }
 
-  /** Stores what is added to this log, a little later, until the job ends, so that other hosts can read it. */
+  /** Stores the growing text of a job regularly until the job ends, so that other hosts can read it. */
   keepText(id: string, log: LoggedText): void {
     this.#texts.open(id, log);
   }
 
-  /** `by`: an administrator; null for the client of the job. */
+  /** Cancels a job. `by` is the administrator who cancels it; null for the client of the job. */
   async cancel(id: string, { endedAt, end }: EndedJob, by: string | null = null): Promise<Cancelling> {
     const args = { id, by: by ?? '', at: endedAt, jobEnd: JSON.stringify(end), ttlMs: this.#limits.ttlMs };
     const { verdict, rest } = await this.#script('cancel', args);
@@ -237,12 +246,12 @@ export class RedisJobs implements JobStore {
     return { was: 'queued', request: JSON.parse(String(rest[0])) };
   }
 
-  /** As `JobMessages.cancelCaller`. */
+  /** Cancels the job of a caller on another host, see `JobMessages.cancelCaller`. */
   cancelCaller(order: CallerOrder): Promise<CallerJob | null> {
     return this.#messages.cancelCaller(order);
   }
 
-  /** Informs the others that this host lives, and ends what dead hosts have left. Called every two seconds. */
+  /** Renews the sign of life of this host, and ends the jobs of dead hosts. Called every two seconds. */
   async renew(at: number): Promise<void> {
     const ofLost = { lostEnd: JSON.stringify(lostEnd(0, 0)), ttlMs: this.#limits.ttlMs };
     const { rest } = await this.#script('renewHost', { run: this.#run, leaseTicks, at, ...ofLost });
@@ -254,7 +263,9 @@ export class RedisJobs implements JobStore {
     if (this.#mayHaveOrphans) await this.#addOrphans();
   }
 
-  /** Of a host that died while it accepted a job, or of a Redis that has lost its last second. */
+  /**
+   * Queues waiting jobs that BullMQ lacks, because a host died while it accepted a job, or Redis lost its last second.
+   */
   async #addOrphans(): Promise<void> {
     for (let cursor = ''; cursor !== '0'; ) {
       const args = { cursor: cursor || '0', queueKey: this.#queue.keyPrefix };
@@ -268,7 +279,7 @@ export class RedisJobs implements JobStore {
     this.#mayHaveOrphans = false;
   }
 
-  /** Jobs that still run here are lost; those that are only taken go back to the queue. */
+  /** Ends the use of Redis. Jobs that still run here are lost; jobs that were only taken return to the queue. */
   async close(): Promise<void> {
     this.#texts.stop();
     await this.#script('leave', { run: this.#run }).catch(() => {});
@@ -276,7 +287,7 @@ export class RedisJobs implements JobStore {
     this.#messages.close();
   }
 
-  /** A job that arrives too late returns to the queue: its caller has given up. */
+  /** Takes the next id. A job that arrives after the limit returns to the queue, because its caller no longer waits. */
   async #takeId(): Promise<string | null> {
     if (!this.#redis.isUp) throw storeUnavailable();
     const taking = this.#queue.take();
@@ -292,7 +303,7 @@ export class RedisJobs implements JobStore {
     try {
       return await Promise.race([answer, late]);
     } catch (error) {
-      this.#redis.warn(error); // else jobs would wait for ever without a reason in the log
+      this.#redis.warn(error); // otherwise jobs could wait forever without a reason in the log
       throw storeUnavailable();
     } finally {
       stopTimer();
@@ -335,7 +346,7 @@ function recordOf(id: string, fields: JobFields): SharedRecord {
   };
 }
 
-/** null where it waits no longer. */
+/** Decodes a waiting job; null if the job no longer waits. */
 function acceptedOf(id: string, [status, form, createdAt, request, title]: JobFields): AcceptedJob | null {
   if (String(status) !== 'queued') return null;
   return {

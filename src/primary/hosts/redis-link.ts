@@ -8,30 +8,30 @@ import { NotConnected } from './redis-faults.js';
 export type RedisArgument = string | number | Buffer;
 export type ScriptArguments = Readonly<Record<string, RedisArgument>>;
 
-/** The files in scripts/ whose functions are called; common.lua stands before each of them. */
+/** Script files in scripts/. The text of common.lua precedes each of them. */
 const scriptFiles = ['answers', 'conversations', 'counters', 'jobs', 'responses', 'upkeep'] as const;
 export type ScriptFile = (typeof scriptFiles)[number];
 
-/** A file and a function in it, such as `jobs.start`. */
+/** File name and function name, such as `jobs.start`. */
 export type ScriptName = `${ScriptFile}.${string}`;
 
-/** The answer of a script. */
+/** The reply of a script, without its time. */
 export interface ScriptReply {
   readonly verdict: string;
   readonly rest: readonly unknown[];
 }
 
-/** One connection to Redis. It sends nothing twice, and no command waits for a connection. */
+/** A connection to Redis. Commands are not resent, and fail at once without a connection. */
 export interface RedisLink {
-  /** Texts in the answer are buffers. */
+  /** Sends a command. Texts in the reply are buffers. */
   call(command: string, ...args: readonly RedisArgument[]): Promise<unknown>;
-  /** Does nothing after that time of Redis, in ticks. */
+  /** Runs a script function. After the Redis time `notAfter`, in ticks, Redis refuses it. */
   script(name: ScriptName, notAfter: number, args: ScriptArguments): Promise<unknown>;
-  /** `listener` is called for each new connection. There is one listener. */
+  /** Sets the listener for new connections. There is one listener. */
   onConnected(listener: () => void): void;
-  /** `listener` gets the reason why there is none. There is one listener. */
+  /** Sets the listener for the reasons of missing connections. There is one listener. */
   onTrouble(listener: (error: Error) => void): void;
-  /** Closes the connection and opens another one. */
+  /** Replaces the connection. */
   reconnect(): void;
   close(): void;
 }
@@ -39,15 +39,15 @@ export interface RedisLink {
 const connectLimitMs = 1000;
 const slowestRetryMs = 500;
 const keepAliveMs = 10_000;
-/** A connection without an answer for so long is dead, if Redis answers on another one. */
+/** A connection without an answer for this long is dead, if Redis answers on another one. */
 export const deadLinkMs = 2000;
 
-/** Of ioredis: there is no connection. It has reported the reason before. */
+/** Errors of ioredis without a connection. The reason was reported before. */
 const withoutReason = /^MaxRetriesPerRequestError|^Error: (Stream isn't writeable|Connection is closed)/;
 
 type CommandOfScript = (...args: RedisArgument[]) => Promise<unknown>;
 
-/** Connects at once, and again whenever the connection is lost. */
+/** Creates a connection that connects at once, and again after each loss. */
 export function connectTo(
   { isSecure, host, port, username, password, database: db }: RedisPlace,
   maxRetriesPerRequest: 0 | null = 0,
@@ -60,13 +60,13 @@ export function connectTo(
     disableClientInfo: true,
     connectTimeout: connectLimitMs,
     keepAlive: keepAliveMs,
-    enableReadyCheck: false, // a probe checks more, and needs no right to INFO
+    enableReadyCheck: false, // the probe checks more, and needs no permission for INFO
     enableOfflineQueue: false,
     autoResendUnfulfilledCommands: false,
     maxRetriesPerRequest,
     retryStrategy: (times) => Math.min(50 * times, slowestRetryMs),
   });
-  // When Redis refuses the database, ioredis would use database 0, which may belong to another installation.
+  // If Redis refuses the database number, ioredis would use database 0, which may belong to another installation.
   redis.on('error', (error: Error & { readonly command?: { readonly name: string } }) => {
     if (error.command?.name === 'select') redis.disconnect(true);
   });
@@ -100,7 +100,7 @@ export function linkTo(place: RedisPlace, scripts: ReadonlyMap<ScriptFile, strin
   };
 }
 
-/** ARGV of a call: see common.lua. */
+/** Builds ARGV of a script call, see common.lua. */
 function argumentsOf(
   name: ScriptName,
   prefix: string,
@@ -110,10 +110,10 @@ function argumentsOf(
   return [name.slice(name.indexOf('.') + 1), prefix, notAfter, ...Object.entries(args).flat()];
 }
 
-/** First line of a file that needs the functions of others. */
+/** First line of a script file that uses functions of other files. */
 const included = /^-- with: (.*)\n/;
 
-/** The text of each script file, with all that it needs. */
+/** Reads the script files, each with common.lua and the files that it uses. */
 export async function readScripts(): Promise<ReadonlyMap<ScriptFile, string>> {
   const read = (name: string) => readFile(join(__dirname, 'scripts', `${name}.lua`), 'utf8');
   const texts = scriptFiles.map(async (name) => {

@@ -6,18 +6,18 @@ import type { Counts, StoreUpkeep } from '../store/contract/store.js';
 import type { RedisConnection } from './redis-connection.js';
 import { usedThings } from './redis-counters.js';
 
-/** Entries that one script visits: all hosts wait while it runs. */
+/** Keys per script call: all hosts wait while a script runs. */
 const count = 100;
 const listCount = 20;
 const maxFaults = 20;
 
-/** Checks and purges everything under one prefix, piece by piece. One at a time: each goes through all of it. */
+/** Checks and purges all keys under one prefix in pieces, one operation at a time. */
 export class RedisUpkeep implements StoreUpkeep {
   readonly #redis: RedisConnection;
   readonly #ttlMs: number;
   readonly #line = inLine();
 
-  /** `ttlMs`: of conversations and responses. */
+  /** `ttlMs` is the time to live of conversations and responses. */
   constructor(redis: RedisConnection, ttlMs: number) {
     this.#redis = redis;
     this.#ttlMs = ttlMs;
@@ -31,7 +31,7 @@ export class RedisUpkeep implements StoreUpkeep {
     return this.#line(() => new RedisCheck(this.#redis, this.#ttlMs).report());
   }
 
-  /** All but background jobs, which their hosts may run. */
+  /** Removes the data of a client except background jobs, which may be running. */
   purge(client: string): Promise<Counts> {
     return this.#line(async () => {
       const counts: Record<string, number> = { conversations: await this.#purgeList(client) };
@@ -47,7 +47,10 @@ export class RedisUpkeep implements StoreUpkeep {
 
   copies = async (): Promise<string[]> => [];
 
-  /** Also of entries that point to nothing. Resolves with how many conversations there were. */
+  /**
+   * Removes all conversations in the list of a client, including dangling entries. Resolves with the number of
+   * conversations.
+   */
   async #purgeList(client: string): Promise<number> {
     let removed = 0;
     for (let last = '', left = 1; left > 0; ) {
@@ -60,15 +63,15 @@ export class RedisUpkeep implements StoreUpkeep {
   }
 }
 
-/** What the entries of a list point to, and how old they get; null: as old as that. */
+/** Kind of the keys that a list points to, and their time to live; `ttlMs` is null if they do not expire by age. */
 interface ListedKind {
   readonly kind: 'conversation' | 'answer' | 'job' | 'response';
   readonly ttlMs: number | null;
-  /** How the report calls those that are too old; null: another list has them too. */
+  /** Name of the expired entries in the report; null if another list counts the same entries. */
   readonly name: string | null;
 }
 
-/** Owns the findings of one check of everything under a prefix. */
+/** Owns the findings of one check of all keys under a prefix. */
 class RedisCheck {
   readonly #redis: RedisConnection;
   readonly #conversationTtlMs: number;
@@ -83,7 +86,7 @@ class RedisCheck {
     this.#conversationTtlMs = conversationTtlMs;
   }
 
-  /** Rejects with `store_unavailable`. It may miss changes during the check. */
+  /** Runs the check. Rejects with `store_unavailable`. Changes during the check may be missed. */
   async report(): Promise<StoreReport> {
     for (const sentence of await this.#redis.checkSettings()) this.#fault(sentence);
     await this.#checkKeys();
@@ -133,12 +136,12 @@ class RedisCheck {
   }
 }
 
-/** null at the end. */
+/** Returns the cursor of the next page; null at the end. */
 function nextCursor(cursor: unknown): string | null {
   return String(cursor) === '0' ? null : String(cursor);
 }
 
-/** `flat`: a name, its number, and so on. */
+/** Adds counts. `flat` alternates between names and numbers. */
 function addTo(counts: Record<string, number>, flat: unknown): void {
   const words = (flat as readonly unknown[]).map(String);
   for (let at = 0; at < words.length; at += 2) {

@@ -8,31 +8,31 @@ import { type JobsOfOtherHosts, jobCancelled, noSuchJob, viewOf } from '../jobs/
 import type { JobRecord } from '../store/contract/jobs.js';
 import type { SharedJobs, SharedRecord } from './redis-jobs.js';
 
-/** How often a reader of a job on another host checks for more. */
+/** Interval at which a reader checks a running job of another host. */
 const checkMs = 200;
-/** The same while it waits: only its position can change, until it starts. */
+/** Interval for a waiting job: until it starts, only its position changes. */
 const checkWaitingMs = 500;
-/** A host that lives ends a job well within this time. */
+/** Limit for a live host to end a cancelled job. */
 const cancelLimitMs = 12_000;
-/** The message to its host is repeated after this time. */
+/** Interval at which the message to the host of the job is repeated. */
 const repeatMs = 1000;
 
-/** What a reader of the events has got. */
+/** Progress of a reader of job events. */
 interface RemoteReader {
   position: number;
   hasStart: boolean;
-  /** Of the text. */
+  /** UTF-16 units of text that were sent. */
   length: number;
 }
 
-/** Reads, follows and cancels the jobs that another host has, or none yet. */
+/** Reads, follows and cancels jobs that wait or that run on another host. */
 export class RemoteJobs implements JobsOfOtherHosts {
   readonly hasQueue = true;
   readonly #store: SharedJobs;
   readonly #dismiss: (request: JobRequest, reason: Error) => void;
   readonly #clock: Clock;
 
-  /** `dismiss` gets each job that is cancelled while it waits. */
+  /** Calls `dismiss` for each job that is cancelled while it waits. */
   constructor(store: SharedJobs, dismiss: (request: JobRequest, reason: Error) => void, clock: Clock) {
     this.#store = store;
     this.#dismiss = dismiss;
@@ -54,7 +54,7 @@ export class RemoteJobs implements JobsOfOtherHosts {
       const record = await this.#record(id, client);
       if (record.status === 'queued') yield* this.#position(id, reader);
       else yield* this.#start(record, reader);
-      const isNew = record.isReplaced === true && reader.length > 0; // its answer is another one than what was streamed
+      const isNew = record.isReplaced === true && reader.length > 0; // the final answer differs from the streamed text
       if (!isNew) yield* this.#text(id, reader);
       if (record.end !== null) return yield record.end;
       await orAborted(delay(this.#clock, record.status === 'queued' ? checkWaitingMs : checkMs), signal);

@@ -1,6 +1,6 @@
--- Answers to requests with an Idempotency-Key. `answer:<hash of the key>` has `digest`, and `holder` while a host answers the
--- request; then `head`, `body`, `client` and `member`. That is the name of the answer in the lists by age, of all and of each
--- holder of an API key: '<hash of the key> <bytes> <token> <holder>'.
+-- Recorded answers to requests with an Idempotency-Key. The hash `answer:<hash of the key>` has `digest`, and `holder`
+-- while a host answers the request; later `head`, `body`, `client` and `member`. `member` names the answer in the lists
+-- by age, of all answers and of each key holder: '<hash of the key> <bytes> <token> <holder>'.
 
 local answers, shares, totalBytes = keyOf('answers'), keyOf('answers:shares'), keyOf('answers:bytes')
 local function answersOf(holder) return keyOf('answers:of:' .. holder) end
@@ -31,7 +31,7 @@ local function evictAnswers()
   end
 end
 
--- pieceBytes: how much of the body is wanted.
+-- Reserves a key, or returns its recorded answer. pieceBytes: size of the first piece of the body.
 function scripts.take()
   local key = answerOf(args.hash)
   local fault = checkType(key, 'hash')
@@ -46,7 +46,7 @@ function scripts.take()
   return {'free', now}
 end
 
--- holdMs: how much longer the key is reserved; 0 releases it. A key that has expired is reserved again.
+-- Renews a reservation. holdMs: time until it expires; 0 releases it. An expired reservation is made again.
 function scripts.hold()
   local key, isWanted = answerOf(args.hash), args.holdMs ~= '0'
   if isWanted and redis.call('EXISTS', key) == 0 then

@@ -1,8 +1,8 @@
--- Stands before each of the other files, which add their functions to `scripts`. ARGV: 1 the function that is called, 2 the
--- prefix of all keys, 3 the time after which the caller no longer waits, then pairs of the name and value of an argument.
--- A function returns a verdict, the time, and its results. One that writes checks everything first, or begins with what may
--- fail: an error in the middle would leave half a change. Times are ticks of 10 microseconds since the epoch by the clock of
--- Redis: the highest number that a cursor of a page can carry.
+-- Precedes each of the other files, which add their functions to `scripts`. ARGV: 1 the function to call, 2 the prefix
+-- of all keys, 3 the time after which the caller no longer waits, then pairs of argument name and value. A function
+-- returns a verdict, the time, and its results. A writing function checks everything first, or begins with the steps
+-- that may fail: an error in the middle would leave half a change. Times are ticks of 10 microseconds since the epoch
+-- by the clock of Redis, the finest unit that fits into the 15 digits of a page cursor.
 
 local prefix = ARGV[2]
 local args = setmetatable({}, {__index = function(_, name) error('the argument ' .. name .. ' is missing') end})
@@ -21,7 +21,7 @@ local function checkType(key, wanted)
   return redis.error_reply('WRONGTYPE ' .. key .. ' is a ' .. found .. ', and has to be a ' .. wanted)
 end
 
--- The word before the first space, and the rest.
+-- Splits at the first space.
 local function splitAtSpace(member)
   local gap = string.find(member, ' ', 1, true)
   return string.sub(member, 1, gap - 1), string.sub(member, gap + 1)

@@ -1,5 +1,5 @@
--- Conversations: a hash and a list of turns each. The sorted sets `all` and `list:<client>` have them by their last change,
--- `clients` has the number of each client.
+-- Conversations: a hash and a list of turns each. The sorted sets `all` and `list:<client>` order them by their last
+-- change; `clients` counts the conversations of each client.
 
 local all, clients = keyOf('all'), keyOf('clients')
 local function listOf(client) return keyOf('list:' .. client) end
@@ -50,7 +50,7 @@ local function firstIdle(but)
   end
 end
 
--- Drops idle conversations beyond the bound, first those of the client with the most, but never `but`.
+-- Evicts idle conversations beyond the limit, first from the client with the most, never the conversation `but`.
 local function evict(but)
   for _ = 1, 10 do
     if redis.call('ZCARD', all) <= tonumber(args.maxConversations) then return end
@@ -63,7 +63,7 @@ local function evict(but)
   end
 end
 
--- Returns the number of messages, and the token of the turn lock where it was wanted and is free, else 0.
+-- Returns the number of messages, and the token of the turn lock if it was wanted and is free, otherwise 0.
 function scripts.enter()
   local known = redis.call('HMGET', metaOf(args.id), 'client', 'count', 'until')
   if known[1] ~= args.client then return {'gone', now} end
@@ -75,7 +75,7 @@ function scripts.enter()
   return {'ok', now, tonumber(known[2]), token}
 end
 
--- lockTicks: how much longer the lock holds; 0 releases it.
+-- Renews a turn lock. lockTicks: time until it expires; 0 releases it.
 function scripts.renew()
   local known = redis.call('HMGET', metaOf(args.id), 'client', 'fence')
   if not known[1] then return {'gone', now} end
@@ -84,8 +84,8 @@ function scripts.renew()
   return {'ok', now}
 end
 
--- before: messages before this turn; token: 0 without a lock; name: of this commit. With the first turn also createdAt, title,
--- and system ('-': none; else the text follows a '+').
+-- Appends a turn. before: messages before this turn; token: 0 without a lock; name: name of this commit. The first turn
+-- has createdAt, title and system too ('-' for none, otherwise '+' and the text).
 function scripts.commit()
   local id, client, before = args.id, args.client, tonumber(args.before)
   local fault = checkConversationLists(client)
@@ -99,7 +99,7 @@ function scripts.commit()
     if known[3] ~= args.token or tonumber(known[2]) ~= before then return {'stale', now} end
   end
   redis.call('RPUSH', turns, args.turn)
-  -- A clock of a host that was set back makes no conversation older.
+  -- A host clock that was set back makes no conversation older.
   local active = tonumber(known[4] or '') or 0
   redis.call('HSET', meta, 'count', before + 2, 'tokens', args.totalTokens, 'active', exact(math.max(active, args.at)),
     'commit', args.name, 'until', 0)
@@ -115,7 +115,7 @@ function scripts.commit()
   return {'ok', now}
 end
 
--- Undoes the commit of this name, if it was done.
+-- Undoes the commit with this name, if it was done.
 function scripts.withdraw()
   local id, before = args.id, tonumber(args.before)
   local known = redis.call('HMGET', metaOf(id), 'count', 'commit')
@@ -130,7 +130,7 @@ function scripts.withdraw()
   return {'ok', now}
 end
 
--- messages: how many of the origin; '' for all.
+-- Forks a conversation. messages: number of messages to copy; '' for all.
 function scripts.fork()
   local client, meta, turns = args.client, metaOf(args.origin), turnsOf(args.origin)
   local fault = checkType(meta, 'hash') or checkType(turns, 'list') or checkConversationLists(client)
@@ -154,7 +154,7 @@ function scripts.fork()
   return {'ok', now, wanted, tonumber(tokens), known[5] or known[3]}
 end
 
--- title: '' for the first words. It is no activity: the time to live stays.
+-- Sets the title; '' restores the first words. A rename is not an activity: the time to live stays.
 function scripts.rename()
   local meta = metaOf(args.id)
   local fault = checkType(meta, 'hash')
@@ -172,7 +172,7 @@ function scripts.remove()
   return {'ok', now}
 end
 
--- Changes nothing. before: '+inf' for all. Returns seven values for each.
+-- Lists conversations without a change. before: '+inf' for the first page. Returns seven values per conversation.
 function scripts.list()
   local found, before, limit = {}, args.before, tonumber(args.limit)
   local after = '(' .. exact(now - args.ttlMs * 100)

@@ -1,13 +1,13 @@
 -- Usage by day and client, rate windows, and the probe of a connection.
 
--- Whether Redis accepts a write, and a message to other hosts: without that right no job could be cancelled.
+-- Tests whether Redis accepts a write, and a message to other hosts, without which no job could be cancelled.
 function scripts.probe()
   redis.call('SET', keyOf('probe'), exact(now), 'PX', 60000)
   redis.call('PUBLISH', keyOf('jobs:told'), 'probe')
   return {'ok', now}
 end
 
--- rows: JSON, each with day, client and `more`, an amount for each thing. A batch is added once, however often it comes.
+-- Adds usage. rows: JSON, each row with day, client and `more`, the amounts by name. A batch is added only once.
 function scripts.addUsage()
   local rows = cjson.decode(args.rows)
   for _, row in ipairs(rows) do
@@ -23,7 +23,7 @@ function scripts.addUsage()
   return {'ok', now}
 end
 
--- Returns how many points the window has, and how much longer it lasts, ms.
+-- Adds points to a window. Returns its points, and the milliseconds until it ends.
 function scripts.countInWindow()
   local key = keyOf('rate:' .. args.name)
   local count = redis.call('INCRBY', key, args.points)

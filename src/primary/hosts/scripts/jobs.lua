@@ -1,6 +1,6 @@
--- Background jobs of all hosts: the record of each, which host has started it, and which hosts live. BullMQ has the order of
--- those that wait; `waiting` has their records by age, which BullMQ does not know. Times named `at` are milliseconds since the
--- epoch by the clock of a host. queueKey: what the keys of BullMQ begin with.
+-- Background jobs of all hosts, with the live hosts and the jobs that each runs. BullMQ orders the waiting jobs;
+-- `waiting` lists them by age, which BullMQ cannot. Times named `at` are milliseconds since the epoch by the clock of a
+-- host. queueKey: prefix of BullMQ's keys.
 
 local function key(name) return keyOf('jobs:' .. name) end
 local function jobOf(id) return keyOf('job:' .. id) end
@@ -10,7 +10,7 @@ local function listOf(client) return key('of:' .. client) end
 local function runningOf(run) return key('run:' .. run) end
 local channel = key('told')
 
--- The holder of an API key, of one of the names that it speaks for.
+-- Returns the key holder of a sub-client; any other client itself.
 local function holderOf(client)
   local at = string.sub(client, 1, 4) == 'key ' and string.find(client, '/', 1, true)
   return at and string.sub(client, 1, at - 1) or client
@@ -27,7 +27,8 @@ local function checkLists(client)
   return checkType(listOf(client), 'zset') or checkType(key(openOf(client)), 'hash')
 end
 
--- Beside the sum of its names, under its own name, a holder has what it asks for itself.
+-- Returns the name for counts. The name of a key holder stands for the sum of its sub-clients, so a request of the
+-- holder without a sub-client counts under the name followed by '/'.
 local function nameOf(client) return client == holderOf(client) and client .. '/' or client end
 
 local function count(name, client, by)
@@ -48,7 +49,7 @@ end
 
 local function leaveWaiting(id, client, bytes)
   if redis.call('ZREM', key('waiting'), id) == 0 then return end
-  redis.pcall('ZREM', key('since'), id) -- of hosts of version 0.2
+  redis.pcall('ZREM', key('since'), id) -- written by hosts of version 0.2
   redis.call('DECRBY', key('bytes'), bytes)
   countWaiting(client, -1, -bytes)
   if redis.call('EXISTS', key('waiting')) == 0 then redis.call('DEL', key('waiting-of'), key('bytes-of')) end
@@ -80,14 +81,15 @@ local function drop(id, client)
   redis.call('DEL', jobOf(id), textOf(id), answerOf(id))
 end
 
--- Whether there is room for one more of so many bytes beside those that wait.
+-- Returns whether one more job of this size fits into a share.
 local function hasRoom(each, bytes, maxJobs, maxBytes)
   local waiting = tonumber(redis.call('HGET', key('waiting-of'), each) or '0')
   local waitingBytes = tonumber(redis.call('HGET', key('bytes-of'), each) or '0')
   return waiting < tonumber(maxJobs) and (waiting == 0 or waitingBytes + bytes <= tonumber(maxBytes)), waiting
 end
 
--- Returns the priority of the job: after how many of its holder's it comes, where names take turns.
+-- Stores a job. Returns the priority in BullMQ: the rank among the open jobs of the holder, as if its sub-clients took
+-- turns.
 function scripts.accept()
   local id, client, bytes = args.id, args.client, tonumber(args.bytes)
   local fault = checkLists(client)
@@ -116,7 +118,7 @@ function scripts.accept()
   return {'ok', now, priority}
 end
 
--- leaseTicks: for how long a host counts as alive after a sign of life. The same run may repeat a start.
+-- Marks a job as running. leaseTicks: time that a host counts as alive after a sign of life. A run may repeat the call.
 function scripts.start()
   local id, run = args.id, args.run
   local known = redis.call('HMGET', jobOf(id), 'status', 'run', 'client', 'bytes')
@@ -132,8 +134,8 @@ function scripts.start()
   return {'ok', now}
 end
 
--- Writes a piece of the text after so many bytes. isAnswer '1': of the whole answer, which replaces what was streamed.
--- Returns how many bytes there are then.
+-- Writes a piece of the text from byte `from`. isAnswer '1': a piece of the final answer, which replaces the streamed
+-- text. Returns the bytes that are then stored.
 function scripts.write()
   local id, from = args.id, tonumber(args.from)
   local known = redis.call('HMGET', jobOf(id), 'status', 'run')
@@ -144,7 +146,7 @@ function scripts.write()
   return {'ok', now, redis.call('SETRANGE', text, from, args.piece)}
 end
 
--- isReplaced '1': the answer replaces what was streamed.
+-- Ends a job. isReplaced '1': the final answer replaces the streamed text.
 function scripts.finish()
   local id, run = args.id, args.run
   local known = redis.call('HMGET', jobOf(id), 'status', 'run', 'endedAt', 'client')
@@ -161,8 +163,8 @@ function scripts.finish()
   return {'ok', now}
 end
 
--- Ends a job that waits, and returns its request; asks the host of one that runs to end it. by: an administrator; '' for its
--- client.
+-- Cancels a job: ends a waiting one and returns its request, or asks the host of a running one to end it. by: an
+-- administrator; '' for the client of the job.
 function scripts.cancel()
   local id = args.id
   local known = redis.call('HMGET', jobOf(id), 'status', 'request', 'client')
@@ -175,14 +177,14 @@ function scripts.cancel()
   return {'ok', now, known[2]}
 end
 
--- first and last: bytes.
+-- Reads text. first, last: bytes, both included.
 function scripts.readText()
   local isReplaced = redis.call('HGET', jobOf(args.id), 'isReplaced')
   return {'ok', now, redis.call('GETRANGE', isReplaced and answerOf(args.id) or textOf(args.id), args.first, args.last)}
 end
 
--- client, status: '' for any. Returns the number before which the next page begins ('': that was all), then the fields of each job. It
--- reads so many entries only, for a script holds up all hosts.
+-- Lists jobs. client, status: '' for any. Returns the number before which the next page begins ('' on the last page),
+-- then the fields of each job. The number of entries read is limited, because a script blocks all hosts.
 function scripts.list()
   local list, before, limit = args.client == '' and key('all') or listOf(args.client), args.before, tonumber(args.limit)
   local found = {}
@@ -212,14 +214,14 @@ function scripts.remove()
   return {'ok', now}
 end
 
--- Drops jobs that ended before that time. Returns how many there were: a hundred is not all.
+-- Removes up to 100 jobs that ended before this time. Returns their number: if it is 100, more may follow.
 function scripts.expire()
   local old = redis.call('ZRANGEBYSCORE', key('ended'), '-inf', '(' .. args.before, 'LIMIT', 0, 100)
   for _, member in ipairs(old) do drop(splitAtSpace(member)) end
   return {'ok', now, #old}
 end
 
--- Ends the jobs that a dead host ran. lostEnd: their end, without its times.
+-- Ends jobs of a dead host. lostEnd: the end of these jobs, without times.
 local function endJobsOf(host)
   local at = tonumber(args.at)
   for _, id in ipairs(redis.call('SRANDMEMBER', runningOf(host), 100)) do
@@ -235,9 +237,9 @@ local function endJobsOf(host)
   if redis.call('SCARD', runningOf(host)) == 0 then redis.call('ZREM', key('hosts'), host) end
 end
 
--- A host says that it lives, and ends what dead hosts ran. Where no host said so for a while, Redis was away and not they:
--- then all have the whole time again. A host whose time is 0 has said that it ends. Returns the id of the job that has waited
--- longest and since when, and how many wait.
+-- Renews the sign of life of a host, and ends jobs of dead hosts. If no host has renewed for half a lease, Redis was
+-- down: then all hosts get a full lease. A host with time 0 has announced its end. Returns the id of the job that has
+-- waited longest, the time since which it waits, and the number of waiting jobs.
 function scripts.renewHost()
   local lease = tonumber(args.leaseTicks)
   local last = tonumber(redis.call('GET', key('renewed')) or '0')
@@ -252,7 +254,7 @@ function scripts.renewHost()
   return {'ok', now, redis.call('ZRANGE', key('waiting'), 0, 0, 'WITHSCORES'), redis.call('ZCARD', key('waiting'))}
 end
 
--- Returns the next cursor, and the ids and priorities of jobs that wait by their records, and that BullMQ does not have.
+-- Finds waiting jobs that BullMQ lacks. Returns the next cursor, then their ids and priorities.
 function scripts.orphans()
   local found = {}
   local page = redis.call('ZSCAN', key('waiting'), args.cursor, 'COUNT', 500)
@@ -266,7 +268,7 @@ function scripts.orphans()
   return {'ok', now, page[1], found}
 end
 
--- Returns how many jobs BullMQ delivers up to and with this one. A job that is taken or delayed ranks first of its priority.
+-- Returns the position of a job in BullMQ's order. A taken or delayed job counts as first of its priority.
 function scripts.position()
   local prioritized = args.queueKey .. 'prioritized'
   local before = redis.call('ZRANK', prioritized, args.id)
@@ -277,7 +279,7 @@ function scripts.position()
   return {'ok', now, redis.call('LLEN', args.queueKey .. 'wait') + before + 1}
 end
 
--- What this host still runs is lost.
+-- Announces the end of a host, so that its running jobs count as lost.
 function scripts.leave()
   redis.call('ZADD', key('hosts'), 'XX', 0, args.run)
   return {'ok', now}

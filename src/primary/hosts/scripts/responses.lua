@@ -1,7 +1,7 @@
--- Stored responses. `response:ID` has `client`, `previous` ('' for none), `messages`, `head`, `followers`, `member`, and `body` until
--- it is removed: then it is only there for those that follow it. `member` is its name in the lists: 'ID bytes weight holder'.
--- `responses` has all by the time of the last response that continues their text. `responses:of:<holder>` has them by use,
--- each behind all that follow it: so the first one is followed by none, and can be evicted.
+-- Stored responses. `response:ID` has `client`, `previous` ('' for none), `messages`, `head`, `followers`, `member`,
+-- and `body` until it is removed: then it exists only for its followers. `member` names it in the lists: 'ID bytes
+-- weight holder'. `responses` orders all by the time of the last response that continues them. `responses:of:<holder>`
+-- orders them by use, each behind its followers, so that the first one has no follower and can be evicted.
 
 local responses, responseShares, responseBytes = keyOf('responses'), keyOf('responses:shares'), keyOf('responses:bytes')
 local function responseOf(id) return keyOf('response:' .. id) end
@@ -15,7 +15,8 @@ local function responseCounts()
   return redis.call('ZCARD', responses), redis.call('GET', responseBytes) or '0'
 end
 
--- Returns the member of the response before it, if that was there for this one alone.
+-- Removes a response. Returns the member of the previous response if that one was removed before and has no other
+-- follower.
 local function dropResponse(member)
   local id, bytes, weight, holder = string.match(member, '^(%S+) (%d+) (%d+) (.*)$')
   local previous = redis.call('HGET', responseOf(id), 'previous')
@@ -36,7 +37,7 @@ local function dropLastResponse(member)
   while member do member = dropResponse(member) end
 end
 
--- Returns how many.
+-- Removes up to 50 expired responses. Returns their number.
 local function dropOldResponses()
   local oldest = exact(now - args.ttlMs * 100)
   local old = redis.call('ZRANGEBYSCORE', responses, '-inf', oldest, 'LIMIT', 0, 50)
@@ -44,7 +45,7 @@ local function dropOldResponses()
   return #old
 end
 
--- The ids from the response to the beginning of its text, and their members; nil where that is not whole.
+-- Returns the ids and members from the response back to the first one; nil if one of them is missing.
 local function chainOf(id)
   local ids, members = {}, {}
   while id ~= '' do
@@ -63,7 +64,7 @@ local function useChain(members, holder)
   end
 end
 
--- Returns whether there is room for this member then.
+-- Evicts responses until the limits are met. Returns whether there is then room for this member.
 local function evictResponses(member)
   for _ = 1, 1000 do
     local count, bytes = responseCounts()
@@ -81,7 +82,7 @@ local function isOwnResponse(id)
   return known[1] == args.client and known[2]
 end
 
--- previous: '' for none. Returns how many responses there are then, and their bytes.
+-- Stores a response. previous: '' for none. Returns the number of responses afterwards, and their bytes.
 function scripts.put()
   local key, holder, previous = responseOf(args.id), args.holder, args.previous
   local fault = checkResponseLists() or checkType(responsesOf(holder), 'zset')
@@ -108,7 +109,7 @@ function scripts.put()
   return {hasRoom and 'stored' or 'full', now, responseCounts()}
 end
 
--- Returns the ids of those whose messages make its text, the last one first.
+-- Returns the ids of the chain of a response, the last one first.
 function scripts.chain()
   if not isOwnResponse(args.id) then return {'gone', now} end
   local ids, members = chainOf(args.id)
@@ -117,21 +118,21 @@ function scripts.chain()
   return {'ok', now, ids}
 end
 
--- Returns the head of its text, '' if an earlier version has stored it.
+-- Returns the head of a response; '' if an earlier version stored it.
 function scripts.head()
   local reply = scripts.chain()
   if reply[1] ~= 'ok' then return reply end
   return {'ok', now, redis.call('HGET', responseOf(args.id), 'head') or ''}
 end
 
--- pieceBytes: how much of the body is wanted, from that byte on. Returns it, and the size of the body.
+-- Reads `pieceBytes` bytes of the body from byte `from`. Returns the piece, and the size of the body.
 function scripts.read()
   if not isOwnResponse(args.id) then return {'gone', now} end
   local body = redis.call('HGET', responseOf(args.id), 'body')
   return {'ok', now, string.sub(body, args.from + 1, args.from + args.pieceBytes), #body}
 end
 
--- Returns as `put` does.
+-- Removes a response. Returns the totals as `put` does.
 function scripts.remove()
   local key = responseOf(args.id)
   if not isOwnResponse(args.id) then return {'gone', now, responseCounts()} end
@@ -142,7 +143,8 @@ function scripts.remove()
   return {'ok', now, responseCounts()}
 end
 
--- Returns as `put` does, then how many it has removed: fifty are not all.
+-- Removes up to 50 expired responses. Returns the totals as `put` does, then the number of removed ones: if it is 50,
+-- more may follow.
 function scripts.expire()
   local fault = checkResponseLists()
   if fault then return fault end

@@ -1,7 +1,7 @@
 -- with: conversations answers responses
--- Checks and purges of everything under the prefix, a piece at a time: a script holds up all hosts.
+-- Checks and purges everything under the prefix in pieces, because a script blocks all hosts.
 
--- Types of keys by what comes after the prefix.
+-- Redis types of the keys, by the first word after the prefix.
 local types = {conversation = 'hash', turns = 'list', list = 'zset', all = 'zset', clients = 'zset', usage = 'hash',
   ['usage-batch'] = 'string', answer = 'hash', answers = 'zset', response = 'hash',
   responses = 'zset', rate = 'string', probe = 'string', job = 'hash',
@@ -39,8 +39,8 @@ local function visitPage(visit)
   return page[1]
 end
 
--- Removes conversations in the list of a client, also where an entry points to nothing. last: the time up to which entries
--- count; '' for now. Returns how many were there, how many entries are left, and that time.
+-- Removes conversations in the list of a client, and dangling entries. last: entries up to this time; '' for now.
+-- Returns the number of removed conversations, the number of remaining entries, and the time used.
 function scripts.purgeList()
   local client, last = args.client, args.last
   local fault = checkConversationLists(client)
@@ -83,7 +83,8 @@ function purges.rate(key, name)
   if string.sub(name, -#args.client - 1) == ':' .. args.client then count('rate_windows', redis.call('UNLINK', key)) end
 end
 
--- things: what usage counts, as words. Returns the next cursor, and how many of each kind are gone.
+-- Removes the data of a client in one page of keys. things: names of the usage amounts. Returns the next cursor, and
+-- the number of removed keys by kind.
 function scripts.purgePage()
   local fault = checkConversationLists(args.client) or checkType(answers, 'zset') or checkType(shares, 'zset')
     or checkResponseLists()
@@ -140,7 +141,8 @@ checks['job-text'] = function(key, id) if not isThere('job:' .. id) then fault(k
 checks['job-answer'] = checks['job-text']
 function checks.jobs(key, rest) if rest == 'waiting' then addList(key) end end
 
--- Changes nothing. Returns the next cursor, how many there are of each kind, what is wrong, and lists for checkList.
+-- Checks one page of keys without a change. Returns the next cursor, the number of keys by kind, the faults, and the
+-- lists for checkList.
 function scripts.checkPage()
   local cursor = visitPage(function(key, kind, rest, found)
     local wanted = typeOf(kind, rest)
@@ -153,8 +155,9 @@ function scripts.checkPage()
   return {'ok', now, cursor, counted(), faults, lists}
 end
 
--- Changes nothing. Entries of the list point to keys that begin with `target`. ttlMs: how old entries get; '' without a limit.
--- Returns the next cursor, how many point to nothing, and how many of those because they are too old.
+-- Checks one page of a list without a change. Entries point to keys that begin with `target`. ttlMs: time to live of
+-- the entries; '' for no limit. Returns the next cursor, the number of unexpired dangling entries, and the number of
+-- expired ones.
 function scripts.checkList()
   local missing, old, ttl = 0, 0, tonumber(args.ttlMs)
   local oldest = ttl and now - ttl * 100 + 100000 or -math.huge -- an entry that is about to expire may point to nothing
