@@ -1,28 +1,28 @@
 import { holderOf } from '../../shared/client.js';
 import { LinkedList, type Node } from './linked-list.js';
 
-/** One that waits. */
+/** A waiting member of a queue. */
 export interface Member {
   readonly client: string;
-  /** Within a lane the order is that of arrival: while its first member can't go, none of it can. */
+  /** Members of a lane are taken in order of arrival: a first member that cannot go blocks its lane. */
   readonly lane: string;
 }
 
-/** Whether a member that is next in its lane may go now. */
+/** Returns whether a member may go now. Called only for first members of lanes. */
 type MayGo<M> = (member: M) => boolean;
 
-/** Those that wait in one line. */
+/** A line of waiting members. */
 interface Line<M> extends Iterable<M> {
   readonly size: number;
   add(member: M, isFirst: boolean): void;
-  /** Returns whether it was there. */
+  /** Removes a member. Returns whether it was in the line. */
   remove(member: M): boolean;
   takeNext(mayGo: MayGo<M>): M | null;
-  /** How many are taken until this one is, itself included. */
+  /** Returns the position of a member, from 1; 0 if the member is not in the line. */
   positionOf(member: M): number;
 }
 
-/** A member of a lane, with its number in the order of the whole line. */
+/** A member of a lane, with its number in the order of the line. */
 interface Numbered<M> {
   readonly member: M;
   readonly number: number;
@@ -33,7 +33,7 @@ interface NodesOfMember<M> {
   readonly inLane: Node<Numbered<M>>;
 }
 
-/** The line of one name: first come, first served, past the lanes whose first member can't go. */
+/** The line of one client: first come, first served, except that blocked lanes are skipped. */
 class Lanes<M extends Member> implements Line<M> {
   readonly #line = new LinkedList<M>();
   readonly #lanes = new Map<string, LinkedList<Numbered<M>>>();
@@ -84,15 +84,15 @@ class Lanes<M extends Member> implements Line<M> {
   }
 }
 
-/** How the lines of one level take turns. */
+/** Rules by which the lines of one level take turns. */
 interface TurnRules {
-  /** How many members of a line are taken before it is the turn of the next one. */
+  /** Number of members taken from a line in one turn. */
   weightOf(name: string): number;
-  /** Nobody is taken from the line of that name now. */
+  /** Whether the line must be skipped for now. */
   mustWait(name: string): boolean;
 }
 
-/** A line, and how many more are taken from it before its turn ends. */
+/** A line, and the number of members that its current turn still allows. */
 interface LineInTurn<M> {
   readonly line: Line<M>;
   left: number;
@@ -100,16 +100,16 @@ interface LineInTurn<M> {
 
 const equalTurns: TurnRules = { weightOf: () => 1, mustWait: () => false };
 
-/** Round-robin between lines. A line that must wait keeps its order, and stands behind those that need not. */
+/** Round-robin between lines. A line that must wait keeps its order, and is last until it need not wait. */
 class Turns<M extends Member> implements Line<M> {
   readonly #nameOf: (client: string) => string;
   readonly #openLine: () => Line<M>;
   readonly #rules: TurnRules;
-  /** By name, in order of their turns. */
+  /** Lines by name, in order of their turns. */
   readonly #lines = new Map<string, LineInTurn<M>>();
   #size = 0;
 
-  /** `nameOf`: in whose line a client waits. */
+  /** `nameOf` returns the name of the line for a client. */
   constructor(nameOf: (client: string) => string, openLine: () => Line<M>, rules: TurnRules) {
     this.#nameOf = nameOf;
     this.#openLine = openLine;
@@ -151,7 +151,7 @@ class Turns<M extends Member> implements Line<M> {
     return null;
   }
 
-  /** The turn of its line comes after those of all others. */
+  /** Moves the line of a client behind all others. */
   toEnd(client: string): void {
     const name = this.#nameOf(client);
     const turn = this.#lines.get(name);
@@ -190,7 +190,7 @@ class Turns<M extends Member> implements Line<M> {
     return position;
   }
 
-  /** Those that must wait come last. */
+  /** Lines in order of their turns, with the waiting ones last. */
   get #inOrder(): [name: string, turn: LineInTurn<M>][] {
     const lines = [...this.#lines].map((entry) => ({ entry, mustWait: this.#rules.mustWait(entry[0]) }));
     const inOrder = [...lines.filter(({ mustWait }) => !mustWait), ...lines.filter(({ mustWait }) => mustWait)];
@@ -198,7 +198,7 @@ class Turns<M extends Member> implements Line<M> {
   }
 }
 
-/** So many of them. Returns whether there were fewer. */
+/** Yields up to `count` members. Returns whether there were fewer. */
 function* taken<M>(members: Iterator<M>, count: number): Generator<M, boolean> {
   for (let number = 0; number < count; number++) {
     const { value, done } = members.next();
@@ -209,15 +209,15 @@ function* taken<M>(members: Iterator<M>, count: number): Generator<M, boolean> {
 }
 
 /**
- * Owns the order of those that wait: round-robin between the holders of API keys and all other clients, so that one with
- * many jobs does not starve the others; for one holder, round-robin between the names that it speaks for; for one name,
- * first come, first served. A holder with a weight has as many turns in each round. Every operation takes the same time
- * at any length of a lane, except the iteration and `positionOf`.
+ * Owns the order of waiting members. Key holders and other clients take turns, so that a client with many jobs does not
+ * starve the others; the sub-clients of a holder take turns; within a sub-client, first come, first served. The weight
+ * of a holder is its number of members per turn. All operations except the iteration and `positionOf` take constant
+ * time for any length of a lane.
  */
 export class FairQueue<M extends Member> implements Iterable<M> {
   readonly #holders: Turns<M>;
 
-  /** `rules`: of the holders. */
+  /** `rules` apply to the key holders and other clients, not to sub-clients. */
   constructor(rules: Partial<TurnRules> = {}) {
     const lineOfName = () => new Lanes<M>();
     const lineOfHolder = () => new Turns<M>((client) => client, lineOfName, equalTurns);
@@ -228,37 +228,40 @@ export class FairQueue<M extends Member> implements Iterable<M> {
     return this.#holders.size;
   }
 
-  /** A member may be added once. */
+  /** Adds a member at the end of its line. A member may be added once. */
   add(member: M): void {
     this.#holders.add(member, false);
   }
 
-  /** Before all others of its client. */
+  /** Adds a member before all others of its client. */
   addFirst(member: M): void {
     this.#holders.add(member, true);
   }
 
-  /** Returns whether it was there. */
+  /** Removes a member. Returns whether it was in the queue. */
   remove(member: M): boolean {
     return this.#holders.remove(member);
   }
 
-  /** Takes out the next member that may go. The turn of its name, and of its holder, comes again after all others had one. */
+  /**
+   * Removes and returns the next member that may go; null if none may. The sub-client and its holder then move behind
+   * the others, unless their turn allows more members.
+   */
   takeNext(mayGo: MayGo<M> = () => true): M | null {
     return this.#holders.takeNext(mayGo);
   }
 
-  /** The turn of this client's holder comes after those of all others. */
+  /** Moves the holder of this client behind all others. */
   toEnd(client: string): void {
     this.#holders.toEnd(client);
   }
 
-  /** All members in the order in which they are taken if all may go and nobody else comes. */
+  /** Iterates in the order in which members would be taken if all may go and no member is added. */
   [Symbol.iterator](): Iterator<M> {
     return this.#holders[Symbol.iterator]();
   }
 
-  /** The place in that order, from 1; 0 where it does not wait here. */
+  /** Returns the position in the order of the iteration, from 1; 0 if the member does not wait here. */
   positionOf(member: M): number {
     return this.#holders.positionOf(member);
   }

@@ -1,36 +1,36 @@
 import { holderOf } from '../../shared/client.js';
 import { LinkedList, type Node } from './linked-list.js';
 
-/** One that takes a part of what all share. Neither may change while it does. */
+/** An item that uses a part of a shared resource. Client and bytes may not change while it is counted. */
 export interface Sharer {
   readonly client: string;
   readonly bytes: number;
 }
 
-/** So many of them, and so many bytes together. */
+/** Number of items, and their total bytes. */
 export interface Amount {
   readonly count: number;
   readonly bytes: number;
 }
 
-/** What one name has. */
+/** Items of one client or sub-client. */
 export interface NameShare<M> extends Amount {
   readonly client: string;
   readonly oldest: M;
-  /** Since when it has that, milliseconds since the epoch. */
+  /** Arrival of the oldest item, in milliseconds since the epoch. */
   readonly oldestAt: number;
 }
 
 interface Arrived<M> {
   readonly member: M;
-  /** Counts up with each. */
+  /** Rises with each arrival. */
   readonly number: number;
-  /** Milliseconds since the epoch. */
+  /** Arrival, in milliseconds since the epoch. */
   readonly at: number;
 }
 
 interface HeldMembers<M> {
-  /** In order of arrival. */
+  /** Items in order of arrival. */
   readonly members: LinkedList<Arrived<M>>;
   count: number;
   bytes: number;
@@ -46,10 +46,10 @@ interface Sighting {
   readonly atMs: number;
 }
 
-/** Owns when clients were last seen, as far as it takes to say how long ago another one than a given one was. */
+/** Tracks the two most recent clients, to answer how long ago a client other than a given one was active. */
 class LastSeen {
   #last: Sighting | null = null;
-  /** The latest of a client that is not the last one's. */
+  /** The latest sighting of a client other than the last one. */
   #other: Sighting | null = null;
 
   saw(name: string, nowMs: number): void {
@@ -57,16 +57,16 @@ class LastSeen {
     this.#last = { name, atMs: nowMs };
   }
 
-  /** Milliseconds since any other client was seen; infinite if none ever was. */
+  /** Returns the milliseconds since any other client was seen; infinite if none was. */
   sinceOthersThan(name: string, nowMs: number): number {
     const seen = this.#last?.name === name ? this.#other : this.#last;
     return seen === null ? Number.POSITIVE_INFINITY : nowMs - seen.atMs;
   }
 }
 
-/** What one holder has, by the names that it speaks for: most clients have one, their own. */
+/** Items of one key holder by sub-client. Most clients have no sub-clients. */
 export class HolderShare<M extends Sharer> implements Amount {
-  /** Of all names. */
+  /** Items of the holder and all sub-clients. */
   readonly #held: HeldMembers<M> = { members: new LinkedList(), count: 0, bytes: 0 };
   readonly #byName = new Map<string, HeldMembers<M>>();
   readonly #nodes = new Map<M, NodesOfSharer<M>>();
@@ -78,7 +78,7 @@ export class HolderShare<M extends Sharer> implements Amount {
     this.#holder = holder;
   }
 
-  /** Whether it has ever spoken for another name than its own. */
+  /** Whether the holder has ever used a sub-client. */
   get hasNames(): boolean {
     return this.#hasNames;
   }
@@ -91,7 +91,7 @@ export class HolderShare<M extends Sharer> implements Amount {
     return this.#held.bytes;
   }
 
-  /** Of all names, in order of arrival. */
+  /** Items of the holder and all sub-clients, in order of arrival. */
   get members(): LinkedList<Arrived<M>> {
     return this.#held.members;
   }
@@ -107,17 +107,17 @@ export class HolderShare<M extends Sharer> implements Amount {
     return this.#held.members.first?.member;
   }
 
-  /** The oldest one of the name with the most bytes. */
+  /** The oldest item of the sub-client with the most bytes. */
   get oldestOfGreediest(): M | undefined {
     return greediest(this.#byName.values())?.members.first?.member;
   }
 
-  /** In order of arrival. */
+  /** Iterates in order of arrival. */
   *[Symbol.iterator](): Generator<M> {
     for (const { member } of this.#held.members) yield member;
   }
 
-  /** A name has asked for something, whatever becomes of it. */
+  /** Records that a sub-client sent a request, even if the request is refused. */
   saw(client: string, nowMs: number): void {
     this.#seen.saw(client, nowMs);
     this.#hasNames ||= client !== this.#holder;
@@ -127,12 +127,12 @@ export class HolderShare<M extends Sharer> implements Amount {
     return this.#byName.get(client) ?? nothing;
   }
 
-  /** Whether another name has something, or has asked within this time. */
+  /** Returns whether another sub-client has items, or sent a request within `withinMs`. */
   hasOthersThan(client: string, nowMs: number, withinMs: number): boolean {
     return this.count > this.amountOf(client).count || this.#seen.sinceOthersThan(client, nowMs) < withinMs;
   }
 
-  /** Called by `FairShare` alone, as the one below. */
+  /** Adds an item. Only for `FairShare`, like `remove`. */
   add(member: M, number: number, at: number): void {
     const held = this.#byName.get(member.client) ?? { members: new LinkedList(), count: 0, bytes: 0 };
     this.#byName.set(member.client, held);
@@ -142,7 +142,7 @@ export class HolderShare<M extends Sharer> implements Amount {
     for (const each of [held, this.#held]) change(each, 1, member.bytes);
   }
 
-  /** Returns whether it was there. */
+  /** Removes an item. Returns whether it was counted. */
   remove(member: M): boolean {
     const [nodes, held] = [this.#nodes.get(member), this.#byName.get(member.client)];
     if (nodes === undefined || held === undefined) return false;
@@ -155,8 +155,9 @@ export class HolderShare<M extends Sharer> implements Amount {
   }
 
   /**
-   * Who would give way first: again and again the newest of the name that has most, of those that `mayGive` lets. It is
-   * asked before each with what the name has left then. Nothing may change meanwhile.
+   * Yields the items to evict in order, each time the newest item of the sub-client with the most items. `mayGive` is
+   * called before each with the remaining amount of a sub-client, and excludes it by returning false. No item may be
+   * added or removed during the iteration.
    */
   *newest(mayGive: (client: string, left: Amount) => boolean = () => true): Generator<M> {
     const names = [...this.#byName].map(([client, { members, count, bytes }]) => {
@@ -177,11 +178,10 @@ export class HolderShare<M extends Sharer> implements Amount {
 }
 
 /**
- * Owns what each client has of something that all share, counted as it comes and goes. The holder of a key and all names
- * that it speaks for are one client, and share what that one has.
+ * Counts the part of a shared resource that each client uses. A key holder and all its sub-clients count as one client.
  */
 export class FairShare<M extends Sharer> implements Amount {
-  /** Also of the holders of keys that have ever spoken for somebody and have nothing. */
+  /** Shares by holder. A holder that has ever used a sub-client stays, even without items. */
   readonly #byHolder = new Map<string, HolderShare<M>>();
   readonly #seen = new LastSeen();
   #lastNumber = 0;
@@ -200,13 +200,13 @@ export class FairShare<M extends Sharer> implements Amount {
     return this.#byHolder;
   }
 
-  /** What the holder of this client has. */
+  /** Returns the share of the holder of this client; an empty one if the holder has no items. */
   of(client: string): HolderShare<M> {
     const holder = holderOf(client);
     return this.#byHolder.get(holder) ?? new HolderShare<M>(holder);
   }
 
-  /** A client has asked for something, whatever becomes of it. */
+  /** Records that a client sent a request, even if the request is refused. */
   saw(client: string, nowMs: number): void {
     const holder = holderOf(client);
     this.#seen.saw(holder, nowMs);
@@ -214,12 +214,12 @@ export class FairShare<M extends Sharer> implements Amount {
     this.#byHolder.get(holder)?.saw(client, nowMs);
   }
 
-  /** Whether another holder has something, or has asked within this time. */
+  /** Returns whether another holder has items, or sent a request within `withinMs`. */
   hasOthersThan(holder: string, nowMs: number, withinMs: number): boolean {
     return this.#count > this.of(holder).count || this.#seen.sinceOthersThan(holder, nowMs) < withinMs;
   }
 
-  /** `at`: milliseconds since the epoch. */
+  /** Adds an item. `at` is the time in milliseconds since the epoch. */
   add(member: M, at: number): void {
     const own = this.of(member.client);
     this.#byHolder.set(holderOf(member.client), own);
@@ -228,7 +228,7 @@ export class FairShare<M extends Sharer> implements Amount {
     this.#bytes += member.bytes;
   }
 
-  /** Does nothing if it is not there. Returns whether it was. */
+  /** Removes an item. Returns whether it was counted. */
   remove(member: M): boolean {
     const own = this.of(member.client);
     if (!own.remove(member)) return false;
@@ -238,7 +238,7 @@ export class FairShare<M extends Sharer> implements Amount {
     return true;
   }
 
-  /** The holder with the most bytes, and of equal ones the one with the oldest member. */
+  /** The holder with the most bytes; if several have as many, the holder of the oldest item. */
   get greediest(): HolderShare<M> | undefined {
     return greediest(this.#byHolder.values());
   }

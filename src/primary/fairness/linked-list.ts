@@ -1,13 +1,16 @@
-/** A member of at most one list. */
+/** A node of at most one list. */
 export interface Node<T> {
   readonly value: T;
   previous: Node<T>;
   next: Node<T>;
 }
 
-/** A doubly linked list: every operation takes the same time at any length. A Map that loses its first keys does not. */
+/**
+ * A doubly linked list with operations in constant time. A Map whose first keys are deleted again and again becomes
+ * slow.
+ */
 export class LinkedList<T> {
-  /** Stands before the first and after the last; its own value is never read. */
+  /** Sentinel before the first and after the last node, without a value. */
   readonly #ring: Node<T>;
 
   constructor() {
@@ -15,7 +18,7 @@ export class LinkedList<T> {
     link(this.#ring, this.#ring, this.#ring);
   }
 
-  /** From first to last. The one that was yielded last may be removed meanwhile. */
+  /** Iterates from first to last. The value yielded last may be removed during the iteration. */
   *[Symbol.iterator](): Generator<T> {
     for (let { next: node } = this.#ring; node !== this.#ring; ) {
       const { next, value } = node;
@@ -24,7 +27,7 @@ export class LinkedList<T> {
     }
   }
 
-  /** From last to first. Nothing may change meanwhile. */
+  /** Iterates from last to first. The list may not change during the iteration. */
   *backwards(): Generator<T> {
     for (let { previous: node } = this.#ring; node !== this.#ring; node = node.previous) yield node.value;
   }
@@ -41,7 +44,7 @@ export class LinkedList<T> {
     return this.#ring.next === this.#ring ? undefined : this.#ring.next.value;
   }
 
-  /** For a node of this list, as below. */
+  /** Moves a node to the end. The node must be in this list, as for `remove`. */
   moveToEnd(node: Node<T>): void {
     this.remove(node);
     link(node, this.#ring.previous, this.#ring);
