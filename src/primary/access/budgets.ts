@@ -25,18 +25,17 @@ interface Spent {
 const nothing: Spent = { tokens: 0, costUsd: 0 };
 
 /**
- * Owns what the keys with a budget have used on this day in UTC: the holder together with all names that it speaks for.
- * It is checked when a job is admitted, and again when it gets its slot. So what runs when a budget is used up comes on top
- * of it, and nothing that waits.
+ * Counts what each key with a budget has used today (UTC), including its sub-clients. The budget is checked when a job
+ * is admitted, and again when it gets a slot. Running jobs may therefore exceed the budget, but waiting jobs may not.
  */
 export class Budgets {
   readonly #clock: Pick<Clock, 'now'>;
   readonly #budgetOf: (holder: string) => Budget | null;
   #day = '';
-  /** What the store has told, of all hosts; and what came here since. Both by holder. */
+  /** Usage by holder: reported by the store for all hosts, and counted here since. */
   #told: ReadonlyMap<string, Spent> = new Map();
   #since = new Map<string, Spent>();
-  /** What had come here when the store was asked, until it has answered. */
+  /** Usage counted here before a request to the store that is not answered yet. */
   #asked: ReadonlyMap<string, Spent> = new Map();
   #refreshing: Promise<void> | null = null;
 
@@ -45,7 +44,7 @@ export class Budgets {
     this.#budgetOf = budgetOf;
   }
 
-  /** Throws `rate_limited` for a client whose budget is used up. */
+  /** Throws `rate_limited` if the budget of the client is used up. */
   check(client: string): void {
     const holder = holderOf(client);
     const budget = this.#budgetOf(holder);
@@ -64,15 +63,15 @@ export class Budgets {
     }
   }
 
-  /** Whatever the end of the job. */
+  /** Counts the usage of an ended job, for any outcome. */
   jobEnded({ client }: Pick<JobRequest, 'client'>, { inputTokens, outputTokens, costUsd }: Charge): void {
     const holder = holderOf(client);
-    if (readClientId(holder).kind !== 'key') return; // one without a budget may get it on this day
+    if (readClientId(holder).kind !== 'key') return; // counted without a budget too: a key may get one today
     this.#checkDay();
     add(this.#since, holder, { tokens: inputTokens + outputTokens, costUsd: costUsd ?? 0 });
   }
 
-  /** Counts here, too, what is counted there. */
+  /** Returns a counter that adds to `usage` and to the budgets. */
   beside(usage: UsageCounter): UsageCounter {
     return {
       refused: (client) => usage.refused(client),
@@ -83,7 +82,10 @@ export class Budgets {
     };
   }
 
-  /** Takes over what the store knows of this day. Rejects as `report` does: then everything stays as it is. One at a time. */
+  /**
+   * Replaces the counts with the usage of today in the store. If `report` rejects, the call rejects too, and the counts
+   * stay. Concurrent calls share one refresh.
+   */
   refresh(journal: UsageReader): Promise<void> {
     this.#refreshing ??= this.#refresh(journal).finally(() => {
       this.#refreshing = null;
@@ -107,7 +109,7 @@ export class Budgets {
     }
   }
 
-  /** Of the holders of these keys; those without a budget are left out. */
+  /** Returns the use of the budgets of these keys, without keys that have no budget. */
   of(names: readonly string[]): BudgetUse[] {
     return names.flatMap((name) => {
       const budget = this.#budgetOf(keyClient(name));

@@ -11,15 +11,15 @@ import {
 import type { Config } from '../../shared/config/config.js';
 import type { WorkerKey } from '../../shared/ipc/protocol.js';
 
-/** What holds for one client instead of what holds for all; null where nothing does. */
+/** Options of one client that replace the common ones; null for an option that the key does not set. */
 export type ClientOptions = Pick<KeyOptions, 'rate' | 'maxConcurrent' | 'maxQueued' | 'weight' | 'models'>;
 
 export type ClientSettings = Pick<Config, 'apiKeys' | 'namedKeys' | 'needsKey' | 'rateMaxRequests' | 'rateWindowMs'>;
 
-/** Owns the API keys that are in force. */
+/** Owns the valid API keys. */
 export class Clients {
   readonly #needsKey: boolean;
-  /** As long as the service runs. */
+  /** Keys of the configuration, which do not change while the service runs. */
   readonly #fixed: readonly ApiKey[];
   #named: readonly ApiKey[];
   #byClient: ReadonlyMap<string, ApiKey>;
@@ -36,12 +36,12 @@ export class Clients {
     this.#digests = allDigests(this.#byClient);
   }
 
-  /** Keys that no keys file can change. */
+  /** Keys that a change of the keys file cannot affect. */
   get fixed(): readonly ApiKey[] {
     return this.#fixed;
   }
 
-  /** Of the keys. */
+  /** Names of all keys. */
   get names(): string[] {
     return [...this.#byClient.values()].map(({ name }) => name);
   }
@@ -50,7 +50,7 @@ export class Clients {
     return this.#byClient.size;
   }
 
-  /** Whether a key has this digest. */
+  /** Returns whether a valid key has this digest. */
   hasDigest(digest: string): boolean {
     return this.#digests.has(digest);
   }
@@ -60,39 +60,42 @@ export class Clients {
     return this.#named;
   }
 
-  /** Takes the keys of the keys file. */
+  /** Replaces the keys of the keys file. */
   replaceNamed(keys: readonly ApiKey[]): void {
     this.#named = keys;
     this.#byClient = byClient([...this.#fixed, ...keys]);
     this.#digests = allDigests(this.#byClient);
   }
 
-  /** Each sub-client of a key has what the key has. Of a client whose key was revoked, nothing is known any more. */
+  /**
+   * Returns the options of a client. A sub-client has the options of its key; after the key is revoked, a client has
+   * the defaults.
+   */
   optionsOf(client: string): ClientOptions {
     return this.#byClient.get(client) ?? this.#byClient.get(holderOf(client)) ?? plainOptions;
   }
 
-  /** null: the holder of this key may use as much as it likes. */
+  /** Returns the budget of a key; null if the key has no budget. */
   budgetOf(holder: string): Budget | null {
     const { tokensPerDay = null, costPerDay = null } = this.#byClient.get(holder) ?? {};
     return tokensPerDay === null && costPerDay === null ? null : { tokens: tokensPerDay, costUsd: costPerDay };
   }
 
-  /** No request at all: it has no cap. */
+  /** Returns the rate limit of a client. `maxRequests` 0 means no limit. */
   rateOf(client: string): Rate {
     return this.optionsOf(client).rate ?? this.#rate;
   }
 
-  /** What the workers have to know; null where requests need no key. */
+  /** Keys in the form that workers need; null if requests need no key. */
   get forWorkers(): WorkerKey[] | null {
     return this.#needsKey ? [...this.#byClient.values()].flatMap(workerKeysOf) : null;
   }
 }
 
-/** Keys that are compared at once. */
+/** Keys compared per slice. */
 const sliceKeys = 250;
 
-/** Compares in slices: it waits for `pause` after each. */
+/** Compares two lists of keys in slices, and waits for `pause` between them. */
 export async function sameKeys(
   keys: readonly ApiKey[],
   others: readonly ApiKey[],
@@ -114,36 +117,38 @@ function allDigests(keys: ReadonlyMap<string, ApiKey>): ReadonlySet<string> {
   return new Set([...keys.values()].flatMap(digestsOf));
 }
 
-/** The earlier of two times, where null is never. */
+/** Returns the earlier of two times; null means never. */
 function earlier(one: number, other: number | null): number {
   return Math.min(one, other ?? Number.POSITIVE_INFINITY);
 }
 
-/** Until a rotation is over, two keys are accepted for the same client. */
+/** Returns the accepted keys of a client: two during a key rotation. */
 function workerKeysOf({ name, digest, scopes, rate, hasSubclients, expiresAt, previous }: ApiKey): WorkerKey[] {
   const key = { name, digest, scopes: [...scopes], isCapped: rate !== null, hasSubclients, expiresAt };
   if (previous === null) return [key];
   return [key, { ...key, digest: previous.digest, expiresAt: earlier(previous.expiresAt, expiresAt) }];
 }
 
-/** What one client may have of what all clients share: the holder of a key together with all names that it speaks for. */
+/** Limits of one client for shared resources. A key holder and all its sub-clients count as one client. */
 export interface ClientBounds {
-  /** Jobs that may hold a slot at once. */
+  /** Jobs that may run at once. */
   readonly maxRunning: number;
-  /** Places in the queue that it may hold at any time; null: a quarter of the queue while there are others, else all. */
+  /**
+   * Queue places that the client may use; null for a quarter of the queue while there are other clients, otherwise all.
+   */
   readonly maxQueued: number | null;
-  /** Turns that it has in each round, and shares of what waits: 1 for most. */
+  /** Turns per round, and shares of the queue; 1 by default. */
   readonly weight: number;
 }
 
-/** The bounds of a client as they are now: those of a key may change while the service runs. */
+/** Returns the current limits of a client. The limits of a key may change while the service runs. */
 export type BoundsOf = (client: string) => ClientBounds;
 
 const unbounded: ClientBounds = { maxRunning: Number.POSITIVE_INFINITY, maxQueued: null, weight: 1 };
 
 export const noBounds: BoundsOf = () => unbounded;
 
-/** The bounds of the client's key where it has its own, else those of the configuration. */
+/** Returns the limits of a client: from its key if set there, otherwise from the configuration. */
 export function clientBounds(
   config: Pick<Config, 'clientMaxConcurrent' | 'clientMaxQueue'>,
   optionsOf: (client: string) => Pick<ClientOptions, 'maxConcurrent' | 'maxQueued' | 'weight'>,
@@ -157,10 +162,10 @@ export function clientBounds(
   };
 }
 
-/** A quarter is never one client's alone, whatever its weight. */
+/** Largest number of quarters for one client. One quarter is always left for others. */
 const maxQuarters = 3;
 
-/** What is one client's own of something that all share: a quarter, and as many quarters as its weight says. */
+/** Returns the share of one client of a shared resource: a quarter per unit of weight, rounded up, at least 1. */
 export function quarterOf(whole: number, weight = 1): number {
   return Math.max(1, Math.ceil((whole * Math.min(weight, maxQuarters)) / 4));
 }

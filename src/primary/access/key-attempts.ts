@@ -1,13 +1,13 @@
 import type { Clock } from '../../shared/clock.js';
 
-/** So many wrong keys in one window are answered as such. */
+/** Wrong keys per window that are answered as wrong; further ones block the caller. */
 const maxWrong = 10;
 const windowMs = 60_000;
-/** The first block. Each further one within an hour is twice as long, up to the longest. */
+/** Length of the first block. Each further block within an hour is twice as long, up to the longest. */
 const firstBlockMs = 30_000;
 const longestBlockMs = 900_000;
 const memoryMs = 3_600_000;
-/** Those that were seen first are forgotten first. */
+/** Limit of remembered callers. The caller whose window is oldest is forgotten first. */
 const maxCallers = 10_000;
 
 interface Caller {
@@ -18,8 +18,8 @@ interface Caller {
 }
 
 /**
- * Owns the count of wrong keys, by who has sent them, for all workers together. It blocks nobody with a right key: callers
- * share an address, and a right key is none that was guessed.
+ * Counts wrong keys per caller, for all workers. A block never affects a valid key: callers share addresses, and a
+ * valid key was not guessed.
  */
 export class KeyAttempts {
   readonly #clock: Pick<Clock, 'monotonicMs'>;
@@ -31,7 +31,10 @@ export class KeyAttempts {
     this.#onBlock = onBlock;
   }
 
-  /** Counts one wrong key. Returns the seconds for which this caller's wrong keys are refused unseen; 0: it is not blocked. */
+  /**
+   * Counts a wrong key. Returns the seconds for which further wrong keys of this caller are refused without a check; 0
+   * if the caller is not blocked.
+   */
   failed(name: string): number {
     const now = this.#clock.monotonicMs();
     const caller = this.#callerOf(name, now);

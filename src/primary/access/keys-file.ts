@@ -6,7 +6,10 @@ import { budgetFaults, readKeysFileInSlices } from '../../shared/config/keys-fil
 import type { Logger } from '../../shared/log/logger.js';
 import { type Clients, sameKeys } from './clients.js';
 
-/** The watch over the keys file, not started yet; null where none is configured. `onChange` is called for other keys. */
+/**
+ * Creates the watch of the keys file, which is not started yet; null if no keys file is configured. `onChange` is
+ * called when the keys have changed.
+ */
 export function watchKeysFile(
   path: string | null,
   clients: Clients,
@@ -17,7 +20,7 @@ export function watchKeysFile(
   return path === null ? null : new WatchedFile(path, keysListener(clients, onChange, log, reportsCost), clock);
 }
 
-/** Puts the keys of the keys file in force. A file with any fault leaves the keys as they are. */
+/** Applies the keys of the keys file. A file with any fault leaves the keys unchanged. */
 export function keysListener(clients: Clients, onChange: () => void, log: Logger, reportsCost: boolean): FileListener {
   let isBroken = false;
   const refuse = (fault: string) => {
@@ -41,27 +44,27 @@ export function keysListener(clients: Clients, onChange: () => void, log: Logger
   };
 }
 
-/** Where the system tells of no change, as on a network share, one is seen this late. */
+/** Polling interval, for systems without change notifications, such as a network share. */
 const pollMs = 500;
-/** Many editors empty a file before they write it: what is read has been left alone for this long. */
+/** Time that a file must be unchanged before it is read: many editors empty a file before they write it. */
 const settleMs = 50;
 const maxSettles = 4;
 
 export interface FileListener {
-  /** The text that the file has now. Called for each change, and for what is found at the start; never before the call before has ended. */
+  /** Called with the text of the file at the start and after each change. Calls never overlap. */
   read(text: string): unknown;
-  /** The file can't be read. Called once until that changes. */
+  /** Called once when the file becomes unreadable. */
   unreadable(error: Error): void;
 }
 
-/** Owns the watch over one small file, which may be replaced, removed and made again. */
+/** Watches one small file, which may be replaced, removed and created again. */
 export class WatchedFile {
   readonly #path: string;
   readonly #listener: FileListener;
   readonly #clock: Clock;
   #watcher: FSWatcher | null = null;
   #stopPolling: StopTimer = () => {};
-  /** What the file looked like when it was read last. */
+  /** Result of `looksOf` when the file was last read. */
   #known = '';
   #looking: Promise<void> | null = null;
 
@@ -82,7 +85,7 @@ export class WatchedFile {
     this.#watcher?.close();
   }
 
-  /** Reads the file if it looks other than before. */
+  /** Reads the file if its metadata have changed. */
   look(): Promise<void> {
     this.#looking ??= this.#look().finally(() => {
       this.#looking = null;
@@ -90,7 +93,7 @@ export class WatchedFile {
     return this.#looking;
   }
 
-  /** Reads the file in any case. */
+  /** Reads the file even if its metadata are unchanged. */
   async reread(): Promise<void> {
     await this.#looking;
     this.#known = '';
@@ -113,21 +116,21 @@ export class WatchedFile {
     );
   }
 
-  /** The folder, because a file that is replaced is another one. Null where the system has no watch left. */
+  /** Watches the folder, because a replaced file is a new inode. Returns null if the system has no watch left. */
   #watchFolder(): FSWatcher | null {
     const name = basename(this.#path);
     try {
       const watcher = watch(dirname(this.#path), { persistent: false }, (_, changed) => {
         if (changed === null || changed === name) void this.look();
       });
-      return watcher.on('error', () => watcher.close()); // the poll goes on
+      return watcher.on('error', () => watcher.close()); // polling continues
     } catch {
       return null;
     }
   }
 }
 
-/** Whatever changes with the file's content, as far as can be seen without reading it. */
+/** Returns metadata that change with the content of the file, or the code of the error. */
 async function looksOf(path: string): Promise<string> {
   try {
     const { dev, ino, size, mtimeNs, ctimeNs } = await stat(path, { bigint: true });

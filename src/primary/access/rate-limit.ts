@@ -5,23 +5,23 @@ import type { Rate } from '../../shared/config/api-keys.js';
 import type { RateVerdict } from '../../shared/ipc/protocol.js';
 import type { WindowCounter } from '../store/contract/store.js';
 
-// Each from its own file: all 36 of the package take 8 MB.
+// Only the needed files are loaded: all 36 files of the package take 8 MB.
 const MemoryLimiter = require('rate-limiter-flexible/lib/RateLimiterMemory.js') as typeof RateLimiterMemory;
 const LimiterResult = require('rate-limiter-flexible/lib/RateLimiterRes.js') as typeof RateLimiterRes;
 
 /**
- * Owns the rate windows, one for each client, for all workers together. The holder of a key and all names that it speaks for
- * have one window. Windows last by the monotonic clock.
+ * Owns the rate windows of all clients, for all workers. A key holder and its sub-clients share one window. Windows are
+ * timed by the monotonic clock.
  */
 export class RateLimit {
   readonly #rateOf: (client: string) => Rate;
   readonly #clock: Clock;
-  /** By rate. There are as many as rates in the configuration and the keys. */
+  /** Limiters by rate, one for each rate in the configuration and the keys. */
   readonly #limiters = new Map<string, RateLimiterMemory>();
-  /** When each open window ends, monotonic, by rate and client. */
+  /** End of each open window in monotonic milliseconds, by rate and client. */
   readonly #windowEnds = new Map<string, number>();
 
-  /** `rateOf` is the rate of one client; with no request at all, it has no cap. */
+  /** `rateOf` returns the rate limit of a client. `maxRequests` 0 means no limit. */
   constructor(rateOf: (client: string) => Rate, clock: Clock) {
     this.#rateOf = rateOf;
     this.#clock = clock;
@@ -41,7 +41,7 @@ export class RateLimit {
     }
   }
 
-  /** Opens the window of this client unless it is open, and returns how long it lasts yet. */
+  /** Opens the window of a client if it is not open. Returns the milliseconds until it ends. */
   #openWindow(limiter: RateLimiterMemory, client: string, rate: Rate): number {
     const name = windowName(client, rate);
     const now = this.#clock.monotonicMs();
@@ -57,7 +57,7 @@ export class RateLimit {
 
   #limiterOf(rate: Rate): RateLimiterMemory {
     const name = nameOfRate(rate);
-    // Its own windows go by the wall clock, which may jump: it only counts.
+    // The windows of the package use the wall clock, which may jump, so it only counts here.
     const limiter = this.#limiters.get(name) ?? new MemoryLimiter({ points: rate.maxRequests, duration: 0 });
     this.#limiters.set(name, limiter);
     return limiter;
@@ -65,14 +65,13 @@ export class RateLimit {
 }
 
 /**
- * Owns the rate windows, one for each client, for all hosts together. The holder of a key and all names that it speaks for
- * have one window. Where windows can't be counted together, each host counts for itself: a client may then send as much to
- * each of them.
+ * Owns the rate windows of all clients, for all hosts. A key holder and its sub-clients share one window. If the shared
+ * counter fails, each host counts alone: a client may then send the full rate to each host.
  */
 export class SharedRateLimit {
   readonly #rateOf: (client: string) => Rate;
   readonly #counter: WindowCounter;
-  /** By rate. There are as many as rates in the configuration and the keys. */
+  /** Limiters by rate, one for each rate in the configuration and the keys. */
   readonly #limiters = new Map<string, RateLimiterRedis>();
 
   constructor(rateOf: (client: string) => Rate, counter: WindowCounter) {
@@ -100,7 +99,10 @@ export class SharedRateLimit {
   }
 }
 
-/** The package counts in whole seconds. It passes milliseconds on as they are when they are given as seconds. */
+/**
+ * Creates a limiter with a shared counter. The package expects seconds, but passes the number through, so it is given
+ * milliseconds.
+ */
 function sharedLimiterOf(rate: Rate, counter: WindowCounter): RateLimiterRedis {
   const { maxRequests: points, windowMs } = rate;
   const count = async ([name = '', more, ms]: readonly string[]) => {

@@ -1,14 +1,14 @@
-/** Of one user, over all workers. A browser or an SDK opens a few, a gateway some dozens. */
+/** Connections of one user over all workers. A browser or an SDK opens a few, a gateway some dozens. */
 export const maxUserConnections = 256;
 
 /**
- * Owns the count of open connections on the Unix socket, by the user at their other end, for all workers together. Those
- * whose user is not known (null) count as one user's.
+ * Counts the open connections on the Unix socket by their user, for all workers. Connections with an unknown user
+ * (null) count as one user.
  */
 export class UserConnections {
   readonly #counts = new Map<number | null, number>();
 
-  /** Yields once whether the connection may stay. Where it may, it counts until the signal is aborted. */
+  /** Yields once whether the connection may stay. An allowed connection counts until the signal is aborted. */
   async *hold(uid: number | null, signal: AbortSignal): AsyncGenerator<{ readonly isAllowed: boolean }> {
     const count = this.#counts.get(uid) ?? 0;
     if (count >= maxUserConnections) return yield { isAllowed: false };
