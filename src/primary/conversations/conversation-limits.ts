@@ -2,12 +2,12 @@ import type { Config } from '../../shared/config/config.js';
 import { invalid, RelayError } from '../../shared/errors.js';
 
 export interface ConversationLimits {
-  /** Time from the last activity until a conversation expires. */
+  /** Milliseconds from the last activity until a conversation expires. */
   readonly ttlMs: number;
   readonly maxConversations: number;
-  /** Text that all conversations may hold together. */
+  /** Limit for the bytes of all conversations together. */
   readonly maxBytes: number;
-  /** Text that one conversation may hold before its last answer. */
+  /** Limit for the bytes of one conversation, without its last answer. */
   readonly maxBytesEach: number;
 }
 
@@ -17,7 +17,10 @@ export function conversationLimits(config: Config): ConversationLimits {
   return { ttlMs, maxConversations, maxBytes, maxBytesEach };
 }
 
-/** An answer may go beyond the limit: it is paid for. The next turn may not. */
+/**
+ * Throws `validation_error` if a conversation would exceed its limit. An answer may exceed it, because it is already
+ * paid for; the next turn may not.
+ */
 export function checkSize(
   { maxBytes, maxBytesEach }: Pick<ConversationLimits, 'maxBytes' | 'maxBytesEach'>,
   bytes: number,
@@ -32,7 +35,7 @@ export function checkSize(
   );
 }
 
-/** A fork has whole turns. */
+/** Throws `validation_error` unless the number of messages is the end of a turn. */
 export function checkForkPoint(count: number, messageCount: number): void {
   if (count % 2 !== 0) throw invalid('from', 'must be even: the messages of whole turns go over');
   if (count > messageCount) throw invalid('from', `must be at most ${messageCount}, the messages of the conversation`);
@@ -43,7 +46,7 @@ export function everyOneInUse(): RelayError {
   return new RelayError('concurrency_limited', message, { retryAfterSeconds: 1 });
 }
 
-/** The same words for every cause. */
+/** Throws `not_found` with the same message for every cause. */
 export function notFound(): never {
   throw new RelayError('not_found', 'no such conversation');
 }

@@ -1,6 +1,6 @@
 import type { Conversation } from './conversation.js';
 
-/** What each client has of its own among all conversations. */
+/** The share of each client among all conversations. */
 export interface ShareLimits {
   readonly maxConversations: number;
   readonly maxBytes: number;
@@ -9,21 +9,21 @@ export interface ShareLimits {
 /** The conversations of one client. */
 interface OfClient {
   readonly byActivity: ActivityOrder;
-  /** How often one of them was active, since the client has any. */
+  /** Number of activities of this client; starts again after its last conversation is removed. */
   activities: number;
   count: number;
   bytes: number;
 }
 
 /**
- * Owns how many conversations each client has, and in which order they were active. If one has to go, it is of a client
- * that has more than its share, so that nobody can push out the conversations of the others. This is no `FairShare`: the
- * size of a conversation grows, their order changes with each turn, and pages are read from the middle of that order.
+ * Tracks the conversations of each client, and the order of their activity. The conversation to evict belongs to a
+ * client beyond its share, so that no client can evict the conversations of others. `FairShare` does not fit:
+ * conversations grow, their order changes with each turn, and pages are read from the middle of the order.
  */
 export class ConversationShares {
   readonly #share: ShareLimits;
   readonly #byClient = new Map<string, OfClient>();
-  /** Those that have more than their share: with shares of a quarter, never more than a few. */
+  /** Clients beyond their share. With shares of a quarter, there are only a few. */
   readonly #beyond = new Set<OfClient>();
 
   constructor(share: ShareLimits) {
@@ -39,7 +39,7 @@ export class ConversationShares {
     this.#change(own, 1, bytes);
   }
 
-  /** It was active, and has so much more text. */
+  /** Records an activity, and the bytes by which the conversation has grown. */
   grew(conversation: Conversation, bytes: number): void {
     const own = this.#byClient.get(conversation.client);
     if (own === undefined || conversation.activity === 0) return;
@@ -59,7 +59,10 @@ export class ConversationShares {
     if (own.count === 0) this.#byClient.delete(client);
   }
 
-  /** Of the client that is furthest beyond its share, the least recently active one that is not in use. */
+  /**
+   * Returns the least recently active idle conversation of the client furthest beyond its share. null if no client
+   * beyond its share has an idle one.
+   */
   firstToGo(): Conversation | null {
     const greediest = [...this.#beyond].sort((a, b) => this.#excess(b) - this.#excess(a));
     for (const { byActivity } of greediest) {
@@ -68,7 +71,10 @@ export class ConversationShares {
     return null;
   }
 
-  /** Of one client, the most recently active first: those with a lower `activity` (null: all), so many at most. */
+  /**
+   * Returns up to `count` conversations of a client with an `activity` below `before` (null: all), the most recently
+   * active first.
+   */
   latest(client: string, before: number | null, count: number): Conversation[] {
     const found: Conversation[] = [];
     for (const conversation of this.#byClient.get(client)?.byActivity.backwards(before ?? Infinity) ?? []) {
@@ -85,21 +91,24 @@ export class ConversationShares {
     else this.#beyond.delete(own);
   }
 
-  /** More than 1 beyond the share, in number or in text. */
+  /** Returns the used fraction of the share, by number or bytes, whichever is larger; above 1 is beyond the share. */
   #excess({ count, bytes }: OfClient): number {
     return Math.max(count / this.#share.maxConversations, bytes / this.#share.maxBytes);
   }
 }
 
-/** A run this long is followed by a new one; two neighbours that are together half as long become one. */
+/**
+ * Longest run; a longer order continues in a new run. Two neighbours are joined if they are together at most half as
+ * long.
+ */
 const maxRunLength = 256;
 
 /**
- * Owns the order in which the conversations of one client were active, in runs of at most a few hundred. So even among a
- * million of them a place is found and removed in microseconds. Each has a higher `activity` than all before it.
+ * Orders the conversations of one client by activity, in runs of limited length, so that even among a million of them
+ * an entry is found and removed in microseconds. `activity` rises along the order.
  */
 export class ActivityOrder {
-  /** None is empty. */
+  /** Runs in order; no run is empty. */
   readonly #runs: Conversation[][] = [];
 
   append(conversation: Conversation): void {
@@ -108,7 +117,7 @@ export class ActivityOrder {
     else this.#runs.push([conversation]);
   }
 
-  /** For one that is in the order. Its `activity` is still what it was when it was appended. */
+  /** Removes a conversation, whose `activity` must be the same as when it was appended. */
   remove({ activity }: Conversation): void {
     const at = this.#runAt(activity);
     const run = this.#runs[at] ?? [];
@@ -120,12 +129,15 @@ export class ActivityOrder {
     else this.#join(at);
   }
 
-  /** The least recently active first. The order may not change during the iteration. */
+  /** Iterates from the least recently active conversation. The order may not change during the iteration. */
   *[Symbol.iterator](): Generator<Conversation> {
     for (const run of this.#runs) yield* run;
   }
 
-  /** The most recently active first, of those with a lower `activity` than this. The order may not change during the iteration. */
+  /**
+   * Iterates from the most recently active conversation with an `activity` below `before`. The order may not change
+   * during the iteration.
+   */
   *backwards(before: number): Generator<Conversation> {
     const first = Math.min(this.#runAt(before), this.#runs.length - 1);
     for (let at = first; at >= 0; at--) {
@@ -137,7 +149,7 @@ export class ActivityOrder {
     }
   }
 
-  /** The first run that ends with this activity or a later one. */
+  /** Returns the index of the first run that ends at or after this activity. */
   #runAt(activity: number): number {
     return firstFrom(this.#runs, (run) => (run.at(-1)?.activity ?? 0) >= activity);
   }
@@ -148,7 +160,9 @@ export class ActivityOrder {
   }
 }
 
-/** The index of the first item that fits, as all after it do; the length if none fits. */
+/**
+ * Returns the index of the first item that fits; the length if none fits. All items after a fitting one must fit too.
+ */
 function firstFrom<T>(sorted: readonly T[], fits: (item: T) => boolean): number {
   let [low, high] = [0, sorted.length];
   while (low < high) {

@@ -27,25 +27,28 @@ import { countToRead, pageOf, titled, transcriptFrom } from './transcript.js';
 import { oneHostGate, type TurnGate } from './turn-gate.js';
 
 /**
- * Owns the conversations, in order of their last activity: the least recently active one is the first to expire and the
- * first to be evicted, those of clients beyond their share before all others. One with a turn that runs or waits is
- * skipped.
+ * Owns the conversations in order of their last activity. The least recently active one expires first, and is evicted
+ * first, but conversations of clients beyond their share before all others. A conversation with a running or waiting
+ * turn is never expired or evicted.
  */
 export class ConversationStore {
   readonly limits: ConversationLimits;
-  /** Replaced where other hosts continue the conversations, too. */
+  /** Gate between hosts; replaced if other hosts continue the conversations too. */
   turnGate: TurnGate = oneHostGate;
-  /** False while those of the last service are still to come: until then every call is refused with `store_unavailable`. */
+  /**
+   * Whether the conversations of the last service are loaded. Until then, every call is refused with
+   * `store_unavailable`.
+   */
   isRestored = true;
   readonly #clock: Clock;
   readonly #onRemoved: (cause: RemovalCause, id: string) => void;
   readonly #index: ConversationIndex;
-  /** Conversations with a turn that runs or waits: new ones too, but none that were removed. */
+  /** Number of conversations with a running or waiting turn, including new ones, without removed ones. */
   #inUse = 0;
   #created = 0;
   #refused = 0;
 
-  /** `onRemoved` is called for each conversation that is removed, whatever the cause. */
+  /** Calls `onRemoved` for each removed conversation, for any cause. */
   constructor(
     limits: ConversationLimits,
     clock: Clock,
@@ -62,22 +65,22 @@ export class ConversationStore {
     return { ...this.#index.counts, created: this.#created };
   }
 
-  /** Turns refused because every conversation was in use, counted from the start. */
+  /** Turns and forks refused since the start because every conversation was in use. */
   get refused(): number {
     return this.#refused;
   }
 
-  /** Whether a turn runs or waits on it. */
+  /** Returns whether the conversation has a running or waiting turn. */
   isInUse(id: string | null): boolean {
     return id !== null && (this.#index.get(id)?.turns ?? null) !== null;
   }
 
-  /** Throws `not_found`, with the same words for every cause. */
+  /** Returns the public data of a conversation. Throws `not_found` with the same message for every cause. */
   snapshot(id: string, client: string): TitledConversation {
     return titled(this.#find(id, client) ?? notFound(), this.limits.ttlMs);
   }
 
-  /** What its client calls it; null: nothing. It is no activity. Throws `not_found`. */
+  /** Returns the title that the client has set; null if none is set. Throws `not_found`. */
   name(id: string, client: string): string | null {
     return (this.#find(id, client) ?? notFound()).title;
   }
@@ -88,16 +91,16 @@ export class ConversationStore {
     return titled(conversation, this.limits.ttlMs);
   }
 
-  /** A turn that runs or waits on it still answers its caller. Throws `not_found`. */
+  /** Deletes a conversation. A running or waiting turn still sends its answer. Throws `not_found`. */
   remove(id: string, client: string): void {
     this.#remove(this.#find(id, client) ?? notFound(), 'deleted');
   }
 
   /**
-   * The right to the next turn on a conversation, or (id null) to the first turn of a new one. Nothing is taken before
-   * `open`. Throws `validation_error` for an id that can't be used or a message that would make the conversation too
-   * large, and `concurrency_limited` when the number in use is at its limit: a new one must always find an
-   * idle one to evict.
+   * Creates a turn on a conversation, or with `id` null the first turn of a new one. The turn reserves nothing before
+   * `open`. Throws `validation_error` if the id is unknown or the message would make the conversation too large, and
+   * `concurrency_limited` if the maximum number of conversations is in use: a new conversation must always find an idle
+   * one to evict.
    */
   turn(id: string | null, client: string, system: string | null, bytes: number): ConversationTurn {
     this.expire();
@@ -108,8 +111,9 @@ export class ConversationStore {
   }
 
   /**
-   * The client's own, the most recently active first: those that were last active before `before` (null: all), and whose
-   * title contains `search` (null: all). A search may find none on a page that is not the last.
+   * Lists conversations of a client, the most recently active first: before the position `before` (null: from the
+   * start) and with a title that contains `search` (null: any title). A search may return an empty page that is not the
+   * last.
    */
   list(client: string, before: number | null, limit: number, search: string | null = null): ConversationPage {
     this.#checkRestored();
@@ -118,14 +122,16 @@ export class ConversationStore {
     return pageOf(this.#index.latest(client, before, countToRead(wanted)), wanted, this.limits.ttlMs);
   }
 
-  /** A piece of its finished turns. Throws `not_found`, also for the next piece of one that has been removed. */
+  /**
+   * Reads a piece of the finished turns. Throws `not_found`, also if the conversation was removed between two pieces.
+   */
   read({ id, client, from, withImages }: TranscriptOrder): TranscriptItem {
     return transcriptFrom(this.#find(id, client) ?? notFound(), from, withImages);
   }
 
   /**
-   * A new conversation with the first messages of one (null: all), which exists once it is published. Throws
-   * `not_found`, `validation_error` for a number that is not the end of a turn, `concurrency_limited`.
+   * Makes a copy with the first messages (null: all), which becomes visible with `publishFork`. Throws `not_found`,
+   * `validation_error` if the number is not the end of a turn, and `concurrency_limited`.
    */
   draftFork(id: string, client: string, messageCount: number | null): Conversation {
     this.expire();
@@ -136,29 +142,31 @@ export class ConversationStore {
     return origin.fork(newId(), count, this.#clock.now(), this.#clock.monotonicMs());
   }
 
-  /** It takes its place among the others as any new one does. Throws `concurrency_limited`. */
+  /** Adds a fork like any new conversation. Throws `concurrency_limited`. */
   publishFork(fork: Conversation): TitledConversation {
-    fork.lastActiveMs = this.#clock.monotonicMs(); // the order of activity is one of time too
+    fork.lastActiveMs = this.#clock.monotonicMs(); // the order of activity must also be one of time
     this.#index.add(fork);
     this.#created++;
     this.#makeRoom();
-    if (fork.isRemoved) this.#refuse(); // all others are in use, or of clients that keep to their share
+    if (fork.isRemoved) this.#refuse(); // all others are in use, or belong to clients within their share
     return titled(fork, this.limits.ttlMs);
   }
 
-  /** One that has outlived a restart. They come in the order of their activity. */
+  /** Adds a conversation of the last service. The caller adds them in the order of their activity. */
   restore(conversation: StoredConversation, lastActiveMs: number): void {
-    if (this.#index.get(conversation.id) !== undefined) return; // an earlier attempt has failed after it
+    if (this.#index.get(conversation.id) !== undefined) return; // added by an earlier attempt, which failed later
     this.#index.add(Conversation.restored(conversation, lastActiveMs));
     this.#makeRoom();
   }
 
-  /** How many messages it has here; 0 for an unknown conversation. */
+  /** Returns the number of messages in memory; 0 for an unknown conversation. */
   messagesOf(id: string): number {
     return this.#index.get(id)?.texts.length ?? 0;
   }
 
-  /** Adds the turns of another host. Those of `newest` begin after `from` messages; those that are here already stay. */
+  /**
+   * Adds turns from another host. The turns in `newest` begin after `from` messages; turns that are already here stay.
+   */
   catchUp(newest: StoredConversation, from: number): void {
     const known = this.#index.get(newest.id);
     if (known === undefined) {
@@ -172,7 +180,7 @@ export class ConversationStore {
     this.#makeRoom();
   }
 
-  /** Forgets it as the ones that are evicted. A turn that runs or waits still answers its caller. */
+  /** Evicts a conversation. A running or waiting turn still sends its answer. */
   drop(id: string): void {
     const conversation = this.#index.get(id);
     if (conversation !== undefined) this.#remove(conversation, 'evicted');
@@ -182,7 +190,7 @@ export class ConversationStore {
     for (const conversation of this.#index.idleOnes()) this.#remove(conversation, 'evicted');
   }
 
-  /** Removes what has expired. Called at every turn, and from time to time. */
+  /** Removes expired conversations. Called at every turn, and regularly. */
   expire(): void {
     for (const conversation of this.#index.idleOnes()) {
       if (!this.#hasExpired(conversation)) return;
@@ -190,7 +198,7 @@ export class ConversationStore {
     }
   }
 
-  /** For turns alone, as the two below: a turn lines up on its conversation. */
+  /** Adds a turn to the queue of its conversation. Only for turns, like `commit` and `close`. */
   open(conversation: Conversation, turn: TurnInLine): void {
     if (conversation.turns === null) {
       conversation.turns = [turn];
@@ -198,7 +206,7 @@ export class ConversationStore {
     } else conversation.turns.push(turn);
   }
 
-  /** A finished turn becomes part of the conversation; the first one makes it exist. */
+  /** Adds a finished turn to its conversation. The first turn creates the conversation. */
   commit(
     conversation: Conversation,
     texts: readonly [user: string, assistant: string],
@@ -213,14 +221,15 @@ export class ConversationStore {
     const bytesBefore = conversation.bytes;
     conversation.add([stored(texts[0]), stored(texts[1])], tokens, images, figures);
     const bytes = conversation.bytes - bytesBefore;
-    conversation.lastActivityAt = Math.max(conversation.lastActivityAt, this.#clock.now()); // it may have been set back
+    // The clock may have been set back.
+    conversation.lastActivityAt = Math.max(conversation.lastActivityAt, this.#clock.now());
     conversation.lastActiveMs = this.#clock.monotonicMs();
     this.#index.grew(conversation, bytes, tokens);
     this.#makeRoom();
     return conversation.snapshot(this.limits.ttlMs);
   }
 
-  /** A turn leaves the line, wherever it stands; the next one may run. */
+  /** Removes a turn from the queue of its conversation, at any position, and wakes the next one. */
   close(conversation: Conversation, turn: TurnInLine): void {
     const line = conversation.turns ?? [];
     const wasRunning = line[0] === turn;
@@ -237,7 +246,7 @@ export class ConversationStore {
     throw everyOneInUse();
   }
 
-  /** It is about to be used, so this call does not evict it. */
+  /** Adds a conversation that is about to be used, so it is not evicted by this call. */
   #keepClear(conversation: Conversation): void {
     this.#index.add(conversation);
     conversation.turns = [];
@@ -250,7 +259,7 @@ export class ConversationStore {
     return new Conversation(newId(), client, text, this.#clock.now(), this.#clock.monotonicMs());
   }
 
-  /** Evicts idle ones until count and bytes are within their limits. */
+  /** Evicts idle conversations until count and bytes are within their limits. */
   #makeRoom(): void {
     while (!this.#index.areWithin(this.limits)) {
       const first = this.#index.firstToGo;
@@ -283,7 +292,7 @@ export class ConversationStore {
   }
 }
 
-/** Owns the set of conversations, their sizes together, and the order of their last activity. */
+/** Owns the set of conversations, their total size, and the order of their last activity. */
 class ConversationIndex {
   readonly #byId = new Map<string, Conversation>();
   readonly #byActivity = new LinkedList<Conversation>();
@@ -307,7 +316,7 @@ class ConversationIndex {
     return this.#byId.get(id);
   }
 
-  /** As the one that was active last. */
+  /** Adds a conversation as the most recently active one. */
   add(conversation: Conversation): void {
     conversation.place = this.#byActivity.append(conversation);
     this.#byId.set(conversation.id, conversation);
@@ -316,7 +325,7 @@ class ConversationIndex {
     this.#tokens += conversation.tokens;
   }
 
-  /** It was active, and grew. Does nothing for one that was removed. */
+  /** Records that a conversation was active and has grown. Does nothing for a removed conversation. */
   grew(conversation: Conversation, bytes: number, tokens: number): void {
     if (conversation.place === null) return;
     this.#bytes += bytes;
@@ -334,17 +343,20 @@ class ConversationIndex {
     this.#tokens -= conversation.tokens;
   }
 
-  /** As `ConversationShares.latest`. */
+  /** Lists conversations of a client, see `ConversationShares.latest`. */
   latest(client: string, before: number | null, count: number): Conversation[] {
     return this.#shares.latest(client, before, count);
   }
 
-  /** The first to be evicted: one of a client beyond its share, else the least recently active one. */
+  /**
+   * The conversation to evict: from a client beyond its share if possible, otherwise the least recently active idle
+   * one; null if all are in use.
+   */
   get firstToGo(): Conversation | null {
     return this.#shares.firstToGo() ?? this.idleOnes().next().value ?? null;
   }
 
-  /** The least recently active first. Each may be removed when it has been yielded. */
+  /** Iterates over the idle conversations from the least recently active one. The yielded one may be removed. */
   *idleOnes(): Generator<Conversation, undefined> {
     for (const conversation of this.#byActivity) if (conversation.turns === null) yield conversation;
   }

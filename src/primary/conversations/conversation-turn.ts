@@ -8,15 +8,15 @@ import type { Conversation, TurnInLine } from './conversation.js';
 import type { ConversationStore } from './conversation-store.js';
 import { noLock, type TurnGate, type TurnLock } from './turn-gate.js';
 
-/** What a turn adds to its conversation. */
+/** Data that a turn adds to its conversation. */
 type Added = [user: string, assistant: string, tokens: number, images?: readonly Image[], figures?: StoredText | null];
 
 type TurnKeeper = Pick<ConversationStore, 'open' | 'commit' | 'close'>;
 
-/** The right to one turn on a conversation. Nothing changes in the conversation unless `commit` is called. */
+/** A turn on a conversation. The conversation changes only if `commit` is called. */
 export class ConversationTurn implements TurnInLine, Disposable {
   readonly bytes: number;
-  /** The right to change the conversation, among hosts that share it. */
+  /** Lock between the hosts that share the conversation. */
   lock: TurnLock = noLock;
   readonly #conversation: Conversation;
   readonly #keeper: TurnKeeper;
@@ -32,12 +32,12 @@ export class ConversationTurn implements TurnInLine, Disposable {
     this.#gate = gate;
   }
 
-  /** Whether it may run: those before it have ended, here and on all other hosts. */
+  /** Whether the turn may run: all earlier turns have ended, on all hosts. */
   get isReady(): boolean {
     return !this.mustWait && (this.#isBegun || this.#gate.mayBegin(this));
   }
 
-  /** Whether another turn on the same conversation must end first. */
+  /** Whether an earlier turn on this host must end first. */
   get mustWait(): boolean {
     return this.#conversation.turns !== null && this.#conversation.turns[0] !== this;
   }
@@ -50,7 +50,7 @@ export class ConversationTurn implements TurnInLine, Disposable {
     return this.#conversation.client;
   }
 
-  /** Whether its conversation comes to be with it. */
+  /** Whether this is the first turn of its conversation. */
   get isFirst(): boolean {
     return this.#conversation.texts.length === 0;
   }
@@ -59,25 +59,28 @@ export class ConversationTurn implements TurnInLine, Disposable {
     return this.#conversation.system;
   }
 
-  /** Where the conversation stands; null before its first turn has ended, and once it is deleted. */
+  /** State of the conversation; null before its first turn has ended, and after its removal. */
   get state(): ConversationState | null {
     const { id, texts, isRemoved } = this.#conversation;
     return texts.length === 0 || isRemoved ? null : { id, messageCount: texts.length, client: this.client };
   }
 
-  /** Where it stands after so many messages; null where it has been deleted or continued since. */
+  /**
+   * Returns the state after this number of messages; null if the conversation was removed, or has another number of
+   * messages now.
+   */
   stateAt(messageCount: number | undefined): ConversationState | null {
     const { state, client } = this;
     if (state === null || state.messageCount !== messageCount) return null;
     return messageCount > 2 ? state : { ...state, guess: { kind: 'question', client } };
   }
 
-  /** The finished turns before this one. */
+  /** Messages of the finished turns. */
   get history(): Turn['history'] {
     return this.#conversation.history;
   }
 
-  /** Lines up behind the turns that came before. */
+  /** Queues the turn behind the earlier turns of its conversation. */
   open(): void {
     this.#isBegun = this.isReady;
     this.#state = 'in-line';
@@ -86,8 +89,8 @@ export class ConversationTurn implements TurnInLine, Disposable {
   }
 
   /**
-   * Resolves when it is ready. Rejects with the signal's reason, and as an admission where the conversation can no longer
-   * be used. `onLost` is called with the reason where another host may have a turn too.
+   * Waits until the turn may run. Rejects with the reason of the signal, or with the errors of an admission if the
+   * conversation cannot be used any more. `onLost` is called if another host may run a turn at the same time.
    */
   async ready(signal: AbortSignal, onLost: (reason: Error) => void): Promise<void> {
     signal.throwIfAborted();
@@ -97,12 +100,12 @@ export class ConversationTurn implements TurnInLine, Disposable {
     this.#isBegun = true;
   }
 
-  /** Called by the store when it is this turn's time. */
+  /** Ends the wait for earlier turns. Called by the store. */
   wake(): void {
     this.#woken.resolve();
   }
 
-  /** What a commit will change, for the journal; null where the conversation has been deleted. */
+  /** Builds the change for the journal; null if the conversation was removed. */
   change(...[user, assistant, tokens, images = [], figures = null]: Added): TurnChange | null {
     const { id, client, texts, storedSystem, createdAt, tokens: before, isRemoved } = this.#conversation;
     if (isRemoved) return null;
@@ -124,7 +127,7 @@ export class ConversationTurn implements TurnInLine, Disposable {
   }
 }
 
-/** Resolves with the tokens of all texts of this client together; never rejects. */
+/** Counts the tokens of all texts of a client together; never rejects. */
 export type CountTokens = (texts: readonly string[], client: string) => Promise<number>;
 
 export interface TurnResources {
@@ -132,16 +135,18 @@ export interface TurnResources {
   readonly journal: Pick<ConversationJournal, 'commit'>;
 }
 
-/** UTF-16 units that are counted in no time; a trip to the thread costs more. */
+/**
+ * UTF-16 units of a question that is counted together with its answer: a separate call to the thread would cost more.
+ */
 const maxShortLength = 4096;
 
-/** What a turn will add to its conversation, from its start until it is committed or forgotten. */
+/** Collects what a turn will add to its conversation, until the turn is committed or dropped. */
 export class TurnRecord {
   readonly #turn: ConversationTurn;
   readonly #request: JobRequest;
   readonly #resources: TurnResources;
   readonly #asked: readonly string[];
-  /** null where the question is short enough to be counted with its answer. */
+  /** Tokens of a long question; null if the question is short enough to be counted with its answer. */
   readonly #askedTokens: Promise<number> | null;
   readonly #said: string[] = [];
 
@@ -151,7 +156,7 @@ export class TurnRecord {
     this.#resources = resources;
     this.#asked = [request.system ?? '', request.text];
     const isLong = this.#asked.join('').length > maxShortLength;
-    this.#askedTokens = isLong ? this.#countTokens(this.#asked) : null; // while the model thinks
+    this.#askedTokens = isLong ? this.#countTokens(this.#asked) : null; // counted while the model runs
   }
 
   add(text: string): void {
@@ -159,8 +164,9 @@ export class TurnRecord {
   }
 
   /**
-   * `answer` stands for what was added, where it differs. Nothing can come between the commit and its return. What has
-   * gone to the journal is not cut any more: else a restart would bring back a turn that was never there.
+   * Commits the turn; `answer` replaces the collected text if it is not null. No other code runs between the commit and
+   * the return. An abort does not cancel a change that was sent to the journal: otherwise a restart could restore a
+   * turn that the caller never saw.
    */
   async commit(answer: string | null, signal: AbortSignal, figures: StoredText | null = null) {
     const whole = answer ?? this.#said.join('');

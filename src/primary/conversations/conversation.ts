@@ -6,46 +6,49 @@ import type { Node } from '../fairness/linked-list.js';
 import type { StoredConversation, StoredTurn } from '../store/contract/conversations.js';
 import { type StoredText, textOf } from '../store/contract/stored-text.js';
 
-/** 144 random bits. */
+/** Length of a random id: 144 bits. */
 const idBytes = 18;
 
 export function newId(): string {
   return randomBytes(idBytes).toString('base64url');
 }
 
-/** A turn that runs or waits. */
+/** A running or waiting turn. */
 export interface TurnInLine {
-  /** What it adds to the conversation, the answer left out. */
+  /** Bytes that the turn adds to the conversation, without the answer. */
   readonly bytes: number;
   wake(): void;
 }
 
-/** One conversation's text and times. It is small, for there may be a million. Only the store changes it. */
+/**
+ * The text and times of one conversation. The object is small, because there may be a million. Only the store changes
+ * it.
+ */
 export class Conversation {
   readonly id: string;
-  /** Who created it; to any other client it does not exist. */
+  /** Client that created the conversation; invisible to all other clients. */
   readonly client: string;
   readonly #system: StoredText | null;
   readonly createdAt: number;
-  /** What its client calls it; null: its first words are its title. */
+  /** Title that the client has set; null for the first words. */
   title: string | null = null;
-  /** Texts of the finished turns: the user's, the assistant's, the user's … */
+  /** Texts of the finished turns: user, assistant, user, and so on. */
   texts: StoredText[] = [];
-  /** The images of its messages, by their place among the texts; null where it has none. */
+  /** Images by index of their message; null for a conversation without images. */
   #images: Map<number, readonly Image[]> | null = null;
-  /** Of each turn, as `StoredTurn` has them. */
+  /** Figures of each turn, see `StoredTurn`. */
   #figures: (StoredText | null)[] = [];
-  /** The totals of tokens after each turn but the last; null where it has one turn only. */
+  /** Total tokens after each turn except the last; null for a single turn. */
   #earlierTokens: number[] | null = null;
   bytes: number;
   tokens = 0;
   lastActivityAt: number;
   lastActiveMs: number;
-  /** Its place in the order of activity; null before its first turn has ended, and once it is removed. */
+  /** Node in the order of activity; null before the end of the first turn, and after the removal. */
   place: Node<Conversation> | null = null;
-  /** Counts up with every activity of its client: the higher, the later. 0 where it is in no order. */
+  /** Rises with every activity of the client; 0 if the conversation is in no order. */
   activity = 0;
-  /** The turns on it in order of arrival; the first one runs. null when there is none. */
+  /** Turns in order of arrival, of which the first one runs; null for an idle conversation. */
   turns: TurnInLine[] | null = null;
 
   constructor(id: string, client: string, system: StoredText | null, now: number, monotonicMs: number) {
@@ -69,7 +72,7 @@ export class Conversation {
     return conversation;
   }
 
-  /** As `restored`, for the turns that it does not have yet: those of `stored` begin after so many messages. */
+  /** Adds the turns of `stored` that are missing here. The turns in `stored` begin after `from` messages. */
   catchUp(stored: StoredConversation, from: number): void {
     for (const { texts, images, figures, totalTokens } of stored.turns.slice((this.texts.length - from) / 2)) {
       this.add(texts, totalTokens - this.tokens, images, figures);
@@ -91,12 +94,12 @@ export class Conversation {
     return { id, messageCount: texts.length, tokensUsed: tokens, createdAt, lastActivityAt, expiresAt };
   }
 
-  /** Its size when every turn in line has ended, their answers left out. */
+  /** Bytes of the conversation and its queued turns, without their answers. */
   get bytesInView(): number {
     return (this.turns ?? []).reduce((sum, turn) => sum + turn.bytes, this.bytes);
   }
 
-  /** A finished turn. Its texts and images are never changed again, so that forks can share them. */
+  /** Adds a finished turn. Texts and images never change afterwards, so that forks can share them. */
   add(texts: StoredTurn['texts'], tokens: number, images: readonly Image[], figures: StoredText | null): void {
     if (this.texts.length > 0) this.#keepTokens();
     if (images.length > 0) this.#keepImages(this.texts.length, images);
@@ -106,7 +109,7 @@ export class Conversation {
     this.tokens += tokens;
   }
 
-  /** A new one with the first of its messages, whole turns. */
+  /** Makes a copy with the first messages, which must be whole turns. */
   fork(id: string, messageCount: number, now: number, monotonicMs: number): Conversation {
     const fork = new Conversation(id, this.client, this.#system, now, monotonicMs);
     fork.lastActivityAt = Math.max(now, this.lastActivityAt);
@@ -134,7 +137,7 @@ export class Conversation {
     this.bytes += bytesOfImages(images);
   }
 
-  /** As it is stored: null for no system text. */
+  /** Encoded system text; null for a conversation without one. */
   get storedSystem(): StoredText | null {
     return this.#system;
   }
@@ -143,12 +146,12 @@ export class Conversation {
     return this.#images?.get(index) ?? [];
   }
 
-  /** Of the answer that is this message. */
+  /** Returns the figures of the answer at this index; null for other messages. */
   figuresAt(index: number): StoredText | null {
     return index % 2 === 0 ? null : (this.#figures[(index - 1) / 2] ?? null);
   }
 
-  /** A text is read when it is asked for: a live session needs none of them. */
+  /** Messages of the finished turns. Texts are decoded on access, because a live session needs none. */
   get history(): Turn['history'] {
     return this.texts.map((text, index) => ({
       role: index % 2 === 0 ? 'user' : 'assistant',

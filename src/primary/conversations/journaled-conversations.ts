@@ -5,14 +5,15 @@ import type { ConversationJournal } from '../store/contract/conversations.js';
 import type { ConversationStore } from './conversation-store.js';
 
 /**
- * Deletes, renames, forks and restores conversations. A change goes to the journal first, and to the store once it is journaled: so
- * a restart never undoes what a caller has seen. If the journal fails, the store stays as it was.
+ * Deletes, renames, forks and restores conversations. A change goes to the journal first, and to the store when the
+ * journal has saved it, so that a restart never undoes what a caller has seen. If the journal fails, the store does not
+ * change.
  */
 export class JournaledConversations {
   readonly #store: ConversationStore;
   readonly #journal: ConversationJournal;
   readonly #clock: Clock;
-  /** By client. */
+  /** Queues of changes, by client. */
   readonly #changesInLine = inLines();
 
   constructor(store: ConversationStore, journal: ConversationJournal, clock: Clock) {
@@ -21,21 +22,27 @@ export class JournaledConversations {
     this.#clock = clock;
   }
 
-  /** As `ConversationStore.remove`. A turn that is committed during the call is removed with it. */
+  /** Removes a conversation, see `ConversationStore.remove`. A turn committed during the call is removed with it. */
   async remove(id: string, client: string): Promise<void> {
-    this.#store.snapshot(id, client); // throws
+    this.#store.snapshot(id, client); // throws `not_found`
     await this.#journal.remove(id, () => this.#removeLate(id, client));
     this.#store.remove(id, client);
   }
 
-  /** The journal has removed it after all. Here it may have expired before. */
+  /**
+   * Removes a conversation whose removal was reported as failed, but happened later. The conversation may have expired
+   * since.
+   */
   #removeLate(id: string, client: string): void {
     try {
       this.#store.remove(id, client);
     } catch {}
   }
 
-  /** As `ConversationStore.rename`. In line with the forks of the client: each change finds the title that it replaces. */
+  /**
+   * Renames a conversation, see `ConversationStore.rename`. The renames and forks of a client run in order, so that
+   * each change records the title that it replaces.
+   */
   rename(id: string, client: string, title: string | null): Promise<TitledConversation> {
     return this.#changesInLine(client, async () => {
       const previous = this.#store.name(id, client);
@@ -45,8 +52,9 @@ export class JournaledConversations {
   }
 
   /**
-   * As `ConversationStore.draftFork` and `publishFork`. A client has one fork at a time: a small request makes the journal
-   * write a whole conversation, so many at once would delay the turns of others and exceed every limit.
+   * Forks a conversation, see `ConversationStore.draftFork` and `publishFork`. A client has one fork at a time: a small
+   * request makes the journal write a whole conversation, so many at once would delay the turns of others and exceed
+   * every limit.
    */
   fork(id: string, client: string, messageCount: number | null): Promise<TitledConversation> {
     return this.#changesInLine(client, () => this.#fork(id, client, messageCount));
@@ -59,7 +67,10 @@ export class JournaledConversations {
     return this.#store.publishFork(fork);
   }
 
-  /** Restores the conversations of the last service, with their ages by the wall clock. Resolves with how many there are. */
+  /**
+   * Restores the conversations of the last service, with their ages by the wall clock. Resolves with the number of
+   * conversations.
+   */
   async restore(): Promise<number> {
     const { ttlMs } = this.#store.limits;
     let lastActiveMs = -Infinity;

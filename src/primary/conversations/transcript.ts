@@ -4,21 +4,24 @@ import type { Image, TurnFigures } from '../../shared/job.js';
 import { pieceOf, type StoredText, startOf, stored, textOf } from '../store/contract/stored-text.js';
 import type { Conversation } from './conversation.js';
 
-/** Bytes of text in one piece. */
+/** Bytes of text per piece. */
 const pieceBytes = 16 * 1024;
-/** Parts in one piece, where they are short. */
+/** Parts per piece, if they are short. */
 const maxParts = 128;
 const titleLength = 80;
-/** So many characters have no more bytes than this. */
+/** Bytes that contain at least the characters of a title. */
 const maxTitleBytes = 4 * titleLength;
 
-/** The first characters of a message, in one line. A message begins with whole characters, so the last one is whole too. */
+/**
+ * Returns the first characters of a message as one line. A message begins with whole characters, so the last one is
+ * whole too.
+ */
 export function firstWordsOf(first: StoredText): string {
   const characters = Array.from(startOf(first, maxTitleBytes)).slice(0, titleLength);
   return characters.join('').replace(/[\p{Cc}\u2028\u2029]/gu, ' ');
 }
 
-/** The same of a text that is not stored. */
+/** Returns the first characters of a text that is not encoded yet. */
 export function titleOf(text: string): string {
   return firstWordsOf(stored(text.slice(0, 2 * titleLength)));
 }
@@ -28,21 +31,21 @@ export function titled(conversation: Conversation, ttlMs: number): TitledConvers
   return { ...conversation.snapshot(ttlMs), title: title ?? firstWordsOf(texts[0] ?? '') };
 }
 
-/** A page that searches reads so many titles: a few milliseconds, however many conversations there are. */
+/** Titles that a search reads per page: a few milliseconds, for any number of conversations. */
 const maxSearched = 1000;
 
 interface Wanted {
   readonly limit: number;
-  /** What the title contains, in capitals or not; null: all. */
+  /** Text that the title contains, ignoring case; null for any title. */
   readonly search: string | null;
 }
 
-/** One more than the page shows, to find out whether others follow. */
+/** Returns the number of conversations to read. An extra one shows whether others follow the page. */
 export function countToRead({ limit, search }: Wanted): number {
   return (search === null ? limit : maxSearched) + 1;
 }
 
-/** A page of these, which are as many as `countToRead` says, or all that there are. */
+/** Builds a page from conversations that were read with `countToRead`. */
 export function pageOf(read: readonly Conversation[], wanted: Wanted, ttlMs: number): ConversationPage {
   const isMore = read.length === countToRead(wanted);
   const here = (isMore ? read.slice(0, -1) : read).map((each) => ({ ...titled(each, ttlMs), activity: each.activity }));
@@ -51,7 +54,10 @@ export function pageOf(read: readonly Conversation[], wanted: Wanted, ttlMs: num
 
 type InOrder = TitledConversation & { readonly activity: number };
 
-/** The page of those that fit the search. `next`: where those begin that were not read; null if all were. */
+/**
+ * Builds a page of the conversations that match the search. `next` is the start of the unread ones; null if all were
+ * read.
+ */
 export function foundPage(read: readonly InOrder[], next: number | null, { search, limit }: Wanted): ConversationPage {
   const words = search?.toLowerCase() ?? '';
   const found = read.filter(({ title }) => title.toLowerCase().includes(words));
@@ -60,10 +66,13 @@ export function foundPage(read: readonly InOrder[], next: number | null, { searc
   return { conversations, next: found.length > limit ? (shown.at(-1)?.activity ?? null) : next };
 }
 
-/** What is read of one part, and where the next one begins. */
+/** Parts that were read, and the place of the next one. */
 type PartsRead = { readonly parts: readonly TranscriptPart[]; readonly next: TranscriptPlace };
 
-/** What was said from there on, as much as fits into one message of the channel. Of a turn that has ended since the reader began, nothing. */
+/**
+ * Reads messages from a place on, as many as fit into one IPC message. Turns that ended after the first piece are left
+ * out.
+ */
 export function transcriptFrom(conversation: Conversation, from: TranscriptPlace | null, withImages: boolean) {
   const parts: TranscriptPart[] = [];
   let next = from ?? { message: -1, image: -1, at: 0, messageCount: conversation.texts.length };
@@ -105,7 +114,7 @@ function imageAt(conversation: Conversation, place: TranscriptPlace, withData: b
   return { parts, next: end < data.length ? { ...place, at: end } : after(place, conversation) };
 }
 
-/** The next image of the message, else the next message. */
+/** Returns the place of the next image of the message, otherwise of the next message. */
 function after(place: TranscriptPlace, conversation: Conversation): TranscriptPlace {
   const { message, image } = place;
   const hasMore = image + 1 < conversation.imagesAt(message).length;

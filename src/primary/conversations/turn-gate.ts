@@ -1,30 +1,36 @@
 import type { JobRequest } from '../../shared/job.js';
 import type { ConversationTurn } from './conversation-turn.js';
 
-/** The right to change a conversation. Only one host has it at a time. */
+/** The right to change a conversation, which one host has at a time. */
 export interface TurnLock {
-  /** null: no other host can have the conversation. */
+  /** Fencing token; null if no other host can have the conversation. */
   readonly token: number | null;
-  /** Resolves with the reason when another host has the lock, or may have it. null: that cannot happen. */
+  /** Resolves with the reason if another host has the lock, or may have it; null if that cannot happen. */
   readonly lost: Promise<Error> | null;
   release(): void;
-  /** The commit has released it. */
+  /** Ends the lock without a release, because the commit has released it. */
   spent(): void;
 }
 
-/** What a turn waits for beside the turns before it on this host: the turns of other hosts on the same conversation. */
+/** Coordination of turns between hosts. Turns on the same host are ordered by the store. */
 export interface TurnGate {
-  /** Calls `admit` once the job may be admitted: at once where no other host can have a turn. Rejects as an admission. */
+  /**
+   * Calls `admit` when the job may be admitted, at once if no other host can have a turn. Rejects with the errors of an
+   * admission.
+   */
   admitting<T>(request: JobRequest, admit: () => T): T | Promise<T>;
-  /** Whether this turn may begin as soon as there is a slot. */
+  /** Returns whether this turn may begin as soon as a slot is free. */
   mayBegin(turn: ConversationTurn): boolean;
-  /** Called for a turn at its admission, if no other turn of this host is before it. */
+  /** Called when a turn is admitted and no other turn on this host is before it. */
   begin(turn: ConversationTurn): void;
-  /** Resolves when no other host has a turn on the conversation, and this host has its newest text. Rejects as an admission. */
+  /**
+   * Resolves when no other host has a turn on the conversation, and this host has its newest text. Rejects with the
+   * errors of an admission.
+   */
   begun(turn: ConversationTurn, signal: AbortSignal): Promise<void>;
 }
 
-/** Of a service whose conversations no other host continues. */
+/** Gate of a service that does not share its conversations. */
 export const oneHostGate: TurnGate = {
   admitting: (_, admit) => admit(),
   mayBegin: () => true,
@@ -32,5 +38,5 @@ export const oneHostGate: TurnGate = {
   begun: async () => {},
 };
 
-/** Of a turn that needs no lock, or has none yet. */
+/** Lock of a turn that needs no lock, or that has not acquired it yet. */
 export const noLock: TurnLock = { token: null, lost: null, release: () => {}, spent: () => {} };
