@@ -1,25 +1,25 @@
 import { FairShare, type Sharer } from '../fairness/fair-share.js';
 import { answerTtlMs, type ClientKey, nameOfKey } from '../store/contract/answers.js';
 
-/** All answers together. */
+/** Limit for all recorded answers together. */
 export const maxAnswerBytes = 64 * 1024 * 1024;
 
-/** What an answer takes beside its body. */
+/** Estimated bytes of an answer in addition to its body. */
 const overheadBytes = 1024;
 
-/** An answer that is kept, without its text. */
+/** A recorded answer without its text. */
 export interface AnswerEntry extends ClientKey {
   readonly bodyBytes: number;
   /** Milliseconds since the epoch. */
   readonly recordedAt: number;
 }
 
-/** One that takes its share. */
+/** A recorded answer as an item of `FairShare`. */
 type SharedAnswer = AnswerEntry & Sharer;
 
 /**
- * Owns which answers are stored, and how much each client has of them. If one has to go, it is the oldest of the client
- * with the most: so nobody can push out the answers of clients with less.
+ * Owns the list of recorded answers, and the share of each client. The answer to evict is the oldest of the client with
+ * the most bytes, so that no client can evict the answers of clients with fewer.
  */
 export class AnswerShares {
   readonly #maxBytes: number;
@@ -30,7 +30,7 @@ export class AnswerShares {
     this.#maxBytes = maxBytes;
   }
 
-  /** Returns those that have to go for it. */
+  /** Adds an answer. Returns the answers that are evicted for it. */
   add(entry: AnswerEntry): AnswerEntry[] {
     this.remove(entry);
     const shared = { ...entry, bytes: sizeOfAnswer(entry) };
@@ -46,14 +46,14 @@ export class AnswerShares {
     this.#shares.remove(entry);
   }
 
-  /** Removes and returns those of this client. */
+  /** Removes and returns the answers of this client. */
   removeOf(client: string): AnswerEntry[] {
     const own = [...this.#shares.of(client)].filter((entry) => entry.client === client);
     for (const entry of own) this.remove(entry);
     return own;
   }
 
-  /** Removes and returns those that are too old by now. */
+  /** Removes and returns the expired answers. */
   expire(now: number): AnswerEntry[] {
     const expired = [...this.#shares.holders.values()].flatMap((share) => [...expiredOf(share, now)]);
     for (const entry of expired) this.remove(entry);
@@ -74,7 +74,7 @@ export function isExpired({ recordedAt }: Pick<AnswerEntry, 'recordedAt'>, now: 
   return recordedAt + answerTtlMs <= now;
 }
 
-/** They come in the order of their age. */
+/** Yields the expired entries, which come first: entries are in order of age. */
 function* expiredOf(entries: Iterable<SharedAnswer>, now: number): Generator<AnswerEntry> {
   for (const entry of entries) {
     if (!isExpired(entry, now)) return;
@@ -82,7 +82,7 @@ function* expiredOf(entries: Iterable<SharedAnswer>, now: number): Generator<Ans
   }
 }
 
-/** What it counts as. */
+/** Returns the bytes that an answer counts. */
 export function sizeOfAnswer({ client, key, bodyBytes }: Omit<AnswerEntry, 'recordedAt'>): number {
   return bodyBytes + client.length + key.length + overheadBytes;
 }

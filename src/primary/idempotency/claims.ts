@@ -4,7 +4,10 @@ import { idempotencyInProgress, idempotencyMismatch, RelayError } from '../../sh
 import type { ClaimItem, ClaimOrder, RecordedAnswer, RecordedPieceOrder } from '../../shared/ipc/idempotency.js';
 import { type ClientKey, type IdempotencyStore, type KnownKey, nameOfKey } from '../store/contract/answers.js';
 
-/** Open at once. Each is an exchange that a worker has open, so this is no bound that anybody meets by himself. */
+/**
+ * Limits for claims that are open at once. Each claim is an open exchange of a worker, so one client cannot reach them
+ * in normal use.
+ */
 export interface ClaimLimits {
   readonly maxClaims: number;
   readonly maxClaimsOfClient: number;
@@ -14,12 +17,12 @@ export const claimLimits: ClaimLimits = { maxClaims: 10_000, maxClaimsOfClient: 
 
 type ClaimState = 'looking' | 'open' | 'recording';
 
-/** Owns one key while its first request is answered. */
+/** The claim on one key while its first request is answered. */
 class Claim {
   readonly number: number;
   readonly key: ClientKey;
   readonly digest: string;
-  /** What the store knows of the key. */
+  /** State of the key in the store. */
   readonly known: Promise<KnownKey>;
   state: ClaimState = 'looking';
 
@@ -27,20 +30,21 @@ class Claim {
     this.number = number;
     this.key = { client, key };
     this.digest = digest;
-    this.known = store.take(this.key, digest, at).catch(() => ({ type: 'free' })); // a store that can't tell stops nobody
+    // If the store fails, the key counts as free.
+    this.known = store.take(this.key, digest, at).catch(() => ({ type: 'free' }));
   }
 }
 
-/** Owns the keys whose first request is being answered. So there is never a second one, at whichever worker it arrives. */
+/** Owns the keys whose first request is being answered, so that no worker starts a second one. */
 export class Claims {
   readonly #store: IdempotencyStore;
   readonly #clock: Pick<Clock, 'now'>;
   readonly #limits: ClaimLimits;
-  /** When the request that runs is likely to have its answer. */
+  /** Returns the seconds until the running request is likely to have its answer. */
   readonly #retrySeconds: () => number;
   readonly #byName = new Map<string, Claim>();
   readonly #byNumber = new Map<number, Claim>();
-  /** By holder: whomever it speaks for. */
+  /** Number of claims by key holder, including its sub-clients. */
   readonly #countOf = new Map<string, number>();
   #lastNumber = 0;
 
@@ -52,8 +56,9 @@ export class Claims {
   }
 
   /**
-   * The answer that the key has already; else a claim on it, until the signal is aborted. Rejects with
-   * `idempotency_mismatch` and `idempotency_in_progress`.
+   * Yields the recorded answer of the key; without one, a claim on the key that lasts until the signal is aborted.
+   * Rejects with `idempotency_mismatch`, `idempotency_in_progress`, or `concurrency_limited` if too many claims are
+   * open.
    */
   async *hold(order: ClaimOrder, signal: AbortSignal): AsyncGenerator<ClaimItem> {
     const claim = await this.#claimed(order);
@@ -72,7 +77,10 @@ export class Claims {
     }
   }
 
-  /** Never rejects: an answer is sent, whether it was kept or not. */
+  /**
+   * Records the answer to a claimed key. Returns whether it was stored. Never rejects: the answer is sent to the client
+   * in any case.
+   */
   async record(number: number, answer: RecordedAnswer): Promise<boolean> {
     const claim = this.#byNumber.get(number);
     if (claim?.state !== 'open') return false;
@@ -87,7 +95,7 @@ export class Claims {
     }
   }
 
-  /** A piece of the body of a recorded answer; empty where it is gone. */
+  /** Reads a piece of the body of a recorded answer; empty if the answer was removed. */
   read({ client, key, digest, from }: RecordedPieceOrder): Promise<string> {
     return this.#store.read({ client, key }, digest, from);
   }
@@ -96,7 +104,7 @@ export class Claims {
     this.#store.expire(this.#clock.now());
   }
 
-  /** Nothing is awaited between the last look for another claim and this one. */
+  /** Makes a claim. To stay unique, the claim is made without an `await` after the last check for another one. */
   async #claimed(order: ClaimOrder): Promise<Claim> {
     const name = nameOfKey(order);
     for (let other = this.#byName.get(name); other !== undefined; other = this.#byName.get(name)) {
@@ -113,7 +121,7 @@ export class Claims {
     return claim;
   }
 
-  /** What is being recorded ends by itself. */
+  /** Ends an open claim. A claim whose answer is being recorded ends with the recording. */
   #giveUp(claim: Claim): void {
     if (claim.state !== 'open') return;
     this.#store.release(claim.key);
