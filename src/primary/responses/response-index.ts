@@ -11,25 +11,25 @@ import type {
 export interface ResponseHead extends ResponseKey, Pick<WrittenResponse, 'bytes' | 'weight'> {
   readonly previous: string | null;
   readonly createdAt: number;
-  /** It is only there for those that follow it. */
+  /** Whether the response was removed, and exists only for its followers. */
   readonly isRemoved?: boolean;
 }
 
-/** As a sharer, its `bytes` are its weight. */
+/** A response in the index. For `FairShare`, `bytes` is the weight. */
 interface ResponseEntry extends Sharer {
   readonly id: string;
   readonly size: number;
   readonly previous: ResponseEntry | null;
-  /** How many follow it. */
+  /** Number of responses that follow directly. */
   followers: number;
   isRemoved: boolean;
-  /** When it was created, or the last one that continues its text. */
+  /** Time of its creation, or of the last response that continues it, in milliseconds since the epoch. */
   at: number;
 }
 
 /**
- * Owns which responses are stored, and which have to go. In the order of use each response stands behind all that follow
- * it. So the first one of a client is followed by none, and its removal cuts no text.
+ * Owns the list of stored responses, and their eviction. In the order of use, each response is behind its followers:
+ * the first one of a client has no follower, and its removal breaks no chain.
  */
 export class ResponseIndex {
   readonly #entries = new Map<string, ResponseEntry>();
@@ -44,14 +44,14 @@ export class ResponseIndex {
     return this.#find(key, after) !== null;
   }
 
-  /** The response and all before it, to the beginning of the text; empty if there is none. */
+  /** Returns the ids of a response and all before it; empty if the client has no such response. Counts as use. */
   chain(key: ResponseKey, after: number): string[] {
     const entry = this.#find(key, after);
     if (entry !== null) this.#use(entry, entry.at);
     return [...upwards(entry)].map(({ id }) => id);
   }
 
-  /** Also returns those that have to go for it. */
+  /** Adds a response. Returns the verdict, and the responses that are evicted for it. */
   put(head: ResponseHead, limits: ResponseLimits): { readonly verdict: PutVerdict; readonly gone: string[] } {
     const previous = head.previous === null ? null : this.#find({ ...head, id: head.previous });
     if (head.previous !== null && previous === null) return { verdict: 'gone', gone: [] };
@@ -69,12 +69,15 @@ export class ResponseIndex {
     return { verdict: 'stored', gone };
   }
 
-  /** Adds what is stored already, each response after the one that it follows. */
+  /** Adds stored responses, each after the one that it follows. */
   restore(heads: Iterable<ResponseHead>): void {
     for (const head of heads) this.#add(head);
   }
 
-  /** null if there is none. `gone` is empty if others follow it. */
+  /**
+   * Removes a response. Returns the ids whose texts can be deleted, none if others follow; null if the client has no
+   * such response.
+   */
   remove(key: ResponseKey): string[] | null {
     const entry = this.#find(key);
     if (entry === null) return null;
@@ -82,14 +85,14 @@ export class ResponseIndex {
     return entry.followers > 0 ? [] : this.#dropLast(entry);
   }
 
-  /** Removes and returns those of this client. */
+  /** Removes and returns the responses of this client. */
   removeOf(client: string): string[] {
     const own = [...this.#shares.of(client)].filter((entry) => entry.client === client);
     for (const entry of own) this.#drop(entry);
     return own.map(({ id }) => id);
   }
 
-  /** Removes and returns those that were last continued by that time. With each go all that follow it. */
+  /** Removes and returns the responses last continued at or before `after`, which always include their followers. */
   expire(after: number): string[] {
     const expired = [...this.#entries.values()].filter(({ at }) => at <= after);
     for (const entry of expired) this.#drop(entry);
@@ -123,7 +126,7 @@ export class ResponseIndex {
     }
   }
 
-  /** Drops one that none follows, and with it the removed ones that were there for it alone. */
+  /** Drops a response without followers, and the removed responses that existed only for it. */
   #dropLast(last: ResponseEntry): string[] {
     const gone: string[] = [];
     for (const entry of upwards(last)) {
@@ -142,7 +145,7 @@ export class ResponseIndex {
   }
 }
 
-/** It, the one that it follows, and so on. */
+/** Iterates from a response back to the first of its chain. */
 function* upwards(entry: ResponseEntry | null): Generator<ResponseEntry> {
   for (let each = entry; each !== null; each = each.previous) yield each;
 }

@@ -21,11 +21,11 @@ export function responseLimits(
 }
 
 interface TextLimit {
-  /** The size of a text that can be continued. */
+  /** Largest size of the messages of a chain that can be continued. */
   readonly maxTextBytes: number;
 }
 
-/** Owns the limits of stored responses. Everything rejects with `not_found` for a response that the client does not have. */
+/** Applies the limits of stored responses. All methods reject with `not_found` if the client has no such response. */
 export class StoredResponses {
   readonly #store: ResponseStore;
   readonly #limits: ResponseLimits & TextLimit;
@@ -41,7 +41,10 @@ export class StoredResponses {
     return this.#store.counts;
   }
 
-  /** Resolves once it is stored. Also rejects with `validation_error` where its text is larger than the limits. */
+  /**
+   * Stores a response. Rejects with `validation_error` if it does not fit within the limits, and with `not_found` if
+   * the previous response is missing.
+   */
   async put(response: Omit<ResponseNode, 'createdAt' | 'head'> & { readonly head: ContinuedText }): Promise<void> {
     const head = JSON.stringify(response.head);
     const verdict = await this.#store.put({ ...response, head, createdAt: this.#clock.now() }, this.#limits);
@@ -49,12 +52,15 @@ export class StoredResponses {
     if (verdict === 'full') throw tooLarge();
   }
 
-  /** A piece of its body, from that byte on. */
+  /** Reads a piece of the body, from byte `from`. */
   async read(key: ResponseKey, from: number): Promise<BodyPiece> {
     return (await this.#store.read(key, from, this.#expiredAt)) ?? notFound();
   }
 
-  /** What a request needs to know that continues its text. Also rejects with `validation_error` if it is too large for that. */
+  /**
+   * Reads the summary of a chain that a continuing request needs. Rejects with `validation_error` if the chain is too
+   * large to be continued.
+   */
   async head(key: ResponseKey): Promise<ContinuedText> {
     const json = (await this.#store.head(key, this.#expiredAt)) ?? notFound();
     const head = json === '' ? headOf(key, await this.text(key)) : (JSON.parse(json) as ContinuedText);
@@ -63,7 +69,7 @@ export class StoredResponses {
     return head;
   }
 
-  /** All messages from the beginning of its text to its own. */
+  /** Reads all messages from the first response of the chain to this one. */
   async text(key: ResponseKey): Promise<readonly Message[]> {
     return (await this.#store.text(key, this.#expiredAt)) ?? notFound();
   }
@@ -72,7 +78,7 @@ export class StoredResponses {
     if (!(await this.#store.remove(key))) notFound();
   }
 
-  /** After a failure the next time does it. */
+  /** Removes expired responses. A failure is ignored: the next call tries again. */
   expire(): void {
     this.#store.expire(this.#expiredAt).catch(() => {});
   }
@@ -82,7 +88,9 @@ export class StoredResponses {
   }
 }
 
-/** The head of a text that an earlier version has stored. No process waits with it, so any start will do. */
+/**
+ * Builds the summary of a response that an earlier version stored. No process waits for it, so `start` can be empty.
+ */
 function headOf({ id }: ResponseKey, messages: readonly Message[]): ContinuedText {
   const openCalls = (messages.at(-1)?.calls ?? []).map((call) => ({ ...call, input: '' }));
   const size = { messageCount: messages.length, bytes: bytesOfMessages(messages), hasImages: haveImages(messages) };
