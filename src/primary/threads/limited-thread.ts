@@ -3,23 +3,23 @@ import { orAborted, withResolvers } from '../../shared/async.js';
 import type { Clock } from '../../shared/clock.js';
 import { FairQueue, type Member } from '../fairness/fair-queue.js';
 
-/** Tasks that may wait for the thread: all, and those of one line. */
+/** Limits for waiting tasks: in total, and per line. */
 const maxWaiting = 1000;
 const maxWaitingInLine = 250;
-/** On a busy host a thread takes seconds to start. */
+/** Limit for the start of the thread, which takes seconds on a busy host. */
 const startLimitMs = 10_000;
 
 export interface ThreadSettings<Task> {
   readonly file: string;
-  /** The function of that file. */
+  /** Exported function of the file. */
   readonly name: string;
-  /** Is done in no time, so that the thread has started. */
+  /** A trivial task, whose end shows that the thread has started. */
   readonly firstTask: Task;
-  /** No task runs for longer: the thread ends with it. */
+  /** Time limit of a task. A task that exceeds it ends the thread. */
   readonly limitMs: number;
-  /** Nobody waits for longer, however long the tasks before take; null: without a limit. */
+  /** Longest wait of a caller, including the tasks before its own; null for no limit. */
   readonly patienceMs: number | null;
-  /** The thread ends when it had no task for this long. */
+  /** The thread ends when it has had no task for this long. */
   readonly idleMs: number;
 }
 
@@ -27,46 +27,49 @@ interface WaitingTask extends Member {
   begin(): void;
 }
 
-/** Who waits for a task. */
+/** Order of a task among others. */
 export interface TaskOptions {
-  /** The tasks of each line are done in order. */
+  /** Line of the task. The tasks of a line run in order. */
   readonly line?: string;
-  /** A job that has a slot waits for it: it goes before all tasks that are not urgent. */
+  /** Whether a job with a slot waits for the task, which then goes before all other tasks. */
   readonly isUrgent?: boolean;
 }
 
-/** More tasks wait than may. */
+/** The error of a task that exceeds the limits for waiting tasks. */
 export class TooManyTasks extends Error {}
 
 /**
- * Owns one thread for what would keep the primary's loop busy. It is started when it is first needed. One task runs at a
- * time, and its limit counts from its own begin: a slow start, or a slow task of somebody else, is not held against it.
- * The tasks wait in lines, from which they are taken in turn: so no line waits for all of another.
+ * Owns one thread for work that would block the event loop of the primary. The thread starts when first needed. Tasks
+ * run one at a time, each with a limit from its own start, so that slow starts and slow tasks of others do not reduce
+ * it. Lines take turns, so that no line waits for all tasks of another.
  */
 export class LimitedThread<Task, Answer> {
   readonly #settings: ThreadSettings<Task>;
   readonly #clock: Clock;
   readonly #onError: (error: unknown) => void;
-  /** null before the first task: piscina and the histograms of a pool take 6 MB, and many services never need a thread. */
+  /**
+   * Pool with one thread; null before the first task: piscina and its histograms take 6 MB, and many services need no
+   * thread.
+   */
   #pool: Piscina<Task, Answer> | null = null;
   readonly #urgent = new FairQueue<WaitingTask>();
   readonly #waiting = new FairQueue<WaitingTask>();
   readonly #lengths = new Map<string, number>();
   #isBusy = false;
-  /** Of the task that runs. */
+  /** Controller of the running task. */
   #running: AbortController | null = null;
 
-  /** `onError` hears of a thread that could not start, or broke. */
+  /** Calls `onError` if the thread could not start, or broke. */
   constructor(settings: ThreadSettings<Task>, clock: Clock, onError: (error: unknown) => void) {
     this.#settings = settings;
     this.#clock = clock;
     this.#onError = onError;
   }
 
-  /** Rejects where the thread breaks, or takes too long; with `TooManyTasks` where as many wait already. */
+  /** Runs a task. Rejects if the thread breaks or takes too long, and with `TooManyTasks` if too many tasks wait. */
   async run(task: Task, { line = '', isUrgent = false }: TaskOptions = {}): Promise<Answer> {
     const isFull = this.#waiting.size >= maxWaiting || this.#lengthOf(line) >= maxWaitingInLine;
-    if (isFull && !isUrgent) throw new TooManyTasks(); // the slots bound the urgent ones
+    if (isFull && !isUrgent) throw new TooManyTasks(); // the number of slots limits the urgent tasks
     const caller = new AbortController();
     const { patienceMs } = this.#settings;
     const stopTimer = patienceMs === null ? () => {} : this.#clock.after(patienceMs, () => caller.abort());
@@ -89,11 +92,11 @@ export class LimitedThread<Task, Answer> {
     const pool = new Pool<Task, Answer>({ filename, name, ...threads, idleTimeout, atomics: 'async' });
     return pool.on('error', (error) => {
       this.#onError(error);
-      this.#running?.abort(); // the pool itself would wait for ever
+      this.#running?.abort(); // the pool would wait forever
     });
   }
 
-  /** Resolves when the thread is free for this line. */
+  /** Resolves when it is the turn of this task. */
   async #turn(line: string, isUrgent: boolean): Promise<void> {
     if (this.#isBusy) {
       const { promise, resolve } = withResolvers();

@@ -7,22 +7,23 @@ import { LimitedThread, TooManyTasks } from './limited-thread.js';
 import type { SchemaFinding, SchemaTask } from './schema-thread.js';
 
 const idleMs = 600_000;
-/** A schema of 64 KB takes some 50 ms. A hostile pattern would take years. */
+/** Time limit of a check. A schema of 64 KB takes about 50 ms; a hostile pattern would take years. */
 const limitMs = 2000;
-/** Schemas of tools that are remembered. */
+/** Number of valid tool schemas that are remembered. */
 const maxGood = 4096;
 const firstTask: SchemaTask = { schema: '{}', text: null };
 
 /**
- * Checks schemas, and values against them, off the primary's loop. The holders of keys, users and addresses take turns, so
- * that nobody waits for all the slow schemas of another. Values have turns of their own: a job that runs waits for them.
+ * Checks schemas, and values against them, outside of the event loop of the primary. Key holders, users and addresses
+ * take turns, so that no client waits for all slow schemas of another. Values have separate turns, because running jobs
+ * wait for them.
  */
 export class SchemaChecker {
   readonly #thread: LimitedThread<SchemaTask, SchemaFinding>;
-  /** Digests, in the order of their last use. */
+  /** Digests of valid schemas, least recently used first. */
   readonly #good = new Set<string>();
 
-  /** `onError` hears of a thread that could not start, or broke. */
+  /** Calls `onError` if the thread could not start, or broke. */
   constructor(clock: Clock, onError: (error: unknown) => void) {
     const settings = {
       file: join(__dirname, 'schema-thread.js'),
@@ -35,13 +36,19 @@ export class SchemaChecker {
     this.#thread = new LimitedThread(settings, clock, onError);
   }
 
-  /** What is wrong with a schema (JSON); null where it can be used. Rejects with `concurrency_limited` where too many wait. */
+  /**
+   * Returns the fault of a schema (JSON); null if the schema is usable. Rejects with `concurrency_limited` if too many
+   * checks wait.
+   */
   async faultOf(schema: string, client: string): Promise<string | null> {
     const finding = await this.#check({ schema, text: null }, 'bad-schema', `schemas of ${holderOf(client)}`);
     return finding.kind === 'fits' ? null : finding.fault;
   }
 
-  /** As `faultOf`, of the first of these that can't be used. Clients send the same tools with each request: good ones are remembered. */
+  /**
+   * Returns the first faulty schema and its fault, see `faultOf`. Valid schemas are remembered, because clients send
+   * the same tools with each request.
+   */
   async firstFault(schemas: readonly string[], client: string): Promise<{ index: number; fault: string } | null> {
     for (const [index, schema] of schemas.entries()) {
       const digest = createHash('sha256').update(schema).digest('base64');
@@ -59,7 +66,7 @@ export class SchemaChecker {
     if (this.#good.size > maxGood && oldest !== undefined) this.#good.delete(oldest);
   }
 
-  /** Reads a model's answer as a value that fits the schema. */
+  /** Parses the answer of a model as JSON, and checks it against the schema. */
   read(schema: string, text: string, client: string): Promise<SchemaFinding> {
     return this.#check({ schema, text }, 'bad-value', `values of ${holderOf(client)}`);
   }

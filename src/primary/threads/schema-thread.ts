@@ -3,18 +3,18 @@ import Ajv2019 from 'ajv/dist/2019.js';
 import Ajv2020 from 'ajv/dist/2020.js';
 import { JsonStructure } from '../../shared/text/json-structure.js';
 
-/** A schema, as JSON; with `text` null only the schema is looked at. */
+/** A schema as JSON, and the text to check; with `text` null, only the schema is checked. */
 export interface SchemaTask {
   readonly schema: string;
   readonly text: string | null;
 }
 
-/** What was found: the value as JSON, or what is wrong with the schema or with the text. */
+/** Result of a check: the value as JSON, or the fault of the schema or of the text. */
 export type SchemaFinding =
   | { readonly kind: 'fits'; readonly value: string }
   | { readonly kind: 'bad-schema' | 'bad-value'; readonly fault: string };
 
-/** Many patterns are only valid without the flag `u`, such as `[\\w-.]`. */
+/** Compiles a pattern. Many patterns, such as `[\\w-.]`, are valid only without the flag `u`. */
 function regularExpression(pattern: string, flags: string): RegExp {
   try {
     return new RegExp(pattern, flags);
@@ -23,17 +23,20 @@ function regularExpression(pattern: string, flags: string): RegExp {
   }
 }
 
-/** Formats only inform the reader of a schema, so they are not checked. */
+/** Options of Ajv. Formats are not checked, because they only inform the reader of a schema. */
 const options: Options = {
   ...{ strict: false, validateFormats: false, allErrors: false, inlineRefs: false, logger: false },
   code: { regExp: Object.assign(regularExpression, { code: 'regularExpression' }) },
 };
 
 const maxFaultLength = 300;
-/** The parser takes some hundred bytes for each value. The loop that writes one into a body can go some 3000 deep. */
+/**
+ * Limits for a value. Parsing takes some hundred bytes per value. The recursion that writes a value into a body works
+ * to a depth of about 3000.
+ */
 const limits = { maxValues: 500_000, maxDepth: 1000 };
 
-/** Runs in a thread: a schema, and a pattern in it, may take any time. */
+/** Checks a schema or a value. Runs in a thread, because a schema with patterns may take any time. */
 export function check({ schema, text }: SchemaTask): SchemaFinding {
   let validate: ValidateFunction;
   try {
@@ -41,11 +44,15 @@ export function check({ schema, text }: SchemaTask): SchemaFinding {
   } catch (error) {
     return { kind: 'bad-schema', fault: faultOf(error) };
   }
-  if ('$async' in validate) return { kind: 'bad-schema', fault: '$async is not known' }; // it would find no fault in any value
+  // An async validator would accept every value.
+  if ('$async' in validate) return { kind: 'bad-schema', fault: '$async is not known' };
   return text === null ? { kind: 'fits', value: '' } : readValue(text, validate);
 }
 
-/** Where a schema does not name its draft, it is taken for the latest: that knows what the drafts before do. */
+/**
+ * Compiles a schema. Without `$schema`, it is read as the latest draft, which also knows the keywords of earlier
+ * drafts.
+ */
 function compiled(schema: Readonly<Record<string, unknown>>): ValidateFunction {
   const { $schema: draft = '2020-12' } = schema;
   const name = /draft-07|2019-09|2020-12/.exec(String(draft))?.[0];
@@ -55,7 +62,7 @@ function compiled(schema: Readonly<Record<string, unknown>>): ValidateFunction {
   throw new Error('its $schema is none of draft-07, 2019-09 and 2020-12');
 }
 
-/** Repeats nothing of the schema but where it is wrong. */
+/** Describes an error. The text contains nothing of the schema except the place of the fault. */
 function faultOf(error: unknown): string {
   if (error instanceof MissingRefError) return 'a $ref of it points to nothing in it';
   if (error instanceof SyntaxError) return 'a pattern of it is no regular expression';
@@ -80,7 +87,10 @@ function readValue(text: string, validate: ValidateFunction): SchemaFinding {
 
 const fence = '```';
 
-/** Models like to put JSON into a code fence. Not by one expression: over a long answer, it would go back and forth. */
+/**
+ * Removes a code fence, which models often put around JSON. A single regular expression would backtrack over a long
+ * answer.
+ */
 function withoutFence(text: string): string {
   const trimmed = text.trim();
   const begin = /^```(?:json)?[^\S\n]*\n/.exec(trimmed)?.[0];

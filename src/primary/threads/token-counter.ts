@@ -4,22 +4,25 @@ import type { Clock } from '../../shared/clock.js';
 import { sampleForTokens } from '../../shared/text/token-sample.js';
 import { LimitedThread } from './limited-thread.js';
 
-/** A thread holds the tokenizer's ranks, about 70 MB: it goes when nobody has chatted for this long. */
+/** The thread ends without a task for this long, to free the ranks of the tokenizer, about 70 MB. */
 const idleMs = 600_000;
-/** No client waits longer than this for a figure that is an estimate anyway. */
+/** Longest wait for a count: the figure is an estimate anyway. */
 const limitMs = 3000;
-/** English text has about four bytes a token. */
+/** English text has about four bytes per token. */
 const bytesPerToken = 4;
 
-/** Estimates the tokens of these texts from their bytes. */
+/** Estimates the tokens of texts from their bytes. */
 export function estimateTokens(texts: readonly string[]): number {
   return texts.reduce((sum, text) => sum + Math.ceil(Buffer.byteLength(text) / bytesPerToken), 0);
 }
 
-/** UTF-16 units of one task. The tokenizer takes 80 ms for them in Chinese, and an urgent count waits for one task. */
+/**
+ * UTF-16 units per task. The tokenizer takes 80 ms for this much Chinese text, and an urgent count waits for at most
+ * one task.
+ */
 const maxTaskLength = 8192;
 
-/** The texts in pieces of at most this length together. */
+/** Splits the texts into parts, each of at most `maxTaskLength` units in total. */
 function* partsOf(texts: readonly string[]): Generator<readonly string[]> {
   let part: string[] = [];
   let length = 0;
@@ -39,13 +42,13 @@ function* partsOf(texts: readonly string[]): Generator<readonly string[]> {
 }
 
 /**
- * Counts tokens off the primary's loop. The holders of keys, users and addresses take turns, after the counts that a job
- * with a slot waits for.
+ * Counts tokens outside of the event loop of the primary. Key holders, users and addresses take turns, after the counts
+ * for jobs with a slot.
  */
 export class TokenCounter {
   readonly #thread: LimitedThread<readonly string[], number>;
 
-  /** `onError` hears of a thread that could not start, or broke. */
+  /** Calls `onError` if the thread could not start, or broke. */
   constructor(clock: Clock, onError: (error: unknown) => void, file = join(__dirname, 'token-thread.js')) {
     this.#thread = new LimitedThread(
       { file, name: 'count', firstTask: [], limitMs, patienceMs: limitMs, idleMs },
@@ -54,12 +57,15 @@ export class TokenCounter {
     );
   }
 
-  /** Exact for the o200k tokenizer if the texts are short; estimated from the bytes if the thread fails or takes too long. */
+  /**
+   * Counts tokens: exactly for the o200k tokenizer if the texts are short, from a sample if they are long, and
+   * estimated from the bytes if the thread fails or takes too long.
+   */
   count(texts: readonly string[], client: string): Promise<number> {
     return this.#count(texts, client, false);
   }
 
-  /** As `count`, for a job that has a slot. */
+  /** Counts tokens for a job with a slot, see `count`. */
   countUrgently(texts: readonly string[], client: string): Promise<number> {
     return this.#count(texts, client, true);
   }

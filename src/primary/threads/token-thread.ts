@@ -1,9 +1,15 @@
 import { countTokens } from 'gpt-tokenizer/encoding/o200k_base';
 
-/** The tokenizer takes quadratic time over a run without a break, be it of spaces, so longer runs are counted in pieces. */
+/**
+ * Matches runs without a break, or of spaces only. The tokenizer takes quadratic time for them, so long runs are
+ * counted in pieces.
+ */
 const longRun = /\S{128}(?=\S)|\s{128}(?=\s)/gu;
 
-/** Runs in a thread of the pool: a megabyte takes tens of milliseconds, which the primary's loop must never spend. */
+/**
+ * Counts tokens. Runs in a thread: a megabyte takes tens of milliseconds, which must not block the event loop of the
+ * primary.
+ */
 export function count(texts: readonly string[]): number {
   let total = 0;
   for (const text of texts) {
