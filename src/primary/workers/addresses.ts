@@ -4,24 +4,27 @@ import type { Config } from '../../shared/config/config.js';
 import { type BoundSocket, bindTcp, bindUnix, inheritedSocket } from '../../shared/node-internals/connections.js';
 import { listPids, readVirtualFile } from '../../shared/process/proc.js';
 
-/** The addresses of the service. The primary keeps them open, and every worker listens on all of them. */
+/** The listening addresses. The primary keeps them open, and every worker listens on all of them. */
 export interface Addresses {
-  /** Descriptors in this process. */
+  /** File descriptors in this process. */
   readonly fds: readonly number[];
-  /** The address that the service is known by. */
+  /** Address that the service reports. */
   readonly main: NonNullable<BoundSocket['address']>;
-  /** The last of them, where it is for Ollama's clients. */
+  /** Extra address for Ollama clients; null if not configured. */
   readonly ollama: BoundSocket['address'];
   close(): void;
 }
 
-/** Calls it while new files get no more rights than the mask leaves. */
+/** Calls `make` with this umask. */
 export type WithUmask = <T>(mask: number, make: () => T) => T;
 
-/** A Unix socket appears with all rights that are not masked: 0660 is left. */
+/** Umask that leaves 0660 for the Unix socket. */
 const socketMask = 0o117;
 
-/** Opens what is configured; sockets passed by systemd stand for host and port. Rejects with the system's error. */
+/**
+ * Opens the configured addresses. Sockets passed by systemd replace host and port. Rejects with the error of the
+ * system.
+ */
 export async function openAddresses(
   config: Config,
   passedFds: readonly number[],
@@ -56,7 +59,10 @@ function closeAll(sockets: readonly BoundSocket[]): void {
   for (const socket of sockets) socket.close();
 }
 
-/** The machine does not have the address yet, or cannot look up its name: DHCP or a VPN comes later. */
+/**
+ * Error codes that may pass: the machine does not have the address yet, or cannot resolve the name, because DHCP or a
+ * VPN starts later.
+ */
 const passingCodes = ['EADDRNOTAVAIL', 'ENOTFOUND', 'EAI_AGAIN'];
 
 export function mayBeHadSoon({ code = '' }: NodeJS.ErrnoException): boolean {
@@ -76,7 +82,10 @@ const otherPort = 'choose another port with MODEL_API_PORT or serve --port';
 const otherAgentPort = 'choose another port with MODEL_API_AGENT_PORT';
 const otherOllamaPort = 'choose another port with MODEL_API_OLLAMA_PORT';
 
-/** Why the address can't be had, and the way out: one sentence. The system's error stands at its end. */
+/**
+ * Explains in one sentence why an address cannot be opened, and what to do. The error of the system follows in
+ * brackets.
+ */
 export async function addressFault(
   error: NodeJS.ErrnoException,
   { host, port: mainPort, socketPath, agentPort, ollamaPort }: WantedAddress,
@@ -90,7 +99,8 @@ export async function addressFault(
     ['bind ', ollamaPort, otherOllamaPort],
   ] as const;
   const other = others.find(([begin, wanted]) => message.startsWith(begin) && message.endsWith(`:${wanted}`));
-  if (other === undefined && !message.includes(`${host}:${mainPort}`)) return message; // such as that of a socket passed by systemd
+  // For example the error of a socket passed by systemd.
+  if (other === undefined && !message.includes(`${host}:${mainPort}`)) return message;
   const [port, wayOut] = other === undefined ? [mainPort, otherPort] : [Number(other[1]), other[2]];
   if (code === 'EADDRINUSE') {
     const holder = await holderOf(port).catch(() => null);
@@ -107,7 +117,7 @@ interface Holder {
   readonly name: string;
 }
 
-/** Who listens at this TCP port; null where that is another user's process. */
+/** Finds the process that listens on this TCP port; null if it is of another user. */
 async function holderOf(port: number): Promise<Holder | null> {
   const links = new Set((await listeningInodes(port)).map((inode) => `socket:[${inode}]`));
   const pids = (await listPids()) ?? [];
@@ -118,7 +128,10 @@ async function holderOf(port: number): Promise<Holder | null> {
 
 const listening = '0A';
 
-/** From /proc/net/tcp (proc(5)): number, local address, remote address, state, queues, timer, retransmits, uid, timeout, inode. */
+/**
+ * Reads /proc/net/tcp, see proc(5): number, local address, remote address, state, queues, timer, retransmits, uid,
+ * timeout, inode.
+ */
 async function listeningInodes(port: number): Promise<string[]> {
   const wanted = `:${port.toString(16).toUpperCase().padStart(4, '0')}`;
   const tables = await Promise.all(
@@ -140,7 +153,7 @@ async function holdsOneOf(links: ReadonlySet<string>, pid: number): Promise<bool
   return targets.some((target) => links.has(target));
 }
 
-/** A script by its interpreter would be `node` for almost all of them. */
+/** Names a process. The command name alone would be `node` for almost all scripts. */
 async function nameOf(pid: number): Promise<string> {
   const words = String(await readVirtualFile(`/proc/${pid}/cmdline`).catch(() => '')).split('\0');
   const isOurs = words

@@ -10,12 +10,12 @@ export type WorkerPeer = Peer<WorkerCalls, PrimaryCalls>;
 
 type OwnCalls = 'listening' | 'heartbeat' | 'figures' | 'leaving';
 
-/** Handlers of the calls that every worker is answered alike. */
+/** Handlers of the calls that are the same for all workers. */
 export type SharedHandlers = Omit<Handlers<PrimaryCalls>, OwnCalls>;
-/** Handlers of the calls that are about the worker itself. */
+/** Handlers of the calls about the calling worker. */
 export type OwnHandlers = Pick<Handlers<PrimaryCalls>, OwnCalls>;
 
-/** The primary's end of the channel to one worker. */
+/** Makes the primary's end of the channel to a worker. */
 export function peerOf(worker: Worker, shared: SharedHandlers, own: OwnHandlers, log: Logger): WorkerPeer {
   const onFault = (fault: unknown) => log.error('internal_error', { error: describeError(fault) });
   return new Peer(channelToWorker(worker), workerCalls, primaryCalls, { ...shared, ...own }, onFault);
@@ -27,12 +27,14 @@ export type WorkerState = (typeof workerStates)[number];
 export const restartCauses = ['crash', 'unresponsive', 'reload'] as const;
 export type RestartCause = (typeof restartCauses)[number];
 
-/** Checks without a heartbeat that a worker may miss: before it listens, and from then on. */
+/** Checks in a row without a heartbeat that a worker survives: before it listens, and afterwards. */
 const maxSilentChecks = { starting: 5, listening: 3 };
-/** A killed process is gone at once, unless it waits in the kernel: for a disk, say, or a network share. */
+/**
+ * Time for a killed process to exit. Only a wait in the kernel delays it, for example for a disk or a network share.
+ */
 const killLimitMs = 2000;
 
-/** One worker, from its fork to its exit. */
+/** A worker, from its fork to its exit. */
 export class WorkerHandle {
   readonly slot: WorkerSlot;
   readonly worker: Worker;
@@ -44,7 +46,7 @@ export class WorkerHandle {
   #lastWord: number | null = null;
   readonly #exited = withResolvers<number | null>();
   readonly #settled = withResolvers<boolean>();
-  /** Resolves with true when it listens, with false when it exits before. */
+  /** Resolves with true when the worker listens, with false if it exits before. */
   readonly settled = this.#settled.promise;
 
   constructor(slot: WorkerSlot, worker: Worker, peerOf: (handle: WorkerHandle) => WorkerPeer) {
@@ -61,12 +63,12 @@ export class WorkerHandle {
     return this.#hasListened;
   }
 
-  /** Null where the system could not start it. */
+  /** Process id; null if the system could not start the process. */
   get pid(): number | null {
     return this.worker.process.pid ?? null;
   }
 
-  /** Why its slot is filled again. */
+  /** Cause to report when a successor is started. */
   get causeOfDeath(): RestartCause {
     return this.#wasKilled ? 'unresponsive' : 'crash';
   }
@@ -78,17 +80,20 @@ export class WorkerHandle {
     this.#settled.resolve(true);
   }
 
-  /** It has been told to go. */
+  /** Marks the worker as stopping. */
   stops(): void {
     this.#state = 'stopping';
   }
 
-  /** It exits now with this code, as it says itself. */
+  /** Records the exit code that the worker announced. */
   leaves(code: number): void {
     this.#lastWord = code;
   }
 
-  /** It has exited, or could not be started. Returns the code that counts: what it said of itself, where a signal has ended it since. */
+  /**
+   * Records the exit. Returns the code that counts: the announced one if a signal has ended the process, unless the
+   * primary killed it.
+   */
   exits(code: number | null): number | null {
     const counted = code ?? (this.#wasKilled ? null : this.#lastWord);
     this.#settled.resolve(false);
@@ -96,22 +101,25 @@ export class WorkerHandle {
     return counted;
   }
 
-  /** What it has counted since it was last asked. */
+  /** Fetches what the worker has counted since the last fetch. */
   async figures(): Promise<readonly FamilyFigures[]> {
     return (await this.peer.call('figures', {})).families;
   }
 
-  /** A heartbeat has come. */
+  /** Records a heartbeat. */
   beats(): void {
     this.#silentChecks = 0;
   }
 
-  /** Counts one check more. Returns whether it has been silent for too many. */
+  /** Counts one check. Returns whether the worker has missed too many. */
   isOverdue(): boolean {
     return ++this.#silentChecks > maxSilentChecks[this.#state === 'starting' ? 'starting' : 'listening'];
   }
 
-  /** Resolves with its exit code; after `limitMs` it is killed. Resolves with `left` where even that does not end it. */
+  /**
+   * Resolves with the exit code. Kills the worker after `limitMs`; resolves with `left` if the process still does not
+   * exit.
+   */
   async exitedWithin(limitMs: number, clock: Clock): Promise<number | null | 'left'> {
     const stopTimer = clock.after(limitMs, () => this.kill());
     const left = new Promise<'left'>((resolve) => {
@@ -123,14 +131,14 @@ export class WorkerHandle {
     return code;
   }
 
-  /** At once: `worker.kill` would wait for a disconnect, which a worker that is stuck never makes. */
+  /** Kills the worker at once. `worker.kill` would wait for a disconnect, which a blocked worker never makes. */
   kill(): void {
     this.#wasKilled = true;
     this.worker.process.kill('SIGKILL');
   }
 }
 
-/** A place for one worker. Workers come and go; the slot, its id and its count of restarts stay. */
+/** A place for one worker. A successor inherits the slot with its id and count of restarts. */
 export class WorkerSlot {
   readonly id: number;
   readonly policy = new RestartPolicy();
@@ -141,7 +149,7 @@ export class WorkerSlot {
     this.id = id;
   }
 
-  /** How it is shown with a worker in this state. */
+  /** Returns the status entry for a worker in this state. */
   entry(state: WorkerState, pid: number | null) {
     return { id: this.id, pid, state, restarts: this.restarts };
   }
@@ -150,11 +158,13 @@ export class WorkerSlot {
 const firstDelayMs = 100;
 const maxDelayMs = 5000;
 
-/** Backoff between starts in vain: 0.1 s, doubled each time, up to 5 s. A worker that had listened is replaced at once. */
+/**
+ * Backoff between failed starts: 0.1 s, doubled each time, up to 5 s. A worker that had listened is replaced at once.
+ */
 export class RestartPolicy {
   #startsInVain = 0;
 
-  /** Milliseconds to wait before the next start. */
+  /** Returns the milliseconds to wait before the next start. */
   delayAfter(hadListened: boolean): number {
     if (hadListened) {
       this.#startsInVain = 0;

@@ -16,34 +16,40 @@ import {
 
 export interface WorkersSettings {
   readonly size: number;
-  /** The longest that an answer can take, milliseconds. A worker that is replaced gets this long to finish its answers. */
+  /** Longest duration of an answer in milliseconds. A replaced worker gets this long to finish its answers. */
   readonly maxExchangeMs: number;
-  /** Addresses that are open in this process: every worker inherits them, so they stay open when no worker lives. */
+  /** Descriptors of the listening addresses. Every worker inherits them, so they stay open if no worker lives. */
   readonly fds: readonly number[];
 }
 
-/** Is told what happens to the workers. */
+/** Receives the events of the workers. */
 export interface WorkersObserver {
-  /** A worker listens. Called for every one. */
+  /** Called for each worker when it listens. */
   listening(worker: WorkerHandle): void;
-  /** No worker has ever listened, and there is no hope that one will. */
+  /** Called if no worker has ever listened, and the primary has given up starting them. */
   unavailable(reason: string): void;
-  /** What a worker has counted since it last told. */
+  /** Called with what a worker has counted since the last call. */
   counted(worker: WorkerHandle, families: readonly FamilyFigures[]): void;
   left(worker: WorkerHandle): void;
   restarted(cause: RestartCause): void;
 }
 
 const heartbeatCheckMs = 2500;
-/** A worker that has been told to go gets this long beyond the time that it was given. */
+/** Time that a worker gets to exit after its limit. */
 const exitLimitMs = 1000;
-/** Starts in vain, over all slots, before the service gives up; a worker that can't listen says so at the first. */
+/**
+ * Failed starts of all slots before the service gives up. A worker that cannot listen ends the service at its first
+ * start.
+ */
 const maxStartsInVain = 8;
 
-/** Megabytes of each half. By itself V8 lets it grow to 16; with 1, a busy worker spends a fifth of its time on it. */
+/**
+ * Size of each half of V8's young generation, in megabytes. By default, V8 lets it grow to 16; with 1, a busy worker
+ * spends a fifth of its time on garbage collection.
+ */
 const youngGeneration = '--max-semi-space-size=4';
 
-/** Owns the workers: which live, what each is doing, when one is replaced. */
+/** Owns the workers, their states and their replacement. */
 export class Workers {
   readonly #settings: WorkersSettings;
   readonly #slots: readonly WorkerSlot[];
@@ -66,10 +72,11 @@ export class Workers {
     this.#log = log;
   }
 
-  /** `handlers` answer the workers' calls. `execArgv` are options for their Node, beside those of this process. */
+  /** Starts the workers. `handlers` answer their calls. `execArgv` is added to the Node options of this process. */
   start(workerProgram: string, handlers: SharedHandlers, execArgv: readonly string[] = []): void {
     this.#handlers = handlers;
-    // Each worker accepts for itself: a connection that the primary passes to a stopped or dying worker would be lost.
+    // Each worker accepts connections itself: a connection that the primary passed to a stopped or dying worker would
+    // be lost.
     cluster.schedulingPolicy = cluster.SCHED_NONE;
     const stdio = [0, 1, 2, 'ipc' as const, ...this.#settings.fds];
     const options = [...process.execArgv, youngGeneration, ...execArgv];
@@ -78,7 +85,7 @@ export class Workers {
     this.#stopChecks = this.#clock.every(heartbeatCheckMs, () => this.#checkHeartbeats());
   }
 
-  /** One entry for each living worker, and one for each slot that waits for its next worker. */
+  /** Returns one entry per live worker, and one per slot that waits for its next worker. */
   snapshot() {
     const vacant = this.#slots.filter(({ handle }) => handle === null);
     return [
@@ -87,19 +94,22 @@ export class Workers {
     ].sort((a, b) => a.id - b.id);
   }
 
-  /** Workers by what they are doing. */
+  /** Counts the workers by state. */
   counts(): Record<WorkerState, number> {
     const counts = { starting: 0, ready: 0, stopping: 0 };
     for (const { state } of this.snapshot()) counts[state]++;
     return counts;
   }
 
-  /** Calls every worker. */
+  /** Calls every live worker. */
   tell(call: (peer: WorkerHandle['peer']) => Promise<unknown>): void {
-    for (const { peer } of this.#living) call(peer).catch(() => {}); // a worker that has gone needs not know
+    for (const { peer } of this.#living) call(peer).catch(() => {}); // a worker that has exited needs no message
   }
 
-  /** Replaces the workers one by one: each successor listens before its predecessor stops. Resolves with whether all have one. */
+  /**
+   * Replaces the workers one by one: each successor listens before its predecessor stops. Resolves with whether all
+   * replacements succeeded.
+   */
   replaceAll(): Promise<boolean> {
     const replaced = this.#rolling.then(async () => {
       const hasSuccessor: boolean[] = [];
@@ -110,13 +120,18 @@ export class Workers {
     return replaced;
   }
 
-  /** No worker takes a new connection any more, and none is replaced. Resolves when the last one has gone. */
+  /**
+   * Retires all workers without successors: no new connections are accepted. Resolves when the last worker has exited.
+   */
   async retireAll(): Promise<void> {
     this.#isStopping = true;
     await Promise.all([...this.#living].map((handle) => this.#retire(handle)));
   }
 
-  /** Resolves when every worker has gone or was given up, with whether all answers were sent. May be called again. */
+  /**
+   * Stops all workers. Resolves when each has exited or was given up, with whether all answers were sent. May be called
+   * again.
+   */
   async stop(limitMs: number): Promise<boolean> {
     this.#isStopping = true;
     this.#stopChecks();
@@ -132,10 +147,10 @@ export class Workers {
     return code === workerExits.clean || !handle.hasListened;
   }
 
-  /** Returns whether the slot has a worker that is younger than this call. */
+  /** Replaces the worker of a slot. Returns whether the slot has, or will get, a worker started after this call. */
   async #succeed(slot: WorkerSlot): Promise<boolean> {
     if (this.#isStopping) return false;
-    if (slot.handle === null) return true; // it will be filled anyway
+    if (slot.handle === null) return true; // a restart is already scheduled
     const successor = this.#fork(slot);
     const listens = successor !== null && (await successor.settled);
     if (this.#isStopping) return false;
@@ -147,7 +162,10 @@ export class Workers {
     return true;
   }
 
-  /** Replaces whoever has the slot by now: the one that had it may have died meanwhile, and another be starting. */
+  /**
+   * Gives the slot to the successor, and retires its current worker: the earlier one may have died since, and another
+   * be starting.
+   */
   #replace(slot: WorkerSlot, successor: WorkerHandle): void {
     const predecessor = slot.handle;
     slot.handle = successor;
@@ -156,7 +174,7 @@ export class Workers {
     if (predecessor !== null) void this.#retire(predecessor);
   }
 
-  /** It takes no new connection, and exits when its last exchange has ended. */
+  /** Retires a worker, which accepts no new connection and exits when its last exchange has ended. */
   #retire(handle: WorkerHandle): Promise<unknown> {
     const { maxExchangeMs } = this.#settings;
     handle.stops();
@@ -169,7 +187,7 @@ export class Workers {
     if (slot.handle === null) this.#refill(slot, 'crash', false, null);
   }
 
-  /** Null where the system refuses at once. */
+  /** Forks a worker; null if the system refuses at once. */
   #fork(slot: WorkerSlot): WorkerHandle | null {
     try {
       const worker = closingFailed(() => cluster.fork());
@@ -205,7 +223,10 @@ export class Workers {
     };
   }
 
-  /** Of a worker that could not be started, Node tells no exit, and keeps it in its list. */
+  /**
+   * Handles a worker error. For a worker that could not be started, Node emits no exit event, and leaves it in
+   * `cluster.workers`.
+   */
   #failed(handle: WorkerHandle, error: Error): void {
     if (handle.pid !== null) return this.#log.error('internal_error', { error: describeError(error) });
     this.#log.error('worker_start_failed', { worker: handle.slot.id, error: error.message });
@@ -218,7 +239,7 @@ export class Workers {
     if (!this.#living.delete(handle)) return;
     const counted = handle.exits(code);
     this.#observer.left(handle);
-    const hadSlot = slot.handle === handle; // else it had a successor, or never got the slot
+    const hadSlot = slot.handle === handle; // otherwise it had a successor, or never got the slot
     const wasCut = state === 'stopping' && counted !== workerExits.clean;
     if (hadSlot) slot.handle = null;
     if (this.#isStopping) return;
@@ -247,7 +268,10 @@ export class Workers {
     this.#fill(slot);
   }
 
-  /** Checks are counted, not timed: where this process itself was stopped, that is not held against the workers. */
+  /**
+   * Kills workers that have missed too many checks. Checks are counted, not timed, so that a stall of the primary is
+   * not blamed on the workers.
+   */
   #checkHeartbeats(): void {
     for (const handle of this.#living) {
       if (!handle.isOverdue()) continue;
