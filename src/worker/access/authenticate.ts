@@ -12,7 +12,7 @@ import type { AsyncHandler, Handler, Primary, Reply } from '../http/exchange.js'
 import type { KeyRing, WrongKeys } from './keys.js';
 import type { SocketTable, UserNames } from './user-tables.js';
 
-/** What decides who the client is. */
+/** Parts that decide which client a request belongs to. */
 export interface Authority {
   readonly keys: KeyRing;
   readonly users: Pick<LocalUsers, 'admit' | 'name'>;
@@ -20,17 +20,21 @@ export interface Authority {
   readonly clock: Pick<Clock, 'now'>;
 }
 
-/** Accepts a request with a key of this scope (null: of no matter which); without configured keys, all. Names the client. */
+/**
+ * Accepts a request whose API key has this scope (null: any valid key); if no keys are configured, every request. Sets
+ * the client.
+ */
 export function authenticate(authority: Authority, scope: Scope | null): AsyncHandler {
   return async (req, res, next) => {
-    res.locals.client = addressClient(addressOf(req)); // set first, so that the log names it for a refused request too
+    // The log names the client of a refused request, too.
+    res.locals.client = addressClient(addressOf(req));
     if (authority.keys.isNeeded) await checkKey(authority, req, res, scope);
     else res.locals.client = await authority.users.admit(req);
     next();
   };
 }
 
-/** For what only an operator may do. Without a configured key, every request is refused. */
+/** Guards operator routes: without a configured key, every request is refused, too. */
 export function authenticateOperator(authority: Authority, scope: Scope): AsyncHandler {
   const check = authenticate(authority, scope);
   return async (req, res, next) => {
@@ -41,17 +45,17 @@ export function authenticateOperator(authority: Authority, scope: Scope): AsyncH
 
 type KeyAuthority = Pick<Authority, 'keys' | 'clock'>;
 
-/** Of a request that was accepted. Without configured keys, nobody is one. */
+/** Whether an accepted request has the scope `admin`; false if no keys are configured. */
 export function isAdmin({ locals }: Reply): boolean {
   return locals.key?.scopes.includes('admin') === true;
 }
 
-/** Whether an open route shows what this scope may see. No key, or a wrong one, is no fault there. */
+/** Whether an unauthenticated route may show data of this scope. Missing and wrong keys cause no errors. */
 export function maySee(authority: KeyAuthority, req: Request, scope: Scope): boolean {
   return !authority.keys.isNeeded || validKey(authority, req)?.scopes.includes(scope) === true;
 }
 
-/** Whether a request that was accepted with a key, or without one where none is needed, would still be. */
+/** Whether the key of an earlier accepted request is still valid; true if no keys are configured. */
 export function isAccepted(authority: KeyAuthority, req: Request): boolean {
   return !authority.keys.isNeeded || validKey(authority, req) !== null;
 }
@@ -72,7 +76,7 @@ async function checkKey(authority: Authority, req: Request, res: Reply, scope: S
     throw new RelayError('forbidden', `this API key lacks the scope ${scope}: ask the operator for it`);
 }
 
-/** Counts a wrong key against its sender: the local user if known, because all users share the address of loopback. */
+/** Counts a wrong key against the local user if known, else the address: all local users share the loopback address. */
 async function refuseWrong({ users, wrongKeys }: Authority, req: Request, res: Reply): Promise<never> {
   res.locals.client = await users.name(req);
   await wrongKeys.count(res.locals.client);
@@ -90,11 +94,11 @@ function presentedKey(req: Request): string {
   return key;
 }
 
-/** Different ones only. Reads every header line: of two Authorization headers, `req.headers` would show only the first. */
+/** Returns the distinct keys of all header lines. `req.headers` has only the first of two Authorization headers. */
 function presentedKeys(req: Request): string[] {
   const { 'x-api-key': plain = [], authorization = [] } = req.headersDistinct;
   const bearers = authorization.flatMap((value) => /^Bearer +(\S+) *$/i.exec(value)?.[1] ?? []);
-  return [...new Set([...plain, ...bearers])].filter((key) => key !== ''); // some clients send an empty X-API-Key beside it
+  return [...new Set([...plain, ...bearers])].filter((key) => key !== ''); // some clients add an empty X-API-Key
 }
 
 function unauthorized(message: string): RelayError {
@@ -112,7 +116,7 @@ export function subClientByHeader(): Handler {
   };
 }
 
-/** The same by the name of the user in the body, if the header names none. Returns whether that name is used. */
+/** Sets the sub-client from the user name in the body, unless the header has set it. Returns whether `name` is used. */
 export function subClientByBody(req: Request, res: Reply, name: string | undefined): boolean {
   if (!mayName(res) || nameIn(req) !== undefined || name === undefined || name === '') return false;
   res.locals.client = subClient(res.locals.client, name);
@@ -132,14 +136,14 @@ interface LocalUser {
   readonly name: string;
 }
 
-/** Where the user of a connection is found. */
+/** Sources of the user at the other end of a connection: `table` for TCP, `credentials` for Unix sockets. */
 export interface UserSources {
   readonly table: Pick<SocketTable, 'uidOf'>;
   readonly credentials: Pick<PeerCredentials, 'uidOf'>;
   readonly names: Pick<UserNames, 'nameOf'>;
 }
 
-/** Owns what is known of the users at the other ends of this worker's connections. Each is searched once. */
+/** Owns the local users of this worker's connections; each connection is looked up once. */
 export class LocalUsers {
   readonly #settings: Pick<WorkerSettings, 'localUsers' | 'allowedUsers'>;
   readonly #sources: UserSources;
@@ -150,7 +154,10 @@ export class LocalUsers {
     this.#sources = sources;
   }
 
-  /** The client of a request without a key: its local user, else its address. Throws `forbidden` if it may not call. */
+  /**
+   * Returns the client of a request without a key: its local user, else its address. Throws `forbidden` if it may not
+   * call.
+   */
   async admit(req: Request): Promise<string> {
     const { localUsers, allowedUsers } = this.#settings;
     const user = await this.#userOf(req);
@@ -163,12 +170,12 @@ export class LocalUsers {
     return clientOf(user, req);
   }
 
-  /** The same, also for a client that may not call. */
+  /** Returns the client as `admit` does, but never throws `forbidden`. */
   async name(req: Request): Promise<string> {
     return clientOf(await this.#userOf(req), req);
   }
 
-  /** Null for a proxy that is trusted: it speaks for others, and says for which address. */
+  /** Returns null if local users are off, and for a trusted proxy, because its user is not the client. */
   async #userOf(req: Request): Promise<LocalUser | null> {
     if (this.#settings.localUsers === 'off' || isTrustedProxy(req)) return null;
     const { socket } = req;
@@ -178,7 +185,7 @@ export class LocalUsers {
   }
 
   async #lookUp(socket: Socket): Promise<LocalUser | null> {
-    const uid = await this.#uidOf(socket).catch(() => null); // for want of /proc, or of descriptors
+    const uid = await this.#uidOf(socket).catch(() => null); // /proc is missing, or no descriptor is free
     if (uid === null || (uid === overflowUid && (await isMapped()))) return null;
     return { uid, name: await this.#sources.names.nameOf(uid) };
   }
@@ -187,14 +194,14 @@ export class LocalUsers {
     const { table, credentials } = this.#sources;
     const { localAddress, localPort, remoteAddress, remotePort } = socket;
     if (isUnixSocket(socket)) return credentials.uidOf(socket);
-    if (!localAddress || !localPort || !remoteAddress || !remotePort) return null; // it has gone
+    if (!localAddress || !localPort || !remoteAddress || !remotePort) return null; // the connection has closed
     return table.uidOf({ localAddress, localPort, remoteAddress, remotePort });
   }
 }
 
 /**
- * Has the primary count each open connection of a Unix socket for its user: a connection costs its user nothing, and the
- * worker a descriptor.
+ * Reports each connection on a Unix socket to the primary, which limits connections per user: each costs the worker a
+ * descriptor.
  */
 export class ConnectionLimit {
   readonly #primary: Pick<Primary, 'stream'>;
@@ -205,7 +212,7 @@ export class ConnectionLimit {
     this.#credentials = credentials;
   }
 
-  /** Resolves with whether it may stay. It may if the primary gives no answer. */
+  /** Resolves with whether the connection may stay; also true if the primary does not answer. */
   async admit(socket: Socket): Promise<boolean> {
     const uid = await this.#credentials.uidOf(socket);
     if (socket.destroyed) return false;
@@ -227,14 +234,14 @@ function forbidden(message: string): RelayError {
   return new RelayError('forbidden', message);
 }
 
-/** An entry of digits is a uid, and no name. */
+/** Entries of digits are user ids, never names. */
 function isAmong(allowed: readonly string[], user: LocalUser | null): boolean {
   return user !== null && allowed.some((entry) => entry === (/^\d+$/.test(entry) ? String(user.uid) : user.name));
 }
 
 type TrustOfProxy = (address: string | undefined, hops: number) => boolean;
 
-/** These addresses and blocks are proxies, also where one of them is written with its port. */
+/** Sets the trusted proxies (addresses or CIDR blocks). A proxy address with a port matches, too. */
 export function trustProxies(app: Express, proxies: readonly string[]): void {
   app.set('trust proxy', proxies);
   const isTrusted = app.get('trust proxy fn') as TrustOfProxy;
@@ -247,7 +254,7 @@ function isTrustedProxy(req: Request): boolean {
   return isTrusted(req.socket.remoteAddress, 0);
 }
 
-/** In a user namespace, this uid stands for every user who has none there. */
+/** Overflow uid: in a user namespace, all users without a mapping have it. */
 const overflowUid = 65_534;
 
 async function isMapped(): Promise<boolean> {
@@ -255,12 +262,12 @@ async function isMapped(): Promise<boolean> {
   return !/^\s*0\s+0\s+4294967295\s*$/.test(map);
 }
 
-/** Every local user can call from any of the sixteen million addresses of loopback, so all of them count as this one. */
+/** All loopback addresses count as this one: a local user can call from any of 16 million. */
 const loopback = '127.0.0.1';
 
 /**
- * The address that a request came from: the peer's, or what a trusted proxy says (express's `trust proxy`). An IPv4
- * address mapped into IPv6 counts as IPv4. An IPv6 client counts by its /64, which is what one site gets.
+ * Returns the client's address: the peer's, or the one that a trusted proxy reports (Express's `trust proxy`). IPv4
+ * mapped into IPv6 becomes IPv4; an IPv6 address becomes its /64 network, because one site gets a whole /64.
  */
 export function addressOf(req: Request): string {
   const named = bareAddress(req.ip ?? '');
@@ -269,14 +276,14 @@ export function addressOf(req: Request): string {
   return isIP(plain) === 4 && plain.startsWith('127.') ? loopback : plain;
 }
 
-/** Of the proxies that are trusted, the farthest one: it does not know its client. */
+/** Returns the farthest trusted proxy, for a client address that is missing or invalid. */
 function lastProxyOf(req: Request): string {
   return req.ips?.map(bareAddress).find((address) => isIP(address) !== 0) ?? req.socket.remoteAddress ?? 'local';
 }
 
 const withPort = /^(?:\[([^\]]*)\](?::\d+)?|((?:::ffff:)?\d+\.\d+\.\d+\.\d+):\d+)$/i;
 
-/** Some proxies add the port, brackets or quotes. */
+/** Removes a port, brackets and quotes, which some proxies add. */
 function bareAddress(named: string): string {
   const [, unquoted = named] = /^\s*"?([^"]*?)"?\s*$/.exec(named) ?? [];
   const [, bracketed, dotted] = withPort.exec(unquoted) ?? [];
@@ -294,7 +301,7 @@ function networkOf(groups: readonly number[]): string {
     .join(':')}::/64`;
 }
 
-/** The eight groups of an IPv6 address. */
+/** Returns the eight groups of an IPv6 address. */
 function groupsOf(address: string): number[] {
   const [head = '', tail] = address.split('::', 2);
   const left = written(head);
@@ -303,7 +310,7 @@ function groupsOf(address: string): number[] {
   return [...left, ...zeros, ...right];
 }
 
-/** A dotted end stands for two groups. */
+/** Parses groups of an IPv6 address; a dotted IPv4 part makes two groups. */
 function written(text: string): number[] {
   return text === ''
     ? []

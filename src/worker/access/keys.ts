@@ -6,12 +6,12 @@ import type { Primary } from '../http/exchange.js';
 
 /** Owns the API keys that this worker accepts. */
 export class KeyRing {
-  /** By the mark of their digests; null if requests need no key. */
+  /** Keys by the HMAC of their digest; null if requests need no key. */
   #accepted: ReadonlyMap<string, WorkerKey> | null = null;
   readonly #secret = randomBytes(32);
   #isReplaced = false;
 
-  /** Sets the keys of the start, unless newer ones have arrived already. */
+  /** Sets the keys of the worker's start, unless newer ones have already arrived. */
   begin(keys: readonly WorkerKey[] | null): void {
     if (!this.#isReplaced) this.replace(keys);
   }
@@ -32,20 +32,20 @@ export class KeyRing {
     return this.#accepted?.get(this.#markOf(digest)) ?? null;
   }
 
-  /** Nobody knows the mark of a digest beforehand, so the time of a comparison reveals nothing of the keys. */
+  /** Returns a digest's HMAC with a random secret, so that the time of a map lookup reveals nothing about the keys. */
   #markOf(digest: Buffer): string {
     return createHmac('sha256', this.#secret).update(digest).digest('base64');
   }
 }
 
-/** The answer to a blocked caller waits this long: a client that sends one wrong key after the other becomes slow. */
+/** Delay of the answer to a blocked caller, milliseconds: slows down clients that try one key after another. */
 const delayMs = 250;
-/** More are answered at once, so that what waits costs little. */
+/** Maximum of delayed answers at once, to bound their cost; further ones are sent without delay. */
 const maxDelayed = 256;
-/** The primary is asked again for a block that is not known here. */
+/** Maximum of cached blocks. When a further one arrives, the cache is cleared; the primary still knows all. */
 const maxBlocks = 1000;
 
-/** Owns what this worker knows of the callers that are blocked for too many wrong keys. The primary counts. */
+/** Owns a cache of callers that are blocked for too many wrong keys. The primary counts wrong keys. */
 export class WrongKeys {
   readonly #primary: Pick<Primary, 'call'>;
   readonly #clock: Clock;
@@ -58,7 +58,10 @@ export class WrongKeys {
     this.#clock = clock;
   }
 
-  /** Counts a wrong key of this caller. Throws `rate_limited` after too many. A known block is not counted at the primary. */
+  /**
+   * Counts a wrong key of this caller at the primary, unless a cached block exists. Throws `rate_limited` after too
+   * many.
+   */
   async count(caller: string): Promise<void> {
     const known = this.#secondsLeft(caller);
     if (known > 0) return this.#refuse(known);

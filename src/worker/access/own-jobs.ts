@@ -7,7 +7,7 @@ import type { ProcessScanner } from '../../shared/process/scanner.js';
 import type { AsyncHandler } from '../http/exchange.js';
 import type { SocketTable } from './user-tables.js';
 
-/** Owns what is known of connections whose other end is a process of a job of this service. Each is searched once. */
+/** Detects connections whose client is a process of one of this service's jobs; each connection is looked up once. */
 export class OwnJobs {
   readonly #cookiePrefix: string;
   readonly #table: Pick<SocketTable, 'ownerOf'>;
@@ -27,14 +27,15 @@ export class OwnJobs {
     this.#credentials = credentials;
   }
 
-  /** False where that can't be known: through a proxy or another host. */
+  /** Whether the client is a process of a job; false if unknown, such as behind a proxy or on another host. */
   isOf(socket: Socket): Promise<boolean> {
-    const known = this.#known.get(socket) ?? this.#search(socket).catch(() => false); // for want of /proc, or of descriptors
+    // The search fails if /proc is missing or no descriptor is free.
+    const known = this.#known.get(socket) ?? this.#search(socket).catch(() => false);
     this.#known.set(socket, known);
     return known;
   }
 
-  /** Programs run as the user of the service, so that most callers are none of them at the first look. */
+  /** Compares the user first, which is cheap: job processes run as the user of the service, most callers do not. */
   async #search(socket: Socket): Promise<boolean> {
     if (isUnixSocket(socket)) return this.#isPeerOf(socket);
     const { localAddress, localPort, remoteAddress, remotePort } = socket;
@@ -56,7 +57,7 @@ export class OwnJobs {
   }
 }
 
-/** Refuses a job that a job of this service asks for: each would hold a slot while it waits for the next one, without end. */
+/** Refuses requests from a job of this service: each would hold a slot while it waits for the next one, without end. */
 export function refuseOwnJobs(ownJobs: Pick<OwnJobs, 'isOf'>): AsyncHandler {
   return async ({ socket }, _res, next) => {
     if (await ownJobs.isOf(socket))

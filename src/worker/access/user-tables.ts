@@ -2,7 +2,7 @@ import { readFile, stat } from 'node:fs/promises';
 import { endianness } from 'node:os';
 import { oneAtATime } from '../../shared/async.js';
 
-/** One TCP connection as its accepting end sees it: `local` is here, `remote` is the client's end. */
+/** Ends of a TCP connection as the server sees it: `local` is the server's end, `remote` the client's. */
 export interface TcpEnds {
   readonly localAddress: string;
   readonly localPort: number;
@@ -10,7 +10,7 @@ export interface TcpEnds {
   readonly remotePort: number;
 }
 
-/** Whose socket it is. */
+/** Owner of a socket; `inode` identifies the socket. */
 interface SocketOwner {
   readonly uid: number;
   readonly inode: string;
@@ -21,12 +21,12 @@ type ReadTable = () => Promise<Buffer>;
 const tcp4 = '/proc/self/net/tcp';
 const tcp6 = '/proc/self/net/tcp6';
 
-/** Finds in /proc/net/tcp (proc(5)) which user has the other end of a connection within this machine. */
+/** Finds the user of a local client in /proc/net/tcp (see proc(5)). */
 export class SocketTable {
   readonly #read4: ReadTable;
   readonly #read6: ReadTable;
 
-  /** Connections that are asked for at once share a read; none has a table that is older than its question. */
+  /** Simultaneous lookups share one read of a table. No lookup gets a table that was read before it began. */
   constructor(read: (path: string) => Promise<Buffer> = readFile) {
     this.#read4 = oneAtATime(() => read(tcp4));
     this.#read6 = oneAtATime(() => read(tcp6));
@@ -36,9 +36,9 @@ export class SocketTable {
     return (await this.ownerOf(connection))?.uid ?? null;
   }
 
-  /** Null where the client's end is not there, or belongs to no process any more. */
+  /** Returns null if the client's socket is not in the table, or has been closed. */
   async ownerOf(connection: TcpEnds): Promise<SocketOwner | null> {
-    // The kernel may skip a row when others near it go while the table is read.
+    // The second try is for rows that the kernel skips when nearby rows disappear during a read.
     return (await this.#find(connection)) ?? (await this.#find(connection));
   }
 
@@ -49,14 +49,14 @@ export class SocketTable {
     const ends = (prefix: string) =>
       `: ${prefix}${remote}:${hexPort(remotePort)} ${prefix}${local}:${hexPort(localPort)} `;
     if (remote.length > 8) return ownerAfter(ends(''), await this.#read6());
-    // The client may have made a socket for IPv6, and reach an IPv4 address with it.
+    // A client may reach an IPv4 address through an IPv6 socket.
     return ownerAfter(ends(''), await this.#read4()) ?? ownerAfter(ends(mappedPrefix), await this.#read6());
   }
 }
 
 /**
- * The fields after the two ends: state, queues, timer, retransmits, uid, timeout, inode. A socket that its process has
- * closed has the inode 0, and root's uid, whose it was before.
+ * Parses the fields after the two addresses: state, queues, timer, retransmits, uid, timeout, inode. A closed socket
+ * has the inode 0 and the uid 0, whichever user had it.
  */
 function ownerAfter(ends: string, table: Buffer): SocketOwner | null {
   const at = table.indexOf(ends, 0, 'latin1');
@@ -75,7 +75,10 @@ function hexPort(port: number): string {
 const isLittle = endianness() === 'LE';
 const mappedPrefix = isLittle ? '0000000000000000FFFF0000' : '00000000000000000000FFFF';
 
-/** An address of loopback as the table writes it: words of four bytes in the machine's order. Null for any other. */
+/**
+ * Formats a loopback address like the table: four-byte words in the machine's byte order. Returns null for other
+ * addresses.
+ */
 function wordsOf(address: string): string | null {
   if (address === '::1') return isLittle ? '00000000000000000000000001000000' : '00000000000000000000000000000001';
   const [, dotted] = /^(?:::ffff:)?(127\.\d+\.\d+\.\d+)$/i.exec(address) ?? [];
@@ -83,18 +86,18 @@ function wordsOf(address: string): string | null {
   return bytes === undefined ? null : (isLittle ? bytes.toReversed() : bytes).join('');
 }
 
-/** Knows the names of this machine's users, as /etc/passwd has them. Users of a directory service have none here. */
+/** Reads user names from /etc/passwd; users of a directory service have no name here. */
 export class UserNames {
   readonly #path: string;
   #names: ReadonlyMap<number, string> = new Map();
-  /** Inode, size and time of the file when it was read last. */
+  /** Inode, size and modification time of the file at the last read. */
   #known = '';
 
   constructor(path = '/etc/passwd') {
     this.#path = path;
   }
 
-  /** `uid-1234` for a user without a name. */
+  /** Returns `uid-1234` for a user without a name. */
   async nameOf(uid: number): Promise<string> {
     await this.#refresh().catch(() => {});
     return this.#names.get(uid) ?? `uid-${uid}`;
@@ -109,7 +112,9 @@ export class UserNames {
   }
 }
 
-/** Of two names for one user the first counts. A name that says `uid-…` could be mistaken for another user's. */
+/**
+ * Maps each uid to its first name. Names that begin with `uid-` are skipped: they could be mistaken for another user.
+ */
 function namesIn(passwd: string): ReadonlyMap<number, string> {
   const names = new Map<number, string>();
   for (const line of passwd.split('\n')) {
