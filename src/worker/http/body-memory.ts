@@ -2,32 +2,32 @@ import { inLine } from '../../shared/async.js';
 import { type Clock, endOfLoopTurn, type StopTimer } from '../../shared/clock.js';
 import { ReadingPace } from './body.js';
 
-/** All bodies that one worker is receiving, bytes. */
+/** Maximum of bytes of all bodies that one worker is receiving. */
 const maxBytes = 128 * 1024 ** 2;
-/** What is received of each body without waiting: Node reads as much of each connection anyway. */
+/** Bytes of each body that are received even if memory is short: Node reads about this much of a connection anyway. */
 const freeBytes = 64 * 1024;
-/** A body of which nothing comes for so long is given up. */
+/** Silence after which the worker gives up a body. */
 const silenceMs = 10_000;
-/** A body waits so long for others to end before it takes the memory of a client that holds more. */
+/** Time that a body waits for memory before the client with the most bytes must give up a body. */
 const patienceMs = 250;
 const checkEveryMs = 250;
 
 /**
- * Owns the count of bytes that this worker has received of incomplete bodies. At the bound memory is short: after its first
- * bytes, a body is read only if there is room for the rest of it, and waits otherwise. So one body can always end. Bodies
+ * Owns the count of bytes that this worker has received of incomplete bodies. When memory is short, a body above 64 KiB
+ * is read further only if all the rest fits, and otherwise waits, so that at least one body can always complete. Bodies
  * of the clients with the fewest bytes come first.
  */
 export class BodyMemory {
-  /** The largest body. */
+  /** Maximum length of one body, bytes. */
   readonly limitBytes: number;
   readonly clock: Clock;
   readonly pace: ReadingPace;
   readonly #inLine = inLine();
-  /** Oldest first. */
+  /** Open bodies, oldest first. */
   readonly #open = new Set<ReceivedBody>();
   readonly #owners = new Map<string, BodyOwner>();
   readonly #waiting = new Set<ReceivedBody>();
-  /** Read while memory is short: what may still come of them has its room. */
+  /** Bodies that are read while memory is short; room for the rest of each is reserved (`#promised`). */
   readonly #admitted = new Set<ReceivedBody>();
   #bytes = 0;
   #promised = 0;
@@ -40,7 +40,7 @@ export class BodyMemory {
     this.pace = new ReadingPace(clock);
   }
 
-  /** Counts a body of this client until it is closed. Its length is what the client says, or Infinity. */
+  /** Counts a body of this client until `close`. `length`: the declared Content-Length, bytes, or Infinity. */
   open(source: BodySource, length: number, client: string): ReceivedBody {
     const owner = this.#owners.get(client) ?? { name: client, bodies: new Set(), bytes: 0 };
     const most = Math.min(length, this.limitBytes);
@@ -65,7 +65,7 @@ export class BodyMemory {
     if (this.#isShort) this.#share();
   }
 
-  /** Resolves in a turn of the loop of its own: between two bodies that take long to check, others are served. */
+  /** Resolves in a separate turn of the event loop, so that other requests are served between two large bodies. */
   takeTurn(): Promise<void> {
     return this.#inLine(endOfLoopTurn);
   }
@@ -78,7 +78,7 @@ export class BodyMemory {
     else if (this.#isFull) this.#becomeShort();
   }
 
-  /** Room is left for the whole of one. */
+  /** Whether memory is short; room for one whole body is always reserved. */
   get #isFull(): boolean {
     return this.#bytes >= Math.max(0, maxBytes - this.limitBytes);
   }
@@ -89,7 +89,7 @@ export class BodyMemory {
     this.#share();
   }
 
-  /** After its first bytes, a body is read further only if there is room for all of it. */
+  /** Admits a body above 64 KiB if the rest of it fits; otherwise pauses it. */
   #place(body: ReceivedBody, mayRead = this.#hasRoomFor(body)): void {
     if (body.bytes <= freeBytes || body.rest === 0) return;
     if (mayRead) return this.#admit(body);
@@ -112,7 +112,7 @@ export class BodyMemory {
     if (this.#admitted.delete(body)) this.#promised -= body.rest;
   }
 
-  /** Has those read on that have room now; all of them where memory is no longer short. */
+  /** Resumes the waiting bodies that fit, or all if memory is sufficient again. */
   #share(): void {
     if (!this.#isFull) return this.#relax();
     for (;;) {
@@ -145,7 +145,10 @@ export class BodyMemory {
     body.source.giveUp();
   }
 
-  /** A client that holds more than another one would hold with its body gives up its largest for that. */
+  /**
+   * Closes the largest bodies of the client with the most bytes, if it has more than this client would have with its
+   * whole body.
+   */
   #makeRoomFor(body: ReceivedBody): void {
     while (this.#waiting.has(body) && body.waitedMs >= patienceMs) {
       const owners = [...this.#owners.values()].filter((owner) => owner !== body.owner);
@@ -161,47 +164,52 @@ export class BodyMemory {
   }
 }
 
-/** What its client would hold with the whole of it. */
+/** Returns the bytes that the client would have with the whole of this body. */
 function claimOf({ owner, rest }: ReceivedBody): number {
   return owner.bytes + rest;
 }
 
-/** A shorter piece is copied: an object of its own costs some hundred bytes, and a client may send a byte at a time. */
+/**
+ * Pieces below this size are copied into blocks: a Buffer object costs about 100 bytes, and a client may send single
+ * bytes.
+ */
 const ownPieceBytes = 4096;
 const blockBytes = 16 * 1024;
 
-/** A body that brings less in a second is slow. Five checks are a second at least, wherever between two of them it begins. */
+/** Minimum of bytes per second; a slower body may be given up. Five checks 250 ms apart span at least one second. */
 const slowBytes = 64 * 1024;
 const checksOfSpeed = 5;
 
-/** What a body is received from. */
+/** Request that a body is received from. */
 export interface BodySource {
   pause(): void;
   resume(): void;
-  /** Nothing has come for too long, or too little. The body is counted no more. */
+  /** Called when the body was silent or slow for too long; the body is already closed. */
   giveUp(): void;
-  /** Its client holds more than its share, and another one needs the memory. The body is counted no more. */
+  /**
+   * Called when the client has more than its share, and another client needs the memory; the body is already closed.
+   */
   yield(): void;
 }
 
-/** A client with bodies that are not complete, and the bytes that they hold. */
+/** Client with incomplete bodies, and the bytes received of them. */
 export interface BodyOwner {
   readonly name: string;
   readonly bodies: Set<ReceivedBody>;
   bytes: number;
 }
 
-/** Owns what has been received of one body, and how fast it comes. */
+/** Owns the received bytes of one body, and measures its speed. */
 export class ReceivedBody {
   readonly source: BodySource;
   readonly owner: BodyOwner;
-  /** As the client has announced it, else the longest that it may be. */
+  /** Declared Content-Length, else the limit for bodies, bytes. */
   readonly length: number;
   readonly #clock: Clock;
   readonly #onBytes: (body: ReceivedBody, count: number) => void;
   readonly #pieces: Buffer[] = [];
   #block = Buffer.alloc(0);
-  /** Of the block: where the piece begins that is open, and where it ends. */
+  /** Offsets in the block: start of the open piece, and end of the used part. */
   #open = 0;
   #used = 0;
   #bytes = 0;
@@ -230,7 +238,7 @@ export class ReceivedBody {
     return this.#bytes;
   }
 
-  /** What may still come. */
+  /** Bytes that may still arrive. */
   get rest(): number {
     return Math.max(0, this.length - this.#bytes);
   }
@@ -243,21 +251,21 @@ export class ReceivedBody {
     this.#onBytes(this, bytes.length);
   }
 
-  /** All of it, in one piece. */
+  /** Returns the whole body as one Buffer. */
   whole(): Buffer {
     this.#closePiece();
     const [first, ...others] = this.#pieces;
     return first !== undefined && others.length === 0 ? first : Buffer.concat(this.#pieces);
   }
 
-  /** Frees what has been received: a connection may outlive its body by far. Called by `BodyMemory` alone. */
+  /** Frees the received bytes: a connection may outlive its body by far. Called only by `BodyMemory`. */
   close(): void {
     this.#isClosed = true;
     this.#pieces.length = 0;
     this.#block = Buffer.alloc(0);
   }
 
-  /** Called by `BodyMemory` alone. */
+  /** Pauses or resumes the source. Called only by `BodyMemory`. */
   wait(isToWait: boolean): void {
     if (isToWait === this.isWaiting) return;
     const nowMs = this.#clock.monotonicMs();
@@ -276,14 +284,14 @@ export class ReceivedBody {
     return this.#waitsSinceMs === null ? 0 : this.#clock.monotonicMs() - this.#waitsSinceMs;
   }
 
-  /** How long nothing has come, although it was read. */
+  /** Milliseconds since the last bytes, or 0 while the body is paused. */
   get silentMs(): number {
     return this.isWaiting ? 0 : this.#clock.monotonicMs() - this.#heardMs;
   }
 
   /**
-   * Whether the last second, in which it was read, has brought too little, whatever came before. To be asked four times a
-   * second. The calls are counted instead of the time, because nothing is read while the loop is blocked.
+   * Whether the last second of reading brought too few bytes. Must be called four times a second: calls are counted
+   * instead of time, because nothing is read while the event loop is blocked.
    */
   isSlow(): boolean {
     if (this.isWaiting || ++this.#checks < checksOfSpeed) return false;
@@ -297,7 +305,7 @@ export class ReceivedBody {
     this.#bytesBefore = this.#bytes;
   }
 
-  /** The first piece is mostly the whole body, and is never copied. */
+  /** Stores a piece. The first is not copied, because usually it is the whole body. */
   #keep(bytes: Buffer): void {
     if (bytes.length >= ownPieceBytes || this.#bytes === 0) {
       this.#closePiece();

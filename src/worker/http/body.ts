@@ -15,10 +15,10 @@ import type { BodyMemory } from './body-memory.js';
 import type { Reply } from './exchange.js';
 import { answerRefusal, refusals } from './refusal.js';
 
-/** What a body may call itself. It is read as JSON in any case. */
+/** Content types that a route accepts; the body is JSON in either case. */
 type BodyTypes = 'JSON' | 'any type';
 
-/** Reads and checks a JSON body. Body parsers take other encodings, replace bad UTF-8 and answer 413 late. */
+/** Reads and checks a JSON body. Common body parsers accept other encodings, replace bad UTF-8 and answer 413 late. */
 export async function readBody<T>(
   req: Request,
   res: Reply,
@@ -44,7 +44,7 @@ function tooLarge(limitBytes: number): RelayError {
   return new RelayError('payload_too_large', `the body is larger than ${limitBytes} bytes (MODEL_API_BODY_LIMIT)`);
 }
 
-/** An HTTP/1.0 client does not know interim responses. Other expectations are ignored. */
+/** Whether to send `100 Continue`: HTTP/1.0 clients do not know it, and other expectations are ignored. */
 function expectsContinue(req: Request): boolean {
   return req.httpVersion === '1.1' && /\b100-continue\b/i.test(req.headers.expect ?? '');
 }
@@ -65,15 +65,16 @@ function checkCodings(req: Request): void {
   const encoding = req.get('content-encoding')?.toLowerCase();
   if (encoding !== undefined && encoding !== 'identity') throw invalid('Content-Encoding', 'must not be sent');
   const coding = req.headers['transfer-encoding']?.toLowerCase() ?? 'chunked';
-  if (coding !== 'chunked') throw invalid('Transfer-Encoding', 'must be chunked, and no other'); // Node takes it for that
+  // Node reads several codings, such as `gzip, chunked`, as if only `chunked` were sent.
+  if (coding !== 'chunked') throw invalid('Transfer-Encoding', 'must be chunked, and no other');
 }
 
-/** A longer body may take some ten milliseconds to parse and to check. */
+/** Larger bodies may take some ten milliseconds to parse and check. */
 const smallBytes = 64 * 1024;
-/** The schema takes some microseconds for each value, and blocks the loop. */
+/** Limits for JSON: the schema check takes some microseconds per value, and blocks the event loop. */
 const structureLimits = { maxValues: 50_000, maxDepth: 200 };
 
-/** Rejects as soon as a limit is exceeded. What the client still sends is read and dropped. */
+/** Reads the body. Rejects as soon as a limit is exceeded; bytes that still arrive are dropped. */
 function readBytes(req: Request, res: Reply, memory: BodyMemory): Promise<Buffer> {
   const { promise, resolve, reject } = withResolvers<Buffer>();
   const reading = new PacedReading(req, memory.pace);
@@ -112,12 +113,12 @@ function overShare(): RelayError {
   return new RelayError('concurrency_limited', message, { retryAfterSeconds: 1 });
 }
 
-/** The fields of all APIs whose strings are read as JSON. */
+/** Fields, of all APIs, whose strings contain JSON. */
 const jsonFields: ReadonlySet<string> = new Set(['arguments', 'guided_json']);
 
 /**
- * Counts the JSON texts in the strings of a part of the body, together with the values of the body. Throws
- * `validation_error` for a text that exceeds a limit.
+ * Counts the JSON in strings of this part of the body toward the limits of the whole body. Throws `validation_error` if
+ * a limit is exceeded.
  */
 export function checkJsonTexts(res: Reply, part: unknown, path: string): void {
   if (typeof part !== 'object' || part === null) return;
@@ -135,7 +136,7 @@ function checkJsonText({ locals: { structure } }: Reply, text: string, path: str
 
 const mustBeUtf8 = 'must be valid UTF-8';
 const mustBeJson = 'must be valid JSON';
-/** What is said of a body that is no JSON text. */
+/** Error messages for a body that is not valid JSON. */
 export const notJson: readonly string[] = [mustBeUtf8, mustBeJson];
 
 function parse(bytes: Buffer): unknown {
@@ -143,30 +144,31 @@ function parse(bytes: Buffer): unknown {
   try {
     return JSON.parse(bytes.toString('utf8'));
   } catch {
-    throw invalid('body', mustBeJson); // the parser's own message would quote the body
+    throw invalid('body', mustBeJson); // the parser's message would quote the body
   }
 }
 
-/** The value, as this schema reads it. Throws `validation_error`. */
+/** Parses the value with this schema. Throws `validation_error`. */
 export function check<T>(value: unknown, schema: z.ZodType<T>): T {
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     throw invalid('body', 'must be a JSON object');
-  // JSON.parse makes it an own key, which would be lost before the schema sees it.
+  // JSON.parse makes an own property of this key, which would be lost before the schema sees it.
   if (Object.hasOwn(value, '__proto__')) throw invalid('__proto__', 'unknown field');
-  const parsed = schema.safeParse(value, { reportInput: true, error: issueWords }); // a missing field is another fault than one of the wrong type
+  // With the input, `detailsOf` distinguishes a missing field from a wrong type.
+  const parsed = schema.safeParse(value, { reportInput: true, error: issueWords });
   if (parsed.success) return parsed.data;
   const details = parsed.error.issues.flatMap(detailsOf).slice(0, maxDetails);
   const first = details.find(({ message }) => message === legacyPayload) ?? details[0];
   throw new RelayError('validation_error', `${first?.path}: ${first?.message}`, { details });
 }
 
-/** What is said of a field that is missing. */
+/** Error message for a missing field. */
 export const mustBeSent = 'must be sent';
 
 const maxDetails = 20;
 const maxNameLength = 64;
 
-/** Of a client's tools. */
+/** Fields for a client's tools. */
 const toolFields = new Set(['tools', 'tool_choice', 'functions', 'function_call']);
 
 function unknownField(name: string): string {
@@ -174,7 +176,7 @@ function unknownField(name: string): string {
   return name === 'messages' ? legacyPayload : 'unknown field';
 }
 
-/** Says where and what, never which value. */
+/** Returns the path and the problem of each issue, never the value. */
 function detailsOf(issue: z.core.$ZodIssue): Detail[] {
   if (issue.code === 'unrecognized_keys') {
     return issue.keys.map((key) => ({ path: key.slice(0, maxNameLength), message: unknownField(key) }));
@@ -183,7 +185,7 @@ function detailsOf(issue: z.core.$ZodIssue): Detail[] {
   return [{ path: issue.path.join('.'), message: isMissing ? mustBeSent : issue.message }];
 }
 
-/** What checks a parameter, and says what is wrong with it. */
+/** Schema of a query parameter; the first issue's message becomes the error text. */
 interface ParameterSchema<T> {
   safeParse(
     value: unknown,
@@ -195,7 +197,7 @@ interface ParameterSchema<T> {
   };
 }
 
-/** A parameter of the query, sent once; undefined where it was not sent. Throws `validation_error`. */
+/** Returns a query parameter, or undefined if it was not sent. Throws `validation_error`, also if it was sent twice. */
 export function queryOf<T>({ query }: Pick<Request, 'query'>, name: string, schema: ParameterSchema<T>): T | undefined {
   const value = query[name];
   if (value === undefined) return undefined;
@@ -205,15 +207,18 @@ export function queryOf<T>({ query }: Pick<Request, 'query'>, name: string, sche
   throw invalid(name, error?.issues[0]?.message ?? 'is not valid');
 }
 
-/** A piece costs as much as a large one: a chunked body may come in pieces of one byte. */
+/** Bound below which a piece counts as small. Reading it costs as much as a large one, and chunks may have one byte. */
 const smallPieceBytes = 512;
-/** After so many a body rests, and for how long for each of them: so one connection takes some 5 % of a core at most. */
+/** Pieces before a rest, and the rest's milliseconds per piece: limits one connection to 5 % of a core. */
 const maxPieces = 1024;
 const leastRestMsPerPiece = 0.015;
-/** More of them than this share what so many take: 20 % of a core. */
+/** Number of such bodies that get the full pace. More of them share its total, 20 % of a core. */
 const maxShares = 4;
 
-/** Owns the number of bodies in small pieces that one worker reads. Clients may go at once and leave theirs in the kernel. */
+/**
+ * Owns the number of bodies in small pieces that one worker reads, including bodies of disconnected clients whose bytes
+ * are still in the kernel.
+ */
 export class ReadingPace {
   readonly clock: Clock;
   #count = 0;
@@ -236,8 +241,8 @@ export class ReadingPace {
 }
 
 /**
- * Owns whether one body is read at the moment. It stops the socket, not the body: for a paused body Node continues to read,
- * and adds some hundred bytes to each piece.
+ * Owns whether one body is read at the moment. Pauses the socket instead of the body: for a paused body, Node would
+ * keep reading, and add some hundred bytes to each piece.
  */
 export class PacedReading {
   readonly #req: IncomingMessage;
@@ -255,7 +260,7 @@ export class PacedReading {
     req.once('close', () => this.#end());
   }
 
-  /** To be called with each piece. */
+  /** Counts a received piece; must be called for each. */
   took({ length }: Buffer): void {
     if (length < smallPieceBytes) this.#pieces++;
     if (this.#pieces >= maxPieces && !this.#isResting) this.#rest();
@@ -277,8 +282,8 @@ export class PacedReading {
   }
 
   /**
-   * The rest grows with the pieces, those included that were read already. It is up to twice as long by chance: else many
-   * bodies that began together would all be read in the same turn of the loop.
+   * Pauses reading in proportion to the pieces read so far. A random factor up to 2 spreads bodies that began together
+   * over several turns of the event loop.
    */
   #rest(): void {
     this.#isResting = true;
@@ -297,7 +302,7 @@ export class PacedReading {
     this.#goOn();
   }
 
-  /** The socket may have a further request. */
+  /** Resumes the socket, which may carry a further request. */
   #end(): void {
     this.#stopTimer();
     if (this.#isCounted) this.#pace.end();
@@ -311,15 +316,15 @@ export class PacedReading {
   }
 }
 
-/** Reads and drops a body that no handler reads, with rests. Node itself would do so without a rest. */
+/** Reads and drops a body that no handler reads, with rests; Node itself would read it without rests. */
 function dropBody(req: IncomingMessage, pace: ReadingPace): void {
   if (req.complete || req.listenerCount('data') > 0) return;
   const reading = new PacedReading(req, pace);
   req.on('data', (piece: Buffer) => reading.took(piece));
-  req.read(0); // from here on Node takes it for read, and drops nothing of it itself
+  req.read(0); // marks the body as read, so that Node does not drop it itself
 }
 
-/** Drops a body that is not read: that of any method but POST at once, that of a POST once its answer is sent. */
+/** Drops an unread chunked body: for POST after the answer, for other methods at once. */
 export function dropUnread(req: IncomingMessage, res: ServerResponse, pace: ReadingPace): void {
   if (req.headers['transfer-encoding'] === undefined) return;
   if (req.method === 'POST') res.once('prefinish', () => dropBody(req, pace));

@@ -4,12 +4,12 @@ import type { WorkerSettings } from '../../shared/ipc/protocol.js';
 import type { Phase } from '../../shared/phase.js';
 import type { AsyncHandler, Handler, Primary, Reply } from './exchange.js';
 
-/** The checks before a route, in the order in which the contract has them: host, (key,) drain, rate. */
+/** Checks before a route, in the order of the API contract: host, (key,) drain, rate. */
 
 /**
- * Refuses requests that a foreign web page could have caused: a Host that is not ours (DNS rebinding), an Origin that is
- * neither this host nor allowed, or what a browser itself says comes from another site: it names no Origin where a page
- * only loads an image, say. Only allowed origins get CORS headers.
+ * Refuses requests that a foreign web page may have caused: a Host that is not allowed (DNS rebinding), a foreign
+ * Origin that is not allowed, or a `Sec-Fetch-Site` of another site without an Origin (as for images). Only allowed
+ * origins get CORS headers.
  */
 export function hostGuard(settings: Pick<WorkerSettings, 'allowedHosts' | 'allowedOrigins'>): Handler {
   const origins = new Set(settings.allowedOrigins);
@@ -31,12 +31,12 @@ export function hostGuard(settings: Pick<WorkerSettings, 'allowedHosts' | 'allow
       'Access-Control-Allow-Headers': headersFor(req),
     });
     if (req.get('access-control-request-private-network') === 'true')
-      res.set('Access-Control-Allow-Private-Network', 'true'); // asked before a public page may reach this network
+      res.set('Access-Control-Allow-Private-Network', 'true'); // asked by browsers for public pages
     res.set('Access-Control-Max-Age', '600').status(204).end();
   };
 }
 
-/** SDKs and apps send headers of their own, and newer versions more of them. */
+/** Allows every well-formed requested header: SDKs and apps send custom ones, and newer versions add more. */
 function headersFor(req: Request): string {
   const asked = (req.get('access-control-request-headers') ?? '').split(',').map((name) => name.trim());
   const others = asked.filter((name) => headerName.test(name) && !usualHeaders.has(name.toLowerCase()));
@@ -51,7 +51,7 @@ const exposed = [
   ...['Idempotency-Replayed', 'Idempotency-Recorded', 'Location', 'Preference-Applied'],
 ].join(', ');
 
-/** From the third line on it is what SDKs send in a browser. */
+/** Headers that a page may send. SDKs send the headers from the third line on in browsers. */
 const allowed = [
   ...['Content-Type', 'Authorization', 'X-API-Key', 'X-Request-Id', 'X-OpenWebUI-User-Id', 'Idempotency-Key'],
   ...['Prefer', 'Last-Event-ID'],
@@ -71,7 +71,10 @@ function isPreflight(req: Request): boolean {
   return req.method === 'OPTIONS' && req.get('access-control-request-method') !== undefined;
 }
 
-/** Whether a browser says that a page of another site has caused it. Following a link to the documentation or the console is no harm. */
+/**
+ * Whether the browser reports that a page of another site caused the request. Links to the documentation or the console
+ * are harmless, and do not count.
+ */
 function isForeign(req: Request): boolean {
   const { 'sec-fetch-site': site, 'sec-fetch-mode': mode, 'sec-fetch-dest': dest } = req.headers;
   if (site !== 'cross-site' && site !== 'same-site') return false;
@@ -79,14 +82,17 @@ function isForeign(req: Request): boolean {
   return !(isLink && /^\/(docs\/?|console(\/[a-z]*\/?)?)?$/.test(req.path));
 }
 
-/** The authority that the request is for: from an absolute request target, else from the Host header. */
+/**
+ * Returns the requested authority: from an absolute request target, else from the Host header. Throws
+ * `validation_error`.
+ */
 function authorityOf(req: Request): string {
   if (hostHeaders(req) !== 1) throw invalid('Host', 'exactly one Host header is needed');
   const absolute = req.url.startsWith('/') ? undefined : /^[a-z][a-z0-9+.-]*:\/\/([^/?#]*)/i.exec(req.url)?.[1];
   return absolute ?? req.headers.host ?? '';
 }
 
-/** Counted as they were sent: of several, `req.headers` shows only the first. */
+/** Counts the Host headers; `req.headers` has only the first of several. */
 function hostHeaders({ rawHeaders }: Request): number {
   let count = 0;
   for (let index = 0; index < rawHeaders.length; index += 2) {
@@ -96,7 +102,7 @@ function hostHeaders({ rawHeaders }: Request): number {
   return count;
 }
 
-/** Lower case, without port and brackets. */
+/** Returns the lower-case host without port and brackets. */
 function hostName(authority: string): string {
   return authority
     .toLowerCase()
@@ -108,7 +114,7 @@ function isSameOrigin(origin: string, authority: string): boolean {
   return origin.toLowerCase() === `http://${authority.toLowerCase()}`;
 }
 
-/** Refuses what would start a job, once the service drains. */
+/** Refuses requests that would start a job while the service drains. */
 export function refuseWhileDraining(phase: () => Phase, primary: Primary): AsyncHandler {
   return async (_req, res, next) => {
     if (phase() !== 'draining') return next();
@@ -124,17 +130,19 @@ export function rateCap(take: TakeFromWindow): AsyncHandler {
   };
 }
 
-/** Takes one request from the window of its client, and says what is left. Rejects with `rate_limited`. */
+/**
+ * Takes one request from the rate window of its client, and sets the RateLimit headers. Rejects with `rate_limited`.
+ */
 export type TakeFromWindow = (res: Reply) => Promise<void>;
 
-/** The primary owns the windows of all workers. */
+/** Asks the primary, which owns the rate windows for all workers. */
 export function rateWindows(primary: Primary, { isCapped }: Pick<WorkerSettings, 'isCapped'>): TakeFromWindow {
   return async (res) => {
     const { client, key } = res.locals;
     if (!isCapped && !key?.isCapped) return;
     const { isAllowed, remaining, resetSeconds, maxRequests, windowSeconds } = await primary.call('rate', { client });
     if (maxRequests === 0) return;
-    // RateLimit-Policy knows whole seconds only.
+    // RateLimit-Policy allows only whole seconds.
     res.set('RateLimit-Policy', `"per-client";q=${maxRequests};w=${Math.ceil(windowSeconds)}`);
     res.set('RateLimit', `"per-client";r=${remaining};t=${resetSeconds}`);
     if (isAllowed) return;

@@ -12,13 +12,13 @@ interface OpenExchange {
   readonly res: Parameters<Listener>[1];
 }
 
-/** Pipelined requests on one socket. One that waits takes a few kilobytes. */
+/** Maximum of pipelined requests on one socket. A waiting one takes a few kilobytes. */
 const maxWaiting = 256;
 
 /**
- * Owns the order of exchanges on one socket: the open one, those that wait for its end, and a refusal after them. Pipelined
- * requests wait because Node reports to only one of them that the client has gone. The socket is read all the time, for the
- * same reason: what a client sends too much is refused or cut, never left unread.
+ * Owns the order of exchanges on one socket: the open one, waiting ones, and a refusal after them. Pipelined requests
+ * wait because Node reports a disconnect to only one response. The socket is always read, to notice disconnects; a
+ * client that sends too much is refused or cut.
  */
 export class Connection {
   readonly #socket: Socket;
@@ -35,7 +35,7 @@ export class Connection {
   #isFinishing = false;
   #hasSaidClose = false;
 
-  /** `sayLast` answers what is no request, and closes the socket. */
+  /** `sayLast` refuses bytes that never became a request, and closes the socket. */
   constructor(socket: Socket, app: Listener, sayLast: (refusal: HttpRefusal) => void, pace: ReadingPace) {
     this.#pace = pace;
     this.#socket = socket;
@@ -53,7 +53,9 @@ export class Connection {
     return (reply?.locals?.job ?? null) !== null;
   }
 
-  /** Closes the socket when its last answer has been sent. A new one may have its first request on the way. */
+  /**
+   * Closes the socket after its last answer. A new connection stays open, because its first request may be on the way.
+   */
   finish(): void {
     this.#isFinishing = true;
     if (this.isIdle && this.#newest !== null) this.#socket.destroySoon();
@@ -67,14 +69,14 @@ export class Connection {
     if (!this.isAnsweringJob) this.#socket.destroy();
   }
 
-  /** How long something has waited for the client, of which it takes nothing, milliseconds. */
+  /** Returns how long the client has taken no bytes of written data, milliseconds. */
   unreadMs(nowMs: number): number {
     return this.#unread.unreadMs(nowMs);
   }
 
   /**
-   * Called a few times a second. Gives up a client whose leaving would not be seen, and one that takes nothing of an answer
-   * for `maxUnreadMs`, whether the answer is complete or not: it holds memory, and may hold a slot.
+   * Gives up a client whose disconnect could not be noticed, or that reads nothing of an answer for `maxUnreadMs`: an
+   * unread answer uses memory, and may block a slot. Called a few times a second.
    */
   check(nowMs: number, maxUnreadMs: number): void {
     if (this.unreadMs(nowMs) >= maxUnreadMs) return this.giveUp();
@@ -85,13 +87,16 @@ export class Connection {
     return this.#socket.writableLength;
   }
 
-  /** With a reset if it is TCP, so that the kernel frees at once what it buffers for the client. */
+  /** Destroys the socket, for TCP with a reset, so that the kernel frees its send buffer at once. */
   giveUp(): void {
     if (this.#socket.remoteAddress === undefined) this.#socket.destroy();
     else this.#socket.resetAndDestroy();
   }
 
-  /** Begins no request before this says that its client may have one more connection. */
+  /**
+   * Delays requests until `admission` resolves with whether the client may have one more connection; if not, refuses
+   * them.
+   */
   async hold(admission: Promise<boolean>): Promise<void> {
     this.#isHeld = true;
     const isAllowed = await admission;
@@ -99,7 +104,7 @@ export class Connection {
     if (!this.#socket.writable) return;
     if (isAllowed) return this.isIdle ? undefined : this.#beginNext();
     this.#refuseAll(refusals.tooManyConnections);
-    this.#socket.destroySoon(); // on a Unix socket, what was written is read even so
+    this.#socket.destroySoon(); // on a Unix socket, the client can still read written data
   }
 
   serve(req: OpenExchange['req'], res: OpenExchange['res']): void {
@@ -111,7 +116,9 @@ export class Connection {
     else this.#refuseAll(refusals.tooManyRequests);
   }
 
-  /** The bytes are no HTTP, too many, or too slow. The refusal takes the place of the broken request's answer. */
+  /**
+   * Refuses bytes that are not valid HTTP, too many or too slow. The refusal replaces the answer to the broken request.
+   */
   refuse(refusal: HttpRefusal): void {
     if (this.#last !== null) return;
     const broken = this.#newest?.req.complete === false ? this.#newest : null;
@@ -120,30 +127,33 @@ export class Connection {
       this.#waiting.pop();
       return this.#refuseAfterOthers(refusal);
     }
-    // A request that has its answer already, such as one with a body that is too large, gets no second one.
+    // A request that has been answered already, such as one with a too large body, gets no second answer.
     if (broken !== this.#open || broken.res.headersSent) return void this.#socket.destroy();
     answerRefusal(broken.res, refusal);
   }
 
-  /** CONNECT: Node has let go of the socket, so answers that are open or wait could not be sent any more. */
+  /** Refuses CONNECT. Node has detached the socket, so open or waiting answers cannot be sent any more. */
   refuseTunnel(refusal: HttpRefusal): void {
     this.#socket.on('error', () => {});
     if (this.#open !== null) this.#socket.destroy();
     this.#sayLast(refusal);
   }
 
-  /** The client learns from the refusal that none of those that waited was begun: it may send them again. */
+  /** Drops the waiting requests. After the refusal, the client may resend them, because none was begun. */
   #refuseAll(refusal: HttpRefusal): void {
     this.#waiting.length = 0;
     this.#refuseAfterOthers(refusal);
   }
 
-  /** What follows a refusal is not answered, but Node keeps it until the socket is closed. */
+  /** Counts requests after a refusal, which get no answer: Node stores them until the socket closes. */
   #ignore(): void {
     if (++this.#ignored > maxWaiting) this.#socket.destroy();
   }
 
-  /** Node reads no further: the client has sent more than Node takes of a request that waits, or does not read its answers. */
+  /**
+   * Whether Node has stopped reading: the client sent more of a waiting request than Node buffers, or does not read its
+   * answers.
+   */
   get #isDeaf(): boolean {
     const req = this.#newest?.req;
     const isFull = req?.complete === false && req.readableLength >= req.readableHighWaterMark;
@@ -157,13 +167,13 @@ export class Connection {
 
   #begin(exchange: OpenExchange): void {
     this.#open = exchange;
-    this.#socket.setTimeout(0); // Node sets its own between requests, but not between pipelined ones
+    this.#socket.setTimeout(0); // Node clears its timeout between requests, but not between pipelined ones
     dropUnread(exchange.req, exchange.res, this.#pace);
     exchange.res.on('close', () => this.#next(exchange.res));
     this.#app(exchange.req, exchange.res);
   }
 
-  /** After an answer with `Connection: close`, no request is begun: its answer could not be sent. */
+  /** Begins the next request, but not after an answer with `Connection: close`: no further answer could be sent. */
   #next(answered: OpenExchange['res']): void {
     this.#open = null;
     this.#hasSaidClose = answered.getHeader('connection') === 'close';

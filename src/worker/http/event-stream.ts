@@ -4,13 +4,15 @@ import type { Reply } from './exchange.js';
 import type { SentBody } from './responses.js';
 import { notRecorded, write } from './responses.js';
 
-/** Proxies close a connection that stays silent. */
+/** Interval of pings: proxies close connections that stay silent. */
 const pingMs = 15_000;
 
-/** How the pieces of a stream are told apart. */
+/** Format of a stream: how its pieces are separated. */
 export interface StreamManner {
   readonly type: string;
-  /** Says that the answer is not stored for its key. */
+  /**
+   * Text that reports that the answer is not stored for its `Idempotency-Key`; empty if the format cannot express this.
+   */
   readonly notRecorded: string;
 }
 
@@ -21,17 +23,17 @@ const serverSentEvents: StreamManner = {
 
 export const jsonLines: StreamManner = { type: 'application/x-ndjson', notRecorded: '' };
 
-/** An event with a name, written out. */
+/** Formats a named server-sent event. */
 export function eventText(event: string, content: object): string {
   return writtenEvent(event, JSON.stringify(content));
 }
 
-/** The same, for content that is JSON already. */
+/** Formats a named server-sent event whose content is already JSON. */
 export function writtenEvent(event: string, content: string): string {
   return `event: ${event}\ndata: ${content}\n\n`;
 }
 
-/** Server-sent events, or lines of JSON, on a response. It begins with the first event, and a slow reader slows it down. */
+/** Writes server-sent events or lines of JSON to a response. Writes wait while the client reads slowly. */
 export class EventStream implements Disposable {
   readonly #res: Reply;
   readonly #clock: Clock;
@@ -39,7 +41,7 @@ export class EventStream implements Disposable {
   readonly #ping: () => string;
   #stopPings: StopTimer = () => {};
 
-  /** `ping`: what is sent while nothing else is; a comment, unless it is given. */
+  /** `ping` returns the text to send every 15 s; by default a comment. */
   constructor(res: Reply, clock: Clock, ping: () => string = () => ': ping\n\n', manner = serverSentEvents) {
     this.#res = res;
     this.#clock = clock;
@@ -47,7 +49,7 @@ export class EventStream implements Disposable {
     this.#manner = manner;
   }
 
-  /** From here on the status is 200, and failures are events. */
+  /** Sends status 200 and the headers. After this, failures must be sent as events. */
   begin(): void {
     if (this.#res.headersSent) return;
     this.#res.status(200).set({
@@ -59,19 +61,22 @@ export class EventStream implements Disposable {
     this.#stopPings = this.#clock.every(pingMs, () => void this.#res.write(this.#ping()));
   }
 
-  /** Resolves when the client has room for more; rejects with the signal's reason when it has gone. */
+  /**
+   * Sends an event. Resolves when the client has room for more; rejects with the signal's reason if the client
+   * disconnects.
+   */
   async send(event: string, content: object, signal: AbortSignal): Promise<void> {
     await this.write(eventText(event, content), signal);
   }
 
-  /** As `send`, for events that are written out already; nothing for no text. */
+  /** Sends formatted events, like `send`; an empty text only begins the stream. */
   async write(events: string, signal: AbortSignal): Promise<void> {
     this.begin();
     this.#res.locals.idempotent?.add(events);
     if (events !== '') await write(this.#res, events, signal);
   }
 
-  /** As `write`, for the last events. No ping comes between their pieces. */
+  /** Records the answer, then sends the last events. Sends no pings between the pieces of a long one. */
   async writeLast(events: SentBody | string, signal: AbortSignal): Promise<void> {
     this.begin();
     const isRecorded = (await this.#res.locals.idempotent?.record(200, this.#manner.type, events)) ?? true;
@@ -83,7 +88,7 @@ export class EventStream implements Disposable {
     for await (const piece of (events as SentBody).pieces()) await write(this.#res, piece, signal);
   }
 
-  /** As `writeLast`. A failure that will pass is not recorded: a client that tries again gets another answer. */
+  /** Sends a failure as the last event. Temporary failures are not recorded, so that a retry gets a new answer. */
   async writeFailure(events: string, { retryAfterSeconds }: RelayError, signal: AbortSignal): Promise<void> {
     if (retryAfterSeconds !== undefined) this.#res.locals.idempotent?.drop();
     await this.writeLast(events, signal);

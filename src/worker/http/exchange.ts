@@ -21,48 +21,48 @@ import { type KnownResponse, knownResponses, methodLabel, type RouteLabel, route
 import { type RequestSpans, traceOfCaller } from './request-spans.js';
 import type { KeyedRequest } from './responses.js';
 
-/** What the request log says of a job. */
+/** Figures of a job for the request log. */
 export interface JobFigures extends JobUsage {
   readonly outcome: Outcome;
   readonly queueMs: number;
   readonly executionMs: number;
 }
 
-/** A job, as its exchange sees it. */
+/** Progress of a job, for its exchange. */
 export interface JobProgress {
-  /** Whether the job had its slot. */
+  /** Whether the job has had its slot. */
   readonly hasStarted: boolean;
   figures(): JobFigures;
 }
 
-/** The primary, as a worker sees it. */
+/** Connection to the primary. */
 export type Primary = Peer<PrimaryCalls, WorkerCalls>;
 
-/** An error in the form of a foreign API: the status of the response and its body. */
+/** Converts an error to the form of a compatibility API: the status of the response, and its body. */
 export type ErrorForm = (error: RelayError, requestId: string) => { readonly status: number; readonly body: object };
 
-/** What is known of one request while it is open. Lives with its response, in `res.locals`. */
+/** State of one open request, in `res.locals`. */
 export interface Exchange extends Record<string, unknown> {
   requestId: string;
-  /** The trace that it belongs to; null without one. */
+  /** Trace context of the request; null if untraced. */
   trace: TraceContext | null;
-  /** Template of the route that matched; `other` until one has. */
+  /** Template of the matched route; `other` before a match. */
   route: RouteLabel;
-  /** Code of the error body that was sent, if one was. */
+  /** Code of the error body that was sent; null if none was. */
   error: PublicCode | null;
-  /** Whose request it is, as of `shared/client.ts`. Empty where that does not matter. */
+  /** Client of the request (see `shared/client.ts`); empty on routes that need none. */
   client: string;
-  /** The API key that it carries, once it was accepted. */
+  /** API key of the request, set when the key is accepted. */
   key: WorkerKey | null;
-  /** The form of errors; null: the service's own. */
+  /** Form of errors; null for the service's native form. */
   errorForm: ErrorForm | null;
-  /** The values and bytes of its body, once the body has come. */
+  /** Counts of values and bytes in the body, set when its reading begins. */
   structure: JsonStructure | null;
-  /** Of a request that is to run a model once, however often it is sent. */
+  /** Idempotency of a request with an `Idempotency-Key`. */
   idempotent: KeyedRequest | null;
-  /** How the request's job is doing, if it has one. */
+  /** Progress of the request's job, if any. */
   job: JobProgress | null;
-  /** A file of the console that browsers store. One visit loads many, which would fill the log and the figures of requests. */
+  /** Whether the answer is a cacheable file of the console, which is not counted, because one visit loads many. */
   isFile: boolean;
 }
 
@@ -70,7 +70,7 @@ export type Reply = Response<unknown, Exchange>;
 export type Handler = (req: Request, res: Reply, next: NextFunction) => void;
 export type AsyncHandler = (req: Request, res: Reply, next: NextFunction) => Promise<void>;
 
-/** On every response, but that the files of the console may be stored. */
+/** Headers of every response. Only the files of the console override `Cache-Control`. */
 export const commonHeaders = { 'Cache-Control': 'no-store', 'X-Content-Type-Options': 'nosniff' } as const;
 
 const commonLines = Object.entries(commonHeaders);
@@ -95,14 +95,19 @@ export interface ExchangeParts {
   readonly log: Logger;
   readonly metrics: HttpMetrics;
   readonly clock: Clock;
-  /** null where no spans are exported. */
+  /** null if no spans are exported. */
   readonly spans: RequestSpans | null;
   readonly heap: { touch(): void };
-  /** Whether this worker is about to exit: then each response is the last one on its connection, so that no request is lost with it. */
+  /**
+   * Whether this worker is about to exit. Each response then closes its connection, so that no later request is lost.
+   */
   readonly isClosing: () => boolean;
 }
 
-/** Opens every exchange: sets the request id and the common headers, and at the end writes the log record and the counts. */
+/**
+ * Opens every exchange: sets the request id and the common headers; when the response closes, writes the log record and
+ * counts.
+ */
 export function openExchange({ log, metrics, clock, spans, heap, isClosing }: ExchangeParts): Handler {
   return (req, res, next) => {
     const startedMs = clock.monotonicMs();
@@ -127,15 +132,15 @@ export function openExchange({ log, metrics, clock, spans, heap, isClosing }: Ex
   };
 }
 
-/** As nearly all requests are. */
+/** Whether the client sent no trace, as for nearly all requests. */
 function isUntraced({ headers }: Request): boolean {
   return headers.traceparent === undefined;
 }
 
 /**
- * Whether a proxy and this server may disagree on where the next request begins, so that only a closed connection is safe.
- * A client that got no `100 Continue` may or may not send its body. Of other codings than `chunked`, and of none, Node
- * reads some as if they were not there. What follows an Upgrade in the same packet is lost.
+ * Whether a proxy and this server may disagree on where the next request begins, so that the connection must close.
+ * After `Expect` without `100 Continue`, a client may or may not send its body. Node ignores some transfer codings
+ * other than `chunked`. Bytes after an Upgrade in the same packet are lost.
  */
 function isAmbiguous({ expect, upgrade, 'transfer-encoding': coding }: Request['headers']): boolean {
   return expect !== undefined || upgrade !== undefined || (coding ?? 'chunked').toLowerCase() !== 'chunked';
@@ -153,13 +158,13 @@ function count(metrics: HttpMetrics, method: string, res: Reply, seconds: number
   if (error !== null) metrics.failed(route, error);
 }
 
-/** Whether the client has stayed to the end of the response. A stream without end counts as complete. */
+/** Whether the client stayed connected to the end of the response. An endless stream counts as complete. */
 function isComplete(res: Reply): boolean {
   const isViewed = res.headersSent && isEndless({ route: res.locals.route, code: res.statusCode });
   return res.writableFinished || isViewed;
 }
 
-/** Sets the route that the request is counted by. */
+/** Sets the route that the request is counted under. */
 export function atRoute(route: RouteLabel): Handler {
   return (_req, res, next) => {
     res.locals.route = route;
@@ -193,7 +198,7 @@ function jobFields({ outcome, queueMs, executionMs, processorMs, peakMemoryBytes
   };
 }
 
-/** Without the query, and without the scheme and authority of an absolute target: they may hold secrets. */
+/** Returns the path without query, scheme and authority, which may contain secrets. */
 function pathOf(url: string): string {
   const path = url.startsWith('/') ? url : url.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i, '');
   const end = path.search(/[?#]/);
@@ -202,12 +207,12 @@ function pathOf(url: string): string {
 
 const acceptableId = /^[A-Za-z0-9._-]{1,64}$/;
 
-/** The client's own request id where it is well formed, else a new UUID. */
+/** Returns the client's request id if it is well formed, else a new UUID. */
 export function requestIdFrom(header: string | undefined): string {
   return header !== undefined && acceptableId.test(header) ? header : randomUUID();
 }
 
-/** Most answers take milliseconds, but a job may take its whole time-out. */
+/** Histogram buckets, seconds: most answers take milliseconds, but a job may take its full time limit. */
 const durationBuckets = [0.005, 0.01, 0.025, 0.1, 0.25, 1, 2.5, 10, 30, 120, 600];
 
 const perResponse = ['method', 'route', 'code'] as const;
@@ -218,7 +223,7 @@ const help = {
   aborted: 'Requests whose client went away.',
 };
 
-/** Owns what this worker counts: its HTTP exchanges. The primary adds up the figures of all workers. */
+/** Owns the counts of this worker's HTTP exchanges. The primary sums the figures of all workers. */
 export class HttpMetrics {
   readonly #registry = new Registry();
   readonly #requests = counter(this.#registry, 'http_requests_total', help.requests, ...perResponse);
@@ -246,7 +251,7 @@ export class HttpMetrics {
     addProcessMetrics(this.#registry, 'worker');
   }
 
-  /** Whether an exchange was counted since `changes` was last called. */
+  /** Whether an exchange was counted since the last call of `changes`. */
   get hasNews(): boolean {
     return this.#hasNews;
   }
@@ -256,7 +261,7 @@ export class HttpMetrics {
     this.#inFlight.inc();
   }
 
-  /** Takes back `opened`, and counts nothing. */
+  /** Ends an exchange that `opened` has counted, without a further count. */
   closed(): void {
     this.#hasNews = true;
     this.#inFlight.dec();
@@ -289,7 +294,7 @@ export class HttpMetrics {
     this.#logErrors.inc();
   }
 
-  /** What was counted since the last call, for the primary to add to what it knows. */
+  /** Returns the counts since the last call; the primary adds them to its totals. */
   async changes(): Promise<FamilyFigures[]> {
     this.#hasNews = false;
     const isFirst = this.#isFirstReport;
@@ -304,8 +309,8 @@ function durationsIn(registry: Registry) {
 }
 
 /**
- * Each series of durations that there can be, at 0: the primary shows them from the start. They are not made in the
- * registry of the worker, because prom-client takes 7 KB for each and never gives them back.
+ * Returns every possible series of durations at 0, so that the primary shows them from the start. The worker's registry
+ * does not create them, because prom-client uses 7 KB for each and never frees it.
  */
 async function durationsOfNothing(): Promise<FamilyFigures> {
   const registry = new Registry();
@@ -320,14 +325,14 @@ async function durationsOfNothing(): Promise<FamilyFigures> {
 }
 
 /**
- * Whether a response is timed: where an endpoint gave it. A histogram has fourteen series for each label set, and most
- * label sets are refusals of unknown paths and methods. How long somebody views a stream without end is no measure.
+ * Whether the duration of a response is measured: only answers of endpoints. A histogram has fourteen series per label
+ * set, and most label sets are refusals of unknown paths and methods. The duration of an endless stream means nothing.
  */
 export function isTimed({ route, code }: Pick<KnownResponse, 'route' | 'code'>): boolean {
   return route !== 'other' && code !== httpStatusOf.method_not_allowed && !isEndless({ route, code });
 }
 
-/** Whether a response has no end of its own, so that it ends when its client goes. */
+/** Whether a response ends only when its client disconnects. */
 export function isEndless({ route, code }: Pick<KnownResponse, 'route' | 'code'>): boolean {
   return route === '/status/stream' && code === 200;
 }

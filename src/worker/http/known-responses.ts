@@ -8,10 +8,10 @@ import {
 } from '../../shared/api/endpoints.js';
 import { httpStatusOf } from '../../shared/errors.js';
 
-/** The route that a request matched, else `other`. */
+/** Route that a request matched, else `other`. */
 export type RouteLabel = RoutePath | 'other';
 
-/** What a response is counted under. */
+/** Labels that a response is counted under. */
 export interface KnownResponse {
   readonly method: string;
   readonly route: RouteLabel;
@@ -31,7 +31,7 @@ export function methodLabel(method: string): (typeof methods)[number] {
 }
 
 function codesOf({ method, route, errors, success = 200, others = [] }: Endpoint): readonly number[] {
-  const common = commonErrors.filter((error) => error !== 'forbidden'); // a Host or Origin, before the route is known
+  const common = commonErrors.filter((error) => error !== 'forbidden'); // foreign Hosts and Origins have no route yet
   const own = [...common, ...errors];
   const readsBody = (method === 'POST' || method === 'PATCH') && !bodyless.includes(route);
   const broken = readsBody ? Object.values(brokenHttp) : [];
@@ -45,20 +45,20 @@ function codesOf({ method, route, errors, success = 200, others = [] }: Endpoint
   ];
 }
 
-/** Routes whose POST has no body to be read. */
+/** Routes whose POST has no body. */
 const bodyless: readonly RoutePath[] = ['/health/recheck', '/v1/responses/{response_id}/cancel'];
 
-/** An overloaded model, as the Anthropic API says it. */
+/** Status for an overloaded model in the Anthropic API. */
 const overloaded = 529;
 
-/** Redirects to the console. */
+/** Status of the redirects to the console. */
 const found = 302;
 
 function extraCodesOf(route: RoutePath): readonly number[] {
   if (route === '/v1/messages') return [overloaded];
-  if (route === '/docs') return [not_found]; // for unknown paths below it
-  if (route === '/console/') return [found, not_found]; // and for the paths that lead to it
-  // Health answers with its ordinary body when the service drains or, in strict mode, is not ready.
+  if (route === '/docs') return [not_found]; // for unknown paths below /docs
+  if (route === '/console/') return [found, not_found]; // includes redirects to it
+  // Health answers 503 with its ordinary body while the service drains or, in strict mode, is not ready.
   return route === '/health' || route === '/health/recheck' ? [503] : [];
 }
 
@@ -75,14 +75,14 @@ const ofOtherMethods: readonly KnownResponse[] = all.flatMap(({ route }) => {
 
 const ofNoRoute: readonly KnownResponse[] = [
   ...methods.flatMap((method) => [validation_error, forbidden, not_found].map((code) => ({ method, code }))),
-  ...['GET', 'HEAD'].map((method) => ({ method, code: 200 })), // the probe of Ollama’s clients, on their own port
-  { method: 'OPTIONS', code: 204 }, // the preflight of an allowed origin
+  ...['GET', 'HEAD'].map((method) => ({ method, code: 200 })), // probe of Ollama’s clients, on a separate port
+  { method: 'OPTIONS', code: 204 }, // preflight request of an allowed origin
   ...Object.values(brokenHttp).map((code) => ({ method: other, code })),
-  { method: other, code: method_not_allowed }, // CONNECT
-  { method: other, code: concurrency_limited }, // more pipelined requests than may wait
+  { method: other, code: method_not_allowed },
+  { method: other, code: concurrency_limited }, // too many pipelined requests
 ].map((response) => ({ ...response, route: other }));
 
-/** Every method, route and status that can occur, once. */
+/** Every combination of method, route and status that can occur, once. */
 export const knownResponses: readonly KnownResponse[] = [
   ...new Map([...ofEndpoints, ...ofOtherMethods, ...ofNoRoute].map((response) => [keyOf(response), response])).values(),
 ];

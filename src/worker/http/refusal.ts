@@ -5,12 +5,12 @@ import type { ErrorBody } from '../../shared/api/error.js';
 import { httpStatusOf, type PublicCode } from '../../shared/errors.js';
 import { commonHeaders, type ExchangeParts, maxPathLength, requestIdFrom } from './exchange.js';
 
-/** Why what came over a socket is not served, as an HTTP status, an error code and a sentence. */
+/** Reason why bytes on a socket are refused: HTTP status, error code and message. */
 export interface HttpRefusal {
   readonly status: number;
   readonly code: PublicCode;
   readonly message: string;
-  /** Of the request line, if it could be read. */
+  /** Method and path of the request line, if readable. */
   readonly method?: string;
   readonly path?: string;
 }
@@ -42,7 +42,7 @@ export function refusalOf(error: NodeJS.ErrnoException): HttpRefusal {
   return byNodeCode[error.code ?? ''] ?? refusals.malformed;
 }
 
-/** A tunnel is never opened: the answer to CONNECT, with a target that is an authority and no path. */
+/** Returns the refusal of a CONNECT request. `target` is an authority, not a path. */
 export function tunnelRefusal(target: string): HttpRefusal {
   const message = 'this service opens no tunnels';
   return {
@@ -54,23 +54,23 @@ export function tunnelRefusal(target: string): HttpRefusal {
   };
 }
 
-/** A response that has been begun; `locals` where it is an exchange of ours. */
+/** Response whose request has begun; `locals` exist if it is an exchange of this service. */
 export type BegunResponse = ServerResponse & { readonly locals?: { error: PublicCode | null } };
 
-/** For a request that has been begun: its own response, log record and counts show the refusal. */
+/** Refuses a request that has begun, so that its log record and counts show the refusal. */
 export function answerRefusal(res: BegunResponse, refusal: HttpRefusal): void {
   if (res.locals !== undefined) res.locals.error = refusal.code;
   const [headers, body] = answerOf(refusal, String(res.getHeader('X-Request-Id')));
   res.writeHead(refusal.status, headers).end(body);
 }
 
-/** If the socket were closed at once, a client that is still sending would lose the answer. */
+/** Delay before closing: a client that is still sending would lose the answer if the socket closed at once. */
 const lingerMs = 1000;
 
-/** What a refusal needs. */
+/** Dependencies of a refusal. */
 export type RefusalParts = Pick<ExchangeParts, 'log' | 'metrics' | 'clock'>;
 
-/** Answers bytes that never became a request, on the socket itself. */
+/** Refuses bytes that never became a request, by writing to the socket directly. */
 export function answerRaw(socket: Socket, refusal: HttpRefusal, { log, metrics, clock }: RefusalParts): void {
   const { status, code: error, method = '', path = '' } = refusal;
   const requestId = requestIdFrom(undefined);
@@ -98,7 +98,7 @@ function answerOf(refusal: HttpRefusal, requestId: string): [headers: Record<str
   const headers = {
     'X-Request-Id': requestId,
     ...commonHeaders,
-    ...(status === httpStatusOf.method_not_allowed && { Allow: '' }), // the target is no resource of this service
+    ...(status === httpStatusOf.method_not_allowed && { Allow: '' }), // empty: the target is no resource
     ...(status === httpStatusOf.concurrency_limited && { 'Retry-After': '1' }),
     'Content-Type': 'application/json; charset=utf-8',
     'Content-Length': String(Buffer.byteLength(body)),

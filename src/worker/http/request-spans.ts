@@ -13,32 +13,32 @@ import { type Span, spanTexts } from '../../shared/trace/span.js';
 import type { Exchange, Primary } from './exchange.js';
 import { methodLabel } from './known-responses.js';
 
-/** The span of a request, while it is open. The spans of its job stand under it. */
+/** Span of an open request; parent of the spans of its job. */
 export interface RequestTrace extends TraceContext {
-  /** Of the caller; null where the trace begins here. */
+  /** Span of the caller; null if the trace begins here. */
   readonly parentId: string | null;
   readonly startMs: number;
 }
 
-/** How a request has ended. */
+/** End of a request. */
 export interface EndedRequest {
   readonly path: string;
-  /** null: its client has gone before the end. */
+  /** null if the client disconnected before the end. */
   readonly statusCode: number | null;
   readonly durationMs: number;
 }
 
-/** Of the trace that a caller has sent. */
+/** Reads the trace context from the caller's headers; null if missing or invalid. */
 export function traceOfCaller({ headers: { traceparent, tracestate } }: Request): TraceContext | null {
   const state = Array.isArray(tracestate) ? tracestate.join(',') : tracestate;
   return typeof traceparent === 'string' ? readTraceparent(traceparent, state) : null;
 }
 
-/** A message to the primary costs more than the span in it: those of one second go together. */
+/** Interval of sending: a message to the primary costs more than a span, so spans are sent in batches. */
 const sendMs = 1000;
 const maxWaiting = 64;
 
-/** Gives each request that is to have one its span, and owns those that have ended, until they are sent to the primary. */
+/** Begins a span for each sampled request, and owns ended spans until the batch is sent to the primary. */
 export class RequestSpans {
   readonly #sampler: Sampler;
   readonly #primary: Pick<Primary, 'call'>;
@@ -52,7 +52,10 @@ export class RequestSpans {
     this.#clock = clock;
   }
 
-  /** A trace begins here with each request that is to change something: those that only read are mostly probes. */
+  /**
+   * Returns the span, or null. Without a caller's trace, only POST requests begin one: requests that only read are
+   * mostly probes.
+   */
   begin(req: Request): RequestTrace | TraceContext | null {
     const caller = traceOfCaller(req);
     if (caller === null && req.method !== 'POST') return null;
@@ -63,7 +66,7 @@ export class RequestSpans {
     return { traceId, spanId: newSpanId(), isSampled: true, state, parentId, startMs: this.#clock.now() };
   }
 
-  /** `trace`: as `begin` has returned it. */
+  /** Ends the span. `trace`: the result of `begin`. */
   end(trace: RequestTrace | TraceContext, req: Request, exchange: Exchange, ended: EndedRequest): void {
     if (!('startMs' in trace)) return;
     const { route, requestId, job } = exchange;
@@ -99,20 +102,22 @@ export class RequestSpans {
     else this.#stopTimer ??= this.#clock.after(sendMs, () => this.send());
   }
 
-  /** Sends those that wait. */
+  /** Sends the waiting spans to the primary. */
   send(): void {
     this.#stopTimer?.();
     this.#stopTimer = null;
     const spans = this.#waiting;
     this.#waiting = [];
     if (spans.length === 0) return;
-    this.#primary.call('spans', { texts: spanTexts(spans) }).catch(() => {}); // the primary is gone, and with it the exporter
+    this.#primary.call('spans', { texts: spanTexts(spans) }).catch(() => {}); // the primary and its exporter have ended
   }
 }
 
 const firstServerError = 500;
 
-/** What is wrong with the request itself is no error of this service. A stream may fail after its status was sent. */
+/**
+ * Returns the error of a span; undefined also for mistakes of the client. A stream may fail after its status was sent.
+ */
 function errorOf({ error }: Pick<Exchange, 'error'>, statusCode: number | null): string | undefined {
   if (statusCode === null) return 'cancelled';
   if (error !== null && httpStatusOf[error] >= firstServerError) return error;

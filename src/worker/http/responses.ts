@@ -16,16 +16,19 @@ import { type ClaimItem, type ClaimOrder, maxRecordedBytes, type RecordedBegin }
 import { describeError, type Logger } from '../../shared/log/logger.js';
 import type { ErrorForm, Handler, Primary, Reply } from './exchange.js';
 
-/** JSON or events that are sent piece by piece, where they are long. */
+/** JSON or events; long ones are sent piece by piece. */
 export interface SentBody {
-  /** All of it, where it is short; else null. */
+  /** The whole body if it is short, else null. */
   readonly short: string | null;
-  /** Bytes of the whole; null if they are not counted. */
+  /** Length of the whole, bytes; null if unknown. */
   length(): Promise<number | null>;
   pieces(): AsyncIterable<string | Buffer>;
 }
 
-/** Resolves when the client has room for more; rejects with the signal's reason when it has gone. */
+/**
+ * Writes a piece. Resolves when the client has room for more; rejects with the signal's reason if the client
+ * disconnects.
+ */
 export async function write(res: Reply, piece: string | Buffer, signal: AbortSignal): Promise<void> {
   if (res.write(piece)) return;
   const { promise, resolve } = withResolvers();
@@ -33,7 +36,7 @@ export async function write(res: Reply, piece: string | Buffer, signal: AbortSig
   await orAborted(promise, signal).finally(() => res.off('drain', resolve));
 }
 
-/** Says of an answer to a request with a key that it is not stored. */
+/** Header that reports that the answer is not stored for its `Idempotency-Key`. */
 export const notRecorded = { name: 'Idempotency-Recorded', value: 'false' } as const;
 
 export const jsonType = 'application/json; charset=utf-8';
@@ -42,17 +45,17 @@ export function sendJson(res: Reply, body: object, status = 200): void {
   sendWritten(res, JSON.stringify(body), status);
 }
 
-/** Sends JSON text. */
+/** Sends text that is already JSON. */
 export function sendWritten(res: Reply, text: string, status = 200): void {
   sendTyped(res, jsonType, text, status);
 }
 
-/** Not by express's own `send`, which answers 304 where a cache asks, and no cache may store our answers. */
+/** Sends a complete answer. Express's `send` may answer 304, but no cache may store these answers. */
 export function sendTyped(res: Reply, type: string, content: string | Buffer, status = 200): void {
   res.writeHead(status, { 'Content-Type': type, 'Content-Length': Buffer.byteLength(content) }).end(content);
 }
 
-/** Sends JSON text that is the answer to the request's key, where it has one. */
+/** Records JSON text for the request's `Idempotency-Key`, if any, then sends it. */
 export async function sendRecorded(res: Reply, text: string, status = 200): Promise<void> {
   await record(res, text, status);
   sendWritten(res, text, status);
@@ -63,7 +66,7 @@ async function record(res: Reply, last: SentBody | string, status: number): Prom
   if (!isRecorded) res.set(notRecorded.name, notRecorded.value);
 }
 
-/** Sends the body of an answer, however long it is. */
+/** Records and sends the body of an answer, piece by piece if it is long. */
 export async function sendBody(res: Reply, body: SentBody, signal: AbortSignal): Promise<void> {
   await record(res, body, 200);
   const { short } = body;
@@ -87,7 +90,10 @@ export function errorBodyOf(error: RelayError, requestId: string): ErrorBody {
   };
 }
 
-/** A client that was cancelled by mistake, because its worker's channel has closed, gets the code of a fault of ours. */
+/**
+ * Returns the code for the client. A connected client sees `cancelled` only if its worker's channel has closed, which
+ * is an internal error.
+ */
 export function publicCodeOf({ code }: RelayError): PublicCode {
   return code === 'cancelled' ? 'internal_error' : code;
 }
@@ -102,14 +108,14 @@ export function sendError(res: Reply, error: RelayError): void {
   sendJson(res, body, status);
 }
 
-/** As `sendError`, for a failure that is the answer to the request's key, where it has one. */
+/** Records a failure for the request's `Idempotency-Key`, if any, then sends it. */
 export async function sendRecordedError(res: Reply, error: RelayError): Promise<void> {
   const { status, body } = beginError(res, error);
   await sendRecorded(res, JSON.stringify(body), status);
 }
 
 function beginError(res: Reply, error: RelayError): ReturnType<ErrorForm> {
-  if (error.reason === 'budget') res.set('X-Should-Retry', 'false'); // not before the next day
+  if (error.reason === 'budget') res.set('X-Should-Retry', 'false'); // the budget resets the next day
   if (error.retryAfterSeconds !== undefined) res.set('Retry-After', String(error.retryAfterSeconds));
   if (error.code === 'unauthorized') res.set('WWW-Authenticate', 'Bearer realm="prompt-relay"');
   if (error.code === 'shutting_down') res.set('Connection', 'close');
@@ -129,35 +135,38 @@ export function methodNotAllowed(...methods: readonly string[]): Handler {
   };
 }
 
-/** Answers whatever was thrown. Express knows an error handler by its four parameters. */
+/** Answers thrown errors. Express recognizes error handlers by their four parameters. */
 export function answerError(log: Logger) {
   return (thrown: unknown, _req: Request, res: Reply, _next: NextFunction): void => {
     const isOurFault = isDefect(thrown) && !isBadPath(thrown) && !comesTooLate(thrown, res);
     if (isOurFault) log.error('internal_error', { request_id: res.locals.requestId, error: describeError(thrown) });
-    if (res.writableEnded) return; // it has its answer: the last event of a stream, or a refusal of the server itself
+    if (res.writableEnded) return; // already answered: the last event of a stream, or a refusal by the server
     if (isCancelled(thrown) || res.headersSent || res.destroyed) return void res.destroy();
     sendError(res, isBadPath(thrown) ? invalid('path', 'holds a bad percent escape') : toRelayError(thrown));
   };
 }
 
-/** Broken HTTP is refused as soon as it is seen, even while a handler works. The handler's answer comes too late then. */
+/**
+ * Whether a handler failed only because its request was refused already: broken HTTP is refused at once, even while a
+ * handler works.
+ */
 function comesTooLate(thrown: unknown, res: Reply): boolean {
   const isTaken = (thrown as NodeJS.ErrnoException | null)?.code === 'ERR_HTTP_HEADERS_SENT';
   return isTaken && res.writableEnded && res.locals.error !== null;
 }
 
-/** Express throws a URIError for a path that can't be decoded. */
+/** Whether Express could not decode the path. */
 function isBadPath(thrown: unknown): boolean {
   return thrown instanceof URIError;
 }
 
-/** The client asks another worker for the rest. */
+/** Abort reason for long reads when the worker exits; the client requests the rest from another worker. */
 export const workerLeaves = cancelled('the worker ends');
 
 /**
- * A signal that is aborted when the client goes away before its answer has been sent, until it is disposed. A client that
- * has closed only its own half counts as gone: Node would close the other half only when all data has been read. It is
- * aborted with `workerLeaves` by `closing`, too.
+ * Returns a signal that aborts if the client disconnects before its answer is sent, or with `workerLeaves` when
+ * `closing` aborts. A client that closed only its sending half counts as disconnected: Node would close the other half
+ * only after all data is read. Disposing detaches the listeners.
  */
 export function untilGone(res: Reply, closing?: AbortSignal): Disposable & { readonly signal: AbortSignal } {
   const controller = new AbortController();
@@ -179,7 +188,7 @@ export function untilGone(res: Reply, closing?: AbortSignal): Disposable & { rea
   return { signal: controller.signal, [Symbol.dispose]: stop };
 }
 
-/** Has a request with an `Idempotency-Key` run a model once, however often it is sent. */
+/** Makes requests with the same `Idempotency-Key` run a model only once. */
 export function idempotency(primary: Primary): Handler {
   return (req, res, next) => {
     const key = keyOf(req);
@@ -188,10 +197,12 @@ export function idempotency(primary: Primary): Handler {
   };
 }
 
-/** How an answer is asked for, as far as the body alone does not say so. */
+/** Kind of answer, for clients that choose it outside the body. */
 type AnswerManner = 'plain' | 'stream' | 'background';
 
-/** Answers once for each key; a repeated request gets the recorded answer. A request without a key is always answered. */
+/**
+ * Answers once for each key; a repeated request gets the recorded answer. Requests without a key are always answered.
+ */
 export async function onceFor(res: Reply, manner: AnswerManner, answer: () => Promise<void>): Promise<void> {
   const { idempotent } = res.locals;
   await (idempotent === null ? answer() : idempotent.once(manner, answer));
@@ -200,12 +211,12 @@ export async function onceFor(res: Reply, manner: AnswerManner, answer: () => Pr
 const name = 'Idempotency-Key';
 const maxKeyLength = 255;
 
-/** Printable ASCII, with no space at either end. */
+/** Unquoted key: printable ASCII without a space at either end. */
 const bareKey = /^[!-~](?:[ -~]*[!-~])?$/;
-/** A string of RFC 9651: a quote and a backslash in it have a backslash before them. */
+/** Quoted key: a string of RFC 9651, in which a backslash escapes quotes and backslashes. */
 const quotedKey = /^"((?:[ !#-[\]-~]|\\["\\])*)"$/;
 
-/** The key, with or without quotes; null if none was sent. Throws `validation_error`. */
+/** Returns the key without quotes; null if none was sent. Throws `validation_error`. */
 function keyOf(req: Request): string | null {
   const [header, ...more] = valuesOf(req);
   if (header === undefined) return null;
@@ -216,26 +227,26 @@ function keyOf(req: Request): string | null {
   return key;
 }
 
-/** As they were sent: Node joins them. */
+/** Returns the raw header values, because Node joins repeated ones. */
 function valuesOf({ rawHeaders }: Request): string[] {
   const isKey = (each: string) => each.length === name.length && each.toLowerCase() === name.toLowerCase();
   return rawHeaders.filter((_, index) => index % 2 === 1 && isKey(rawHeaders[index - 1] as string));
 }
 
-/** The headers that belong to an answer, and not to its exchange. */
+/** Headers that are recorded with an answer; all others belong to one exchange. */
 const answerHeaders = [
   ...['Content-Type', 'Cache-Control', 'X-Accel-Buffering', 'Location', 'Preference-Applied'],
   ...['X-Session', 'X-Conversation-Id', 'X-Ignored-Parameters', 'X-Should-Retry'],
 ] as const;
 
-/** Owns the claim of one request on its key, and the bytes of its answer as they are sent, up to the bound of what is stored. */
+/** Owns one request's claim on its key, and records its answer up to `maxRecordedBytes`. */
 export class KeyedRequest {
   readonly key: string;
   readonly #primary: Primary;
   readonly #res: Reply;
   readonly #digest = createHash('sha256');
   #manner: AnswerManner = 'plain';
-  /** Null before the key is claimed, and once the answer is stored or is not to be. */
+  /** Number of the claim; null before the claim, and after the answer is recorded or dropped. */
   #claim: number | null = null;
   #pieces: Buffer[] = [];
   #bytes = 0;
@@ -246,14 +257,14 @@ export class KeyedRequest {
     this.key = key;
   }
 
-  /** The body is part of what makes a request the same. */
+  /** Adds the body to the digest by which requests are compared. */
   read(body: Buffer): void {
     this.#digest.update(body);
   }
 
   /**
-   * Calls `answer` for the first request with the key, and records what it sends; sends the recorded answer to each later
-   * one. Rejects with `idempotency_mismatch` and `idempotency_in_progress`.
+   * Calls `answer` for the first request with the key, and records its answer; sends the recorded answer to later ones.
+   * Rejects with `idempotency_mismatch` or `idempotency_in_progress`.
    */
   async once(manner: AnswerManner, answer: () => Promise<void>): Promise<void> {
     this.#manner = manner;
@@ -271,7 +282,7 @@ export class KeyedRequest {
     }
   }
 
-  /** Records what is sent now. */
+  /** Adds a sent piece to the recorded answer. */
   add(piece: string | Buffer): void {
     if (this.#claim !== null) this.#push(piece);
   }
@@ -284,20 +295,21 @@ export class KeyedRequest {
     else this.#pieces.push(bytes);
   }
 
-  /** The answer is not recorded. */
+  /** Discards the recorded pieces: the answer will not be stored. */
   drop(): void {
     this.#claim = null;
     this.#pieces = [];
   }
 
   /**
-   * Has the answer stored before the last of it is sent: a client that has all of it is never answered by a second run.
-   * Resolves with false where that fails; true where an answer that never reached the model is not to be stored.
+   * Records the answer before its last piece is sent, so that a client with a complete answer never causes a second
+   * run. Resolves with false if the store fails or the answer is too long; with true also if the answer need not be
+   * recorded, such as when no model ran.
    */
   async record(status: number, type: string, last: SentBody | string): Promise<boolean> {
     const claim = this.#claim;
     if (claim === null || !this.#isBinding(status)) return true;
-    this.#claim = null; // a failure from here on is no answer
+    this.#claim = null; // a later failure must not be recorded as the answer
     for await (const piece of typeof last === 'string' ? [last] : last.pieces()) {
       this.#push(piece);
       if (this.#isTooLong) break;
@@ -316,7 +328,7 @@ export class KeyedRequest {
     return this.#bytes > maxRecordedBytes;
   }
 
-  /** The name of the client is part of the key, not of the request. */
+  /** Returns the digest of the request. The client is not in it, because it is part of the key. */
   #digestOf(manner: AnswerManner): string {
     const { req, locals } = this.#res;
     const body = this.#digest.digest('hex');
@@ -324,8 +336,8 @@ export class KeyedRequest {
   }
 
   /**
-   * Whether the model was asked, or will be. An answer that says to come back later is not recorded: sent again, it would
-   * say so for a day.
+   * Whether the answer must be recorded: a model ran, or will run. Answers with Retry-After are not recorded, because
+   * they would be repeated for a day.
    */
   #isBinding(status: number): boolean {
     const hasStarted = this.#res.locals.job?.hasStarted === true;
@@ -333,14 +345,14 @@ export class KeyedRequest {
     return (hasStarted || isAccepted) && !this.#res.hasHeader('Retry-After');
   }
 
-  /** A failure after the start is an answer like any other. */
+  /** Records and sends a failure if nothing has been sent; rethrows it otherwise. */
   async #failWith(error: unknown): Promise<void> {
     if (isCancelled(error) || this.#res.headersSent || this.#claim === null) throw error;
     await sendRecordedError(this.#res, toRelayError(error));
-    if (isDefect(error)) throw error; // it belongs in the log, too
+    if (isDefect(error)) throw error; // defects also belong in the log
   }
 
-  /** Piece by piece: a client may read slowly, and send the same request many times. */
+  /** Sends the recorded answer piece by piece: a client may read slowly, and repeat the request many times. */
   async #sendAgain(order: ClaimOrder, { status, headers, error, begin, bytes }: RecordedBegin): Promise<void> {
     const res = this.#res;
     using caller = untilGone(res);
@@ -349,7 +361,7 @@ export class KeyedRequest {
     let piece = begin;
     for (let sent = 0; sent < bytes; ) {
       if (sent > 0) piece = (await this.#primary.call('recordedPiece', { ...order, from: sent })).text;
-      if (piece === '') return void res.destroy(); // it has expired
+      if (piece === '') return void res.destroy(); // the recorded answer has expired
       sent += Buffer.byteLength(piece);
       await write(res, piece, caller.signal);
     }

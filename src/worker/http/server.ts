@@ -10,37 +10,40 @@ const httpLimits = {
   headersMs: 10_000,
   requestMs: 30_000,
   keepAliveMs: 5_000,
-  /** The longest time in which a client takes nothing of its answer, from its first byte to its last. */
+  /** Maximum time in which a client reads nothing of its answer. */
   unreadMs: 60_000,
   checkEveryMs: 2_000,
   /**
-   * What may wait to be taken by all clients of a listening address. Long answers are sent piece by piece, but some
-   * megabytes of metrics or usage come in one.
+   * Maximum of unsent bytes for all clients of a listening address. Long answers are sent piece by piece, but metrics
+   * or usage may have some megabytes in one piece.
    */
   unsentBytes: 64 * 1024 ** 2,
-  /** A client that takes something more often is none of those who go for that. */
+  /** Clients that have taken bytes within this time are never given up for `unsentBytes`. */
   unsentMs: 2_000,
-  /** A client that has gone must be noticed well within a second. */
+  /** Interval of the checks: disconnects must be noticed well within a second. */
   watchEveryMs: 250,
 };
 export type HttpLimits = typeof httpLimits;
 const maxHeaderBytes = 16 * 1024;
-/** A client that has connected just before the end gets this long to send its request. */
+/** At shutdown, time for a new connection to send its first request. */
 const firstRequestMs = 500;
-/** At the end, exchanges without a job get this long. */
+/** At shutdown, time for exchanges without a job. */
 const joblessMs = 2000;
-/** At the end, an answer of which its client has taken nothing for so long counts as left by the client. */
+/** At shutdown, a client that has taken nothing for this long counts as disconnected. */
 const leftMs = 1000;
 
-/** What a server needs. */
+/** Dependencies of a server. */
 export interface ServerParts extends RefusalParts {
-  /** Says whether a connection on a Unix socket may stay. */
+  /** Resolves with whether a connection on a Unix socket may stay. */
   readonly limit: { admit(socket: Socket): Promise<boolean> };
-  /** Of the bodies that are read and dropped, together with those that are read. */
+  /** Reading pace, shared by dropped bodies and bodies that are read. */
   readonly pace: ReadingPace;
 }
 
-/** Owns one listening server and its connections: time limits, JSON bodies for errors that Node answers itself, one request at a time per socket. */
+/**
+ * Owns one listening server and its connections: time limits, JSON bodies for Node's errors, and one request at a time
+ * per socket.
+ */
 export class HttpServer {
   readonly #parts: ServerParts;
   readonly #limits: HttpLimits;
@@ -62,7 +65,8 @@ export class HttpServer {
       maxHeaderSize: maxHeaderBytes,
       requireHostHeader: false, // checked by the host guard, which answers with a body
     });
-    this.#server.maxHeadersCount = 0; // else Node drops those beyond 2,000 without a word; their bytes are bounded
+    // Node would silently drop headers beyond 2,000. maxHeaderSize bounds their bytes.
+    this.#server.maxHeadersCount = 0;
     this.#server.on('connection', (socket: Socket) => this.#welcome(socket, app));
     const serve: Listener = (req, res) => this.#connections.get(req.socket)?.serve(req, res);
     this.#server.on('request', serve).on('checkContinue', serve).on('checkExpectation', serve);
@@ -75,12 +79,12 @@ export class HttpServer {
     });
   }
 
-  /** Connections that are open. */
+  /** Number of open connections. */
   get size(): number {
     return this.#connections.size;
   }
 
-  /** Listens at an address that is open under this number. */
+  /** Listens on an open file descriptor. */
   listen(fd: number): Promise<void> {
     const { clock } = this.#parts;
     this.#stopWatch = clock.every(this.#limits.watchEveryMs, () => {
@@ -91,15 +95,15 @@ export class HttpServer {
     return listenOn(this.#server, fd);
   }
 
-  /** From now on, clients that take nothing of their answer are given up after this time, if it is shorter. */
+  /** Lowers the time after which clients that do not read their answer are given up. */
   hurry(maxUnreadMs: number): void {
     this.#maxUnreadMs = Math.min(this.#maxUnreadMs, maxUnreadMs);
   }
 
   /**
-   * Accepts no new connection, and closes each one when its requests are answered. Resolves when the last one has gone,
-   * after `limitMs` at the latest, with whether the answer of every job was sent to a client that reads. May be called
-   * again, for less time.
+   * Accepts no new connections, and closes each one after its requests are answered, at the latest after `limitMs`.
+   * Resolves with whether every job's answer was sent, except to clients that do not read. A further call may shorten
+   * the limit.
    */
   async stop(limitMs: number): Promise<boolean> {
     for (const connection of this.#connections.values()) connection.finish();
@@ -112,11 +116,14 @@ export class HttpServer {
     return isWhole;
   }
 
-  /** As `stop`, but idle connections are left to their keep-alive limit: closing one could lose a request that is on its way. */
+  /**
+   * Stops like `stop`, but leaves idle connections to their keep-alive limit: closing one could lose a request that is
+   * on its way.
+   */
   async retire(limitMs: number): Promise<boolean> {
     const stopTimer = this.#parts.clock.after(limitMs, () => this.#cut());
     await closeGently(this.#server);
-    // Its callback comes just before the last sockets close, and an exchange ends with its socket.
+    // The callback runs just before the last sockets close, and an exchange ends with its socket.
     await Promise.all([...this.#connections.keys()].map(closed));
     stopTimer();
     this.#stopWatch();
@@ -129,7 +136,7 @@ export class HttpServer {
     });
   }
 
-  /** Gives up those who take nothing, the longest first, until the others hold no more than they may. */
+  /** Gives up the clients that have read nothing for longest, until the unsent bytes are within the limit. */
   #boundUnsent(nowMs: number): void {
     const { unsentBytes, unsentMs } = this.#limits;
     const holding = [...this.#connections.values()].filter((connection) => connection.unsentBytes > 0);
@@ -168,17 +175,17 @@ export class Listeners {
   readonly #servers: HttpServer[] = [];
   readonly #closing = new AbortController();
 
-  /** Whether each response is the last one on its connection. */
+  /** Whether each response closes its connection. */
   get isClosing(): boolean {
     return this.#closing.signal.aborted;
   }
 
-  /** Aborted when this worker is about to exit. */
+  /** Signal that aborts when this worker is about to exit. */
   get closing(): AbortSignal {
     return this.#closing.signal;
   }
 
-  /** Has a server listen at each of these open addresses. Rejects when one can't be used. */
+  /** Opens a server on each of these listening file descriptors. Rejects if one is unusable. */
   async open(fds: readonly number[], create: (fd: number) => HttpServer): Promise<void> {
     for (const fd of fds) {
       const server = create(fd);
@@ -187,13 +194,13 @@ export class Listeners {
     }
   }
 
-  /** From now on, clients that take nothing of their answer are given up after this time. */
+  /** Lowers the time after which clients that do not read their answer are given up. */
   hurry(maxUnreadMs: number): void {
     for (const server of this.#servers) server.hurry(maxUnreadMs);
   }
 
   /**
-   * Resolves when nothing is open any more, after `limitMs` at the latest, with whether every answer was sent. With
+   * Closes all servers, at the latest after `limitMs`. Resolves with whether every job's answer was sent. With
    * `retire`, idle connections are left to their keep-alive limit.
    */
   async close(how: 'stop' | 'retire', limitMs: number): Promise<boolean> {
