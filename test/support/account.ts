@@ -2,7 +2,7 @@ import { readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Service, script, startService } from './service.js';
 
-/** A model CLI whose account is worth what the test says: see the fixture. */
+/** Model CLI whose account state a test sets; see the fixture has-an-account.pl. */
 export class Account {
   readonly folder: string;
 
@@ -15,7 +15,7 @@ export class Account {
     await rename(join(this.folder, 'next'), join(this.folder, 'state'));
   }
 
-  /** How many programs were started for jobs, present and future ones. */
+  /** Returns the number of programs that were started for jobs, including standby programs. */
   async starts(): Promise<number> {
     const lines = await readFile(join(this.folder, 'starts'), 'utf8').catch(() => '');
     return lines.split('\n').length - 1;

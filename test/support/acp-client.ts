@@ -16,7 +16,7 @@ interface Message {
 type Result = Readonly<Record<string, unknown>>;
 type Call = ReturnType<typeof withResolvers<Result>>;
 
-/** An editor, as far as it chats with an agent of the Agent Client Protocol. Owns the agent's process. */
+/** Plays an editor that chats with an agent of the Agent Client Protocol. Owns the agent's process. */
 export class AcpClient implements AsyncDisposable {
   readonly #process: ChildProcess;
   readonly #calls: Call[] = [];
@@ -30,7 +30,7 @@ export class AcpClient implements AsyncDisposable {
     createInterface({ input: this.#process.stdout as NodeJS.ReadableStream }).on('line', (line) => this.#read(line));
   }
 
-  /** Begins a session in this folder with this model. Returns its id. */
+  /** Opens a session in this folder with this model. Returns its id. */
   async begin(cwd: string, modelId: string): Promise<string> {
     await this.#call('initialize', { protocolVersion: 1, clientCapabilities: {} });
     const { sessionId } = await this.#call('session/new', { cwd, mcpServers: [] });
@@ -38,7 +38,7 @@ export class AcpClient implements AsyncDisposable {
     return sessionId as string;
   }
 
-  /** What it shows for this prompt: the answer, or the error. */
+  /** Returns the text that the editor shows for this prompt: the answer, or the error. */
   async prompt(sessionId: string, text: string): Promise<string> {
     this.#said = '';
     const asked = this.#call('session/prompt', { sessionId, prompt: [{ type: 'text', text }] });

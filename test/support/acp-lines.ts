@@ -49,7 +49,7 @@ export function turnOf(text: string, more: Partial<Turn> = {}): Turn {
   return { ...plainLaunch(null), text, history: [], ...more };
 }
 
-/** What is learned of an agent that answers so. */
+/** Returns what the adapter learns from an agent that answers `initialize` with `says`. */
 export function learned(
   preset = bare,
   extraArgs: readonly string[] = [],
@@ -60,10 +60,10 @@ export function learned(
   return adapter.learn(async () => ({ code: null, stdout: result(0, says) }));
 }
 
-/** Where the agents of the tests ask. */
+/** Callback address that the test agents receive. */
 export const callback = { url: 'http://127.0.0.1:1/', headers: { Authorization: 'Bearer secret' } };
 
-/** One conversation with an agent that the test plays. */
+/** Conversation with an agent whose lines the test writes. */
 export class PlayedAgent {
   readonly #protocol: Protocol;
   readonly written: Rpc[] = [];
@@ -75,14 +75,14 @@ export class PlayedAgent {
     this.#take(this.#protocol.opening?.('/work', callback) ?? '');
   }
 
-  /** What the relay makes of these lines; its replies are in `written`. */
+  /** Reads lines of the agent. Returns the decoder's events; replies are added to `written`. */
   says(...lines: readonly string[]): readonly DecoderEvent[] {
     const events = Array.from(this.#protocol.decoder.read(lines.join('')));
     for (const event of events) if (event.type === 'reply') this.#take(event.text);
     return events.filter(({ type }) => type !== 'reply');
   }
 
-  /** Opens the session. */
+  /** Answers the requests that open the session. */
   opens(session: object = {}, as: object = hello): readonly DecoderEvent[] {
     return [...this.says(result(0, as)), ...this.says(result(1, { sessionId, ...session }))];
   }
@@ -92,7 +92,7 @@ export class PlayedAgent {
     this.#protocol.decoder.begin?.(this.#turns);
   }
 
-  /** Posts this to its callback. Returns what the relay makes of it, and the answers so far. */
+  /** Sends a message to the agent's callback. Returns the decoder's events and all answers so far. */
   posts(method: string, params: object = {}, id: number | null = 7) {
     const answers: { readonly result?: Readonly<Record<string, unknown>>; readonly error?: object }[] = [];
     const answer = (json: string) => void answers.push(json === '' ? {} : JSON.parse(json));
@@ -105,7 +105,7 @@ export class PlayedAgent {
     return this.written.at(-1);
   }
 
-  /** The text of the last prompt. */
+  /** Text of the last prompt that the agent received. */
   get prompted(): string | undefined {
     const { method, params = {} } = this.last ?? {};
     if (method !== 'session/prompt') return undefined;

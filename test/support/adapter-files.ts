@@ -13,7 +13,7 @@ export const consult = async (args: readonly string[]) => {
   return { code: 0, stdout: args.includes('--version') ? 'jay 0.3.1\n' : '{"op":"models","models":["a","b"]}\n' };
 };
 
-/** The example, with some of its parts replaced. */
+/** Returns the example adapter with some parts replaced. */
 export function adapterWith(parts: object): unknown {
   return { createAdapter: (given: object) => ({ ...example.createAdapter(given), ...parts }) };
 }
@@ -36,7 +36,7 @@ export async function versionWith(parts: object = {}): Promise<ProgramVersion> {
   return fileAdapter(adapterWith({ learn }), options).learn(consult);
 }
 
-/** A protocol that says nothing, with some of its parts replaced. */
+/** Returns a protocol without output, with some parts replaced. */
 export function silent({ writer = {}, decoder = {} }: { readonly writer?: object; readonly decoder?: object }) {
   const input = { text: '', stdin: 'end' };
   const nothing = () => [];
@@ -46,7 +46,7 @@ export function silent({ writer = {}, decoder = {} }: { readonly writer?: object
   });
 }
 
-/** What the adapter makes of a mistake in its own protocol. */
+/** Returns the error that the file adapter makes of a fault in its protocol. */
 export async function failureOf(parts: object, act: (programVersion: ProgramVersion) => unknown): Promise<RelayError> {
   const programVersion = await versionWith(parts);
   try {
@@ -57,10 +57,10 @@ export async function failureOf(parts: object, act: (programVersion: ProgramVers
   throw new Error('nothing was thrown');
 }
 
-/** Starts a service with the example of docs/adapters.md; `args` are those of its agent. */
+/** Starts a service with the example of docs/adapters.md; `args` are the arguments of its agent. */
 export type StartJay = (args?: string, options?: ServiceOptions) => Promise<Service>;
 
-/** A checkout may be writable by a group: what is started is a copy in this folder, which is not. */
+/** Copies the adapter into this folder first: a checkout may be writable by a group, which the service refuses. */
 export async function jayFrom(folder: string): Promise<StartJay> {
   const examples = join(root, 'docs', 'examples');
   const adapter = join(folder, 'jay-adapter.cjs');

@@ -3,7 +3,7 @@ import { untilJobs, untilTreeGone } from './jobs.js';
 import type { Answer, LogRecord, Service } from './service.js';
 import { until } from './until.js';
 
-/** What one job has left in the answer, the log and the metrics. */
+/** Traces of one job in the answer, the log and the metrics. */
 export interface Aftermath {
   readonly status: number;
   readonly error?: unknown;
@@ -11,14 +11,14 @@ export interface Aftermath {
   readonly message?: unknown;
   readonly response?: unknown;
   readonly outcome: unknown;
-  /** The metrics of jobs and of their programs that have grown, and by how much. */
+  /** Increases of the job and program metrics. */
   readonly counted: Readonly<Record<string, number>>;
 }
 
 const patienceMs = 15_000;
 const watched = ['jobs_total', 'cli_exits_total'];
 
-/** Asks, and tells what became of it once all is at rest: no process left, no slot taken. */
+/** Sends a job, waits until no process is left and no slot is in use, and returns its traces. */
 export async function aftermathOf(service: Service, body: Readonly<Record<string, unknown>>): Promise<Aftermath> {
   const before = await counts(service);
   const answer = await service.post('/ask', body);
@@ -30,7 +30,7 @@ export async function aftermathOf(service: Service, body: Readonly<Record<string
   return { ...told(answer), outcome: record.outcome, counted: grown(before, await counts(service)) };
 }
 
-/** Resolves when /health finds nothing wrong, as after the fault that cost the last job. */
+/** Resolves when /health reports no problem, such as after a fault that failed the last job. */
 export function untilHealthy(service: Service): Promise<boolean> {
   return until(async () => (await service.get('/health')).body.status === 'ok', 'the service to be well');
 }

@@ -7,27 +7,27 @@ import { AcpClient } from './acp-client.js';
 import { isAlive, readOfProcess } from './processes.js';
 import { until } from './until.js';
 
-/** Where and how a coding agent runs. */
+/** Environment of a coding agent under test. */
 export interface Situation {
-  /** The program, and what stands before all arguments. */
+  /** Program and the arguments before all others. */
   readonly command: readonly string[];
-  /** With a HOME that no other program has. */
+  /** Variables, with a private HOME. */
   readonly env: Readonly<Record<'HOME', string>> & Readonly<Record<string, string>>;
-  /** An empty folder. */
+  /** Empty working directory. */
   readonly work: string;
   readonly model: string;
 }
 
 export interface Ran {
   readonly code: number | null;
-  /** What it has written for its user. */
+  /** Output on stdout and stderr. */
   readonly output: string;
 }
 
-/** Says these texts in one conversation. Resolves with what its user sees after each. */
+/** Sends these texts in one conversation. Resolves with the output that the user sees after each. */
 export type Chat = (situation: Situation, said: readonly string[]) => Promise<string[]>;
 
-/** So that it asks nobody but the model. */
+/** Proxy settings that let the agent reach only loopback, and so only the model. */
 export const loopbackOnly = {
   PATH: process.env.PATH ?? '',
   HTTP_PROXY: 'http://127.0.0.1:9',
@@ -37,7 +37,7 @@ export const loopbackOnly = {
 
 const runLimitMs = 60_000;
 
-/** Runs it to its end. Whatever it has left behind is ended too. */
+/** Runs the agent until it exits, then kills its process group. */
 export async function run({ command: [program = '', ...before], env, work }: Situation, args: readonly string[]) {
   const stdio: StdioOptions = ['ignore', 'pipe', 'pipe'];
   const limit = { timeout: runLimitMs, killSignal: 'SIGKILL' as const };
@@ -52,23 +52,23 @@ function killGroup(pid: number): void {
   try {
     process.kill(-pid, 'SIGKILL');
   } catch {
-    // it is gone already
+    // the group has already exited
   }
 }
 
-/** Rejects where a process of the agent goes on living, in a group of its own. */
+/** Rejects if a process of the agent survives in another process group. */
 export async function untilGone({ env }: Pick<Situation, 'env'>): Promise<void> {
   await until(async () => (await processesOf(env.HOME)).length === 0, `all processes of ${env.HOME} to be gone`);
 }
 
-/** Living processes with this HOME. */
+/** Returns the living processes with this HOME. */
 async function processesOf(home: string): Promise<string[]> {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name) && isAlive(Number(name)));
   const environs = await Promise.all(pids.map((pid) => readOfProcess(pid, 'environ')));
   return pids.filter((_, at) => environs[at]?.split('\0').includes(`HOME=${home}`));
 }
 
-/** The program runs once for each text. */
+/** Returns a chat that runs the program once for each text. */
 export function chatByRuns(argsFor: (said: string, isFirst: boolean, model: string) => string[]): Chat {
   return async (situation, said) => {
     const seen: string[] = [];
@@ -80,7 +80,7 @@ export function chatByRuns(argsFor: (said: string, isFirst: boolean, model: stri
   };
 }
 
-/** As an agent of an editor. */
+/** Chats with an agent of the Agent Client Protocol in an editor's role. */
 export async function chatAsEditor({ command, env, work, model }: Situation, said: readonly string[]) {
   await using client = new AcpClient([...command, '--acp'], work, env);
   const session = await client.begin(work, model);

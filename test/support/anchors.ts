@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from './sources.js';
 
-/** What a heading is called in a link, as the viewers of these pages make it. */
+/** Returns the anchors of a page's headings, as the viewers of Markdown make them. */
 export function anchorsOf(page: string): Set<string> {
   const text = readFileSync(join(root, page), 'utf8').replaceAll(/^```[\s\S]*?^```/gm, '');
   const anchors = new Set<string>();

@@ -8,8 +8,8 @@ const mine = { client: 'key ada', key: odd } as const;
 const digest = 'a digest';
 
 /**
- * What every store does with the answers to keys; `isDurable`: after a restart too; `isShared`: several hosts
- * use it, so that it goes by its own clock, and keeps the first of two answers.
+ * Tests the contract of all stores for recorded answers. `isDurable`: the answers survive a restart. `isShared`:
+ * several hosts use the store, so that the store's clock counts, and the first of two answers wins.
  */
 export function describeAnswerStore(
   name: string,
@@ -33,7 +33,7 @@ export function describeAnswerStore(
     }
   }
 
-  /** The answer to the key, for a request of this digest. */
+  /** Returns the answer for this key and a request with this digest. */
   async function answerIn(answers: IdempotencyStore, asked: string) {
     const known = await answers.take(mine, asked, now);
     if (known.type !== 'answered') return known;

@@ -1,6 +1,6 @@
 import type { Locator, Page } from 'playwright-core';
 
-/** The page Ask, as its user sees it. */
+/** Page object of the page Ask. */
 export class AskPage {
   readonly page: Page;
 
@@ -29,7 +29,7 @@ export class AskPage {
     await this.button('Send').click();
   }
 
-  /** Resolves with the text of the answer once it is whole. */
+  /** Resolves with the text of the answer when it is complete. */
   async answer(): Promise<string> {
     await this.lastAnswer.getByRole('button', { name: 'Copy' }).last().waitFor();
     return this.lastAnswer.innerText();
@@ -41,7 +41,7 @@ export class AskPage {
   }
 }
 
-/** One red point. */
+/** Image with one red pixel. */
 export const pngBytes = Buffer.from(
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGP4z8DwHwAFAAH/iZk9HQAAAABJRU5ErkJggg==',
   'base64',

@@ -11,10 +11,10 @@ import { jobRequest } from './job-records.js';
 
 export const plainForm: JobForm = { route: '/ask', model: null, isStructured: false };
 
-/** A store in memory that can be away, and knows what it was asked for. */
+/** Store in memory that can be made unavailable, and records the calls. */
 class WatchedJobs extends MemoryJobs {
   isAway = false;
-  /** Ids, in the order of the attempts. */
+  /** Ids of started jobs, in the order of the attempts. */
   readonly starts: string[] = [];
 
   override async accept(job: Parameters<MemoryJobs['accept']>[0]): Promise<void> {
@@ -38,14 +38,17 @@ class WatchedJobs extends MemoryJobs {
   }
 }
 
-/** Background jobs over a real job runner whose CLI processes follow a script. The waiting room is checked every second, as in the service. */
+/**
+ * Background jobs over a real job runner with scripted CLI processes. The waiting room is checked every second, as in
+ * the service.
+ */
 export class BackgroundHarness {
   readonly store = new WatchedJobs();
   readonly inner: JobHarness;
   readonly jobs: BackgroundJobs;
   readonly stored: StoredJobs;
   readonly clientJobs: ClientJobs;
-  /** Ids and outcomes, in the order of the ends. */
+  /** Ids and results, in the order of the ends. */
   readonly ends: { readonly id: string; readonly end: JobEnd }[] = [];
   readonly refused: string[] = [];
   readonly endedByAdmin: [by: string, job: EndedByAdmin][] = [];
@@ -72,7 +75,7 @@ export class BackgroundHarness {
     return this.inner.clock;
   }
 
-  /** Resolves with its id. */
+  /** Accepts a job; resolves with its id. */
   async accept(differences: Partial<JobRequest> = {}): Promise<string> {
     const requestId = `background ${++this.#requests}`;
     const request = jobRequest({ requestId, isStreamed: true, ...differences });
@@ -91,7 +94,7 @@ export class BackgroundHarness {
     return this.clientJobs.delete({ id, client, isAdmin: false, keepsEnded: false });
   }
 
-  /** Those of its events that have a meaning for a reader, until it has ended. */
+  /** Returns the events that concern a reader, until the job has ended. */
   events(id: string, client = 'a', signal = new AbortController().signal): AsyncGenerator<JobEvent> {
     return this.clientJobs.events(id, client, signal);
   }

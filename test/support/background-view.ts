@@ -3,7 +3,7 @@ import type { JobDone } from '../../src/shared/job.js';
 import { plainForm } from './background-harness.js';
 import { jobDone } from './job-records.js';
 
-/** Of an /ask that has succeeded. Times are milliseconds since the epoch. */
+/** Returns the view of a successful /ask job. Times are milliseconds since the epoch. */
 export function backgroundView(differences: Partial<JobView> = {}): JobView {
   return {
     id: 'some-id',
@@ -24,7 +24,7 @@ export function backgroundView(differences: Partial<JobView> = {}): JobView {
   };
 }
 
-/** The answer of a job that has succeeded, as the primary gives it piece by piece. */
+/** Returns the answer of a successful job as the primary sends it, piece by piece. */
 export function answerInPieces(text: string, end: JobDone = jobDone(), length = 16 * 1024) {
   return ({ from }: { readonly from: number }) => ({ text: text.slice(from, from + length), end });
 }

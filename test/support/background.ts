@@ -3,7 +3,7 @@ import { until } from './until.js';
 
 type Headers = Record<string, string>;
 
-/** Asks in the background; resolves with the job's id. */
+/** Starts a background job; resolves with its id. */
 export async function askInBackground(service: Service, prompt: string, headers: Headers = {}): Promise<string> {
   const { status, body, text } = await service.post('/ask', { prompt }, { ...headers, prefer: 'respond-async' });
   if (status !== 202) throw new Error(text);
@@ -14,7 +14,7 @@ export async function statusOf(service: Service, id: unknown, headers: Headers =
   return (await service.get(`/jobs/${id}`, headers)).body.status;
 }
 
-/** What GET /jobs/{job_id} says once the job has ended. */
+/** Resolves with the body of GET /jobs/{job_id} after the job has ended. */
 export function untilEnded(service: Service, id: unknown, headers: Headers = {}): Promise<Record<string, unknown>> {
   return until(async () => {
     const { body } = await service.get(`/jobs/${id}`, headers);

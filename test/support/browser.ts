@@ -1,10 +1,13 @@
 import { type BrowserContext, chromium, firefox, type Page } from 'playwright-core';
 import { temporaryFolder } from './folder.js';
 
-/** The browser that the tests use: a variant of the suite names another. */
+/** Whether the tests use Firefox; a variant of the suite selects it. */
 export const isFirefox = process.env.TESTED_BROWSER === 'firefox';
 export const browserProgram = isFirefox ? '/usr/bin/firefox-esr' : '/usr/bin/chromium';
-/** For what a test can't see through WebDriver BiDi: the bodies of requests. A function, because programs without Jest start browsers too. */
+/**
+ * Skips a test in Firefox. Needed for bodies of requests, which WebDriver BiDi cannot show. A function, because
+ * programs without Jest start browsers too.
+ */
 export const itInChromium = () => (isFirefox ? it.skip : it);
 
 const switches = [
@@ -15,30 +18,30 @@ const switches = [
   '--disable-background-networking',
   '--disable-component-update',
   '--disable-sync',
-  // No name can be looked up: whatever is not on loopback can't be reached.
+  // Blocks name lookups, so that only loopback is reachable.
   '--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1',
 ];
 
-/** The first five: no name can be looked up here either. Firefox never takes a proxy for loopback, and at this address there is none. */
+/** The first five block name lookups: they select a proxy that does not exist, except for loopback. */
 const preferences = {
   'network.proxy.type': 1,
   'network.proxy.http': '127.0.0.1',
   'network.proxy.http_port': 9,
   'network.proxy.ssl': '127.0.0.1',
   'network.proxy.ssl_port': 9,
-  'ui.primaryPointerCapabilities': 6, // a mouse, which a headless Firefox does not assume
+  'ui.primaryPointerCapabilities': 6, // a mouse, which headless Firefox lacks
 };
 
-/** Tells of every breach of the page's content security policy, in a form that can't be taken for anything else. */
+/** Reports each breach of the page's content security policy to the console, with a unique prefix. */
 const breachTeller = `document.addEventListener('securitypolicyviolation', ({ violatedDirective, blockedURI }) =>
   console.error('breach of ' + violatedDirective + ' by ' + blockedURI));`;
 
-/** A headless browser with an empty profile and one page. */
+/** Headless browser with an empty profile and one page. */
 export class Browser implements AsyncDisposable {
   readonly page: Page;
-  /** Every address that was asked for, but for `data:`. */
+  /** Requested URLs, except `data:`. */
   readonly requests: URL[] = [];
-  /** Everything the page complained about. */
+  /** Warnings, errors and uncaught exceptions of the page. */
   readonly complaints: string[] = [];
   readonly #context: BrowserContext;
   readonly #profile: AsyncDisposable;
@@ -52,7 +55,7 @@ export class Browser implements AsyncDisposable {
       if (url.protocol !== 'data:') this.requests.push(url);
     });
     page.on('console', (message) => {
-      const isOfIcon = message.location().url.endsWith('/favicon.ico'); // which a browser asks for beside any answer
+      const isOfIcon = message.location().url.endsWith('/favicon.ico'); // requested by every browser
       if (['error', 'warning'].includes(message.type()) && !isOfIcon) this.complaints.push(message.text());
     });
     page.on('pageerror', (error) => this.complaints.push(error.message));
@@ -79,7 +82,7 @@ function launchChromium(profile: string): Promise<BrowserContext> {
   });
 }
 
-/** By WebDriver BiDi, as an installed Firefox is driven. */
+/** Drives Firefox through WebDriver BiDi, like an installed one. */
 function launchFirefox(profile: string): Promise<BrowserContext> {
   return firefox.launchPersistentContext(profile, {
     channel: 'moz-firefox',

@@ -3,12 +3,12 @@ import { join } from 'node:path';
 import { digestOf } from '../../src/shared/config/api-keys.js';
 import { temporaryFolder } from './folder.js';
 
-/** A keys file with the one key of ada, which has a budget. */
+/** Keys file with one key, for ada, that has a budget. */
 export interface BudgetKey extends AsyncDisposable {
   readonly key: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly env: Readonly<Record<string, string>>;
-  /** Replaces the options in the file. */
+  /** Replaces the options of the key. */
   change(options: string): Promise<void>;
 }
 

@@ -1,7 +1,7 @@
 import type { Channel } from '../../src/shared/ipc/peer.js';
 
 class End implements Channel {
-  /** Every packet that was handed to this end, as it went out. */
+  /** Packets that this end has sent. */
   readonly packets: unknown[] = [];
   readonly #pair: { isOpen: boolean };
   readonly #onMessage: ((message: unknown) => void)[] = [];
@@ -12,7 +12,7 @@ class End implements Channel {
     this.#pair = pair;
   }
 
-  /** The messages of all packets, in order. */
+  /** Messages of all packets, in order. */
   get sent(): unknown[] {
     return this.packets.flat();
   }
@@ -40,7 +40,7 @@ class End implements Channel {
   }
 }
 
-/** Both ends of a channel in memory. It delivers in order, in a later turn of the loop, as a copy through JSON. */
+/** Channel in memory. Packets arrive in order, in a later turn of the event loop, as copies through JSON. */
 export class ChannelPair {
   readonly #state = { isOpen: true };
   readonly left = new End(this.#state);
@@ -51,7 +51,7 @@ export class ChannelPair {
     this.right.other = this.left;
   }
 
-  /** Loses what is on its way, as when a process is killed. Both ends are told in a later turn of the loop. */
+  /** Drops undelivered packets, like a killed process. Both ends see the close in a later turn of the event loop. */
   close(): void {
     if (!this.#state.isOpen) return;
     this.#state.isOpen = false;

@@ -1,6 +1,6 @@
 import { type Answer, type Service, script, startWithProgram } from './service.js';
 
-/** What a turn answered, as far as tests look at it. */
+/** Fields of a /chat answer that tests check. */
 export interface Chat {
   readonly id: string;
   readonly response: string;
@@ -10,7 +10,7 @@ export interface Chat {
 
 type Headers = Record<string, string>;
 
-/** A turn that goes well; `id` null begins a conversation. */
+/** Sends a turn that must succeed; `id` null begins a conversation. */
 export async function chat(service: Service, message: string, id: string | null = null, headers: Headers = {}) {
   return chatOf(await service.post('/chat', { message, ...(id !== null && { conversation_id: id }) }, headers));
 }
@@ -21,7 +21,7 @@ export function chatOf({ status, body, text }: Answer): Chat {
   return { id, response, count, tokens } as Chat;
 }
 
-/** A turn that the client can give up. */
+/** Sends a turn that the client can abort. */
 export function chatAndLeave(service: Service, message: string, id: string | null = null) {
   const client = new AbortController();
   const body = { message, ...(id !== null && { conversation_id: id }) };
@@ -37,17 +37,17 @@ export function chatAndLeave(service: Service, message: string, id: string | nul
   };
 }
 
-/** A service whose model answers with what users have said, `fail`s and `hang`s. */
+/** Starts a service whose model answers with the user's texts, and understands `fail` and `hang`. */
 export function startListener(env: Readonly<Record<string, string>> = {}): Promise<Service> {
   return startWithProgram(script('tells-what-it-heard.pl'), { MODEL_API_QUEUE_TIMEOUT_MS: '60000', ...env });
 }
 
-/** An answer but for its request id. */
+/** Returns the status and the body without the request id. */
 function told({ status, body: { request_id, ...rest } }: Answer) {
   return { status, ...rest };
 }
 
-/** What is answered to everything that can be tried with an id. */
+/** Returns the answers to all requests that can use a conversation id. */
 export async function attempts(service: Service, id: string, headers: Headers = {}) {
   const path = `/chat/${encodeURIComponent(id)}`;
   return [
@@ -61,7 +61,7 @@ export async function attempts(service: Service, id: string, headers: Headers = 
 
 const message = 'no such conversation';
 
-/** What is answered to an id that can't be used, whatever the cause. */
+/** Expected answers for an id that is unusable, whatever the cause. */
 export const unusable = [
   {
     status: 400,

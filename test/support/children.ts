@@ -5,11 +5,11 @@ import { readOwner } from '../../src/shared/process/scanner.js';
 import { programs } from './service.js';
 import { until } from './until.js';
 
-/** Owns the processes that a test has started: they are killed with the scope. */
+/** Owns processes that a test has started, and kills them when its scope ends. */
 export class Children implements AsyncDisposable {
   readonly #started: ChildProcess[] = [];
 
-  /** Starts a program with this environment alone. Resolves with its process id, when its exec is over. */
+  /** Starts a program with only this environment. Resolves with its process id after exec. */
   async start(env: Readonly<Record<string, string>>, program: string, ...args: readonly string[]): Promise<number> {
     const child = spawn(program, args, { env, stdio: 'ignore' });
     this.#started.push(child);
@@ -19,7 +19,7 @@ export class Children implements AsyncDisposable {
     return pid;
   }
 
-  /** Starts one of the fixture programs in a tree that is marked with this cookie. */
+  /** Starts a fixture program in a process tree that carries this cookie. */
   startMarked(cookie: string, program: string): Promise<number> {
     return this.start({ [cookieName]: cookie }, '/usr/bin/perl', `${programs}/${program}`);
   }
@@ -36,7 +36,7 @@ export class Children implements AsyncDisposable {
   }
 }
 
-/** An instance that has lived, and is dead. */
+/** Returns the identity of an instance that has exited. */
 export async function deadInstance(): Promise<Instance> {
   await using children = new Children();
   return instanceOfProcess(await children.start({}, '/bin/sleep', '60'));

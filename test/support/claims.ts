@@ -7,7 +7,7 @@ export function recordedAnswer(body: string, differences: Partial<RecordedAnswer
   return { status: 200, headers: { 'Content-Type': 'application/json' }, body, error: null, ...differences };
 }
 
-/** All of a recorded answer, its body read piece by piece as a worker does. */
+/** Returns a recorded answer with its whole body, read piece by piece as in a worker. */
 export async function wholeAnswer(
   { begin, bytes, ...head }: RecordedBegin,
   read: (from: number) => Promise<string>,
@@ -21,14 +21,14 @@ export async function wholeAnswer(
   return { ...head, body };
 }
 
-/** A request with a key, as a worker has it. */
+/** Request with an Idempotency-Key, from the worker's view. */
 export interface ClaimingRequest {
   readonly claim: number | null;
   readonly answer: RecordedAnswer | null;
   leave(): Promise<void>;
 }
 
-/** Requests with keys before one store, as they come from any worker. */
+/** Requests with Idempotency-Keys from any worker, against one store. */
 export class ClaimingRequests {
   readonly claims: Claims;
 
@@ -36,7 +36,7 @@ export class ClaimingRequests {
     this.claims = new Claims(store, new FakeClock(), () => 7, limits);
   }
 
-  /** Rejects as the service answers. */
+  /** Claims the key. Rejects with the error of the service. */
   async send(key: string, digest = 'a digest', client = 'key ada'): Promise<ClaimingRequest> {
     const caller = new AbortController();
     const held = this.claims.hold({ client, key, digest }, caller.signal);
@@ -53,7 +53,7 @@ export class ClaimingRequests {
     };
   }
 
-  /** Has the first request answered. */
+  /** Sends the first request and records its answer. */
   async answer(key: string, body: string, digest?: string, client?: string): Promise<boolean> {
     const first = await this.send(key, digest, client);
     const isRecorded = await this.claims.record(first.claim ?? -1, recordedAnswer(body));

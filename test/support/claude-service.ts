@@ -4,7 +4,7 @@ import { cacheFor, installOnce, npmInstall } from './install-once.js';
 import type { MessagesApi } from './messages-api-stub.js';
 import { type Service, type ServiceOptions, startService, twoWorkers } from './service.js';
 
-/** A service whose model CLI is the real claude, with this stub as its API. `env` comes last. */
+/** Starts a service with the real claude, and this stub as its API. `env` overrides all other variables. */
 export async function startWithClaude(api: MessagesApi, { env, ...options }: ServiceOptions = {}): Promise<Service> {
   return startService({
     ...options,
@@ -20,13 +20,13 @@ export async function startWithClaude(api: MessagesApi, { env, ...options }: Ser
   });
 }
 
-/** The newest on npm when this was written. */
+/** Newest version on npm when this was written. */
 const newest = '2.1.330';
 
-/** The table of suites names others. */
+/** Version under test; the table of suites sets others. */
 export const claudeVersion = process.env.TESTED_CLAUDE ?? newest;
 
-/** The path of the real claude program, 235 MB and not under a free licence, installed with npm where it is not there yet. */
+/** Returns the path of the real claude program (235 MB, not under a free licence), installed with npm if missing. */
 export async function installClaude(version = claudeVersion): Promise<string> {
   const folder = await installOnce(cacheFor('claude-code'), version, (building) =>
     npmInstall(building, `@anthropic-ai/claude-code@${version}`),

@@ -28,7 +28,7 @@ export interface Answer {
   readonly end: TurnEnd | TurnFailed;
 }
 
-/** Folders of one claude process: a home, an empty working directory in it, and room for files beside. */
+/** Folders of one claude process: a home with an empty working directory, and a place for other files. */
 export class ClaudeHome implements AsyncDisposable {
   readonly path: string;
 
@@ -55,7 +55,7 @@ export async function makeClaudeHome(): Promise<ClaudeHome> {
   return home;
 }
 
-/** Asks the real program what it is. */
+/** Returns a function that runs the real program for the adapter's questions, such as its version. */
 export function consultIn(home: ClaudeHome, program: string): Consult {
   return (args, input = '') =>
     new Promise((resolve) => {
@@ -65,9 +65,9 @@ export function consultIn(home: ClaudeHome, program: string): Consult {
     });
 }
 
-/** A real claude process, spoken with as the adapter says. */
+/** Real claude process that reads and writes the adapter's lines. */
 export class ClaudeSession implements AsyncDisposable {
-  /** What it has told of its account. */
+  /** Reports about the account's quota. */
   readonly reports: QuotaReport[] = [];
   readonly #child: ChildProcessWithoutNullStreams;
   readonly #writer: TurnWriter;
@@ -100,7 +100,7 @@ export class ClaudeSession implements AsyncDisposable {
     return this.send(input.text, input.rest);
   }
 
-  /** Writes lines of any kind, and waits for the end of the turn they make. */
+  /** Writes raw lines, and waits for the end of their turn. */
   send(text: string, rest: readonly string[] = []): Promise<Answer> {
     this.#deltas = [];
     this.#thoughts = [];
@@ -157,7 +157,7 @@ type Variables = Readonly<Record<string, string>>;
 export const apiKey = { ANTHROPIC_API_KEY: 'sk-ant-test' };
 export const loginToken = { CLAUDE_CODE_OAUTH_TOKEN: 'sk-ant-oat01-test' };
 
-/** One version of the real claude, as the adapter has learned it with this credential. */
+/** Version of the real claude, learned by the adapter with this credential. */
 export interface KnownClaude {
   readonly program: string;
   readonly programVersion: ProgramVersion;
@@ -171,7 +171,7 @@ export async function learnClaude(program: string, credential: Variables): Promi
   return { program, programVersion, env: { ...adapter.env, ...credential } };
 }
 
-/** A stub of the API, and one process after another that asks it. */
+/** Stub of the API, with one claude process at a time. */
 export class ClaudeLab implements AsyncDisposable {
   readonly api: MessagesApi;
   readonly home: ClaudeHome;
@@ -185,12 +185,12 @@ export class ClaudeLab implements AsyncDisposable {
     this.home = home;
   }
 
-  /** How this version is started. Each plan has a file of its own. */
+  /** Returns the command line for these launch options, with a separate file for each plan. */
   plan(launch: LaunchOptions = plainLaunch(null)): CommandLine {
     return this.#claude.programVersion.plan(launch, join(this.home.path, `system-${++this.#started}`));
   }
 
-  /** Ends the process before it. */
+  /** Starts a process, after ending the previous one. */
   async start(plan: CommandLine = this.plan(), env: Variables = {}): Promise<ClaudeSession> {
     await this.#session?.[Symbol.asyncDispose]();
     const { program, programVersion } = this.#claude;

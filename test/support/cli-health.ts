@@ -3,7 +3,7 @@ import { SeenClients } from '../../src/primary/health/evidence.js';
 import type { Clock } from '../../src/shared/clock.js';
 import { LogBook } from './log-book.js';
 
-/** The health of a CLI that says that all is well, unless `parts` say otherwise. */
+/** Returns the health of a CLI that reports no problem, unless `parts` override this. */
 export function healthOf(clock: Clock, parts: Partial<HealthParts & HealthSettings> = {}): CliHealth {
   const { cli = 'main', adapter = 'claude', intervalMs = 0, historyLimit = 100, usual = '', ...others } = parts;
   return new CliHealth(

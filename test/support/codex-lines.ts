@@ -2,7 +2,7 @@ import { CodexDecoder } from '../../src/primary/cli/adapters/codex/decoder.js';
 import { CodexThread } from '../../src/primary/cli/adapters/codex/thread.js';
 import type { DecoderEvent, Turn } from '../../src/primary/cli/contract/adapter.js';
 
-/** Lines as codex 0.169.0 writes them. */
+/** Lines that codex 0.169.0 writes. */
 
 const ofThread = { threadId: 'thread-1' };
 const ofTurn = { ...ofThread, turnId: 'turn-1' };
@@ -45,7 +45,7 @@ export const codexLines = {
 
 export const plainTurn: Turn = { model: null, system: null, schema: null, effort: null, text: 'Hello', history: [] };
 
-/** A process whose thread is open, in the middle of a turn. */
+/** Returns a process with an open thread, in the middle of a turn. */
 export function midTurn(turn: Turn = plainTurn): { readonly thread: CodexThread; readonly decoder: CodexDecoder } {
   const thread = new CodexThread(new Map([['gpt-5.5', 'medium']]));
   const decoder = new CodexDecoder(thread);
@@ -55,7 +55,7 @@ export function midTurn(turn: Turn = plainTurn): { readonly thread: CodexThread;
   return { thread, decoder };
 }
 
-/** What a whole turn of these lines comes to. */
+/** Returns the events of a whole turn with these lines. */
 export function eventsOf(...lines: readonly string[]): readonly DecoderEvent[] {
   return midTurn().decoder.read(lines.join(''));
 }

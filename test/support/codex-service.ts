@@ -4,7 +4,7 @@ import { cacheFor, installOnce, npmInstall } from './install-once.js';
 import type { ResponsesApi } from './responses-api-stub.js';
 import { type Service, type ServiceOptions, startService, twoWorkers } from './service.js';
 
-/** The arguments that lead codex to this stub, with a key of its own or with the login. */
+/** Returns the arguments that point codex to this stub, with an API key or with the login. */
 export function toStub(url: string, by: 'key' | 'login' = 'key'): readonly string[] {
   const credential = by === 'key' ? 'env_key="STUB_KEY",requires_openai_auth=false' : 'requires_openai_auth=true';
   const settings = `name="stub",base_url="${url}",wire_api="responses",${credential}`;
@@ -13,7 +13,7 @@ export function toStub(url: string, by: 'key' | 'login' = 'key'): readonly strin
 
 export const stubKey = { STUB_KEY: 'a-key-of-the-stub' };
 
-/** A service whose model CLI is the real codex, with this stub as its API. `env` comes last. */
+/** Starts a service with the real codex, and this stub as its API. `env` overrides all other variables. */
 export async function startWithCodex(api: ResponsesApi, { env, ...options }: ServiceOptions = {}): Promise<Service> {
   return startService({
     ...options,
@@ -31,10 +31,10 @@ export async function startWithCodex(api: ResponsesApi, { env, ...options }: Ser
   });
 }
 
-/** The newest on npm when this was written. */
+/** Newest version on npm when this was written. */
 export const codexVersion = '0.169.0';
 
-/** The path of the real codex program, 400 MB, installed with npm where it is not there yet. */
+/** Returns the path of the real codex program (400 MB), installed with npm if missing. */
 export async function installCodex(version = codexVersion): Promise<string> {
   const folder = await installOnce(cacheFor('codex'), version, (building) =>
     npmInstall(building, `@openai/codex@${version}`),
@@ -42,7 +42,7 @@ export async function installCodex(version = codexVersion): Promise<string> {
   return programIn(folder);
 }
 
-/** In the package of the platform: the one that is named codex is a script that starts it. */
+/** Finds the program in the platform's package: `codex` itself is only a script that starts it. */
 async function programIn(folder: string): Promise<string> {
   const scope = join(folder, 'node_modules', '@openai');
   const platform = (await readdir(scope)).find((name) => name.startsWith('codex-'));

@@ -18,11 +18,11 @@ import { cacheFor, installNode, installOnce, npmInstall } from './install-once.j
 import type { ToolCall } from './messages-api-stub.js';
 import { root } from './sources.js';
 
-/** An agent from npm, in the newest version when this was written. */
+/** Agent from npm, in the newest version when this was written. */
 export interface AgentPackage {
   readonly name: string;
   readonly version: string;
-  /** The program in `node_modules`; one in JavaScript is run by this very node. */
+  /** Path of the program in `node_modules`; this Node runs programs in JavaScript. */
   readonly program: string;
 }
 
@@ -33,13 +33,13 @@ export const agentPackages = {
 
 export type PackagedAgent = keyof typeof agentPackages;
 
-/** The path of the program, installed with npm where it is not there yet. */
+/** Returns the path of the program, installed with npm if missing. */
 export async function installPackage(cache: string, { name, version, program }: AgentPackage): Promise<string> {
   const folder = await installOnce(cacheFor(cache), version, (building) => npmInstall(building, `${name}@${version}`));
   return join(folder, 'node_modules', program);
 }
 
-/** The command line of the agent. */
+/** Returns the command line of the agent, installed if missing. */
 export async function installAgent(agent: PackagedAgent): Promise<string> {
   const program = await installPackage(agent, agentPackages[agent]);
   return program.endsWith('.js') ? `'${process.execPath}' '${program}'` : `'${program}'`;
@@ -48,23 +48,26 @@ export async function installAgent(agent: PackagedAgent): Promise<string> {
 export const codingAgents = ['Claude Code', 'opencode', 'Continue', 'pi', 'Cline', 'codex', 'qwen-code'] as const;
 export type CodingAgent = (typeof codingAgents)[number];
 
-/** How the model writes a file and reads it, with the tools that the agent offers. */
+/** Calls with which the model writes and reads a file, with the agent's tools. */
 export interface FileTools {
   readonly write: (path: string, text: string) => ToolCall;
   readonly read: (path: string) => ToolCall;
 }
 
 interface AgentForm {
-  /** The newest on npm when this was written; of pi, the newest of which npm has all packages. */
+  /** Newest version on npm when this was written; of pi, the newest version with all its packages on npm. */
   readonly package: AgentPackage | (() => Promise<string>);
-  /** Of the Node that runs it. */
+  /** Version of the Node that runs the agent; by default the Node of the tests. */
   readonly node?: string;
-  /** Files in its HOME; null stands for what docs/sdks.md shows. Without a null, that is a command line. */
+  /**
+   * Files in HOME by path; null for the settings in docs/sdks.md. If no file is null, these settings are a command
+   * line.
+   */
   readonly files: Readonly<Record<string, string | null>>;
-  /** So that it asks nobody but the model. */
+  /** Variables that stop all requests except to the model. */
   readonly env: Readonly<Record<string, string>>;
   readonly chat: Chat;
-  /** The arguments with which it does a task, and may use its tools. */
+  /** Arguments that start a task, with tools allowed. */
   readonly task: (said: string, model: string) => string[];
   readonly tools: FileTools;
 }
@@ -126,9 +129,9 @@ const forms: Readonly<Record<CodingAgent, AgentForm>> = {
   Cline: {
     package: { name: '@cline/cli-linux-x64', version: '3.0.65', program: '@cline/cli-linux-x64/bin/cline' },
     files: { '.cline/data/settings/global-settings.json': '{"telemetryOptOut":true,"autoUpdateEnabled":false}' },
-    // The first one, so that it leaves no process behind; the others are those of docs/sdks.md.
+    // The first variable prevents leftover processes; docs/sdks.md has the others.
     env: { CLINE_SESSION_BACKEND_MODE: 'local', CLINE_PROVIDER: 'openai-compatible', CLINE_API_KEY: 'any' },
-    chat: chatAsEditor, // its command line takes a further turn at a terminal only
+    chat: chatAsEditor, // the command line continues only in a terminal
     task: (said) => [said],
     tools: {
       write: (path, text) => ({ name: 'editor', input: { path, new_text: text } }),
@@ -168,14 +171,14 @@ const page = readFileSync(join(root, 'docs', 'sdks.md'), 'utf8');
 const section = /^## Coding agents$(.*?)^## /ms.exec(page)?.[1] ?? '';
 const documented = { url: 'http://127.0.0.1:5051', model: 'default' };
 
-/** The settings that docs/sdks.md shows for this program. */
+/** Returns the settings that docs/sdks.md shows for this program. */
 function snippetOf(agent: CodingAgent): string {
   const [, snippet] = new RegExp(`^${agent},.*?^\`\`\`\\w+\\n(.*?)^\`\`\``, 'ms').exec(section) ?? [];
   if (snippet === undefined) throw new Error(`docs/sdks.md has no settings for ${agent}`);
   return snippet;
 }
 
-/** The variables that a command line begins with, and the arguments behind its program. */
+/** Returns the leading variables of a command line, and the arguments after its program. */
 function readCommandLine(line: string) {
   const words = line.trim().split(' ');
   const start = words.findIndex((word) => !word.includes('='));
@@ -183,7 +186,7 @@ function readCommandLine(line: string) {
   return { env, args: words.slice(start + 1) };
 }
 
-/** The command line of the program, installed with npm where it is not there yet. */
+/** Returns the command line of the program, installed with npm if missing. */
 export async function installCodingAgent(agent: CodingAgent): Promise<string[]> {
   const { package: packaged, node } = forms[agent];
   if (typeof packaged === 'function') return [await packaged()];
@@ -192,18 +195,18 @@ export async function installCodingAgent(agent: CodingAgent): Promise<string[]> 
   return [node === undefined ? process.execPath : join(await installNode(node), 'node'), program];
 }
 
-/** A program with a HOME of its own. */
+/** Configured agent with a private HOME. */
 export interface SettledAgent extends AsyncDisposable {
   readonly tools: FileTools;
-  /** Its working folder. */
+  /** Working directory. */
   readonly work: string;
-  /** Says these texts in one conversation. Resolves with what its user sees after each. */
+  /** Sends these texts in one conversation. Resolves with the output that the user sees after each. */
   chat(...said: readonly string[]): Promise<string[]>;
-  /** Has it do a task with its tools. Rejects where it leaves a process behind. */
+  /** Runs a task with tools. Rejects if a process is left behind. */
   task(said: string): Promise<Ran>;
 }
 
-/** Gives the program the settings of docs/sdks.md, with this address and this model. */
+/** Configures the program as in docs/sdks.md, with this address and this model. */
 export async function settleAgent(agent: CodingAgent, url: string, model = documented.model): Promise<SettledAgent> {
   const { files, env, chat, task, tools } = forms[agent];
   const command = await installCodingAgent(agent);

@@ -6,7 +6,7 @@ import { until } from './until.js';
 
 type Value = { readonly [kind: string]: unknown };
 
-/** A span as OTLP has it in JSON, with its attributes by their names. */
+/** Span of OTLP's JSON, with attributes by name. */
 export interface ReceivedSpan {
   readonly traceId: string;
   readonly spanId: string;
@@ -42,7 +42,7 @@ export interface ReceivedRequest {
 
 const takes = (res: ServerResponse) => void res.setHeader('content-type', 'application/json').end('{}');
 
-/** A collector for OTLP over HTTP on a port of loopback. `answer` may be replaced. */
+/** OTLP collector over HTTP on a loopback port. Tests may replace `answer`. */
 export class Collector implements AsyncDisposable {
   readonly requests: ReceivedRequest[] = [];
   answer: (res: ServerResponse) => void = takes;
@@ -76,7 +76,7 @@ export class Collector implements AsyncDisposable {
     return `http://127.0.0.1:${this.port}`;
   }
 
-  /** For a service that is to send its spans here. */
+  /** Variables for a service that sends its spans here. */
   get env(): Record<string, string> {
     return { OTEL_EXPORTER_OTLP_ENDPOINT: this.url };
   }
@@ -87,12 +87,12 @@ export class Collector implements AsyncDisposable {
     );
   }
 
-  /** All that was sent, as it came. */
+  /** All received bodies, as text. */
   get text(): string {
     return this.requests.map(({ body }) => body).join('\n');
   }
 
-  /** Resolves with the spans of this trace, once there are so many. */
+  /** Resolves with the spans of this trace when at least `count` have arrived. */
   spansOf(traceId: string, count: number): Promise<ReceivedSpan[]> {
     const found = () => this.spans.filter((span) => span.traceId === traceId);
     return until(() => (found().length >= count ? found() : undefined), `${count} spans of trace ${traceId}`);
@@ -109,7 +109,7 @@ export class Collector implements AsyncDisposable {
   }
 }
 
-/** A span with the plain values of its attributes. */
+/** Span whose attributes have plain values. */
 export interface Attributed extends ReceivedSpan {
   readonly values: Readonly<Record<string, unknown>>;
 }

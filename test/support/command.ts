@@ -9,7 +9,7 @@ import type { Service } from './service.js';
 export const commandProgram = join(__dirname, '..', '..', 'src', 'command', 'main.js');
 
 export interface CommandResult {
-  /** The exit code; null where a signal ended it. */
+  /** Exit code; null if a signal ended the command. */
   readonly code: number | null;
   readonly stdout: string;
   readonly stderr: string;
@@ -18,11 +18,11 @@ export interface CommandResult {
 export interface CommandOptions {
   readonly env?: Readonly<Record<string, string>>;
   readonly input?: string;
-  /** An open file for its output, of which the result holds nothing then. */
+  /** File descriptor for stdout; the result then has no stdout. */
   readonly stdout?: number;
 }
 
-/** The variables with which the command finds a service. */
+/** Returns the variables with which the command finds a service. */
 export function envFor(service: Pick<Service, 'port'>): Record<string, string> {
   return { MODEL_API_PORT: String(service.port) };
 }
@@ -36,7 +36,7 @@ export function spawnCommand(
   return spawn(process.execPath, [commandProgram, ...args], { env: surroundings, stdio: ['pipe', stdout, 'pipe'] });
 }
 
-/** Runs the command to its end. */
+/** Runs the command until it exits. */
 export async function runCommand(
   args: readonly string[],
   { env = {}, input = '', stdout: output }: CommandOptions = {},
@@ -54,7 +54,7 @@ export async function runCommand(
 const usage = { input_tokens: 1, output_tokens: 7 };
 const figures = { model: 'm', usage, queue_ms: 0, duration_ms: 1, request_id: 'r' };
 
-/** Answers every job as the service does when its model begins anew after it has been heard. */
+/** Server whose answers differ from their deltas, like a service whose model restarts after its first text was sent. */
 export class ResendingService implements AsyncDisposable {
   readonly #server: Server;
 

@@ -11,7 +11,7 @@ interface CompletionsBody {
   readonly tools?: readonly unknown[];
 }
 
-/** What every answer claims to have used. */
+/** Token usage in every answer. */
 export const completionTokens = { input: 10, output: 7 } as const;
 
 interface StubCall {
@@ -20,21 +20,21 @@ interface StubCall {
   readonly arguments: string;
 }
 
-/** A stub of an API like OpenAI's chat completions on loopback, which says hello to everything. */
+/** Stub of a chat completions API on loopback that answers everything with a greeting. */
 export class CompletionsApi extends StubApi {
   readonly requests: CompletionsBody[] = [];
-  /** The first request of each conversation is answered by a call of this tool. */
+  /** Tool that the answer to the first request of each conversation calls. */
   toolCall: { readonly name: string; readonly arguments: string } | null = null;
-  /** The next request is answered by these calls, after a text. */
+  /** Calls in the answer to the next request, after a text. */
   calls: readonly StubCall[] = [];
-  /** Answers with this HTTP status; 200 says hello. */
+  /** HTTP status of the answers; 200 for the greeting. */
   status = 200;
 
   override get url(): string {
     return `${super.url}/v1`;
   }
 
-  /** The text of the last message of the last request. */
+  /** Text of the last message in the last request. */
   get lastSaid(): string {
     const content = this.requests.at(-1)?.messages.at(-1)?.content ?? '';
     return typeof content === 'string' ? content : content.map(({ text = '' }) => text).join('');

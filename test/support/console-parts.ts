@@ -3,22 +3,22 @@ declare global {
   var importConsole: (name: string) => Promise<unknown>;
 }
 
-/** A node as Preact holds it. */
+/** Preact's representation of a node. */
 interface PreactNode {
   readonly type: string | ((props: object) => unknown);
   readonly props: Readonly<Record<string, unknown>>;
 }
 
-/** A module of the console, by its path there. */
+/** Imports a module of the console by its path there. */
 export async function consolePart<T>(name: string): Promise<T> {
   return (await globalThis.importConsole(name)) as T;
 }
 
-/** An element, with the components in it drawn: `['p', {}, 'text', ['b', {}, 'bold']]`. */
+/** Element with its components rendered: `['p', {}, 'text', ['b', {}, 'bold']]`. */
 export type DrawnElement = readonly [tag: string, attributes: Readonly<Record<string, unknown>>, ...DrawnNode[]];
 export type DrawnNode = string | DrawnElement;
 
-/** What nodes come to, without a browser. Components that need one are shown by `stand`. */
+/** Renders nodes without a browser. `stand` replaces components that need one. */
 export function drawn(node: unknown, stand: Readonly<Record<string, string>> = {}): DrawnNode[] {
   if (Array.isArray(node)) return joined(node.flatMap((child) => drawn(child, stand)));
   if (node === null || node === undefined || typeof node === 'boolean') return [];
@@ -30,7 +30,7 @@ export function drawn(node: unknown, stand: Readonly<Record<string, string>> = {
   return [[tag, set, ...drawn(children, stand)]];
 }
 
-/** Texts that stand side by side are one. */
+/** Joins adjacent texts. */
 function joined(nodes: readonly DrawnNode[]): DrawnNode[] {
   const all: DrawnNode[] = [];
   for (const node of nodes) {

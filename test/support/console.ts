@@ -7,18 +7,18 @@ import { root } from './sources.js';
 
 const limitMs = 15_000;
 
-/** Forgets what the tab remembers of the page, but for its key. */
+/** Removes the tab's stored state, except its API key. */
 const forget = `Object.keys(sessionStorage).filter((name) => !name.endsWith('-key'))
   .forEach((name) => sessionStorage.removeItem(name))`;
 
-/** Shows the console anew, at a place of its own: `/ask`. What was asked, complained of and remembered before is forgotten. */
+/** Opens the console at a path such as `/ask`, with stored state and recorded requests and complaints cleared. */
 export async function openConsole(
   { page, requests, complaints }: Browser,
   service: Pick<Service, 'url'>,
   place = '',
 ): Promise<void> {
   page.setDefaultTimeout(limitMs);
-  await page.goto(`${service.url}/version`); // of the same origin, and without the console
+  await page.goto(`${service.url}/version`); // same origin, without the console
   await page.evaluate(forget);
   requests.length = 0;
   complaints.length = 0;
@@ -26,7 +26,10 @@ export async function openConsole(
   await page.locator('main h1').first().waitFor({ state: 'attached' });
 }
 
-/** Nothing was asked of anyone else, and nothing was against the page's own policy. `expected` are complaints of the browser about answers. */
+/**
+ * Expects no request to another server and no breach of the content security policy. `expected` matches allowed
+ * complaints about answers.
+ */
 export function expectClean({ requests, complaints }: Browser, service: Service, expected?: RegExp): void {
   expect(complaints.filter((complaint) => expected === undefined || !expected.test(complaint))).toEqual([]);
   expect(requests.filter(({ origin }) => origin !== service.url).map(String)).toEqual([]);
@@ -36,14 +39,14 @@ interface AxeResults {
   readonly violations: readonly { readonly id: string; readonly nodes: readonly { readonly html: string }[] }[];
 }
 
-/** What axe finds wrong with the page as it is shown now, in a line each. */
+/** Returns the problems that axe finds on the page, a line each. */
 async function violationsOf(page: Page): Promise<string[]> {
   await page.evaluate(await readFile(require.resolve('axe-core/axe.min.js'), 'utf8'));
   const { violations } = (await page.evaluate('axe.run()')) as AxeResults;
   return violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html.slice(0, 200)}`));
 }
 
-/** What does not fit, or lies over something else: the page, its tabs, tables in cards, the names at the axis of a chart. */
+/** Finds clipped or overlapping parts: the page, its tabs, tables in cards, names at the axis of a chart. */
 const layoutFaults = `{
   const isCut = (element) => element.scrollWidth > element.clientWidth;
   const areas = (elements) => [...elements].map((element) => element.getBoundingClientRect());
@@ -61,15 +64,15 @@ const sizes = { wide: { width: 1280, height: 800 }, narrow: { width: 360, height
 type Size = keyof typeof sizes;
 
 /**
- * Looks at the page wide and narrow: nothing may be cut off. In Chromium, also light and dark: a picture of each goes to
- * reports/console, and axe must find nothing. The page is left wide, if it is looked at wide.
+ * Checks the page at each size for clipped parts. In Chromium, also light and dark: saves pictures to reports/console,
+ * and expects no problem from axe. The page ends wide if `wide` is among the sizes.
  */
 export async function expectGoodLooks(page: Page, name: string, looks: readonly Size[] = ['wide', 'narrow']) {
   await mkdir(pictures, { recursive: true });
   for (const size of looks) {
     await page.setViewportSize(sizes[size]);
     expect([name, size, await page.evaluate(layoutFaults)]).toEqual([name, size, []]);
-    if (isFirefox) continue; // colours and roles are the same there
+    if (isFirefox) continue; // same colours and roles there
     for (const colorScheme of ['light', 'dark'] as const) {
       await page.emulateMedia({ colorScheme });
       expect(await violationsOf(page)).toEqual([]);

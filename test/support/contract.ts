@@ -10,7 +10,7 @@ interface Content {
 
 interface Documented {
   readonly description: string;
-  /** None where nothing comes but the status. */
+  /** Body of the response; absent if only the status is sent. */
   readonly content?: Content;
 }
 
@@ -24,10 +24,10 @@ export interface OpenApi {
   readonly components: { readonly [kind: string]: { readonly [name: string]: object } };
 }
 
-/** A request and its answer, as they went over the wire. Header names in lower case. */
+/** Request and answer as sent; header names in lower case. */
 export interface Exchange {
   readonly method: string;
-  /** With its query, if it had one. */
+  /** Path with the query, if any. */
   readonly path: string;
   readonly status: number;
   readonly header: (name: string) => string | null | undefined;
@@ -39,16 +39,16 @@ const document = parse(readFileSync(openApiPath, 'utf8')) as OpenApi;
 const ajv = new Ajv2020({ allErrors: true, formats: { 'date-time': true, date: true }, strict: false });
 ajv.addSchema(document, 'openapi');
 
-/** What no operation names, and any request may meet: broken HTTP, another path or method, a preflight. */
+/** Answers that no operation documents: broken HTTP, unknown paths or methods, preflights. */
 const outside = /^(204 |400 validation_error|403 forbidden|404 not_found|405 method_not_allowed|431 validation_error)/;
 const outsideStatus = /^(204|400|403|404|405|431) /;
 const jsonType = 'application/json';
 
-/** Holds answers against the committed OpenAPI document, and keeps which of the documented ones have been seen. */
+/** Checks answers against the committed OpenAPI document, and records which documented answers have occurred. */
 export class Contract {
   readonly #seen = new Set<string>();
 
-  /** Throws a sentence about the first thing that is not as documented. */
+  /** Throws at the first deviation from the document. */
   check(sent: Exchange): void {
     const exchange = { ...sent, path: doorOf(sent) };
     const route = routeOf(exchange.path);
@@ -62,13 +62,16 @@ export class Contract {
     this.#seen.add(keyOf(methodOf(exchange), route as string, String(exchange.status), codeOf(exchange)));
   }
 
-  /** Every documented method, route, status and error code that no answer has had, `default` and the doors for SDKs left out. */
+  /**
+   * Documented answers (method, route, status, error code) that have not occurred, except `default` and the
+   * compatibility APIs.
+   */
   get unseen(): string[] {
     return documentedAnswers().filter((answer) => !this.#seen.has(answer) && !/ \/((v1|api)\/|mcp )/.test(answer));
   }
 }
 
-/** Every method, route, status and error code that the document names. */
+/** Returns all methods, routes, statuses and error codes of the document. */
 export function documentedAnswers(): string[] {
   return Object.entries(document.paths).flatMap(([route, operations]) =>
     Object.entries(operations).flatMap(([method, { responses }]) =>
@@ -83,7 +86,7 @@ function keyOf(method: string, route: string, status: string, code: string | nul
   return [method.toUpperCase(), route, status, ...(code === null ? [] : [code])].join(' ');
 }
 
-/** The error codes stand in the description; null for a body that is no error. */
+/** Returns the error codes from the description; null if the body is no error. */
 function codesOf({ description, content }: Documented): (string | null)[] {
   if (content === undefined || !JSON.stringify(content).includes('schemas/Error"')) return [null];
   return [...description.matchAll(/`(\w+)`/g)].map(([, code]) => code ?? null);
@@ -92,7 +95,7 @@ function codesOf({ description, content }: Documented): (string | null)[] {
 const doors =
   /^(chat\/completions|responses|messages|models\/.|embeddings|completions|moderations|batches|files|audio)/;
 
-/** The document names the paths below /v1 and /api only; base URLs that people set lead there too. */
+/** Maps a path to its documented form: /v1 and /api also exist below the base URLs that some clients need. */
 function doorOf({ path, header }: Exchange): string {
   const [, prefix = '', below = ''] = /^\/+((?:v1\/+)*)(.*?)\/*(?=$|\?)/.exec(path) ?? [];
   const [, ofOllama] = /^\/+(?:v1\/+)?(?:api\/+)+([^?]*?)\/*$/.exec(path) ?? [];
@@ -103,12 +106,13 @@ function doorOf({ path, header }: Exchange): string {
 
 function routeOf(path: string): string | null {
   const [plain = ''] = path.split('?');
-  const pattern = (route: string) => route.replace('/models/{id}', '/models/.+').replace(/\{\w+\}/g, '[^/]+'); // the name of a model may have slashes
+  // Names of models may contain slashes.
+  const pattern = (route: string) => route.replace('/models/{id}', '/models/.+').replace(/\{\w+\}/g, '[^/]+');
   const fits = (route: string) => new RegExp(`^${pattern(route)}$`).test(plain);
   return Object.keys(document.paths).find(fits) ?? null;
 }
 
-/** HEAD is answered like GET. */
+/** Returns the documented method: HEAD is answered like GET. */
 function methodOf({ method }: Exchange): string {
   return method === 'HEAD' ? 'get' : method.toLowerCase();
 }
@@ -119,13 +123,13 @@ function checkOutside(exchange: Exchange): void {
     /^\/(console(\/[a-z]+\/?)?)?(\?|$)/.test(exchange.path) && [200, 302].includes(exchange.status);
   if (isPage || leadsToConsole) return;
   if (/^\/(v1|mcp|api)([/?]|$)/.test(exchange.path)) return checkOutsideOfDoors(exchange);
-  const known = exchange.method === 'HEAD' ? outsideStatus : outside; // without a body there is no code
+  const known = exchange.method === 'HEAD' ? outsideStatus : outside; // answers without a body have no code
   if (!known.test(`${exchange.status} ${codeOf(exchange) ?? ''}`)) throw fault(exchange, 'is outside the document');
   if (exchange.status === 405 && !exchange.header('allow')) throw fault(exchange, 'has no Allow');
   if (exchange.status !== 204) checkSchema(exchange, ['components', 'schemas', 'Error']);
 }
 
-/** The same in the form of the API that the client speaks. */
+/** Checks an answer outside of the document in the form of the client's API. */
 function checkOutsideOfDoors(exchange: Exchange): void {
   if (!outsideStatus.test(`${exchange.status} `)) throw fault(exchange, 'is outside the document');
   if (exchange.status === 405 && !exchange.header('allow')) throw fault(exchange, 'has no Allow');
@@ -160,13 +164,13 @@ function validatorOf(place: readonly string[]): ValidateFunction {
   return validate;
 }
 
-/** What the schema of an error can't say: its code belongs to its status, and it is told in headers too. */
+/** Checks rules that the error schema cannot express: each code has one status, and some have headers. */
 function checkCode(exchange: Exchange, documented: Documented): void {
   const code = codeOf(exchange);
   if (exchange.method === 'HEAD' || code === null) return;
   if (!codesOf(documented).includes(code)) throw fault(exchange, 'has an undocumented error code');
   const { request_id, retry_after_seconds, reason, details } = JSON.parse(exchange.text) as Record<string, unknown>;
-  const isAgain = exchange.header('idempotency-replayed') === 'true'; // then it is what the first request was told
+  const isAgain = exchange.header('idempotency-replayed') === 'true'; // replayed answers have the first one's headers
   if (!isAgain && request_id !== exchange.header('x-request-id')) throw fault(exchange, 'has two request ids');
   if (String(exchange.header('retry-after') ?? null) !== String(retry_after_seconds ?? null))
     throw fault(exchange, 'is unclear on retries');
@@ -177,7 +181,7 @@ function checkCode(exchange: Exchange, documented: Documented): void {
   if (exchange.status === 401 && !exchange.header('www-authenticate')) throw fault(exchange, 'does not ask for a key');
 }
 
-/** Its errors are sentences. */
+/** Whether the path belongs to Ollama's API, whose errors are plain sentences. */
 function isOfOllama({ path }: Pick<Exchange, 'path'>): boolean {
   return /^\/api(\/|$)/.test(path);
 }

@@ -7,10 +7,10 @@ import { FakeClock } from './fake-clock.js';
 
 export const ttlMs = 1000;
 
-/** A store whose conversations are begun and continued in one line. */
+/** Conversation store, with short calls that begin and continue conversations. */
 export class StoreHarness {
   readonly clock = new FakeClock();
-  /** Causes and ids of the conversations that were removed, in order. */
+  /** Causes of removals, in order. */
   readonly removed: RemovalCause[] = [];
   readonly removedIds: string[] = [];
   readonly store: ConversationStore;
@@ -29,14 +29,14 @@ export class StoreHarness {
     });
   }
 
-  /** A turn that runs or waits. */
+  /** Opens a turn, which may have to wait. */
   open(id: string | null, owner = 'alice', bytes = 2): ConversationTurn {
     const turn = this.store.turn(id, owner, null, bytes);
     turn.open();
     return turn;
   }
 
-  /** A whole turn; returns the conversation's id. */
+  /** Runs a whole turn; returns the conversation's id. */
   chat(id: string | null = null, owner = 'alice', said = 'Hi'): string {
     using turn = this.open(id, owner, said.length);
     return turn.commit(said, 'Hello', 3).id;
@@ -56,7 +56,7 @@ export class StoreHarness {
   }
 }
 
-/** What is told of the RelayError that is thrown; null where none is. */
+/** Returns the fields of the thrown RelayError; null if nothing is thrown. */
 export function failureOf(act: () => unknown) {
   try {
     act();

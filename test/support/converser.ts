@@ -1,7 +1,7 @@
 import { type Service, script, startService } from './service.js';
 import { until } from './until.js';
 
-/** What the fixture `converses.pl` says of itself. */
+/** Report of the fixture `converses.pl` about itself. */
 export interface Confession {
   readonly pid: number;
   readonly edition: string;
@@ -10,14 +10,17 @@ export interface Confession {
 
 export type Counts = Record<'standby' | 'live' | 'busy' | 'stopping', number>;
 
-/** A service whose model tells which process it is and all that it has heard; no standby and no live sessions unless `env` says so. */
+/**
+ * Starts a service whose model reports its process and all prompts it received. No standby and no live sessions, unless
+ * `env` overrides this.
+ */
 export function startConverser(env: Readonly<Record<string, string>> = {}, command = script('converses.pl')) {
   return startService({
     env: { MODEL_API_CLI: 'demo', MODEL_API_CLI_COMMAND: command, MODEL_API_LIVE_SESSIONS: '0', ...env },
   });
 }
 
-/** What a model says of itself that was asked something. */
+/** Sends a prompt; resolves with the report of the process that answers. */
 export async function confess(
   service: Service,
   path: '/ask' | '/chat',
@@ -33,7 +36,7 @@ export function confessionOf(response: unknown): Confession {
   return JSON.parse(response as string) as Confession;
 }
 
-/** Texts it has heard, in order. */
+/** Returns the received texts, in order. */
 export function textsOf({ heard }: Confession): string[] {
   return heard.map(({ text }) => text);
 }
@@ -43,7 +46,7 @@ export async function processCounts(service: Service): Promise<Counts> {
   return observability.cli_processes;
 }
 
-/** Resolves when these many processes do these things. */
+/** Resolves when these counts of processes are reached. */
 export function untilProcesses(service: Service, expected: Partial<Counts>, withinMs?: number): Promise<boolean> {
   const fits = async () => {
     const counts = await processCounts(service);
@@ -52,7 +55,7 @@ export function untilProcesses(service: Service, expected: Partial<Counts>, with
   return until(fits, `processes as ${JSON.stringify(expected)}`, withinMs);
 }
 
-/** Resolves with the pid of the only process of a job there is, once there is exactly one that was not there before. */
+/** Resolves with the pid of the only job process, once exactly one exists that is not in `known`. */
 export function untilOther(service: Service, known: readonly number[] = []): Promise<number> {
   return until(async () => {
     const [only, ...others] = await service.jobProcesses();

@@ -1,19 +1,19 @@
-/** An answer, in one form for all doors. */
+/** Answer in a form that is common to all compatibility APIs. */
 export interface DoorAnswer {
   readonly status: number;
   readonly text: string;
-  /** The inputs of the calls, as JSON. */
+  /** Inputs of the calls, as JSON. */
   readonly calls: readonly string[];
-  /** The reason that the door names; `error` for a failure within a stream. */
+  /** Finish reason in the terms of the API; `error` for a failure within a stream. */
   readonly finish: string;
   readonly outputTokens: number;
-  /** How a refusal is named. */
+  /** Category of a refusal. */
   readonly category?: string | null;
 }
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** How to ask one door with the tool `note`, and how to read its answers. */
+/** Requests to one API with the tool `note`, and parsers of its answers. */
 export interface Door {
   readonly path: string;
   readonly finishes: {
@@ -25,7 +25,7 @@ export interface Door {
   };
   body(prompt: string): object;
   plain(body: never): Omit<DoorAnswer, 'status'>;
-  /** The events, or lines, of a stream. */
+  /** Parses the events or lines of a stream. */
   streamed(events: never): Omit<DoorAnswer, 'status'>;
 }
 
@@ -151,7 +151,7 @@ const responses: Door = {
   },
   body: (input) => ({ model, input, tools: [{ type: 'function', name: 'note', parameters: schema }] }),
   plain: responseAnswer,
-  /** The deltas must add up to what the last event repeats. */
+  /** Expects that the deltas add up to the text in the last event. */
   streamed(events: readonly { readonly type: string; readonly response?: ResponsePlain; readonly delta?: string }[]) {
     const end = events.find(({ type }) => ends.includes(type));
     if (end?.response === undefined) return failure;
@@ -201,7 +201,7 @@ function textIn(content: readonly Block[]): string {
   return content.map(({ text = '' }) => text).join('');
 }
 
-/** Asks this door. */
+/** Sends a prompt through one API. */
 export async function askDoor(url: string, door: Door, prompt: string, stream: boolean, more: object = {}) {
   const response = await fetch(url + door.path, {
     method: 'POST',

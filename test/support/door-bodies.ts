@@ -1,24 +1,24 @@
-/** Bodies that no door may stumble over, made for the three of them. */
+/** Unusual request bodies for all three compatibility APIs. */
 
 export const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
 
-/** How one API writes what all of them have. */
+/** Terms of one API for the parts that all APIs have. */
 export interface DoorShape {
   readonly path: string;
   readonly isAnthropic: boolean;
-  /** A whole body with these messages. */
+  /** Returns a complete body with these messages. */
   body(messages: readonly unknown[], more?: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>>;
-  /** The name of the field with the messages. */
+  /** Name of the field with the messages. */
   readonly messages: string;
   text(text: unknown): unknown;
   image(mediaType: string, data: string): unknown;
   imageUrl(url: unknown): unknown;
-  /** The fields that ask for a value of this schema. */
+  /** Returns the fields that request a value of this schema. */
   format(schema: unknown): Readonly<Record<string, unknown>>;
   tool(name: string, schema: unknown): unknown;
   named(name: string): unknown;
   readonly required: unknown;
-  /** The fields that stop the answer; null where the API has none. */
+  /** Returns the fields for stop sequences; null if the API has none. */
   stop(sequences: unknown): Readonly<Record<string, unknown>> | null;
 }
 
@@ -71,7 +71,7 @@ export const doorShapes = [chat, responses, messages] as const;
 
 export interface OddRequest {
   readonly name: string;
-  /** An object is sent as JSON, a string as it is. */
+  /** Objects are sent as JSON, strings as they are. */
   readonly body: unknown;
   readonly status: number;
   readonly contentType?: string;
@@ -83,7 +83,7 @@ const nested = (depth: number) => `${'{"not":'.repeat(depth)}{}${'}'.repeat(dept
 const person = { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] };
 const base64 = (text: string) => Buffer.from(text).toString('base64');
 
-/** What is asked for can't be done, or makes no sense: 400, or the status that the case names. */
+/** Returns invalid or unsupported requests: each must get 400, or the status that the case names. */
 export function oddRequests(door: DoorShape): OddRequest[] {
   return [
     ...brokenBodies(door),
@@ -214,7 +214,7 @@ function oddSizes({ body }: DoorShape): Case[] {
   return [['20 MB', JSON.stringify(body([user('x'.repeat(20 * 1024 * 1024))])), 413]];
 }
 
-/** What looks odd and is right. */
+/** Returns unusual but valid requests. */
 export function oddButGood(door: DoorShape): OddRequest[] {
   const { body, text, image, format, stop } = door;
   const recursive = {

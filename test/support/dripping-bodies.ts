@@ -7,15 +7,15 @@ import { chunk, request } from './raw-http.js';
 
 const megabyte = 1024 ** 2;
 
-/** The largest body that a service takes by itself. */
+/** Default limit for bodies, bytes. */
 export const bodyBytes = 16 * megabyte;
-/** What is sent of a body before it drips. */
+/** Bytes of a body that are sent at once, before single bytes follow. */
 export const sentBytes = 14 * megabyte;
 const dripMs = 1200;
 
 export const jsonType = 'Content-Type: application/json';
 
-/** How a body is announced. */
+/** Ways to announce a body. */
 export const manners = {
   'with a length': [`Content-Length: ${bodyBytes}`],
   'without a length': ['Transfer-Encoding: chunked'],
@@ -33,7 +33,7 @@ export function headerOf(holder: Holder): string {
   return `X-API-Key: ${keyOf(holder)}`;
 }
 
-/** A keys file in this folder. `app` may name those whom it speaks for. */
+/** Writes a keys file into this folder. The key `app` may have sub-clients. */
 export async function writeHolders(folder: TemporaryFolder): Promise<{ MODEL_API_KEYS_FILE: string }> {
   const file = join(folder.path, 'keys');
   const lineOf = (holder: Holder) =>
@@ -42,7 +42,7 @@ export async function writeHolders(folder: TemporaryFolder): Promise<{ MODEL_API
   return { MODEL_API_KEYS_FILE: file };
 }
 
-/** Owns connections that send most of a body at once, and then a byte from time to time. */
+/** Owns connections that send most of a body at once, and then single bytes from time to time. */
 export class DrippingBodies implements Disposable {
   readonly #sockets: Socket[] = [];
   readonly #answers: string[] = [];
@@ -63,7 +63,7 @@ export class DrippingBodies implements Disposable {
     }, dripMs);
   }
 
-  /** What those are told that are given up. */
+  /** Statuses of the answers to bodies that the service gave up. */
   get statuses(): string[] {
     return this.#answers.map((line) => line.slice('HTTP/1.1 '.length)).filter((status) => status !== '100');
   }

@@ -4,7 +4,10 @@ import { TestEnvironment } from 'jest-environment-node';
 
 const built = join(__dirname, '..', '..', 'src', 'console');
 
-/** Jest reads CommonJS only. Here tests can have the modules of the console as Node itself reads them, outside of Jest's sandbox. */
+/**
+ * Jest environment with access to ES modules: Jest loads only CommonJS, so Node imports the console's modules outside
+ * of Jest's sandbox.
+ */
 // biome-ignore lint/style/noDefaultExport: Jest takes nothing else.
 export default class Environment extends TestEnvironment {
   constructor(config: JestEnvironmentConfig, context: EnvironmentContext) {

@@ -3,11 +3,10 @@ import type { Service } from './service.js';
 export interface StreamEvent {
   readonly event: string;
   readonly data: Record<string, unknown>;
-  /** Where it has one. */
   readonly id?: number;
 }
 
-/** The answer to a request that asked for an event stream, read as it comes. */
+/** Answer to a request for an event stream, read as the bytes arrive. */
 export class StreamAnswer implements AsyncDisposable {
   readonly status: number;
   readonly headers: Headers;
@@ -23,33 +22,33 @@ export class StreamAnswer implements AsyncDisposable {
     this.#reader = eventsOf(response);
   }
 
-  /** The body of an answer that is no stream. */
+  /** Returns the JSON body of an answer without a stream. */
   async body(): Promise<Record<string, unknown>> {
     return (await this.#response.json()) as Record<string, unknown>;
   }
 
-  /** The next event, which must be one of this name. */
+  /** Returns the next event, which must have this name. */
   async next(event: string): Promise<Record<string, unknown>> {
     const { value } = await this.#reader.next();
     expect(value?.event).toBe(event);
     return value?.data ?? {};
   }
 
-  /** The next event, whatever it is. */
+  /** Returns the next event of any name. */
   async any(): Promise<StreamEvent> {
     const { value } = await this.#reader.next();
     if (value === undefined) throw new Error('the stream has ended');
     return value as StreamEvent;
   }
 
-  /** All events that are still to come. */
+  /** Returns all remaining events. */
   async rest(): Promise<StreamEvent[]> {
     const events: StreamEvent[] = [];
     for await (const event of this.#reader) events.push(event);
     return events;
   }
 
-  /** Goes away. */
+  /** Closes the connection. */
   leave(): void {
     this.#controller.abort();
     void this.#reader.next().catch(() => {});
@@ -60,7 +59,7 @@ export class StreamAnswer implements AsyncDisposable {
   }
 }
 
-/** Resolves when the headers have come. */
+/** Sends a request; resolves when the headers have arrived. */
 export async function stream(
   service: Service,
   path: string,
@@ -77,7 +76,7 @@ export async function stream(
   return new StreamAnswer(response, controller);
 }
 
-/** What the deltas among these events add up to. */
+/** Joins the deltas of these events. */
 export function textOf(events: readonly StreamEvent[]): string {
   return events.flatMap(({ event, data }) => (event === 'delta' ? [data.text as string] : [])).join('');
 }
@@ -86,7 +85,7 @@ export function namesOf(events: readonly StreamEvent[]): string[] {
   return events.map(({ event }) => event);
 }
 
-/** The events of a background job, after this one. */
+/** Follows a background job's events after the event with this id. */
 export async function follow(
   service: Service,
   jobId: unknown,
@@ -101,7 +100,9 @@ export async function follow(
   return new StreamAnswer(response, controller);
 }
 
-/** Strict: an event is an id or none, a name, one line of data, and an empty line; comments may stand between. */
+/**
+ * Parses events strictly: an optional id, a name, one line of data, and an empty line; comments may be between events.
+ */
 async function* eventsOf(response: Response): AsyncGenerator<StreamEvent> {
   const decoder = new TextDecoder('utf-8', { fatal: true });
   let rest = '';
@@ -119,7 +120,7 @@ function eventOf(block: string): StreamEvent {
   return { event, data: JSON.parse(data) as StreamEvent['data'], ...(id !== undefined && { id: Number(id) }) };
 }
 
-/** Opens GET /status/stream, or another path where that is served. Resolves when the headers have come. */
+/** Opens GET /status/stream, or another path with the same events. Resolves when the headers have arrived. */
 export async function viewStatus(
   { url }: { readonly url: string },
   headers: Record<string, string> = {},

@@ -7,7 +7,7 @@ import { until } from './until.js';
 
 const preload = join(root, 'test', 'support', 'fixtures', 'coverage-on-signal.cjs');
 
-/** Variables that have every process of a service write which functions ran, each time that `Executions` asks for it. */
+/** Variables that make each process of a service report its executed functions whenever `Executions` requests it. */
 export function countedIn(folder: string): Record<string, string> {
   return { NODE_V8_COVERAGE: folder, NODE_OPTIONS: `--require ${preload}` };
 }
@@ -26,25 +26,25 @@ const report = z.object({
   ),
 });
 
-/** The files of src that some processes execute. */
+/** Finds the files of src that some processes execute. */
 export class Executions {
   readonly #folder: string;
   readonly #pids: readonly number[];
 
-  /** `folder` is that of `countedIn`. */
+  /** `folder`: the folder given to `countedIn`. */
   constructor(folder: string, pids: readonly number[]) {
     this.#folder = folder;
     this.#pids = pids;
   }
 
-  /** Resolves with the names of the files that executed something while `action` ran, each below dist. */
+  /** Resolves with the files below dist whose functions were called while `action` ran. */
   async during(action: () => Promise<unknown>): Promise<string[]> {
     await this.#take();
     await action();
     const files = await this.#take();
     const names = files.flatMap(({ result }) =>
       result
-        // The function at the begin of a script is its top level: it runs when the script is loaded.
+        // A function at offset 0 is the top level of a script, which runs when the script is loaded.
         .filter(({ functions }) => functions.some(({ ranges: [whole] }) => whole.startOffset > 0 && whole.count > 0))
         .map(({ url }) => url),
     );
@@ -54,7 +54,7 @@ export class Executions {
     ].toSorted();
   }
 
-  /** What the processes executed since the last time. */
+  /** Collects the functions that ran since the last call. */
   async #take() {
     await rm(this.#folder, { recursive: true, force: true });
     await mkdir(this.#folder, { recursive: true });

@@ -1,14 +1,14 @@
-/** Small requests of one client that could grow in the service, and the kinds of these. */
+/** Small requests of one client that could use much memory in the service. */
 
 const megabyte = 1024 ** 2;
 
-/** A client of a running service. */
+/** Client of a running service. */
 export interface Asker {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** Sends one request. Resolves with the status, when the whole answer has come. */
+/** Sends one request. Resolves with the status when the whole answer has arrived. */
 type Send = (signal?: AbortSignal) => Promise<number>;
 
 async function post({ url, headers }: Asker, path: string, body: object | string) {
@@ -36,7 +36,7 @@ async function readStored(asker: Asker): Promise<Send> {
   };
 }
 
-/** Continues a text of six messages of 10 MB, or of as many as the service takes. */
+/** Continues a text of up to six messages of 10 MB, or of fewer if the service refuses more. */
 async function continueLarge(asker: Asker): Promise<Send> {
   let previous = await stored(asker, 'eliza', 10 * megabyte, null);
   for (let count = 1; count < 6; count++)
@@ -44,7 +44,7 @@ async function continueLarge(asker: Asker): Promise<Send> {
   return continuing(asker, previous);
 }
 
-/** Continues a text that is as large as a conversation may be. */
+/** Continues a text of the maximum size of a conversation. */
 async function continueLegal(asker: Asker): Promise<Send> {
   return continuing(asker, await stored(asker, 'eliza', 7.9 * megabyte, null));
 }
@@ -54,7 +54,7 @@ function continuing(asker: Asker, previous: string): Send {
   return async () => (await post(asker, '/v1/responses', body)).status;
 }
 
-/** Refers 10,000 times to one stored message of 400 KB. */
+/** References one stored message of 400 KB 10,000 times. */
 async function referToStored(asker: Asker): Promise<Send> {
   const id = (await stored(asker, 'echo', 400_000, null)).replace('resp_', 'msg_');
   const references = Array.from({ length: 10_000 }, () => ({ type: 'item_reference', id }));
@@ -64,7 +64,7 @@ async function referToStored(asker: Asker): Promise<Send> {
 
 const tools = [{ type: 'function', function: { name: 'look', parameters: { type: 'object', properties: {} } } }];
 
-/** Has these arguments of an earlier call in a history. */
+/** Sends a history with an earlier call that has these arguments. */
 function callWith(asker: Asker, json: string): Send {
   const call = { id: 'a', type: 'function', function: { name: 'look', arguments: json } };
   const messages = [
@@ -79,7 +79,7 @@ function callWith(asker: Asker, json: string): Send {
 const wideJson = () => `{"a":[${'[],'.repeat(5.1 * megabyte)}[]]}`;
 const deepJson = () => `{"a":${'['.repeat(5000)}${']'.repeat(5000)}}`;
 
-/** Prepares what the requests of each kind need, and returns what sends one of them. */
+/** Prepares the data for each kind of request, and returns the function that sends one. */
 export const expandingRequests = {
   'reads of a stored response of 8 MB': readStored,
   'requests that continue a text of 60 MB': continueLarge,

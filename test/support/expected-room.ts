@@ -2,7 +2,7 @@ import type { ClientBounds } from '../../src/primary/access/clients.js';
 import type { Ticket } from '../../src/primary/jobs/ticket.js';
 
 export const limits = { maxActive: 3, maxWaiting: 6, maxWaitingBytes: 60, cliLimits: { small: 1 } };
-/** A quarter of each. */
+/** Places and bytes of one client's share: a quarter of the queue. */
 const ownPlaces = 2;
 export const ownBytes = 15;
 export const mayComeAgainMs = 600_000;
@@ -17,12 +17,12 @@ const noBounds: ClientBounds = { maxRunning: Number.POSITIVE_INFINITY, maxQueued
 export const boundsOf = (client: string) => bounds[client] ?? noBounds;
 
 export const clis = ['main', 'small'] as const;
-/** After this time a background job ranks as a caller. */
+/** Age at which a background job ranks as a caller. */
 const patienceMs = 60_000;
 
 type Rank = 'caller' | 'background' | 'promoted';
 
-/** What is expected of one ticket. */
+/** Expected state of one ticket. */
 export interface ExpectedTicket {
   readonly ticket: Ticket;
   readonly client: string;
@@ -30,20 +30,19 @@ export interface ExpectedTicket {
   readonly cli: string;
   readonly caller: AbortController;
   readonly sinceMs: number;
-  /** What `granted` has told, each time. */
+  /** Values passed to `granted`, in order. */
   readonly told: string[];
   rank: Rank;
-  /** Nothing of its own holds it. */
+  /** Whether the ticket is not blocked by an earlier turn of its conversation. */
   isReady: boolean;
   state: 'waiting' | 'active' | 'done' | 'gave-way';
 }
 
-/** Those that wait, by client; the clients in order of their turns. */
+/** Waiting tickets by client; the clients are in the order of their turns. */
 type Lines = { readonly client: string; readonly members: ExpectedTicket[] }[];
 
 /**
- * Owns lists that say in the plainest way what a waiting room should be. Whatever can be told from the tickets is
- * counted anew each time.
+ * Model of the waiting room with plain lists. Everything that can be derived from the tickets is computed on each call.
  */
 export class ExpectedRoom {
   readonly all: ExpectedTicket[] = [];
@@ -52,12 +51,12 @@ export class ExpectedRoom {
   readonly #seen: { readonly client: string; readonly atMs: number }[] = [];
   readonly refused = { full: 0, bound: 0 };
 
-  /** A client has asked for a job. */
+  /** Records that the client requested a job. */
   saw(client: string, atMs: number): void {
     this.#seen.push({ client, atMs });
   }
 
-  /** Of callers, in order of arrival. */
+  /** Waiting callers, in order of arrival. */
   get waiting(): ExpectedTicket[] {
     return this.in('waiting').filter(({ rank }) => rank === 'caller');
   }
@@ -70,7 +69,10 @@ export class ExpectedRoom {
     return this.all.filter((entry) => entry.state === state);
   }
 
-  /** For the client that was seen last. One that takes its share is refused only where the others take no more than theirs. */
+  /**
+   * Returns the reason to refuse a job of the client that was seen last; null to admit it. A job within the share is
+   * refused only if the other clients do not exceed theirs.
+   */
   refusalOf(client: string, bytes: number): 'full' | 'bound' | null {
     const own = this.waitingOf(client);
     const { maxQueued } = boundsOf(client);
@@ -86,18 +88,18 @@ export class ExpectedRoom {
     return this.#seen.some((other) => other.client !== client && other.atMs > sinceMs);
   }
 
-  /** Those who wait, but for whatever the others than this client hold beyond their shares. */
+  /** Returns the waiting tickets without other clients' tickets beyond their shares. */
   #withinShares(client: string): ExpectedTicket[] {
     return this.waiting.filter((entry) => entry.client === client || !this.#isBorrowed(entry));
   }
 
-  /** Whether its client would hold more than its share also without those that came later. */
+  /** Whether the client would exceed its share even without its later tickets. */
   #isBorrowed(entry: ExpectedTicket): boolean {
     const own = this.waitingOf(entry.client);
     return isBeyond(entry.client, own.slice(0, own.indexOf(entry) + 1));
   }
 
-  /** The newest in borrowed places go, as many as it takes. */
+  /** Evicts the newest tickets beyond other clients' shares until there is room. */
   makeRoom(client: string, bytes: number): void {
     while (!isRoom(this.waiting, bytes)) {
       const newest = this.waiting.filter((entry) => entry.client !== client && this.#isBorrowed(entry)).at(-1);
@@ -132,7 +134,10 @@ export class ExpectedRoom {
     else line.members.push(entry);
   }
 
-  /** A second has passed: of each client the oldest background job that is old enough ranks as a caller, one at a time. */
+  /**
+   * Models the check of each second: the oldest due background job of each client ranks as a caller, one at a time per
+   * client.
+   */
   check(nowMs: number): void {
     const waiting = this.in('waiting');
     const old = waiting.filter(
@@ -189,12 +194,12 @@ export class ExpectedRoom {
     this.#background = [...this.#background.filter((line) => !isOf(line)), ...this.#background.filter(isOf)];
   }
 
-  /** Those that rank as callers, then the others: round after round, one of each client. */
+  /** Returns the order of the grants: first callers, then background jobs; in rounds with one ticket per client. */
   order(): ExpectedTicket[] {
     return [this.#callers, this.#background].flatMap((lines) => this.#inRounds(lines));
   }
 
-  /** In each round those last that have all the slots they may. */
+  /** Orders one list in rounds; clients at their slot limit are last in each round. */
   #inRounds(all: Lines): ExpectedTicket[] {
     const isHeld = ({ client }: { readonly client: string }) => this.isAtItsLimit(client);
     const lines = [...all.filter((line) => !isHeld(line)), ...all.filter(isHeld)];

@@ -1,6 +1,6 @@
 import type { Service } from './service.js';
 
-/** One value of a scrape: its name, its labels, and the family it belongs to. */
+/** Sample of a scrape, with its name, labels and metric family. */
 export interface Sample {
   readonly family: string;
   readonly name: string;
@@ -8,11 +8,11 @@ export interface Sample {
   readonly value: number;
 }
 
-/** A scrape in the Prometheus text format, by name without the prefix of the service. */
+/** Scrape in the Prometheus text format. Names are without the service's prefix. */
 export class Exposition {
   readonly types = new Map<string, string>();
   readonly samples: readonly Sample[];
-  /** Values by name and labels as they stand in the text. */
+  /** Values by name and labels, as in the text. */
   readonly #values = new Map<string, number>();
 
   constructor(text: string) {
@@ -24,7 +24,10 @@ export class Exposition {
     this.samples = lines.filter((line) => line !== '' && !line.startsWith('#')).map((line) => this.#read(line));
   }
 
-  /** The value of `name` or `name{label="value",…}`; of any CLI where the label `cli` is left out. Throws where there is none. */
+  /**
+   * Returns the value of `name` or `name{label="value",…}`; without the label `cli`, the value of any CLI. Throws if
+   * the series does not exist.
+   */
   value(series: string): number {
     const value = this.#values.get(series) ?? this.#valueOfAnyCli(series);
     if (value === undefined) throw new Error(`the scrape has no ${series}`);
@@ -40,14 +43,14 @@ export class Exposition {
     return found.length === 0 ? undefined : found.reduce((sum, { value }) => sum + value, 0);
   }
 
-  /** The sum over every label set of this name that has these labels. */
+  /** Returns the sum over all series of this name that have these labels. */
   sum(name: string, labels: Readonly<Record<string, string>> = {}): number {
     const fits = (sample: Sample) =>
       sample.name === name && Object.entries(labels).every(([label, value]) => sample.labels[label] === value);
     return this.samples.filter(fits).reduce((sum, { value }) => sum + value, 0);
   }
 
-  /** Everything that may never fall: counters, and the buckets, counts and sums of histograms. */
+  /** Returns all values that must never decrease: counters, and the buckets, counts and sums of histograms. */
   growing(): Map<string, number> {
     const types = new Map(this.samples.map(({ name, family }) => [name, this.types.get(family)]));
     const grows = (series: string) => ['counter', 'histogram'].includes(types.get(series.replace(/\{.*/s, '')) ?? '');
@@ -76,7 +79,7 @@ function labelsOf(text: string): Record<string, string> {
   return Object.fromEntries([...pairs].map(([, label = '', value = '']) => [label, value]));
 }
 
-/** Series that were in `before` and are smaller, or not there, in `after`. */
+/** Returns the series of `before` that are smaller in `after`, or missing. */
 export function fallen(before: ReadonlyMap<string, number>, after: ReadonlyMap<string, number>): string[] {
   return [...before].flatMap(([series, value]) => {
     const now = after.get(series);
@@ -84,7 +87,7 @@ export function fallen(before: ReadonlyMap<string, number>, after: ReadonlyMap<s
   });
 }
 
-/** What the service counts in one series now, by name and labels, as in `standby_total{result="hit"}`. */
+/** Returns the current value of one series, such as `standby_total{result="hit"}`. */
 export async function metric(service: Service, series: string): Promise<number> {
   return new Exposition((await service.get('/metrics')).text).value(series);
 }

@@ -18,13 +18,13 @@ export interface ExpressServer extends AsyncDisposable {
   readonly port: number;
   readonly log: LogBook;
   readonly metrics: HttpMetrics;
-  /** Sends these bytes on a connection of their own. */
+  /** Sends these bytes on a new connection. */
   send(bytes: Buffer): Promise<RawAnswer>;
   /** Sends GET / with these headers. */
   get(...headers: readonly string[]): Promise<RawAnswer>;
 }
 
-/** Serves every path with these handlers in their order, between the opening of the exchange and the error handler. */
+/** Serves every path with these handlers, between the opening of the exchange and the error handler. */
 export async function serveWith(
   handlers: readonly (Handler | AsyncHandler)[],
   parts: Partial<ExchangeParts> = {},
@@ -36,7 +36,7 @@ export async function serveWith(
   app.use(...handlers);
   app.use(answerError(log));
   const server = createServer({ requireHostHeader: false }, app).listen(0, '127.0.0.1');
-  server.on('checkContinue', app).on('checkExpectation', app); // as HttpServer does
+  server.on('checkContinue', app).on('checkExpectation', app); // like HttpServer
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
   return {
@@ -52,7 +52,7 @@ export async function serveWith(
   };
 }
 
-/** The last handler: says that the request has come through, and what is known of its client. */
+/** Last handler: answers with the client's identity. */
 export const passed: Handler = (_req, res) => {
   const { client } = res.locals;
   res.json({ passed: true, client });

@@ -9,12 +9,12 @@ interface Timer {
 
 const startOfTime = Date.UTC(2026, 0, 1);
 
-/** Time that passes only when told to. */
+/** Clock that advances only by `advance`. */
 export class FakeClock implements Clock {
   readonly #timers = new Set<Timer>();
   #passedMs = 0;
 
-  /** Timers that have neither fired nor been stopped. */
+  /** Number of timers that have neither fired nor been stopped. */
   get pending(): number {
     return this.#timers.size;
   }
@@ -36,7 +36,7 @@ export class FakeClock implements Clock {
     return this.#start({ dueMs: this.#passedMs + ms, everyMs: ms, action });
   }
 
-  /** Lets time pass. Timers fire in the order they are due; what waits for one of them runs before the next fires. */
+  /** Advances the time. Timers fire in order; promises that depend on one are settled before the next fires. */
   async advance(ms: number): Promise<void> {
     const untilMs = this.#passedMs + ms;
     await settled();

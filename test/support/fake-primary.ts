@@ -3,7 +3,7 @@ import type { Primary } from '../../src/worker/http/exchange.js';
 
 type Run = (request: JobRequest, signal: AbortSignal) => AsyncGenerator<JobEvent>;
 
-/** The primary as a worker sees it: gives the answers it was made with, and keeps the calls. */
+/** Primary with fixed answers, for a worker. Records the calls. */
 export class FakePrimary {
   readonly calls: { readonly name: string; readonly request: unknown }[] = [];
   readonly #answers: Readonly<Record<string, unknown>>;
@@ -14,12 +14,12 @@ export class FakePrimary {
     this.#run = run;
   }
 
-  /** As what a worker is given. */
+  /** Typed as the primary that a worker receives. */
   get asPrimary(): Primary {
     return this as unknown as Primary;
   }
 
-  /** An answer that is an error is thrown, one that is a function is asked. */
+  /** Throws the answer if it is an error, and calls it if it is a function. */
   async call(name: string, request: unknown): Promise<unknown> {
     this.calls.push({ name, request });
     const answer = this.#answers[name];

@@ -3,18 +3,18 @@ import { publicCodes } from '../../src/shared/errors.js';
 
 type Labels = Readonly<Record<string, readonly string[]>>;
 
-/** Methods, a route and the codes that each of these methods can be answered with there. */
+/** Methods, a route, and the status codes of these methods on it. */
 type Responses = readonly [methods: string, route: string, codes: string];
 
-/** One family: its type, and its label sets, each as the values of every label; null where they are facts. */
+/** Metric family with its type and label sets. Each set has the values of every label; null if the labels are facts. */
 export interface Family {
   readonly type: 'counter' | 'gauge' | 'histogram';
   readonly labelSets: readonly Readonly<Record<string, string>>[] | null;
-  /** The names of its labels, where it has no label set at the start. */
+  /** Names of the labels, if there is no label set at the start. */
   readonly labels?: readonly string[];
 }
 
-/** What the endpoints answer, by methods and route. Written by hand: the code's own list must not judge itself. */
+/** Answers of the endpoints, by methods and route. Not derived from the code's list, which is under test. */
 const ofEndpoints: readonly Responses[] = [
   ['POST', '/ask', '200 202 400 401 403 408 409 413 422 429 431 500 503 504'],
   ['GET HEAD', '/chat', '200 400 401 403 429 500 503'],
@@ -62,7 +62,7 @@ const ofEndpoints: readonly Responses[] = [
   ['POST', '/api/generate', '200 400 401 403 404 408 409 413 422 429 431 500 503 504'],
 ];
 
-/** What is told before an endpoint is found that takes the method, or of what is no request at all. */
+/** Answers before an endpoint is found, and to broken HTTP. */
 const ofNoEndpoint: readonly Responses[] = [
   ['GET HEAD PUT PATCH DELETE OPTIONS other', '/ask', '405'],
   ['PUT PATCH DELETE OPTIONS other', '/chat', '405'],
@@ -110,7 +110,7 @@ const ofNoEndpoint: readonly Responses[] = [
 ];
 
 const routes = [...new Set(ofEndpoints.map(([, route]) => route)), 'other'];
-/** The only CLI of the services that are scraped. */
+/** The only CLI of the scraped services. */
 const cli = ['demo'];
 const outcomes = [
   'ok',
@@ -126,7 +126,7 @@ const outcomes = [
 ];
 const jobs = every({ operation: ['ask', 'chat'], outcome: outcomes });
 
-/** Every family of the service's own, by its name without the prefix. */
+/** Metric families of the service, by name without the prefix. */
 export const families: Readonly<Record<string, Family>> = {
   http_requests_total: { type: 'counter', labelSets: [...ofEndpoints, ...ofNoEndpoint].flatMap(labelSetsOf) },
   http_request_duration_seconds: { type: 'histogram', labelSets: ofEndpoints.flatMap(labelSetsOf).filter(isTimed) },
@@ -151,7 +151,7 @@ export const families: Readonly<Record<string, Family>> = {
   client_jobs_total: counter({ client: ['other'], outcome: outcomes }),
   client_refused_total: counter({ client: ['other'] }),
   client_jobs_queued: gauge({ client: ['other'] }),
-  /** Nothing where no key has a budget. */
+  /** Without series if no key has a budget. */
   client_budget_used_ratio: { type: 'gauge', labelSets: [], labels: ['client', 'budget'] },
   background_jobs: gauge({ state: ['queued', 'running'] }),
   background_jobs_limit: gauge(),
@@ -229,7 +229,7 @@ function labelSetsOf([methods, route, codes]: Responses): Record<string, string>
   return every({ method: methods.split(' '), route: [route], code: codes.split(' ') });
 }
 
-/** A stream lasts as long as somebody views it. */
+/** Whether durations are measured: not for streams, which last as long as their viewers. */
 function isTimed({ route, code }: Readonly<Record<string, string>>): boolean {
   return route !== '/status/stream' || code !== '200';
 }
@@ -242,7 +242,7 @@ function gauge(labels: Labels = {}): Family {
   return { type: 'gauge', labelSets: every(labels) };
 }
 
-/** Every combination of these labels' values. */
+/** Returns every combination of these label values. */
 function every(labels: Labels): Record<string, string>[] {
   return Object.entries(labels).reduce<Record<string, string>[]>(
     (sets, [label, values]) => sets.flatMap((set) => values.map((value) => ({ ...set, [label]: value }))),

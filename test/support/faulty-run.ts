@@ -25,7 +25,7 @@ const ways: readonly (readonly [share: number, way: string])[] = [
   [1, 'hang-half'],
 ];
 
-/** Fails in every way that a job can fail in, and is short of slots. */
+/** Starts a service with few slots and models that fail in every possible way. */
 export function startFaulty(env: Readonly<Record<string, string>> = {}): Promise<Service> {
   return startWithProgram(script('misbehaves.pl', '{model}'), {
     ...twoWorkers,
@@ -41,12 +41,12 @@ export function startFaulty(env: Readonly<Record<string, string>> = {}): Promise
   });
 }
 
-/** A run without any of these has tried nothing, however fast the machine was. */
+/** Faults that must occur, so that a fast machine does not finish a run without them. */
 const usualKinds: readonly FaultKind[] = ['worker-kill', 'cli-kill', 'cli-stop'];
 
 /**
- * Sends jobs until clients know of `count` that were admitted, with faults meanwhile, and until the usual kinds of faults have
- * struck; then waits for rest, and counts.
+ * Sends jobs while faults occur, until `count` jobs were admitted for sure and each usual kind of fault has occurred.
+ * Then waits until no job is left, and counts.
  */
 export async function runWithFaults(
   service: Service,

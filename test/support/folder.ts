@@ -6,7 +6,7 @@ export interface TemporaryFolder extends AsyncDisposable {
   readonly path: string;
 }
 
-/** An empty folder that is removed with the scope it was made in. */
+/** Creates an empty folder that is removed when its scope ends. */
 export async function temporaryFolder(): Promise<TemporaryFolder> {
   const path = await mkdtemp(join(tmpdir(), 'prompt-relay-test-'));
   return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) };

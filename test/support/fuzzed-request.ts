@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';
 import { type OpenApi, openApiPath } from './contract.js';
 
-/** A request as bytes, and what is needed to hold its answer against the document. */
+/** Request as bytes, with the data to check its answer against the OpenAPI document. */
 export interface FuzzedRequest {
   readonly method: string;
   readonly path: string;
@@ -42,12 +42,12 @@ const operations: readonly FuzzedOperation[] = Object.entries(document.paths).fl
   }),
 );
 
-/** Makes requests from the OpenAPI document, valid ones and nearly valid ones, the same ones for the same random numbers. */
+/** Makes valid and nearly valid requests from the OpenAPI document; equal random numbers give equal requests. */
 export class RequestMaker {
   readonly #random: () => number;
   readonly #key: string;
   readonly #bodyLimitBytes: number;
-  /** Ids of conversations that have been begun. */
+  /** Ids of conversations that exist. */
   readonly ids: string[] = [];
 
   constructor(random: () => number, key: string, bodyLimitBytes: number) {
@@ -82,7 +82,7 @@ export class RequestMaker {
     return Buffer.from(JSON.stringify(this.#valueOf(schema ?? {}, 'body')));
   }
 
-  /** A value of this schema; now and then a field is left out, of another type, or one too many. */
+  /** Returns a value of this schema; sometimes with a missing field, a wrong type, or an extra field. */
   #valueOf(schema: JsonSchema, name: string): unknown {
     if (schema.$ref !== undefined) return this.#valueOf(resolved(schema.$ref), name);
     if (schema.enum !== undefined) return this.#oneOf(schema.enum);
@@ -136,7 +136,7 @@ export class RequestMaker {
   }
 }
 
-/** Without these hardly any request is answered with more than 400. */
+/** Whether a field is nearly always needed, because most requests would only get 400 without the field. */
 function isMain(field: string): boolean {
   return field === 'prompt' || field === 'message';
 }
@@ -146,7 +146,7 @@ function resolved(reference: string): JsonSchema {
   return document.components[kind]?.[name] as JsonSchema;
 }
 
-/** What clients send that means no good, or no harm: values of every part of a request. */
+/** Hostile and unusual values for all parts of a request. */
 
 const words = [
   'Hello',
@@ -161,7 +161,7 @@ const words = [
   'x'.repeat(3000),
 ];
 const odd: readonly unknown[] = [null, true, 0, -1, 1e308, 2 ** 53, [], {}, [[]], { a: 1 }, '', ' ', '9'.repeat(400)];
-/** Bodies that are no JSON object, or only nearly one. */
+/** Bodies that are not JSON objects, or only nearly. */
 const brokenBodies = [
   '',
   '{',

@@ -3,15 +3,15 @@ import { join } from 'node:path';
 import { temporaryFolder } from './folder.js';
 import { script } from './service.js';
 
-/** Holds back the answers of a model CLI until it is opened. */
+/** Blocks the answers of a model CLI while it is closed. */
 export interface Gate extends AsyncDisposable {
-  /** The command line of a program that answers with its prompt while the gate is open. */
+  /** Command line of a program that answers with its prompt while the gate is open. */
   readonly command: string;
   open(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** A gate that is closed. */
+/** Creates a closed gate. */
 export async function createGate(): Promise<Gate> {
   const folder = await temporaryFolder();
   const path = join(folder.path, 'open');

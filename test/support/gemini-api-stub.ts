@@ -12,53 +12,53 @@ interface Saying {
   readonly kind: 'says';
   readonly deltas: readonly string[];
   readonly pauseMs: number;
-  /** Calls of tools, after the text. */
+  /** Tool calls after the text. */
   readonly calls?: readonly GeminiCall[];
   readonly breaks?: boolean;
 }
 
-/** How the stub treats one request. */
+/** Treatment of one request by the stub. */
 export type GeminiBehaviour =
   | Saying
   | { readonly kind: 'refuses'; readonly status: number; readonly name: string; readonly message: string }
   | { readonly kind: 'stalls' };
 
-/** What every answer claims to have used. */
+/** Token usage in every answer. */
 export const geminiTokens = { input: 10, output: 7 } as const;
 
 export function geminiSays(...deltas: readonly string[]): Saying {
   return { kind: 'says', deltas, pauseMs: 0 };
 }
 
-/** A pause before each delta. */
+/** Pauses before each delta. */
 export function geminiSaysSlowly(pauseMs: number, ...deltas: readonly string[]): Saying {
   return { ...geminiSays(...deltas), pauseMs };
 }
 
-/** After these deltas the connection is cut. */
+/** Cuts the connection after these deltas. */
 export function geminiBreaksAfter(...deltas: readonly string[]): Saying {
   return { ...geminiSays(...deltas), breaks: true };
 }
 
-/** Says this, then calls the tool that runs a command. */
+/** Sends this text, then calls the tool that runs a command. */
 export function geminiSaysAndRuns(text: string, command: string): Saying {
   return { ...geminiSays(text), calls: [{ name: 'run_shell_command', args: { command } }] };
 }
 
-/** Says this, then calls these tools. */
+/** Sends this text, then calls these tools. */
 export function geminiCalls(text: string, ...calls: readonly GeminiCall[]): Saying {
   return { ...geminiSays(...(text === '' ? [] : [text])), calls };
 }
 
-/** Repeats the last user text, a few characters a delta. */
+/** Repeats the last user text, a few characters per delta. */
 export function geminiEchoes(request: GenerateRequest): Saying {
   return geminiSays(...(lastSaidIn(request).match(/.{1,7}/gsu) ?? ['']));
 }
 
-/** Sends headers, then nothing. */
+/** Sends headers, then no body. */
 export const geminiStalls: GeminiBehaviour = { kind: 'stalls' };
 
-/** The errors of the real API. */
+/** Errors of the real API. */
 export const geminiRefusals = {
   unauthorized: refuses(401, 'UNAUTHENTICATED', 'Request had invalid authentication credentials.'),
   invalidKey: refuses(400, 'INVALID_ARGUMENT', 'API key not valid. Please pass a valid API key.'),
@@ -78,12 +78,12 @@ function refuses(status: number, name: string, message: string): GeminiBehaviour
   return { kind: 'refuses', status, name, message };
 }
 
-/** A stub of the Gemini API on loopback. */
+/** Stub of the Gemini API on loopback. */
 export class GeminiApi extends StubApi {
   readonly requests: GenerateRequest[] = [];
-  /** Whatever else was asked for. */
+  /** Requests for unknown paths. */
   readonly strays: string[] = [];
-  /** Decides about each request; `index` counts from 0. May be replaced at any time. */
+  /** Returns the treatment of each request; `index` counts from 0. Tests may replace it at any time. */
   behave: (request: GenerateRequest, index: number) => GeminiBehaviour = () => geminiSays('Hello', ', wor', 'ld');
 
   protected override async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -118,7 +118,7 @@ async function say(response: ServerResponse, model: string, said: Saying): Promi
     if (response.destroyed) return;
     response.write(eventOf(model, [{ text }]));
   }
-  if (said.breaks) return void setTimeout(() => response.destroy(), 50); // what was written must get through first
+  if (said.breaks) return void setTimeout(() => response.destroy(), 50); // time to deliver written data
   const last = (said.calls ?? []).map((functionCall) => ({ functionCall }));
   response.end(eventOf(model, last, 'STOP'));
 }
@@ -132,7 +132,7 @@ function eventOf(model: string, parts: readonly object[], finishReason?: string)
   };
   const candidates = [{ index: 0, content: { role: 'model', parts }, ...(finishReason && { finishReason }) }];
   const json = JSON.stringify({ candidates, usageMetadata, modelVersion: model });
-  // Gemini's reader of such streams takes these for the end of a line.
+  // Gemini's stream reader treats these characters as line ends.
   return `data: ${json.replaceAll('\u2028', '\\u2028').replaceAll('\u2029', '\\u2029')}\r\n\r\n`;
 }
 
@@ -149,7 +149,7 @@ interface FunctionDeclaration {
   readonly parametersJsonSchema: Readonly<Record<string, unknown>>;
 }
 
-/** A request's body, as far as the tests look into it. */
+/** Fields of a request body that tests check. */
 export interface GenerateBody {
   readonly contents: readonly { readonly role: string; readonly parts: readonly Part[] }[];
   readonly systemInstruction?: { readonly parts: readonly Part[] };
@@ -162,7 +162,7 @@ export interface GenerateRequest {
   readonly body: GenerateBody;
 }
 
-/** What the user and the model said, without what the CLI says of itself at the start. */
+/** Returns the texts of the user and the model, without the CLI's introduction. */
 export function saidIn({ body }: GenerateRequest): { readonly role: string; readonly text: string }[] {
   return body.contents.flatMap(({ role, parts }) =>
     parts.flatMap(({ text = '' }) => (text.startsWith('<session_context>') ? [] : [{ role, text }])),
@@ -173,12 +173,12 @@ export function lastSaidIn(request: GenerateRequest): string {
   return saidIn(request).findLast(({ role }) => role === 'user')?.text ?? '';
 }
 
-/** The tools that a request offers to the model. */
+/** Returns the tools that a request offers. */
 export function toolsIn({ body }: GenerateRequest): readonly FunctionDeclaration[] {
   return (body.tools ?? []).flatMap(({ functionDeclarations = [] }) => functionDeclarations);
 }
 
-/** The calls and their results, as the model is told of them. */
+/** Returns the tool calls and their results in a request. */
 export function callsIn({ body }: GenerateRequest): readonly object[] {
   return body.contents.flatMap(({ parts }) =>
     parts.flatMap(({ functionCall, functionResponse }): readonly object[] => {

@@ -3,7 +3,7 @@ import type { GeminiApi } from './gemini-api-stub.js';
 import { cacheFor, installOnce, npmInstall } from './install-once.js';
 import { type Service, type ServiceOptions, startService, twoWorkers } from './service.js';
 
-/** A service whose model CLI is the real gemini, with this stub as its API. `env` comes last. */
+/** Starts a service with the real gemini, and this stub as its API. `env` overrides all other variables. */
 export async function startWithGemini(api: GeminiApi, { env, ...options }: ServiceOptions = {}): Promise<Service> {
   const [node, program] = await installGemini();
   return startService({
@@ -20,10 +20,10 @@ export async function startWithGemini(api: GeminiApi, { env, ...options }: Servi
   });
 }
 
-/** The newest on npm when this was written. */
+/** Newest version on npm when this was written. */
 export const geminiVersion = '0.61.0';
 
-/** The command line of the real gemini program, 115 MB, installed with npm where it is not there yet. */
+/** Returns the command line of the real gemini program (115 MB), installed with npm if missing. */
 export async function installGemini(): Promise<readonly [node: string, program: string]> {
   const folder = await installOnce(cacheFor('gemini-cli'), geminiVersion, (building) =>
     npmInstall(building, '--omit=optional', `@google/gemini-cli@${geminiVersion}`),

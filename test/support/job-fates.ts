@@ -1,18 +1,18 @@
 import { type IncomingMessage, request } from 'node:http';
 import type { Outcome } from '../../src/shared/job.js';
 
-/** What one client knows of its own request. */
+/** Result of one request, as its client knows it. */
 export interface Fate {
   readonly id: string;
-  /** `left`: the client went away after its job was admitted. `lost`: the connection broke. */
+  /** `left`: the client disconnected after its job was admitted. `lost`: the connection broke. */
   readonly kind: 'answered' | 'refused' | 'left' | 'lost';
-  /** How the job ended, where the client was told. */
+  /** Outcome of the job, if the client received it. */
   readonly outcome: Outcome | null;
-  /** Null where it broke before a first word. */
+  /** Whether the job was admitted; null if the connection broke before a first byte. */
   readonly wasAdmitted: boolean | null;
-  /** Errno of a connection that broke. */
+  /** Errno of the broken connection. */
   readonly error?: string;
-  /** The conversation that goes on, of an answered chat. */
+  /** Conversation of an answered chat. */
   readonly conversationId?: string;
 }
 
@@ -20,11 +20,11 @@ export interface JobOrder {
   readonly id: string;
   readonly path: '/ask' | '/chat';
   readonly body: Readonly<Record<string, unknown>>;
-  /** Goes away so long after the first event; only where the body asks for a stream. */
+  /** Delay from the first event to the client's disconnect; null to stay. Only for bodies that request a stream. */
   readonly leaveAfterMs: number | null;
 }
 
-/** Sends one job on a connection of its own, and tells what became of it. Never rejects. */
+/** Sends one job on a new connection, and returns its result. Never rejects. */
 export function fateOf(port: number, order: JobOrder): Promise<Fate> {
   const { id, path, body, leaveAfterMs } = order;
   return new Promise((resolve) => {

@@ -42,7 +42,7 @@ export const answers: Script = async (sink) => {
   return turnEnd;
 };
 
-/** Writes something, then nothing until it is aborted. */
+/** Writes text, then waits for the abort. */
 export const hangs: Script = (sink, signal) => {
   sink.write('Well');
   return orAborted(forever, signal);
@@ -52,14 +52,14 @@ export function throws(error: unknown): Script {
   return () => Promise.reject(error);
 }
 
-/** A CLI process that follows a script. */
+/** CLI process that follows a script. */
 class FakeCli implements JobCli {
   readonly extras: Capabilities;
   readonly origin = 'new';
   readonly heldMs = null;
   readonly process = { startedMs: 0, startupMs: 5 };
   readonly turns: Turn[] = [];
-  /** The conversation that it was left to at each release; null where it was to be ended. */
+  /** Conversation that the process stays with, for each release; null if it was to end. */
   readonly released: (ConversationState | null)[] = [];
   usages: Usage[] = [];
   readonly #script: Script;
@@ -76,7 +76,7 @@ class FakeCli implements JobCli {
     return this.#script(sink, signal);
   }
 
-  /** As a real one: what was used since the last call. */
+  /** Returns the usage since the last call, like a real process. */
   usage(): Usage {
     return this.usages.shift() ?? null;
   }
@@ -123,54 +123,54 @@ export interface JobOptions {
   readonly maxWaiting?: number;
   readonly boundsOf?: BoundsOf;
   readonly models?: Partial<ModelChoice>;
-  /** By CLI: what stands before the slash in the name of a model. */
+  /** Limits by CLI name, which is the part of a model name before the slash. */
   readonly cliLimits?: Readonly<Record<string, number>>;
-  /** What the processes have used, one entry for each time that one is asked. */
+  /** Usages that the processes report, in the order of the requests. */
   readonly usages?: readonly Usage[];
-  /** Awaited when a process is started, or released. */
+  /** Awaited when a process starts. */
   readonly start?: (signal: AbortSignal) => Promise<void>;
   readonly release?: () => Promise<void>;
-  /** Its spans are written. */
+  /** Whether spans are recorded. */
   readonly isTraced?: boolean;
 }
 
 const atOnce = async () => {};
 
-/** A job runner with real slots and conversations, whose CLI processes follow a script. */
+/** Job runner with real slots and conversations, and scripted CLI processes. */
 export class JobHarness {
   readonly clock = new FakeClock();
   readonly observer = new RecordingObserver();
   readonly launches: LaunchOptions[] = [];
   readonly spans: Record<string, unknown>[] = [];
-  /** The conversation that each process was asked for. */
+  /** Conversations that processes were requested for. */
   readonly wanted: (ConversationState | null)[] = [];
   readonly processes: FakeCli[] = [];
   readonly room: WaitingRoom;
-  /** Those who have asked for a job. */
+  /** Clients that have requested a job. */
   readonly clients = new SeenClients();
-  /** Of the CLI without a limit. */
+  /** Health of the CLI without a limit. */
   readonly health = this.#healthOf('');
-  /** Times that the processes that wait were ended. */
+  /** Number of times that all waiting processes were ended. */
   flushes = 0;
   readonly conversations: ConversationStore;
   readonly runner: JobRunner;
   readonly router: Pick<ModelRouter, 'route' | 'check'>;
-  /** Those with a limit; the last one has none, and no name. */
+  /** CLIs with a limit, then one without limit and name. */
   readonly clis: readonly ModelCli[];
-  /** Conversations that have left their process at this CLI. */
+  /** Conversations that a process pool has forgotten, as `ID at CLI`. */
   readonly forgotten: string[] = [];
-  /** The only models that clients may name. */
+  /** Models that clients may name; null allows all. */
   models: readonly string[] | null = null;
-  /** Where processes wait. */
+  /** Conversations with a live process. */
   kept: readonly ConversationState[] = [];
   extras: Capabilities = {};
-  /** Whether the program was looked at before its first job. */
+  /** Whether the program version is known before the first job. */
   isProgramKnown = true;
   isStoreUp = true;
-  /** The text that each request continues. */
+  /** Earlier text that each request continues. */
   earlier: readonly Message[] = [];
   isBudgetUsedUp = false;
-  /** What a value is that fits: whatever begins with a brace. */
+  /** Schema check that accepts each text that begins with a brace. */
   readonly schemas = {
     read: async (_schema: string, text: string): Promise<SchemaFinding> =>
       text.startsWith('{') ? { kind: 'fits', value: text } : { kind: 'bad-value', fault: 'the answer is not JSON' },
@@ -251,7 +251,7 @@ export class JobHarness {
     });
   }
 
-  /** A model belongs to the CLI that is named before its slash, else to the last one. */
+  /** Returns a router: the part of a model name before the slash selects the CLI, else the last one is used. */
   #routerTo(clis: readonly ModelCli[], choice: ModelChoice) {
     const cliOf = (model: string | null) => clis.find(({ name }) => name === model?.split('/')[0]) ?? clis.at(-1);
     return {
@@ -269,14 +269,14 @@ export class JobHarness {
     return this.runner.run(jobRequest({ requestId: `job ${++this.#requests}`, ...differences }), caller);
   }
 
-  /** Runs a turn to its end; returns its conversation's id. */
+  /** Runs a whole turn; returns the conversation's id. */
   async turn(conversationId: string | null = null): Promise<string> {
     const end = endOf(await all(this.run({ operation: 'chat', conversationId })));
     if (end.outcome !== 'ok' || end.conversation === null) throw new Error(end.outcome);
     return end.conversation.id;
   }
 
-  /** The jobs that are next to get a slot, of the CLI without a limit. */
+  /** Jobs that are next to get a slot, of the CLI without a limit. */
   get next(): WaitingJob[] {
     return this.clis.slice(-1).flatMap((cli) => this.runner.next(cli));
   }
@@ -285,10 +285,10 @@ export class JobHarness {
     return this.observer.ends.map(({ requestId, end }) => [requestId, end.outcome]);
   }
 
-  /** Everything that was taken has been given back, once. */
+  /** Expects that everything that was acquired has been released, once. */
   async expectTidy(): Promise<void> {
     for (const { health } of this.clis) health.stop();
-    await this.clock.advance(1050); // positions are reported once more
+    await this.clock.advance(1050); // positions are sent once more
     expect([this.room.active, this.room.waiting, this.clock.pending]).toEqual([0, 0, 0]);
     expect(this.processes.map(({ released }) => released.length)).toEqual(this.processes.map(() => 1));
     expect(this.runner.running).toEqual([]);
@@ -324,7 +324,7 @@ export function endOf(events: readonly JobEvent[]): JobEnd {
   return ends[0] as JobEnd;
 }
 
-/** A promise for `start` or `release`, and what resolves it. */
+/** Returns a promise for `start` or `release`, with the function that resolves it. */
 export function barrier() {
   let open = () => {};
   const opened = new Promise<void>((resolve) => {

@@ -6,15 +6,15 @@ import { until } from './until.js';
 
 export type Counts = Readonly<Record<Outcome, number>>;
 
-/** The jobs of one run, counted three times. The service must log at level debug, and be at rest. */
+/** Jobs of one run, counted in three ways. The service must log at level debug, and must have no open job. */
 export interface Ledger {
-  /** By the log: one record `job_ended` for each. */
+  /** Counts of the log: one record `job_ended` per job. */
   readonly logged: Counts;
-  /** By /metrics. */
+  /** Counts of /metrics. */
   readonly counted: Counts;
-  /** By what the clients know: admitted for sure, and broken before a first word. */
+  /** Counts of the clients: surely admitted, refused, and unknown because the connection broke before a first byte. */
   readonly clients: { readonly admitted: number; readonly unknown: number; readonly refused: number };
-  /** What does not agree, as sentences. */
+  /** Contradictions, as sentences. */
   readonly faults: readonly string[];
 }
 
@@ -22,7 +22,7 @@ export async function ledgerOf(service: Service, fates: readonly Fate[]): Promis
   const scrape = new Exposition((await service.get('/metrics')).text);
   const counted = countsOf((outcome) => scrape.sum('jobs_total', { outcome }));
   const ends = () => service.logs.filter(({ event }) => event === 'job_ended');
-  // The log comes a moment after what it tells of. What lacks then is a fault.
+  // Log records may arrive late. Records that are missing after this are reported as contradictions.
   await until(() => ends().length >= total(counted), 'the log to tell of all jobs').catch(() => {});
   const ended = ends();
   const logged = countsOf((outcome) => ended.filter((record) => record.outcome === outcome).length);
@@ -52,7 +52,7 @@ function faultsOfCounts(logged: Counts, counted: Counts): string[] {
   return differ.map((outcome) => `${outcome}: ${logged[outcome]} in the log, ${counted[outcome]} in the metrics`);
 }
 
-/** Each job has one end, and it is the one that its client was told. */
+/** Checks that each job has one end, and that its client received the same outcome. */
 function faultsOfFates(ended: readonly LogRecord[], fates: readonly Fate[]): string[] {
   const ends = groupById(ended);
   const faults = fates.flatMap(({ id, kind, outcome, wasAdmitted }) => {
@@ -76,7 +76,7 @@ function groupById(ended: readonly LogRecord[]): Map<string, LogRecord[]> {
   return groups;
 }
 
-/** What a worker has logged of a job is how it ended, unless its client left at that very moment. */
+/** Checks that a worker's request record has the job's outcome, unless the client disconnected at that moment. */
 function faultsOfRequests({ logs }: Service, ended: readonly LogRecord[]): string[] {
   const ends = new Map(ended.map(({ request_id, outcome }) => [request_id, outcome]));
   const requests = logs.filter(({ event, outcome }) => event === 'http_request_completed' && outcome !== undefined);

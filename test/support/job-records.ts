@@ -1,6 +1,6 @@
 import type { FailedOutcome, JobDone, JobFailed, JobRequest } from '../../src/shared/job.js';
 
-/** A request of a caller without a key for a whole answer. */
+/** Returns the request for a plain answer of a client without a key. */
 export function jobRequest(differences: Partial<JobRequest> = {}): JobRequest {
   return {
     operation: 'ask',

@@ -21,7 +21,7 @@ export type JobStep =
   | { readonly type: 'pass'; readonly ms: number };
 
 const ofClient = { client: nat(5), worker: nat(workers - 1) };
-/** So many at once that their client may hold what belongs to others. */
+/** Burst of jobs that may fill one client's places beyond its share. */
 const flood = record({
   type: constant('flood' as const),
   ...ofClient,
@@ -55,5 +55,5 @@ const ways = array(
   { maxLength: 30, size: 'max' },
 );
 
-/** Only who comes first, or after a long time, is alone. */
+/** Sequences that begin with a burst: only the first client, or one after a long time, is alone. */
 export const jobSteps = tuple(flood, ways).map(([first, others]) => [first, ...others]);

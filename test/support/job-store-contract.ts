@@ -7,7 +7,7 @@ import type { StorePlaceForTests } from './store-contract.js';
 
 const form = { route: '/ask', model: null, isStructured: false } as const;
 const now = Date.UTC(2026, 0, 1);
-/** Text that is easily broken: half of a pair, too. */
+/** Text with hard characters, such as half of a surrogate pair. */
 const odd = "ü🚀\u0000 \u2028 “quoted” \\ '); DROP TABLE jobs; -- \ud83d";
 
 let lastNumber = 0;
@@ -39,7 +39,7 @@ async function wholeText(jobs: JobStore, id: string): Promise<string> {
   return whole;
 }
 
-/** What waits for this service: where others take jobs too, it takes them one by one. */
+/** Returns all jobs that wait for this service. From a store that hosts share, takes them one by one. */
 async function restored(jobs: JobStore): Promise<AcceptedJob[]> {
   const all: AcceptedJob[] = [];
   for await (const job of jobs.restore(now + 5000)) all.push(job);
@@ -49,7 +49,7 @@ async function restored(jobs: JobStore): Promise<AcceptedJob[]> {
   return all;
 }
 
-/** What every store does with background jobs; `isDurable`: after a restart too. */
+/** Tests the contract of all stores for background jobs. `isDurable`: jobs survive a restart. */
 export function describeJobStore(name: string, isDurable: boolean, place: () => Promise<StorePlaceForTests>): void {
   async function withStore(test: (jobs: JobStore, next: () => Promise<JobStore>) => Promise<void>): Promise<void> {
     await using at = await place();

@@ -6,7 +6,7 @@ export interface KeptAnswer {
   readonly body: Record<string, unknown>;
 }
 
-/** A client that keeps its connections and opens no more than it may. Rejects when a connection is lost. */
+/** HTTP client with a limited number of persistent connections. Requests reject if their connection is lost. */
 export class KeepAliveClient implements Disposable {
   readonly #agent: Agent;
   readonly #port: number;
@@ -20,7 +20,7 @@ export class KeepAliveClient implements Disposable {
     return this.#send('GET', path);
   }
 
-  /** Rejects with an AbortError when the signal aborts, and closes the connection. */
+  /** Sends a request. If the signal aborts, closes the connection and rejects with an AbortError. */
   post(path: string, body: object, signal?: AbortSignal): Promise<KeptAnswer> {
     return this.#send('POST', path, JSON.stringify(body), signal);
   }

@@ -17,7 +17,7 @@ export const usualLimits = {
   maxBytesEach: 100_000_000,
 };
 
-/** One run of the part of a service that has to do with conversations: a store in memory before what outlives it. */
+/** Runs the conversation part of a service: a store in memory in front of a journal. */
 export class KeptRun {
   readonly store: ConversationStore;
   readonly journal: ConversationJournal;
@@ -45,7 +45,7 @@ export class KeptRun {
     return this.#kept.restore();
   }
 
-  /** A whole turn, as a job does it; resolves with the id of the conversation. One character is one token. */
+  /** Runs a whole turn like a job; resolves with the conversation's id. One character counts as one token. */
   async chat(id: string | null, text: string, answer: string, more: More = {}): Promise<string> {
     const { system = null, images = [], figures = null, client = 'alice', answering = async () => {} } = more;
     using turn = await this.open(id, text, { system, client });
@@ -55,7 +55,7 @@ export class KeptRun {
     return (await record.commit(answer, new AbortController().signal, figures)).id;
   }
 
-  /** A turn whose time it is. */
+  /** Opens a turn, and waits for its start. */
   async open(
     id: string | null,
     text: string,
@@ -73,7 +73,7 @@ export class KeptRun {
     return this.#read.snapshot(id, client);
   }
 
-  /** All that is known of all conversations of a client, the most recently active first. */
+  /** Returns all data of a client's conversations, the most recently active first. */
   async all(client = 'alice') {
     const { conversations } = await this.#read.list(client, null, 10_000);
     const all = [];
@@ -104,6 +104,6 @@ interface More {
   readonly images?: readonly Image[];
   readonly figures?: StoredText | null;
   readonly client?: string;
-  /** What happens before the answer is there. */
+  /** Runs before the answer exists. */
   readonly answering?: () => Promise<unknown>;
 }

@@ -18,15 +18,15 @@ import { type ExpressServer, serveWith } from './express-server.js';
 
 type RunKeyed = (request: JobRequest, signal: AbortSignal) => AsyncIterable<JobEvent>;
 
-/** Routes that run a model, before a primary that knows their keys and has this for a model. */
+/** Routes that run jobs, with a primary that stores Idempotency-Keys and plays this model. */
 export interface KeyedRoutes extends AsyncDisposable {
   readonly server: ExpressServer;
-  /** The jobs that were run. */
+  /** Requests of the jobs that have run. */
   readonly jobs: JobRequest[];
-  /** As when the worker is killed. */
+  /** Closes the channel to the primary, as if the worker were killed. */
   cut(): void;
   post(path: string, body: object, headers?: Record<string, string>, signal?: AbortSignal): Promise<KeyedAnswer>;
-  /** POST /ask with the key `k`. */
+  /** Sends POST /ask with the key `k`. */
   ask(body?: object, headers?: Record<string, string>): Promise<KeyedAnswer>;
 }
 

@@ -8,24 +8,24 @@ import { untilJobs } from './jobs.js';
 import type { Service } from './service.js';
 import { until } from './until.js';
 
-/** What happened to the requests, and what is left of them. */
+/** Counts of failed requests, and of the traces that killed workers leave. */
 export interface KilledWorkers {
   answered: number;
   refused: number;
-  /** Failed on a connection that a killed worker had accepted. */
+  /** Failures on connections that a killed worker had accepted. */
   ofKilled: number;
-  /** Failed on any other connection. */
+  /** Failures on other connections. */
   ofOthers: number;
   kills: number;
-  /** Counters that were smaller than before at a later scrape. */
+  /** Counters that decreased between scrapes. */
   fallen: string[];
-  /** Processes of jobs that outlived them. */
+  /** Processes of jobs that outlived their worker. */
   left: number;
 }
 
 const restLimitMs = 10_000;
 
-/** Kills a worker every so often while these connections ask for answers. Rejects where a slot is lost. */
+/** Kills workers from time to time while clients request answers over these connections. Rejects if a slot is lost. */
 export async function killWorkersUnderLoad(
   service: Service,
   { connections, everyMs, forMs }: Readonly<Record<'connections' | 'everyMs' | 'forMs', number>>,
@@ -54,7 +54,7 @@ export async function killWorkersUnderLoad(
 async function watchCounters(service: Service, tally: KilledWorkers, ending: number): Promise<void> {
   let before: ReadonlyMap<string, number> = new Map();
   for (; Date.now() < ending; await sleep(500)) {
-    const scrape = await service.get('/metrics').catch(() => null); // its worker may be killed
+    const scrape = await service.get('/metrics').catch(() => null); // the worker may be killed
     if (scrape === null) continue;
     const after = new Exposition(scrape.text).growing();
     tally.fallen.push(...fallen(before, after));
@@ -105,13 +105,13 @@ async function killWorkers(
   for (; Date.now() < ending - everyMs; tally.kills++) {
     await sleep(everyMs);
     const pid = await until(async () => (await service.workers().catch(() => [])).at(0), 'a worker to kill');
-    process.kill(pid, 'SIGSTOP'); // what it has accepted can be read in peace
+    process.kill(pid, 'SIGSTOP'); // stops it, to read its connections safely
     for (const port of await clientPortsOf(pid, service.port)) portsOfKilled.add(port);
     process.kill(pid, 'SIGKILL');
   }
 }
 
-/** Ports of the clients whose connections this process has open. */
+/** Returns the client ports of the open connections of this process. */
 async function clientPortsOf(pid: number, ownPort: number): Promise<number[]> {
   const folder = `/proc/${pid}/fd`;
   const links = await Promise.all((await readdir(folder)).map((fd) => readlink(`${folder}/${fd}`).catch(() => '')));

@@ -1,6 +1,6 @@
 import { type DoorShape, doorShapes, png } from './door-bodies.js';
 
-/** The largest bodies that a service with the usual limits takes, for each API and each field. */
+/** Largest body that a service with default limits accepts, for one API and field. */
 export interface LargestBody {
   readonly path: string;
   readonly field: string;
@@ -8,7 +8,7 @@ export interface LargestBody {
 }
 
 const bytes = 15_500_000;
-/** A body holds 50,000 values at most. */
+/** Below the limit of 50,000 values per body. */
 const values = 49_000;
 const words = 'the words of a text ';
 const user = (content: unknown) => ({ role: 'user', content });
@@ -36,7 +36,7 @@ interface Call {
   readonly input: string;
 }
 
-/** Messages with calls, and with their results. */
+/** Returns messages with calls and their results. */
 function loopIn(door: DoorShape, calls: readonly Call[], result: string): unknown[] {
   if (door.path === '/v1/responses') {
     const made = calls.map(({ id, input }) => ({ type: 'function_call', call_id: id, name: 'note', arguments: input }));
@@ -96,7 +96,7 @@ function shapesOf(door: DoorShape): (readonly [field: string, make: () => unknow
   ];
 }
 
-/** The largest body with this field for the API at this path. */
+/** Returns the largest body with this field, for the API at this path. */
 export function largestBody(path: string, field: string): string {
   const shapes = doorShapes.flatMap((door) => (door.path === path ? shapesOf(door) : []));
   const make = shapes.find(([name]) => name === field)?.[1];
@@ -104,7 +104,7 @@ export function largestBody(path: string, field: string): string {
   return JSON.stringify(make());
 }
 
-/** Makes each body when it is asked for: together they have a gigabyte. */
+/** Generates the bodies lazily, because together they have a gigabyte. */
 export function* largestBodies(): Generator<LargestBody> {
   for (const door of doorShapes) {
     for (const [field, make] of shapesOf(door)) {

@@ -6,7 +6,7 @@ interface Entry {
   readonly fields: LogFields;
 }
 
-/** A log that keeps its records to be looked at. */
+/** Logger that stores its records for tests. */
 export class LogBook implements Logger {
   readonly entries: Entry[] = [];
 

@@ -14,19 +14,19 @@ const settings = {
   MODEL_API_TIMEOUT: '10',
 };
 
-/** A service whose claude has its login in files, at this endpoint. */
+/** Starts a service with a claude whose login is in files and whose token endpoint is `endpoint`. */
 export function startWithLogin(api: MessagesApi, endpoint: TokenEndpoint, env = {}): Promise<Service> {
   return startWithClaude(api, { env: { ...settings, ...endpoint.env, ...env } });
 }
 
-/** In that time, a job may have got to any step. */
+/** Maximum time before a client disconnects: covers all steps of a job. */
 const leaveMs = 2000;
 const stallingPrompt = 'never answer';
 
 /**
- * Asks, chats, cancels and lets jobs time out until the endpoint has refreshed the login this often, while the service
- * checks its CLI every two seconds. Ends the service in the middle of the refreshes that `endsAt` names, and starts the next.
- * Returns the number of jobs by HTTP status; 0 if the client has left.
+ * Sends, cancels and times out jobs until the login has been refreshed this often, while the service checks its CLI
+ * every two seconds. During the refreshes that `endsAt` names, stops the service and starts the next. Returns the
+ * number of jobs by HTTP status; 0 for disconnected clients.
  */
 export async function tryLogin(
   api: MessagesApi,
@@ -42,7 +42,7 @@ export async function tryLogin(
     const isOver = () => endpoint.refreshes >= end || endpoint.refused > 0;
     const load = [asks, chats, leaves, timeouts].map((run) => run(service, isOver, count));
     await until(isOver, `refresh ${end}`, 20_000 * refreshes);
-    await service.stop(); // in the middle of the refresh: the endpoint has not answered yet
+    await service.stop(); // during the refresh: the endpoint has not answered
     await Promise.all(load);
     if (endpoint.refused > 0) break;
   }

@@ -2,7 +2,10 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from './sources.js';
 
-/** The rows of the first table under a heading, as plain text without the head; code in a cell that is nothing else loses its marks. */
+/**
+ * Returns the rows of the first table under a heading, without the head, as plain text; cells with only code lose the
+ * backticks.
+ */
 export function tableUnder(heading: string, file: string): string[][] {
   const lines = readFileSync(join(root, file), 'utf8').split('\n');
   const from = lines.findIndex((line) => /^#+ /.test(line) && line.replace(/^#+ /, '') === heading);

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { root } from './sources.js';
 
-/** The settings that docs/sdks.md shows under MCP for this client, with this address. */
+/** Returns the MCP settings of docs/sdks.md for this client, with this address. */
 export async function mcpSettingsOf(client: string, url: string): Promise<string> {
   const page = await readFile(join(root, 'docs', 'sdks.md'), 'utf8');
   const section = /^## MCP$(.*?)^## /ms.exec(page)?.[1] ?? '';

@@ -22,7 +22,7 @@ export interface McpAnswer extends Answer {
   readonly rpc: Rpc;
 }
 
-/** Sends one message as a client that accepts JSON alone. */
+/** Sends one message as a client that accepts only JSON. */
 export async function send(service: Service, message: unknown, headers: Headers = {}): Promise<McpAnswer> {
   const answer = await service.post('/mcp', message, { accept: 'application/json', ...headers });
   return { ...answer, rpc: answer.body as unknown as Rpc };
@@ -36,7 +36,7 @@ export function call(name: string, args: object, more: object = {}): object {
   return request('tools/call', { name, arguments: args, ...more });
 }
 
-/** The result of a call that has one. */
+/** Calls a tool and returns its result. */
 export async function resultOf(service: Service, name: string, args: object, headers?: Headers): Promise<ToolResult> {
   const { status, rpc, text } = await send(service, call(name, args), headers);
   if (status !== 200 || rpc.result === undefined) throw new Error(`${status} ${text}`);
@@ -47,7 +47,7 @@ export function textOf({ content }: ToolResult): string {
   return content.map(({ text }) => text).join('\n');
 }
 
-/** What stands in the events of a streamed call. */
+/** Returns the messages in a streamed answer. */
 export function messagesIn(text: string): Readonly<Record<string, never>>[] {
   return [...text.matchAll(/^data: (.*)$/gm)].map(([, data = '']) => JSON.parse(data));
 }

@@ -1,4 +1,4 @@
-/** A content block of a request to the Messages API, as far as the rules look into it. */
+/** Fields of a request's content block that the rules check. */
 interface Block {
   readonly type: string;
   readonly text?: string;
@@ -31,7 +31,7 @@ export interface CheckedRequest {
 
 /** Limits that differ between models. */
 export interface ModelRules {
-  /** Whether the model accepts `temperature` beside `top_p`; false if not set. */
+  /** Whether the model accepts both `temperature` and `top_p`; false if not set. */
   readonly allowsTopPBesideTemperature?: boolean;
   /** The model's maximum of `max_tokens`; no maximum if not set. */
   readonly maxTokens?: number;
@@ -42,8 +42,8 @@ const nameForm = /^[a-zA-Z0-9_-]{1,128}$/;
 const propertyForm = /^[a-zA-Z0-9_.-]{1,64}$/;
 
 /**
- * The sentence with which the real Messages API refuses a request; null if it accepts the request. Each rule comes from a
- * public bug report.
+ * Returns the error message with which the real Messages API refuses a request; null if it accepts the request. Each
+ * rule comes from a public bug report.
  */
 export function findFault(request: CheckedRequest, rules: ModelRules = {}): string | null {
   return messagesFault(request.messages) ?? toolsFault(request.tools ?? []) ?? samplingFault(request, rules);

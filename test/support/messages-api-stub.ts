@@ -5,34 +5,34 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { findFault, type ModelRules } from './messages-api-rules.js';
 import { listeningServer, StubApi } from './stub-api.js';
 
-/** Content blocks, each in the deltas it is sent in. */
+/** Content blocks as their deltas. */
 type Blocks = readonly (readonly string[])[];
 
 type Headers = Readonly<Record<string, string>>;
 
 interface Thought {
-  /** In the deltas it is sent in. */
+  /** Text as its deltas; a thought without a delta is redacted. */
   readonly deltas: readonly string[];
   readonly signature: string;
 }
 
-/** A call that the model makes. */
+/** Tool call by the model. */
 export interface ToolCall {
   readonly name: string;
   readonly input: unknown;
-  /** Else one is made up. */
+  /** Id of the call; generated if not set. */
   readonly id?: string;
-  /** The input as it is sent, where it is no JSON: cut off, say. */
+  /** Raw input, if not valid JSON, such as cut off. */
   readonly json?: string;
-  /** After its first piece nothing more is sent. */
+  /** Sends only the first piece of the input. */
   readonly isUnfinished?: true;
 }
 
-/** How the stub treats one request. */
+/** Treatment of one request by the stub. */
 export type Behaviour =
   | {
       readonly kind: 'says';
-      /** Before all else; one without a text is sealed. */
+      /** Sent before all other blocks; a thought without text is redacted. */
       readonly thoughts: readonly Thought[];
       readonly blocks: Blocks;
       readonly pauseMs: number;
@@ -40,7 +40,7 @@ export type Behaviour =
       readonly calls: readonly ToolCall[];
       readonly stopReason?: string;
       readonly stopSequence?: string | null;
-      /** Why the API declines, as it names that. */
+      /** Category of the API's refusal. */
       readonly refusalCategory?: string;
       readonly headers?: Headers;
     }
@@ -57,54 +57,54 @@ export type Behaviour =
 type Saying = Extract<Behaviour, { readonly kind: 'says' }>;
 type Refusal = Extract<Behaviour, { readonly kind: 'refuses' }>;
 
-/** What every answer claims to have used. */
+/** Token usage in every answer. */
 export const tokens = { input: 10, cacheCreation: 3, cacheRead: 5, output: 7 } as const;
 
 export function says(...deltas: readonly string[]): Saying {
   return { kind: 'says', thoughts: [], blocks: [deltas], pauseMs: 0, breaks: false, calls: [] };
 }
 
-/** A pause before each delta. */
+/** Pauses before each delta. */
 export function saysSlowly(pauseMs: number, ...deltas: readonly string[]): Saying {
   return { ...says(...deltas), pauseMs };
 }
 
-/** Each text in a content block of its own. */
+/** Sends each text in a separate content block. */
 export function saysInBlocks(...texts: readonly string[]): Saying {
   return { ...says(), blocks: texts.map((text) => [text]) };
 }
 
-/** After these deltas the connection is cut. */
+/** Cuts the connection after these deltas. */
 export function breaksAfter(...deltas: readonly string[]): Saying {
   return breaksIn(says(...deltas));
 }
 
-/** Sends all of this but the end of its message, and then cuts the connection. */
+/** Sends everything but the message end, then cuts the connection. */
 export function breaksIn(said: Saying): Saying {
   return { ...said, breaks: true };
 }
 
-/** Ends its message for this reason. */
+/** Ends the message with this stop reason. */
 export function endsFor(stopReason: string, said: Saying): Saying {
   return { ...said, stopReason };
 }
 
-/** Says this, then calls the tool that runs a command. */
+/** Sends this text, then calls the tool that runs a command. */
 export function saysAndRuns(text: string, command: string): Saying {
   return { ...says(text), calls: [{ name: 'Bash', input: { command, description: 'a command of the test' } }] };
 }
 
-/** Talks, and then gives a value, as it is told to where an answer must fit a schema. */
+/** Sends text, then a value, as when the CLI requires an answer to fit a schema. */
 export function saysAndGives(text: string, value: unknown): Saying {
   return saysAndCalls(text, { name: 'StructuredOutput', input: value });
 }
 
-/** Says this, unless it is nothing, and then calls these tools in one message. */
+/** Sends this text, if not empty, then calls these tools in one message. */
 export function saysAndCalls(text: string, ...calls: readonly ToolCall[]): Saying {
   return { ...says(text), blocks: text === '' ? [] : [[text]], calls };
 }
 
-/** Thinks first, in two deltas with a signature, and then a thought that the API shows to nobody. */
+/** Sends a thought first, in two deltas with a signature, then a redacted thought. */
 export function thinking(said: Saying, signature = 'proof'): Saying {
   const thoughts = [
     { deltas: ['Let me ', 'think.'], signature },
@@ -113,21 +113,21 @@ export function thinking(said: Saying, signature = 'proof'): Saying {
   return { ...said, thoughts };
 }
 
-/** Begins to answer, and is stopped by a safety classifier. */
+/** Begins an answer that a safety classifier then stops. */
 export function declines(text: string): Saying {
   return { ...says(text), stopReason: 'refusal' };
 }
 
-/** Repeats the last user text, a few characters a delta. */
+/** Repeats the last user text, a few characters per delta. */
 export function echoes(request: MessagesRequest): Saying {
   const last = conversationOf(request).findLast(({ role }) => role === 'user');
   return says(...(last?.text.match(/.{1,7}/gsu) ?? ['']));
 }
 
-/** Sends headers, then nothing. */
+/** Sends headers, then no body. */
 export const stalls: Behaviour = { kind: 'stalls' };
 
-/** The errors of the real API. They ask not to be tried again, because the CLI waits for seconds between its tries. */
+/** Errors of the real API, with headers that forbid retries, because the CLI would wait for seconds between retries. */
 export const refusals = {
   unauthorized: refuses(401, 'authentication_error', 'invalid x-api-key'),
   outOfCredit: refuses(402, 'billing_error', 'Your credit balance is too low to access the Anthropic API.'),
@@ -144,7 +144,7 @@ export function refuses(status: number, type: string, message: string): Refusal 
   return { kind: 'refuses', status, type, message, mayRetry: false };
 }
 
-/** What the API tells of the five hours' window of a subscription: `resetsAt` is in seconds since the epoch. */
+/** Returns the API's headers for the five-hour window of a subscription; `resetsAt` in seconds since the epoch. */
 export function fiveHours(status: 'allowed' | 'allowed_warning' | 'rejected', utilization: number, resetsAt: number) {
   const prefix = 'anthropic-ratelimit-unified';
   return {
@@ -157,14 +157,14 @@ export function fiveHours(status: 'allowed' | 'allowed_warning' | 'rejected', ut
   };
 }
 
-/** A stub of the Messages API on loopback. It refuses what the real API refuses. */
+/** Stub of the Messages API on loopback. Refuses requests that the real API refuses. */
 export class MessagesApi extends StubApi {
   readonly requests: MessagesRequest[] = [];
-  /** Why it has refused requests by its rules, in their order. */
+  /** Reasons of the refusals by `rules`, in order. */
   readonly faults: string[] = [];
-  /** Null: it accepts everything. */
+  /** Rules to check requests with; null accepts all. */
   rules: ModelRules | null = {};
-  /** Decides about each request; `index` counts from 0. May be replaced at any time. */
+  /** Returns the treatment of each request; `index` counts from 0. Tests may replace it at any time. */
   behave: (request: MessagesRequest, index: number) => Behaviour = () => says('Hello', ', wor', 'ld');
 
   protected override async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -214,7 +214,7 @@ class Reply {
     const isOpen = breaks && calls.length === 0;
     if (blocks.length > 0 && !isOpen) this.#event({ type: 'content_block_stop', index: before + blocks.length - 1 });
     for (const [at, call] of calls.entries()) this.#call(before + blocks.length + at, call);
-    if (breaks) return void setTimeout(() => this.#response.destroy(), 200); // what was written must get through first
+    if (breaks) return void setTimeout(() => this.#response.destroy(), 200); // time to deliver written data
     if (calls.some(({ isUnfinished }) => isUnfinished)) return;
     const usual = calls.length === 0 ? 'end_turn' : 'tool_use';
     const details = refusalCategory && {
@@ -226,7 +226,7 @@ class Reply {
     this.#response.end();
   }
 
-  /** Leaves the block open. */
+  /** Sends a content block without its end. */
   async #block(index: number, deltas: readonly string[], pauseMs: number, isFirst: boolean): Promise<void> {
     if (!isFirst) this.#event({ type: 'content_block_stop', index: index - 1 });
     this.#event({ type: 'content_block_start', index, content_block: { type: 'text', text: '' } });
@@ -253,7 +253,7 @@ class Reply {
     this.#event({ type: 'content_block_delta', index, delta: { type: 'text_delta', text } });
   }
 
-  /** The input comes in two pieces. */
+  /** Sends a call, with its input in two pieces. */
   #call(index: number, { name, input, isUnfinished, ...call }: ToolCall): void {
     const { id = `toolu_${randomUUID()}`, json = JSON.stringify(input) } = call;
     this.#event({ type: 'content_block_start', index, content_block: { type: 'tool_use', id, name, input: {} } });
@@ -278,7 +278,7 @@ class Reply {
 
   #message(blocks: Blocks) {
     return {
-      id: `msg_${randomUUID()}`, // the CLI joins messages of one id
+      id: `msg_${randomUUID()}`, // the CLI joins messages with equal ids
       type: 'message',
       role: 'assistant',
       model: this.#model,
@@ -301,7 +301,7 @@ interface Block {
   readonly source?: unknown;
 }
 
-/** A request's body, as far as the tests look into it. */
+/** Fields of a request body that tests check. */
 export interface MessagesBody {
   readonly model: string;
   readonly stream?: boolean;
@@ -322,7 +322,7 @@ export interface MessagesRequest {
   readonly body: MessagesBody;
 }
 
-/** The texts that users and the model said, without what the CLI adds of its own. */
+/** Returns the texts of users and model, without texts that the CLI adds. */
 export function conversationOf({ body }: MessagesRequest): { readonly role: string; readonly text: string }[] {
   return body.messages
     .filter(({ role }) => role !== 'system')
@@ -330,7 +330,7 @@ export function conversationOf({ body }: MessagesRequest): { readonly role: stri
     .filter(({ text }) => !text.startsWith('<system-reminder>\nAs you answer'));
 }
 
-/** The texts of the system blocks. */
+/** Returns the texts of the system blocks. */
 export function systemOf({ body }: MessagesRequest): readonly string[] {
   return textsOf(body.system ?? []);
 }

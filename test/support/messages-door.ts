@@ -16,7 +16,7 @@ export interface DoorAnswer {
   readonly body: Record<string, unknown>;
 }
 
-/** The first events of a job that has begun. */
+/** First events of a job that runs. */
 export const begun: readonly JobEvent[] = [
   { type: 'job-admitted', session: 'replay', ignoresEffort: false },
   { type: 'job-start', queueMs: 1 },
@@ -26,7 +26,7 @@ export async function* eventsOf(...list: readonly JobEvent[]): AsyncGenerator<Jo
   yield* list;
 }
 
-/** The door for the SDKs of Anthropic, before a primary whose jobs run as they are told here. */
+/** Messages API of the service, with a primary whose jobs do what the test says. */
 export class MessagesDoor implements AsyncDisposable {
   readonly primary: FakePrimary;
   readonly url: string;
@@ -38,7 +38,7 @@ export class MessagesDoor implements AsyncDisposable {
     this.#server = server;
   }
 
-  /** `before` stands before the door, as the checks of the service do. */
+  /** Opens the API. `before`: handlers that run before it, like the checks of the service. */
   static async open(
     run: (request: JobRequest, signal: AbortSignal) => AsyncGenerator<JobEvent>,
     before: readonly Handler[] = [],
@@ -62,7 +62,7 @@ export class MessagesDoor implements AsyncDisposable {
     return new MessagesDoor(primary, server.port, server);
   }
 
-  /** The job that was asked for last. */
+  /** Request of the latest job. */
   get job(): JobRequest {
     return this.primary.calls.findLast(({ name }) => name === 'run')?.request as JobRequest;
   }
@@ -83,7 +83,7 @@ export class MessagesDoor implements AsyncDisposable {
   }
 }
 
-/** The events of a stream, by name, and its comments as they are. */
+/** Returns the events of a stream by name, and its comments unchanged. */
 export function messageEvents(text: string): unknown[] {
   const blocks = text.split('\n\n').slice(0, -1);
   return blocks.map((block) => {

@@ -14,7 +14,7 @@ import { clock, temporaryInstance } from './trees.js';
 
 const echo: Adapter['command'] = ['sh', '-c', 'while read -r line; do echo "$0"; done'];
 
-/** Answers each line with an end that names the model it was started with. */
+/** Returns a CLI whose answer to each line is an end that names the process's model. */
 export function echoCli(name: string, extras: Capabilities = {}, command: Adapter['command'] = echo): NamedAdapter {
   const end = (model: string): TurnEnd => ({ type: 'turn-end', text: null, model, usage: unknownUsage });
   const adapter: Adapter = {
@@ -40,7 +40,7 @@ export function echoCli(name: string, extras: Capabilities = {}, command: Adapte
   return { name, adapter };
 }
 
-/** Model CLIs as the service has them, with real processes. */
+/** Builds model CLIs as in the service, with real processes. */
 export async function modelClisOf(
   named: AtLeastOne<NamedAdapter>,
   env: Readonly<Record<string, string>> = {},

@@ -43,12 +43,12 @@ export interface Dashboard {
   readonly templating: { readonly list: readonly { readonly name: string; readonly type: string }[] };
 }
 
-/** The rules of one file, in order. */
+/** Returns the rules of one file, in order. */
 export function readRules(file: string): readonly Rule[] {
   return readYaml<{ groups: { rules: Rule[] }[] }>(file).groups.flatMap(({ rules }) => rules);
 }
 
-/** Every check of an alert in the unit tests. */
+/** Returns every alert check of the unit tests. */
 export function readAlertTests(): readonly AlertTest[] {
   const { tests } = readYaml<{ tests: { alert_rule_test?: AlertTest[] }[] }>('alerts.test.yml');
   return tests.flatMap(({ alert_rule_test: checks = [] }) => checks);
@@ -58,12 +58,12 @@ export function readDashboard(): Dashboard {
   return JSON.parse(readFileSync(join(monitoringFolder, 'dashboard.json'), 'utf8')) as Dashboard;
 }
 
-/** Every expression of every panel, as it stands there. */
+/** Returns the expressions of all panels, unchanged. */
 export function expressionsOf({ panels }: Dashboard): string[] {
   return panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr));
 }
 
-/** The metrics that an expression names, without their selectors. */
+/** Returns the metrics in an expression, without selectors. */
 export function metricsOf(expr: string): string[] {
   return expr.match(/\b[a-z_]*:?model_api_[a-z0-9_:]+/g) ?? [];
 }

@@ -4,7 +4,7 @@ import type { Page } from 'playwright-core';
 import { digestOf } from '../../src/shared/config/api-keys.js';
 import { temporaryFolder } from './folder.js';
 
-/** A keys file for an operator and two programs. */
+/** Keys file for an operator and two programs. */
 export interface NamedKeys extends AsyncDisposable {
   readonly env: Readonly<Record<string, string>>;
 }
@@ -33,13 +33,13 @@ export async function writeNamedKeys(): Promise<NamedKeys> {
   };
 }
 
-/** Answers the question of the console for a key. */
+/** Enters the key in the console's dialog. */
 export async function enterKey(page: Page, key: string): Promise<void> {
   await page.getByLabel('Your key').fill(key);
   await page.getByRole('button', { name: 'Continue' }).click();
 }
 
-/** In the menu at who one is. */
+/** Signs out in the menu of the signed-in client. */
 export async function forgetKey(page: Page): Promise<void> {
   await page.getByRole('button', { name: /^You: / }).click();
   const forget = page.getByRole('button', { name: 'Forget the key' });

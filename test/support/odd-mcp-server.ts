@@ -1,7 +1,7 @@
 import { createInterface } from 'node:readline';
 import { lossySchemas, oddSchemas } from './odd-schemas.js';
 
-/** The tools of an MCP server whose schemas and names are unusual. `value` fits the schema. */
+/** Tools of an MCP server with unusual schemas and names. `value` fits the schema. */
 export const oddMcpTools = [
   ...[...oddSchemas, ...lossySchemas].map((each, at) => ({ name: `tool_${100 + at}`, ...each })),
   ...[65, 100, 128].map((length) => ({
@@ -28,7 +28,7 @@ function resultOf({ method, params = {} }: Request): object {
   return { content: [{ type: 'text', text: `${params.name} got ${JSON.stringify(params.arguments)}` }] };
 }
 
-/** A program that speaks MCP over stdin and stdout. */
+/** Serves MCP over stdin and stdout. */
 function serve(): void {
   createInterface({ input: process.stdin }).on('line', (line) => {
     const request: Request = JSON.parse(line);

@@ -1,4 +1,4 @@
-/** Schemas that MCP servers and validators of other languages really write, and a value that fits each. */
+/** Schemas as MCP servers and validators of other languages write them, each with a value that fits. */
 export const oddSchemas: readonly {
   readonly title: string;
   readonly schema: Readonly<Record<string, unknown>>;
@@ -72,7 +72,7 @@ export const oddSchemas: readonly {
   },
 ];
 
-/** Schemas that no translation can keep whole, and what an answer with them is refused for. */
+/** Schemas that every translation loses something of, and the error for an answer with them. */
 export const lossySchemas: typeof oddSchemas = [
   { title: 'enum has no values', schema: objectOf({ a: { enum: [] } }), value: { a: 1 } },
   { title: 'points to nothing', schema: objectOf({ a: { $ref: '#/components/schemas/A' } }), value: { a: 1 } },

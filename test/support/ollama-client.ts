@@ -13,7 +13,7 @@ export interface OllamaCall {
   readonly function: { readonly name: string; readonly arguments: Readonly<Record<string, unknown>> };
 }
 
-/** A line of a stream, or a whole answer. */
+/** Line of a stream, or whole answer. */
 export interface OllamaPiece {
   readonly model: string;
   readonly message?: OllamaMessage;
@@ -32,7 +32,7 @@ export interface OllamaAnswer {
   readonly pieces: readonly OllamaPiece[];
 }
 
-/** Sends what Ollama's clients send. Every answer is held against the OpenAPI document. */
+/** Sends a request like Ollama's clients. Every answer is checked against the OpenAPI document. */
 export async function askOllama(
   service: Pick<Service, 'url' | 'contract'>,
   path: string,
@@ -55,7 +55,7 @@ export async function askOllama(
   };
 }
 
-/** All that a stream says. */
+/** Joins the texts of a stream. */
 export function saidIn({ pieces }: Pick<OllamaAnswer, 'pieces'>): string {
   return pieces.map(({ message, response }) => message?.content ?? response ?? '').join('');
 }

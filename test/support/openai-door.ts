@@ -18,14 +18,14 @@ export interface Replied {
   readonly body: Readonly<Record<string, unknown>>;
 }
 
-/** The doors for the SDKs of OpenAI, before a primary whose jobs have the events that are told here. */
+/** OpenAI APIs of the service, with a primary whose jobs have these events. */
 export interface OpenAiDoor extends AsyncDisposable {
   readonly primary: FakePrimary;
-  /** The job that was asked for last. */
+  /** Request of the latest job. */
   readonly job: JobRequest;
   get(path: string, headers?: Record<string, string>): Promise<Replied>;
   post(path: string, body: unknown, headers?: Record<string, string>): Promise<Replied>;
-  /** The same, without waiting for the whole answer. */
+  /** Sends a request, without waiting for the whole answer. */
   open(path: string, body: unknown, signal?: AbortSignal): Promise<Response>;
 }
 
@@ -37,7 +37,7 @@ const models = [
 ];
 
 export interface DoorOptions {
-  /** Stand before the door, as the checks of the service do. */
+  /** Handlers that run before the API, like the checks of the service. */
   readonly before?: readonly Handler[];
   readonly schemaFault?: string | null;
   readonly spill?: Pick<SpillFolder, 'file'>;
@@ -87,7 +87,7 @@ async function replied(response: Response): Promise<Replied> {
   return { status: response.status, headers: response.headers, text, body: isJson ? JSON.parse(text) : {} };
 }
 
-/** The first events of a job that has begun. */
+/** First events of a job that runs. */
 export const begun: readonly JobEvent[] = [
   { type: 'job-admitted', session: 'replay', ignoresEffort: false },
   { type: 'job-start', queueMs: 1 },
@@ -97,14 +97,14 @@ export function said(...texts: readonly string[]): JobEvent[] {
   return texts.map((text) => ({ type: 'text-delta', text }));
 }
 
-/** A run whose jobs all have these events. */
+/** Returns a run function whose jobs all have these events. */
 export function always(...events: readonly JobEvent[]): RunJob {
   return async function* () {
     yield* events;
   };
 }
 
-/** What a stream holds: chunks, events that must be named as their type, and comments as they are. */
+/** Returns the chunks of a stream, its events (whose names must equal their types), and its comments unchanged. */
 export function streamed(text: string): unknown[] {
   return text
     .split('\n\n')

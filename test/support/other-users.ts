@@ -35,11 +35,11 @@ const send = ({ method = 'GET', path, body, headers }) => new Promise((resolve, 
 })();
 `;
 
-/** Ids that belong to nobody on a host in use. Only root can become one of them. */
+/** Unassigned user ids; only root can take them. */
 export const strangers = { ada: 64_001, bob: 64_002 } as const;
 export const canBecomeOthers = process.getuid?.() === 0;
 
-/** Sends requests, one after the other, from a process of this user: over loopback, or over a Unix socket. */
+/** Sends requests one after the other from a process of this user, over loopback or a Unix socket. */
 export async function sendAs(
   uid: number,
   service: Service,

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** A proxy that serves a service below the path `/relay/`. It keeps a list of the requests for other paths. */
+/** Starts a proxy that serves a service below `/relay/`, and records requests for other paths. */
 export async function startPathProxy(port: number) {
   const outside: string[] = [];
   const server = createServer((req, res) => {

@@ -14,14 +14,17 @@ function canUnshare(): boolean {
   }
 }
 
-/** `describe` for what needs a pid namespace of its own, in which a process can be given the id of another: skipped with a word elsewhere. */
+/**
+ * Returns `describe` for tests in a new pid namespace, in which a process can get the id of another; skips them if
+ * unavailable.
+ */
 export function describeWithPidNamespace(title: string, body: () => void): void {
   const isPossible = canUnshare();
   if (!isPossible) process.stderr.write(`Skipped, because no pid namespace can be made here: ${title}.\n`);
   (isPossible ? describe : describe.skip)(title, body);
 }
 
-/** What every script there begins with. `takePid(pid)` starts a stranger with this id, the leader of a group of its own. */
+/** Beginning of each script. `takePid(pid)` starts an unrelated process with this id, as a group leader. */
 const preamble = `
 const { spawn } = require('node:child_process');
 const { once } = require('node:events');
@@ -39,7 +42,7 @@ const isAlive = (child) => child.exitCode === null && child.signalCode === null;
 const say = (value) => process.stdout.write(JSON.stringify(value) + '\\n', () => process.exit(0));
 `;
 
-/** Runs this script in a pid namespace of its own, and returns the JSON that it says. */
+/** Runs a script in a new pid namespace, and returns its output parsed as JSON. */
 export async function inPidNamespace(script: string, env: Readonly<Record<string, string>> = {}): Promise<unknown> {
   const words = [...unshare, process.execPath, '-e', `${preamble}(async () => {${script}})();`];
   const { stdout } = await promisify(execFile)('unshare', words, {

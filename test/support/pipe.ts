@@ -6,15 +6,15 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { temporaryFolder } from './folder.js';
 
-/** A real pipe, of which only what a test takes out makes room. */
+/** Real pipe that only the test reads. */
 export interface Pipe extends AsyncDisposable {
-  /** The end that is written to. As a shell gives it, it blocks; as a process of ours makes it, it doesn't. */
+  /** Opens the writing end. Shells pass blocking pipes, Node creates non-blocking ones. */
   open(blocks: 'blocking' | 'non-blocking'): number;
-  /** Leaves no room for a single byte. */
+  /** Fills the pipe to its last byte. */
   fill(): void;
-  /** All that it holds. */
+  /** Reads all bytes in the pipe. */
   read(): string;
-  /** Its reader goes. */
+  /** Closes the reading end. */
   leave(): void;
 }
 
@@ -22,7 +22,8 @@ export async function createPipe(): Promise<Pipe> {
   const folder = await temporaryFolder();
   const path = join(folder.path, 'pipe');
   await promisify(execFile)('mkfifo', [path]);
-  const reader = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK); // first: a writer wants one to be there
+  // The reader is first, because opening for writing needs a reader.
+  const reader = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   const fds = new Set([reader]);
   const open = (flags: number) => {
     const fd = openSync(path, constants.O_WRONLY | flags);
@@ -51,7 +52,7 @@ export async function createPipe(): Promise<Pipe> {
   };
 }
 
-/** 0 where it would have to wait. */
+/** Returns the number of bytes; 0 if the call would block. */
 function tried(act: () => number): number {
   try {
     return act();
@@ -61,15 +62,15 @@ function tried(act: () => number): number {
   }
 }
 
-/** A real Unix stream socket, as journald gives a service for its stdout. */
+/** Real Unix stream socket, which journald also gives a service for stdout. */
 export interface LogSocket extends AsyncDisposable {
-  /** The end that a service writes to. */
+  /** End that a service writes to. */
   readonly writer: Socket;
-  /** Stops the reader and leaves no room for a single byte. */
+  /** Stops the reader, and fills the socket to its last byte. */
   fill(): Promise<void>;
-  /** What has arrived since the last call. The reader goes on after a `fill`. */
+  /** Returns the bytes since the last call, and resumes the reader after a `fill`. */
   read(): string;
-  /** The reader closes its end. */
+  /** Closes the reader's end. */
   leave(): void;
 }
 
@@ -78,7 +79,7 @@ export async function createLogSocket(): Promise<LogSocket> {
   const path = join(folder.path, 'log');
   const server = createServer({ highWaterMark: 1 }).listen(path);
   await once(server, 'listening');
-  const writer = connect(path).pause(); // so that this process does not watch it, and can open it as an inherited file
+  const writer = connect(path).pause(); // paused, so that this process does not watch it
   const [[reader]] = (await Promise.all([once(server, 'connection'), once(writer, 'connect')])) as [[Socket], []];
   let text = '';
   reader.setEncoding('utf8').on('data', (chunk: string) => {
@@ -89,7 +90,7 @@ export async function createLogSocket(): Promise<LogSocket> {
     fill: async () => {
       reader.pause();
       await fillUp(writer);
-      await fillUp(writer); // a reader that pauses takes one more chunk
+      await fillUp(writer); // a paused reader takes one more chunk
     },
     read: () => {
       reader.resume();
@@ -107,7 +108,9 @@ export async function createLogSocket(): Promise<LogSocket> {
   };
 }
 
-/** Perl has MSG_DONTWAIT (0x40), which leaves the flags alone that all writers share. */
+/**
+ * Fills with MSG_DONTWAIT (0x40), from Perl: unlike O_NONBLOCK, this does not affect the other writers of the socket.
+ */
 async function fillUp(writer: Socket): Promise<void> {
   const program = 'for my $size (4096, 1) { 1 while defined send(STDOUT, "x" x $size, 0x40) }';
   await once(spawn('perl', ['-e', program], { stdio: ['ignore', writer, 'inherit'] }), 'exit');

@@ -30,25 +30,25 @@ export interface PoolOptions {
   readonly limits?: Partial<CliLimits>;
 }
 
-/** A real process pool whose programs do what the test says. */
+/** Real process pool with scripted programs. */
 export class PoolHouse {
   readonly clock = new FakeClock();
   readonly history = new LaunchHistory(usual);
   readonly pool: ProcessPool;
-  /** Of the programs that were started, in order. */
+  /** Trees of the started programs, in order. */
   readonly trees: ScriptedTree[] = [];
-  /** What each of them was started with. */
+  /** Program and arguments of each start. */
   readonly orders: { readonly program: string; readonly args: readonly string[] }[] = [];
   readonly counted = { hit: 0, miss: 0, live: 0, replay: 0 };
   readonly startups: number[] = [];
-  /** The conversations that jobs in the queue go on with. */
+  /** Conversations that queued jobs will continue. */
   readonly awaited = new Set<string>();
   isStopped = false;
-  /** Awaited at each start; a start fails with what it throws. */
+  /** Awaited at each start; an error makes the start fail. */
   onStart: () => Promise<void> = async () => {};
-  /** A process has changed its state. */
+  /** Called when a process changes its state. */
   onChange: () => void = () => {};
-  /** The program's file: a change of it changes all keys. */
+  /** Identity of the program's file; a change makes all keys differ. */
   file = 'v1';
   readonly #treeOf = new Map<CliProcess, ScriptedTree>();
 
@@ -95,14 +95,14 @@ export class PoolHouse {
     return this.pool.startAhead(this.program, launch);
   }
 
-  /** The program of a process that has been started. */
+  /** Returns the scripted program of a started process. */
   treeOf({ process }: { readonly process: CliProcess }): ScriptedTree {
     const tree = this.#treeOf.get(process);
     if (tree === undefined) throw new Error('this process was not started here');
     return tree;
   }
 
-  /** A whole turn after `messageCount` messages. The process stays with the conversation, if there is one. */
+  /** Runs a whole turn after `messageCount` messages. With an id, the process stays with that conversation. */
   async turn(id?: string, messageCount = 0): Promise<ScriptedTree> {
     const lease = await this.acquire(messageCount === 0 ? undefined : id, messageCount);
     const tree = await this.answer(lease);
@@ -121,7 +121,8 @@ export class PoolHouse {
 
   async #launch(order: SpawnRequest, signal?: AbortSignal): Promise<ProcessTree> {
     const tree = new ScriptedTree();
-    const fresh = this.pool.processes.find(([process]) => !this.#treeOf.has(process)); // none for a consultation
+    // Undefined during a consultation.
+    const fresh = this.pool.processes.find(([process]) => !this.#treeOf.has(process));
     if (fresh !== undefined) this.#treeOf.set(fresh[0], tree);
     await this.onStart();
     signal?.throwIfAborted();

@@ -1,24 +1,27 @@
 import { type Arbitrary, assert, asyncProperty } from 'fast-check';
 import { settled } from './settled.js';
 
-/** Sequences that each property is held against. `npm run test:properties` sets many more. */
+/** Sequences per property. `npm run test:properties` sets more. */
 const sequences = Number(process.env.PROPERTY_SEQUENCES ?? 200);
-/** A failure names the seed to repeat it with. */
+/** Random seed; failures print the seed to repeat. */
 const seed = Number(process.env.PROPERTY_SEED ?? Date.now() % 2 ** 31);
 
-/** Turns of the event loop in which whatever a step has set off comes to rest. */
+/** Turns of the event loop in which all effects of a step complete. */
 const turnsToRest = 6;
 
-/** Something that goes through steps and can be asked at any time whether all is as it must be. */
+/** Model-based test: performs steps, and can check its invariants at any time. */
 export interface Player<S> {
   perform(step: S): void | Promise<void>;
-  /** Throws where something is not as it must be. */
+  /** Throws if an invariant is broken. */
   check(): void;
-  /** Ends what is still open, and throws where something is left. */
+  /** Ends all open parts, and throws if something is left. */
   finish(): void | Promise<void>;
 }
 
-/** Plays many sequences of steps, each with a new player, and checks after each step. A failure is told with its shortest sequence. */
+/**
+ * Plays many sequences of steps, each with a new player, and checks after each step. A failure is reported with its
+ * shortest sequence.
+ */
 export async function playAll<S>(step: Arbitrary<S[]>, begin: () => Player<S>): Promise<void> {
   const { currentTestName } = expect.getState();
   process.stderr.write(`${currentTestName}: ${sequences} sequences, PROPERTY_SEED=${seed}\n`);
@@ -34,7 +37,7 @@ export async function playAll<S>(step: Arbitrary<S[]>, begin: () => Player<S>): 
   await assert(property, { numRuns: sequences, seed });
 }
 
-/** The one that a number of a step stands for; undefined where there is none. */
+/** Returns the element for a random number; undefined if the list is empty. */
 export function pick<T>(from: readonly T[], which: number): T | undefined {
   return from[which % Math.max(1, from.length)];
 }

@@ -2,10 +2,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { workersOf } from './processes.js';
 import type { Service } from './service.js';
 
-/** A fault that can strike at any moment. */
+/** Kind of fault that can occur at any moment. */
 export type FaultKind = 'worker-kill' | 'worker-stop' | 'cli-kill' | 'cli-stop' | 'reload';
 
-/** As often as they are named. A stopped worker is not noticed for ten seconds, so there are few of those. */
+/** Repetitions set the frequency. Stops of workers are rare, because each is only noticed after ten seconds. */
 export const everyKind: readonly FaultKind[] = [
   ...Array<FaultKind>(6).fill('worker-kill'),
   ...Array<FaultKind>(4).fill('cli-kill'),
@@ -14,7 +14,7 @@ export const everyKind: readonly FaultKind[] = [
   'reload',
 ];
 
-/** Owns the faults that strike one service at random moments, until it is stopped. */
+/** Owns random faults of one service, until it is stopped. */
 export class RandomFaults {
   readonly struck: Record<FaultKind, number> = {
     'worker-kill': 0,
@@ -28,7 +28,7 @@ export class RandomFaults {
   readonly #stop = new AbortController();
   readonly #running: Promise<void>;
 
-  /** One fault of these kinds at a time, with pauses up to `maxPauseMs`. */
+  /** Causes one fault of these kinds at a time, with pauses up to `maxPauseMs`. */
   constructor(service: Service, kinds: readonly FaultKind[], random: () => number, maxPauseMs: number) {
     this.#service = service;
     this.#random = random;
@@ -65,7 +65,7 @@ export class RandomFaults {
   }
 }
 
-/** Whether it was still there. */
+/** Sends a signal; returns whether the process existed. */
 function signal(pid: number, name: NodeJS.Signals): boolean {
   try {
     return process.kill(pid, name);

@@ -1,4 +1,4 @@
-/** Numbers from 0 to below 1, the same ones for a seed at every run (mulberry32). */
+/** Returns a generator of numbers from 0 to below 1 (mulberry32); equal seeds give equal numbers. */
 export function randomNumbers(seed: number): () => number {
   let state = seed * 0x9e37_79b9;
   return () => {

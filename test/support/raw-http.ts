@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { until } from './until.js';
 
-/** An answer as it came over the wire; header names in lower case, `body` parsed where it is JSON. */
+/** Answer as received; header names in lower case, `body` parsed if JSON. */
 export interface RawAnswer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
@@ -10,14 +10,14 @@ export interface RawAnswer {
   readonly body: Record<string, unknown>;
 }
 
-/** A request as bytes, with a Host header unless `headers` names one; a string body is sent as UTF-8. */
+/** Returns a request as bytes, with a Host header unless `headers` has one; a string body is sent as UTF-8. */
 export function request(line: string, headers: readonly string[] = [], body: string | Buffer = ''): Buffer {
   const hasHost = headers.some((header) => /^host:/i.test(header));
   const head = [`${line} HTTP/1.1`, ...(hasHost ? [] : ['Host: localhost']), ...headers, '', ''].join('\r\n');
   return Buffer.concat([Buffer.from(head, 'latin1'), Buffer.from(body)]);
 }
 
-/** A POST of JSON with its Content-Length, unless `headers` says how long it is. */
+/** Returns a POST of JSON, with its Content-Length unless `headers` sets the length. */
 export function jsonPost(path: string, body: string | Buffer, headers: readonly string[] = []): Buffer {
   const hasLength = headers.some((header) => /^(content-length|transfer-encoding):/i.test(header));
   const length = hasLength ? [] : [`Content-Length: ${Buffer.byteLength(body)}`];
@@ -28,7 +28,7 @@ export function chunk(bytes: string): string {
   return `${Buffer.byteLength(bytes).toString(16)}\r\n${bytes}\r\n`;
 }
 
-/** One connection that sends what it is told, byte for byte, and takes the answers one after the other. */
+/** Connection that sends exact bytes, and reads the answers in order. */
 export class RawConnection implements Disposable {
   readonly #socket: Socket;
   readonly #openedMs = performance.now();
@@ -48,9 +48,9 @@ export class RawConnection implements Disposable {
     }
   }
 
-  /** `from` is an address of loopback. */
+  /** Connects. `from` is a loopback address. */
   static async open(port: number, from = '127.0.0.1'): Promise<RawConnection> {
-    // Half open: a server that only ends its own side, and waits for the client to do the same, is found out.
+    // Half-open, to detect a server that ends only its side, and waits for the client to do the same.
     const socket = connect({ port, host: '127.0.0.1', localAddress: from, allowHalfOpen: true });
     await once(socket, 'connect');
     return new RawConnection(socket);
@@ -60,22 +60,22 @@ export class RawConnection implements Disposable {
     this.#socket.write(bytes);
   }
 
-  /** Sends no more, and goes on reading. */
+  /** Ends the sending side; answers can still be read. */
   endInput(): void {
     this.#socket.end();
   }
 
-  /** Goes away at once. */
+  /** Resets the connection. */
   reset(): void {
     this.#socket.resetAndDestroy();
   }
 
-  /** Whether anything has come that no `answer` has taken. */
+  /** Whether bytes have arrived that `answer` has not consumed. */
   get hasMore(): boolean {
     return this.#received.length > 0;
   }
 
-  /** The next answer, an interim one (1xx) included. `bodyless`: it answers HEAD. */
+  /** Returns the next answer, interim ones (1xx) included. `bodyless`: the request was HEAD. */
   async answer({ bodyless = false, withinMs = 15_000 } = {}): Promise<RawAnswer> {
     const answer = await until(
       () => this.#take(bodyless) ?? (this.#closedMs === null ? null : 'closed'),
@@ -86,7 +86,7 @@ export class RawConnection implements Disposable {
     return answer;
   }
 
-  /** Resolves when the other side has closed, with the milliseconds since the connection was opened. */
+  /** Resolves when the server has closed, with the milliseconds since the connection was opened. */
   closed(withinMs = 15_000): Promise<number> {
     return until(() => this.#closedMs, 'the connection to be closed', withinMs);
   }
@@ -115,31 +115,31 @@ function splitHeader(line: string): [name: string, value: string] {
   return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()];
 }
 
-/** Sends these bytes on a connection of their own and takes the one answer to them. */
+/** Sends these bytes on a new connection, and returns the one answer. */
 export async function exchange(port: number, bytes: Buffer | string, bodyless = false): Promise<RawAnswer> {
   using connection = await RawConnection.open(port);
   connection.send(bytes);
   return await connection.answer({ bodyless });
 }
 
-/** The same, from another address of loopback. */
+/** Sends these bytes from another loopback address, and returns the one answer. */
 export async function exchangeFrom(from: string, port: number, bytes: Buffer): Promise<RawAnswer> {
   using connection = await RawConnection.open(port, from);
   connection.send(bytes);
   return await connection.answer({});
 }
 
-/** All that came back on one connection. */
+/** All data received on one connection. */
 export interface Received {
   readonly statuses: readonly number[];
   readonly requestIds: readonly string[];
   readonly isClosed: boolean;
 }
 
-/** No answer, once one has come, takes this long for the next one to come. */
+/** Silence after an answer that counts as its end; no further answer takes this long. */
 const quietMs = 250;
 
-/** Sends these bytes, and reads until the other side closes or has been quiet after an answer. */
+/** Sends these bytes, and reads until the server closes or is silent after an answer. */
 export async function receive(port: number, bytes: Buffer): Promise<Received> {
   const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
   await once(socket, 'connect');

@@ -12,7 +12,7 @@ import { until } from './until.js';
 
 export const redisServer = '/usr/bin/redis-server';
 
-/** A real redis-server on a free port of loopback. */
+/** Real redis-server on a free loopback port. */
 export class RedisServer implements AsyncDisposable {
   readonly port: number;
   readonly #folder: TemporaryFolder;
@@ -29,7 +29,7 @@ export class RedisServer implements AsyncDisposable {
     return `redis://127.0.0.1:${this.port}`;
   }
 
-  /** Resolves when it answers. It has what the one before has written to its log, where it keeps one. */
+  /** Starts the server; resolves when it answers. With an append-only file, earlier data is loaded. */
   async start(...options: readonly string[]): Promise<void> {
     const own = ['--port', String(this.port), '--bind', '127.0.0.1', '--dir', this.#folder.path, '--save', ''];
     const args = [...own, ...this.#options, ...options];
@@ -37,7 +37,7 @@ export class RedisServer implements AsyncDisposable {
     await until(() => this.ask('PING').catch(() => null), 'redis-server to answer');
   }
 
-  /** Resolves when it has ended. */
+  /** Resolves when the server has exited. */
   async end(signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
     const server = this.#process;
     this.#process = null;
@@ -56,7 +56,7 @@ export class RedisServer implements AsyncDisposable {
     this.#process?.kill('SIGCONT');
   }
 
-  /** On a connection of its own. Rejects with what Redis answers. */
+  /** Sends a command on a new connection. Rejects with Redis's error. */
   async ask(...words: readonly string[]): Promise<unknown> {
     return this.as(null, ...words);
   }
@@ -94,7 +94,7 @@ export async function startRedis(...options: readonly string[]): Promise<RedisSe
 
 export const usualJobLimits: RedisJobLimits = { maxJobs: 1000, maxBytes: 1_000_000, ttlMs: 3_600_000 };
 
-/** The store of one host. */
+/** Opens the store of one host. */
 export function openRedisAt(url: string, limits: RedisLimits, jobs = usualJobLimits): Promise<RedisStore> {
   return openRedis(storePlace.parse(url) as RedisPlace, systemClock, { ...limits, jobs });
 }

@@ -16,7 +16,7 @@ const after = now - day;
 const odd = "ü🚀\u0000 \u2028 “quoted” \\ '); DROP TABLE responses; --";
 const image = { mediaType: 'image/png', data: Buffer.from('no picture').toString('base64'), at: 1 } as const;
 
-/** What one response adds: a question and its answer. */
+/** Returns the messages that one response adds: a question and its answer. */
 export function turnOf(question: string): Message[] {
   return [
     { role: 'user', text: question, images: [image] },
@@ -24,12 +24,12 @@ export function turnOf(question: string): Message[] {
   ];
 }
 
-/** The head of a text of two messages. */
+/** Returns the head of a text of two messages. */
 export function headOf(id: string, bytes = 100): ContinuedText {
   return { id, start: '0', hash: id, messageCount: 2, bytes, hasImages: true, openCalls: [] };
 }
 
-/** Its id is its question and its body. */
+/** Returns a response whose id is also its question and its body. */
 export function nodeOf(id: string, previous: string | null = null, more: Partial<ResponseNode> = {}): ResponseNode {
   return {
     id,
@@ -43,14 +43,14 @@ export function nodeOf(id: string, previous: string | null = null, more: Partial
   };
 }
 
-/** One after the other, each following the one before. */
+/** Stores a chain of responses, each following the one before. */
 async function putChain(store: ResponseStore, ids: readonly string[], to: ResponseLimits = limits) {
   const verdicts: string[] = [];
   for (const [index, id] of ids.entries()) verdicts.push(await store.put(nodeOf(id, ids[index - 1] ?? null), to));
   return verdicts;
 }
 
-/** The whole body, read piece by piece; null if there is none. */
+/** Returns the whole body, read piece by piece; null if missing. */
 async function bodyOf(store: ResponseStore, key: ResponseKey, notBefore = after): Promise<string | null> {
   let body = '';
   for (let from = 0; ; from = Buffer.byteLength(body)) {
@@ -61,7 +61,7 @@ async function bodyOf(store: ResponseStore, key: ResponseKey, notBefore = after)
   }
 }
 
-/** What the store finds of these, as their client. */
+/** Returns the ids that the store finds for this client. */
 async function found(store: ResponseStore, ids: readonly string[], client = 'key ada') {
   const bodies = await Promise.all(ids.map((id) => bodyOf(store, { id, client })));
   return bodies.filter((body) => body !== null);
@@ -73,13 +73,13 @@ async function questionsOf(store: ResponseStore, id: string) {
 }
 
 interface Kind {
-  /** After a restart too. */
+  /** Whether responses survive a restart. */
   readonly isDurable: boolean;
-  /** Several hosts use it, so that it goes by its own clock. */
+  /** Whether several hosts use the store, so that the store's clock counts. */
   readonly isShared?: boolean;
 }
 
-/** What every store does with responses. */
+/** Tests the contract of all stores for responses. */
 export function describeResponseStore(
   name: string,
   { isDurable, isShared = false }: Kind,
@@ -237,7 +237,7 @@ export function describeResponseStore(
         const { faults, rows, expired } = await store.upkeep.verify(expiry);
         expect(faults.filter((fault) => fault.includes('response'))).toEqual([]);
         expect(rows.responses).toBe(4);
-        expect(expired.responses).toBe(isShared ? 0 : 3); // a lasts as long as b
+        expect(expired.responses).toBe(isShared ? 0 : 3); // a lives as long as b
       }),
     );
 

@@ -3,7 +3,7 @@ import { json } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { listeningServer, StubApi } from './stub-api.js';
 
-/** What the stub was asked, as far as tests look at it. */
+/** Fields of a request body that tests check. */
 export interface ResponsesBody {
   readonly model: string;
   readonly input: readonly {
@@ -30,7 +30,7 @@ interface ResponsesEvent {
 
 type ResponsesHeaders = Readonly<Record<string, string>>;
 
-/** How the stub treats one request. */
+/** Treatment of one request by the stub. */
 export type ResponsesBehaviour =
   | {
       readonly kind: 'says';
@@ -47,29 +47,29 @@ export type ResponsesBehaviour =
     }
   | { readonly kind: 'stalls' };
 
-/** What every answer claims to have used. */
+/** Token usage in every answer. */
 export const responseTokens = { input: 20, cached: 5, output: 7 } as const;
 
 export function responds(...deltas: readonly string[]): ResponsesBehaviour & { readonly kind: 'says' } {
   return { kind: 'says', messages: [deltas], pauseMs: 0 };
 }
 
-/** A pause before each delta. */
+/** Pauses before each delta. */
 export function respondsSlowly(pauseMs: number, ...deltas: readonly string[]): ResponsesBehaviour {
   return { ...responds(...deltas), pauseMs };
 }
 
-/** Each text in a message of its own. */
+/** Sends each text in a separate message. */
 export function respondsInMessages(...texts: readonly string[]): ResponsesBehaviour {
   return { kind: 'says', messages: texts.map((text) => [text]), pauseMs: 0 };
 }
 
-/** Sends just these events. */
+/** Sends exactly these events. */
 export function sends(...events: readonly ResponsesEvent[]): ResponsesBehaviour {
   return { kind: 'sends', events };
 }
 
-/** Thinks first: a summary in two parts, the first one in two deltas. */
+/** Sends a reasoning summary first: two parts, the first in two deltas. */
 export function reasons(...answer: readonly string[]): ResponsesBehaviour {
   const ofItem = { item_id: 'rs_0', output_index: 0 };
   const part = (index: number, ...deltas: readonly string[]) => [
@@ -94,7 +94,7 @@ export function reasons(...answer: readonly string[]): ResponsesBehaviour {
   );
 }
 
-/** Calls these tools, all in one message. `input` is JSON. */
+/** Calls these tools in one message. `input` is JSON. */
 export function calls(...made: readonly { readonly id: string; readonly name: string; readonly input: string }[]) {
   const items = made.map(({ id, name, input }, index) => ({
     type: 'response.output_item.done',
@@ -104,13 +104,13 @@ export function calls(...made: readonly { readonly id: string; readonly name: st
   return sends(...items, completed);
 }
 
-/** Begins to answer, then nothing. */
+/** Begins an answer, then stops sending. */
 export const responseStalls: ResponsesBehaviour = { kind: 'stalls' };
 
 const refusing = (status: number, error: Readonly<Record<string, unknown>>, headers: ResponsesHeaders = {}) =>
   ({ kind: 'refuses', status, error, headers }) as const;
 
-/** What the windows of a subscription tell, in headers. `resetsAt` is in seconds since the epoch. */
+/** Returns the headers for the windows of a subscription; `resetsAt` in seconds since the epoch. */
 export function fiveHoursUsed(percent: number, resetsAt: number): ResponsesHeaders {
   return {
     'x-codex-primary-used-percent': String(percent),
@@ -119,7 +119,7 @@ export function fiveHoursUsed(percent: number, resetsAt: number): ResponsesHeade
   };
 }
 
-/** The errors of the real API. */
+/** Errors of the real API. */
 export const responseRefusals = {
   unauthorized: refusing(401, { type: 'invalid_request_error', code: 'invalid_api_key', message: 'Incorrect API key' }),
   rateLimited: refusing(429, { type: 'requests', code: 'rate_limit_exceeded', message: 'Rate limit reached' }),
@@ -131,20 +131,20 @@ export const responseRefusals = {
   broken: refusing(500, { type: 'server_error', message: 'The server had an error' }),
 } as const;
 
-/** A subscription that is used up until then, seconds since the epoch. */
+/** Returns the error of a used-up subscription; `resetsAt` in seconds since the epoch. */
 export function usageLimit(resetsAt: number) {
   const error = { type: 'usage_limit_reached', message: 'The usage limit has been reached', plan_type: 'plus' };
   return refusing(429, { ...error, resets_at: resetsAt }, fiveHoursUsed(100, resetsAt));
 }
 
-/** Repeats the last user text, a few characters a delta. */
+/** Repeats the last user text, a few characters per delta. */
 export function repeats({ body }: ResponsesRequest): ResponsesBehaviour {
   const last = body.input.findLast(({ role }) => role === 'user');
   const text = (last?.content ?? []).map((part) => part.text ?? '').join('');
   return responds(...(text.match(/.{1,7}/gsu) ?? ['']));
 }
 
-/** The messages of a request, each with its role and its text; and tools, if there are any. */
+/** Returns the messages of a request with role and text, and its tools. */
 export function messagesOf({ body }: ResponsesRequest): readonly string[] {
   const told = body.input.filter(({ tools }) => tools?.length !== 0);
   return told.map(({ type, role, content = [] }) => {
@@ -153,10 +153,10 @@ export function messagesOf({ body }: ResponsesRequest): readonly string[] {
   });
 }
 
-/** A stub of the Responses API on loopback. */
+/** Stub of the Responses API on loopback. */
 export class ResponsesApi extends StubApi {
   readonly requests: ResponsesRequest[] = [];
-  /** Decides about each request; `index` counts from 0. May be replaced at any time. */
+  /** Returns the treatment of each request; `index` counts from 0. Tests may replace it at any time. */
   behave: (request: ResponsesRequest, index: number) => ResponsesBehaviour = () => responds('Hello', ', wor', 'ld');
 
   override get url(): string {
@@ -228,7 +228,7 @@ function send(response: ServerResponse, event: ResponsesEvent): void {
   response.write(`event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`);
 }
 
-/** Told in the stream, as the API does it. */
+/** Error in the stream, as in the real API. */
 export const atCapacity = sends({
   type: 'response.failed',
   response: { id: 'resp_of_the_stub', error: { code: 'server_is_overloaded', message: 'The model is overloaded' } },

@@ -4,7 +4,7 @@ import { join, resolve } from 'node:path';
 import { systemClock } from '../../src/shared/clock.js';
 import { Cgroup } from '../../src/shared/process/cgroup.js';
 
-/** The folder of the cgroup (v2) that this process is in; null where there is none. */
+/** Returns the cgroup v2 folder of this process; null if cgroup v2 is not mounted. */
 export function ownCgroupFolder(): string | null {
   try {
     const [, membership] = /^0::(\/.*)$/m.exec(readFileSync('/proc/self/cgroup', 'utf8')) ?? [];
@@ -19,7 +19,7 @@ function nameOfNew(): string {
   return `prompt-relay-test-${randomUUID()}`;
 }
 
-/** Whether a cgroup can be made here that its processes can be killed by, and a process can be put into it. */
+/** Whether this process can create a cgroup below `parent`, move a process into it, and kill it. */
 function isWritable(parent: string): boolean {
   const path = join(parent, nameOfNew());
   try {
@@ -39,14 +39,14 @@ function isWritable(parent: string): boolean {
 
 const parent = ownCgroupFolder();
 
-/** `describe` for a suite that needs a cgroup v2 in which others can be made. Elsewhere it is skipped, and says so. */
+/** Returns `describe` for a suite that creates cgroups (v2); skips it with a message if that is impossible. */
 export function describeWithCgroup(): jest.Describe {
   if (parent !== null && isWritable(parent)) return describe;
   process.stderr.write('Skipped, because no cgroup v2 can be made here: what needs one.\n');
   return describe.skip;
 }
 
-/** A new cgroup that is ended with the scope it was made in, with all that runs in it. */
+/** Creates a cgroup that is killed and removed when its scope ends. */
 export async function scratchCgroup(): Promise<{ readonly cgroup: Cgroup } & AsyncDisposable> {
   if (parent === null) throw new Error('there is no cgroup v2');
   const cgroup = new Cgroup(join(parent, nameOfNew()));

@@ -7,11 +7,11 @@ import type { Service } from './service.js';
 import { until } from './until.js';
 
 const run = promisify(execFile);
-/** What a shell reports for a program stopped by Ctrl-Z: 128 and the number of SIGTSTP. */
+/** Exit code of a program stopped by Ctrl-Z: 128 and the number of SIGTSTP. */
 const stopped = 148;
 
 export interface ScreenOptions {
-  /** A shell redirection for the command. */
+  /** Shell redirection for the command. */
   readonly redirected?: string;
   readonly columns?: number;
   readonly rows?: number;
@@ -19,8 +19,8 @@ export interface ScreenOptions {
 }
 
 /**
- * A terminal, of 90 columns and 24 rows if not told otherwise. It runs the command, continues it after Ctrl-Z (twice at
- * most), and then shows its exit code.
+ * Terminal, by default with 90 columns and 24 rows. Runs the command, continues it after Ctrl-Z (at most twice), then
+ * shows its exit code.
  */
 export class Screen implements AsyncDisposable {
   readonly #tmux: readonly string[];
@@ -45,13 +45,14 @@ export class Screen implements AsyncDisposable {
     return Screen.shell(command, options);
   }
 
-  /** Runs this line of the shell. */
+  /** Runs a shell command line. */
   static async shell(command: string, options: ScreenOptions = {}): Promise<Screen> {
     const { redirected = '', columns = 90, rows = 24 } = options;
     const folder = await temporaryFolder();
     const screen = new Screen(join(folder.path, 'tmux'), folder);
     const env = Object.entries(options.env ?? {}).flatMap(([name, value]) => ['-e', `${name}=${value}`]);
-    const resume = `if [ $code = ${stopped} ]; then echo "continued"; fg >/dev/null; code=$?; fi`; // a loop would end at the Ctrl-Z
+    // A loop would end at the Ctrl-Z, so the command is continued without one.
+    const resume = `if [ $code = ${stopped} ]; then echo "continued"; fg >/dev/null; code=$?; fi`;
     const shell = `set -m; ${command} ${redirected}; code=$?; ${resume}; ${resume}; echo "ended with $code"; sleep 60`;
     await screen.#run('new-session', '-d', '-x', String(columns), '-y', String(rows), ...env, shell);
     return screen;
@@ -65,12 +66,12 @@ export class Screen implements AsyncDisposable {
     await this.#run('resize-window', '-x', String(columns), '-y', String(rows));
   }
 
-  /** The lines on the screen, without blank lines at the end. */
+  /** Returns the lines on the screen, without blank lines at the end. */
   async lines(): Promise<string[]> {
     return (await this.#run('capture-pane', '-p')).trimEnd().split('\n');
   }
 
-  /** The same, with the codes of colours. */
+  /** Returns the text on the screen with its colour codes. */
   async colouredText(): Promise<string> {
     return (await this.#run('capture-pane', '-p', '-e')).trimEnd();
   }
@@ -82,7 +83,7 @@ export class Screen implements AsyncDisposable {
     }, `the screen to show ${text}`);
   }
 
-  /** Resolves when the command has been continued this many times, and is in the foreground. */
+  /** Resolves when the command has been continued this many times and is in the foreground. */
   async isContinued(times: number): Promise<void> {
     await until(async () => {
       const count = (await this.lines()).filter((line) => line.endsWith('continued')).length;
@@ -91,7 +92,7 @@ export class Screen implements AsyncDisposable {
     }, 'the command to be continued');
   }
 
-  /** Closes the terminal, as a user closes its window. */
+  /** Closes the terminal, like a user who closes the window. */
   async close(): Promise<void> {
     await this.#run('kill-server').catch(() => {});
   }

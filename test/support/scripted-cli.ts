@@ -26,18 +26,18 @@ import type { Clock } from '../../src/shared/clock.js';
 import type { CgroupUsage } from '../../src/shared/process/cgroup.js';
 import { settled } from './settled.js';
 
-/** A program and its tree that do what the test says, and nothing by themselves. */
+/** Program with its process tree that acts only as the test says. */
 export class ScriptedTree implements OwnedTree {
   readonly stdin = new PassThrough();
   readonly stdout = new PassThrough();
   readonly stderr = new PassThrough();
   readonly child: Child;
-  /** Why it was ended, each time it was. */
+  /** Reasons for which the tree was ended, in order. */
   readonly ends: EndReason[] = [];
-  /** Each pause and each resume, in order. */
+  /** Pauses and resumes, in order. */
   readonly pauses: string[] = [];
   readonly graces: number[] = [];
-  /** What it has used so far, as the test says. */
+  /** Resource usage so far, set by the test. */
   used: CgroupUsage | null = null;
   #heard = '';
   #isDead = false;
@@ -61,7 +61,7 @@ export class ScriptedTree implements OwnedTree {
     });
   }
 
-  /** What was written to its stdin. */
+  /** Text written to stdin. */
   get heard(): string {
     return this.#heard;
   }
@@ -71,25 +71,25 @@ export class ScriptedTree implements OwnedTree {
     await settled();
   }
 
-  /** Exits; its stdout closes when all of it has been read. */
+  /** Exits; stdout closes when all output has been read. */
   async exit(code: number | null = 0, signal: NodeJS.Signals | null = null): Promise<void> {
     this.stdout.once('end', () => this.child.emit('close', code, signal));
     this.stdout.end();
     await this.exitAndLeave(code, signal);
   }
 
-  /** Exits, and somebody else holds its stdout. */
+  /** Exits, while another process still has stdout open. */
   async exitAndLeave(code: number | null = 0, signal: NodeJS.Signals | null = null): Promise<void> {
     this.child.emit('exit', code, signal);
     await settled();
   }
 
-  /** Dies, and nobody is told yet. */
+  /** Exits without an exit event yet. */
   dieUnnoticed(): void {
     this.#isDead = true;
   }
 
-  /** It is gone only when the returned function is called. */
+  /** Delays the end of the tree until the returned function is called. */
   linger(): () => void {
     let release = () => {};
     this.#isGone = new Promise((resolve) => {
@@ -124,15 +124,15 @@ export class ScriptedTree implements OwnedTree {
   }
 }
 
-/** Hears everything, counts nothing. */
-/** For where no secret is known. */
+/** Redactor without secrets. */
 export const noSecrets = new Redactor([], () => false);
 
-/** For programs that ask for nothing by HTTP. */
+/** Callback server for programs that make no calls. */
 export const noCallbacks = {
   open: () => Promise.reject(new Error('no callback was expected')),
 };
 
+/** Observer that ignores everything. */
 export const silentObserver: CliObserver = {
   exited() {},
   killed() {},
@@ -147,7 +147,11 @@ export const silentObserver: CliObserver = {
   textIgnored() {},
 };
 
-/** Lines: `+text` is a delta, `end` an end, `fail` a failure, `more` asks for more, `stray` is of another turn, `: …` is not the model's. Turns are written as lines, too. */
+/**
+ * Program version of a line protocol: `+text` is a delta, `end` an end, `fail` a failure, `more` an event that the
+ * process has taken its input, `stray` belongs to another turn, `: …` is not output of the model. Turns are also
+ * written as lines.
+ */
 export function lineVersion(stdin: 'keep-open' | 'end' = 'keep-open'): ProgramVersion {
   return {
     version: null,
@@ -167,7 +171,7 @@ export function lineVersion(stdin: 'keep-open' | 'end' = 'keep-open'): ProgramVe
   };
 }
 
-/** The same, read by another decoder. */
+/** Returns the line version with another decoder. */
 export function withDecoder(decoder: Decoder<DecoderEvent>): ProgramVersion {
   const lines = lineVersion();
   return { ...lines, protocol: () => ({ ...lines.protocol(), decoder }) };
@@ -202,7 +206,7 @@ function eventsOf(line: string): TurnEvent[] {
   return line === 'fail' ? [turnFailed] : [];
 }
 
-/** Keeps the text of an answer. Its reader may fall behind, and catch up. */
+/** Sink that stores the text of an answer. A test can make its reader slow. */
 export class TextBook implements TextSink {
   readonly texts: string[] = [];
   hasEnough = false;
@@ -256,7 +260,7 @@ export interface ScriptedOptions {
   readonly callbacks?: CliProcessParts['callbacks'];
 }
 
-/** A real CLI process around a scripted program, started. */
+/** Starts a real CLI process around a scripted program. */
 export async function scriptedCli(clock: Clock, options: ScriptedOptions = {}): Promise<ScriptedCli> {
   const { next = 'busy', limits, programVersion = lineVersion(), onChange, callbacks = noCallbacks } = options;
   const tree = new ScriptedTree();

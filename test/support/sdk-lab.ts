@@ -8,77 +8,83 @@ import { type MessagesApi, startMessagesApi } from './messages-api-stub.js';
 import { type SdkClient, startSdkClient } from './sdk-client.js';
 import { type Service, script, startService, startWithProgram } from './service.js';
 
-/** One interface of one SDK, as the tests know it. */
+/** Test-relevant properties of one SDK interface. */
 export interface SdkFace {
   readonly name: string;
-  /** Which of the two APIs it speaks. */
+  /** API of the interface. */
   readonly dialect: 'openai' | 'anthropic';
   readonly path: string;
-  /** What it calls the endings. */
+  /** Names of the finish reasons. */
   readonly endings: { readonly whole: string; readonly tool: string };
   /** Calls that answer with a person. */
   readonly structured: readonly string[];
   /** Calls that answer with any JSON object. */
   readonly objects: readonly string[];
-  /** Further calls that it has. */
+  /** Additional calls of the interface. */
   readonly has: readonly ('models' | 'helper' | 'countTokens' | 'requestId')[];
-  /** The class of what it raises for a status, and for the code of an error that has a class of its own. */
+  /** Class of the error for a status, or for a code that has a class. */
   readonly classOf: (status: number, code: string) => string;
-  /** Whether the tests can give it headers of their own. */
+  /** Whether the tests can set custom headers. */
   readonly takesHeaders?: boolean;
-  /** Whether it minds `x-should-retry`. */
+  /** Whether the SDK honours `x-should-retry`. */
   readonly mindsAdvice: boolean;
 }
 
-/** What the tests of one SDK share: its client, and the services that it calls. */
+/** Client and services that the tests of one SDK share. */
 export interface SdkLab {
   readonly client: SdkClient;
   readonly demo: Service;
   readonly command: Service;
-  /** The real claude, on a stub of its API. */
+  /** Service with the real claude, on a stub of its API. */
   readonly claude: Service;
   readonly api: MessagesApi;
-  /** Does what a prompt orders. Needs a key, and holds one job and one more that waits. */
+  /** Service with keys, for one running and one waiting job. A prompt can be an order to the model. */
   readonly strict: Service;
-  /** The same without keys, with two seconds for a job and less for waiting. */
+  /** Service like `strict`, without keys, with two seconds per job and less for waiting. */
   readonly hasty: Service;
-  /** Its program is not there. */
+  /** Service whose program does not exist. */
   readonly broken: Service;
-  /** It drains, for as long as the tests take. */
+  /** Service that drains as long as the tests run. */
   readonly leaving: Service;
 }
 
-/** A picture as a data URL. */
+/** Picture as a data URL. */
 export const pixel =
   'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
 
-/** The keys of the strict service. */
+/** Keys of the strict service. */
 export const keys = {
   all: 'key-of-everything',
   chat: 'key-of-chat-alone',
-  /** Of one request in a minute. */
+  /** rate limit: one request per minute */
   rare: 'key-of-a-minute',
-  /** Of one request in a second. */
+  /** rate limit: one request per second */
   brief: 'key-of-a-second',
 } as const;
 
 const keyOptions = { all: '', chat: ':scopes=chat', rare: ':rate=1/60', brief: ':rate=1/1' };
 
-/** The program that does what a prompt orders. */
+/** Program that obeys orders in prompts. */
 export const orderedProgram = { MODEL_API_CLI: 'demo', MODEL_API_CLI_COMMAND: script('converses.pl') };
 const narrow = { ...orderedProgram, MODEL_API_MAX_CONCURRENT: '1' };
-/** More than the conversations that the tests of a file leave: at the maximum, a first question would lose its process to them. */
+/**
+ * More than the conversations that a file's tests leave behind: at the maximum, a first question would lose its process
+ * to them.
+ */
 const live = { MODEL_API_LIVE_SESSIONS: '16' };
 const named = { MODEL_API_DEFAULT_MODEL: 'eliza' };
-/** A drain, and the one job that holds it up, that last longer than all tests of a file. */
+/** Drain time and job time that exceed all tests of a file. */
 const leavesLate = { MODEL_API_DRAIN_TIMEOUT_SECONDS: '3600', MODEL_API_TIMEOUT: '3600' };
 const shortLimits = { ...narrow, MODEL_API_TIMEOUT: '2', MODEL_API_QUEUE_TIMEOUT_MS: '300' };
 
-/** With what has to be installed first. */
+/** Includes the time to install packages. */
 const startLimitMs = 600_000;
 const endLimitMs = 60_000;
 
-/** Starts what the tests of a file need, one after the other, and ends it after them. To be read inside tests only. */
+/**
+ * Starts the services for the tests of a file, one after the other, and stops them afterwards. Readable only inside
+ * tests.
+ */
 export function sdkLab(sdk: string): SdkLab {
   const lab: { -readonly [Name in keyof SdkLab]?: SdkLab[Name] } = {};
   const started: AsyncDisposable[] = [];
@@ -121,7 +127,7 @@ async function startStrict(folder: string): Promise<Service> {
   return startService({ env: { ...narrow, ...limits, MODEL_API_KEYS_FILE: path } });
 }
 
-/** The service drains from now on, until its only job is given up by its caller. */
+/** Starts a drain that lasts until the caller aborts the only job. */
 async function beginToLeave(service: Service, signal: AbortSignal): Promise<void> {
   service.post('/ask', { prompt: 'silent' }, {}, signal).catch(() => {});
   await untilJobs(service, 1, 0);
@@ -129,7 +135,7 @@ async function beginToLeave(service: Service, signal: AbortSignal): Promise<void
   await service.log('shutdown_start');
 }
 
-/** A job that takes the only slot until it is left. */
+/** Starts jobs that occupy the service until disposed. */
 export async function occupied(service: Service, jobs: 1 | 2 = 1, key = ''): Promise<Disposable> {
   const left = new AbortController();
   await untilJobs(service, 0, 0);

@@ -1,11 +1,11 @@
-/** Tests of the running service. Those of parts wait for nothing outside, and get no second try. */
+/** Tests of the running service. Unit tests wait for no other process, and are not repeated. */
 const ofService = /\/test\/(service|programs)\//;
 
 /**
- * In CI a failed test of the running service runs once more, and its first failure is printed: limits of time that hold on a quiet
- * machine may be missed on a busy one. At a desk every failure counts at once.
+ * In CI, a failed test of the running service runs once more, and its first failure is printed: a busy machine may miss
+ * time limits. Elsewhere every failure counts.
  */
 const { testPath = '' } = expect.getState();
-// At once: some files end what their tests share in their last one.
+// Repeats at once, because the last test of some files ends what the others share.
 if (process.env.CI === 'true' && ofService.test(testPath))
   jest.retryTimes(1, { logErrorsBeforeRetry: true, retryImmediately: true });

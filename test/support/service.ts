@@ -9,48 +9,48 @@ import { Contract } from './contract.js';
 import { jobProcesses, workersOf } from './processes.js';
 import { until } from './until.js';
 
-/** One line of the service's log. */
+/** Record of the service's log. */
 export interface LogRecord {
   readonly event: string;
   readonly [field: string]: unknown;
 }
 
 export interface ServiceOptions {
-  /** Variables beside a port of its own, one worker and the demo model. */
+  /** Variables in addition to a free port, one worker and the demo model. */
   readonly env?: Readonly<Record<string, string>>;
-  /** What every answer is held against; services that share one share what it has seen. */
+  /** Contract that every answer is checked against; several services may share one. */
   readonly contract?: Contract;
-  /** In a process group of its own, as under a terminal. */
+  /** Whether the service leads a process group, as in a terminal. */
   readonly isDetached?: boolean;
-  /** An open file that it logs to, instead of to `logs`. */
+  /** Open file for the log, instead of `logs`. */
   readonly stdout?: number | Socket;
-  /** The file to run, of another copy than this one. */
+  /** Program to run, from another copy of the project. */
   readonly program?: string;
-  /** The node that runs the service and its workers; else this very one. */
+  /** Node that runs the service and its workers; by default the one of the tests. */
   readonly node?: string;
-  /** The folder it is started in; else that of the tests. */
+  /** Working directory; by default the one of the tests. */
   readonly folder?: string;
-  /** The id of the user and the group that it runs as. */
+  /** User id and group id of the service. */
   readonly user?: number;
 }
 
 export const programs = join(__dirname, '..', '..', '..', 'test', 'support', 'fixtures', 'programs');
 export const mainProgram = join(__dirname, '..', '..', 'src', 'primary', 'main.js');
 
-/** The command line that runs one of the fixture programs with this very node. */
+/** Returns the command line of a fixture program that this Node runs. */
 export function fixture(name: string, ...args: string[]): string {
   return [process.execPath, join(programs, name), ...args].map((word) => `'${word}'`).join(' ');
 }
 
-/** The command line that runs one of the fixture programs that know their interpreter themselves. */
+/** Returns the command line of a fixture program with a shebang line. */
 export function script(name: string, ...args: string[]): string {
   return [join(programs, name), ...args].map((word) => `'${word}'`).join(' ');
 }
 
-/** For tests in which it matters that requests go to different workers. */
+/** For tests whose requests must reach different workers. */
 export const twoWorkers = { MODEL_API_WORKERS: '2' };
 
-/** A running service of real processes on a free port of loopback. */
+/** Running service with real processes on a free loopback port. */
 export class Service implements AsyncDisposable {
   readonly logs: LogRecord[] = [];
   readonly stderr: string[] = [];
@@ -81,7 +81,7 @@ export class Service implements AsyncDisposable {
     this.logs.push(JSON.parse(line) as LogRecord);
   }
 
-  /** Resolves with the first record of this event that fits, past or to come. */
+  /** Resolves with the first matching record of this event, past or future. */
   log(event: string, fits: (record: LogRecord) => boolean = () => true): Promise<LogRecord> {
     return until(() => this.logs.find((record) => record.event === event && fits(record)), `a log record ${event}`);
   }
@@ -115,20 +115,23 @@ export class Service implements AsyncDisposable {
     return answer;
   }
 
-  /** Pids of the workers that live now. */
+  /** Returns the pids of the living workers. */
   async workers(signal?: AbortSignal): Promise<number[]> {
     const { body } = await this.get('/health', {}, signal);
     const { workers } = body.observability as { workers: { pid?: number | null; state: string }[] };
-    if (workers.some(({ pid }) => pid === undefined)) return workersOf(this.pid); // hidden, because there is a key
+    if (workers.some(({ pid }) => pid === undefined)) return workersOf(this.pid); // hidden if keys are configured
     return workers.flatMap(({ pid, state }) => (typeof pid === 'number' && state === 'ready' ? [pid] : []));
   }
 
-  /** Processes of this service's jobs that live now. */
+  /** Returns the living processes of this service's jobs. */
   jobProcesses(): Promise<number[]> {
     return jobProcesses(this.pid);
   }
 
-  /** Sends SIGTERM, waits for the exit and returns its code. Throws if a process of a job is left, or if Node has warned of something. */
+  /**
+   * Sends SIGTERM, waits for the exit and returns its code. Throws if a job process is left, or if Node has printed a
+   * warning.
+   */
   async stop(): Promise<number | null> {
     if (this.process.exitCode === null && this.process.signalCode === null) this.process.kill('SIGTERM');
     const code = await this.exited;
@@ -159,7 +162,7 @@ async function answerOf(response: Response): Promise<Answer> {
   return { status: response.status, headers: response.headers, text, body: isJson ? JSON.parse(text) : {} };
 }
 
-/** Starts a service without waiting for anything: for the ones that are to fail. */
+/** Starts a service without waiting, for services that must fail. */
 export async function spawnService(options: ServiceOptions = {}): Promise<Service> {
   const { env = {}, contract, isDetached = false, stdout = 'pipe' } = options;
   const { node = process.execPath, program = mainProgram, folder, user } = options;
@@ -173,10 +176,10 @@ export async function spawnService(options: ServiceOptions = {}): Promise<Servic
       MODEL_API_PORT: '0',
       MODEL_API_WORKERS: '1',
       MODEL_API_CLI: 'demo',
-      // A process that waits, for a launch or for its conversation, would count as one left behind.
+      // Processes on standby or in live sessions would count as leftovers.
       MODEL_API_STANDBY: '0',
       MODEL_API_LIVE_SESSIONS: '0',
-      MODEL_API_DRAIN_TIMEOUT_SECONDS: '5', // so that a test that has failed is over before its time limit
+      MODEL_API_DRAIN_TIMEOUT_SECONDS: '5', // a failed test must end within its limit
       ...env,
     },
     stdio: ['ignore', stdout, 'pipe'],
@@ -189,20 +192,20 @@ export async function spawnService(options: ServiceOptions = {}): Promise<Servic
 
 const failLimitMs = 10_000;
 
-/** Starts a service that is to fail, and waits for its end. Rejects where it lives on. */
+/** Starts a service that must fail, and waits for its exit. Rejects if it survives. */
 export async function failingService(
   env: Readonly<Record<string, string>>,
 ): Promise<Service & { code: number | null }> {
   const service = await spawnService({ env });
   try {
-    await once(service.process, 'close', { signal: AbortSignal.timeout(failLimitMs) }); // after its last line of output
+    await once(service.process, 'close', { signal: AbortSignal.timeout(failLimitMs) }); // after the last output
     return Object.assign(service, { code: await service.exited });
   } finally {
     await service.stop();
   }
 }
 
-/** Starts a service and waits until every worker listens. */
+/** Starts a service, and waits until every worker listens. */
 export async function startService(options: ServiceOptions = {}): Promise<Service> {
   const service = await spawnService(options);
   try {
@@ -225,7 +228,7 @@ async function untilReady(service: Service, size: number): Promise<void> {
   await until(async () => (await service.workers()).length === size, 'all workers to listen');
 }
 
-/** A service whose model CLI is one of the fixture programs. */
+/** Starts a service whose model CLI is a fixture program. */
 export function startWithProgram(
   command: string,
   env: Readonly<Record<string, string>> = {},

@@ -1,6 +1,6 @@
 import type { SetupReport } from '../../src/shared/api/setup.js';
 
-/** The answer of GET /setup of a service with claude, and settings as they are by default. */
+/** Answer of GET /setup for a service with claude and default settings. */
 export const setupReport: SetupReport = {
   url: 'http://127.0.0.1:5051',
   socket: null,

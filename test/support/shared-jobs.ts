@@ -8,15 +8,15 @@ import type { JobRequest } from '../../src/shared/job.js';
 import { plainForm } from './background-harness.js';
 import { jobDone, jobRequest } from './job-records.js';
 
-/** What hosts share, in memory: the queue is a list, and others do what a test makes them do. */
+/** Background jobs that hosts share, in memory. The queue is a list; tests play the other hosts. */
 export class SharedMemoryJobs extends MemoryJobs implements SharedJobs {
   readonly queue: AcceptedJob[] = [];
-  /** Ids of those that were given back. */
+  /** Ids of returned jobs. */
   readonly back: string[] = [];
   readonly told: string[] = [];
   waiting: SharedJobs['waiting'] = { count: 0, since: null };
   mayHaveNext = true;
-  /** Whether it can be told what was started. */
+  /** Whether the store can report which jobs were started. */
   isSure = true;
   readonly #listeners: SharedJobsListener[] = [];
   readonly #requests = new Map<string, JobRequest>();

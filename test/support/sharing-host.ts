@@ -7,7 +7,7 @@ import { StoredJobs } from '../../src/primary/jobs/stored-jobs.js';
 import { hangs, JobHarness } from './job-harness.js';
 import type { SharedMemoryJobs } from './shared-jobs.js';
 
-/** One host of several that share their background jobs, put together as in the service. Its jobs never end by themselves. */
+/** Host that shares background jobs with others, built as in the service. Jobs end only when the test ends them. */
 export class SharingHost {
   readonly inner = new JobHarness({ script: hangs });
   readonly jobs: BackgroundJobs;
@@ -30,7 +30,7 @@ export class SharingHost {
     });
   }
 
-  /** How its jobs have ended, as it has counted them. */
+  /** Outcomes that this host has counted. */
   get outcomes(): string[] {
     return this.inner.outcomes.map(([, outcome]) => outcome);
   }

@@ -1,13 +1,13 @@
 import { connect, type Socket } from 'node:net';
 import { request } from './raw-http.js';
 
-/** How a client wastes time: it dribbles headers, dribbles a body, or reads nothing of its answer. */
+/** Kinds of slow clients: slow headers, slow body, or an unread answer. */
 export const slowKinds = ['headers', 'body', 'reader'] as const;
 export type SlowKind = (typeof slowKinds)[number];
 
 const dribbleMs = 1000;
 const openAtOnce = 50;
-/** 3 MB: more than the kernel takes for a client that reads nothing. */
+/** Requests for 3 MB, more than the kernel buffers for a client that reads nothing. */
 const reading = Buffer.concat(Array.from({ length: 2 }, () => request('GET /docs/swagger-ui-bundle.js')));
 const first: Readonly<Record<SlowKind, Buffer>> = {
   headers: Buffer.from('POST /ask HTTP/1.1\r\nHost: localhost\r\nX-Slow: '),
@@ -15,13 +15,13 @@ const first: Readonly<Record<SlowKind, Buffer>> = {
   reader: reading,
 };
 
-/** Owns many clients of one kind, until they are closed. Those that the service has closed are not opened again. */
+/** Owns many slow clients of one kind. Connections that the service has closed are not reopened. */
 export class SlowClients implements Disposable {
   readonly #sockets: Socket[] = [];
   readonly #timer: NodeJS.Timeout;
   closed = 0;
 
-  /** Resolves when all are connected and have sent the first of it. */
+  /** Resolves when all clients are connected and have sent their first bytes. */
   static async open(port: number, kind: SlowKind, count: number): Promise<SlowClients> {
     const clients = new SlowClients(kind);
     for (let opened = 0; opened < count; opened += openAtOnce) {
@@ -59,7 +59,7 @@ export class SlowClients implements Disposable {
   }
 }
 
-/** How long each of so many requests for /health takes, one after the other, milliseconds. Each on a connection of its own. */
+/** Returns the times of `count` sequential requests for /health, milliseconds, each on a new connection. */
 export async function healthTimes(url: string, count: number): Promise<number[]> {
   const times: number[] = [];
   while (times.length < count) {

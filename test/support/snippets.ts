@@ -2,20 +2,20 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from './sources.js';
 
-/** A block of commands or code of a page. */
+/** Block of commands or code on a page. */
 export interface Snippet {
   readonly page: string;
-  /** Of its first line of code. */
+  /** Line number of the first line of code. */
   readonly line: number;
   readonly language: string;
   readonly heading: string;
   readonly code: string;
-  /** What its comment `<!-- not run: … -->` gives as the reason. */
+  /** Reason in the comment `<!-- not run: … -->`, if any. */
   readonly notRun: string | null;
 }
 
 interface Runner {
-  /** A test below `test`, without its ending, or a script. */
+  /** Test below `test` without its extension, or a script. */
   readonly by: string;
   readonly page: string;
   readonly heading?: string;
@@ -23,7 +23,7 @@ interface Runner {
   readonly has?: RegExp;
 }
 
-/** Which tests run which snippets. They take them from here. */
+/** Table of the tests and the snippets that each runs. */
 export const runners: readonly Runner[] = [
   { by: '.ci/first-minute', page: 'README.md', language: 'sh' },
   { by: 'programs/sdks/snippets', page: 'README.md', language: 'python' },
@@ -43,13 +43,13 @@ export const runners: readonly Runner[] = [
 
 const languages = ['bash', 'sh', 'console', 'python', 'js', 'ts'];
 
-/** The pages that people read. */
+/** Returns the pages for users and contributors. */
 export function pagesWithSnippets(): string[] {
   const pages = readdirSync(join(root, 'docs')).filter((name) => name.endsWith('.md'));
   return ['README.md', 'CONTRIBUTING.md', ...pages.map((name) => `docs/${name}`)];
 }
 
-/** All snippets of a page, those of other languages left out. */
+/** Returns all snippets of a page, except languages that no test runs. */
 export function snippetsOf(page: string): Snippet[] {
   const lines = readFileSync(join(root, page), 'utf8').split('\n');
   const snippets: Snippet[] = [];
@@ -78,7 +78,7 @@ export function isRunBy(runner: Runner, snippet: Snippet): boolean {
   return isHere && snippet.notRun === null && has.test(snippet.code);
 }
 
-/** What this test has to run, in the order of the pages. Throws if there is nothing. */
+/** Returns the snippets that this test must run, in the order of the pages. Throws if the list is empty. */
 export function snippetsFor(test: string): Snippet[] {
   const mine = runners.filter(({ by }) => by === test);
   const snippets = [...new Set(mine.map(({ page }) => page))].flatMap(snippetsOf);
@@ -87,7 +87,7 @@ export function snippetsFor(test: string): Snippet[] {
   return found;
 }
 
-/** Its command lines: without comments, with continued lines joined, of a session only what is typed. */
+/** Returns the command lines without comments and prompts; continued lines are joined. */
 export function commandsOf({ language, code }: Snippet): string[] {
   if (!['bash', 'sh', 'console'].includes(language)) return [];
   const lines = code.replaceAll(/ *\\\n */g, ' ').split('\n');

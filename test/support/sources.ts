@@ -6,9 +6,9 @@ import { z } from 'zod';
 export const root = join(__dirname, '..', '..', '..');
 
 export interface Import {
-  /** Path of the imported source below the root, without its ending; a package by its name, a built-in as node:name. */
+  /** Path of the imported source below the root, without extension; packages by name, built-ins as node:name. */
   readonly target: string;
-  /** Only types: nothing of it is left at run time. */
+  /** Whether only types are imported, which do not exist at run time. */
   readonly isType: boolean;
 }
 
@@ -18,12 +18,12 @@ export interface FunctionSize {
   readonly lines: number;
 }
 
-/** One TypeScript source file, as far as its rules need to know it. */
+/** TypeScript source file, with the properties that the rules need. */
 export class Source {
-  /** Below the root, with slashes. */
+  /** Path below the root, with slashes. */
   readonly path: string;
   readonly text: string;
-  /** Without comments, strings and regular expressions; every line stays in its place. */
+  /** Code without comments, strings and regular expressions; line numbers do not change. */
   readonly code: string;
 
   constructor(file: string, text: string) {
@@ -32,7 +32,7 @@ export class Source {
     this.code = stripped(text);
   }
 
-  /** Its path without the ending, as imports name it. */
+  /** Path without extension, as imports name it. */
   get name(): string {
     return this.path.replace(/\.m?ts$/, '');
   }
@@ -50,17 +50,17 @@ export class Source {
     );
   }
 
-  /** Names of the interfaces, types, classes and enums that it declares at its top level. */
+  /** Names of interfaces, types, classes and enums at the top level. */
   get typeNames(): string[] {
     return [...this.code.matchAll(typeDeclaration)].map(([, name = '']) => name);
   }
 
-  /** Whether anything in it depends on a condition at run time. Types, constants and straight code do not. */
+  /** Whether the code has conditions at run time. Types, constants and straight code have none. */
   get decides(): boolean {
     return decision.test(this.code.replace(typeBody, ''));
   }
 
-  /** Functions, methods and arrow functions with a body of several lines, from the first line to the last. */
+  /** Functions, methods and arrow functions with a body of several lines, including first and last line. */
   get functions(): FunctionSize[] {
     const lines = this.code.split('\n');
     return lines.flatMap((line, index) => {
@@ -75,7 +75,7 @@ export class Source {
 const versions = z.record(z.string(), z.string());
 const manifestSchema = z.object({ dependencies: versions, devDependencies: versions, vendored: z.array(z.string()) });
 
-/** Names of the packages that are installed with the published one, or carried in it, for its own sake. */
+/** Returns the packages that the published one installs or bundles at run time. */
 export function publishedDependencies(): string[] {
   const manifest: unknown = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
   const { dependencies, devDependencies, vendored } = manifestSchema.parse(manifest);
@@ -90,14 +90,14 @@ export function readSources(folder: string): Source[] {
 }
 
 const typeDeclaration = /^(?:export )?(?:declare )?(?:abstract )?(?:interface|type|class|enum) (\w+)(?!.* from )/gm;
-/** A type alias or an interface. The formatter's layout is relied on. */
+/** Type alias or interface. Relies on the formatter's layout. */
 const typeBody = /^(?:export )?(?:declare )?(?:interface|type) \w[\s\S]*?(?:^\}|;$)/gm;
 const decision = /\b(?:if|switch|for|while|catch)\b|\?\?|&&|\|\||\s\?\s/;
 
-/** `import … from '…'`, `export … from '…'` and `import '…'` at the beginning of a line, over several lines too. */
+/** `import … from '…'`, `export … from '…'` and `import '…'` at the beginning of a line, also over several lines. */
 const statement =
   /^(?:import|export)\s+(?:(?<clause>(?:type\s+)?[\w$*{][^'"`;=()]*?)\s*\bfrom\s*)?'(?<specifier>[^']+)'/gm;
-/** `import('…')` and `require('…')`, wherever they stand. */
+/** `import('…')` and `require('…')` anywhere. */
 const expression = /\b(?:import|require)\(\s*['"`](?<specifier>[^'"`]+)['"`]/g;
 
 function isTypeOnly(clause: string): boolean {
@@ -119,7 +119,7 @@ const token = new RegExp(
     String.raw`(?:\/\*[\s\S]*?\*\/|\/\/[^\n]*)`,
     String.raw`(?:'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*")`,
     String.raw`(?<=(?:[(,=:[!&|?{};]|\breturn|^)\s*)(?:\/(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\[\n])+\/[a-z]*)`,
-    '(?:`(?:\\\\[\\s\\S]|[^`\\\\])*`)', // stays, because it holds code
+    '(?:`(?:\\\\[\\s\\S]|[^`\\\\])*`)', // kept, because a template can contain code
   ].join('|'),
   'gm',
 );
@@ -139,7 +139,10 @@ function indentOf(line: string): string {
 const notAFunction = /^\s*(?:\}\s*)?(?:if|for|while|switch|catch|else|try|finally|do|class|interface|export class)\b/;
 const opensBody = /\)(?::[^=]*)?\s*\{$|=>\s*\{$/;
 
-/** The line on which the function begins whose body this line opens; null where it opens none. The formatter's layout is relied on. */
+/**
+ * Returns the first line of the function whose body this line opens; null if it opens none. Relies on the formatter's
+ * layout.
+ */
 function startOfFunction(lines: readonly string[], line: string, index: number): number | null {
   if (!opensBody.test(line) || notAFunction.test(line)) return null;
   if (!/^\s*\)/.test(line)) return index;

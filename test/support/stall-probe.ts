@@ -2,15 +2,15 @@ import { appendFileSync, readFileSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
 
 /**
- * Loaded into the service with `--require`: watches the event loops of the primary and of the workers. At every SIGPWR it
- * appends the longest stall since the last one to a file, one JSON object a line, and begins anew.
+ * Preload (`--require`) that watches the event loops of the primary and the workers. At each SIGPWR, appends the
+ * longest stall since the last one to a file, as a line of JSON.
  */
 
 export interface Stall {
   readonly role: 'primary' | 'worker';
-  /** The longest time in which the loop did nothing else, milliseconds. */
+  /** Longest time that the event loop was blocked, milliseconds. */
   readonly wallMs: number;
-  /** The most processor time of the main thread in such a time: on a busy machine, this is what counts. */
+  /** Longest processor time of the main thread in one block, milliseconds; on a busy machine, use this. */
   readonly processorMs: number;
 }
 

@@ -6,13 +6,13 @@ import { type Service, startService } from './service.js';
 import type { Stall } from './stall-probe.js';
 import { until } from './until.js';
 
-/** The longest stalls of both event loops. */
+/** Longest stalls of both event loops. */
 export type Stalls = Readonly<Record<Stall['role'], Stall>>;
 
-/** A service with one worker whose event loops are watched. */
+/** Service with one worker and watched event loops. */
 export interface WatchedService extends AsyncDisposable {
   readonly service: Service;
-  /** What the probes of the primary and of the worker have seen since the last call. */
+  /** Returns the longest stalls of primary and worker since the last call. */
   takeStalls(): Promise<Stalls>;
 }
 
@@ -34,7 +34,7 @@ export async function startWatched(): Promise<WatchedService> {
 
 async function takeStalls(service: Service, file: string): Promise<Stalls> {
   const before = (await stallsIn(file)).length;
-  await sleep(20); // the last look of a probe is at most this old
+  await sleep(20); // maximum age of a probe's last sample
   for (const pid of [service.pid, ...(await service.workers())]) process.kill(pid, 'SIGPWR');
   const all = await until(async () => {
     const now = await stallsIn(file);

@@ -19,7 +19,7 @@ export function assistant(content: string): Said {
   return { role: 'assistant', content };
 }
 
-/** A client of OpenAI's API that sends the whole conversation with each request. */
+/** Client of OpenAI's API that sends the whole conversation with each request. */
 export class StatelessClient {
   readonly #service: Service;
   readonly #key: string;
@@ -38,7 +38,7 @@ export class StatelessClient {
     return answered;
   }
 
-  /** A request that is no part of the conversation, such as for its title. */
+  /** Sends a request outside the conversation, such as for its title. */
   async aside(messages: readonly Said[]): Promise<Answered> {
     const response = await fetch(`${this.#service.url}/v1/chat/completions`, {
       method: 'POST',

@@ -7,13 +7,13 @@ import type { TranscriptPart } from '../../src/shared/ipc/protocol.js';
 import type { Usage } from '../../src/shared/job.js';
 import { KeptRun, usualLimits } from './kept.js';
 
-/** Where a store is tested: it can be opened again and again, as by one service after the other. */
+/** Place of a store under test, which successive services can open. */
 export interface StorePlaceForTests extends AsyncDisposable {
   open(limits?: typeof usualLimits): Promise<Store>;
 }
 
 const image = { mediaType: 'image/png', data: Buffer.from('no picture').toString('base64'), at: 1 } as const;
-/** Text that is easily broken. */
+/** Text with hard characters. */
 const odd = "ü🚀\u0000 \u2028 “quoted” \\ '); DROP TABLE turns; --";
 
 const unknownUse: Usage = {
@@ -25,15 +25,15 @@ const unknownUse: Usage = {
 };
 const used: Usage = { ...unknownUse, inputTokens: 5, outputTokens: 1, costUsd: 0.25, cacheReadTokens: 3 };
 
-/** Of each message; null where it has none. */
+/** Figures of each message; null if absent. */
 function figuresIn(said: readonly TranscriptPart[]) {
   return said.flatMap((part) => (part.type === 'message' ? [part.figures ?? null] : []));
 }
 
-/** Of several hosts. */
+/** Journal that several hosts share. */
 type SharedJournal = ConversationJournal & SharedConversations;
 
-/** One service after the other on one store. */
+/** Successive services on one store. */
 class Services {
   readonly #place: StorePlaceForTests;
   #store: Store | null = null;
@@ -42,7 +42,7 @@ class Services {
     this.#place = place;
   }
 
-  /** Ends the one before. */
+  /** Starts the next service, after ending the previous one. */
   async next(limits: Partial<typeof usualLimits> = {}): Promise<KeptRun> {
     await this.end();
     this.#store = await this.#place.open({ ...usualLimits, ...limits });
@@ -61,7 +61,7 @@ async function everything(run: KeptRun) {
   return [...(await run.all('alice')), ...(await run.all('bob'))];
 }
 
-/** What every store does; `isDurable`: after a restart too. */
+/** Tests the contract of all stores. `isDurable`: conversations survive a restart. */
 export function describeStore(name: string, isDurable: boolean, place: () => Promise<StorePlaceForTests>): void {
   async function withServices(test: (services: Services) => Promise<void>): Promise<void> {
     await using at = await place();
@@ -73,7 +73,7 @@ export function describeStore(name: string, isDurable: boolean, place: () => Pro
     }
   }
 
-  /** Both services show the same, where the store outlives them; else the second one shows nothing. */
+  /** Expects the same data in the next service if the store is durable, else no data. */
   async function expectKept(services: Services, before: KeptRun): Promise<void> {
     const known = await everything(before);
     const { bytes, tokens, conversations } = before.store.counts;

@@ -2,14 +2,14 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** A server on loopback in the place of a model's API. What it answers is the matter of each API. */
+/** Server on loopback that plays a model's API. Subclasses decide the answers. */
 export abstract class StubApi implements AsyncDisposable {
   readonly #server: Server;
 
   constructor(server: Server) {
     this.#server = server;
     server.on('request', (request: IncomingMessage, response: ServerResponse) => {
-      response.on('error', () => {}); // a client that was ended in the middle of its answer
+      response.on('error', () => {}); // the client was ended during its answer
       this.serve(request, response).catch((error: Error) => response.destroy(error));
     });
   }
@@ -31,7 +31,7 @@ export abstract class StubApi implements AsyncDisposable {
   protected abstract serve(request: IncomingMessage, response: ServerResponse): Promise<void>;
 }
 
-/** For a stub that is made from it. */
+/** Returns a listening HTTP server for a stub. */
 export async function listeningServer(port = 0): Promise<Server> {
   const server = createServer();
   await once(server.listen(port, '127.0.0.1'), 'listening');

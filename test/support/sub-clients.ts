@@ -9,7 +9,7 @@ import { until } from './until.js';
 const keys = { app: 'pr_the-key-of-an-application', other: 'pr_the-key-of-another-client' } as const;
 export type SubClientKey = keyof typeof keys;
 
-/** A service with a key that speaks for many, whose jobs write down their start and wait for a gate. */
+/** Service with a key that has sub-clients; each job records its start, then waits for a gate. */
 export class SubClientsHouse implements AsyncDisposable {
   readonly service: Service;
   readonly #path: (name: string) => string;
@@ -38,7 +38,9 @@ export class SubClientsHouse implements AsyncDisposable {
     return new SubClientsHouse(service, path, async () => folder[Symbol.asyncDispose]());
   }
 
-  /** A user of the application is named by the header, and by the body where it begins with a capital. */
+  /**
+   * Sends a prompt for a user of the application. The header names the user, or the body if the name is capitalized.
+   */
   ask(key: SubClientKey, user: string | null, prompt: string): Promise<Answer> {
     const isInBody = user !== null && /^[A-Z]/.test(user);
     const body = { model: 'turns', messages: [{ role: 'user', content: prompt }], ...(isInBody && { user }) };
@@ -46,7 +48,7 @@ export class SubClientsHouse implements AsyncDisposable {
     return this.service.post('/v1/chat/completions', body, headers);
   }
 
-  /** Asks, and waits until so many wait. */
+  /** Sends a prompt, and resolves when this many jobs wait. */
   async queued(
     key: SubClientKey,
     user: string | null,
@@ -63,14 +65,17 @@ export class SubClientsHouse implements AsyncDisposable {
     return (await this.service.post('/v1/responses', { model: 'turns', input, background: true }, headers)).status;
   }
 
-  /** One user sends ten, and four others one each; then all that were accepted run. Resolves with the prompts in that order. */
+  /**
+   * Starts ten background jobs of one user, and one each of four others, then runs them. Resolves with the prompts in
+   * the order of their starts.
+   */
   async backgroundCrowd(): Promise<{ readonly started: string[] }> {
     const first = this.ask('other', null, 'first');
     await untilJobs(this.service, 1, 0);
     const statuses = [];
     for (let number = 1; number <= 10; number++) statuses.push(await this.background('ada', `ada ${number}`));
     for (const user of ['bob', 'eve', 'joe', 'zoe']) statuses.push(await this.background(user, user));
-    // Of sixteen places twelve may be the key's, and of those nine one user's.
+    // The key may fill twelve of sixteen places, and one user nine of these twelve.
     expect(statuses).toEqual([...Array(9).fill(202), 429, 202, 202, 202, 429]);
     await this.open();
     await first;
@@ -81,7 +86,7 @@ export class SubClientsHouse implements AsyncDisposable {
     return writeFile(this.#path('gate'), '');
   }
 
-  /** Prompts of the jobs that have started, in order, once they are so many. */
+  /** Returns the prompts of the started jobs, in order, when at least `count` have started. */
   started(count: number): Promise<string[]> {
     return until(async () => {
       const text = await readFile(this.#path('order'), 'utf8').catch(() => '');

@@ -13,10 +13,10 @@ import { snippetsFor } from './snippets.js';
 import { root } from './sources.js';
 import { until } from './until.js';
 
-/** Boots a systemd of its own in namespaces: `up`, `run <command>`, `down`. */
+/** Tool that boots a separate systemd in namespaces: `up`, `run <command>`, `down`. */
 const tool = process.env.SYSTEMD_LAB_TOOL ?? join(root, '..', 'shared', 'systemd-lab', 'lab');
 
-/** Why there can be no lab here; null where there can. */
+/** Returns the reason why no lab can run here; null if one can. */
 function hindrance(): string | null {
   if (!existsSync(tool)) return `there is no ${tool} (SYSTEMD_LAB_TOOL names another)`;
   if (process.getuid?.() !== 0) return 'it needs root';
@@ -28,7 +28,7 @@ function hindrance(): string | null {
   }
 }
 
-/** `describe`, or its skipping with a word where no systemd can be booted. */
+/** Returns `describe`, or skips with a message if no systemd can be booted. */
 export function describeInLab(): jest.Describe {
   const why = hindrance();
   if (why === null) return describe;
@@ -37,22 +37,22 @@ export function describeInLab(): jest.Describe {
 }
 
 export interface Traffic extends AsyncDisposable {
-  /** Ends the requests; resolves with how often each status, or each error, was seen. */
+  /** Stops the requests; resolves with the number of each status or error. */
   stop(): Promise<Readonly<Record<string, number>>>;
 }
 
 const unit = 'prompt-relay.service';
 const installed = '/usr/local/lib/node_modules/prompt-relay';
 export const checkout = '/root/checkout';
-/** The fixture programs, where the user of the service may start them. */
+/** Folder of fixture programs that the service's user may run. */
 const openPrograms = '/srv/programs';
 const programs = join('test', 'support', 'fixtures', 'programs');
 const url = 'http://127.0.0.1:5051';
 const cgroups = '/sys/fs/cgroup';
-/** The cgroup of the service. */
+/** Cgroup of the service. */
 export const serviceCgroup = `${cgroups}/system.slice/${unit}`;
 
-/** A machine of its own with a real systemd: loopback only, and nothing of what is written there stays. */
+/** Isolated machine with a real systemd and only loopback; written files do not persist. */
 export class SystemdLab implements AsyncDisposable {
   readonly #env: NodeJS.ProcessEnv;
   readonly #state: string;
@@ -69,7 +69,10 @@ export class SystemdLab implements AsyncDisposable {
     return lab;
   }
 
-  /** On a host that still has cgroup v1, systemd boots with both. When it starts over, it uses what it finds mounted. */
+  /**
+   * Hides cgroup v1: on a host that has it, systemd uses both versions. When systemd restarts, it uses the mounted
+   * ones.
+   */
   async #useCgroup2(): Promise<void> {
     if ((await this.run('stat', '--file-system', '--format', '%T', cgroups)) === 'cgroup2fs') return;
     await this.attempt('umount', '--lazy', `${cgroups}/unified`);
@@ -82,7 +85,7 @@ export class SystemdLab implements AsyncDisposable {
     await rm(join(this.#state, '..'), { recursive: true, force: true });
   }
 
-  /** What the command writes; rejects when it fails. */
+  /** Runs a command, and returns its output; rejects if it fails. */
   async run(...command: string[]): Promise<string> {
     return (await promisify(execFile)(tool, ['run', ...command], { env: this.#env })).stdout.trim();
   }
@@ -91,12 +94,12 @@ export class SystemdLab implements AsyncDisposable {
     return this.run('bash', '-o', 'errexit', '-o', 'pipefail', '-c', script);
   }
 
-  /** What the command says, if it ends well. */
+  /** Runs a command, and returns its output; null if it fails. */
   attempt(...command: string[]): Promise<string | null> {
     return this.run(...command).catch(() => null);
   }
 
-  /** The checkout, without what git ignores. */
+  /** Copies the checkout, without ignored files. */
   async copyCheckout(): Promise<void> {
     const list = execFileSync('git', ['ls-files', '-z', '-c', '-o', '--exclude-standard', '--deduplicate'], {
       cwd: root,
@@ -105,7 +108,7 @@ export class SystemdLab implements AsyncDisposable {
     await this.shell(`cp -rT ${checkout}/${programs} ${openPrograms}; chmod -R go=rX ${openPrograms}`);
   }
 
-  /** What is built here, with the packages that it needs to run, at the place where the document has it. */
+  /** Copies the built program and its runtime packages to the documented place. */
   async copyBuilt(): Promise<void> {
     const listed = execFileSync('npm', ['ls', '--omit=dev', '--all', '--parseable'], { cwd: root, encoding: 'utf8' });
     const packages = listed.trim().split('\n').slice(1);
@@ -113,7 +116,7 @@ export class SystemdLab implements AsyncDisposable {
     await this.#copy(installed, ['-T', '-'], Buffer.from(`${names.join('\0')}\0`));
   }
 
-  /** A program of this machine, from wherever it lies: not every folder is seen in there. */
+  /** Copies a program into the lab, which cannot see every folder of the host. */
   async copyProgram(from: string, to: string): Promise<void> {
     const script = 'cat >"$0.part" && chmod 755 "$0.part" && mv "$0.part" "$0"';
     const child = spawn(tool, ['run', 'sh', '-c', script, to], { env: this.#env });
@@ -125,7 +128,7 @@ export class SystemdLab implements AsyncDisposable {
     expect(await done).toBe(0);
   }
 
-  /** One of the fixture programs, to where `traffic` looks for it. */
+  /** Copies a fixture program to the folder where `traffic` looks for it. */
   async copyFixture(name: string): Promise<void> {
     await this.run('mkdir', '-p', join(checkout, programs));
     await this.copyProgram(join(root, programs, name), join(checkout, programs, name));
@@ -144,7 +147,7 @@ export class SystemdLab implements AsyncDisposable {
     return this.run('systemctl', ...words);
   }
 
-  /** A property of the service, as systemd sees it. */
+  /** Returns a systemd property of the service. */
   show(property: string): Promise<string> {
     return this.systemctl('show', '--value', '--property', property, unit);
   }
@@ -153,14 +156,14 @@ export class SystemdLab implements AsyncDisposable {
     return Number(await this.show('MainPID'));
   }
 
-  /** Starts the service anew, without its socket, with these settings and with these lines in a drop-in. */
+  /** Restarts the service without its socket, with these settings and drop-in lines. */
   async restartWith(settings: Readonly<Record<string, string>>, ...lines: string[]): Promise<void> {
     await this.systemctl('stop', 'prompt-relay.socket', unit);
     await this.configure(settings, ...lines);
     await this.systemctl('start', unit);
   }
 
-  /** For the next start: settings as the operator writes them, and lines of a drop-in. */
+  /** Writes settings and drop-in lines for the next start. */
   async configure(settings: Readonly<Record<string, string>>, ...lines: string[]): Promise<void> {
     const environment = Object.entries(settings).map(([name, value]) => `${name}="${value}"\n`);
     await this.#write('/etc/prompt-relay/environment', environment.join(''));
@@ -173,25 +176,24 @@ export class SystemdLab implements AsyncDisposable {
     await this.run('sh', '-c', 'mkdir -p "$0" && printf %s "$2" >"$1"', dirname(path), path, content);
   }
 
-  /** A command line of one of the fixture programs, as it lies in there. */
+  /** Returns the command line of a fixture program in the lab. */
   program(name: string, ...args: string[]): string {
     return [join(openPrograms, name), ...args].join(' ');
   }
 
-  /** null: it does not answer now. */
-  /** As who has the key sees it: nobody else is shown the pids of the workers. */
+  /** Returns the health with the key, which includes the workers' pids; null if the service does not answer. */
   async health(): Promise<HealthBody | null> {
     const script = 'exec curl --silent --max-time 2 --header "X-API-Key: $(cat /etc/prompt-relay/api_key)" "$0/health"';
     const body = await this.attempt('sh', '-c', script, url);
     return body === null ? null : (JSON.parse(body) as HealthBody);
   }
 
-  /** Waits for as long as the socket holds the question. */
+  /** Returns the version. Waits while the socket queues the request. */
   async version(): Promise<VersionBody> {
     return JSON.parse(await this.run('curl', '--silent', `${url}/version`));
   }
 
-  /** The last record of this event. */
+  /** Returns the last record of this event. */
   async logged(event: string): Promise<Readonly<Record<string, unknown>>> {
     return JSON.parse((await this.journal(`"event":"${event}"`)).at(-1) ?? '{}');
   }
@@ -200,12 +202,12 @@ export class SystemdLab implements AsyncDisposable {
     return (await this.health())?.observability.uptime_seconds ?? 0;
   }
 
-  /** Jobs that run now. */
+  /** Number of running jobs. */
   async running(): Promise<number> {
     return (await this.health())?.observability.model_runtime.active_requests ?? 0;
   }
 
-  /** Those that listen. */
+  /** Returns the pids of the listening workers. */
   async workers(): Promise<number[]> {
     const workers = (await this.health())?.observability.workers ?? [];
     return workers.flatMap(({ pid, state }) => (typeof pid === 'number' && state === 'ready' ? [pid] : []));
@@ -215,7 +217,7 @@ export class SystemdLab implements AsyncDisposable {
     return until(async () => (await this.workers()).length > 0, 'the service to answer', withinMs);
   }
 
-  /** Resolves with the status and the body, on a line each. */
+  /** Sends a prompt; resolves with the status and the body, a line each. */
   async ask(prompt: string, key: string): Promise<string> {
     const headers = ['--header', 'Content-Type: application/json', '--header', `X-API-Key: ${key}`];
     const body = ['--data', JSON.stringify({ prompt })];
@@ -237,14 +239,19 @@ export class SystemdLab implements AsyncDisposable {
     };
   }
 
-  /** The lines of the service's journal that match this regular expression. The whole journal of a service under load has megabytes. */
+  /**
+   * Returns the lines of the service's journal that match this regular expression; under load, the whole journal has
+   * megabytes.
+   */
   async journal(pattern: string): Promise<string[]> {
     const matching = ['--grep', pattern, '--case-sensitive=true', '--output', 'cat', '--no-pager', '--quiet'];
     return (await this.attempt('journalctl', '--unit', unit, ...matching))?.split('\n') ?? [];
   }
 }
 
-/** The npm package of what is built here. npm has its packages in the cache afterwards, so that a lab can install it too. */
+/**
+ * Packs the npm package of the built program, and leaves its dependencies in npm's cache, so that a lab can install it.
+ */
 export async function packBuilt(): Promise<AsyncDisposable & { readonly file: string; readonly version: string }> {
   const folder = await temporaryFolder();
   const npm = (...args: string[]) => promisify(execFile)('npm', args, { cwd: root });
@@ -252,13 +259,14 @@ export async function packBuilt(): Promise<AsyncDisposable & { readonly file: st
   const name = stdout.trim();
   const file = join(folder.path, name);
   await npm('install', '--global', '--prefix', join(folder.path, 'prefix'), file);
-  const version = /-(\d\S*)\.tgz$/.exec(name)?.[1] ?? ''; // of the name alone: the folder's may have a digit behind its dash
+  // Matches only the name: the folder may contain a dash and a digit.
+  const version = /-(\d\S*)\.tgz$/.exec(name)?.[1] ?? '';
   return { file, version, [Symbol.asyncDispose]: () => folder[Symbol.asyncDispose]() };
 }
 
 export type Procedure = 'install' | 'upgrade' | 'rollback' | 'uninstall';
 
-/** The commands that the document tells to run, in its order. */
+/** Returns the commands of the document, in order. */
 export function steps(): Readonly<Record<Procedure, string[]>> {
   const blocks = snippetsFor('programs/systemd/units').map(({ code }) => code.trimEnd().split('\n'));
   const [install = [], upgrade = [], rollback = [], uninstall = []] = blocks;

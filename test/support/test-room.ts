@@ -7,13 +7,13 @@ export function entrant(client = 'a', bytes = 1, differences: Partial<Entrant> =
   return { client, bytes, cli: 'main', lane: 'main', heldBy: () => null, ...differences };
 }
 
-/** A waiting room whose entrants are told apart by their clients alone. */
+/** Waiting room whose entrants differ only in their clients. */
 export class TestRoom {
   readonly clock: FakeClock;
   readonly room: WaitingRoom;
-  /** The background jobs that got their slots, in that order. */
+  /** Background jobs that got slots, in order. */
   readonly started: string[] = [];
-  /** How many run and how many wait, after each change. */
+  /** Numbers of running and waiting jobs, after each change. */
   readonly counts: string[] = [];
   readonly #held = new Set<Ticket | Entrant>();
   #turns = 0;
@@ -30,7 +30,7 @@ export class TestRoom {
     return this.room.admit(entrant(client, bytes, differences));
   }
 
-  /** One that waits for the turn before it on its conversation. */
+  /** Enters a ticket that waits for an earlier turn of its conversation. */
   park(client = 'a', bytes = 1): Ticket {
     const turn: Entrant = entrant(client, bytes, {
       lane: `turn ${++this.#turns}`,
@@ -45,7 +45,7 @@ export class TestRoom {
     this.room.next();
   }
 
-  /** A job in the background, accepted now. */
+  /** Enters a background job, accepted now. */
   enter(name: string, client = 'a', differences: Partial<BackgroundEntrant> = {}): Ticket {
     const background = { since: this.clock.now(), isFirst: false, granted: () => void this.started.push(name) };
     return this.room.enter({ ...entrant(client), ...background, ...differences });

@@ -6,14 +6,14 @@ import { temporaryFolder } from './folder.js';
 
 const run = promisify(execFile);
 
-/** A file system of a few pages and files, mounted for one test. Needs root. */
+/** File system with few pages and inodes, mounted for one test. Needs root. */
 export interface TinyDisk extends AsyncDisposable {
   readonly path: string;
-  /** Leaves no room for a byte, and none for a file. */
+  /** Fills all space and all inodes. */
   fill(): Promise<void>;
-  /** Makes room again. */
+  /** Removes the filling. */
   empty(): Promise<void>;
-  /** Gives it another size. */
+  /** Changes the size. */
   resize(bytes: number): Promise<void>;
 }
 
@@ -40,7 +40,7 @@ export async function mountTinyDisk(bytes = 64 * 1024): Promise<TinyDisk> {
   };
 }
 
-/** In pages, the units of this file system. */
+/** Writes whole pages, the allocation units of this file system. */
 async function writeUntilFull(path: string): Promise<void> {
   const page = 'x'.repeat(4096);
   try {

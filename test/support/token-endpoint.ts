@@ -12,21 +12,21 @@ import { type TemporaryFolder, temporaryFolder } from './folder.js';
 const subject = ['-subj', '/CN=token-endpoint', '-addext', 'subjectAltName=DNS:*.anthropic.com,DNS:*.claude.com'];
 
 export interface TokenEndpointOptions {
-  /** How long the token with this number lives, from 0. */
+  /** Lifetime of the token with this number, from 0. */
   readonly livesMs: (token: number) => number;
-  /** How late the endpoint answers the refresh with this number, from 0; the old token is spent at once. */
+  /** Delay of the answer to the refresh with this number, from 0; the old token is spent at once. */
   readonly delayMs: (refresh: number) => number;
 }
 
 /**
- * The token endpoint of claude's vendor, behind a proxy on loopback that ends TLS itself. Each refresh spends the refresh
- * token that was sent, and a spent one is refused with `invalid_grant`.
+ * Token endpoint of claude's vendor, behind a TLS-terminating proxy on loopback. Each refresh spends the sent refresh
+ * token; a spent one is refused with `invalid_grant`.
  */
 export class TokenEndpoint implements AsyncDisposable {
   refreshes = 0;
-  /** Requests with a spent token: each of them loses the login. */
+  /** Number of requests with a spent token: each loses the login. */
   refused = 0;
-  /** While true, the endpoint answers 500 and spends nothing. */
+  /** Whether the endpoint answers 500 and spends no token. */
   isBroken = false;
   failures = 0;
   readonly #options: TokenEndpointOptions;
@@ -65,7 +65,7 @@ export class TokenEndpoint implements AsyncDisposable {
     return endpoint;
   }
 
-  /** A HOME with the login. */
+  /** HOME with the login. */
   get home(): string {
     return this.#folder.path;
   }
@@ -74,7 +74,7 @@ export class TokenEndpoint implements AsyncDisposable {
     return join(this.home, '.claude', '.credentials.json');
   }
 
-  /** What leads a CLI to this endpoint. */
+  /** Variables that point a CLI to this endpoint. */
   get env(): Readonly<Record<string, string>> {
     const cert = join(this.home, 'cert.pem');
     const proxy = `http://127.0.0.1:${(this.#proxy.address() as AddressInfo).port}`;
@@ -95,7 +95,7 @@ export class TokenEndpoint implements AsyncDisposable {
     return `sk-ant-ort01-${this.refreshes}`;
   }
 
-  /** Stores the login that is valid now, as a person who logs in does. */
+  /** Stores the currently valid login, like a user who logs in. */
   async store(expiresInMs: number): Promise<void> {
     const tokens = { accessToken: this.accessToken, refreshToken: this.refreshToken };
     const scopes = ['user:inference', 'user:profile'];
@@ -103,7 +103,7 @@ export class TokenEndpoint implements AsyncDisposable {
     await writeFile(this.credentials, JSON.stringify({ claudeAiOauth: login }), { mode: 0o600 });
   }
 
-  /** Whether the stored refresh token is the one that the endpoint takes. */
+  /** Whether the stored refresh token is the valid one. */
   async isLoginStored(): Promise<boolean> {
     return (await readFile(this.credentials, 'utf8')).includes(`"${this.refreshToken}"`);
   }

@@ -26,7 +26,7 @@ export const note = {
   function: { name: 'note', parameters: { type: 'object', properties: { who: { type: 'string' } } } },
 } as const;
 
-/** A client of OpenAI's API with one tool, `note`, that stores the conversation itself. */
+/** Client of OpenAI's API with one tool, `note`, that stores the conversation. */
 export class ToolClient {
   readonly messages: ChatMessage[] = [];
   readonly #service: Pick<Service, 'url'>;
@@ -43,14 +43,14 @@ export class ToolClient {
     return this.send([{ role: 'user', content }]);
   }
 
-  /** Brings the results of all calls of the last answer. */
+  /** Sends the results of all calls of the last answer. */
   answer(textOf: (call: SentCall) => string, more: object = {}): Promise<Round> {
     const calls = this.messages.at(-1)?.tool_calls ?? [];
     const results = calls.map((call) => ({ role: 'tool', tool_call_id: call.id, content: textOf(call) }));
     return this.send(results, undefined, more);
   }
 
-  /** What was refused is no part of the conversation. */
+  /** Refused messages are not added to the conversation. */
   async send(messages: readonly ChatMessage[], signal?: AbortSignal, more: object = {}): Promise<Round> {
     const response = await fetch(`${this.#service.url}/v1/chat/completions`, {
       method: 'POST',
@@ -66,7 +66,7 @@ export class ToolClient {
   }
 }
 
-/** Has the demo model call the tool for this name. */
+/** Returns a prompt that makes the demo model call the tool for this name. */
 export function orderFor(who: string): string {
   return `call note ${JSON.stringify({ who })}`;
 }

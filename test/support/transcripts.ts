@@ -1,7 +1,7 @@
 import type { TranscriptItem, TranscriptPart } from '../../src/shared/ipc/protocol.js';
 import type { PieceOrder } from '../../src/worker/api/transcripts.js';
 
-/** Reads a conversation of these parts, each a piece of its own. */
+/** Returns a reader of these parts, with each part as one piece. */
 export function onePartAtATime(parts: readonly TranscriptPart[]): (order: PieceOrder) => Promise<TranscriptItem> {
   return async ({ from }) => {
     const at = from?.at ?? 0;

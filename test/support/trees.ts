@@ -18,7 +18,7 @@ import { killIfAlive, readOfProcess } from './processes.js';
 import { silentObserver } from './scripted-cli.js';
 import { until } from './until.js';
 
-/** Real time, whose timers keep no process alive: a second look for processes may come after the last test. */
+/** Real clock whose timers keep no process alive: a second look for processes may follow the last test. */
 export const clock: Clock = {
   ...systemClock,
   after: (ms, action) => {
@@ -27,7 +27,7 @@ export const clock: Clock = {
   },
 };
 
-/** The cgroup that the tests run in, where they may make others in it; else null. */
+/** Cgroup of the tests if they may create cgroups in it, else null. */
 export const cgroupOfTests = usableCgroup();
 
 function usableCgroup(): string | null {
@@ -50,7 +50,7 @@ function usableCgroup(): string | null {
   }
 }
 
-/** `describe` for what needs cgroups: skipped with a word where none can be made. */
+/** Calls `describe` for tests that need cgroups; skips them with a message if none can be created. */
 export function describeWithCgroups(title: string, body: () => void): void {
   if (cgroupOfTests === null) process.stderr.write(`Skipped, because no cgroup can be made here: ${title}.\n`);
   (cgroupOfTests === null ? describe.skip : describe)(title, body);
@@ -58,7 +58,7 @@ export function describeWithCgroups(title: string, body: () => void): void {
 
 let cgroups = 0;
 
-/** A cgroup of its own below that of the tests, which goes with its scope. */
+/** Creates a cgroup below the tests' cgroup, removed when its scope ends. */
 export async function temporaryCgroup(): Promise<Cgroup & AsyncDisposable> {
   const cgroup = new Cgroup(join(cgroupOfTests ?? '', `prompt-relay-test-${process.pid}-${++cgroups}`));
   await cgroup.create();
@@ -69,7 +69,10 @@ export async function temporaryCgroup(): Promise<Cgroup & AsyncDisposable> {
   return Object.assign(cgroup, { [Symbol.asyncDispose]: remove });
 }
 
-/** An instance that nobody else has, and that counts as alive until its scope ends: what is marked as its own is left alone by others. */
+/**
+ * Returns a unique instance that counts as alive until its scope ends, so that other services ignore its marked
+ * processes.
+ */
 export async function temporaryInstance(): Promise<Instance & AsyncDisposable> {
   const child = spawn('sleep', ['600'], { stdio: 'ignore' });
   await once(child, 'spawn');
@@ -83,19 +86,19 @@ export async function temporaryInstance(): Promise<Instance & AsyncDisposable> {
 
 const unlimited = { hasMemory: false, maxMemoryBytes: null, maxProcesses: null };
 
-/** Trees that are held together by cgroups. */
+/** Returns trees contained by cgroups. */
 export async function cgroupTrees(): Promise<Trees> {
   const home = await temporaryCgroup();
   return new Trees(new CgroupContainments(home, unlimited, clock), await temporaryInstance());
 }
 
-/** Trees that are held together by process groups and cookies. */
+/** Returns trees contained by process groups and cookies. */
 export async function groupTrees(): Promise<Trees> {
   const instance = await temporaryInstance();
   return new Trees(new GroupContainments(instance, null, clock), instance);
 }
 
-/** The same tests for both ways to hold processes together. */
+/** Runs the same tests for both kinds of containment. */
 export function describeEachMeans(title: string, body: (open: () => Promise<Trees>) => void): void {
   describeWithCgroups(`${title}, with cgroups`, () => body(cgroupTrees));
   describe(`${title}, with process groups`, () => body(groupTrees));
@@ -103,10 +106,10 @@ export function describeEachMeans(title: string, body: (open: () => Promise<Tree
 
 const killTree = createKillTree(true, clock);
 
-/** Starts real programs, each as a process tree, and leaves nothing behind. */
+/** Starts real programs as process trees, and ends them all. */
 export class Trees implements AsyncDisposable {
   readonly log = new LogBook();
-  /** What was told of them, in order: how they exited, which signals were sent and why. */
+  /** Exit classes and sent signals with their reasons, in order. */
   readonly told: (ExitClass | `${'SIGTERM' | 'SIGKILL'} ${EndReason}`)[] = [];
   orphans = 0;
   readonly #containments: ContainmentFactory;
@@ -131,7 +134,7 @@ export class Trees implements AsyncDisposable {
     return tree;
   }
 
-  /** A shell that runs this script. */
+  /** Starts a shell with this script. */
   shell(script: string): Promise<ProcessTree> {
     return this.start('/bin/sh', ['-c', script]);
   }
@@ -156,7 +159,10 @@ export class Trees implements AsyncDisposable {
 
 const marks: string[] = [];
 
-/** A word for a command line, by which its processes are found whatever else they shed, and ended after the test. As an argument of `sleep`, about a minute. */
+/**
+ * Returns a unique word that marks command lines, so that a test finds its processes whatever they detach from. The
+ * word is also an argument for `sleep` of about a minute.
+ */
 export function freshMark(): string {
   const mark = `60.${process.hrtime.bigint()}`;
   marks.push(mark);
@@ -167,12 +173,12 @@ afterEach(async () => {
   for (const mark of marks.splice(0)) for (const pid of await marked(mark)) killIfAlive(pid);
 });
 
-/** Living processes with this word in their command line. */
+/** Returns the living processes with this word in their command line. */
 export function marked(mark: string): Promise<number[]> {
   return pidsWhere((line) => line.includes(mark));
 }
 
-/** Those of them that have become the `sleep` which they were started for. */
+/** Returns the marked processes that have become `sleep`. */
 export function sleeping(mark: string): Promise<number[]> {
   return pidsWhere((line) => /^[^\0]*sleep\0[^\0]*\0$/.test(line) && line.includes(mark));
 }
@@ -183,12 +189,12 @@ async function pidsWhere(fits: (commandLine: string) => boolean): Promise<number
   return pids.filter((_, index) => fits(lines[index] ?? '')).map(Number);
 }
 
-/** Resolves when at least so many processes carry the mark. */
+/** Resolves when at least `count` processes have the mark. */
 export function untilMarked(mark: string, count: number): Promise<number[]> {
   return untilSome(() => marked(mark), count);
 }
 
-/** Resolves when at least so many sleep. */
+/** Resolves when at least `count` marked processes are `sleep`. */
 export function untilSleeping(mark: string, count: number): Promise<number[]> {
   return untilSome(() => sleeping(mark), count);
 }

@@ -1,7 +1,7 @@
 const limitMs = 15_000;
 const stepMs = 10;
 
-/** Resolves with the first truthy value; for what has no event to await. Rejects after 15 s, or `withinMs`. */
+/** Polls until the result is truthy, for conditions without an event. Rejects after 15 s, or `withinMs`. */
 export async function until<T>(probe: () => T | Promise<T>, what: string, withinMs = limitMs): Promise<NonNullable<T>> {
   const deadline = performance.now() + withinMs;
   for (;;) {

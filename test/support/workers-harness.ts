@@ -11,7 +11,7 @@ import { until } from './until.js';
 
 const programs = join(root, 'test', 'support', 'fixtures', 'workers');
 
-/** The worker program of this name among the fixtures. */
+/** Returns the path of this worker program of the fixtures. */
 export function workerProgram(name: string): string {
   return join(programs, `${name}.js`);
 }
@@ -21,11 +21,11 @@ interface WorkersOptions {
   readonly fds?: readonly number[];
 }
 
-/** Workers that are real processes and whose time is not. There may be one at a time. */
+/** Manages real worker processes with a fake clock. Only one harness can exist at a time. */
 export class WorkersHarness implements AsyncDisposable, WorkersObserver {
   readonly clock = new FakeClock();
   readonly log = new LogBook();
-  /** What its observer has heard, in order. */
+  /** Observed events, in order. */
   readonly told: string[] = [];
   readonly handles: WorkerHandle[] = [];
   readonly workers: Workers;
@@ -44,7 +44,7 @@ export class WorkersHarness implements AsyncDisposable, WorkersObserver {
     this.workers.start(program.includes('\0') ? program : workerProgram(program), {} as SharedHandlers);
   }
 
-  /** Workers that are forked from now on run this program. */
+  /** Lets workers that are forked later run this program. */
   use(program: string): void {
     cluster.setupPrimary({ exec: workerProgram(program) });
   }
@@ -78,7 +78,7 @@ export class WorkersHarness implements AsyncDisposable, WorkersObserver {
     await until(() => this.log.events.filter((logged) => logged === event).length >= times, `${times} times ${event}`);
   }
 
-  /** From now on Node reports ENOENT for every worker, as it would where its own program is missing. */
+  /** Lets each later start of a worker fail with ENOENT, as if its program were missing. */
   breakStarts(): void {
     cluster.setupPrimary({ cwd: this.#cwd });
   }
@@ -87,7 +87,7 @@ export class WorkersHarness implements AsyncDisposable, WorkersObserver {
     await mkdir(this.#cwd);
   }
 
-  /** The workers that Node knows of, whether or not the object does. */
+  /** Workers that Node knows, even if the manager does not. */
   get known(): Worker[] {
     return Object.values(cluster.workers ?? {}).filter((worker) => worker !== undefined);
   }
@@ -96,13 +96,13 @@ export class WorkersHarness implements AsyncDisposable, WorkersObserver {
     return this.known.flatMap(({ process }) => process.pid ?? []);
   }
 
-  /** A heartbeat of the worker with this pid: the fixtures send none. */
+  /** Reports a heartbeat of this worker, because the fixtures send none. */
   beat(pid: number | null | undefined): void {
     const worker = this.known.find(({ process }) => process.pid === pid);
     worker?.emit('message', [{ kind: 'call', id: 1000, name: 'heartbeat', request: {} }]);
   }
 
-  /** From now on no signal reaches the workers, as when they wait in the kernel. */
+  /** Blocks all signals to the workers, as if they waited in the kernel. */
   shield(): void {
     for (const { process } of this.known) process.kill = () => true;
   }

@@ -40,8 +40,8 @@ export function describeDoor(open: Open): void {
       'answers wrong keys with 429 once there were too many, and the right one as ever: %s',
       async (line) => {
         const guess = () => answerTo(service, request(line, ['X-API-Key: guessed']));
-        let last = await guess(); // may be blocked already, because of those before
-        // A minute may end among them: ten of so many are in the same one.
+        let last = await guess(); // may be blocked by earlier wrong keys
+        // A minute may end in this loop: ten of 20 guesses are within one minute.
         for (let wrong = 1; wrong < 20 && last.status === 401; wrong++) last = await guess();
         const { status, headers, body } = last;
         expect([status, body.error, headers['retry-after']]).toEqual([429, 'rate_limited', expect.any(String)]);

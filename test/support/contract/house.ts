@@ -1,12 +1,12 @@
 import type { Service, ServiceOptions } from '../service.js';
 
-/** What the model CLI of a service does with every prompt; `missing`: there is none. */
+/** Behaviour of a service's model CLI; `missing`: no program exists. */
 export type Model = 'answers' | 'fails' | 'stalls' | 'missing';
 
-/** Starts a service of two workers or more with such a model CLI. */
+/** Starts a service with such a model CLI and at least two workers. */
 export type Start = (model: Model, options: ServiceOptions) => Promise<Service>;
 
-/** The same, with all that is shared by the services of one suite. */
+/** Starts a service like `Start`, with the options that all services of a suite share. */
 export type Open = (model: Model, env?: Readonly<Record<string, string>>) => Promise<Service>;
 
 export const keys = { alice: { 'x-api-key': 'key-of-alice' }, bob: { authorization: 'Bearer key-of-bob' } } as const;

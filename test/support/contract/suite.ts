@@ -10,7 +10,7 @@ import { describeEndpoints } from './endpoints.js';
 import { keys, type Open, oneKey, type Start } from './house.js';
 import { describeBackgroundJobs } from './jobs.js';
 
-/** The whole contract over HTTP. What the document names and no answer has shown fails the last test. */
+/** Tests the whole HTTP contract. The last test fails if a documented answer has not occurred. */
 export function describeContract(name: string, start: Start): void {
   describe(`The contract, with ${name},`, () => {
     const contract = new Contract();
@@ -25,8 +25,8 @@ export function describeContract(name: string, start: Start): void {
     describeRetries(open);
 
     it('has been seen whole: every endpoint with every status and error code of its', () => {
-      // Only a store outside of memory can be unavailable, or be copied and purged: test/programs/store has that.
-      // Only a memory full of bodies refuses a title.
+      // Tested elsewhere: errors of stores outside memory (test/programs/store), and a title refused because memory is
+      // full of bodies.
       const elsewhere = / store_unavailable$|^POST \/store\/|^PATCH .* concurrency_limited$/;
       const unseen = contract.unseen.filter((answer) => !elsewhere.test(answer));
       expect(unseen).toEqual([]);
@@ -86,7 +86,7 @@ function describeLimits(open: Open): void {
         const turn = service.post('/chat', { message: 'Hello again', conversation_id: id });
         const fork = await service.post(`/chat/${id}/fork`, {});
         await turn;
-        id = fork.body.conversation_id ?? id; // it came too early, and has taken the place of the other
+        id = fork.body.conversation_id ?? id; // the fork was too early, and has evicted the other
         return fork.body.error === 'concurrency_limited';
       }, 'a fork that is refused');
     });

@@ -2,7 +2,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TemporaryFolder, temporaryFolder } from '../folder.js';
 
-/** A model CLI that answers with its prompt, and notes each prompt in a file as it begins. */
+/** Model CLI that answers with its prompt, and records each prompt in a file when it begins. */
 export class CountedProgram implements AsyncDisposable {
   readonly env: Readonly<Record<string, string>>;
   readonly #folder: TemporaryFolder;
@@ -13,14 +13,14 @@ export class CountedProgram implements AsyncDisposable {
     this.env = { MODEL_API_CLI: 'command', MODEL_API_CLI_COMMAND: command };
   }
 
-  /** Each job takes this long. */
+  /** `seconds`: duration of each job. */
   static async make(seconds: number): Promise<CountedProgram> {
     const folder = await temporaryFolder();
     await writeFile(join(folder.path, 'begun'), '');
     return new CountedProgram(folder, seconds);
   }
 
-  /** How often each prompt was begun. A prompt ends with a line feed of its own. */
+  /** Returns how often each prompt was begun. A prompt ends with its line feed. */
   async begun(): Promise<ReadonlyMap<string, number>> {
     const counts = new Map<string, number>();
     for (const prompt of (await readFile(join(this.#folder.path, 'begun'), 'utf8')).split('\n').slice(0, -1)) {

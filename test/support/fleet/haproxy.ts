@@ -20,27 +20,27 @@ export interface FrontedHost {
   readonly agentPort: number;
 }
 
-/** One server of the backend, as HAProxy sees it. */
+/** Server of the backend, as HAProxy reports it. */
 export interface SeenHost {
-  /** `UP`, `DOWN`, `DRAIN`, or `UP 1/2` and the like while its checks disagree. */
+  /** `UP`, `DOWN`, `DRAIN`, or a transition such as `UP 1/2`. */
   readonly status: string;
   readonly weight: number;
-  /** Requests that are open on it. */
+  /** Number of open requests on the server. */
   readonly open: number;
-  /** Whether its agent port was heard. */
+  /** Whether the agent port answered. */
   readonly isHeard: boolean;
 }
 
 export interface FrontOptions {
-  /** With TLS and the redirect, as it is delivered; else plain HTTP alone. */
+  /** Whether TLS and the redirect are active, as delivered; false for plain HTTP only. */
   readonly hasTls?: boolean;
-  /** Changes the file further. */
+  /** Changes the configuration further. */
   readonly change?: (text: string) => string;
 }
 
 const addresses = ['192.0.2.11', '192.0.2.12', '192.0.2.13'];
 
-/** A HAProxy before up to three hosts, run from the file that users get. */
+/** HAProxy in front of up to three hosts, with the delivered configuration. */
 export class HaProxy implements AsyncDisposable {
   readonly port: number;
   readonly tlsPort: number;
@@ -79,7 +79,7 @@ export class HaProxy implements AsyncDisposable {
     return `http://127.0.0.1:${this.port}`;
   }
 
-  /** The hosts by their names in the file: a, b, c. */
+  /** Returns the servers by their names in the configuration: a, b, c. */
   async seen(): Promise<ReadonlyMap<string, SeenHost>> {
     const [head = '', ...lines] = (await this.#command('show stat')).trim().split('\n');
     const columns = head.replace('# ', '').split(',');
@@ -100,7 +100,7 @@ export class HaProxy implements AsyncDisposable {
     );
   }
 
-  /** Resolves when a host is seen so. */
+  /** Resolves when HAProxy reports a matching state of this host. */
   async untilSeen(host: string, fits: (seen: SeenHost) => boolean, what: string): Promise<SeenHost> {
     return until(async () => {
       const seen = (await this.seen()).get(host);
@@ -129,7 +129,10 @@ interface FrontPorts {
   readonly status: number;
 }
 
-/** What HAProxy says of the file as it is delivered, but for the certificate. Rejects where that is a fault. */
+/**
+ * Returns HAProxy's messages about the delivered configuration, with a trial certificate. Rejects if HAProxy finds an
+ * error.
+ */
 export async function checkDelivered(): Promise<string> {
   await using folder = await temporaryFolder();
   await makeCertificate(folder.path);
@@ -139,7 +142,7 @@ export async function checkDelivered(): Promise<string> {
   return stdout + stderr;
 }
 
-/** The same of the file for one machine, with the trial certificate, both made by the commands of docs/fleet.md. */
+/** Checks the configuration for one machine, made with a trial certificate by the commands of docs/fleet.md. */
 export async function checkOfPage(): Promise<{ readonly config: string; readonly said: string }> {
   await using folder = await temporaryFolder();
   const page = snippetsFor('programs/fleet/front').map(({ code }) => code);

@@ -5,16 +5,16 @@ import { until } from '../until.js';
 import { type FrontedHost, type FrontOptions, HaProxy } from './haproxy.js';
 
 export interface FleetOptions {
-  /** Of every host, beside what a host behind a front needs. */
+  /** Variables of every host, in addition to the ones that a front needs. */
   readonly env?: Readonly<Record<string, string>>;
-  /** Of single hosts, by their names. */
+  /** Variables of single hosts, by name. */
   readonly envOf?: Readonly<Record<string, Readonly<Record<string, string>>>>;
   readonly front?: FrontOptions;
-  /** How many there are: three, where nothing is said. */
+  /** Number of hosts; default three. */
   readonly size?: number;
 }
 
-/** One host of the fleet: a service at ports that stay the same when it is started again. */
+/** Host of the fleet: a service whose ports stay the same after a restart. */
 export class FleetHost implements FrontedHost {
   readonly name: string;
   readonly port: number;
@@ -39,7 +39,7 @@ export class FleetHost implements FrontedHost {
     this.#service = await startService({ env: { ...behindFront, ...own, ...this.#env } });
   }
 
-  /** As when its power fails, but that its programs are ended by its workers. */
+  /** Kills the primary as at a power failure, except that the workers end its programs. */
   async kill(): Promise<void> {
     const { service } = this;
     this.#service = null;
@@ -49,7 +49,7 @@ export class FleetHost implements FrontedHost {
     await service.stop();
   }
 
-  /** Its primary stands still: its workers live on, and answer nothing that needs it. */
+  /** Stops the primary with a signal: workers live on, and requests that need the primary get no answer. */
   stop(): void {
     this.service.process.kill('SIGSTOP');
   }
@@ -58,7 +58,7 @@ export class FleetHost implements FrontedHost {
     this.#service?.process.kill('SIGCONT');
   }
 
-  /** Drains. Resolves with its exit code. */
+  /** Drains the host. Resolves with its exit code. */
   async drain(): Promise<number | null> {
     this.goOn();
     const code = await this.#service?.stop();
@@ -73,7 +73,7 @@ const behindFront = {
 };
 const names = ['a', 'b', 'c'];
 
-/** Three hosts behind HAProxy, all on this machine. */
+/** Several hosts behind HAProxy, all on this machine. */
 export class HostFleet implements AsyncDisposable {
   readonly hosts: readonly FleetHost[];
   readonly front: HaProxy;
@@ -114,7 +114,7 @@ export class HostFleet implements AsyncDisposable {
     await this.front.untilSeen(name, ({ status, weight }) => status === 'UP' && weight > 0, 'up');
   }
 
-  /** The host that has answered the request with this id, with its record of it. */
+  /** Returns the host that answered the request with this id, and its log record. */
   async answerOf(requestId: string): Promise<{ host: FleetHost; record: LogRecord }> {
     return until(() => {
       for (const host of this.hosts) {
@@ -125,7 +125,7 @@ export class HostFleet implements AsyncDisposable {
     }, `the record of request ${requestId}`);
   }
 
-  /** Jobs that run, on all hosts. */
+  /** Number of running jobs on all hosts. */
   async running(): Promise<number> {
     const bodies = await Promise.all(this.hosts.map(({ service }) => service.get('/health')));
     return bodies.reduce(

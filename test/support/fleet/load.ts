@@ -1,4 +1,4 @@
-/** What became of one request. */
+/** Result of one request. */
 export interface Fate {
   readonly prompt: string;
   readonly status: number;
@@ -7,19 +7,19 @@ export interface Fate {
   readonly tookMs: number;
 }
 
-/** How the requests are sent, and what happens meanwhile. */
+/** Settings and hooks of the load. */
 export interface Load {
   readonly url: string;
   readonly count: number;
-  /** Each sends its next request when the one before is answered. */
+  /** Number of clients; each sends its next request after the previous answer. */
   readonly clients: number;
   readonly promptOf?: (index: number) => string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Called once for each answer, with how many there are by now. */
+  /** Called after each answer, with the number of answers so far. */
   readonly onAnswer?: (answered: number) => void;
 }
 
-/** Asks as many times as it says. No request is sent twice; status 0 where no answer came. */
+/** Sends this many requests, none twice; a missing answer has the status 0. */
 export async function askMany(load: Load): Promise<Fate[]> {
   const { count, clients, promptOf = (index) => `job-${index}`, onAnswer = () => {} } = load;
   const fates: Fate[] = [];
@@ -47,7 +47,7 @@ export async function postJson(url: string, body: object, headers: Readonly<Reco
   return { status: response.status, headers: response.headers, body: bodyOf(text) };
 }
 
-/** What is no JSON is told as it is. */
+/** Parses JSON; other text is returned unchanged in an object. */
 function bodyOf(text: string): Record<string, unknown> {
   try {
     return JSON.parse(text) as Record<string, unknown>;
@@ -56,7 +56,7 @@ function bodyOf(text: string): Record<string, unknown> {
   }
 }
 
-/** How many fates there are of each status. */
+/** Counts the results by status. */
 export function byStatus(fates: readonly Fate[]): Record<number, number> {
   const counts: Record<number, number> = {};
   for (const { status } of fates) counts[status] = (counts[status] ?? 0) + 1;
