@@ -14,7 +14,7 @@ import { check, serve } from './verbs/serve.js';
 import { recheck, status } from './verbs/status.js';
 import { store } from './verbs/store.js';
 
-/** All commands, as help, manual and completion show them. The first one is the default. */
+/** All commands, in the order of the help, the manual and the completion. The first one is the default. */
 export const commands: readonly [Command, ...Command[]] = [
   serve,
   check,
@@ -36,13 +36,12 @@ export const commands: readonly [Command, ...Command[]] = [
   completion,
 ];
 
-/** What a command line asks for. */
 type Invocation =
   | { readonly type: 'run'; readonly command: Command; readonly args: CommandArguments }
   | { readonly type: 'help'; readonly command: Command | null }
   | { readonly type: 'version' };
 
-/** Reads the words after the name of the program. Throws a CommandError. */
+/** Parses the words after the name of the program. Throws a CommandError. */
 export function parseCommandLine(line: readonly string[]): Invocation {
   const words = withAddressAfterName(line);
   const [first = '', topic = '-'] = words;
@@ -55,7 +54,7 @@ export function parseCommandLine(line: readonly string[]): Invocation {
   return args.has('help') ? { type: 'help', command } : { type: 'run', command, args };
 }
 
-/** Nearly all commands take --url and --key, which may also stand before the name of the command. */
+/** Moves --url and --key behind the name of the command, so that they may also stand before it. */
 function withAddressAfterName(words: readonly string[]): readonly string[] {
   const [flag = ''] = words;
   const count = /^--(url|key)=/.test(flag) ? 1 : /^--(url|key)$/.test(flag) ? 2 : 0;
@@ -87,7 +86,7 @@ function parseFlags(
   try {
     return parseArgs({ args: words, options, allowPositionals: true });
   } catch (error) {
-    // After its first sentence, the message of parseArgs is meant for programmers.
+    // Only the first sentence of a message of parseArgs is for users.
     const [sentence = ''] = (error as Error).message.split(/\. |\n/);
     throw usageError(sentence.charAt(0).toLowerCase() + sentence.slice(1));
   }

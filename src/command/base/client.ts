@@ -8,21 +8,21 @@ import type { ServiceAddress } from './environment.js';
 import { CommandError, exitCodes, ServiceError } from './errors.js';
 import { type HttpRequest, readEvents, type ServerEvent, send } from './http.js';
 
-/** The longest time without a byte, in milliseconds. */
+/** Longest time without a byte, in milliseconds. */
 const idleLimits = {
-  /** For responses that need no work in the service. */
+  /** Responses that need no work in the service. */
   state: 10_000,
-  /** For responses that the command can do without. */
+  /** Responses that the command can do without. */
   optional: 1500,
-  /** The service may first run its model CLI, three times for 10 s each. */
+  /** Requests for which the service may first run its model CLI, three times for 10 s each. */
   cli: 60_000,
-  /** The service gives up after 600 s. */
+  /** Work on the whole store, which the service limits to 600 s. */
   store: 660_000,
-  /** The service sends a comment every 15 s, but a proxy may buffer it. */
+  /** Events of a job. The service sends a comment every 15 s, but a proxy may buffer it. */
   job: 300_000,
 } as const;
 
-/** How often the events of a background job are asked for again that bring nothing new, and the pause before each time. */
+/** Limit of requests in a row for a job's events that yield no new event, and the pause between them. */
 const maxTries = 10;
 const betweenMs = 500;
 const lastEvents = ['done', 'error', 'cancelled'];
@@ -34,12 +34,12 @@ interface ClientRequest extends Pick<HttpRequest, 'method' | 'idleTimeoutMs'> {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** How a request is sent that may be sent again. */
+/** Options of a request with an Idempotency-Key, which may be sent again. */
 export interface OnceOptions {
   readonly key: string;
   /** Called before the first event. */
   onOpen(response: { readonly isOk: boolean; readonly isReplayed: boolean }): void;
-  /** The error in the body of a refusal that is in another form than the service's own; null: it is in that. */
+  /** Converts the body of a refusal in another API's format; null if the body has the service's native format. */
   refusalIn(body: unknown, retryAfterSeconds: number | undefined): ErrorBody | null;
 }
 
@@ -71,23 +71,22 @@ export class Client {
     return this.#read({ method: 'DELETE', path, idleTimeoutMs: idleLimits.state }, schema);
   }
 
-  /** Starts a background job. */
   startInBackground<T>(path: string, body: object, schema: z.ZodType<T>, signal: AbortSignal): Promise<T> {
     const headers = { Prefer: 'respond-async' };
     return this.#read({ method: 'POST', path, body, headers, idleTimeoutMs: idleLimits.state, signal }, schema);
   }
 
-  /** For work on a whole store, which may take minutes. */
+  /** Posts a request for work on the whole store, which may take minutes. */
   postToStore<T>(path: string, body: object, schema: z.ZodType<T>): Promise<T> {
     return this.#read({ method: 'POST', path, body, idleTimeoutMs: idleLimits.store }, schema);
   }
 
-  /** Like `get`, with a shorter timeout: for paths that never run the model CLI. */
+  /** Sends a GET request with a shorter timeout than `get`, for paths that never run the model CLI. */
   getState<T>(path: string, schema: z.ZodType<T>, signal?: AbortSignal): Promise<T> {
     return this.#read({ method: 'GET', path, idleTimeoutMs: idleLimits.state, signal }, schema);
   }
 
-  /** Null if the service refuses, fails or is slow: for what the command can do without. */
+  /** Reads a response that the command can do without; null if the service refuses, fails or is slow. */
   async getOptional<T>(path: string, schema: z.ZodType<T>, signal?: AbortSignal): Promise<T | null> {
     try {
       return await this.#read({ method: 'GET', path, idleTimeoutMs: idleLimits.optional, signal }, schema);
@@ -103,17 +102,17 @@ export class Client {
     throw new ServiceError(this.parse(text, errorBody));
   }
 
-  /** The events of a job, until the stream ends. Throws a ServiceError if the job is refused. */
+  /** Yields the events of a new job until the stream ends. Throws a ServiceError if the job is refused. */
   async *stream(path: string, fields: object, signal: AbortSignal): AsyncGenerator<ServerEvent> {
     yield* this.#events({ method: 'POST', path, body: { ...fields, stream: true } }, signal);
   }
 
-  /** The events of a background job after this one, until the stream ends. */
+  /** Yields the events of a background job that follow the event with the ID `after`, until the stream ends. */
   async *follow(path: string, after: string | undefined, signal: AbortSignal): AsyncGenerator<ServerEvent> {
     yield* this.#events({ method: 'GET', path, ...(after && { headers: { 'Last-Event-ID': after } }) }, signal);
   }
 
-  /** All events of a background job. Continues after a break of the stream, as when a worker is replaced. */
+  /** Yields all events of a background job. Reconnects after a break of the stream, as when a worker is replaced. */
   async *followToEnd(path: string, signal: AbortSignal, clock: Clock): AsyncGenerator<ServerEvent> {
     let after: string | undefined;
     for (let tries = 0; tries < maxTries; tries++) {
@@ -133,7 +132,7 @@ export class Client {
     }
   }
 
-  /** As `stream`, for a request that may be sent again: with the same key, the model runs once. */
+  /** Like `stream`, for a request that may be sent again: the model runs once for each key. */
   async *streamOnce(path: string, fields: object, once: OnceOptions, signal: AbortSignal): AsyncGenerator<ServerEvent> {
     const headers = { 'Idempotency-Key': once.key };
     yield* this.#events({ method: 'POST', path, body: { ...fields, stream: true }, headers }, signal, once);
@@ -164,7 +163,7 @@ export class Client {
     signal.throwIfAborted();
   }
 
-  /** Parses JSON. Unknown fields are accepted: the service may be newer than this program. */
+  /** Parses JSON. Accepts unknown fields, because the service may be newer than this program. */
   parse<T>(text: string, schema: z.ZodType<T>): T {
     const value = parseJson(text);
     const { success, data, error } = schema.safeParse(value);
@@ -173,7 +172,7 @@ export class Client {
     throw this.#notPromptRelay();
   }
 
-  /** The status 503 does not imply an error body: /health uses it too. */
+  /** Reads a response with the status 2xx or 503. A 503 need not have an error body: /health answers with it too. */
   async #read<T>(request: ClientRequest, schema: z.ZodType<T>): Promise<T> {
     const { status, text, isOk } = await this.#exchange(request);
     const hasError = 'error' in Object(parseJson(text));
@@ -212,7 +211,7 @@ export class Client {
     );
   }
 
-  /** What to throw when a response fails while it is read. */
+  /** Returns the error to throw if reading a response fails. */
   #readError(error: unknown, signal: AbortSignal | undefined): unknown {
     if (signal?.aborted) return signal.reason;
     if (error instanceof CommandError) return error;

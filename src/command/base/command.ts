@@ -6,19 +6,19 @@ import { exitCodes } from './errors.js';
 import type { LoginFile } from './login-file.js';
 import type { Terminal } from './terminal.js';
 
-/** One subcommand of prompt-relay. */
+/** Subcommand of prompt-relay. */
 export interface Command {
   readonly name: string;
-  /** Its positional arguments, as shown in the help. */
+  /** Positional arguments, as the help shows them. */
   readonly synopsis: string;
   readonly summary: string;
   readonly flags: Readonly<Record<string, Flag>>;
   readonly maxPositionals: number;
-  /** What its first argument can be; none: anything. */
+  /** Values that the first argument can have; any value if undefined. */
   readonly words?: readonly string[];
-  /** Command lines that are worth showing. */
+  /** Command lines that the help shows. */
   readonly examples: readonly string[];
-  /** More that the help has to say, each a paragraph. */
+  /** Further paragraphs of the help. */
   readonly notes?: readonly string[];
   /** Resolves with the exit code, or with null if the process must keep running. */
   run(args: CommandArguments, context: CommandContext): Promise<number | null>;
@@ -26,13 +26,13 @@ export interface Command {
 
 export interface Flag {
   readonly type: 'string' | 'boolean';
-  /** The letter that stands for it after a single dash. */
+  /** Letter of the short form, which follows a single dash. */
   readonly short?: string;
-  /** Whether it may be given several times. */
+  /** Whether the flag may be given several times. */
   readonly multiple?: boolean;
-  /** What its value can be; `file`: a path. None: anything. */
+  /** Values that completion offers; `file` stands for paths. Any value is possible if undefined. */
   readonly values?: readonly string[] | 'file';
-  /** Stands for the value in the help, such as `<url>`. */
+  /** Name of the value in the help, such as `<url>`. */
   readonly placeholder?: string;
   readonly description: string;
 }
@@ -41,35 +41,36 @@ export interface Flag {
 export interface CommandArguments {
   readonly positionals: readonly string[];
   value(flag: string): string | undefined;
-  /** Of a flag that may be given several times. */
+  /** All values of a flag that may be given several times. */
   values(flag: string): readonly string[];
   has(flag: string): boolean;
 }
 
-/** The files that a command line names. Each method rejects with the system's error. */
+/** Access to files that a command line names. Each method rejects with the system's error. */
 export interface NamedFiles {
   read(path: string): Promise<Buffer>;
-  /** For paths that may come from the lines of a file. Rejects for a pipe or a device, which might never end. */
+  /** Reads a path that may come from a line of a file. Rejects for a pipe or a device, which might never end. */
   readRegular(path: string): Promise<Buffer>;
-  /** Never replaces a file. */
+  /** Creates a file. Rejects if the path exists. */
   create(path: string, text: string): Promise<void>;
 }
 
-/** What a command needs from its environment. */
 export interface CommandContext {
   readonly terminal: Terminal;
   readonly clock: Clock;
   readonly files: NamedFiles;
   readonly login: LoginFile;
-  /** All of them. */
+  /** All commands of the program. */
   readonly commands: readonly Command[];
-  /** Reads the address only when called: a command without a client does not fail on a bad address. */
+  /**
+   * Creates a client. Reads the address only here, so that a command without a client does not fail on a bad address.
+   */
   createClient(flags: AddressFlags): Promise<Client>;
-  /** What the environment says of the store; `flag` wins. Throws a CommandError. */
+  /** Reads the settings of the store from the environment; `flag` has precedence. Throws a CommandError. */
   storeSettings(flag: string | undefined): NamedStore;
-  /** This path, else that of the configured keys file. Throws a CommandError. */
+  /** Returns `path`, or the path of the configured keys file if undefined. Throws a CommandError. */
   keysFilePath(path: string | undefined): string;
-  /** Text of the keys file at this path, else of the configured one. Throws a CommandError. */
+  /** Reads the keys file at `path`, or the configured one if undefined. Throws a CommandError. */
   readKeysFile(path: string | undefined): Promise<string>;
 }
 
@@ -95,7 +96,7 @@ export const jsonFlag = { json: { type: 'boolean', description: 'print JSON' } }
   Flag
 >;
 
-/** Writes what a command has found, as JSON or in lines. Resolves with the exit code of a success. */
+/** Prints a result as JSON or as lines. Resolves with the exit code of a success. */
 export async function show(
   args: CommandArguments,
   terminal: Terminal,

@@ -6,9 +6,8 @@ import { variables } from '../../shared/config/variables.js';
 import { fileFault } from '../../shared/text/system-error.js';
 import { CommandError, exitCodes } from './errors.js';
 
-/** The URL of a service, and the API key to send to it. */
 export interface ServiceAddress {
-  /** Without a slash at the end; `unix:/path` for a Unix socket. */
+  /** URL without a slash at the end; `unix:/path` for a Unix socket. */
   readonly url: string;
   readonly socketPath?: string;
   readonly key: string | null;
@@ -16,20 +15,20 @@ export interface ServiceAddress {
 
 export interface AddressFlags {
   readonly url?: string | undefined;
-  /** null: send no key. */
+  /** API key; if null, the client sends none. */
   readonly key?: string | null | undefined;
 }
 
-/** What `prompt-relay login` has stored. */
+/** Login that `prompt-relay login` has stored. */
 export interface Login {
   readonly url: string;
-  /** null: the service needs none. */
+  /** API key; null if the service needs none. */
   readonly key: string | null;
 }
 
 /**
- * Flags take precedence over the environment variables, and these over the stored login, whose key goes to its own service
- * alone. Throws a CommandError.
+ * Determines the service and the key. Flags have precedence over environment variables, and these over the stored
+ * login. The key of the login is sent only to the service of the login. Throws a CommandError.
  */
 export async function addressFrom(
   flags: AddressFlags,
@@ -70,7 +69,7 @@ function checkedUrl(url: string, source: string, env: Environment): string {
   throw new CommandError(exitCode, `${source}: must be an address such as ${forms}`);
 }
 
-/** `host:port`; a host alone has the port of the service. */
+/** Completes `host:port` to a URL. A host alone gets the configured port of the service. */
 function withScheme(host: string, env: Environment): string {
   const bracketed = /^[0-9a-f]*:[0-9a-f:.]*:[0-9a-f:.]*$/i.test(host) ? `[${host}]` : host;
   const hasPort = /:\d+(\/|$)/.test(bracketed.replace(/^\[.*\]/, ''));
@@ -93,7 +92,7 @@ function settingOf(env: Environment, name: ReadSetting): string | number {
   return parsed.data;
 }
 
-/** If the key file has several keys, the first one is used. */
+/** Returns the API key that the flag, the environment or the key file names; the first one if the file has several. */
 async function keyFrom({ key }: AddressFlags, env: Environment, readFile: ReadFile): Promise<string | null> {
   if (typeof key === 'string') return checkedKey(key, '--key', exitCodes.usage);
   if (env.MODEL_API_KEY) return checkedKey(env.MODEL_API_KEY, 'MODEL_API_KEY', exitCodes.config);
@@ -106,7 +105,7 @@ async function keyFrom({ key }: AddressFlags, env: Environment, readFile: ReadFi
   }
 }
 
-/** Node's own error for an invalid header would show the key. */
+/** Rejects a key that cannot be a header. The error that Node would throw shows the key. */
 function checkedKey(key: string, source: string, exitCode: number): string {
   try {
     checkKey(key);
@@ -120,16 +119,16 @@ function configError(message: string): CommandError {
   return new CommandError(exitCodes.config, message);
 }
 
-/** What the environment of the service says of its store. */
+/** Settings of the store in the environment of the service. */
 export interface NamedStore {
-  /** null if the environment names none: then the running service knows its store. */
+  /** Path of the file; null if the environment names none: then the running service knows its store. */
   readonly path: string | null;
   readonly isRedis: boolean;
   readonly conversationTtlMs: number;
   readonly jobTtlMs: number;
 }
 
-/** `flag` wins. Throws a CommandError, also for a store that has no file. */
+/** Reads the settings of the store; `flag` has precedence over MODEL_API_STORE. Throws a CommandError. */
 export function storeSettings(flag: string | undefined, env: Environment): NamedStore {
   const text = flag ?? env.MODEL_API_STORE;
   const source = flag === undefined ? 'MODEL_API_STORE' : '--store';
@@ -141,7 +140,7 @@ export function storeSettings(flag: string | undefined, env: Environment): Named
   };
 }
 
-/** null for memory and Redis: the service alone knows them. */
+/** Returns the path of the store's file; null for memory and Redis, which only the service can read. */
 function pathOf(text: string, source: string, exitCode: number): string | null {
   if (isRedis(text)) return null;
   const parsed = variables.MODEL_API_STORE[1].safeParse(text);

@@ -16,7 +16,7 @@ export const exitCodes = {
   notAllowed: 77,
   config: 78,
   interrupted: 130,
-  /** What a shell reports for SIGPIPE: 128 and the number of the signal. */
+  /** Exit code that a shell reports for SIGPIPE: 128 and the number of the signal. */
   brokenPipe: 141,
 } as const;
 
@@ -40,7 +40,7 @@ export const exitCodeOfError = {
   internal_error: exitCodes.internal,
 } as const satisfies Record<PublicCode, number>;
 
-/** Ends the command with a message for the user and an exit code for scripts. */
+/** Error that ends the command with a message for the user and an exit code for scripts. */
 export class CommandError extends Error {
   override readonly name = 'CommandError';
   readonly exitCode: number;
@@ -51,7 +51,7 @@ export class CommandError extends Error {
   }
 }
 
-/** A command line that this verb cannot take. */
+/** Makes the error for a command line that this command cannot accept. */
 export function usageError(verb: string, message: string): CommandError {
   return new CommandError(exitCodes.usage, `${verb}: ${message}\nRun "prompt-relay ${verb} --help" for usage.`);
 }
@@ -60,7 +60,7 @@ export function jobCancelled(by: string | undefined): CommandError {
   return new CommandError(exitCodes.failed, `the job was cancelled${by === undefined ? '' : ` by an ${by}`}`);
 }
 
-/** The service answered with an error body. */
+/** Error body of a response. */
 export class ServiceError extends CommandError {
   readonly body: ErrorBody;
 
@@ -79,12 +79,11 @@ export class ServiceError extends CommandError {
   }
 }
 
-/** The user pressed Ctrl-C. */
 export class InterruptedError extends Error {
   override readonly name = 'InterruptedError';
 }
 
-/** Failures of the service carry the request ID, so that the operator can find them in the log. */
+/** Formats an error body. Failures of the service include the request ID, which the operator can find in the log. */
 function messageFor(body: ErrorBody): string {
   const { error, reason, message, retry_after_seconds: seconds, request_id: id } = body;
   const serviceFailures: readonly number[] = [exitCodes.internal, exitCodes.failed, exitCodes.unavailable];
@@ -98,7 +97,7 @@ const keyHint = 'Set the key with "prompt-relay login", --key, MODEL_API_KEY or 
 const modelHint = '"prompt-relay models" lists the models.';
 const cliHint = 'On the machine of the service, "prompt-relay check" shows what the model CLI says.';
 
-/** What the user can do, if the message does not say so. */
+/** Returns advice for the user, or an empty string if the message suffices. */
 function hintFor({ error, reason, message, details }: ErrorBody): string {
   if (error === 'unauthorized') return message.includes('MODEL_API_KEY') ? '' : `\n${keyHint}`;
   if (reason === 'model_unknown' || details?.some(({ path }) => path === 'model')) return `\n${modelHint}`;

@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto';
 import { createServer } from 'node:net';
 
 /**
- * Locks a file for one kind of work; null if another process has the lock. The kernel removes the lock with the process,
- * however that ends: a lock file would stay behind.
+ * Locks a path for one kind of work; null if another process has the lock. The lock is an abstract Unix socket: the
+ * kernel removes it when the process ends in any way, whereas a lock file would remain.
  */
 export async function lockFor(work: string, path: string): Promise<Disposable | null> {
   const digest = createHash('sha256').update(path).digest('hex').slice(0, 32);

@@ -7,14 +7,15 @@ export interface HttpRequest {
   readonly socketPath?: string | undefined;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | undefined;
-  /** Longest time without a byte, milliseconds. */
+  /** Longest time without a byte, in milliseconds. */
   readonly idleTimeoutMs: number;
   readonly signal: AbortSignal | undefined;
 }
 
 /**
- * Resolves when the headers have arrived; the body is still to be read. Both fail after the idle timeout.
- * Not fetch: on Node 20.20 it can wait forever when a connection closes at once, and can miss its signal.
+ * Resolves when the headers have arrived, before the body is read. The request and the body fail after the idle
+ * timeout.
+ * fetch is not used: on Node 20.20 it can wait forever if a connection closes at once, and can miss its signal.
  */
 export function send({ url, socketPath, body, idleTimeoutMs, signal, ...head }: HttpRequest): Promise<IncomingMessage> {
   const request = url.startsWith('https:') ? requestHttps : requestHttp;
@@ -23,7 +24,7 @@ export function send({ url, socketPath, body, idleTimeoutMs, signal, ...head }: 
     const sent = request(url, { ...options, ...(signal && { signal }) });
     sent.once('timeout', () => sent.destroy(new Error(`no data for ${idleTimeoutMs / 1000} s`)));
     sent.once('response', (response) => {
-      // Without this, the response would fail with an error that does not name the cause.
+      // Passes the error on, because the response alone would fail with an error that does not name the cause.
       sent.once('error', (error) => response.destroy(error));
       resolve(response);
     });
@@ -32,15 +33,15 @@ export function send({ url, socketPath, body, idleTimeoutMs, signal, ...head }: 
   });
 }
 
-/** One server-sent event. */
+/** Server-sent event. */
 export interface ServerEvent {
   readonly event: string;
   readonly data: string;
-  /** Of the last event that had one, this one included. */
+  /** Last ID that the stream has sent, up to and including this event. */
   readonly id?: string;
 }
 
-/** Parses server-sent events, wherever the chunks are split. An unfinished event at the end is dropped. */
+/** Parses server-sent events from chunks that may be split anywhere. Drops an unfinished event at the end. */
 export async function* readEvents(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<ServerEvent> {
   let event = 'message';
   let data: string[] = [];
@@ -57,7 +58,7 @@ export async function* readEvents(chunks: AsyncIterable<Uint8Array>): AsyncGener
   }
 }
 
-/** Lines end in LF, CR or CR LF. A CR and its LF may arrive in different chunks. */
+/** Yields lines that end in LF, CR or CR LF. A CR and its LF may arrive in different chunks. */
 async function* readLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
   const decoder = new TextDecoder();
   let parts: string[] = [];

@@ -9,16 +9,19 @@ import { fileFault, meaningOf } from '../../shared/text/system-error.js';
 import { CommandError, exitCodes } from './errors.js';
 import { lockFor } from './file-lock.js';
 
-/** Another command has the lock for milliseconds. Any user may take its name, so an edit does not wait for ever. */
+/**
+ * Limit of attempts to lock the file. Other commands have the lock for milliseconds, but any local user can bind its
+ * name: an edit must not wait forever.
+ */
 const lockTries = 100;
 const betweenTriesMs = 50;
-/** How often an edit begins again because an editor has changed the file meanwhile. */
+/** Limit of restarts of an edit because another program has changed the file. */
 const maxEdits = 5;
 
 /**
- * Replaces a keys file in one step by what `edit` makes of its text; its owner, group and mode stay. Edits by several
- * commands follow each other. A symbolic link is followed. Throws a CommandError, and leaves the file as it was, if the
- * text before or after has a fault. `mayMake`: a missing file is made.
+ * Atomically replaces the text of a keys file by the result of `edit`, and preserves its owner, group and mode.
+ * Serializes the edits of several commands. Follows a symbolic link. Throws a CommandError and changes nothing if the
+ * text before or after the edit has a fault. If `mayMake` is true, a missing file is created.
  */
 export async function editKeysFile(
   path: string,
@@ -42,12 +45,12 @@ export async function editKeysFile(
 async function lockSoon(path: string, clock: Clock): Promise<Disposable | null> {
   for (let tries = 1; ; tries++) {
     const lock = await lockFor('keys', path);
-    if (lock !== null || tries === lockTries) return lock; // without it, `replace` still notices most changes
+    if (lock !== null || tries === lockTries) return lock; // `replace` still notices most changes without a lock
     await delay(clock, betweenTriesMs);
   }
 }
 
-/** Resolves with false if the file has changed meanwhile. */
+/** Resolves with false if another program has changed the file. */
 async function replace(path: string, mayMake: boolean, edit: (text: string) => string): Promise<boolean> {
   const before = await readBefore(path, mayMake);
   checkFaults(before.text, 'has faults');
@@ -67,7 +70,7 @@ async function replace(path: string, mayMake: boolean, edit: (text: string) => s
 
 interface Before {
   readonly text: string;
-  /** null: there is no file. */
+  /** Stats of the file; null if it does not exist. */
   readonly stats: Stats | null;
 }
 
@@ -95,7 +98,7 @@ async function statOf(path: string): Promise<Stats | null> {
   });
 }
 
-/** Whatever changes with the content, the owner or the mode. */
+/** Returns a fingerprint that changes with the content, the owner or the mode. */
 function looksOf(stats: Stats | null): string {
   return stats === null ? '' : [stats.dev, stats.ino, stats.size, stats.mtimeMs, stats.ctimeMs].join(' ');
 }
@@ -119,7 +122,7 @@ async function takeOver(file: FileHandle, { uid, gid, mode }: Stats): Promise<vo
     await file.chown(uid, gid).catch(() => {
       throw refused('the file belongs to another user or group: edit it as its owner or as root');
     });
-  await file.chmod(mode & 0o7777); // last, because a change of the owner clears bits of it
+  await file.chmod(mode & 0o7777); // after chown, which clears the set-user-ID and set-group-ID bits
 }
 
 async function sync(folder: string): Promise<void> {
@@ -152,7 +155,10 @@ export function withoutKey(text: string, name: string): string {
   return withKeyLine(text, name, () => []);
 }
 
-/** Gives the key another digest; its options stay. `oldUntil`: a day up to which the old key is accepted, too. */
+/**
+ * Replaces the digest of a key, and preserves its options. If `oldUntil` is set, the old key remains valid up to that
+ * day.
+ */
 export function withDigest(text: string, name: string, digest: string, oldUntil: string | undefined): string {
   return withKeyLine(text, name, (line) => {
     const [, begin, old = '', options = '', end] = /^(.*?:sha256:)([0-9a-f]{64}):?(.*?)(\s*)$/i.exec(line) ?? [];
@@ -170,8 +176,8 @@ function withKeyLine(text: string, name: string, change: (line: string) => reado
 }
 
 /**
- * The lines of another keys file, or of a file with keys in clear text: these get `options`, as a keys file writes them.
- * Throws a sentence that never holds a key.
+ * Returns the lines of another keys file, or hashes a file with keys in clear text, whose lines get `options`.
+ * `options` have the format of a keys file. Throws an error whose message never contains a key.
  */
 export function importedLines(text: string, options: readonly string[]): string[] {
   if (!/^\uFEFF?[^\s:#]+:sha256:/m.test(text)) return hashedLines(text, options);

@@ -10,9 +10,9 @@ const maxBytes = 65_536;
 const othersMayReadOrWrite = 0o077;
 const othersMayWrite = 0o022;
 
-/** Owns the file with the stored login, which holds an API key: nobody but its owner may read it. */
+/** Owns the file with the stored login. The file contains an API key: only its owner may read it. */
 export class LoginFile {
-  /** null if the environment names no home. */
+  /** Path of the file; null if the environment names no home directory. */
   readonly #path: string | null;
 
   constructor({ XDG_CONFIG_HOME: config, HOME: home }: Environment) {
@@ -21,10 +21,13 @@ export class LoginFile {
     this.#path = folder && join(folder, 'prompt-relay', 'login.json');
   }
 
-  /** null if there is no login. Throws a CommandError, also if others may have read or written the file. */
+  /**
+   * Reads the login; null if no login is stored. Throws a CommandError, also if other users may have read or written
+   * the file.
+   */
   async read(): Promise<Login | null> {
     if (this.#path === null) return null;
-    // O_NONBLOCK: a named pipe in its place would block the command.
+    // Without O_NONBLOCK, a named pipe at this path would block the command.
     const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
     const file = await open(this.#path, flags).catch((error: NodeJS.ErrnoException) => {
       if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return null;
@@ -38,7 +41,7 @@ export class LoginFile {
     }
   }
 
-  /** Replaces the file in one step. Resolves with its path. Throws a CommandError. */
+  /** Replaces the file atomically. Resolves with its path. Throws a CommandError. */
   async write(login: Login): Promise<string> {
     const path = this.#path;
     if (path === null) throw new CommandError(exitCodes.config, 'login: set HOME or XDG_CONFIG_HOME');
@@ -60,7 +63,7 @@ export class LoginFile {
     }
   }
 
-  /** Resolves with whether there was a file. Throws a CommandError. */
+  /** Deletes the file. Resolves with false if no file existed. Throws a CommandError. */
   async remove(): Promise<boolean> {
     if (this.#path === null) return false;
     return unlink(this.#path).then(

@@ -6,21 +6,21 @@ import type { Clock } from '../../shared/clock.js';
 import type { Client } from './client.js';
 import { ServiceError } from './errors.js';
 
-/** What the service has counted since its start. The names appear in the output of `status --json`. */
+/** Counters of the service since its start. The names appear in the output of `status --json`. */
 export interface Totals {
-  /** Without those about the service itself, and without the files of the console. */
+  /** HTTP requests, except those for paths about the service itself and for files of the console. */
   readonly requests: number;
   readonly jobs: number;
   readonly failed: number;
   readonly cancelled: number;
   readonly refused: number;
   readonly tokensOut: number;
-  /** How many times the time to the first delta was measured, and the sum of these times in seconds. */
+  /** Number of measured times to the first delta, and their sum in seconds. */
   readonly firsts: number;
   readonly firstSeconds: number;
 }
 
-/** What was counted in a period of this length. */
+/** Increases of the counters in a period. */
 export type TotalsChange = Totals & { readonly seconds: number };
 
 export function totalsOf(counted: StatusBody['totals']): Totals {
@@ -36,14 +36,14 @@ export function totalsOf(counted: StatusBody['totals']): Totals {
   };
 }
 
-/** What was counted between two snapshots. A null `before` stands for the start of the service. */
+/** Returns the increases between two snapshots. `before` is null for the start of the service. */
 export function totalsChange(before: Totals | null, after: Totals, seconds: number): TotalsChange {
   const names = Object.keys(after) as (keyof Totals)[];
   const increases = Object.fromEntries(names.map((name) => [name, after[name] - (before?.[name] ?? 0)]));
   return { ...(increases as Record<keyof Totals, number>), seconds };
 }
 
-/** What was counted in the last hour. */
+/** Counters of the last hour. */
 export type HourTotals = Pick<Totals, 'requests' | 'jobs' | 'failed' | 'refused'>;
 
 export function hourTotals(minutes: StatusBody['last_hour']): HourTotals {
@@ -53,11 +53,11 @@ export function hourTotals(minutes: StatusBody['last_hour']): HourTotals {
     requests: sum(({ requests }) => requests),
     jobs: sum(({ jobs }) => jobs),
     failed: sum(({ failed_jobs: failed }) => failed),
-    refused: sum(({ refused }) => refused ?? 0), // an older service does not count them
+    refused: sum(({ refused }) => refused ?? 0), // older services do not count refusals
   };
 }
 
-/** An older service sends only some of it. */
+/** Older services send only some of the fields. */
 const countedStatus = statusBody.pick({ last_hour: true, totals: true }).partial();
 
 /** The state of a service at one moment. */
@@ -66,20 +66,20 @@ export interface ServiceSnapshot {
   /** Milliseconds since the epoch. */
   readonly takenAt: number;
   readonly version: VersionBody;
-  /** The words that start the model CLI; null if the service does not report them. */
+  /** Words that start the model CLI; null if the service does not report them. */
   readonly command: readonly string[] | null;
   readonly health: HealthBody;
   /** Readiness checks, oldest first. */
   readonly checks: readonly ReadinessBody[];
-  /** Null if this client may not read the status, or the service is older. */
+  /** Counters; null if this client may not read the status or the service is too old. */
   readonly totals: Totals | null;
-  /** If an older service has no totals. */
+  /** Counters of the last hour if an older service sends no totals; otherwise null. */
   readonly lastHour: HourTotals | null;
-  /** Since the previous snapshot; null for the first one. */
+  /** Increases since the previous snapshot; null for the first one. */
   readonly change: TotalsChange | null;
 }
 
-/** Takes snapshots of one service. Owns the totals of the last one, and what the service was started with. */
+/** Takes snapshots of one service. Owns the counters of the last snapshot and the command line of the model CLI. */
 export class SnapshotReader {
   readonly #client: Client;
   readonly #clock: Clock;
@@ -115,13 +115,13 @@ export class SnapshotReader {
       return await this.#client.getState('/status', countedStatus, signal);
     } catch (error) {
       const code = error instanceof ServiceError ? error.code : null;
-      // The service is older, or no key was given. A key that is not valid is a fault of the user.
+      // Either the service is older, or the user set no key. An invalid key is an error of the user.
       if (code === 'not_found' || (code === 'unauthorized' && !this.#client.hasKey)) return null;
       throw error;
     }
   }
 
-  /** Asked once for each start of the service. */
+  /** Returns the command line of the model CLI. Requests it once for each start of the service. */
   async #commandOf(startedAt: string, signal?: AbortSignal): Promise<readonly string[] | null> {
     if (this.#program?.startedAt === startedAt) return this.#program.command;
     const setup = await this.#client.getOptional('/setup', setupReport, signal);
@@ -134,7 +134,7 @@ export class SnapshotReader {
     const previous = this.#previous;
     this.#previous = { totals, atMs, startedAt };
     if (previous === null) return null;
-    const hasRestarted = previous.startedAt !== startedAt; // and counts from zero
+    const hasRestarted = previous.startedAt !== startedAt; // counters then start from zero
     return totalsChange(hasRestarted ? null : previous.totals, totals, (atMs - previous.atMs) / 1000);
   }
 }

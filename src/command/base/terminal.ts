@@ -10,7 +10,7 @@ const defaultColumns = 80;
 const minTextColumns = 40;
 const maxTextColumns = 100;
 
-/** The standard streams of the process: data goes to stdout, messages to stderr. */
+/** Standard streams of the process: data goes to stdout, messages to stderr. */
 export class Terminal {
   readonly #env: Environment;
   #handlesStdoutErrors = false;
@@ -31,17 +31,17 @@ export class Terminal {
     return process.stdin.isTTY === true;
   }
 
-  /** Whether readline edits the input, which it echoes to stderr. Otherwise the terminal driver edits it. */
+  /** Whether readline edits the input and echoes it to stderr. Otherwise the terminal driver edits it. */
   get editsLines(): boolean {
     return this.isStdinTty && this.isStderrTty;
   }
 
-  /** A terminal of unknown size reports 0. */
+  /** Width of stdout in columns. A terminal of unknown size reports 0. */
   get columns(): number {
     return process.stdout.columns || defaultColumns;
   }
 
-  /** The width of text that is to be read: a wide terminal is not used to its end. */
+  /** Width of running text in columns, which is at most 100 for readability. */
   get textColumns(): number {
     return this.isStdoutTty ? Math.min(Math.max(this.columns, minTextColumns), maxTextColumns) : defaultColumns;
   }
@@ -50,34 +50,37 @@ export class Terminal {
     return process.stdout.rows || 24;
   }
 
-  /** A line that is safe to be written to stdout with `write`. */
+  /** Removes control characters and line breaks, so that `write` can safely print the line to stdout. */
   safeLine(line: string): string {
     return this.#plain(line, this.isStdoutTty).replaceAll('\n', ' ');
   }
 
-  /** For stdout. */
+  /** Colours for stdout. */
   get paint(): Paint {
     return paintFor(this.#hasColours(this.isStdoutTty));
   }
 
-  /** For stderr. */
+  /** Colours for stderr. */
   get messagePaint(): Paint {
     return paintFor(this.#hasColours(this.isStderrTty));
   }
 
-  /** Writes to stdout, with all control characters. Resolves when there is room for more. */
+  /** Writes to stdout without removing control characters. Resolves when the stream accepts more. */
   async write(data: string): Promise<void> {
     this.#handleStdoutErrors();
     if (process.stdout.write(data)) return;
     await new Promise<void>((resolve) => process.stdout.once('drain', resolve));
   }
 
-  /** Writes the text of a model. Control characters are removed if stdout is a terminal. */
+  /** Writes text of a model to stdout. If stdout is a terminal, control characters are removed. */
   writeUntrusted(data: string): Promise<void> {
     return this.write(this.isStdoutTty ? plain(data) : data);
   }
 
-  /** Writes a line to stdout. As in all lines below, any server may have sent a part of it: its control characters are removed. */
+  /**
+   * Writes a line to stdout. Control characters are removed here and in the methods below, because any server may have
+   * sent a part of the text.
+   */
   writeLine(data: string): Promise<void> {
     return this.write(`${this.#plain(data, this.isStdoutTty)}\n`);
   }
@@ -95,30 +98,32 @@ export class Terminal {
     process.stderr.write(`${this.#plain(line, this.isStderrTty)}\n`);
   }
 
-  /** Writes sentences to stderr, on a terminal broken between words. What is to be copied is a message. */
+  /**
+   * Writes text to stderr. If stderr is a terminal, lines are wrapped between words; text that users copy must use
+   * `message`.
+   */
   sentences(text: string, style = (line: string) => line): void {
     const columns = Math.min(process.stderr.columns || defaultColumns, maxTextColumns);
     for (const line of text.split('\n'))
       for (const part of this.isStderrTty ? wrapped(line, columns) : [line]) this.message(style(part));
   }
 
-  /** Writes to stderr, without ending the line. */
+  /** Writes to stderr without ending the line. */
   showPrompt(prompt: string): void {
     process.stderr.write(prompt);
   }
 
-  /** Of stderr. */
+  /** Width of stderr in columns. */
   get messageColumns(): number {
     return process.stderr.columns || defaultColumns;
   }
 
   /** Replaces the current line of stderr, if that is a terminal. */
   showProgress(line: string): void {
-    const shown = clip(this.#plain(line, this.isStderrTty), (process.stderr.columns || defaultColumns) - 1); // what wraps could not be replaced
+    const shown = clip(this.#plain(line, this.isStderrTty), (process.stderr.columns || defaultColumns) - 1); // a wrapped line could not be replaced
     if (this.isStderrTty) process.stderr.write(`\r\u001b[K${shown}`);
   }
 
-  /** Its bytes as they arrive. */
   get stdin(): AsyncIterable<Buffer> {
     return process.stdin;
   }
@@ -128,7 +133,7 @@ export class Terminal {
     return text(process.stdin);
   }
 
-  /** Asks for one line at the terminal and echoes nothing. Throws an InterruptedError at Ctrl-C. */
+  /** Prompts for one line at the terminal without an echo. Throws an InterruptedError at Ctrl-C. */
   async readSecret(prompt: string): Promise<string> {
     this.showPrompt(prompt);
     const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });
@@ -145,27 +150,29 @@ export class Terminal {
     }
   }
 
-  /** Handles SIGINT, which then does not end the process until the handler is disposed. */
+  /** Handles SIGINT. Until the handler is disposed, SIGINT does not end the process. */
   onInterrupt(handler: () => void): Disposable {
     process.on('SIGINT', handler);
     return { [Symbol.dispose]: () => void process.off('SIGINT', handler) };
   }
 
-  /** Lines from stdin; at a terminal with editing and history. While `isQuiet` returns true, nothing is echoed. */
+  /**
+   * Reads lines from stdin; at a terminal with editing and history. While `isQuiet` returns true, nothing is echoed.
+   */
   openLines(isQuiet: () => boolean): Interface {
     const echo = new Writable({
       write: (chunk, _encoding, done) => {
         if (!isQuiet()) process.stderr.write(chunk);
-        done(); // without waiting, so that the echo stays in order with messages
+        done(); // immediate, so that the echo stays in order with messages
       },
     });
-    // readline wraps lines at the width of its output.
+    // readline wraps lines at the width of its output stream.
     Object.defineProperty(echo, 'columns', { get: () => process.stderr.columns });
     const { editsLines } = this;
     return createInterface({ input: process.stdin, terminal: editsLines, ...(editsLines && { output: echo }) });
   }
 
-  /** Colours stay where there are any. */
+  /** Removes control characters. Escape sequences for colours remain if the stream has colours. */
   #plain(text: string, isTerminal: boolean): string {
     return this.#hasColours(isTerminal) ? plainButPaint(text) : plain(text);
   }
@@ -174,7 +181,10 @@ export class Terminal {
     return isTerminal && !this.#env.NO_COLOR && this.#env.TERM !== 'dumb';
   }
 
-  /** Node ignores SIGPIPE: without this, `prompt-relay ask … | head -1` would end with a stack trace. */
+  /**
+   * Ends the process if stdout fails. Node ignores SIGPIPE: otherwise, `prompt-relay ask … | head -1` would end with a
+   * stack trace.
+   */
   #handleStdoutErrors(): void {
     if (this.#handlesStdoutErrors) return;
     this.#handlesStdoutErrors = true;

@@ -2,23 +2,23 @@ import { ConfigFault, type Environment } from '../../shared/config/config.js';
 import type { UnitCgroups } from '../../shared/process/cgroup.js';
 import { CommandError, exitCodes } from './errors.js';
 
-/** The settings of a service that is not this process. */
+/** Settings of a service other than this process. */
 export interface ForeignSettings {
   readonly env: Environment;
-  /** Whether they are beside the environment of this process. */
+  /** Whether the settings are added to the environment of this process. Otherwise they replace it. */
   readonly keepsOwn: boolean;
-  /** Texts of files by their paths: the user of the service may not be able to read them. */
+  /** Texts of files by their paths. The user of the service may be unable to read these files. */
   readonly files: ReadonlyMap<string, string>;
-  /** What was ignored, a sentence each. */
+  /** Ignored settings, a sentence each. */
   readonly notes: readonly string[];
-  /** The cgroups of a unit; null where nothing is known of them. */
+  /** Cgroups of a unit; null if unknown. */
   readonly cgroups: UnitCgroups | null;
 }
 
 /**
- * Reads the text of an EnvironmentFile by the rules of systemd (since version 254): comments begin with # or ;. Quotes are
- * quotes only before an unquoted part. A backslash before a line break continues the line; in double quotes it stands for
- * itself, except before " \ ` and $.
+ * Parses an EnvironmentFile by the rules of systemd since version 254. Comments begin with # or ;. Quotes delimit a
+ * part only before the first unquoted part. A backslash before a line break continues the line; in double quotes it is
+ * literal except before " \ ` and $.
  */
 export function readEnvFile(text: string): Pick<ForeignSettings, 'env' | 'notes'> {
   const env: Record<string, string> = {};
@@ -64,22 +64,28 @@ function inDoubleQuotes(whole: string, character: string): string {
   return /["\\`$]/.test(character) ? character : whole;
 }
 
-/** The system, as far as it knows of units. */
+/** Access to systemd, files and users of this machine. */
 export interface UnitHost {
   systemctl(...words: readonly string[]): Promise<string>;
   read(path: string): Promise<string>;
-  /** From then on this process is that user. Returns what systemd sets for the user. Throws a CommandError. */
+  /**
+   * Switches this process to a user for good. Returns the variables that systemd sets for the user. Throws a
+   * CommandError.
+   */
   become(user: string, group: string): Promise<Environment>;
 }
 
 const properties =
   'LoadState,User,Group,Environment,EnvironmentFiles,PassEnvironment,UnsetEnvironment,' +
   'Delegate,DelegateControllers,ProtectControlGroups';
-/** What systemd sets. */
+/** PATH that systemd sets by default. */
 const usualPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 const credentialsFolder = '/run/credentials/checked-unit';
 
-/** The settings that systemd starts this unit with. Throws a ConfigFault, or a CommandError for what can't be read. */
+/**
+ * Determines the settings that systemd starts a unit with. Throws a ConfigFault, or a CommandError if something is
+ * unreadable.
+ */
 export async function settingsOfUnit(name: string, host: UnitHost): Promise<ForeignSettings> {
   const unit = /\.\w+$/.test(name) ? name : `${name}.service`;
   const shown = await host.systemctl('show', `--property=${properties}`, '--', unit);
@@ -113,7 +119,7 @@ export async function settingsOfUnit(name: string, host: UnitHost): Promise<Fore
   return { env, keepsOwn: false, files, notes, cgroups };
 }
 
-/** As the service will find them. Null where systemd does not say. */
+/** Returns the cgroups that the service will have; null if systemd does not report them. */
 function cgroupsOf(read: (property: string) => string): UnitCgroups | null {
   if (read('Delegate') === '') return null;
   if (read('Delegate') !== 'yes') return { fault: 'the unit has no Delegate=', controllers: new Set() };
@@ -122,7 +128,7 @@ function cgroupsOf(read: (property: string) => string): UnitCgroups | null {
   return { fault: null, controllers: new Set(read('DelegateControllers').split(' ')) };
 }
 
-/** Owns what is found in the files of a unit, before this process becomes the user of the unit. */
+/** Reads the files of a unit, before this process becomes the user of the unit. */
 class UnitFiles {
   readonly files = new Map<string, string>();
   readonly notes: string[] = [];
@@ -134,7 +140,7 @@ class UnitFiles {
     this.#host = host;
   }
 
-  /** As `systemctl show` writes it. */
+  /** Reads an EnvironmentFile. `shown` has the format of `systemctl show`. */
   async envFile(shown: string): Promise<Environment> {
     const [, path = '', mayMiss] = /^(.*) \(ignore_errors=(yes|no)\)$/.exec(shown) ?? [];
     const text = await this.#read(path, mayMiss === 'yes', 'EnvironmentFile');
@@ -159,7 +165,7 @@ class UnitFiles {
     }
   }
 
-  /** Throws if not all can be known. */
+  /** Throws if a file was unreadable or missing. */
   check(unit: string): void {
     const paths = this.#unreadable.join(' and ');
     const message = `check: only root can read ${paths}: run "sudo prompt-relay check --unit ${unit}"`;
@@ -168,7 +174,7 @@ class UnitFiles {
   }
 }
 
-/** What `systemctl cat` says of credentials: `systemctl show` writes them as unprintable. */
+/** Parses credentials in the output of `systemctl cat`. In the output of `systemctl show`, they are unprintable. */
 function credentialsIn(text: string, notes: string[]): ReadonlyMap<string, string> {
   const found = new Map<string, string>();
   for (const [, kind = '', value = ''] of text.matchAll(/^((?:Load|Set)Credential(?:Encrypted)?)=(.*)$/gm)) {
@@ -182,7 +188,7 @@ function credentialsIn(text: string, notes: string[]): ReadonlyMap<string, strin
 
 const escapes: Readonly<Record<string, string>> = { n: '\n', t: '\t', r: '\r', a: '\x07', b: '\b', f: '\f', v: '\v' };
 
-/** The words of a property, of which `systemctl show` quotes some. */
+/** Splits a property into words, some of which `systemctl show` quotes. */
 function wordsIn(text: string): string[] {
   return [...text.matchAll(/"((?:[^"\\]|\\.)*)"|(\S+)/g)].map(([, inQuotes, bare = '']) => {
     const unescaped = (_: string, octal: string | undefined, one: string) =>

@@ -9,15 +9,18 @@ import { IdSet } from './id-set.js';
 import { linesOf } from './json-lines.js';
 import type { AnswerSink } from './run.js';
 
-/** What is lost at most if the machine loses power; what this process has written survives its own death. */
+/**
+ * Interval between syncs. A power failure loses at most the answers of one interval; the death of this process alone
+ * loses nothing that was written.
+ */
 const betweenSyncsMs = 1000;
 
-/** Owns the file with the answers: one process at a time writes to it, whole lines only. */
+/** Owns the output file of a batch. Only one process at a time writes to it, in whole lines. */
 export class AnswersFile implements AnswerSink {
-  /** What stood there at the start. */
+  /** Number of answers in the file at the start. */
   answered = 0;
   failed = 0;
-  /** Bytes of a torn line that were removed. */
+  /** Size in bytes of an incomplete last line that was removed. */
   repaired = 0;
   readonly #path: string;
   readonly #lock: Disposable;
@@ -34,8 +37,8 @@ export class AnswersFile implements AnswerSink {
   }
 
   /**
-   * Makes the file if there is none. Removes a torn line at its end, and with `forgetsFailures` the lines with an error.
-   * Throws a CommandError, also if another process writes to the file.
+   * Opens the file, and creates it if it is missing. Removes an incomplete last line, and the lines with an error if
+   * `forgetsFailures` is true. Throws a CommandError, also if another process writes to the file.
    */
   static async open(name: string, clock: Clock, forgetsFailures: boolean): Promise<AnswersFile> {
     const file = await open(name, 'a+', 0o600).catch(cannotWrite(name));
@@ -56,12 +59,12 @@ export class AnswersFile implements AnswerSink {
     return answers;
   }
 
-  /** Prompts that had a line at the start. */
+  /** Number of prompts that had a line at the start. */
   get size(): number {
     return this.#done.size;
   }
 
-  /** Whether the prompt with this id has a line. */
+  /** Whether the file had a line for the prompt with this ID at the start. */
   has(id: string | number): boolean {
     return this.#done.has(String(id));
   }
@@ -76,7 +79,7 @@ export class AnswersFile implements AnswerSink {
 
   async close(): Promise<void> {
     this.#stopSyncs();
-    await this.#writing.catch(() => {}); // its writer has the error
+    await this.#writing.catch(() => {}); // `write` has rejected with this error
     await this.#sync().catch(cannotWrite(this.#path));
     await this.#file.close();
     this.#lock[Symbol.dispose]();
@@ -107,12 +110,12 @@ export class AnswersFile implements AnswerSink {
     else this.answered++;
   }
 
-  /** The lines with answers go into a new file, which takes the place of the old one in one step. */
+  /** Copies the lines with answers to a new file, which then replaces the old one atomically. */
   async #forgetFailures(): Promise<void> {
     const beside = join(dirname(this.#path), `.${basename(this.#path)}.retry`);
     const { mode } = await this.#file.stat();
-    await rm(beside, { force: true }).catch(cannotWrite(beside)); // a batch that was killed may have left it
-    const kept = await open(beside, 'wx', mode).catch(cannotWrite(beside)); // follows no link
+    await rm(beside, { force: true }).catch(cannotWrite(beside)); // a killed batch may have left this file
+    const kept = await open(beside, 'wx', mode).catch(cannotWrite(beside)); // `wx` follows no symbolic link
     const ids = new IdSet();
     try {
       for await (const { text } of linesOf(this.#content())) {
@@ -143,7 +146,7 @@ interface WrittenRecord {
   readonly isFailure: boolean;
 }
 
-/** null: no line that a batch writes. */
+/** Parses a line; null if a batch cannot have written it. */
 function recordIn(text: string): WrittenRecord | null {
   try {
     const { id, response, error } = Object(JSON.parse(text));
@@ -156,12 +159,12 @@ function recordIn(text: string): WrittenRecord | null {
 }
 
 const beginning = '{"id":';
-/** Fields that only a batch writes in this order. */
+/** Beginning of a line with fields in an order that only a batch writes. */
 const unmistakable = /^\{"id":(?:"(?:[^"\\]|\\.)*"|-?\d+),"line":\d+,"/;
 
 /**
- * Whether a batch that was killed has left this unfinished line. A whole value is of another program, and a first line must
- * be long enough to tell.
+ * Whether the text is an incomplete line of a batch that was killed. Complete JSON belongs to another program. The
+ * first line of a file must be long enough to be recognised.
  */
 function isTorn(text: string, hasRecords: boolean): boolean {
   if (isJson(text)) return false;

@@ -17,31 +17,31 @@ import {
 } from './streams.js';
 
 export interface AskerOptions {
-  /** Part of each Idempotency-Key: with the same one, an earlier batch has asked the same questions. */
+  /** Part of each Idempotency-Key. With the same salt, a prompt gets the answer that an earlier batch has recorded. */
   readonly salt: string;
-  /** Whether a recorded failure is no answer: the prompt is asked anew. */
+  /** Whether to send a prompt again if the service replays a recorded failure. */
   readonly retriesFailures: BatchJob['retriesFailed'];
   readImages(paths: readonly string[]): Promise<object[] | undefined>;
 }
 
-/** What is known of one request. */
+/** State of one request. */
 interface Run {
-  /** Whether its job was admitted. */
+  /** Whether the job of the request was admitted. */
   isOpen: boolean;
   isReplayed: boolean;
 }
 
-/** Asks one prompt after the other, each until the service has answered it. Owns until when nothing is sent. */
+/** Sends prompts, each until the service has answered it. Owns the time before which no request is sent. */
 export class Asker {
   readonly #client: Pick<Client, 'streamOnce' | 'parse' | 'url'>;
   readonly #clock: Clock;
   readonly #options: AskerOptions;
-  /** Monotonic. */
+  /** Monotonic time in milliseconds before which no request is sent. */
   #heldUntilMs = 0;
-  /** Waits in a row. */
+  /** Number of consecutive waits. If the service names no time, each is twice as long as the one before. */
   #waits = 0;
   #heldBecause: string | null = null;
-  /** Prompts whose run was lost with its host or its connection. */
+  /** Number of prompts that were sent again because their run was lost with its host or its connection. */
   rerun = 0;
 
   constructor(client: Pick<Client, 'streamOnce' | 'parse' | 'url'>, clock: Clock, options: AskerOptions) {
@@ -50,12 +50,15 @@ export class Asker {
     this.#options = options;
   }
 
-  /** Why nothing is sent at the moment; null while prompts are sent. */
+  /** Reason why no request is sent at the moment; null while requests are sent. */
   get heldBecause(): string | null {
     return this.#heldBecause;
   }
 
-  /** Waits as long as the service is away or refuses. Rejects with a CommandError that concerns all prompts, and if the signal aborts. */
+  /**
+   * Resolves with the answer or the failure of a prompt. Waits while the service is unreachable or refuses. Rejects
+   * with a CommandError that concerns all prompts, or if the signal aborts.
+   */
   async ask(prompt: Prompt, signal: AbortSignal): Promise<PromptEnd> {
     const images = await this.#options.readImages(prompt.imageFiles).catch((error: CommandError) => error);
     if (images instanceof Error)
@@ -99,7 +102,7 @@ export class Asker {
   ): Promise<void> {
     if (holds === 'line') return orAborted(delay(this.#clock, (seconds ?? 1) * 1000), signal);
     const now = this.#clock.monotonicMs();
-    if (now < this.#heldUntilMs) return; // all that were under way have failed for the same reason
+    if (now < this.#heldUntilMs) return; // other requests have failed for the same reason and have set the wait
     const ms = seconds === undefined ? Math.min(firstWaitMs * 2 ** this.#waits, longestWaitMs) : seconds * 1000;
     this.#waits++;
     this.#heldUntilMs = now + ms;
@@ -125,7 +128,7 @@ export class Asker {
 const firstWaitMs = 500;
 const longestWaitMs = 30_000;
 
-/** Whether a job that was admitted is gone without an end. */
+/** Whether an admitted job has disappeared without an end. */
 function isLost(error: CommandError, { isOpen }: Run): boolean {
   return error instanceof ServiceError ? error.body.reason === 'host_lost' : isOpen;
 }

@@ -4,11 +4,11 @@ const smallest = 1024;
 const maxLoad = 0.7;
 
 /**
- * Owns a set of ids by 64 bits of their SHA-256: at most 23 bytes for each, however long they are. Of ten million ids, two
- * are taken for the same with a probability of 0.000003.
+ * Set of IDs that stores 64 bits of the SHA-256 of each: at most 23 bytes per ID of any length. For ten million IDs,
+ * the probability that two of them collide is 0.000003.
  */
 export class IdSet {
-  /** Two numbers a place; both are 0 where it is free. */
+  /** Hash table with two numbers per entry. A free entry has two zeros. */
   #places = new Uint32Array(2 * smallest);
   #size = 0;
 
@@ -21,7 +21,7 @@ export class IdSet {
     return this.#at(this.#placeOf(high, low)) !== 0;
   }
 
-  /** Returns whether the id is new. */
+  /** Returns whether the ID is new. */
   add(id: string): boolean {
     const [high, low] = halvesOf(id);
     const place = this.#placeOf(high, low);
@@ -36,7 +36,7 @@ export class IdSet {
     return this.#places[place + 1] ?? 0;
   }
 
-  /** Where it is, else the free place where it belongs. */
+  /** Returns the index of the ID's entry, or of the free entry for this ID. */
   #placeOf(high: number, low: number): number {
     const last = this.#places.length - 2;
     let place = (high * 2) & last;
@@ -56,7 +56,7 @@ export class IdSet {
   }
 }
 
-/** The second one is never 0. */
+/** Returns 64 bits of the hash as two numbers. The second number is never 0, which marks a free entry. */
 function halvesOf(id: string): [number, number] {
   const digest = createHash('sha256').update(id).digest();
   return [digest.readUInt32LE(0), digest.readUInt32LE(4) || 1];

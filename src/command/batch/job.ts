@@ -11,7 +11,6 @@ import { linesOf } from './json-lines.js';
 import { isBad, type LineDefaults, promptsIn } from './prompts.js';
 import type { RunOptions } from './run.js';
 
-/** How a batch is run. */
 export const batchFlags = {
   output: {
     type: 'string',
@@ -42,7 +41,7 @@ export const batchFlags = {
   ...addressFlags,
 } as const satisfies Record<string, Flag>;
 
-/** What the command line asks for. */
+/** Options of the command line. */
 export interface BatchJob extends Omit<RunOptions, 'concurrency'> {
   readonly input: string;
   readonly output: string | null;
@@ -50,7 +49,7 @@ export interface BatchJob extends Omit<RunOptions, 'concurrency'> {
   readonly retriesFailed: boolean;
   readonly isQuiet: boolean;
   readonly defaults: LineDefaults;
-  /** Of all lines with a prompt; null: they can be read only once. */
+  /** Number of lines with a prompt; null if the input can be read only once. */
   readonly total: number | null;
   readonly commandLine: string;
 }
@@ -58,14 +57,14 @@ export interface BatchJob extends Omit<RunOptions, 'concurrency'> {
 type RoomForJobs = Pick<HealthBody['observability']['model_runtime'], 'max_concurrent' | 'max_queue'>;
 
 /**
- * For each slot a job that runs, and one that waits until it ends. No more wait than a client may have in the queue while
- * there are others: a quarter.
+ * Returns the default concurrency: for each slot one running job, and one waiting job that follows it. The waiting jobs
+ * are at most a quarter of the queue, the share of one client while other clients are active.
  */
 export function usualConcurrency({ max_concurrent: slots, max_queue: places }: RoomForJobs): number {
   return slots + Math.min(slots, Math.ceil(places / 4));
 }
 
-/** Throws a CommandError, also for the bad lines of a file. */
+/** Reads and checks the options. Throws a CommandError, also for invalid lines of the input file. */
 export async function jobFrom(args: CommandArguments, terminal: Terminal, schema: unknown): Promise<BatchJob> {
   const [input] = args.positionals;
   if (input === undefined) throw usageError('batch', 'name the file with the prompts, or - for stdin');
@@ -109,7 +108,7 @@ async function refuseSameFile(input: string, output: string): Promise<void> {
 
 const maxNamed = 10;
 
-/** How many prompts a file has, all of them checked; null for what can be read only once. */
+/** Checks all prompts of a file and returns their number; null for stdin and pipes, which can be read only once. */
 async function checkedTotal(input: string, defaults: LineDefaults, terminal: Terminal): Promise<number | null> {
   if (input === '-') return null;
   const found = await stat(input).catch((error: NodeJS.ErrnoException) => {

@@ -1,23 +1,23 @@
-/** A longer one would take too much memory; the service itself takes no request of this size. */
+/** Limit of a line, which bounds the memory. The service itself refuses a request of this size. */
 export const maxLineBytes = 64 * 1024 * 1024;
 
 const lineFeed = 10;
 
-/** One line of a file or a stream. Blank lines are lines too. */
+/** Line of a file or a stream, which may be blank. */
 export interface TextLine {
-  /** Without its end. Empty if it is too long; what is not UTF-8 has replacement characters. */
+  /** Text without its line feed, empty if the line is too long. Invalid UTF-8 is replaced by replacement characters. */
   readonly text: string;
   readonly fault: 'is longer than 64 MiB' | 'is not UTF-8' | null;
-  /** The first one is 1. */
+  /** Line number; the first line is 1. */
   readonly number: number;
-  /** Offsets in bytes; the end includes the line feed. */
+  /** Offsets in bytes; `to` includes the line feed. */
   readonly from: number;
   readonly to: number;
-  /** Whether a line feed ends it. Only the last line can have none. */
+  /** Whether the line ends with a line feed. Only the last line may lack one. */
   readonly isWhole: boolean;
 }
 
-/** Splits at line feeds alone, wherever the chunks are split. Holds one line in memory, and of a line that is too long nothing. */
+/** Splits chunks at line feeds only. At most one line is in memory, and nothing of a line that is too long. */
 export async function* linesOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<TextLine> {
   const open = new OpenLine();
   for await (const chunk of chunks) {

@@ -3,24 +3,24 @@ import { askRequest } from '../../shared/api/ask.js';
 import { IdSet } from './id-set.js';
 import type { TextLine } from './json-lines.js';
 
-/** What the command line says for lines that do not say it themselves. */
+/** Options of the command line for lines without them. */
 export interface LineDefaults {
   readonly model?: string | undefined;
   readonly system?: string | undefined;
   readonly schema?: unknown;
 }
 
-/** One line of the prompts, as it can be asked. */
+/** Line that can be sent to the service. */
 export interface Prompt {
   readonly id: string | number;
   readonly line: number;
   readonly path: '/ask' | '/v1/chat/completions';
-  /** Without the images that the line names as files. */
+  /** Request body without the images that the line names as files. */
   readonly body: Readonly<Record<string, unknown>>;
   readonly imageFiles: readonly string[];
 }
 
-/** A line that no service can answer. */
+/** Line that is not sent, because no service could answer it. */
 export interface BadLine extends Pick<Prompt, 'id' | 'line'> {
   readonly fault: string;
 }
@@ -29,7 +29,7 @@ export function isBad(prompt: Prompt | BadLine): prompt is BadLine {
   return 'fault' in prompt;
 }
 
-/** The prompts of these lines, blank ones left out. The second line with an id is bad. */
+/** Parses lines into prompts, without blank lines. A line with the ID of an earlier line is bad. */
 export async function* promptsIn(
   lines: AsyncIterable<TextLine>,
   defaults: LineDefaults,
@@ -43,7 +43,9 @@ export async function* promptsIn(
   }
 }
 
-/** A line without an id is known by its number and its text: once either changes, it is another one. */
+/**
+ * Makes the ID of a line without one, from its number and its text. If either changes, the line counts as a new prompt.
+ */
 function lineId({ number, text }: TextLine): Pick<Prompt, 'id' | 'line'> {
   const digest = createHash('sha256').update(text.trim()).digest('hex').slice(0, 8);
   return { id: `${number}-${digest}`, line: number };
@@ -81,7 +83,7 @@ function asked(named: Named, body: LineFields, images: unknown = []): Prompt | B
   return fault === null ? { ...named, path: '/ask', body: whole, imageFiles } : { ...named, fault };
 }
 
-/** As OpenAI's API has messages. What is in them is for the service to check. */
+/** Makes a prompt from messages in the format of OpenAI's API. The service checks their content. */
 function conversed(named: Named, messages: unknown, rest: LineFields): Prompt | BadLine {
   if ('images' in rest) return { ...named, fault: 'images: belong into the messages, as image_url' };
   if (!Array.isArray(messages) || messages.length === 0 || !messages.every(hasRole))
@@ -122,18 +124,18 @@ function faultOf(result: ReturnType<typeof withoutPrompt.safeParse>): string | n
   return [issue.path.join('.'), issue.message].filter((part) => part !== '').join(': ');
 }
 
-/** JSON has no undefined. */
+/** Removes undefined values, which would override the fields of a line. */
 function defined(defaults: LineDefaults): LineFields {
   return Object.fromEntries(Object.entries(defaults).filter(([, value]) => value !== undefined));
 }
 
 interface AnsweredIds {
-  /** Some may have no prompt any more. */
+  /** Number of IDs, which may include some without a prompt in the input. */
   readonly size: number;
   has(id: string | number): boolean;
 }
 
-/** Owns how many prompts were passed over, because the output has a line for them. */
+/** Yields the prompts without a line in the output, and owns the number of the others. */
 export class RemainingPrompts {
   readonly #prompts: AsyncIterable<Prompt | BadLine>;
   readonly #answers: AnsweredIds | null;
@@ -145,7 +147,7 @@ export class RemainingPrompts {
     this.#answers = answers;
   }
 
-  /** Before all prompts are read, as many as the output has lines. */
+  /** Number of prompts that the output answers. Until all prompts are read, the number of lines in the output. */
   get skipped(): number {
     return this.#isRead ? this.#passed : (this.#answers?.size ?? 0);
   }

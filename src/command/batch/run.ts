@@ -5,26 +5,25 @@ import type { Asker } from './asker.js';
 import { type BadLine, isBad, type Prompt } from './prompts.js';
 import type { PromptEnd } from './streams.js';
 
-/** Where the lines of a batch go. */
 export interface AnswerSink {
-  /** Resolves once the whole line is written. Rejects with a CommandError. */
+  /** Resolves when the whole line is written. Rejects with a CommandError. */
   write(record: object): Promise<void>;
   close(): Promise<void>;
 }
 
 export interface RunOptions {
-  /** Prompts that are asked at once. */
+  /** Maximum number of prompts with an open request. */
   readonly concurrency: number;
   /** Whether lines are written in the order of the prompts. */
   readonly isOrdered: boolean;
-  /** No new prompt is asked once so many have failed. */
+  /** Number of failed prompts after which no new one is sent. */
   readonly maxFailures: number;
 }
 
-/** In the order of the prompts, so many answers for each that is asked at once may wait for the one before them. */
+/** Limit of answers, per concurrent request, that wait in memory for an earlier one if the output is ordered. */
 const heldForEach = 32;
 
-/** Owns the prompts that are being asked, and how many have ended. */
+/** Owns the prompts with an open request, and counts the ended ones. */
 export class BatchRun {
   readonly #asker: Pick<Asker, 'ask' | 'rerun' | 'heldBecause'>;
   readonly #sink: Pick<AnswerSink, 'write'>;
@@ -32,7 +31,7 @@ export class BatchRun {
   readonly #held = new Map<number, object>();
   #answered = 0;
   #failed = 0;
-  /** Numbers of prompts: how many were taken, and the first that is not written yet. */
+  /** Number of prompts taken so far, and number of the next record to write. */
   #taken = 0;
   #next = 0;
   #moved = withResolvers();
@@ -52,19 +51,19 @@ export class BatchRun {
     return { answered: this.#answered, failed: this.#failed, rerun, heldBecause };
   }
 
-  /** Whether so many prompts have failed that no other is asked. */
+  /** Whether so many prompts have failed that no other is sent. */
   get hasGivenUp(): boolean {
     return this.#failed >= this.#options.maxFailures;
   }
 
   /**
-   * Asks them all. Once `stopping` aborts, it takes no other and waits for those that are asked. Rejects with the reason of
-   * `cutting`, and with a CommandError that concerns all of them; then nothing is asked any more.
+   * Sends all prompts. When `stopping` aborts, sends no further prompt and waits for the open requests. Rejects with
+   * the reason of `cutting`, or with a CommandError that concerns all prompts; either one cancels the open requests.
    */
   async run(prompts: AsyncGenerator<Prompt | BadLine>, stopping: AbortSignal, cutting: AbortSignal): Promise<void> {
     const ending = new AbortController();
     const signal = AbortSignal.any([ending.signal, cutting]);
-    setMaxListeners(0, signal); // each request listens
+    setMaxListeners(0, signal); // each request adds a listener
     const lanes = Array.from({ length: this.#options.concurrency }, () =>
       this.#lane(prompts, stopping, signal).catch((error) => {
         ending.abort(error);

@@ -5,7 +5,7 @@ import type { Client } from '../base/client.js';
 import { CommandError, exitCodes, ServiceError } from '../base/errors.js';
 import type { ServerEvent } from '../base/http.js';
 
-/** What the line of an answer has beside its id. */
+/** Fields of a line with an answer, without its ID. */
 export interface Answer {
   readonly response: string;
   readonly structured?: unknown;
@@ -14,7 +14,7 @@ export interface Answer {
   readonly request_id: string;
 }
 
-/** What the line of a failure has beside its id. */
+/** Fields of a line with a failure, without its ID. */
 export interface Failure {
   readonly error: {
     readonly code: string;
@@ -24,16 +24,15 @@ export interface Failure {
   };
 }
 
-/** What a prompt has come to. */
 export type PromptEnd = Answer | Failure;
 
-/** What becomes of a prompt whose request has failed. */
+/** Action after a request has failed: give up the prompt, stop the batch, send again, or wait. */
 export type NextStep =
   | { readonly type: 'failed' | 'stop' | 'again' }
-  /** Nothing is sent for this long; `line`: of this line alone. */
+  /** Pause in seconds; undefined selects a default. `line` delays only this prompt, `all` every prompt. */
   | { readonly type: 'wait'; readonly seconds: number | undefined; readonly holds: 'all' | 'line' };
 
-/** The answer in a stream of POST /ask. Throws a CommandError. */
+/** Returns the answer in an event stream of POST /ask. Throws a CommandError. */
 export async function answerIn(events: AsyncIterable<ServerEvent>, client: Pick<Client, 'parse'>): Promise<Answer> {
   for await (const { event, data } of events) {
     if (event === 'error') throw new ServiceError(client.parse(data, errorBody));
@@ -44,14 +43,14 @@ export async function answerIn(events: AsyncIterable<ServerEvent>, client: Pick<
   throw cutOff();
 }
 
-/** Codes that OpenAI's API has for reasons of `cli_error`. */
+/** Error codes of OpenAI's API that stand for a reason of `cli_error`. */
 const reasonsOf: Readonly<Record<string, ErrorBody['reason']>> = {
   insufficient_quota: 'quota',
   context_length_exceeded: 'prompt_too_long',
   model_not_found: 'model_unknown',
 };
 
-/** The error of OpenAI's API in the service's own words; null for anything else. */
+/** Converts an error of OpenAI's API to the service's native format; null for any other body. */
 export function completionError(body: unknown, retryAfterSeconds?: number): ErrorBody | null {
   const { error } = Object(body);
   const { message, code } = Object(error);
@@ -67,7 +66,7 @@ export function completionError(body: unknown, retryAfterSeconds?: number): Erro
   };
 }
 
-/** The answer that a stream of OpenAI's API has. Throws a CommandError. */
+/** Returns the answer in an event stream of OpenAI's API. Throws a CommandError. */
 export async function completionIn(events: AsyncIterable<ServerEvent>, isJson: boolean): Promise<Answer> {
   const parts: string[] = [];
   let [id, model, finish]: (string | null)[] = ['', null, null];
@@ -122,10 +121,10 @@ function answerOf(
   return isJson ? { response, structured: JSON.parse(response) } : { response };
 }
 
-/** For what a person has to repair, such as a login. */
+/** Pause in seconds after a failure that an operator must repair, such as a missing login. */
 const repairSeconds = 30;
 
-/** Whether the service answers the same key with this failure again. */
+/** Whether the service has recorded this failure, and would replay it for the same Idempotency-Key. */
 export function isRecorded(error: CommandError): boolean {
   return error instanceof ServiceError && !refusals.has(error.code) && !ownWaits.has(error.code);
 }
@@ -154,7 +153,7 @@ const refusals: ReadonlySet<string> = new Set([
   'store_unavailable',
 ]);
 
-/** They concern one request alone. */
+/** Refusals that concern one request only. */
 const ownWaits: ReadonlySet<string> = new Set(['queue_timeout', 'idempotency_in_progress']);
 
 export function failureOf(error: CommandError): Failure {

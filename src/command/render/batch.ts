@@ -1,28 +1,28 @@
 import { formatCount, formatDuration, formatNumber } from '../../shared/text/format.js';
 import { escaped, type Paint } from '../../shared/text/paint.js';
 
-/** How far one run has come. */
+/** Progress of one run of a batch. */
 export interface Tally {
   readonly answered: number;
   readonly failed: number;
-  /** Asked again, because their run was lost with its host. */
+  /** Number of prompts that were sent again because their run was lost with its host or its connection. */
   readonly rerun: number;
   readonly heldBecause: string | null;
 }
 
-/** How far a batch has come, earlier runs included. */
+/** Progress of a batch, including earlier runs. */
 export interface BatchProgress extends Tally {
-  /** Of all lines with a prompt; null: nobody knows before stdin ends. */
+  /** Number of lines with a prompt; null if unknown until stdin ends. */
   readonly total: number | null;
-  /** Lines that were done before this run. */
+  /** Number of prompts that the output answered before this run. */
   readonly skipped: number;
-  /** Prompts that ended in a second; null before the first ones. */
+  /** Prompts ended per second; null if unknown. */
   readonly rate: number | null;
 }
 
 const barColumns = 20;
 
-/** One line, such as `████░░░░  1,234 of 10,000 · 4.1/s · 3 failed · 35 min left`. */
+/** Formats the progress as one line, such as `████░░░░  1,234 of 10,000 · 4.1/s · 3 failed · 35 min left`. */
 export function progressLine(progress: BatchProgress, paint: Paint): string {
   const { total, failed, rerun, rate, heldBecause } = progress;
   const done = doneOf(progress);
@@ -50,7 +50,7 @@ function doneOf({ skipped, answered, failed }: BatchProgress): number {
   return skipped + answered + failed;
 }
 
-/** What a run begins with, and what its output holds already. */
+/** Formats the start of a run, with the answers and failures that the output already has. */
 export function startLine(
   job: { readonly total: number | null; readonly concurrency: number; readonly retriesFailed: boolean },
   { answered, failed }: Pick<Tally, 'answered' | 'failed'>,
@@ -61,7 +61,6 @@ export function startLine(
   return `${known}${formatNumber(job.concurrency)} at once.${there}${failed === 0 ? '' : `, ${formatCount(failed, 'failure')} ${again}`}`;
 }
 
-/** What a run has come to. */
 export function summaryLines(progress: BatchProgress, ms: number): string[] {
   const { answered, failed, skipped, rerun, total } = progress;
   const earlier = skipped === 0 ? '' : `, ${formatNumber(skipped)} done before`;

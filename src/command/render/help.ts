@@ -1,7 +1,7 @@
 import { wrapped, wrappedRows, wrappedWords } from '../../shared/text/format.js';
 import type { Command, Flag } from '../base/command.js';
 
-/** What the help of the program says beside its commands. The manual says it too. */
+/** Description of the program in its help and its manual. */
 export const about = 'Runs a local model command-line tool as a REST API, and sends requests to that API.';
 
 export const environmentNote =
@@ -29,7 +29,7 @@ export const programFlags: readonly (readonly [label: string, text: string])[] =
   ['-v, --version', 'show the version'],
 ];
 
-/** The help of the whole program, in lines of at most this many columns. */
+/** Formats the help of the whole program, in lines of at most `columns` columns. */
 export function programHelp(commands: readonly Command[], columns: number): string {
   return [
     'Usage: prompt-relay [command] [flags]',
@@ -70,18 +70,18 @@ export function commandHelp(command: Command, columns: number): string {
   ].join('\n');
 }
 
-/** The command line as a pattern, such as `prompt-relay ask [prompt] [flags]`. */
+/** Formats the command line as a pattern, such as `prompt-relay ask [prompt] [flags]`. */
 export function usageOf({ name, synopsis, flags }: Command): string {
   const words = ['prompt-relay', name, synopsis, Object.keys(flags).length > 0 ? '[flags]' : ''];
   return words.filter((word) => word !== '').join(' ');
 }
 
-/** `-m, --model <id>`; without a letter the names stay in one column. */
+/** Formats a flag, such as `-m, --model <id>`. Without a short form, spaces align the long names. */
 export function flagLabel(name: string, { short, placeholder = '' }: Flag): string {
   return `${short === undefined ? '    ' : `-${short}, `}--${name} ${placeholder}`.trimEnd();
 }
 
-/** Not broken within quotes, so that what is broken can still be pasted into a shell. */
+/** Wraps a command, so that it can still be pasted into a shell: never within quotes. */
 function shellLines(command: string, columns: number): string[] {
   const words = command.match(/(?:'[^']*'|[^\s'])+/g) ?? [];
   const lines = wrappedWords(words, columns - 4);

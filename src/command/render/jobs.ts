@@ -3,7 +3,7 @@ import type { StatusBody } from '../../shared/api/status.js';
 import { alignColumns, formatCount, formatDuration, formatNumber } from '../../shared/text/format.js';
 import { escaped, type Paint } from '../../shared/text/paint.js';
 
-/** Characters of what was asked, in a list. */
+/** Longest title in a list, in characters. */
 const askedLength = 40;
 
 type BackgroundNow = StatusBody['background_jobs'];
@@ -13,7 +13,10 @@ interface JobsNow extends Pick<StatusBody, 'slots'> {
   readonly background_jobs?: BackgroundNow | undefined;
 }
 
-/** The output of `jobs`: running jobs, longest first, the clients that wait, and the number of background jobs. */
+/**
+ * Formats the output of `jobs`: running jobs, longest first, then the waiting clients and the counts of background
+ * jobs.
+ */
 export function renderJobs(
   { slots, queue, background_jobs: background }: JobsNow,
   now: number,
@@ -50,12 +53,14 @@ function table(head: readonly string[], rows: readonly (readonly string[])[], pa
   return [paint.dim(heading), ...lines].map((line) => `  ${line}`);
 }
 
-/** Names come from the service, so control characters are escaped. */
+/** Returns a client's name. Names come from the service, so control characters are escaped. */
 function nameOf(client: string | null): string {
   return client === null ? '–' : escaped(client);
 }
 
-/** The jobs of the caller or of all clients, as the service lists them; no lines if there are none. */
+/**
+ * Formats the jobs of the caller or of all clients, in the order of the service. Returns no lines if there are no jobs.
+ */
 export function renderListedJobs(
   title: 'yours' | 'all',
   jobs: readonly ListedJob[],
@@ -78,18 +83,18 @@ export function renderListedJobs(
   return [`${paint.bold(title)}  ${count}`, ...[paint.dim(heading), ...lines].map((line) => `  ${line}`)];
 }
 
-/** An older service lists only background jobs, and does not say so. */
+/** Returns the operation of a job. Older services list only background jobs, without the field `background`. */
 function operationOf({ operation, background = true }: ListedJob): string {
   return background ? `${operation}, background` : operation;
 }
 
-/** An older service does not send it. */
+/** Returns the shortened title of a job. Older services do not send it. */
 function askedIn({ title = '' }: ListedJob): string {
   const characters = [...title];
   return escaped(characters.length > askedLength ? `${characters.slice(0, askedLength - 1).join('')}…` : title);
 }
 
-/** One job, without its answer. */
+/** Formats one job without its answer. */
 export function renderShownJob(job: JobBody, now: number, paint: Paint): string[] {
   const { created_at: created, started_at: started, ended_at: ended } = job;
   const waited = durationOf(created, started ?? ended, now);

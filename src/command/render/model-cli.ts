@@ -2,7 +2,7 @@ import type { BreakerBody, HealthBody, ReadinessBody } from '../../shared/api/he
 import { formatCount, formatDuration } from '../../shared/text/format.js';
 import { escaped, type Paint } from '../../shared/text/paint.js';
 
-/** Every model CLI of the service. */
+/** Returns the readiness of every model CLI of the service. */
 export function clisOf({ readiness }: HealthBody): readonly ReadinessBody[] {
   return readiness.model_clis ?? [readiness.model_cli];
 }
@@ -20,7 +20,7 @@ export function readinessLine(readiness: ReadinessBody, now: number, paint: Pain
 
 const maxMarks = 40;
 
-/** One mark for each of the last checks, the newest at the right. */
+/** Returns one mark for each of the last checks, the newest at the right. */
 export function readinessStrip(checks: readonly ReadinessBody[], paint: Paint): string {
   if (checks.length === 0) return '';
   const shown = checks.slice(-maxMarks);
@@ -29,7 +29,9 @@ export function readinessStrip(checks: readonly ReadinessBody[], paint: Paint): 
   return `${marks.join('')}  ${paint.dim(`${ready} of ${formatCount(checks.length, 'check')} ready`)}`;
 }
 
-/** Which circuits of the account hold jobs back, and how much of its quota is used. Empty if neither is known. */
+/**
+ * Formats the circuits of the account that block jobs, and the used part of its quota. Empty if neither is known.
+ */
 export function accountLine(breaker: BreakerBody, now: number, paint: Paint): string {
   const models = breaker.models.map((circuit) => {
     const jobs = circuit.model === '' ? 'jobs without a model' : circuit.model;

@@ -15,7 +15,6 @@ export function renderBackup({ path, bytes, duration_ms: ms }: StoreBackup): str
   return [`${escaped(path)}: ${kilobytes(bytes)} in ${formatDuration(ms)}`];
 }
 
-/** The output of `store verify`. */
 export function renderVerdict(report: StoreReport, paint: Paint): string[] {
   const { faults, path, version, bytes, rows, expired, copies } = report;
   const isWell = faults.length === 0;
@@ -50,7 +49,7 @@ function kilobytes(bytes: number): string {
   return `${formatNumber(Math.ceil(bytes / 1024))} kB`;
 }
 
-/** As JSON, without digests. */
+/** Returns a key for the JSON output, without digests. */
 export function keyJson(key: ApiKey) {
   return {
     name: key.name,
@@ -68,7 +67,7 @@ export function keyJson(key: ApiKey) {
   };
 }
 
-/** One line for each key, its name first, without digests. */
+/** Formats one line for each key, without digests. The name is in the first column. */
 export function renderKeys(keys: readonly ApiKey[], now: number, paint: Paint): string[] {
   const rows = keys.map((key) => [key.name, key.scopes.join('+'), limitsOf(key).join(' ')]);
   return alignColumns(rows).map((line, index) => {
@@ -77,7 +76,7 @@ export function renderKeys(keys: readonly ApiKey[], now: number, paint: Paint): 
   });
 }
 
-/** As the keys file writes them. */
+/** Returns the limits of a key in the format of the keys file. */
 function limitsOf(key: ApiKey): string[] {
   const { rate, models, expiresAt, previous } = key;
   return [
@@ -100,7 +99,6 @@ function dayOf(at: number): string {
 
 type ShownCli = SetupReport['model_cli'] & { readonly cli?: string };
 
-/** The output of `check`. */
 export function renderSetupReport(setup: CheckReport, paint: Paint): string[] {
   const { model_cli: cli } = setup;
   const rows: [string, string][] = [
@@ -142,7 +140,7 @@ function keysOf({ keys, needs_key: needsKey }: SetupReport, paint: Paint): strin
     : paint.yellow('none: /ask and /chat need no key');
 }
 
-/** Who calls without a key. */
+/** Returns the row of the local users who may call without a key. */
 function usersOf({ needs_key: needsKey, local_users: mode, allowed_users: allowed }: SetupReport): [string, string][] {
   if (needsKey) return [];
   const whom = allowed.length > 0 ? `only ${allowed.join(', ')}` : mode;
@@ -153,7 +151,7 @@ function readiness({ ready, error, duration_ms: ms }: SetupReport['model_cli'], 
   return ready ? `${paint.green('yes')} (checked in ${formatDuration(ms)})` : `${paint.red('no')}: ${error ?? ''}`;
 }
 
-/** The question that was asked, and how it was answered. */
+/** Formats the test question and its answer. */
 function trialRows(trial: TrialAnswer, paint: Paint): [string, string][] {
   const { question, answer, error, model, deltas, duration_ms: ms, first_delta_ms: firstMs } = trial;
   const took = `in ${formatDuration(ms)}${model === null ? '' : ` by ${model}`}`;

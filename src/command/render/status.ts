@@ -14,7 +14,7 @@ import { accountLine, clisOf, readinessLine, readinessStrip, untilText } from '.
 type Observability = HealthBody['observability'];
 type Runtime = Observability['model_runtime'];
 
-/** The output of `status`, in lines of at most this many columns where words can be broken apart. */
+/** Formats the output of `status`. Lines are at most `columns` wide if they can be wrapped between words. */
 export function renderStatus(snapshot: ServiceSnapshot, paint: Paint, columns = Number.POSITIVE_INFINITY): string[] {
   const { health, version, takenAt } = snapshot;
   const { model_runtime: runtime, cli_processes: processes, workers } = health.observability;
@@ -48,7 +48,7 @@ export function renderStatus(snapshot: ServiceSnapshot, paint: Paint, columns = 
   return [...wrapped(head, columns), ...wrappedRows(shown, columns, paint.dim)];
 }
 
-/** `ends` has passed if the service is cutting the rest. */
+/** Formats the drain deadline. `ends` is in the past while the service cancels the remaining jobs. */
 function drainText(ends: string, now: number, paint: Paint): string {
   const at = `until ${ends.slice(0, 19).replace('T', ' ')} UTC at the latest`;
   return paint.yellow(`${at}, in ${untilText(ends, now)}: jobs finish, new ones are refused`);
@@ -58,7 +58,10 @@ function statusLabel(status: HealthBody['status'], paint: Paint): string {
   return { ok: paint.green, degraded: paint.red, draining: paint.yellow }[status](status);
 }
 
-/** The message may hold what a program wrote. */
+/**
+ * Formats a reason of the health status. The message may contain output of a program, so control characters are
+ * escaped.
+ */
 function reasonLine({ message, until }: ReasonBody, now: number, paint: Paint): string {
   const next = until === undefined ? '' : `; no job is started for ${untilText(until, now)}`;
   return paint.red(`${escaped(message)}${next}`);
@@ -73,14 +76,14 @@ function refusedText({ refused_last_5_minutes: count = 0 }: Runtime, paint: Pain
   return count === 0 ? '' : paint.red(`${formatNumber(count)} in the last 5 minutes`);
 }
 
-/** Any server may have answered: its text must not control the terminal. */
+/** Formats an error. Any server may have sent the text, so control characters are removed. */
 export function failureLines(message: string, paint: Paint): string[] {
   return plain(message).split('\n').map(paint.red);
 }
 
 const maxAges = 8;
 
-/** How long each job has had its slot, longest first. */
+/** Formats how long each job has had its slot, longest first. */
 function agesLine(ages: readonly number[]): string {
   const rest = ages.length > maxAges ? ` and ${ages.length - maxAges} more` : '';
   return ages.slice(0, maxAges).map(formatDuration).join('  ') + rest;
@@ -92,7 +95,7 @@ function ratio(used: number, limit: number): string {
 
 const maxCells = 20;
 
-/** A bar of one cell for each unit, or of 20 cells for a larger limit. Any use fills at least one cell. */
+/** Draws a bar with one cell for each unit, or with 20 cells for a larger limit. Any use fills at least one cell. */
 export function gauge(used: number, limit: number, paint: Paint): string {
   const cells = limit > 0 && limit <= maxCells ? limit : maxCells;
   const share = limit === 0 ? 0 : Math.min(1, used / limit);

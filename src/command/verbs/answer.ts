@@ -14,7 +14,7 @@ export interface JobAnswer {
 interface JobCall<T extends JobAnswer> {
   readonly path: '/ask' | '/chat';
   readonly body: object;
-  /** Of the final answer. */
+  /** Schema of the final answer. */
   readonly schema: z.ZodType<T>;
 }
 
@@ -52,7 +52,7 @@ export async function collectJob<T extends JobAnswer>(
 
 const stepMs = 1000;
 
-/** Owns the line on stderr that says what a job waits for, and for how many seconds. Only a terminal shows it. */
+/** Owns the line on stderr that shows what a job waits for and for how many seconds. Only a terminal shows it. */
 class WaitingLine {
   readonly #terminal: Terminal;
   readonly #clock: Clock;
@@ -65,7 +65,7 @@ class WaitingLine {
     this.#clock = clock;
   }
 
-  /** Shows what the job waits for. Only a new wait starts the seconds again, another place in the queue does not. */
+  /** Shows what the job waits for. A new wait restarts the seconds, a new position in the queue does not. */
   show(what: string, isNewWait: boolean): void {
     if (!this.#terminal.isStderrTty) return;
     if (isNewWait || this.#what === '') this.#sinceMs = this.#clock.monotonicMs();
@@ -89,7 +89,7 @@ class WaitingLine {
 
 type PrinterParts = Pick<CommandContext, 'terminal' | 'clock'>;
 
-/** Runs a job and prints its answer. Throws what `runJob` throws. */
+/** Runs a job and prints its answer. Throws the errors of `runJob`. */
 export function printJob<T extends JobAnswer>(
   client: Client,
   call: JobCall<T>,
@@ -99,7 +99,7 @@ export function printJob<T extends JobAnswer>(
   return printAnswer((printer) => runJob(client, call, signal, printer), parts);
 }
 
-/** Prints the progress of a job and its answer. `run` reports them to the printer. */
+/** Prints the progress of a job and its answer, which `run` reports to the printer. */
 export async function printAnswer<T extends JobAnswer>(
   run: (printer: AnswerPrinter) => Promise<T>,
   { terminal, clock }: PrinterParts,
@@ -118,7 +118,10 @@ export async function printAnswer<T extends JobAnswer>(
 
 const startedOver = '(The model started over. Ignore the text above.)';
 
-/** To a terminal, prints deltas as they arrive. To a file or a pipe, which cannot be corrected, prints the final answer. */
+/**
+ * Prints an answer. A terminal shows deltas as they arrive; a file or a pipe, which cannot be corrected, gets only the
+ * final answer.
+ */
 class AnswerPrinter {
   readonly #terminal: Terminal;
   readonly #waiting: WaitingLine;
@@ -145,7 +148,10 @@ class AnswerPrinter {
     if (this.#terminal.isStdoutTty) await this.#write(text);
   }
 
-  /** The final answer takes precedence over the deltas: a model may start over. */
+  /**
+   * Prints the final answer. If it differs from the printed deltas because the model started over, prints it again in
+   * full.
+   */
   async finish({ response }: JobAnswer): Promise<void> {
     if (response.startsWith(this.#printed)) {
       await this.#write(response.slice(this.#printed.length));
@@ -157,7 +163,7 @@ class AnswerPrinter {
     await this.#endLine();
   }
 
-  /** Ends the line of an unfinished answer, if any of it was printed. */
+  /** Ends the line of an unfinished answer, if a part of it was printed. */
   async cut(): Promise<void> {
     if (this.#printed === '') this.#waiting.erase();
     else await this.#endLine();

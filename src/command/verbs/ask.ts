@@ -88,7 +88,7 @@ async function startInBackground(
   await terminal.writeUntrusted(`${accepted.job_id}\n`);
 }
 
-/** The flags are checked before stdin is read. */
+/** Builds the request body. Checks the flags before it reads stdin. */
 async function bodyFrom(args: CommandArguments, { files, terminal }: Parameters<Command['run']>[1]): Promise<object> {
   const extras = {
     effort: readEffort(args.value('effort')),
@@ -112,7 +112,7 @@ async function readPrompt({ positionals }: CommandArguments, terminal: Terminal)
   throw new CommandError(exitCodes.usage, 'the prompt is empty: pass it as an argument or on stdin');
 }
 
-/** Puts stdin in the place of `-`, with a blank line before and after it. */
+/** Replaces `-` by the text of stdin, with a blank line before and after it. */
 async function insertStdin(positionals: readonly string[], terminal: Terminal): Promise<string> {
   const input = await terminal.readStdin();
   const at = positionals.indexOf('-');
@@ -127,7 +127,7 @@ export function readEffort(given: string | undefined): Effort | undefined {
   throw usageError(`--effort: must be ${efforts.slice(0, -1).join(', ')} or ${efforts.at(-1)}`);
 }
 
-/** JSON itself begins with a brace, anything else names a file. */
+/** Parses a schema. Text that begins with a brace is JSON, any other text is the path of a file. */
 export async function readSchema(given: string | undefined, files: NamedFiles): Promise<unknown> {
   if (given === undefined) return undefined;
   const text = given.trimStart().startsWith('{') ? given : String(await readNamed('--schema', given, files.read));
@@ -138,7 +138,7 @@ export async function readSchema(given: string | undefined, files: NamedFiles): 
   }
 }
 
-/** Takes the type from the content of the file, not from its name. */
+/** Reads images. Determines the media type from the content of a file, not from its name. */
 export async function readImages(paths: readonly string[], files: NamedFiles): Promise<object[] | undefined> {
   if (paths.length === 0) return undefined;
   return Promise.all(

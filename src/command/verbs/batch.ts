@@ -78,7 +78,7 @@ async function runBatch(job: KnownJob, client: Client, context: CommandContext):
   return run.tally.failed + staying === 0 ? exitCodes.ok : exitCodes.failed;
 }
 
-/** The salt is the same for the same output, and another one each time for stdout. */
+/** Opens the output. The salt depends on the path of the output file; for stdout it is random. */
 async function openSink({ output, retriesFailed }: BatchJob, { terminal, clock }: CommandContext) {
   if (output === null) {
     const sink: AnswerSink = { write: (record) => terminal.writeJson(record), close: async () => {} };
@@ -95,17 +95,20 @@ async function openSink({ output, retriesFailed }: BatchJob, { terminal, clock }
 }
 
 const tickMs = 1000;
-/** The rate is that of so many ticks. Where stderr is no terminal, a line is written after as many. */
+/**
+ * Number of ticks over which the rate is measured. If stderr is not a terminal, a line is written after each such
+ * period.
+ */
 const rateTicks = 30;
 
-/** Owns what is shown of a running batch: one line that changes, or a line now and then. */
+/** Shows the progress of a batch: one line that is redrawn at a terminal, otherwise a line every 30 seconds. */
 class Display {
   readonly #job: KnownJob;
   readonly #terminal: Terminal;
   readonly #clock: Clock;
   readonly #now: () => Omit<BatchProgress, 'rate'>;
   readonly #beganMs: number;
-  /** How many had ended at the last ticks, the oldest first. */
+  /** Numbers of ended prompts at the last ticks, oldest first. */
   readonly #samples: number[] = [];
   #ticks = 0;
   #said: string | null = null;
@@ -119,7 +122,7 @@ class Display {
     this.#beganMs = clock.monotonicMs();
   }
 
-  /** The answers go to the same terminal. */
+  /** Whether the progress can be redrawn in place. Answers on the same terminal would be overwritten. */
   get #isLine(): boolean {
     return this.#terminal.isStderrTty && !(this.#job.output === null && this.#terminal.isStdoutTty);
   }

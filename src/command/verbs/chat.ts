@@ -19,7 +19,7 @@ import { CommandError, exitCodes, InterruptedError, ServiceError } from '../base
 import type { Terminal } from '../base/terminal.js';
 import { printJob } from './answer.js';
 
-/** What can be typed in a chat beside messages. */
+/** Commands that a user can type in a chat. */
 const chatWords = [
   { word: '/help', argument: '', meaning: 'show this' },
   { word: '/model', argument: '[id]', meaning: 'name the model, or choose another for what follows' },
@@ -76,7 +76,10 @@ async function defaultModel(client: Client): Promise<string> {
   return models.find((model) => model.default)?.id ?? "the model CLI's own";
 }
 
-/** At a terminal, the chat continues after a failed turn. With input from a file or a pipe, it ends there. */
+/**
+ * Reads and processes lines until the end. After a failed turn, the chat continues at a terminal, and ends if the input
+ * is a file or a pipe.
+ */
 async function converse(input: ChatInput, conversation: ChatConversation, terminal: Terminal): Promise<number> {
   for (;;) {
     const line = await input.nextLine();
@@ -99,16 +102,16 @@ class ChatInput implements Disposable {
   readonly #readline: Interface;
   readonly #lines = new BoundedQueue<string>();
   readonly #interrupts: Disposable;
-  /** Cancels the running turn; null while no turn runs. */
+  /** Controller that cancels the running turn; null while no turn runs. */
   #turn: AbortController | null = null;
   #isPrompting = false;
-  /** Lines that were typed during a turn, and so were not echoed. */
+  /** Number of lines that were typed during a turn, and so were not echoed. */
   #hiddenLines = 0;
 
   constructor(prompt: string, terminal: Terminal) {
     this.#terminal = terminal;
     this.#prompt = prompt;
-    // Input typed during a turn is not echoed. It appears with the next prompt.
+    // Input typed during a turn is not echoed, and appears with the next prompt.
     this.#readline = terminal.openLines(() => !this.#isPrompting);
     this.#readline.setPrompt(prompt);
     this.#readline.on('line', (line) => this.#add(line));
@@ -118,7 +121,7 @@ class ChatInput implements Disposable {
     this.#interrupts = terminal.onInterrupt(() => this.#interrupt());
   }
 
-  /** The next line, or null at the end of the input. */
+  /** Resolves with the next line, or with null at the end of the input. */
   async nextLine(): Promise<string | null> {
     const isHidden = this.#hiddenLines > 0;
     this.#isPrompting = !isHidden;
@@ -147,7 +150,7 @@ class ChatInput implements Disposable {
 
   #add(line: string): void {
     if (!this.#isPrompting && this.#terminal.isStdinTty) this.#hiddenLines++;
-    this.#isPrompting = false; // pasted text may hold several lines, and only the first answers the prompt
+    this.#isPrompting = false; // pasted text may have several lines; only the first one answers the prompt
     this.#lines.push(line);
   }
 
@@ -162,13 +165,16 @@ class ChatInput implements Disposable {
     this.#terminal.message(this.#prompt + line);
   }
 
-  /** After Ctrl-Z and fg. readline has paused stdin, and the process would end if it stayed paused. */
+  /** Handles SIGCONT, after Ctrl-Z and `fg`. readline has paused stdin; the process would end if it remained paused. */
   #continue(): void {
     if (this.#isPrompting) this.#readline.prompt(true);
     else this.#readline.resume();
   }
 
-  /** Cancels the turn. Without a turn, clears the line, or ends the chat if readline does not edit the input. */
+  /**
+   * Handles Ctrl-C: cancels the turn. If no turn runs, clears the line, or ends the chat if readline does not edit the
+   * input.
+   */
   #interrupt(): void {
     if (this.#turn !== null) return this.#turn.abort(new InterruptedError());
     if (!this.#terminal.editsLines) return this.#lines.cut(new InterruptedError());
@@ -181,7 +187,7 @@ class ChatInput implements Disposable {
   }
 }
 
-/** What a line asks for. */
+/** Parsed line of the chat. */
 type ChatLine =
   | { readonly type: 'message'; readonly text: string }
   | { readonly type: 'word'; readonly word: Exclude<ChatWord, '/exit'>; readonly argument: string }
@@ -189,7 +195,10 @@ type ChatLine =
   | { readonly type: 'nothing' }
   | { readonly type: 'leave' };
 
-/** A line that begins with a slash is never a message: a mistyped word is not for the model. Two slashes stand for one. */
+/**
+ * Parses a line. A line that begins with a slash is never sent, because it may be a mistyped command. Two slashes stand
+ * for one.
+ */
 export function readLine(line: string): ChatLine {
   const trimmed = line.trim();
   if (trimmed === '') return { type: 'nothing' };
@@ -202,10 +211,10 @@ export function readLine(line: string): ChatLine {
   return { type: 'word', word: known, argument };
 }
 
-/** What a conversation does beside sending messages. */
+/** Chat commands that the conversation executes. */
 type Wish = Exclude<ChatLine, { readonly type: 'message' | 'leave' }>;
 
-/** Owns the ID of the current conversation, and the model that its next turn names. */
+/** Owns the ID of the current conversation, and the model for its next turn. */
 export class ChatConversation {
   readonly client: Client;
   readonly #context: CommandContext;
@@ -226,7 +235,7 @@ export class ChatConversation {
       );
   }
 
-  /** The one that was chosen; undefined: the service chooses. */
+  /** Model that the user has chosen; if undefined, the service chooses. */
   get model(): string | undefined {
     return this.#model;
   }
@@ -234,7 +243,7 @@ export class ChatConversation {
   get resumeHint(): string {
     return this.#id === undefined
       ? 'There is no conversation to continue.'
-      : `To continue: prompt-relay chat --conversation ${shellWord(plain(this.#id))}`; // it came from the server, to be pasted into a shell
+      : `To continue: prompt-relay chat --conversation ${shellWord(plain(this.#id))}`; // may be pasted into a shell
   }
 
   /** Sends a message, and prints the answer or the error. Resolves with the exit code of the turn. */
@@ -250,7 +259,7 @@ export class ChatConversation {
     }
   }
 
-  /** Does what a word asks for. Resolves with an exit code. */
+  /** Executes a chat command. Resolves with an exit code. */
   async obey(wish: Wish): Promise<number> {
     try {
       if (wish.type === 'unknown') throw new CommandError(exitCodes.usage, unknownWord(wish.word));
@@ -265,7 +274,7 @@ export class ChatConversation {
     '/help': async () => this.#showHelp(),
     '/model': (id: string) => this.#chooseModel(id),
     '/new': async () => {
-      this.#id = undefined; // the next message starts one
+      this.#id = undefined; // the next message starts a new conversation
       this.#say('Started a new conversation.');
     },
     '/history': () => this.#showHistory(),
@@ -327,7 +336,9 @@ export class ChatConversation {
     return error instanceof CommandError ? error.exitCode : exitCodes.interrupted;
   }
 
-  /** Forgets the ID, which would make every later turn fail as well. */
+  /**
+   * Reports that the service does not know the conversation. Forgets its ID, which would make every later turn fail.
+   */
   #reportLost(): void {
     const { terminal } = this.#context;
     terminal.message(terminal.messagePaint.red(`The service has no conversation ${this.#id}.`));

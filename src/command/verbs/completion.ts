@@ -2,7 +2,7 @@ import { shellQuoted } from '../../shared/text/format.js';
 import type { Command, Flag } from '../base/command.js';
 import { CommandError, exitCodes } from '../base/errors.js';
 
-/** The lines of a script for bash 4 or newer. */
+/** Generates the script for bash 4 or newer, as lines. */
 export function bashCompletion(commands: readonly Command[]): string[] {
   const names = commands.map(({ name }) => name).join(' ');
   const [first] = commands;
@@ -47,7 +47,7 @@ function flagWords(flags: Readonly<Record<string, Flag>>): string {
     .join(' ');
 }
 
-/** What stands after a flag that takes a value is that value, and no other word. */
+/** Generates the cases for the word after a flag that takes a value: only values of the flag are offered. */
 function valueCases({ name, flags }: Command): string[] {
   return Object.entries(flags).flatMap(([flag, { type, short, values }]) => {
     if (type === 'boolean') return [];
@@ -62,7 +62,9 @@ function valueCases({ name, flags }: Command): string[] {
   });
 }
 
-/** The lines of a function for zsh: a file named _prompt-relay in a folder of fpath, or sourced. */
+/**
+ * Generates the function for zsh, as lines of a file `_prompt-relay` in a folder of fpath, which can also be sourced.
+ */
 export function zshCompletion(commands: readonly Command[]): string[] {
   return [
     '#compdef prompt-relay',
@@ -109,7 +111,7 @@ function specOf(name: string, { type, short, multiple = false, values, descripti
   return names + shellQuoted(text + value);
 }
 
-/** The lines of a file for fish: completions/prompt-relay.fish. */
+/** Generates the file completions/prompt-relay.fish for fish, as lines. */
 export function fishCompletion(commands: readonly Command[]): string[] {
   const names = commands.map(({ name }) => name).join(' ');
   return [

@@ -15,7 +15,7 @@ import { exitCodes, InterruptedError, ServiceError, usageError } from '../base/e
 import { renderJobs, renderListedJobs, renderShownJob } from '../render/jobs.js';
 import { collectJob, printAnswer } from './answer.js';
 
-/** An older service sends no figures of background jobs, and fewer of the queue. */
+/** Part of the status. Older services send no counts of background jobs, and fewer fields of the queue. */
 const jobsBody = statusBody
   .pick({ slots: true, queue: true, background_jobs: true })
   .partial({ background_jobs: true })
@@ -96,7 +96,7 @@ const actions: Readonly<Record<string, JobAction>> = {
   },
 };
 
-/** Unlike `jobs cancel`, it never deletes an answer. */
+/** Command that cancels jobs. Unlike `jobs cancel`, it never deletes an answer. */
 export const cancel: Command = {
   name: 'cancel',
   synopsis: '<id> ...',
@@ -116,7 +116,7 @@ export const cancel: Command = {
       try {
         await cancelOne(client, id, args, context);
       } catch (error) {
-        if (!(error instanceof ServiceError) || error.code !== 'not_found') throw error; // no other id will do better
+        if (!(error instanceof ServiceError) || error.code !== 'not_found') throw error; // all other IDs would fail too
         const text = `${context.terminal.messagePaint.red('prompt-relay:')} ${escaped(id)}: ${error.message}`;
         context.terminal.sentences(text);
         if (exitCode === exitCodes.ok) exitCode = error.exitCode;
@@ -146,7 +146,7 @@ async function showJob(job: JobBody, terminal: CommandContext['terminal'], now: 
   await terminal.writeUntrusted(`\n${response}${response.endsWith('\n') ? '' : '\n'}`);
 }
 
-/** The text of an answer, in the form of any endpoint. */
+/** Returns the text of an answer in the format of any endpoint. */
 function responseOf(result: JobResult): string {
   if ('response' in result && typeof result.response === 'string') return result.response;
   const { output } = result as { readonly output?: readonly OutputItem[] };
@@ -155,7 +155,7 @@ function responseOf(result: JobResult): string {
     .join('');
 }
 
-/** An item of /v1/responses. */
+/** Output item of /v1/responses. */
 interface OutputItem {
   readonly arguments?: string;
   readonly content?: readonly { readonly text?: string }[];

@@ -10,7 +10,7 @@ import { editKeysFile, importedLines, withDigest, withLines, withNewKey, without
 import type { Terminal } from '../base/terminal.js';
 import { keyJson, renderKeys } from '../render/operator.js';
 
-/** The options of a new key, as the keys file writes them. */
+/** Options of a new key, with the names that the keys file uses. */
 const optionFlags = {
   scopes: { type: 'string', placeholder: '<a+b>', description: 'ask, chat, admin, metrics; default: ask+chat' },
   rate: { type: 'string', placeholder: '<n/seconds>', description: 'requests in a window, such as 60/60' },
@@ -28,7 +28,7 @@ const rotateFlags = {
   'old-until': { type: 'string', placeholder: '<day>', description: 'rotate: the old key works until this day (UTC)' },
 } as const satisfies Record<string, Flag>;
 
-/** Makes API keys, and shows, checks and edits keys files. Needs no service. */
+/** Command that makes API keys, and lists, checks and edits keys files, without a service. */
 export const keys: Command = {
   name: 'keys',
   synopsis: 'add <name> | revoke <name> | rotate <name> | import <from> | list | check | new <name> [file]',
@@ -133,7 +133,10 @@ function newKey(action: string, name: string | undefined, args: CommandArguments
   return { key, line };
 }
 
-/** The message comes first: a closed stdout ends the command, and the key is in the file by now. */
+/**
+ * Prints a new key after its message. A closed stdout would end the command before a later message; the key is already
+ * in the file.
+ */
 async function showKey(name: string, key: string, message: string, args: CommandArguments, terminal: Terminal) {
   terminal.sentences(`${message} It is shown only now. ${noRestart}`);
   if (args.has('json')) await terminal.writeJson({ name, key });
@@ -141,7 +144,7 @@ async function showKey(name: string, key: string, message: string, args: Command
   return exitCodes.ok;
 }
 
-/** Resolves with the path. Only a key that is added makes a file. */
+/** Edits the keys file and resolves with its path. Only `add` and `import` create a missing file. */
 async function edit(args: CommandArguments, context: CommandContext, change: (text: string) => string) {
   const [action = '', , file] = args.positionals;
   const path = context.keysFilePath(file);
@@ -162,7 +165,7 @@ function showFaults(faults: readonly string[], terminal: Terminal): number {
   return faults.length === 0 ? exitCodes.ok : exitCodes.config;
 }
 
-/** Empty where none is given. */
+/** Returns the options of the flags as one part of a line, in an array; an empty array if no flag is set. */
 function optionsOf(args: CommandArguments): string[] {
   const given = Object.entries(optionFlags).flatMap(([name, { type }]) => {
     if (type === 'boolean') return args.has(name) ? [name] : [];

@@ -20,7 +20,7 @@ export const models: Command = {
   },
 };
 
-/** Of this program, and of a service that answers. Only one that is named with --url has to. */
+/** Command that prints the version of this program and of the service. Only a service named with --url must answer. */
 export const version: Command = {
   name: 'version',
   synopsis: '',
@@ -50,7 +50,7 @@ function clisIn({ model_cli, model_clis }: VersionBody): string {
     .join(', ');
 }
 
-/** The ID is in the first column, for use with `cut`. A star marks the default model. */
+/** Formats a list of models. The ID is in the first column, for use with `cut`. A star marks the default model. */
 function renderModels({ models: list }: ModelList, paint: Paint): string[] {
   const rows = list.map(({ id, name, default: isDefault, description, alias_of: target, capabilities }) => [
     id,
@@ -65,7 +65,7 @@ function renderModels({ models: list }: ModelList, paint: Paint): string[] {
   );
 }
 
-/** What a request for the model may have beside text. */
+/** Lists the features beyond text that requests for a model can use. */
 function abilitiesOf(capabilities: ModelEntry['capabilities']): string {
   const { tools, images = false, effort = false } = capabilities ?? {};
   const all = [tools !== undefined && 'tools', images && 'images', effort && 'effort'];
@@ -131,7 +131,7 @@ function renderUsage({ usage: rows, budgets = [] }: UsageReport, paint: Paint): 
   return [...usageLines, '', paint.dim(budgetHeading), ...budgetLines];
 }
 
-/** The client's name comes from the service: nothing in it may steer the terminal. */
+/** Returns the cells of a row. The client's name comes from the service, so its control characters are escaped. */
 function cellsOf({ day, client, kind, jobs, refused, tokens, cost_usd, model_seconds }: UsageRow): string[] {
   const all = Object.values(jobs).reduce((sum, count) => sum + count, 0);
   return [

@@ -68,7 +68,10 @@ export const whoami: Command = {
   },
 };
 
-/** No row of the usage is this late: the answer says who asks, and little else. */
+/**
+ * Path of a report without rows, because its first day is in the far future. The response has little more than the
+ * caller.
+ */
 const whoPath = '/usage?since=9999-12-31';
 
 async function callerAt(client: Client): Promise<UsageCaller> {
@@ -77,12 +80,14 @@ async function callerAt(client: Client): Promise<UsageCaller> {
   throw new CommandError(exitCodes.protocol, `the service at ${client.url} is older and does not say who you are`);
 }
 
-/** The name comes from the service: nothing in it may steer the terminal. */
+/** Returns kind and name of a client. The service has sent them, so control characters are escaped. */
 function nameOf({ kind, client }: UsageCaller): string {
   return escaped(`${kind} ${client}`);
 }
 
-/** null if the line is empty. The key is never an argument, because other users can see arguments with ps. */
+/**
+ * Reads a key; null if the line is empty. The key is never an argument, because other users can see arguments with ps.
+ */
 async function readKey(place: string, terminal: Terminal): Promise<string | null> {
   const prompt = `API key for ${place} (not shown; empty if it needs none): `;
   const key = (terminal.isStdinTty ? await terminal.readSecret(prompt) : await terminal.readStdin()).trim();

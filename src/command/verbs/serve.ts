@@ -49,7 +49,7 @@ const variableOfFlag = {
   cli: 'MODEL_API_CLI',
 } as const satisfies Record<keyof typeof settingFlags, VariableName>;
 
-/** The flags as the variables that they stand for: they win over the environment. Throws a CommandError. */
+/** Converts flags to the variables that they override. Throws a CommandError. */
 function settingsFrom(args: CommandArguments): Environment {
   const given = Object.entries(variableOfFlag).flatMap(([flag, name]) => {
     const value = args.value(flag);
@@ -63,7 +63,7 @@ function settingsFrom(args: CommandArguments): Environment {
 
 const settingNotes = ['All other settings are MODEL_API_* variables. A flag wins over its variable.'] as const;
 
-/** Runs the service in this process. The service handles signals, writes the log and ends the process. */
+/** Command that runs the service in this process. The service handles signals, writes the log and ends the process. */
 export const serve: Command = {
   name: 'serve',
   synopsis: '',
@@ -87,7 +87,7 @@ export const serve: Command = {
   },
 };
 
-/** Reads the configuration of the service and tests its model CLI, without starting the service. */
+/** Command that reads the configuration of the service and tests its model CLI, without starting the service. */
 export const check: Command = {
   name: 'check',
   synopsis: '[--unit [unit]]',
@@ -126,7 +126,7 @@ function showWarning(warning: string, terminal: Terminal): void {
   terminal.message(`${terminal.messagePaint.yellow('warning')}  ${warning}`);
 }
 
-/** null: the settings are those of this environment. */
+/** Reads the settings of another service; null if the environment of this process has the settings. */
 async function otherSettings(args: CommandArguments): Promise<ForeignSettings | null> {
   const [paths, [unit]] = [args.values('env-file'), args.positionals];
   if (unit !== undefined && !args.has('unit')) throw usageError('check', `unexpected argument ${unit}`);
@@ -134,7 +134,7 @@ async function otherSettings(args: CommandArguments): Promise<ForeignSettings | 
   if (args.has('unit')) return settingsOfUnit(unit ?? 'prompt-relay', systemHost);
   if (paths.length === 0) return null;
   const files = await Promise.all(paths.map(readSettings));
-  const env = Object.assign({}, ...files.map((file) => file.env)) as Environment; // a later file wins
+  const env = Object.assign({}, ...files.map((file) => file.env)) as Environment; // a later file has precedence
   const notes = files.flatMap((file) => file.notes);
   return { env, keepsOwn: true, files: new Map(), notes, cgroups: null };
 }

@@ -19,7 +19,7 @@ import { failureLines, renderStatus } from '../render/status.js';
 /** Prints a snapshot, or the error that prevented it. */
 type ResultPrinter = (result: ServiceSnapshot | CommandError) => Promise<void>;
 
-/** Prints snapshots until Ctrl-C. Continues after errors: the service may come back. */
+/** Prints snapshots until Ctrl-C. Continues after errors, because the service may recover. */
 export async function watch(
   reader: SnapshotReader,
   print: ResultPrinter,
@@ -58,7 +58,10 @@ class LiveView {
     this.#drawnLines = visible.length;
   }
 
-  /** Resizing wraps the old lines in a new way, so their position is lost: the screen is cleared. */
+  /**
+   * Returns the escape sequence that moves the cursor to the first line of the view. A resize wraps old lines anew and
+   * so loses their position: then the screen is cleared.
+   */
   #moveToStart(size: string): string {
     const isResized = this.#size !== '' && this.#size !== size;
     this.#size = size;

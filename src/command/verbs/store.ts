@@ -111,7 +111,10 @@ const actions: Readonly<Record<string, StoreAction>> = {
 
 type Offline = NonNullable<Awaited<ReturnType<typeof import('../../primary/store/open.js')['openOffline']>>>;
 
-/** Works on the file of the store. Resolves with null if a service has it open, or if no file is known. */
+/**
+ * Runs `work` on the file of the store. Resolves with null if a service has the file open, if no path is known, or if
+ * --url is given.
+ */
 async function onFile<T>(
   path: string | null,
   args: CommandArguments,
@@ -140,7 +143,7 @@ async function verifyFile(
   return onFile(path, args, context, ({ upkeep }) => upkeep.verify(expiryAt(context.clock.now(), settings)));
 }
 
-/** The running service, if it may have this store. */
+/** Connects to the running service. For a store in Redis, throws if the service does not use Redis. */
 async function serviceWith({ isRedis }: NamedStore, args: CommandArguments, context: CommandContext) {
   const client = await clientFor(args, context);
   if (!isRedis || (await client.getState('/setup', setupReport)).store.kind === 'redis') return client;
@@ -161,7 +164,7 @@ async function verifyByService(
   );
 }
 
-/** A service writes its backup only beside its store. */
+/** Has the service make a backup. A service writes backups only to the folder of its store. */
 async function backupByService(file: string, args: CommandArguments, context: CommandContext) {
   const client = await clientFor(args, context);
   if (file !== basename(file)) {
