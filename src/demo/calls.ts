@@ -2,24 +2,27 @@ import { randomUUID } from 'node:crypto';
 import type { DemoCall, DemoResult, DemoTool, UserLine } from './protocol.js';
 import { sampleOf } from './sample.js';
 
-/** At the beginning of a line: `call NAME`, and the arguments. */
+/** Instruction to call a tool: a line that begins with `call NAME`, and optional arguments as a JSON object. */
 const order = /^call ([\w-]{1,64})[ \t]*(\{)?/gm;
 
-/** At the beginning of a line: `think`, and what the model is to think. */
+/** Instruction to think: a line that begins with `think`, and the text of the thought. */
 const thoughts = /^think (.+)$/gm;
 
-/** What the text has the model think before it answers. */
+/** Returns the thoughts that the prompt requests. */
 export function thoughtsIn({ text }: Pick<UserLine, 'text'>): string[] {
   return [...text.matchAll(thoughts)].flatMap(([, thought]) => thought ?? []);
 }
 
-/** What the text asks for: calls of tools that there are. One that must call a tool calls one in any case. */
+/**
+ * Returns the tool calls that the prompt requests, without unknown tools. If a call is required (`must`) and none is
+ * requested, returns a call with sample arguments.
+ */
 export function callsIn({ text, tools: all = [], must = false }: UserLine): DemoCall[] {
   const tools = typeof must === 'string' ? all.filter(({ name }) => name === must) : all;
   const orders = [...text.matchAll(order)];
   const wanted = orders.flatMap(({ 0: head, 1: name, 2: brace, index }, at): DemoCall[] => {
     if (!tools.some((tool) => tool.name === name) || name === undefined) return [];
-    const rest = text.slice(index + head.length - 1, orders[at + 1]?.index); // no JSON holds the line of another order
+    const rest = text.slice(index + head.length - 1, orders[at + 1]?.index); // ends before the next instruction
     return [{ id: `call_${randomUUID()}`, name, input: brace === undefined ? {} : objectIn(rest) }];
   });
   return wanted.length > 0 || must === false ? wanted : sampleCalls(tools, text);
@@ -30,7 +33,9 @@ function sampleCalls([tool]: readonly DemoTool[], text: string): DemoCall[] {
   return [{ id: `call_${randomUUID()}`, name: tool.name, input: sampleOf(tool.schema, text) }];
 }
 
-/** The JSON object that the text begins with; an empty one where there is none. Reads the text once, however long it is. */
+/**
+ * Parses the JSON object at the beginning of a text; an empty object if it is missing. Takes linear time.
+ */
 function objectIn(text: string): unknown {
   let depth = 0;
   let isQuoted = false;
@@ -52,7 +57,7 @@ function parsed(json: string): unknown {
   }
 }
 
-/** What the model says of these results. `names`: of the tools that were called, by the ids of the calls. */
+/** Formats the results of tools as text. `names` maps the IDs of calls to the names of tools. */
 export function saidOf(results: readonly DemoResult[], names: ReadonlyMap<string, string>): string {
   const said = results.map(({ id, text, is_error: isError }) => {
     return `The ${isError ? 'error' : 'result'} of ${names.get(id) ?? 'the tool'} is: ${text}`;

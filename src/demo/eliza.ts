@@ -1,10 +1,10 @@
 interface Memory {
-  /** By what they are about: `dog` → `is Rex`. */
+  /** Facts by their subject: `dog` → `is Rex`. */
   readonly facts: Map<string, string>;
   note: string | null;
 }
 
-/** What to say to a sentence with this pattern. Null leaves it to the next rule. */
+/** Reply to a sentence that matches the pattern. If it is null, the next rule is tried. */
 type Rule = readonly [pattern: RegExp, reply: (memory: Memory, ...caught: string[]) => string | null];
 
 const maxReplies = 3;
@@ -43,7 +43,7 @@ const askBack = 'I am only a demo and cannot know that. What do you think?';
 const mirror = Object.entries({ i: 'you', me: 'you', my: 'your', mine: 'yours', am: 'are', you: 'me', your: 'my' });
 const mirrored: ReadonlyMap<string, string> = new Map(mirror);
 
-/** Owns one conversation of the model `eliza`: what it was told, and how many turns it had. */
+/** Owns one conversation of the model `eliza`: the facts that the user has stated, and the number of turns. */
 export class Eliza {
   readonly #memory: Memory = { facts: new Map(), note: null };
   #name = 'Eliza';
@@ -76,7 +76,7 @@ export class Eliza {
   }
 }
 
-/** Rules look no further into a text than this, so that none takes long over a hostile one. */
+/** Returns the first 2,000 characters. Rules search no further, so that no text can take them long. */
 function beginningOf(text: string): string {
   return /^.{0,2000}/su.exec(text)?.[0] ?? '';
 }
@@ -116,13 +116,13 @@ function recall({ facts }: Memory, words: string): string {
   return facts.has(about) ? `Your ${about} ${facts.get(about)}.` : `You have not told me your ${about} yet.`;
 }
 
-/** `dog's name`, `dog called` and `dog is` are all about the dog. */
+/** Normalizes a subject: `dog's name`, `dog called` and `dog is` all become `dog`. */
 function subjectOf(words: string): string {
   const about = words.toLowerCase().replace(/(?:'s name| is| are| called| again)$/, '');
   return about.replace('favourite', 'favorite').replace('colour', 'color');
 }
 
-/** The same words from the other side: `my dog` becomes `your dog`. */
+/** Swaps first and second person: `my dog` becomes `your dog`. */
 function reflect(words: string): string {
   return words.replace(/[a-z']+/gi, (word) => mirrored.get(word.toLowerCase()) ?? word);
 }

@@ -13,7 +13,7 @@ import {
 } from './protocol.js';
 import { sampleOf } from './sample.js';
 
-/** One side of a conversation. It has an answer to any text. */
+/** Model, which has an answer to any text. */
 type Voice = Pick<Eliza, 'instruct' | 'answer'>;
 
 const models = [
@@ -21,13 +21,13 @@ const models = [
   { id: 'echo', name: 'Echo', description: 'A demo: answers with the prompt, byte for byte.', default: false },
 ];
 
-/** Null for a model that does not exist. */
+/** Creates the model; null if it does not exist. */
 function voiceOf(model: string): Voice | null {
   if (model === 'eliza') return new Eliza();
   return model === 'echo' ? { instruct: () => undefined, answer: (prompt) => prompt } : null;
 }
 
-/** The names of the tools that were called, by the ids of the calls. */
+/** Names of called tools by the IDs of the calls. */
 type KnownCalls = Map<string, string>;
 
 function respond(model: string, voice: Voice | null, names: KnownCalls, input: Input | null): readonly Output[] {
@@ -36,7 +36,7 @@ function respond(model: string, voice: Voice | null, names: KnownCalls, input: I
   if (input.type === 'user') return voice === null ? [unknownModel()] : answer(model, voice, names, input);
   if (input.type === 'system') voice?.instruct(input.text);
   else if (input.role === 'user')
-    voice?.answer(input.text); // the same answer as then
+    voice?.answer(input.text); // repeats the turn, which rebuilds the model's memory
   else for (const { id, name } of input.calls ?? []) names.set(id, name);
   return [];
 }
@@ -67,7 +67,7 @@ function seen({ media_type, data }: DemoImage): string {
   return `I was given an image (${media_type}, ${Buffer.byteLength(data, 'base64')} bytes), which I can not see. `;
 }
 
-/** One write for each turn: a write for each word would cost more than the answer. */
+/** Writes the lines of a turn at once: a write for each word would cost more than the answer. */
 async function send(outputs: readonly Output[]): Promise<void> {
   const lines = outputs.map((output) => `${JSON.stringify(output)}\n`).join('');
   if (!process.stdout.write(lines)) await once(process.stdout, 'drain');
@@ -85,8 +85,8 @@ function modelOf(args: readonly string[]): string {
   return at < 0 ? 'eliza' : (args[at + 1] ?? '');
 }
 
-process.on('SIGUSR1', () => {}); // else Node opens its debugger, to every program of this machine
-// Nobody reads any more, so there is nothing left to do.
+process.on('SIGUSR1', () => {}); // otherwise Node would open its debugger to every program of this machine
+// No process reads the answers any more.
 process.stdout.on('error', () => process.exit(0));
 
 if (process.argv.includes('--version')) process.stdout.write('prompt-relay-demo 1.0.0\n');

@@ -1,14 +1,17 @@
-/** A question. Images come as their media type and their bytes in base64; `schema` asks for a JSON value that fits it. */
+/**
+ * Question to the model. Images have a media type and bytes in base64. If `schema` is set, the answer is JSON that
+ * matches it.
+ */
 export interface UserLine extends OfTurn {
   readonly type: 'user';
   readonly text: string;
   readonly images?: readonly DemoImage[];
   readonly schema?: unknown;
-  /** The tools that the answer may call. */
+  /** Tools that the answer may call. */
   readonly tools?: readonly DemoTool[];
-  /** Whether it must call one: with a name, that one. */
+  /** Whether the answer must call a tool; a string names the tool. */
   readonly must?: boolean | string;
-  /** What the tools have returned that were called before. */
+  /** Results of the tools that earlier answers have called. */
   readonly results?: readonly DemoResult[];
 }
 
@@ -34,7 +37,7 @@ export interface DemoImage {
   readonly data: string;
 }
 
-/** What the program reads: one JSON object a line. */
+/** Line that the program reads, a JSON object. */
 export type Input =
   | { readonly type: 'system'; readonly text: string }
   | UserLine
@@ -48,12 +51,14 @@ export type Input =
 
 export type TokenCounts = Readonly<Record<'input_tokens' | 'output_tokens', number>>;
 
-/** A user line may have a number. Every line of its answer repeats it. */
+/** Number of a turn, which a user line may have. Every line of the answer repeats it. */
 interface OfTurn {
   readonly turn?: number;
 }
 
-/** What the program writes: one JSON object a line. A delta is at most 16 KiB of UTF-8; tokens are words. */
+/**
+ * Line that the program writes, a JSON object. A delta has at most 16 KiB of UTF-8. Token counts are numbers of words.
+ */
 export type Output =
   | (OfTurn & { readonly type: 'delta'; readonly text: string })
   | (OfTurn & { readonly type: 'thought'; readonly text: string })
@@ -62,7 +67,7 @@ export type Output =
   | { readonly type: 'models'; readonly models: readonly object[] }
   | { readonly type: 'error'; readonly reason: 'model_unknown' | 'other'; readonly message: string };
 
-/** Null for a line that breaks the protocol. */
+/** Parses a line; null if it breaks the protocol. */
 export function parse(line: string): Input | null {
   try {
     const { type, role, text, turn, images, schema, ...more }: Readonly<Record<string, unknown>> = JSON.parse(line);
@@ -82,7 +87,7 @@ function imagesOf(value: unknown): readonly DemoImage[] {
   return value.map(({ media_type, data }) => ({ media_type: String(media_type), data: String(data) }));
 }
 
-/** Not node:readline, which also splits lines at U+2028 and U+2029: JSON may hold those as they are. */
+/** Splits chunks into lines. node:readline would also split at U+2028 and U+2029, which JSON may contain unescaped. */
 export async function* linesOf(chunks: AsyncIterable<string>): AsyncGenerator<string> {
   let parts: string[] = [];
   for await (const chunk of chunks) {
@@ -97,7 +102,7 @@ export async function* linesOf(chunks: AsyncIterable<string>): AsyncGenerator<st
   if (rest !== '') yield rest;
 }
 
-/** The deltas of an answer: its words up to 4096 UTF-16 units, beyond that pieces of 4096 code points. */
+/** Splits an answer into deltas: into words up to 4,096 UTF-16 units, otherwise into pieces of 4,096 code points. */
 export function deltasOf(text: string): readonly string[] {
   return text.match(text.length <= 4096 ? /\S+\s*|\s+/g : /.{1,4096}/gsu) ?? [];
 }

@@ -1,10 +1,15 @@
 type Schema = Readonly<Record<string, unknown>>;
 
-/** A schema may refer to itself. From here on only what must be there is, and nothing beyond the second depth. */
+/**
+ * Depths that bound samples of recursive schemas. From the first on, only required parts are included; beyond the
+ * second, every part is null.
+ */
 const shallowDepth = 5;
 const maxDepth = 30;
 
-/** The simplest value that fits a JSON Schema, as far as a few rules reach. Every free text in it is `text`. */
+/**
+ * Returns a simple value for a JSON Schema. Only a few keywords are supported. Every free text in the value is `text`.
+ */
 export function sampleOf(schema: unknown, text: string, root: unknown = schema, depth = 0): unknown {
   if (!isSchema(schema) || depth > maxDepth) return null;
   const { const: constant, enum: choices } = schema;
@@ -38,7 +43,7 @@ function plainSample(schema: Schema, text: string, isDeep: boolean, deeper: (par
   }
 }
 
-/** 0, or the number nearest to it that the limits allow. */
+/** Returns 0, or the nearest number within the limits. */
 function numberOf({ minimum, maximum, exclusiveMinimum, exclusiveMaximum }: Schema): number {
   const lowest = typeof exclusiveMinimum === 'number' ? Math.floor(exclusiveMinimum) + 1 : Number(minimum ?? -Infinity);
   const highest = typeof exclusiveMaximum === 'number' ? Math.ceil(exclusiveMaximum) - 1 : Number(maximum ?? Infinity);
@@ -56,7 +61,7 @@ function propertiesOf({ properties, required }: Schema, onlyRequired: boolean): 
   return onlyRequired ? all.filter(([name]) => needed.includes(name)) : all;
 }
 
-/** What a reference inside the same document stands for; undefined without one. */
+/** Resolves a reference within the same document; undefined if `$ref` is missing. */
 function resolved({ $ref: reference }: Schema, root: unknown): unknown {
   if (typeof reference !== 'string' || !reference.startsWith('#')) return undefined;
   const names = reference.slice(1).split('/').filter(Boolean);
@@ -67,7 +72,10 @@ function unescaped(name: string): string {
   return decodeURIComponent(name).replaceAll('~1', '/').replaceAll('~0', '~');
 }
 
-/** Where a schema refers to itself, the way out often comes last: null, say. */
+/**
+ * Chooses a branch of `anyOf` or `oneOf`. In a deeply nested schema this is the last one, which often ends a recursion,
+ * such as null.
+ */
 function oneOf(choices: unknown, isDeep: boolean): unknown {
   return Array.isArray(choices) ? choices.at(isDeep ? -1 : 0) : undefined;
 }
