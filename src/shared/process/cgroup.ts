@@ -5,22 +5,22 @@ import { isThereNow, killNow, readNow } from './proc.js';
 
 const pollMs = 5;
 
-/** What the processes of a cgroup have used. */
+/** Resources that the processes of a cgroup have used. */
 export interface CgroupUsage {
   readonly processorMs: number;
-  /** Null where the memory controller is not delegated. */
+  /** Peak memory in bytes; null if the memory controller is not delegated. */
   readonly peakMemoryBytes: number | null;
 }
 
-/** What systemd lets the service of a unit do with cgroups. */
+/** Permissions of a systemd unit for cgroups. */
 export interface UnitCgroups {
-  /** Why it cannot make any; null if it can. */
+  /** Reason why the unit cannot create cgroups; null if it can. */
   readonly fault: string | null;
-  /** The controllers that are delegated to it. */
+  /** Controllers that are delegated to the unit. */
   readonly controllers: ReadonlySet<string>;
 }
 
-/** One cgroup (v2) by its folder: what Linux offers to find and end everything in it, whatever it has shed or forked. */
+/** Cgroup (v2), by the path of its folder. All processes in it can be found and killed, however they fork or detach. */
 export class Cgroup {
   readonly path: string;
 
@@ -32,12 +32,12 @@ export class Cgroup {
     return new Cgroup(join(this.path, name));
   }
 
-  /** Rejects where it exists, or where the system refuses. */
+  /** Creates the cgroup. Rejects if it exists or the kernel refuses. */
   create(): Promise<void> {
     return mkdir(this.path);
   }
 
-  /** A process that writes 0 to this file enters. */
+  /** Path of the file through which a process enters the cgroup, by writing 0. */
   get entrance(): string {
     return join(this.path, 'cgroup.procs');
   }
@@ -46,12 +46,12 @@ export class Cgroup {
     return writeFile(join(this.path, file), value);
   }
 
-  /** The controllers that are available in it. */
+  /** Returns the controllers that are available in the cgroup. */
   controllers(): ReadonlySet<string> {
     return new Set(readNow(join(this.path, 'cgroup.controllers')).trim().split(' '));
   }
 
-  /** Without those of an outer pid namespace, which are all shown as 0. */
+  /** PIDs of the processes in the cgroup, except in an outer PID namespace, whose PIDs the kernel shows as 0. */
   get pids(): number[] {
     return this.#shownPids.filter((pid) => pid > 0);
   }
@@ -60,7 +60,10 @@ export class Cgroup {
     return [...readNow(this.entrance).matchAll(/\d+/g)].map(Number);
   }
 
-  /** Ids of all processes in it and below it; null if some are of an outer pid namespace, or can't be read. */
+  /**
+   * Returns the PIDs of all processes in the cgroup and below it; null if some are in an outer PID namespace or
+   * unreadable.
+   */
   async members(): Promise<readonly number[] | null> {
     const below = await Promise.all((await this.#children()).map((child) => child.members()));
     const lists = [this.#shownPids, ...below];
@@ -68,20 +71,22 @@ export class Cgroup {
     return all.includes(0) || (all.length === 0 && this.isPopulated) ? null : all;
   }
 
-  /** Whether anything may run in it or below it: also if that can't be read now, as without descriptors. */
+  /**
+   * Whether a process may run in the cgroup or below it. True if unreadable, such as without a free file descriptor.
+   */
   get isPopulated(): boolean {
     const path = join(this.path, 'cgroup.events');
     return !/^populated 0$/m.test(readNow(path)) && isThereNow(path);
   }
 
-  /** Whether it is as new: nothing runs in it, nothing was made below it, and it is not frozen. */
+  /** Whether the cgroup is as after its creation: without processes and child cgroups, and not frozen. */
   get isPristine(): boolean {
     const events = readNow(join(this.path, 'cgroup.events'));
     const hasNoChild = /^nr_descendants 0$/m.test(readNow(join(this.path, 'cgroup.stat')));
     return /^populated 0$/m.test(events) && !/^frozen 1$/m.test(events) && hasNoChild;
   }
 
-  /** What its processes have used together; null where it has been removed. */
+  /** Returns the resources that the processes have used together; null if the cgroup was removed. */
   usage(hasMemoryController: boolean): CgroupUsage | null {
     const usec = /^usage_usec (\d+)$/m.exec(readNow(join(this.path, 'cpu.stat')))?.[1];
     if (usec === undefined) return null;
@@ -90,8 +95,8 @@ export class Cgroup {
   }
 
   /**
-   * Memory that its limits, and those of the cgroups above it, leave, bytes; infinite without a limit. Pages of files that
-   * the kernel drops when memory is short count as free.
+   * Memory in bytes that the limits of this cgroup and its ancestors leave; infinite without a limit. File pages that
+   * the kernel would drop under memory pressure count as free.
    */
   get freeMemory(): number {
     const read = (file: string) => readNow(join(this.path, file));
@@ -104,7 +109,7 @@ export class Cgroup {
     return isTop ? free : Math.min(free, parent.freeMemory);
   }
 
-  /** Ends everything in it and below it at once. Returns whether that was all within the limit. */
+  /** Kills all processes in the cgroup and below it. Resolves with whether all have ended within `limitMs`. */
   async kill(clock: Clock, limitMs: number): Promise<boolean> {
     const until = clock.monotonicMs() + limitMs;
     await this.#order('kill', '1');
@@ -112,7 +117,7 @@ export class Cgroup {
     do {
       if (clock.monotonicMs() >= until) return false;
       await delay(clock, pollMs);
-      await this.#order('freeze', '1'); // else some may fork faster than they are found
+      await this.#order('freeze', '1'); // otherwise processes may fork faster than they are found
       await this.#signalEach();
       await this.#order('kill', '1');
     } while (this.isPopulated);
@@ -120,18 +125,21 @@ export class Cgroup {
     return true;
   }
 
-  /** Fails where it has gone, and while no file can be opened. */
+  /** Writes a control file. Ignores errors: the cgroup may be removed, or no file descriptor may be free. */
   async #order(what: 'kill' | 'freeze', value: string): Promise<void> {
     await this.set(`cgroup.${what}`, value).catch(() => {});
   }
 
-  /** `cgroup.kill` signals the main thread of each process, and misses a process whose main thread has exited. */
+  /** Kills each process. `cgroup.kill` signals only main threads, and misses a process whose main thread has exited. */
   async #signalEach(): Promise<void> {
-    for (const pid of this.pids) killNow(pid); // nothing is awaited between: later, the id may be a stranger's
+    for (const pid of this.pids) killNow(pid); // no await in between: afterwards, another process could have the PID
     for (const child of await this.#children()) await child.#signalEach();
   }
 
-  /** Removes it, and what was made below it. Returns false while something runs in it; true also where it has gone. */
+  /**
+   * Removes the cgroup and its child cgroups. Resolves with false if a process runs in it; true also if it does not
+   * exist.
+   */
   async remove(): Promise<boolean> {
     if (await this.#removeSelf()) return true;
     for (const child of await this.#children()) await child.remove();
@@ -153,7 +161,7 @@ export class Cgroup {
   }
 }
 
-/** The cgroup of this process; null without cgroup v2, or if its folder can't be seen from here. */
+/** Returns the cgroup of this process; null if cgroup v2 is not mounted or no mount shows the folder. */
 export async function ownCgroup(): Promise<Cgroup | null> {
   const [mounts, memberships] = await Promise.all([
     readFile('/proc/self/mountinfo', 'utf8').catch(() => ''),
@@ -163,7 +171,10 @@ export async function ownCgroup(): Promise<Cgroup | null> {
   return folders.find((folder) => folder.pids.includes(process.pid)) ?? folders[0] ?? null;
 }
 
-/** Where a cgroup should be seen, mount by mount. One mount may lie hidden below another, or show a part of the tree only. */
+/**
+ * Returns the folders at which the mounts may show a cgroup. A mount may be hidden below another one, or show only a
+ * part of the tree.
+ */
 function foldersOf(memberships: string, mounts: string): readonly Cgroup[] {
   const membership = /^0::(\/.*)$/m.exec(memberships)?.[1];
   if (membership === undefined) return [];
@@ -175,7 +186,7 @@ function foldersOf(memberships: string, mounts: string): readonly Cgroup[] {
   });
 }
 
-/** mountinfo writes a blank, a tab, a newline and a backslash as octal numbers. */
+/** Decodes the octal numbers that mountinfo writes for a space, a tab, a newline and a backslash. */
 function unescaped(field: string): string {
   return field.replace(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)));
 }

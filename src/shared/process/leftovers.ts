@@ -6,20 +6,20 @@ import { Cgroup } from './cgroup.js';
 import { folderPrefix, type Instance, instanceOf, isAlive, ownerOfFolder, writeInstance } from './proc.js';
 import { ProcessScanner, sweep } from './scanner.js';
 
-/** In a runtime directory: the link to the folder of its working directories. */
+/** Name of the link from a runtime directory to its folder of working directories. */
 const linkName = 'work';
 const nameForm = /^[0-9a-f]{16}$/;
 
 /**
- * Makes a folder for working directories, mode 0700. Its name reveals nothing, because a model CLI may send it to the model.
- * A link in the runtime directory leads to it, so that both are removed together. If it can't be made, the runtime
- * directory is used.
+ * Makes a folder for working directories with mode 0700. The name is random, because a model CLI may send it to the
+ * model. A link in the runtime directory points to it, so that both are removed together. If it cannot be created, the
+ * runtime directory is used instead.
  */
 export async function makeWorkDirectory(runtimeDirectory: string, parent: string): Promise<string> {
   const path = join(parent, randomBytes(8).toString('hex'));
   const link = join(runtimeDirectory, linkName);
   try {
-    await symlink(path, link); // first, so that nothing is left behind whenever this ends
+    await symlink(path, link); // first, so that the folder is found even if this process ends here
     await mkdir(path, { mode: 0o700 });
     return path;
   } catch {
@@ -28,14 +28,17 @@ export async function makeWorkDirectory(runtimeDirectory: string, parent: string
   }
 }
 
-/** Removes what the link of a runtime directory leads to: our own user's folder with a name of that form, nothing else. */
+/**
+ * Removes the folder that the link of a runtime directory points to, if its name has the expected form and it belongs
+ * to this user.
+ */
 export async function removeWorkDirectory(runtimeDirectory: string): Promise<void> {
   const path = await readlink(join(runtimeDirectory, linkName)).catch(() => null);
   if (path === null || !nameForm.test(basename(path))) return;
   if (await isOwnFolder(path)) await rm(path, { recursive: true, force: true });
 }
 
-/** Whether this is a folder of our own user, and no link. */
+/** Whether the path is a folder of this user, and no link. */
 async function isOwnFolder(path: string): Promise<boolean> {
   const found = await lstat(path).catch(() => null);
   return found?.isDirectory() === true && found.uid === process.getuid?.();
@@ -43,21 +46,21 @@ async function isOwnFolder(path: string): Promise<boolean> {
 
 const limitMs = 5000;
 
-/** Where a primary leaves traces: its runtime directory and its cgroup are folders below these. */
+/** Folders in which primaries leave their runtime directories and cgroups. */
 export interface TracePlaces {
   readonly runtimeParent: string;
-  /** Null where no cgroup can be made. */
+  /** Folder of the cgroups; null if none can be created. */
   readonly cgroupParent: string | null;
 }
 
 /**
- * Ends every process that a dead primary has left behind, and removes its cgroup and its runtime directory. Nothing of a
- * living neighbour is touched. Returns how many processes were ended.
+ * Kills all processes that dead primaries have left behind, and removes their cgroups and runtime directories. Never
+ * touches a living primary. Resolves with the number of killed processes.
  */
 export async function endLeftovers(clock: Clock, places: TracePlaces): Promise<number> {
   const inCgroups = await endCgroups(clock, places.cgroupParent);
   const { killed } = await sweep(new ProcessScanner(clock), isOrphaned, clock, limitMs);
-  await removeFolders(places.runtimeParent, async (owner) => !(await isAlive(owner))); // no process is left that could write there
+  await removeFolders(places.runtimeParent, async (owner) => !(await isAlive(owner))); // all their processes have ended
   return inCgroups + killed;
 }
 
@@ -73,20 +76,23 @@ async function endCgroups(clock: Clock, parent: string | null): Promise<number> 
     if (parent === null || owner === null || (await isAlive(owner))) continue;
     const cgroup = new Cgroup(join(parent, name));
     const members = (await isOwnFolder(cgroup.path)) ? await cgroup.members() : null;
-    if (members === null) continue; // what can't be seen from here is not a dead primary's
+    if (members === null) continue; // unreadable processes cannot belong to a dead primary
     if (await cgroup.kill(clock, limitMs)) ended += members.length;
     await cgroup.remove();
   }
   return ended;
 }
 
-/** Removes the runtime directory of this primary, wherever its start got to, and its cgroup where nothing runs in it. */
+/**
+ * Removes the runtime directory of this primary, also after an incomplete start, and its cgroup if no process runs in
+ * it.
+ */
 export async function removeTracesOf(instance: Instance, { runtimeParent, cgroupParent }: TracePlaces): Promise<void> {
   await removeFolders(runtimeParent, async (owner) => writeInstance(owner) === writeInstance(instance));
   if (cgroupParent !== null) await new Cgroup(join(cgroupParent, folderPrefix(instance))).remove();
 }
 
-/** Never rejects: what can't be removed now is left to the next start. */
+/** Removes the folders of matching primaries. Never rejects: the next start removes the rest. */
 async function removeFolders(parent: string, fits: (owner: Instance) => Promise<boolean>): Promise<void> {
   for (const name of await namesIn(parent)) {
     const owner = ownerOfFolder(name);
@@ -94,7 +100,10 @@ async function removeFolders(parent: string, fits: (owner: Instance) => Promise<
   }
 }
 
-/** In a folder where anybody may write, anybody may choose such a name: only our own user's folder goes, and no link is followed. */
+/**
+ * Removes a folder of this user and follows no link. In a folder where all users may write, others can choose such
+ * names.
+ */
 async function removeOurs(path: string): Promise<void> {
   if (!(await isOwnFolder(path))) return;
   await removeWorkDirectory(path);

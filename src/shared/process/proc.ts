@@ -1,14 +1,14 @@
 import { accessSync, closeSync, openSync, readSync } from 'node:fs';
 import { access, open, readdir, readlink } from 'node:fs/promises';
 
-/** What Linux says of processes in /proc (proc(5)), and how one run of the service is named there. */
+/** Functions that read /proc (proc(5)), and that name the processes and folders of one run of the primary. */
 
-/** Of a longer list of processes, the first 2,300 at least. */
+/** Limit of a read in bytes. A longer list of PIDs is cut after 2,300 or more. */
 const maxNowBytes = 16 * 1024;
 
 /**
- * The text of a small file that the kernel makes up; empty if there is no such file, or no descriptor is left to open it.
- * Not asynchronous: a read takes five microseconds and waits for no disk, while a trip to a thread takes fifty.
+ * Reads a small virtual file of the kernel synchronously; empty if it does not exist or no file descriptor is free. The
+ * read takes five microseconds and never waits for a disk, while a trip to a thread takes fifty.
  */
 export function readNow(path: string): string {
   try {
@@ -28,7 +28,7 @@ export function readNow(path: string): string {
   }
 }
 
-/** Whether there may be such a file: false only if the system says that there is none. Takes no descriptor. */
+/** Whether a file may exist: false only if the system reports that it does not. Needs no file descriptor. */
 export function isThereNow(path: string): boolean {
   try {
     accessSync(path);
@@ -38,19 +38,18 @@ export function isThereNow(path: string): boolean {
   }
 }
 
-/** Whether an error says that a file or a process does not exist. Any other error leaves that open. */
+/** Whether an error proves that a file or a process does not exist. */
 function isMissing(error: unknown): boolean {
   const { code } = error as NodeJS.ErrnoException;
   return code === 'ENOENT' || code === 'ESRCH';
 }
 
-/** Nearly every file of /proc fits; a buffer of this size comes from Node's own pool. */
+/** Initial size of the buffer. Nearly every file of /proc fits, and Node has a pool for buffers of this size. */
 const firstBytes = 4096;
 
 /**
- * Reads a file of one process, which the kernel makes up as it is read. Such files have no size, and a short read is the
- * last one; `readFile` would take a stat and two reads of 64 KiB each. It is no use for lists: of those each read gives a
- * page at most.
+ * Reads a file in /proc/<pid>. These files have no size, and a short read is the last one; `readFile` would need a stat
+ * and two reads of 64 KiB. Unsuitable for lists, of which each read returns at most one page.
  */
 export async function readVirtualFile(path: string): Promise<Buffer> {
   await using file = await open(path);
@@ -64,8 +63,8 @@ export async function readVirtualFile(path: string): Promise<Buffer> {
 }
 
 /**
- * Names one run of the primary for as long as its processes may live: its pid, its start in clock ticks, and its pid
- * namespace, because a pid means nothing in another one.
+ * Identity of one run of the primary: its PID, its start in clock ticks, and its PID namespace, because the same PID
+ * means another process in another namespace.
  */
 export interface Instance {
   readonly pid: number;
@@ -85,7 +84,7 @@ export function readInstance(text: string): Instance | null {
   return { pid: Number(pid), startTicks, pidNamespace };
 }
 
-/** The variable that marks every process of a tree. A child inherits it over fork and exec. */
+/** Environment variable that marks every process of a tree. Children inherit it across fork and exec. */
 export const cookieName = 'PROMPT_RELAY_JOB';
 
 const cookieForm = /^([^:]+):\d+$/;
@@ -94,26 +93,26 @@ export function cookieOf(instance: Instance, serial: number): string {
   return `${writeInstance(instance)}:${serial}`;
 }
 
-/** The instance that a cookie belongs to; null for what is no cookie of ours. */
+/** Returns the instance in a cookie; null for any other text. */
 export function instanceOf(cookie: string): Instance | null {
   return readInstance(cookieForm.exec(cookie)?.[1] ?? '');
 }
 
 const folderForm = /^prompt-relay-([\d.]+?)(?:-[A-Za-z0-9]{6})?$/;
 
-/** How the name of every folder that an instance makes begins: its runtime directory, its cgroup. */
+/** Returns the beginning of the name of every folder that an instance makes: its runtime directory and its cgroup. */
 export function folderPrefix(owner: Instance): string {
   return `prompt-relay-${writeInstance(owner)}`;
 }
 
-/** The instance that made a folder of this name; null for any other folder. */
+/** Returns the instance that made a folder of this name; null for any other folder. */
 export function ownerOfFolder(name: string): Instance | null {
   return readInstance(folderForm.exec(name)?.[1] ?? '');
 }
 
 /**
- * Ids of all processes; null without a /proc of this pid namespace; `unreadable` while it can't be read, as when no
- * descriptor is left.
+ * Lists the PIDs of all processes; null if no /proc of this PID namespace is mounted; `unreadable` while /proc cannot
+ * be read, such as without a free file descriptor.
  */
 export async function listPids(): Promise<number[] | 'unreadable' | null> {
   if ((await pidNamespace()) === unknownNamespace) return null;
@@ -125,7 +124,7 @@ export async function listPids(): Promise<number[] | 'unreadable' | null> {
   }
 }
 
-/** As `isThereNow`. */
+/** Whether a file may exist, like `isThereNow`. */
 export function isThere(path: string): Promise<boolean> {
   return access(path).then(
     () => true,
@@ -133,7 +132,7 @@ export function isThere(path: string): Promise<boolean> {
   );
 }
 
-/** Whether a process has the socket with this inode open. False for a process that can't be read. */
+/** Whether a process has the socket with this inode open. False if the process is unreadable. */
 export async function holdsSocket(pid: number, inode: string): Promise<boolean> {
   const folder = `/proc/${pid}/fd`;
   const names = await readdir(folder).catch(() => []);
@@ -141,36 +140,40 @@ export async function holdsSocket(pid: number, inode: string): Promise<boolean> 
   return targets.includes(`socket:[${inode}]`);
 }
 
-/** The process id that the kernel gave out last, in this pid namespace. */
+/** Returns the PID that the kernel assigned last in this PID namespace. */
 export async function lastPid(): Promise<number> {
   const text = await readText('/proc/loadavg');
   return Number(text.split(' ')[4] ?? Number.NaN);
 }
 
-/** Processes and threads started since the machine was booted. */
+/** Returns the number of processes and threads that were started since boot. */
 export async function totalForks(): Promise<number> {
   const text = await readText('/proc/stat');
   return Number(/^processes (\d+)$/m.exec(text)?.[1] ?? Number.NaN);
 }
 
-/** The number after which process ids begin again at a low one. */
+/** Returns the number after which PIDs start again from a low one. */
 export async function maxPid(): Promise<number> {
   return Number.parseInt(await readText('/proc/sys/kernel/pid_max'), 10);
 }
 
-/** Clock ticks (hundredths of a second) that all processors together have spent idle since boot; null where unknown. */
+/**
+ * Returns the clock ticks (hundredths of a second) that all processors together were idle since boot; null if unknown.
+ */
 export async function idleTicks(): Promise<number | null> {
   const [, , , , idle, iowait] = (await readText('/proc/stat')).split(/\s+/, 6);
   const ticks = Number(idle) + Number(iowait);
   return Number.isNaN(ticks) ? null : ticks;
 }
 
-/** Empty if the file does not exist. */
+/** Reads a file in /proc/<pid>; empty if that fails. */
 export function readText(path: string): Promise<string> {
   return readVirtualFile(path).then(String, () => '');
 }
 
-/** Processes of a process group, zombies apart. Processes that end before they can be read are in neither list. */
+/**
+ * Returns the processes of a process group; `dead` are zombies. Processes that end during the call are in neither list.
+ */
 export async function membersOfGroup(leader: number): Promise<Record<'alive' | 'dead', number[]>> {
   const members: Record<'alive' | 'dead', number[]> = { alive: [], dead: [] };
   const pids = (await listPids()) ?? [];
@@ -182,7 +185,7 @@ export async function membersOfGroup(leader: number): Promise<Record<'alive' | '
   return members;
 }
 
-/** What the kernel says of a process or of one thread. */
+/** Fields of /proc/<pid>/stat for a process or a thread. */
 export interface Stat {
   readonly state: string;
   readonly group: number;
@@ -190,23 +193,24 @@ export interface Stat {
   readonly threads: number;
   readonly startTicks: string;
   readonly environStart: string;
-  /** Address where the environment ends: 0 until an exec has set it up, and for processes of other users. */
+  /** Address of the end of the environment; 0 until an exec has set it up, and for processes of other users. */
   readonly environEnd: string;
 }
 
 const kernelThreadFlag = 0x0020_0000;
 
-/** Of a process, or of one thread of it. Null when it is gone, or can't be read. */
+/** Reads the stat of a process, or of a thread (`<pid>/task/<tid>`). Null if it has ended or is unreadable. */
 export async function readStat(pid: number | string): Promise<Stat | null> {
   return statOf(await readText(`/proc/${pid}/stat`));
 }
 
 /**
- * Fields of /proc/<pid>/stat: 3 state, 5 pgrp, 9 flags, 20 num_threads, 22 starttime, 50 env_start, 51 env_end. Null for a
- * text without state and start: it says nothing of the process.
+ * Parses the fields of /proc/<pid>/stat: 3 state, 5 pgrp, 9 flags, 20 num_threads, 22 starttime, 50 env_start, 51
+ * env_end. Null if state or start is missing.
  */
 function statOf(text: string): Stat | null {
-  // The second field is the program's name in brackets and may hold anything, so count from the last bracket.
+  // The second field, the program's name in parentheses, may contain any character: fields are counted after the last
+  // one.
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
   const [state = '', startTicks = ''] = [fields[0], fields[19]];
   if (!/^[A-Za-z]$/.test(state) || !/^\d+$/.test(startTicks)) return null;
@@ -221,44 +225,50 @@ function statOf(text: string): Stat | null {
   };
 }
 
-/** Of a process it says that its main thread has. */
+/** Whether a thread has ended. The stat of a process describes its main thread. */
 export function hasEnded({ state }: Stat): boolean {
   return state === 'Z' || state === 'X';
 }
 
-/** A zombie with a thread that still runs is alive. */
+/** Whether a process is dead. A zombie with a running thread is alive. */
 export function isDead({ state, threads }: Stat): boolean {
   return (state === 'Z' && threads <= 1) || state === 'X';
 }
 
-/** Whether the main thread of a child of ours has ended, as while the child dies; false once its death has been noticed. */
+/**
+ * Whether the main thread of a child process has ended, such as while the child exits. False after the child was
+ * reaped.
+ */
 export function mainThreadHasEnded(pid: number): boolean {
   const stat = statOf(readNow(`/proc/${pid}/stat`));
   return stat !== null && hasEnded(stat);
 }
 
-/** Where the environment of this process lies in its memory, addresses. */
+/** Returns the addresses of this process's environment in its memory. */
 export function environPlaceNow(): { readonly start: number; readonly end: number } {
   const stat = statOf(readNow('/proc/self/stat'));
   return { start: Number(stat?.environStart), end: Number(stat?.environEnd) };
 }
 
-/** When a process was started, in clock ticks: with its id, this names one process for good. Empty where it can't be read. */
+/** Returns the start of a process in clock ticks, which together with the PID identifies it. Empty if unreadable. */
 export function startTicksNow(pid: number): string {
   return statOf(readNow(`/proc/${pid}/stat`))?.startTicks ?? '';
 }
 
-/** As `startTicksNow`. */
+/** Returns the start of a process, like `startTicksNow`. */
 export async function startTicksOf(pid: number): Promise<string> {
   return (await readStat(pid))?.startTicks ?? '';
 }
 
-/** Without a /proc of this pid namespace. */
+/** Namespace in an instance if no /proc of this PID namespace is mounted. */
 const unknownNamespace = '0';
-/** The start of a process that can't be read. */
+/** Start in an instance if the process is unreadable. */
 const unknownStart = '0';
 
-/** In the /proc of another pid namespace, ids mean other processes. */
+/**
+ * Returns the PID namespace. The result is unknown in the /proc of another namespace, in which PIDs mean other
+ * processes.
+ */
 async function pidNamespace(): Promise<string> {
   const [self, link] = await Promise.all(
     ['/proc/self', '/proc/self/ns/pid'].map((path) => readlink(path).catch(() => '')),
@@ -266,18 +276,21 @@ async function pidNamespace(): Promise<string> {
   return (self === String(process.pid) && /\d+/.exec(link ?? '')?.[0]) || unknownNamespace;
 }
 
-/** Whether a process may have another time namespace than this one: then its start has another value here. */
+/** Whether a process may have another time namespace than this one, in which its start has another value. */
 async function mayHaveOwnTime(pid: number): Promise<boolean> {
   const [own, other] = await Promise.all([timeNamespace('self'), timeNamespace(pid)]);
   return own !== null && other !== null && own !== other;
 }
 
-/** Null where it can't be read: there are none before Linux 5.6, and those of other users, whose traces are never touched, are not shown. */
+/**
+ * Returns the time namespace of a process; null before Linux 5.6, and for processes of other users, whose traces are
+ * never removed.
+ */
 function timeNamespace(pid: number | 'self'): Promise<string | null> {
   return readlink(`/proc/${pid}/ns/time`).catch(() => null);
 }
 
-/** The instance that the process `pid` of this pid namespace is. */
+/** Returns the instance for a process of this PID namespace. */
 export async function instanceOfProcess(pid: number): Promise<Instance> {
   const [stat, namespace] = await Promise.all([readStat(pid), pidNamespace()]);
   const isReadable = stat !== null && namespace !== unknownNamespace;
@@ -285,8 +298,8 @@ export async function instanceOfProcess(pid: number): Promise<Instance> {
 }
 
 /**
- * Whether that run of a primary may still live. It is dead only if the kernel says so: a process that can't be read, is
- * hidden (as by the mount option hidepid), or is in another pid namespace counts as alive.
+ * Whether a run of the primary may still be alive. The primary is dead only if the kernel reports so: a process that is
+ * unreadable, hidden (such as by the mount option hidepid) or in another PID namespace counts as alive.
  */
 export async function isAlive(instance: Instance): Promise<boolean> {
   const namespace = await pidNamespace();
@@ -302,7 +315,7 @@ export async function isAlive(instance: Instance): Promise<boolean> {
   }
 }
 
-/** Whether a process may have this id. Unlike /proc, the system does not hide processes of other users here. */
+/** Whether a process may have this PID. Unlike /proc, kill(2) does not hide processes of other users. */
 function mayExist(pid: number): boolean {
   try {
     return process.kill(pid, 0);
@@ -311,7 +324,7 @@ function mayExist(pid: number): boolean {
   }
 }
 
-/** Sends SIGKILL to one process. Returns whether it was there and is ours to kill. */
+/** Sends SIGKILL to a process. Returns false if the process does not exist or belongs to another user. */
 export function killNow(pid: number): boolean {
   try {
     return process.kill(pid, 'SIGKILL');
@@ -321,9 +334,9 @@ export function killNow(pid: number): boolean {
 }
 
 /**
- * Erases these variables from where the kernel shows this process's environment, /proc/<pid>/environ, to every program of
- * the same user: deleting a variable leaves its text there. They must have been deleted already, so that nothing refers to
- * the text any more. Returns whether none of them can be seen now.
+ * Erases variables from /proc/<pid>/environ of this process, which every program of the same user can read. Deleting a
+ * variable does not change this file. The caller must delete the variables first, so that nothing refers to their
+ * memory. Resolves with whether none of them is visible any more.
  */
 export async function eraseFromEnviron(names: readonly string[]): Promise<boolean> {
   if (names.length === 0) return true;
@@ -336,7 +349,7 @@ export async function eraseFromEnviron(names: readonly string[]): Promise<boolea
     for (const { at, length } of pieces) await memory.write(Buffer.alloc(length), 0, length, place.start + at);
     return piecesOf(await readVirtualFile('/proc/self/environ'), new Set(names)).length === 0;
   } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'ENOENT'; // without a /proc, nothing is shown
+    return (error as NodeJS.ErrnoException).code === 'ENOENT'; // without /proc, no variable is visible
   }
 }
 
@@ -345,7 +358,7 @@ interface Piece {
   readonly length: number;
 }
 
-/** Where variables with these names stand in an environment as it lies in memory. */
+/** Returns the offsets and lengths of variables in the bytes of an environment. */
 function piecesOf(environ: Buffer, names: ReadonlySet<string>): readonly Piece[] {
   const pieces: Piece[] = [];
   for (let at = 0; at < environ.length; ) {

@@ -20,20 +20,23 @@ import {
 
 export type Owner =
   | { readonly kind: 'cookie'; readonly cookie: string }
-  /** Two reads agree that it has no cookie. It never gains one. */
+  /** Two reads agree that the process has no cookie. A cookie never appears later. */
   | { readonly kind: 'foreign' }
-  /** A process of our own user whose environment can't be read, because its program forbids that. Its owner is not known. */
+  /** The environment of a process of this user is unreadable because its program forbids it. The owner is unknown. */
   | { readonly kind: 'hidden'; readonly startTicks: string }
-  /** It has exited; nothing of it runs. */
+  /** The process has exited, with all its threads. */
   | { readonly kind: 'dead' }
-  /** It had gone before it was read, so its owner is not known. */
+  /** The process vanished before it was read. The owner is unknown. */
   | { readonly kind: 'vanished' }
-  /** Two reads differ, as in the middle of an exec, or it can't be read now. Read it again later. */
+  /** Two reads differ, such as during an exec, or a read failed. The process must be read again. */
   | { readonly kind: 'unclear' };
 
 const marker = Buffer.from(`${cookieName}=`);
 
-/** Whose process it is. During an exec the cookie can't be seen: a process has none only if two reads are alike. */
+/**
+ * Determines the owner of a process by its cookie. During an exec the cookie is invisible: only two equal reads prove
+ * that a process has no cookie.
+ */
 export async function readOwner(pid: number): Promise<Owner> {
   const environ = await readEnviron(pid);
   const cookie = cookieIn(environ);
@@ -44,7 +47,7 @@ export async function readOwner(pid: number): Promise<Owner> {
   return hasEnded(stat) ? ownerByThreads(pid) : ownerAt(pid, pid, [environ, stat]);
 }
 
-/** Reads the same files of /proc a second time. */
+/** Reads the files in /proc a second time, and compares. */
 async function ownerAt(pid: number, place: number | string, first: ProcessRead): Promise<Owner> {
   const environ = await readEnviron(place);
   const cookie = cookieIn(environ);
@@ -55,7 +58,7 @@ async function ownerAt(pid: number, place: number | string, first: ProcessRead):
   return isHidden ? { kind: 'hidden', startTicks: await startTicksOf(pid) } : { kind: 'foreign' };
 }
 
-/** After the main thread has ended, the running threads show the environment. */
+/** Determines the owner after the main thread has ended. Only running threads still show the environment. */
 async function ownerByThreads(pid: number): Promise<Owner> {
   const threads = await readdir(`/proc/${pid}/task`).catch(() => []);
   let ended = 0;
@@ -66,17 +69,20 @@ async function ownerByThreads(pid: number): Promise<Owner> {
     if (stat !== null) ended++;
   }
   const now = await readStat(pid);
-  // A thread that has ended remains until a debugger releases it.
+  // An ended thread remains visible until a debugger releases it.
   return { kind: now?.threads === ended ? 'dead' : 'unclear' };
 }
 
-/** If a program forbids others to read it, its folder in /proc belongs to root. */
+/**
+ * Whether a process belongs to this user. If a program forbids reading it, its folder in /proc belongs to root, so the
+ * owner of the folder does not count.
+ */
 async function isOfOwnUser(pid: number): Promise<boolean> {
   const uid = /^Uid:\s+(\d+)/m.exec(await readText(`/proc/${pid}/status`))?.[1];
   return uid !== undefined && Number(uid) === process.getuid?.();
 }
 
-/** The environment as it lies in memory; `denied` for another user's; null where it can't be read at the moment. */
+/** Environment in the format of the memory; `denied` for a process of another user; null if a read failed. */
 type Environ = Buffer | 'denied' | null;
 
 async function readEnviron(pid: number | string): Promise<Environ> {
@@ -85,7 +91,7 @@ async function readEnviron(pid: number | string): Promise<Environ> {
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === 'EACCES' || code === 'EPERM') return 'denied';
-    return code === 'ESRCH' ? Buffer.alloc(0) : null; // kernel threads and zombies; newer kernels refuse to open those
+    return code === 'ESRCH' ? Buffer.alloc(0) : null; // kernel threads, zombies; newer kernels deny them
   }
 }
 
@@ -107,31 +113,31 @@ function areAlike([environ, stat]: ProcessRead, [laterEnviron, laterStat]: Proce
   if (!(environ instanceof Buffer) || !(laterEnviron instanceof Buffer)) {
     return environ === 'denied' && laterEnviron === 'denied';
   }
-  // An environment without a place in memory has not been set up yet.
+  // An environment without an address in memory is not set up yet.
   return environ.equals(laterEnviron) && (environ.length > 0 || stat.environEnd !== '0');
 }
 
-/** Process ids can't go all the way round in less time: no machine forks that fast. */
+/** Time in which PIDs cannot wrap around, because no machine forks that fast. */
 const surelyNoRoundMs = 1000;
 
-/** Whether a scan searches for processes with this cookie. */
+/** Predicate that selects processes by their cookie. */
 export type CookieFilter = (cookie: string) => boolean | Promise<boolean>;
 
 export interface ScanResult {
-  /** Living processes whose cookie fits. */
+  /** Living processes with a matching cookie. */
   readonly pids: readonly number[];
-  /** A process that nothing was known of vanished before it could be read: it may have left a child behind. */
+  /** Whether an unknown process vanished before it was read, and may have left a child behind. */
   readonly hasVanished: boolean;
-  /** The owner of a living process is not clear yet. */
+  /** Whether the owner of a living process is still unclear. */
   readonly hasUnclear: boolean;
 }
 
 type Pass = Pick<ScanResult, 'hasVanished' | 'hasUnclear'>;
 
 /**
- * Owns what is known of other processes: whose cookie each carries, if any. A process without a cookie never gains one,
- * so a scan reads only the ids that are new. Linux gives ids out in rising order, so an id means the same process until
- * the numbers wrap around; then everything is forgotten.
+ * Finds processes by their cookie, and owns the known cookies by PID. A process without a cookie never gets one, so a
+ * scan reads only new PIDs. Linux assigns PIDs in rising order: a PID means the same process until the numbers wrap
+ * around. Then all cookies are forgotten.
  */
 export class ProcessScanner {
   readonly #clock: Clock;
@@ -147,12 +153,15 @@ export class ProcessScanner {
     this.#clock = clock;
   }
 
-  /** Processes of our own user that could not be read in the last scan that found them: id, and start in clock ticks. */
+  /** Processes of this user that were unreadable in the last scan that found them: PID and start in clock ticks. */
   get hidden(): ReadonlyMap<number, string> {
     return this.#hidden;
   }
 
-  /** Scans all processes once, after this call. `onSight` gets each that fits and must act at once: later, another process may have the id. */
+  /**
+   * Scans all processes once, after this call. `onSight` receives the PID of each matching process and must act
+   * synchronously: later, another process may have the PID.
+   */
   async find(fits: CookieFilter, onSight: (pid: number) => void = () => {}): Promise<ScanResult> {
     const pass = await this.#scanFromNow();
     const candidates = await this.#carriers(fits);
@@ -169,7 +178,7 @@ export class ProcessScanner {
     return carriers;
   }
 
-  /** Reads the process again, so that `onSight` never gets an id that now belongs to another process. */
+  /** Reads a process again, so that `onSight` never gets a PID that now belongs to another process. */
   async #isStillThere(pid: number, onSight: (pid: number) => void): Promise<boolean> {
     const startTicks = await startTicksOf(pid);
     const owner = await readOwner(pid);
@@ -180,7 +189,7 @@ export class ProcessScanner {
     return owner.kind === 'unclear' || (owner.kind === 'cookie' && !isOther);
   }
 
-  /** A scan under way may miss what happens now, so all callers during it share the next one. */
+  /** Scans all processes. A running scan may miss recent changes, so all callers during it share the next scan. */
   #scanFromNow(): Promise<Pass> {
     this.#next ??= this.#running.then(() => {
       this.#next = null;
@@ -223,7 +232,7 @@ export class ProcessScanner {
     this.#lastPid = last;
   }
 
-  /** Whether so many processes have started since the last scan that an id may belong to another one. */
+  /** Whether so many processes have started since the last scan that PIDs may have been reused. */
   async #mayHaveGoneRound(): Promise<boolean> {
     const now = this.#clock.monotonicMs();
     if (now - this.#countedMs < surelyNoRoundMs) return false;
@@ -237,21 +246,21 @@ export class ProcessScanner {
 
 const pauseMs = 5;
 /**
- * So many scans in a row that find no process, though unknown ones have vanished, show that none is left. On a busy host
- * unknown processes vanish in nearly every scan. After a find, more scans are needed.
+ * Number of consecutive scans without a match after which the processes count as gone although unknown ones vanished.
+ * On a busy host, unknown processes vanish in nearly every scan. After a match, more scans are needed.
  */
 const maxScansWithVanished = { beforeFind: 3, afterFind: 6 };
 
 export interface Swept {
-  /** How many processes were killed. */
+  /** Number of killed processes. */
   readonly killed: number;
-  /** Those that were still there at the time limit. */
+  /** PIDs of the processes that remained at the time limit. */
   readonly left: readonly number[];
 }
 
 /**
- * Kills every process whose cookie fits, until none is left: a process may fork during a scan. A process whose owner is
- * unclear is read again until it is clear.
+ * Kills all processes with a matching cookie, and scans until none is left, because a process may fork during a scan.
+ * Processes with an unclear owner are read again.
  */
 export async function sweep(
   scanner: ProcessScanner,
