@@ -1,27 +1,27 @@
 import type { Values } from './variables.js';
 
-/** Whether a host, by name or address, can be reached from this machine only. */
+/** Whether a host name or address is reachable only from this machine. */
 export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host);
 }
 
-/** Each wildcard address with the loopback address that it takes in. */
+/** Wildcard addresses, with the loopback address that each includes. */
 const wildcards: ReadonlyMap<string, string> = new Map([
   ['0.0.0.0', '127.0.0.1'],
   ['::', '::1'],
 ]);
 
-/** Whether a service bound to this host listens at every address of the machine. */
+/** Whether a service bound to this host listens on all addresses of the machine. */
 export function isWildcard(host: string): boolean {
   return wildcards.has(host);
 }
 
-/** Where a service bound to this host is reached from its own machine. */
+/** Returns the host through which a service bound to `host` is reachable from its own machine. */
 export function localHost(host: string): string {
   return wildcards.get(host) ?? host;
 }
 
-/** Where a service that is bound to this host can be reached from its own machine. */
+/** Returns the URL through which a service is reachable from its own machine. */
 export function localUrl(host: string, port: number): string {
   const reachable = localHost(host);
   return `http://${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}`;
@@ -29,10 +29,10 @@ export function localUrl(host: string, port: number): string {
 
 type FrontValues = Partial<Pick<Values, 'MODEL_API_AGENT_PORT' | 'MODEL_API_STORE' | 'MODEL_API_TRUST_PROXY'>>;
 
-/** Each port beside the one before it. */
+/** Variables with a port, which must all differ. */
 const portNames = ['MODEL_API_PORT', 'MODEL_API_AGENT_PORT', 'MODEL_API_OLLAMA_PORT'] as const;
 
-/** Ports that are named twice. Variables that could not be read are left out. */
+/** Returns a fault for each port that is used twice. Ignores variables that could not be read. */
 export function portFaults(values: Partial<Pick<Values, (typeof portNames)[number]>>): string[] {
   return portNames.flatMap((name, index) => {
     const port = values[name];
@@ -42,7 +42,7 @@ export function portFaults(values: Partial<Pick<Values, (typeof portNames)[numbe
   });
 }
 
-/** What a host behind a front lacks. */
+/** Returns warnings about settings that a host behind a front lacks. */
 export function frontWarnings({
   MODEL_API_AGENT_PORT: agentPort,
   MODEL_API_STORE: store,

@@ -1,53 +1,55 @@
 import { createHash } from 'node:crypto';
 
-/** What the holder of a key may do: POST /ask, everything of /chat, what is the operator's, GET /metrics. */
+/** Permissions of a key: POST /ask, all of /chat, the operator's endpoints, GET /metrics. */
 export const scopes = ['ask', 'chat', 'admin', 'metrics'] as const;
 export type Scope = (typeof scopes)[number];
 
-/** So many requests in a window of so many milliseconds. */
+/** Maximum number of requests in a window of milliseconds. */
 export interface Rate {
   readonly maxRequests: number;
   readonly windowMs: number;
 }
 
-/** What a key may use on one day in UTC; null: no limit. */
+/** Limits of a key for one day in UTC; null means no limit. */
 export interface Budget {
-  /** In and out. */
+  /** Input and output tokens together. */
   readonly tokens: number | null;
   readonly costUsd: number | null;
 }
 
-/** What a key has beside its name. Null: nothing of its own, so what holds for everybody holds for it. */
+/** Options of a key. If an option is null, the general setting of the service applies. */
 export interface KeyOptions {
   readonly scopes: readonly Scope[];
   readonly rate: Rate | null;
-  /** Jobs that run at once. */
+  /** Maximum number of running jobs. */
   readonly maxConcurrent: number | null;
-  /** Jobs that wait. */
+  /** Maximum number of waiting jobs. */
   readonly maxQueued: number | null;
-  /** So many turns in each round of the queue, and so many shares of its places. */
+  /** Number of turns in each round of the queue, and of shares of its places. */
   readonly weight: number | null;
   readonly models: readonly string[] | null;
   readonly tokensPerDay: number | null;
   readonly costPerDay: number | null;
-  /** Whether its holder may name clients of its own. */
+  /** Whether the holder of the key may name clients of the key. */
   readonly hasSubclients: boolean;
-  /** The key is refused from here on, milliseconds since the epoch. */
+  /** Time from which the key is refused, in milliseconds since the epoch. */
   readonly expiresAt: number | null;
-  /** What the key was before it was rotated. */
+  /** Old key after a rotation. */
   readonly previous: PreviousKey | null;
 }
 
-/** `digest`: as that of the key. `expiresAt`: as that of the key. */
+/** Digest and expiry of an old key, in the formats of `ApiKey`. */
 interface PreviousKey {
   readonly digest: string;
   readonly expiresAt: number;
 }
 
-/** A key that clients may present. Only its digest is stored, so that no dump and no message can hold the key. */
+/**
+ * Key that clients may present. Only its digest is stored, so that no memory dump and no message can contain the key.
+ */
 export interface ApiKey extends KeyOptions {
   readonly name: string;
-  /** SHA-256, hex. */
+  /** SHA-256 in hexadecimal digits. */
   readonly digest: string;
 }
 
@@ -65,44 +67,45 @@ export const plainOptions: KeyOptions = {
   previous: null,
 };
 
-/** A shorter key is a fault in production, and where other machines can reach the service. */
+/** Minimum length. A shorter key is a fault in production, and if other machines can reach the service. */
 export const minKeyLength = 8;
-/** A shorter key is worth a warning: it may have been thought up by a person. */
+/** Length below which a key causes a warning, because a person may have invented it. */
 const goodKeyLength = 24;
 
 export function digestOf(key: string): string {
   return createHash('sha256').update(key).digest('hex');
 }
 
-/** Of all that is accepted as this key. */
+/** Returns the digests of the current and the old key. */
 export function digestsOf({ digest, previous }: ApiKey): string[] {
   return previous === null ? [digest] : [digest, previous.digest];
 }
 
-/** Whether a key can be found by trying. */
+/** Whether a key is so short that it may be guessed. */
 export function isShort(key: string): boolean {
   return key.length < goodKeyLength;
 }
 
-/** Whether a key is fit for no more than a trial on one's own machine. */
+/** Whether a key is too short for anything but a trial on a local machine. */
 export function isTooShort(key: string): boolean {
   return key.length < minKeyLength;
 }
 
-/** Takes the whole text as one key, called `default`. Throws a sentence that never holds the key. */
+/** Parses a text that is one key, with the name `default`. Throws an error whose message never contains the key. */
 export function readApiKey(text: string): ApiKey {
   checkKey(text);
   return keyOfEveryScope('default', text);
 }
 
-/** Throws for what no key can be, in a sentence that never holds it. How long it must be is for the service to say. */
+/** Throws if the text cannot be a key, with a message that never contains it. The service checks the length. */
 export function checkKey(text: string): void {
   if (!isKey(text)) throw new Error('the key may hold printable ASCII only, and no spaces');
 }
 
 /**
- * Reads keys, one a line: `key`, or `name key`; blank lines and lines that begin with `#` don't count.
- * A key without a name is called `default`. Throws a sentence that never holds a key; also if the text has no key.
+ * Parses keys, one per line, as `key` or `name key`. Blank lines and lines that begin with `#` are ignored. A key
+ * without a name is called `default`. Throws if a line is invalid or the text has no key; the message never contains a
+ * key.
  */
 export function readApiKeys(text: string): ApiKey[] {
   const lines = linesOf(text);
@@ -125,7 +128,10 @@ function firstTwice(names: readonly string[]): string | undefined {
   return names.find((name) => seen.has(name) || !seen.add(name));
 }
 
-/** The keys themselves, in the order of the file: for a client, which has to present one. Throws as `readApiKeys` does. */
+/**
+ * Returns the keys in clear text, in the order of the file, for a client that presents one. Throws for invalid lines,
+ * like `readApiKeys`.
+ */
 export function readClearKeys(text: string): string[] {
   return linesOf(text).map(({ key }) => key);
 }

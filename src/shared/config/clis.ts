@@ -2,9 +2,9 @@ import { z } from 'zod';
 import type { Values } from './variables.js';
 
 /**
- * Splits a line into words as a POSIX shell would: blanks and newlines separate, single quotes keep everything,
- * a backslash keeps the next character; in double quotes it does so before `"`, `\`, `$` and a backtick only. Nothing is
- * expanded. Throws on an open quote.
+ * Splits a line into words like a POSIX shell: blanks and newlines separate, single quotes preserve everything, and a
+ * backslash preserves the next character; in double quotes only before `"`, `\`, `$` and a backtick. Expands nothing.
+ * Throws if a quote is not closed.
  */
 export function shellWords(line: string): string[] {
   const words: string[] = [];
@@ -26,7 +26,7 @@ export function shellWords(line: string): string[] {
   return words;
 }
 
-/** The absolute path of a JavaScript file with an adapter. */
+/** Absolute path of a JavaScript file with an adapter. */
 export type AdapterFile = `/${string}`;
 
 const pattern = /^\/.*\.[cm]?js$/;
@@ -35,7 +35,7 @@ export function isAdapterFile(text: string): text is AdapterFile {
   return pattern.test(text);
 }
 
-/** One of the kinds of model CLIs, or a file with an adapter. */
+/** Schema of a kind of model CLI, or of a file with an adapter. */
 export function kindOrFile<Kind extends string>(kinds: readonly Kind[]) {
   return z.string().transform((value, context): Kind | AdapterFile => {
     const kind = kinds.find((known) => known === value);
@@ -47,23 +47,23 @@ export function kindOrFile<Kind extends string>(kinds: readonly Kind[]) {
   });
 }
 
-/** One of several model CLIs, as the configuration names it. */
+/** Entry of MODEL_API_CLIS. */
 export interface ListedCli<Kind extends string> {
-  /** What stands before the names of its models. */
+  /** Name of the CLI, which is also the prefix of its models' names. */
   readonly name: string;
   readonly kind: Kind | AdapterFile;
-  /** The program and its arguments; null: the usual one of its kind. */
+  /** Program and its arguments; null selects the default of the kind. */
   readonly command: readonly [program: string, ...args: string[]] | null;
 }
 
-/** Each has processes, figures and a label of its own. */
+/** Limit of entries, because each CLI has its own processes, metrics and label. */
 const maxClis = 8;
 const form = 'claude, codex, local=command:ollama run {model}';
 const namePattern = /^[a-z0-9][a-z0-9_-]{0,31}$/;
-/** Commas within quotes belong to a command. */
+/** Pattern of the parts between commas. Commas within quotes belong to a command. */
 const betweenCommas = /(?:[^,'"\\]|\\[\s\S]|'[^']*'|"(?:[^"\\]|\\[\s\S])*"|['"\\])+/g;
 
-/** Several model CLIs, the first one the default: each a kind, with a name and a command where it needs them. */
+/** Schema of MODEL_API_CLIS. The first CLI is the default one. */
 export function cliList<Kind extends string>(kinds: readonly Kind[]) {
   return z.string().transform((value, context): readonly ListedCli<Kind>[] => {
     const listed: ListedCli<Kind>[] = [];
@@ -83,7 +83,7 @@ export function cliList<Kind extends string>(kinds: readonly Kind[]) {
   });
 }
 
-/** A sentence says what is wrong. */
+/** Parses one entry. Returns a sentence about the fault if it is invalid. */
 function listedCli<Kind extends string>(part: string, kinds: readonly Kind[]): ListedCli<Kind> | string {
   const [, given, named = '', words] = /^(?:([^=:/]*)=)?([^:]*)(?::([\s\S]*))?$/.exec(part) ?? [];
   const kind = isAdapterFile(named) ? named : kinds.find((known) => known === named);
@@ -101,7 +101,7 @@ function listedCli<Kind extends string>(part: string, kinds: readonly Kind[]): L
 
 const limitsForm = 'must be limits such as local:1,codex:4';
 
-/** How many jobs of a CLI may run at once, by its name. */
+/** Schema of MODEL_API_CLI_LIMITS: maximum number of running jobs by name of the CLI. */
 export const cliLimits = z.string().transform((value, context): Readonly<Record<string, number>> => {
   const limits: Record<string, number> = {};
   for (const part of value.split(',').map((item) => item.trim())) {
@@ -117,8 +117,8 @@ export const cliLimits = z.string().transform((value, context): Readonly<Record<
 });
 
 /**
- * What a program of `command` has to do with models: whether its arguments hold `{model}` (one that takes none has one
- * model, whatever a request names), and what to call the model of a request that names none.
+ * Returns how a program of `command` handles models. `takesModel` is whether its arguments contain `{model}`; if not,
+ * it has a single model, whatever a request names. `ownName` is the model of a request that names none.
  */
 export function commandModel(
   [program, ...args]: readonly [program: string, ...args: string[]],
@@ -131,7 +131,7 @@ export function commandModel(
   };
 }
 
-/** Faults of the variables about several CLIs. Variables that could not be read are left out. */
+/** Returns the faults of the variables about several CLIs. Ignores variables that could not be read. */
 export function clisFaults(values: Partial<Values>): string[] {
   const { MODEL_API_CLIS: clis, MODEL_API_CLI_LIMITS: limits } = values;
   if (clis === undefined || limits === undefined) return [];
@@ -142,7 +142,7 @@ export function clisFaults(values: Partial<Values>): string[] {
   return [...faults, ...besides(values), ...clis.flatMap(commandFaults), ...defaultFaults(values)];
 }
 
-/** Variables of a single CLI: beside a list, it is not clear which CLI they mean. */
+/** Returns faults for variables about a single CLI, which are ambiguous in addition to a list. */
 function besides(values: Partial<Values>): string[] {
   const { MODEL_API_CLI: cli, MODEL_API_CLI_COMMAND: command, MODEL_API_CLI_ARGS: args } = values;
   const stand = [
@@ -162,14 +162,14 @@ function commandFaults({ name, kind, command }: NamedEntry): string[] {
     : [];
 }
 
-/** A request that names no model must find one. */
+/** Returns a fault if a request without a model would find none. */
 function defaultFaults(values: Partial<Values>): string[] {
   const {
     MODEL_API_CLIS: [first] = [],
     MODEL_API_DEFAULT_MODEL: model,
     MODEL_API_ALLOWED_MODELS: allowed = [],
   } = values;
-  if (allowed.length > 0) return []; // the first of them is the default
+  if (allowed.length > 0) return []; // the first allowed model is the default
   if (first?.kind !== 'command' || first.command === null || model !== null) return [];
   return commandModel(first.command, [], null).takesModel
     ? [`MODEL_API_DEFAULT_MODEL: must be set when the command of the first CLI, ${first.name}, holds {model}`]

@@ -1,8 +1,8 @@
 import type { Values } from './variables.js';
 
-/** Programs that only start another one. */
+/** Programs whose only purpose is to start another program. */
 const starters = new Set(['env', 'exec', 'ionice', 'nice', 'nohup', 'time', 'timeout']);
-/** Programs that make the next one write line by line, if it uses the usual library. */
+/** Programs that make the next program flush each line, if it uses the buffers of the C library. */
 const flushers = new Set(['stdbuf', 'unbuffer']);
 const shells = /^(ba|da|z|a)?sh$/;
 
@@ -10,7 +10,7 @@ type SeenVariables = Readonly<Record<string, string | undefined>>;
 
 interface BufferedProgram {
   readonly program: RegExp;
-  /** Whether its words say that it is to write at once. */
+  /** Whether the arguments or variables make the program flush its output at once. */
   readonly isFlushing: (words: readonly string[], given: SeenVariables) => boolean;
   readonly cure: string;
 }
@@ -34,14 +34,14 @@ const known: readonly BufferedProgram[] = [
   { program: /^(cut|fold|nl|paste|rev|tr|uniq)$/, isFlushing: () => false, cure: 'put stdbuf -oL in front' },
 ];
 
-/** Whether a word is the option -u, or the first word that is no option: the script. */
+/** Whether a word is the option -u, or the first word without a dash: the script. */
 function isDecisive(word: string): boolean {
   return /^-[A-Za-z]*u/.test(word) || !word.startsWith('-');
 }
 
 /**
- * A sentence for each program of a command line that keeps its output until it ends where that goes to a pipe, and what
- * to do. `given`: the variables that it sees.
+ * Returns a sentence with a remedy for each program of a command line that buffers its output to a pipe until it exits.
+ * `given` are the environment variables of the program.
  */
 export function bufferedPrograms(words: readonly string[], given: SeenVariables): string[] {
   const seen = { ...given };
@@ -61,12 +61,12 @@ export function bufferedPrograms(words: readonly string[], given: SeenVariables)
 function warningsOf(name: string, words: readonly string[], given: SeenVariables, isFlushed: boolean): string[] {
   if (shells.test(name)) return inScript(words, given);
   const found = known.find(({ program }) => program.test(name));
-  const isByLibrary = found !== known[0]; // Python has buffers of its own
+  const isByLibrary = found !== known[0]; // Python has its own buffers
   if (found === undefined || (isFlushed && isByLibrary) || found.isFlushing(words, given)) return [];
   return [`${name} keeps what it writes to a pipe until it ends, so no answer would stream: ${found.cure}`];
 }
 
-/** Of `sh -c 'model | sed s/a/b/'`, as far as can be seen without being a shell. */
+/** Checks a script such as `sh -c 'model | sed s/a/b/'`, without full knowledge of shell syntax. */
 function inScript(words: readonly string[], given: SeenVariables): string[] {
   const at = words.findIndex((word) => /^-[a-z]*c$/.test(word));
   const script = at < 0 ? '' : (words[at + 1] ?? '');
@@ -74,14 +74,17 @@ function inScript(words: readonly string[], given: SeenVariables): string[] {
   return [...new Set(parts.flatMap((part) => bufferedPrograms(part.trim().split(/\s+/), given)))];
 }
 
-/** What a shell would do something about, outside of quotes. */
+/** Syntax outside of quotes that a shell would interpret. */
 const shellSigns = /\|\|?|&&?|;|\d?>>?(?:&\d)?|<<?|`|\$\w+|\$[({]|(?<=^|\s)~|\*|\{[^{}\s]*,[^{}\s]*\}/g;
-/** In capitals, as variables are: names of model CLIs stand before an equals sign too. */
+/** Assignment to a variable in capitals. Names of model CLIs, in small letters, also precede an equals sign. */
 const assignment = /^\s*([A-Z_][A-Z0-9_]*)=/;
 
 type CommandVariables = Readonly<Record<string, string | undefined>>;
 
-/** What is probably meant otherwise in the command line of the model CLI. Shows no word of it: there may be a key among them. */
+/**
+ * Returns warnings about probable mistakes in the command lines of model CLIs. The warnings show names of programs and
+ * variables, and shell syntax, but no other arguments, which may contain a key.
+ */
 export function commandWarnings(env: CommandVariables, values: Values): string[] {
   const { MODEL_API_CLI_COMMAND: command, MODEL_API_CLIS: clis, MODEL_API_CLI_ARGS: extraArgs } = values;
   const given = Object.fromEntries(values.MODEL_API_CLI_ENV.map((name) => [name, env[name]]));
@@ -96,7 +99,9 @@ export function commandWarnings(env: CommandVariables, values: Values): string[]
   ];
 }
 
-/** What means something to a shell only, in the line of the variable with this name. */
+/**
+ * Returns warnings about syntax in a variable that only a shell would interpret. `name` is the name of the variable.
+ */
 export function unshelled(name: string, line: string): string[] {
   const bare = withoutQuoted(line);
   const [, variable] = assignment.exec(bare) ?? [];
@@ -112,7 +117,7 @@ function meansNothing(count: number): string {
   return `${verb} nothing without a shell: quote what the program is to see, or name a shell, as in sh -c '…'`;
 }
 
-/** What is quoted stands for nothing, but for the signs that mean something between double quotes too. */
+/** Replaces quoted text by placeholders, except syntax that a shell would interpret within double quotes. */
 function withoutQuoted(line: string): string {
   return line.replace(/'[^']*'|"(?:[^"\\]|\\[\s\S])*"|\\[\s\S]/g, (quoted) => {
     const open = quoted.startsWith('"') ? quoted.replace(/\\[\s\S]/g, 'qq') : '';

@@ -19,11 +19,11 @@ import { removedVariables, settingsOf, type Values, type VariableName, variables
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Everything that is wrong with the configuration, all at once; a sentence each. */
+/** Error with all faults of the configuration, a sentence each. */
 export class ConfigFault extends Error {
   override readonly name = 'ConfigFault';
   readonly faults: readonly string[];
-  /** What is probably wrong as well, such as a mistyped name of a variable. */
+  /** Probable mistakes in addition to the faults, such as a mistyped name of a variable. */
   readonly warnings: readonly string[];
 
   constructor(faults: readonly string[], warnings: readonly string[] = []) {
@@ -33,7 +33,7 @@ export class ConfigFault extends Error {
   }
 }
 
-/** For a caller that does not check permissions: no file is readable by others. */
+/** Permissions for callers that do not check them: no file is readable by other users. */
 const noModes: ModeOf = async () => 0;
 
 /** Parses the environment strictly. Durations are milliseconds, sizes bytes. Throws a ConfigFault with all faults. */
@@ -77,7 +77,7 @@ function frozen<T extends object>(settings: T): Readonly<T> {
   return Object.freeze(settings);
 }
 
-/** What could be read. A variable with a fault is left out. */
+/** Values of the variables without a fault. */
 type Parsed = Partial<Values>;
 
 function parseValues(env: Environment, faults: string[]): Parsed {
@@ -95,7 +95,7 @@ function parseValues(env: Environment, faults: string[]): Parsed {
   return values as Parsed;
 }
 
-/** Null if the variables themselves have faults. */
+/** Loads the keys; null if their variables have faults. */
 async function loadKeysOf(env: Environment, parsed: Parsed, files: KeyFiles): Promise<LoadedKeys | null> {
   const { MODEL_API_KEY: key, MODEL_API_KEY_FILE: keyFile, MODEL_API_KEYS_FILE: keysFile } = parsed;
   if (key === undefined || keyFile === undefined || keysFile === undefined) return null;
@@ -107,7 +107,7 @@ function isTrial({ MODEL_API_HOST: host }: Parsed, production: boolean): boolean
   return !production && host !== undefined && isLoopback(host);
 }
 
-/** Faults of variables that contradict each other. Variables that could not be read are left out. */
+/** Returns the faults of variables that contradict each other. Ignores variables that could not be read. */
 function contradictions(values: Parsed, keys: LoadedKeys | null): string[] {
   const faults: string[] = [];
   const host = values.MODEL_API_HOST;
@@ -133,7 +133,7 @@ function contradictions(values: Parsed, keys: LoadedKeys | null): string[] {
   return faults;
 }
 
-/** An answer must never name a model that has not answered. */
+/** Returns faults of the models of a program: an answer must never name a model that has not answered. */
 function commandContradictions(values: Parsed): string[] {
   const { MODEL_API_CLI_COMMAND: command, MODEL_API_CLI_ARGS: extraArgs } = values;
   const { MODEL_API_DEFAULT_MODEL: model, MODEL_API_ALLOWED_MODELS: allowed } = values;
@@ -148,7 +148,7 @@ function commandContradictions(values: Parsed): string[] {
   return [`MODEL_API_ALLOWED_MODELS: must not name ${others.join(', ')}: ${cause}`];
 }
 
-/** Null allows every host name. */
+/** Returns the accepted host names; null accepts every name. */
 function allowedHosts(values: Values): readonly string[] | null {
   const { MODEL_API_ALLOWED_HOSTS: named, MODEL_API_HOST: host } = values;
   if (named !== null) return named;
@@ -163,7 +163,7 @@ function originWarnings({ MODEL_API_ALLOWED_ORIGINS: origins }: Values): string[
   ];
 }
 
-/** For the command alone: the service that it asks. */
+/** Variable that only the command reads: the URL of the service. */
 const commandVariable = 'MODEL_API_URL';
 
 function unknownNames(env: Environment): string[] {

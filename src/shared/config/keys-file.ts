@@ -11,16 +11,16 @@ import {
 } from './api-keys.js';
 import { modelNamePattern } from './values.js';
 
-/** What a keys file says: the keys in their order, and all its faults, each with the number of its line. */
+/** Keys of a keys file in their order, and all faults of the file, each with the number of its line. */
 export interface KeysFileContent {
   readonly keys: readonly ApiKey[];
-  /** Never shows a digest, or anything else that may be a key by mistake. */
+  /** Faults, which never contain a digest or text that may be a key. */
   readonly faults: readonly string[];
 }
 
 /**
- * Reads keys, one a line: `name:sha256:<hex>`, and after another colon options separated by commas. Blank lines and lines
- * that begin with `#` don't count. `others` are keys from elsewhere: a name and a key can be used once only.
+ * Parses keys, one per line: `name:sha256:<hex>`, then optionally a colon and options separated by commas. Blank lines
+ * and lines that begin with `#` are ignored. `others` are keys from other sources: names and keys must be unique.
  */
 export function readKeysFile(text: string, others: readonly ApiKey[] = []): KeysFileContent {
   const reading = keysFileReader(text, others);
@@ -30,10 +30,10 @@ export function readKeysFile(text: string, others: readonly ApiKey[] = []): Keys
   }
 }
 
-/** Lines that are read at once. */
+/** Number of lines between two pauses. */
 const sliceLines = 250;
 
-/** As `readKeysFile`, in slices: it waits for `pause` after each. */
+/** Parses keys like `readKeysFile`, and awaits `pause` after each slice of lines. */
 export async function readKeysFileInSlices(
   text: string,
   others: readonly ApiKey[],
@@ -47,7 +47,7 @@ export async function readKeysFileInSlices(
   }
 }
 
-/** Yields after each line. */
+/** Parses keys, and yields once for each line. */
 function* keysFileReader(text: string, others: readonly ApiKey[]): Generator<void, KeysFileContent, void> {
   const keys: ApiKey[] = [];
   const faults: string[] = [];
@@ -68,7 +68,7 @@ function* keysFileReader(text: string, others: readonly ApiKey[]): Generator<voi
   return { keys, faults };
 }
 
-/** Owns the names and digests that are taken. */
+/** Owns the names and digests in use. */
 class TakenKeys {
   readonly #names = new Set<string>();
   readonly #namesByDigest = new Map<string, string>();
@@ -77,7 +77,7 @@ class TakenKeys {
     for (const key of keys) this.#add(key);
   }
 
-  /** Throws if another key has its name or its digest. */
+  /** Adds a key. Throws if another key has its name or its digest. */
   take(key: ApiKey): void {
     const { name, digest } = key;
     if (this.#names.has(name)) throw new Error(`the name ${name} is taken by another key`);
@@ -103,11 +103,11 @@ function readKey(line: string): ApiKey {
   if (!namePattern.test(name)) throw new Error('the name must be 1 to 64 letters, digits and . _ -');
   if (!digestPattern.test(digest)) throw new Error('after sha256: there must be 64 hexadecimal digits');
   if (digest.toLowerCase() === emptyDigest) throw new Error('this is the digest of an empty key');
-  // A model's name may hold colons, too.
+  // The name of a model may contain colons.
   return { name, digest: digest.toLowerCase(), ...(rest.length > 0 ? readOptions(rest.join(':')) : plainOptions) };
 }
 
-/** How each option is read. Each throws a sentence that does not repeat the value. */
+/** Parsers of the options. Each throws an error whose message does not repeat the value. */
 const optionReaders: Readonly<Record<string, (value: string | null) => Partial<KeyOptions>>> = {
   scopes: (value) => ({ scopes: readScopes(value ?? '') }),
   rate: (value) => ({ rate: readRate(value ?? '') }),
@@ -144,7 +144,9 @@ function readOption(text: string): [name: string, option: Partial<KeyOptions>] {
   }
 }
 
-/** Shows only a name that is too short to be a key, or close to the name of an option. */
+/**
+ * Describes an unknown option. Shows the name only if it is too short to be a key, or similar to the name of an option.
+ */
 function unknownOption(name: string): string {
   const close = nearest(name.toLowerCase(), optionNames);
   const isShown = close !== null || /^[A-Za-z_-]{1,15}$/.test(name);
@@ -187,7 +189,7 @@ function readCost(text: string): number {
   throw new Error('must be US dollars/day, such as 5/day or 0.5/day');
 }
 
-/** What is wrong with these keys where no model CLI, or not each of them, reports what a job costs. */
+/** Returns a fault for each key with a cost budget. Applies if not every model CLI reports what a job costs. */
 export function budgetFaults(keys: readonly ApiKey[]): string[] {
   return keys.flatMap(({ name, costPerDay }) =>
     costPerDay === null ? [] : [`the key ${name} has the option cost, but not each model CLI reports what a job costs`],
@@ -200,7 +202,7 @@ function readModels(text: string): string[] {
   throw new Error('must be names of models, joined by +');
 }
 
-/** The moment in which that day begins, in UTC. */
+/** Returns the start of a day in UTC, in milliseconds since the epoch. */
 function readDay(text: string): number {
   const isDay = /^\d{4}-\d{2}-\d{2}$/.test(text) && !Number.isNaN(Date.parse(text));
   if (isDay && new Date(text).toISOString().startsWith(text)) return Date.parse(text);

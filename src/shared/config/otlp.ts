@@ -1,14 +1,16 @@
 import { z } from 'zod';
 import type { Sampler } from '../trace/context.js';
 
-/** The variables of OpenTelemetry, which many programs of a machine may share. One that is empty counts as unset. */
+/**
+ * Schemas of the variables of OpenTelemetry, which many programs of a machine may share. An empty one counts as unset.
+ */
 
-/** Where spans are sent, and which. */
+/** Destination and selection of exported spans. */
 export interface SpanExport {
   readonly url: string;
-  /** Some are secrets. */
+  /** Headers of export requests, some of which are secrets. */
   readonly headers: Readonly<Record<string, string>>;
-  /** What all spans have in common, as far as the operator says it. */
+  /** Attributes of all spans that the operator has configured. */
   readonly resource: Readonly<Record<string, string>>;
   readonly sampler: Sampler;
 }
@@ -22,7 +24,7 @@ function isEndpoint(value: string): boolean {
   return username === '' && password === '' && hash === '';
 }
 
-/** Without the value in a fault, which may hold a secret. */
+/** Schema of an endpoint. Faults do not show the value, which may contain a secret. */
 export const otlpEndpoint = z
   .string()
   .refine((value) => value === '' || isEndpoint(value), saidEndpoint)
@@ -31,10 +33,10 @@ export const otlpEndpoint = z
 export const otlpProtocol = z.enum(['', 'http/json'], 'must be http/json: no other form of OTLP is spoken');
 
 const headerName = /^[\w!#$%&'*+.^`|~-]+$/;
-/** The exporter sets them itself, or they belong to the connection. */
+/** Headers that the exporter sets itself, or that belong to the connection. */
 const ownHeaders = 'connection content-length content-type expect host keep-alive transfer-encoding upgrade'.split(' ');
 
-/** Pairs such as `a=1,b=2`, with a percent sign before two digits for what would have a meaning. */
+/** Schema of pairs such as `a=1,b=2`, with percent-encoding for special characters. */
 function pairs(said: string, isPair: (name: string, value: string) => boolean) {
   return z.string().transform((text, context): Readonly<Record<string, string>> => {
     const found = text.split(',').filter((part) => part.trim() !== '');
@@ -88,7 +90,7 @@ export const samplerRatio = z
   .transform((value) => (value === '' ? 1 : Number(value)))
   .pipe(z.number().max(1, 'must be a number from 0 to 1, such as 0.1'));
 
-/** What the variables say, once they are read. */
+/** Parsed variables. */
 interface OtlpValues {
   readonly OTEL_EXPORTER_OTLP_ENDPOINT: string | null;
   readonly OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: string | null;
@@ -99,7 +101,7 @@ interface OtlpValues {
   readonly OTEL_TRACES_SAMPLER_ARG: number;
 }
 
-/** null: no spans are exported. */
+/** Returns the configuration of the span export; null if no spans are exported. */
 export function spanExportOf(values: OtlpValues): SpanExport | null {
   const { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: ofTraces } = values;
   const url = ofTraces ?? (endpoint === null ? null : tracesUrl(endpoint));
@@ -114,7 +116,7 @@ export function spanExportOf(values: OtlpValues): SpanExport | null {
   };
 }
 
-/** The endpoint of all signals has a path for each of them. */
+/** Appends the path for traces to an endpoint for all signals. */
 function tracesUrl(endpoint: string): string {
   const url = new URL(endpoint);
   url.pathname = `${url.pathname.replace(/\/$/, '')}/v1/traces`;

@@ -4,7 +4,9 @@ import { z } from 'zod';
 
 const manifest = z.object({ version: z.string(), commit: z.string().optional() });
 
-/** Version and, where the package was built with it, commit; read from package.json, once, at start. */
+/**
+ * Reads the version from package.json, and the commit if the package was built with it. Blocks, so it is for the start.
+ */
 export function readProduct(): { readonly version: string; readonly commit: string | null } {
   const { version, commit } = manifest.parse(
     JSON.parse(readFileSync(join(__dirname, '..', '..', '..', '..', 'package.json'), 'utf8')),

@@ -6,38 +6,38 @@ import { readKeysFile } from './keys-file.js';
 
 export type ReadFile = (path: string) => Promise<string>;
 
-/** Permission bits of a file; rejects if the file does not exist. */
+/** Returns the permission bits of a file; rejects if the file does not exist. */
 export type ModeOf = (path: string) => Promise<number>;
 
-/** What the loading reads. */
+/** Functions that read files. */
 export interface KeyFiles {
   readonly read: ReadFile;
   readonly modeOf: ModeOf;
 }
 
-/** The variables about keys. */
+/** Values of the variables about keys. */
 export interface KeyVariables {
   readonly key: string | null;
   readonly keyFile: string | null;
   readonly keysFile: string | null;
-  /** The folder that systemd keeps the credentials of a unit in. */
+  /** Folder in which systemd provides the credentials of a unit. */
   readonly credentials: string | undefined;
 }
 
 export interface LoadedKeys {
-  /** In force as long as the service runs. */
+  /** Keys that do not change while the service runs. */
   readonly apiKeys: readonly ApiKey[];
-  /** Of the keys file, which may change. */
+  /** Keys of the keys file, which may change. */
   readonly namedKeys: readonly ApiKey[];
-  /** Whether requests need a key. With a keys file that holds no key, every request is refused. */
+  /** Whether requests need a key. If a keys file has no key, every request is refused. */
   readonly needsKey: boolean;
   readonly faults: readonly string[];
-  /** Faults too, except in a trial on one's own machine. */
+  /** Faults about short keys, which are ignored in a trial on a local machine. */
   readonly tooShort: readonly string[];
   readonly warnings: readonly string[];
 }
 
-/** Reads all keys. Never shows one in a fault or a warning. */
+/** Reads all keys. Faults and warnings never contain a key. */
 export async function loadKeys(given: KeyVariables, files: KeyFiles): Promise<LoadedKeys> {
   const source = sourceOf(given);
   const hasOthers = given.keysFile !== null;
@@ -75,7 +75,7 @@ interface Loaded {
 
 const nothing: Loaded = { keys: [], faults: [], tooShort: [], warnings: [] };
 
-/** Where the keys in clear text are: the name of the place, and the key or the path of its file. */
+/** Source of the keys in clear text: its name for messages, and the key or the path of the file. */
 type KeySource =
   | { readonly name: string; readonly key: string }
   | { readonly name: string; readonly path: string; readonly isOptional: boolean };
@@ -87,7 +87,7 @@ function sourceOf({ key, keyFile, credentials }: KeyVariables): KeySource | null
   return { name: '$CREDENTIALS_DIRECTORY/api_key', path: join(credentials, 'api_key'), isOptional: true };
 }
 
-/** `hasOthers`: there is a keys file, so an empty file is no fault. */
+/** Loads the keys in clear text. With a keys file (`hasOthers`), an empty file is valid. */
 async function loadFrom(source: KeySource, files: KeyFiles, hasOthers: boolean): Promise<Loaded> {
   try {
     if ('key' in source) return { ...nothing, keys: [readApiKey(source.key)], ...shortOnes(source, [source.key]) };
@@ -101,7 +101,10 @@ async function loadFrom(source: KeySource, files: KeyFiles, hasOthers: boolean):
   }
 }
 
-/** A unit may load other credentials only, so a missing one is no fault. An unreadable one is. */
+/**
+ * Reads a file; null if an optional one is missing, because a unit may load only other credentials. Unreadable files
+ * are faults.
+ */
 async function readOptional(path: string, isOptional: boolean, read: ReadFile): Promise<string | null> {
   return read(path).catch((error: NodeJS.ErrnoException) => {
     if (isOptional && error.code === 'ENOENT') return null;
@@ -128,10 +131,10 @@ function shortOnes({ name }: KeySource, keys: readonly string[]): Pick<Loaded, '
   };
 }
 
-/** The file that the unit of deploy/systemd takes its variables from. */
+/** File from which the unit in deploy/systemd reads its variables. */
 const environmentFile = '/etc/prompt-relay/environment';
 
-/** A warning where a secret of this service's environment stands in a file that every user of this machine can read. */
+/** Returns a warning if a secret in the environment comes from a file that every user of this machine can read. */
 export async function openSecrets(
   env: Readonly<Record<string, string | undefined>>,
   files: KeyFiles,
@@ -146,7 +149,7 @@ export async function openSecrets(
 
 const othersMayRead = 0o004;
 
-/** A warning where every user of this machine can read the file. */
+/** Returns a warning if every user of this machine can read the file. */
 async function openOnes(name: string, path: string, { modeOf }: KeyFiles): Promise<string[]> {
   const mode = await modeOf(path).catch(() => 0);
   if ((mode & othersMayRead) === 0) return [];
@@ -155,7 +158,10 @@ async function openOnes(name: string, path: string, { modeOf }: KeyFiles): Promi
 
 const tokenFault = 'must hold one token and nothing else: no quotes, blanks or line breaks';
 
-/** Quotes belong to a shell, or to a file that another program reads. */
+/**
+ * Whether a text can be a token. Quotes around a token belong to the syntax of a shell or of another program's file, so
+ * they are a mistake.
+ */
 function isToken(text: string): boolean {
   return /^[\x21-\x7e]+$/.test(text) && !/^["'`]|["'`]$/.test(text);
 }
@@ -163,8 +169,8 @@ function isToken(text: string): boolean {
 type TokenSettings = Readonly<Record<'MODEL_CODE_OAUTH_TOKEN' | 'MODEL_CODE_OAUTH_TOKEN_FILE', string | null>>;
 
 /**
- * The credential of the model CLI: from its variable, else from the named file, else from a credential that systemd has
- * loaded; null if none is set. Adds its faults to `faults`; they never hold the token.
+ * Returns the credential of the model CLI from its variable, else from the named file, else from a credential that
+ * systemd has loaded; null if none is set. Appends its faults to `faults`; they never contain the token.
  */
 export async function loadOauthToken(
   env: Environment,
@@ -186,7 +192,7 @@ export async function loadOauthToken(
     throw new Error(tokenFault);
   } catch (error) {
     const fault = error as NodeJS.ErrnoException;
-    // A unit may load other credentials only. If none can be read, `faults` says so already.
+    // A unit may load only other credentials. If no credential is readable, `faults` already contains a fault about it.
     if (file === null && (fault.code === 'ENOENT' || faults.some((each) => each.startsWith('$CREDENTIALS'))))
       return null;
     const name = file === null ? '$CREDENTIALS_DIRECTORY/oauth_token' : 'MODEL_CODE_OAUTH_TOKEN_FILE';

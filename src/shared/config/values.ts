@@ -2,7 +2,7 @@ import { isIP } from 'node:net';
 import { z } from 'zod';
 import { shellWords } from './clis.js';
 
-/** How the text of a variable becomes a value. Strict: what is ambiguous is a fault. */
+/** Strict schemas that parse the text of variables: ambiguous text is a fault. */
 
 export const text = z.string().min(1, 'must not be empty');
 
@@ -10,7 +10,7 @@ export function oneOf<const T extends readonly string[]>(names: T) {
   return z.enum(names, `must be ${names.slice(0, -1).join(', ')} or ${names.at(-1)}`);
 }
 
-/** The system would cut a longer path. */
+/** Limit of the system, which would cut a longer path. */
 const maxSocketPathBytes = 107;
 
 export const socketPath = text.refine(
@@ -31,7 +31,7 @@ export function integer(min: number, max: number) {
     .pipe(z.number().min(min, said).max(max, said));
 }
 
-/** Megabytes; becomes bytes. */
+/** Schema of megabytes, which become bytes. */
 export function megabytes(min: number, max: number) {
   return integer(min, max).transform((value) => value * 1024 ** 2);
 }
@@ -40,7 +40,7 @@ export const flag = z
   .enum(['true', 'false', '1', '0'], 'must be true or false')
   .transform((value) => value === 'true' || value === '1');
 
-/** Seconds, with a fraction where the operator wants one; becomes milliseconds. */
+/** Schema of seconds, optionally with a fraction, which become milliseconds. */
 export function seconds(min: number, max: number) {
   const said = `must be a number of seconds from ${min} to ${max}, such as 30 or 0.5`;
   return z
@@ -53,7 +53,7 @@ export function seconds(min: number, max: number) {
 
 const byteUnits = { '': 1, b: 1, kb: 1024, mb: 1024 ** 2 } as const;
 
-/** A size such as `1mb`, `512kb` or `4096`; becomes bytes. */
+/** Schema of a size such as `1mb`, `512kb` or `4096`, which becomes bytes. */
 export function size(min: number, max: number) {
   const said = `must be a size from ${min} to ${max} bytes, such as 512kb or 1mb`;
   return z
@@ -78,7 +78,7 @@ function isHost(value: string): boolean {
   return isWritten && URL.canParse(urlOf(value));
 }
 
-/** As URLs write it: lower case, and one spelling for each address. */
+/** Normalizes a host like URLs: in lower case, and with one spelling for each address. */
 function spelled(value: string): string {
   return bare(new URL(urlOf(value)).hostname) + zoneOf(value);
 }
@@ -88,12 +88,12 @@ function urlOf(value: string): string {
   return plain.includes(':') ? `http://[${plain}]` : `http://${plain}`;
 }
 
-/** The interface of a link-local address, which no URL can name. */
+/** Returns the interface of a link-local address, which a URL cannot contain. */
 function zoneOf(value: string): string {
   return /%[^\]]*/.exec(value)?.[0] ?? '';
 }
 
-/** An IPv6 address without the brackets that URLs put around it. */
+/** Removes the brackets that URLs put around an IPv6 address. */
 function bare(value: string): string {
   return value.replace(/^\[(.*:.*)\]$/, '$1');
 }
@@ -103,16 +103,16 @@ export const host = z
   .refine(isHost, 'must be an IP address or a host name, without a port')
   .transform(spelled);
 
-/** Spelled as they are compared. */
+/** Schema of hosts, in the normalized spelling for comparisons. */
 export const hosts = list
   .refine((items) => items.length > 0, 'must name a host')
   .refine((items) => items.every(isHost), 'must be IP addresses or host names separated by commas, without ports')
   .transform((items) => items.map(spelled));
 
-/** Where a page has no origin that can be named: in a sandbox, from a file. */
+/** Origin that browsers send for pages without a name, such as in a sandbox or from a file. */
 export const noOrigin = 'null';
 
-/** Browsers know an origin of any scheme, and send the one spelling of it. */
+/** Whether a text is an origin in the spelling that browsers send. Any scheme is possible. */
 function isOrigin(value: string): boolean {
   if (value === noOrigin) return true;
   const [, scheme = '', host = ''] = /^([a-z][a-z0-9+.-]*):\/\/([^\s/?#@\\*]*)$/.exec(value) ?? [];
@@ -129,7 +129,7 @@ export const origins = list.refine(
 function isCidr(value: string): boolean {
   const [address = '', bits, ...rest] = value.split('/');
   const version = isIP(address);
-  // A prefix of 0 would believe everybody; proxy-addr refuses it too.
+  // A prefix of 0 would trust every client; proxy-addr refuses it as well.
   const isPrefix = bits === undefined || (/^[1-9]\d{0,2}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128));
   return version !== 0 && isPrefix && rest.length === 0;
 }
@@ -145,14 +145,14 @@ export const words = z.string().transform((value, context) => {
   }
 });
 
-/** A command line: at least one word. */
+/** Schema of a command line with at least one word. */
 export const command = words.transform(([program, ...args], context): [string, ...string[]] => {
   if (program !== undefined && program !== '') return [program, ...args];
   context.addIssue('must name a program');
   return z.NEVER;
 });
 
-/** Model names reach a command line, so they start with a letter or digit and hold nothing a CLI reads as a flag. */
+/** Pattern of model names. Model names become arguments of a command line, so none may look like a flag. */
 export const modelNamePattern = /^[A-Za-z0-9][A-Za-z0-9._:/@[\]-]{0,127}$/;
 
 export const modelName = z
@@ -174,27 +174,27 @@ export const variableNames = list.refine(
   'must be names of environment variables separated by commas',
 );
 
-/** Paths below a folder. */
+/** Schema of paths below a folder. */
 export const homePaths = list.refine(
   (items) =>
     items.every((item) => !item.startsWith('/') && !item.split('/').some((part) => ['', '.', '..'].includes(part))),
   'must be paths below HOME separated by commas, such as .config/agent/auth.json',
 );
 
-/** A name that stands for a model. */
+/** Name that stands for a model. */
 export interface ModelAlias {
   readonly name: string;
   readonly target: string;
 }
 
-/** As the name of an alias: every name that is nothing else. */
+/** Name of the alias for all names that mean no model, no CLI and no other alias. */
 export const anyOther = '*';
-/** As the name of a model: the model of a request that names none. */
+/** Name of the default model, which answers requests that name no model. */
 export const defaultModelName = 'default';
 
 const form = 'must be pairs such as gpt-4o-mini=haiku,*=default';
 
-/** Names that stand for models, separated by commas. Whether the models are there is for their CLIs to say. */
+/** Schema of names that stand for models, separated by commas. The CLIs check whether the models exist. */
 export const modelAliases = z.string().transform((value, context): readonly ModelAlias[] => {
   const aliases: ModelAlias[] = [];
   for (const part of value.split(',').map((item) => item.trim())) {
@@ -217,7 +217,7 @@ function faultOf(name: string, target: string, before: readonly ModelAlias[]): s
   return before.some((alias) => alias.name === name) ? `must not map ${name} twice` : null;
 }
 
-/** Where a Redis is, and under which names this installation keeps its things there. `password` is a secret. */
+/** Address of a Redis, and the prefix of this installation's keys. `password` is a secret. */
 export interface RedisPlace {
   readonly kind: 'redis';
   readonly isSecure: boolean;
@@ -226,7 +226,7 @@ export interface RedisPlace {
   readonly username: string | null;
   readonly password: string | null;
   readonly database: number;
-  /** Every key begins with it. */
+  /** Prefix of every key in Redis. */
   readonly prefix: string;
 }
 
@@ -236,11 +236,11 @@ const said =
 const usualPort = 6379;
 const usualPrefix = 'prompt-relay';
 
-/** Where conversations are stored. The path of a file is absolute: a service may be started in any folder. */
+/** Schema of the store's location. The path of a file is absolute, because a service may be started in any folder. */
 export const storePlace = z.string().transform((value, context) => {
   const place = placeOf(value);
   if (place !== null) return place;
-  context.addIssue(said); // without the value, which may hold a password
+  context.addIssue(said); // without the value, which may contain a password
   return z.NEVER;
 });
 export type StorePlace = z.output<typeof storePlace>;
@@ -272,7 +272,7 @@ function redisPlace(url: URL): RedisPlace | null {
   }
 }
 
-/** Without the name and the password. */
+/** Returns the URL without user name and password. */
 export function urlOfRedis({ isSecure, host, port, database, prefix }: RedisPlace): string {
   const name = host.includes(':') ? `[${host}]` : host;
   return `${isSecure ? 'rediss' : 'redis'}://${name}:${port}/${database}?prefix=${prefix}`;

@@ -36,16 +36,17 @@ import {
 } from './values.js';
 
 /**
- * One environment variable: its name in the configuration (null: it is not there as it is), how it is read, and what it
- * is when unset (null: nothing). What each means stands in tools/configuration-table.ts, for the documents.
+ * Environment variable: its name in the configuration (null if the configuration does not contain its value as it is),
+ * its schema, and its text if it is unset (null for no value). tools/configuration-table.ts has the descriptions for
+ * the documents.
  */
 type Variable = readonly [key: string | null, schema: z.ZodType, fallback: string | null];
 
-/** Agents of the Agent Client Protocol that are known by name, and any other of them. */
+/** Agents of the Agent Client Protocol that have a name here, and `acp` for any other agent. */
 export const acpAgents = ['acp', 'gemini', 'opencode', 'qwen', 'goose'] as const;
 export const cliKinds = ['auto', 'claude', 'codex', 'command', 'demo', ...acpAgents] as const;
 const [, ...namedKinds] = cliKinds;
-/** How `command` writes system text and history for its program. */
+/** Formats in which `command` writes the system text and the history for its program. */
 export const cliTemplates = ['transcript', 'plain', 'jsonl'] as const;
 export const logLevels = ['debug', 'info', 'warn', 'error', 'silent'] as const;
 
@@ -57,10 +58,13 @@ export type LocalUserMode = (typeof localUserModes)[number];
 
 const daySeconds = 86_400;
 
-/** A chat's body holds the answer twice, JSON takes up to six bytes a character, and no string is longer than 512 Mi. */
+/**
+ * Limit of MODEL_API_MAX_OUTPUT_BYTES. The body of a chat contains the answer twice, JSON takes up to six bytes per
+ * character, and a string has at most 512 Mi characters.
+ */
 const maxAnswerBytes = 32 * 1024 ** 2;
 
-/** The whole configuration, in the order in which the documents show it. */
+/** All variables, in the order of the documents. */
 export const variables = {
   MODEL_API_HOST: ['host', host, '127.0.0.1'],
   MODEL_API_PORT: ['port', integer(0, 65_535), '5051'],
@@ -140,7 +144,7 @@ export const variables = {
   OTEL_TRACES_SAMPLER_ARG: [null, samplerRatio, '1'],
 } as const satisfies Record<string, Variable>;
 
-/** Former variables, with what to do instead: the service warns at its start where one is set. */
+/** Former variables, with their replacements. The service warns at its start if one is set. */
 export const removedVariables: Readonly<Record<string, string>> = {
   MODEL_API_CLIENT_MAX_CONVERSATIONS: 'each client has a share of a quarter of MODEL_API_MAX_CONVERSATIONS',
 };
@@ -148,12 +152,12 @@ export const removedVariables: Readonly<Record<string, string>> = {
 type Variables = typeof variables;
 export type VariableName = keyof Variables;
 
-/** What each variable stands for. */
+/** Parsed values of all variables. */
 export type Values = {
   readonly [N in VariableName]: z.output<Variables[N][1]> | Extract<Variables[N][2], null>;
 };
 
-/** The values under their names in the configuration. */
+/** Values by their names in the configuration. */
 export type Settings = {
   readonly [N in VariableName as Extract<Variables[N][0], string>]: Values[N];
 };
