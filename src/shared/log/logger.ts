@@ -66,19 +66,25 @@ export interface Logger {
   info(event: LogEvent, fields?: LogFields): void;
   warn(event: LogEvent, fields?: LogFields): void;
   error(event: LogEvent, fields?: LogFields): void;
-  /** Writes all buffered records, as `LogDestination.flush`. Called before an exit. */
+  /** Writes all buffered records, like `LogDestination.flush`. Called before an exit. */
   flush(): Promise<boolean>;
 }
 
 const maxFieldLength = 2000;
-/** The rest of the 4096 bytes is for the fields of every record: time, level, role, pid, event. */
+/**
+ * Limit of the given fields. The rest of the 4,096 bytes is for the fields of every record: time, level, role, pid,
+ * event.
+ */
 const maxFieldsBytes = 3800;
-/** The longest JSON form of a UTF-16 unit is an escape: `\u0000`. */
+/** Bytes of the longest JSON form of a UTF-16 unit, an escape such as `\u0000`. */
 const maxBytesPerUnit = 6;
-/** More than the name and the quotes of a field, or a number, take. */
+/** Upper bound for the name and the quotes of a field, or for a number. */
 const fieldBytes = 60;
 
-/** Writes one JSON object per line. Each line is shorter than 4096 bytes, so that a pipe never mixes lines of two processes. */
+/**
+ * Creates a logger that writes one JSON object per line. Each line is shorter than 4,096 bytes, so that a pipe never
+ * mixes lines of two processes.
+ */
 export function createLogger(level: string, role: string, destination: LogDestination): Logger {
   const log = pino(
     {
@@ -98,7 +104,7 @@ export function createLogger(level: string, role: string, destination: LogDestin
   };
 }
 
-/** Cuts long strings, and halves the limit until the fields fit as JSON in UTF-8. */
+/** Shortens long strings, and halves the limit until the fields fit as JSON in UTF-8. */
 function bounded(fields: LogFields = {}): LogFields {
   if (areSurelyShort(fields)) return fields;
   for (let limit = maxFieldLength; ; limit = Math.floor(limit / 2)) {
@@ -107,7 +113,7 @@ function bounded(fields: LogFields = {}): LogFields {
   }
 }
 
-/** A cheap upper bound, so that most records are not serialised twice. */
+/** Whether the fields are short by a cheap upper bound, so that most records are not serialized twice. */
 function areSurelyShort(fields: LogFields): boolean {
   let bytes = 0;
   for (const name in fields) {
@@ -124,48 +130,51 @@ function withFieldsUpTo(limit: number, fields: LogFields): LogFields {
   );
 }
 
-/** The name, message and stack of a thrown value, for defects only. */
+/** Formats a thrown value with its stack, for defects only. */
 export function describeError(thrown: unknown): string {
   const error = thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown);
   return error.slice(0, maxFieldLength);
 }
 
-/** `process.stdout.fd` creates a stream, and that sets O_NONBLOCK for every process that shares the file. */
+/**
+ * File descriptor of stdout. Reading `process.stdout.fd` would create a stream, which sets O_NONBLOCK for every process
+ * that shares the file.
+ */
 export const stdoutFd = 1;
 
-/** The open file that a log is written to. */
+/** Open file for a log. */
 export interface LogTarget {
   readonly fd: number;
-  /** Called before each write. */
+  /** Sets O_NONBLOCK. Called before each write, because other processes may clear the flag. */
   readonly setNonBlocking?: () => void;
 }
 
 export interface LogDestination extends DestinationStream {
-  /** Resolves when all is written, or after a second; false: a write is blocked, and an exit would wait for it. */
+  /** Writes all records, for at most 1.5 s. Resolves with false if a write is blocked; an exit would wait for it. */
   flush(): Promise<boolean>;
 }
 
-/** PIPE_BUF: a pipe takes a write of this size whole, so records of different processes do not mix. */
+/** PIPE_BUF: a pipe accepts a write of this size atomically, so records of different processes do not mix. */
 const maxPieceBytes = 4096;
-/** Records written within this time share a write, which saves processor time under load. */
+/** Time in which records are gathered for one write, which saves processor time under load. */
 const gatherMs = 20;
 const maxWaitingBytes = 1024 * 1024;
-/** How long to wait before writing again to a pipe or a socket that was full. */
+/** Pause before the next write to a full pipe or socket. */
 const retryMs = 100;
 const flushRetryMs = 10;
 const maxFlushTries = 100;
-/** A write that another thread has just begun ends in this time, unless it is blocked. */
+/** Limit of waits for a write in another thread. A write that is not blocked ends within this time. */
 const maxLastWriteTries = 50;
 
-/** Owns the records not yet written. Never blocks the event loop, and drops what does not fit into 1 MiB. */
+/** Owns the records not yet written. Never blocks the event loop, and drops records if more than 1 MiB is waiting. */
 export class LogOutput implements LogDestination {
   readonly #target: LogTarget;
   readonly #clock: Clock;
   readonly #onLost: () => void;
-  /** Becomes the next piece. */
+  /** Text of the next piece. */
   #gathered = '';
   #gatheredBytes = 0;
-  /** Oldest first. The first may be in a write, or partly written. */
+  /** Pieces to write, oldest first. The first one may be in a write, or partly written. */
   #pieces: Buffer[] = [];
   #waitingBytes = 0;
   #state: 'idle' | 'writing' | 'full' = 'idle';
@@ -235,37 +244,43 @@ export class LogOutput implements LogDestination {
   }
 }
 
-/** Whether two descriptors are of one file, pipe, socket or terminal. */
+/** Whether two descriptors refer to the same file, pipe, socket or terminal. False if one is closed. */
 export function areSameFile(one: number, other: number): boolean {
   try {
     const [a, b] = [fstatSync(one), fstatSync(other)];
     return a.dev === b.dev && a.ino === b.ino;
   } catch {
-    return false; // one of them is closed
+    return false;
   }
 }
 
-/** Prepares this open file for writes that do not block. A regular file stays as it is. */
+/** Prepares an open file for writes that do not block. Regular files are used unchanged. */
 export function openForLog(fd: number): LogTarget {
   return openAgain(fd) ?? shareStream(fd) ?? { fd };
 }
 
-/** O_NONBLOCK belongs to the open file and so to all processes that share it. A pipe or a terminal can be opened again. */
+/**
+ * Opens a pipe or a terminal again with O_NONBLOCK, because the flag belongs to an open file and so to all processes
+ * that share it. Null if this is impossible.
+ */
 function openAgain(fd: number): LogTarget | null {
   const { O_WRONLY, O_NONBLOCK, O_NOCTTY } = constants;
   try {
     if (!fstatSync(fd).isFIFO() && !isatty(fd)) return null;
     return { fd: openSync(`/proc/self/fd/${fd}`, O_WRONLY | O_NONBLOCK | O_NOCTTY) };
   } catch {
-    return null; // it belongs to another user, or has no reader
+    return null; // belongs to another user, or is a pipe without a reader
   }
 }
 
-/** A socket cannot be opened again. libuv clears its O_NONBLOCK when a worker starts, and Node when one exits. */
+/**
+ * Prepares a socket or a pipe that cannot be opened again. Sets O_NONBLOCK before each write: libuv clears it when a
+ * worker starts, and Node when a worker exits.
+ */
 function shareStream(fd: number): LogTarget | null {
   try {
     return { fd, setNonBlocking: nonBlockingSetter(fd) };
   } catch {
-    return null; // neither a socket nor a pipe
+    return null; // not a socket or a pipe
   }
 }

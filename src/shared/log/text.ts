@@ -4,7 +4,7 @@ import type { LogDestination, LogEvent, LogFields } from './logger.js';
 export const logFormats = ['auto', 'json', 'text'] as const;
 export type LogFormat = (typeof logFormats)[number];
 
-/** How the log is written: one JSON object a line, or a line for people, with colours or without. */
+/** Styles of the log: a JSON object per line, or a readable line without or with colours. */
 export const logStyles = ['json', 'plain', 'coloured'] as const;
 export type LogStyle = (typeof logStyles)[number];
 
@@ -13,18 +13,18 @@ interface ColourSettings {
   readonly TERM?: string | undefined;
 }
 
-/** `auto`: a terminal is read by people, anything else by programs. What is no format counts as `auto`. */
+/** Chooses the style. `auto` and unknown formats select readable lines at a terminal, and JSON otherwise. */
 export function logStyleFor(format: string | undefined, isTerminal: boolean, env: ColourSettings): LogStyle {
   if (format === 'json' || (format !== 'text' && !isTerminal)) return 'json';
   return isTerminal && !env.NO_COLOR && env.TERM !== 'dumb' ? 'coloured' : 'plain';
 }
 
 type Field = LogFields[string];
-/** The fields of a record. Their text is escaped, so that it cannot control a terminal. */
+/** Fields of a record with escaped text, so that it cannot control a terminal. */
 type Fields = LogFields;
 export type LogSentence = (fields: Fields) => string;
 
-/** What people read of an event. One that is not here is shown as its name and its fields. */
+/** Sentences of the readable log by event. An event without a sentence is shown as its name and its fields. */
 export const logSentences: Readonly<Partial<Record<LogEvent, LogSentence>>> = {
   config_warning: ({ warning }) => `Warning: ${warning}`,
   config_invalid: ({ error }) => `Fault: ${error}`,
@@ -79,7 +79,7 @@ function listOf({ window, utilization, resets_at: reset }: Fields): string {
 
 const pathColumns = 22;
 
-/** Method, path, status, milliseconds, client, and how it ended where that is more than the status. */
+/** Formats a request: method, path, status, milliseconds, client, and its outcome or error if any. */
 export function requestLine(fields: Fields, paint: Paint): string {
   const { method, path, status_code: status, duration_ms: ms, client, outcome, error } = fields;
   const end = outcome ?? error;
@@ -103,15 +103,17 @@ function colourOf(status: number, paint: Paint): (text: string) => string {
 /** A record of the log, parsed from its JSON. */
 export type ReadRecord = LogFields & { readonly time: string; readonly level: string; readonly event: string };
 
-/** At four bytes a character, a line stays below the 4096 bytes that a pipe takes whole. */
+/**
+ * Limit of a line in characters. At four bytes each, a line stays below the 4,096 bytes that a pipe accepts atomically.
+ */
 const maxColumns = 900;
 
-/** What writes the log in this style to this output. */
+/** Returns a destination that writes the log to `output` in this style. */
 export function logIn(style: LogStyle, output: LogDestination): LogDestination {
   return style === 'json' ? output : new TextLog(output, paintFor(style === 'coloured'));
 }
 
-/** Writes a log for people, a line for each record. Owns the last result of a readiness check: a repeated one is left out. */
+/** Writes one readable line per record. Owns the last result of a readiness check, to skip repeated results. */
 class TextLog implements LogDestination {
   readonly #output: LogDestination;
   readonly #paint: Paint;
@@ -124,7 +126,7 @@ class TextLog implements LogDestination {
 
   write(line: string): void {
     const record = JSON.parse(line) as ReadRecord;
-    if (record.event === 'service_ready' || this.#isKnown(record)) return; // a banner shows the first
+    if (record.event === 'service_ready' || this.#isKnown(record)) return; // a banner replaces `service_ready`
     this.#output.write(`${renderRecord(record, this.#paint)}\n`);
   }
 
@@ -141,7 +143,7 @@ class TextLog implements LogDestination {
   }
 }
 
-/** Writes a record as one line. No field of it can control the terminal or imitate another line. */
+/** Formats a record as one line. The fields cannot control the terminal or imitate another line. */
 export function renderRecord(record: ReadRecord, paint: Paint): string {
   const safe = escapedFields(record);
   return clip(`${paint.dim(timeOf(record.time))}  ${textOf(safe, paint)}`, maxColumns);
@@ -157,7 +159,7 @@ function textOf(record: ReadRecord, paint: Paint): string {
 
 const ofEveryRecord = ['time', 'level', 'role', 'pid', 'event'];
 
-/** An event without a sentence of its own: its name and its fields. */
+/** Formats the name and the fields of an event without a sentence. */
 function listed(record: ReadRecord): string {
   const fields = Object.entries(record).filter(([name, value]) => !ofEveryRecord.includes(name) && value !== null);
   const texts = fields.map(([name, value]) => `${name} ${value}`);
@@ -173,7 +175,7 @@ function escapedFields(record: ReadRecord): ReadRecord {
   return Object.fromEntries(entries) as ReadRecord;
 }
 
-/** In the time zone of the machine. */
+/** Formats the time of day in the time zone of the machine. */
 function timeOf(time: string): string {
   const at = new Date(time);
   return [at.getHours(), at.getMinutes(), at.getSeconds()].map((part) => String(part).padStart(2, '0')).join(':');
