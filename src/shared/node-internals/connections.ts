@@ -4,33 +4,35 @@ import type { Server as HttpServer, IncomingMessage } from 'node:http';
 import net, { type AddressInfo, Server as NetServer, type Server, Socket } from 'node:net';
 import { getSystemErrorName } from 'node:util';
 
-/** What Node's own object of a connection has, and a `Socket` does not show. All of it may be missing. */
+/** Node's internal handle of a connection, with data that a `Socket` does not expose. Every part may be missing. */
 interface SocketHandle {
   readonly fd: number;
-  /** Bytes that were given to it. */
+  /** Number of bytes that were passed to the handle. */
   readonly bytesWritten: number;
-  /** Those of them that the system has not taken. */
+  /** Number of those bytes that the kernel has not accepted yet. */
   readonly writeQueueSize: number;
   setBlocking(isBlocking: boolean): void;
 }
 
-/** Null when the connection is closed. */
+/** Returns the handle of a socket; null if the connection is closed. */
 function handleOf(socket: Socket): Partial<SocketHandle> | null {
   return (socket as unknown as { readonly _handle?: Partial<SocketHandle> | null })._handle ?? null;
 }
 
-/** What can be sent to another process, and stays open here; null when the connection is closed. */
+/**
+ * Returns a handle that can be sent to another process and remains open in this one; null if the connection is closed.
+ */
 export function sendableOf(socket: Socket): SendHandle | null {
   const handle = handleOf(socket);
   return (handle?.fd ?? -1) < 0 ? null : (handle as SendHandle);
 }
 
-/** Whether it is a connection on a Unix socket. Its addresses would say so, but are gone with the connection. */
+/** Whether the socket is a Unix socket. The addresses of the socket would show this only while it is connected. */
 export function isUnixSocket(socket: Socket): boolean {
   return handleOf(socket)?.constructor.name === 'Pipe';
 }
 
-/** Returns a function that sets O_NONBLOCK on this descriptor. Throws when it is neither a socket nor a pipe. */
+/** Returns a function that sets O_NONBLOCK on a descriptor. Throws if the descriptor is neither a socket nor a pipe. */
 export function nonBlockingSetter(fd: number): () => void {
   const handle = handleOf(new Socket({ fd, readable: false, writable: true })) as SocketHandle;
   handle.setBlocking(false);
@@ -38,8 +40,8 @@ export function nonBlockingSetter(fd: number): () => void {
 }
 
 /**
- * Owns when the client of one socket last took something of what was written to it. Node's own time limit is no measure:
- * every write resets it, so a ping every 15 s would keep a stream open whose client reads nothing.
+ * Measures how long a client has read nothing of the data written to its socket. Node's socket timeout cannot measure
+ * this: every write resets it, so a ping every 15 s would keep open the stream of a client that reads nothing.
  */
 export class UnreadWatch {
   readonly #socket: Socket;
@@ -50,9 +52,11 @@ export class UnreadWatch {
     this.#socket = socket;
   }
 
-  /** How long data has waited of which the client takes nothing, milliseconds. To be called regularly. */
+  /**
+   * Returns for how long, in milliseconds, data has waited and the client has read nothing. Must be called regularly.
+   */
   unreadMs(nowMs: number): number {
-    // Only the handle counts a write that is half done: the socket counts it when it is whole.
+    // Only the handle counts the written part of an unfinished write; the socket counts a write when it is complete.
     const { bytesWritten = 0, writeQueueSize = 0 } = handleOf(this.#socket) ?? {};
     const taken = bytesWritten - writeQueueSize;
     if (writeQueueSize === 0 || taken !== this.#taken) {
@@ -63,7 +67,10 @@ export class UnreadWatch {
   }
 }
 
-/** Reads nothing for this request while `isStopped`: by itself Node resumes the socket at each read of the body. */
+/**
+ * Stops reads of a request's body while `isStopped` returns true. Node alone resumes the socket at each read of the
+ * body.
+ */
 export function stopReadsWhile(req: IncomingMessage, isStopped: () => boolean): void {
   const read = req._read.bind(req);
   req._read = (size) => {
@@ -71,20 +78,23 @@ export function stopReadsWhile(req: IncomingMessage, isStopped: () => boolean): 
   };
 }
 
-/** Resolves when the last connection has closed. The HTTP server's own `close` would destroy connections whose answer is written and not sent. */
+/**
+ * Closes a server and resolves when the last connection has closed. `close` of the HTTP server would destroy
+ * connections whose answer is written but not fully sent.
+ */
 export function closeGently(server: HttpServer): Promise<void> {
   return new Promise((resolve) => void NetServer.prototype.close.call(server, () => resolve()));
 }
 
 /**
- * Addresses that one process opens and others listen on. A listening address lives as long as any process has it open,
- * so clients wait while there is no worker, instead of being refused. Node's cluster module uses the same two names,
- * `_createServerHandle` and `_listen2`.
+ * The functions below open addresses in one process and listen on them in others. A listening address exists while any
+ * process has it open: clients wait while no worker runs, instead of being refused. Node's cluster module uses the same
+ * internal names, `_createServerHandle` and `_listen2`.
  */
 
 interface Handle {
   readonly fd: number;
-  /** TCP only. Returns an error number, or 0. */
+  /** Writes the address to `out`, TCP only. Returns an error number, or 0. */
   getsockname?(out: Partial<AddressInfo>): number;
   close(): void;
 }
@@ -96,36 +106,38 @@ interface NodeServer {
   _listen2(address: string | null, port: number, addressType: number, backlog: number): void;
 }
 
-/** What the kernel rounds up to 512 connections. */
+/** Length of the queue of new connections. The kernel rounds it up to 512. */
 const backlog = 511;
 const unixSocket = -1;
 
-/** An address that is open and not listened on yet. */
+/** Open address on which no server listens yet. */
 export interface BoundSocket {
   readonly fd: number;
-  /** Null for a Unix socket. */
+  /** Host and port; null for a Unix socket. */
   readonly address: { readonly host: string; readonly port: number } | null;
-  /** Does nothing when it is closed already. */
+  /** Closes the socket. Does nothing if it is closed. */
   close(): void;
 }
 
-/** Opens a TCP address. Rejects with the error of the system, such as EADDRINUSE. */
+/** Opens a TCP address. Rejects with a system error, such as EADDRINUSE. */
 export async function bindTcp(host: string, port: number): Promise<BoundSocket> {
   const { address, family } = await lookup(host);
   return bound(`${host}:${port}`, address, port, family);
 }
 
-/** Opens a Unix socket. The file appears with the mode that the umask leaves. */
+/** Opens a Unix socket. The mode of its file depends on the umask. */
 export function bindUnix(path: string): BoundSocket {
   return bound(path, path, unixSocket, unixSocket);
 }
 
-/** An address that was opened by another process and inherited. */
+/** Wraps an address that another process has opened and this process has inherited. */
 export function inheritedSocket(fd: number): BoundSocket & { readonly handle: Handle } {
   return bound(`file descriptor ${fd}`, null, null, null, fd);
 }
 
-/** Has a server listen on an open address, by its number in this process. Resolves when it listens. */
+/**
+ * Makes a server listen on an open address. `fd` is its descriptor in this process. Resolves when the server listens.
+ */
 export function listenOn(server: Server, fd: number): Promise<void> {
   const { handle } = inheritedSocket(fd);
   const internal = server as unknown as NodeServer;
@@ -145,7 +157,7 @@ function bound(name: string, ...socket: Parameters<Create>): BoundSocket & { rea
   const found: Partial<AddressInfo> = {};
   const error = handle.getsockname?.(found) ?? 0;
   if (error !== 0) handle.close();
-  if (error !== 0) throw systemError(error, name); // an address in use: libuv keeps that error until here
+  if (error !== 0) throw systemError(error, name); // libuv reports an address in use only in getsockname
   const { address: host, port } = found;
   const address = host === undefined || port === undefined ? null : { host, port };
   return { handle, fd: handle.fd, address, close: () => handle.close() };

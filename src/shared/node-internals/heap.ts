@@ -1,14 +1,17 @@
 import { getHeapStatistics } from 'node:v8';
 import { type Clock, endOfLoopTurn } from '../clock.js';
 
-/** A collection takes tens of milliseconds, and compiled code is cold after it, so it waits until nothing was done for this long. */
+/**
+ * Idle time before a collection, in milliseconds. A collection takes tens of milliseconds and slows down the code after
+ * it, so it must not interrupt work.
+ */
 const idleMs = 3000;
-/** Less is not worth a collection. */
+/** Growth of the heap below which a collection is not worthwhile. */
 const minGrowthBytes = 4 * 1024 ** 2;
 
 /**
- * V8's answer to low memory: collections until nothing more is freed. It gives pages back, and shrinks the young
- * generation, which `gc()` leaves as it has grown. Does nothing on a Node that was built without an inspector.
+ * Runs V8's reaction to low memory: repeated collections until no more memory is freed. Unlike `gc()`, it returns pages
+ * to the system and shrinks the young generation. Does nothing if Node was built without an inspector.
  */
 export async function collectAll(): Promise<void> {
   if (process.features.inspector !== true) return;
@@ -16,17 +19,20 @@ export async function collectAll(): Promise<void> {
   const session = new Session();
   session.connect();
   await new Promise<void>((resolve) => session.post('HeapProfiler.collectGarbage', () => resolve()));
-  await endOfLoopTurn(); // within its own callback, a session can't be ended
+  await endOfLoopTurn(); // a session cannot be closed within its own callback
   session.disconnect();
 }
 
-/** Has the heap collected when a burst of work is over: by itself, V8 keeps what it has grown to for a long time. */
+/** Collects the heap after a burst of work. V8 alone would retain the grown heap for a long time. */
 export class HeapKeeper {
   readonly #clock: Clock;
   readonly #collect: () => Promise<void>;
   #touchedMs = 0;
   #isWatching = false;
-  /** 0: what was only needed to load the program goes at the first quiet. */
+  /**
+   * Heap size after the last collection. The initial 0 lets the first idle time free the memory that loading the
+   * program needed.
+   */
   #lastBytes = 0;
 
   constructor(clock: Clock, collect: () => Promise<void>) {
@@ -34,7 +40,7 @@ export class HeapKeeper {
     this.#collect = collect;
   }
 
-  /** Something was done. */
+  /** Records activity, which postpones the collection. */
   touch(): void {
     this.#touchedMs = this.#clock.monotonicMs();
     if (!this.#isWatching) this.#watch(idleMs);

@@ -4,17 +4,17 @@ import { inLine, withResolvers } from '../async.js';
 import type { Clock } from '../clock.js';
 import { sendableOf } from './connections.js';
 
-/** The number of recvmsg(2), which Perl has no name for. On other machines no user is found. */
+/** System call numbers of recvmsg(2), for which Perl has no name. On other architectures no user is determined. */
 const recvmsg: Readonly<Record<string, number>> = {
   ...{ x64: 47, arm64: 212, arm: 297, ia32: 372, ppc64: 342, s390x: 372, riscv64: 212, loong64: 212 },
 };
-/** SO_PEERCRED of SOL_SOCKET, which has other numbers on a few machines that Node does not run on. */
+/** Number of SO_PEERCRED in SOL_SOCKET. A few architectures that Node does not support have other numbers. */
 const option = process.arch === 'ppc64' ? 21 : 17;
 
 /**
- * Takes one connection after the other from the channel of its parent, as a descriptor beside a line of JSON, and reports
- * its process and user. It speaks Node's own protocol for handles (`NODE_HANDLE_ACK`), and ends with the channel. `vec` makes separate
- * buffers: Perl shares the memory of equal strings.
+ * Perl program that receives connections from its parent, each as a descriptor with a line of JSON, and reports process
+ * and user of the peer. The program speaks Node's protocol for handles (`NODE_HANDLE_ACK`), and ends when the channel
+ * closes. `vec` makes separate buffers, because Perl shares the memory of equal strings.
  */
 const script = `
 $SIG{$_} = 'IGNORE' for qw(INT TERM HUP PIPE);
@@ -34,20 +34,21 @@ for (;;) {
   print qq({"cmd":"NODE_HANDLE_ACK"}\\n{"pid":$pid,"uid":$uid}\\n);
 }`;
 
-/** Who has connected; null for what the kernel does not say. */
+/** Process and user of a peer; null if the kernel does not report them. */
 interface SocketPeer {
   readonly pid: number | null;
   readonly uid: number | null;
 }
 
-/** It answers in less than a millisecond. */
+/** Time limit of a query. A typical answer takes less than a millisecond. */
 const limitMs = 2000;
-/** If Perl is missing, it is not started again for so long. */
+/** Pause before the next start if Perl is missing. */
 const restMs = 60_000;
 
 /**
- * Asks the kernel who has connected to a Unix socket. Node can't ask, but Perl can, which every Debian has. One Perl process
- * receives each connection. The first connection starts it, and the next one after its end starts it again.
+ * Determines which process and user have connected to a Unix socket. Node has no API for this, but Perl has, and every
+ * Debian includes Perl. A single Perl process serves all connections. The first connection starts it, and the next one
+ * after its end restarts it.
  */
 export class PeerCredentials implements Disposable {
   readonly #clock: Clock;
@@ -62,29 +63,32 @@ export class PeerCredentials implements Disposable {
     this.#program = program;
   }
 
-  /** Null without Perl, or if the connection is gone. */
+  /** Returns the user of the peer; null if Perl is missing or the connection is closed. */
   async uidOf(socket: Socket): Promise<number | null> {
     return (await this.#peerOf(socket))?.uid ?? null;
   }
 
-  /** The process that has made the connection; null as above. It may be gone. */
+  /**
+   * Returns the process that has made the connection; null if Perl is missing or the connection is closed. The process
+   * may have ended.
+   */
   async pidOf(socket: Socket): Promise<number | null> {
     return (await this.#peerOf(socket))?.pid ?? null;
   }
 
-  /** The kernel is asked once for each connection. */
+  /** Returns the peer of a connection, which is queried only once. */
   #peerOf(socket: Socket): Promise<SocketPeer | null> {
     const peer = this.#known.get(socket) ?? this.#line(() => this.#ask(socket)).catch(() => null);
     this.#known.set(socket, peer);
     return peer;
   }
 
-  /** Ends the process, which would end with this one. */
+  /** Kills the Perl process, which otherwise ends with this process. */
   [Symbol.dispose](): void {
     this.#helper?.kill('SIGKILL');
   }
 
-  /** Twice, because the process may just have been killed. */
+  /** Queries the peer. Tries twice, because the Perl process may just have been killed. */
   async #ask(socket: Socket): Promise<SocketPeer | null> {
     return (await this.#askOnce(socket)) ?? (await this.#askOnce(socket));
   }

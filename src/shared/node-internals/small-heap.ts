@@ -1,7 +1,7 @@
 import { setFlagsFromString } from 'node:v8';
 
 /**
- * Imported first by the primary: keeps V8's young generation at its first size of 1 MB. By itself it grows to 32 MB, as
- * early as while modules are loaded, and stays there. Workers are started with a limit of their own.
+ * Limits V8's young generation to its initial size of 1 MB; the primary imports this first. Otherwise it grows to 32 MB
+ * while modules are loaded, and never shrinks. Workers have another limit.
  */
 setFlagsFromString('--semi-space-growth-factor=1');

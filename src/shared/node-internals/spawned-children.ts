@@ -2,7 +2,7 @@ import { createHook } from 'node:async_hooks';
 import type { ChildProcess } from 'node:child_process';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 
-/** Calls `action`, and `onChild` for each child process that it starts, before the child can emit anything. */
+/** Calls `action`, and `onChild` for each child process that it starts, before the child can emit an event. */
 export function watchingChildren<T>(action: () => T, onChild: (child: ChildProcess) => void): T {
   const notify = (message: unknown) => onChild((message as { readonly process: ChildProcess }).process);
   subscribe('child_process', notify);
@@ -13,15 +13,15 @@ export function watchingChildren<T>(action: () => T, onChild: (child: ChildProce
   }
 }
 
-/** What Node has opened for one child. */
+/** Pipes that Node has opened for one child. */
 interface Opened {
   readonly child: ChildProcess;
   readonly pipes: { close(): void }[];
 }
 
 /**
- * Calls `start`, which may start processes. When no file descriptor is left (EMFILE, ENFILE), Node reports the failure and
- * forgets the pipes that it had opened for the child, three sockets each time. This function closes them.
+ * Calls `start`, which may start processes, and closes leaked pipes. If no file descriptor is left (EMFILE, ENFILE),
+ * Node reports the failure but does not close the pipes of the child, three sockets each time.
  */
 export function closingFailed<T>(start: () => T): T {
   const opened: Opened[] = [];
