@@ -1,34 +1,37 @@
 import { randomUUID } from 'node:crypto';
 
-/** The trace that a request belongs to, as W3C Trace Context has it. */
+/** Trace of a request, by W3C Trace Context. */
 export interface TraceContext {
-  /** 32 digits, lower case. */
+  /** Trace ID, 32 hexadecimal digits in lower case. */
   readonly traceId: string;
-  /** Of the span under which the next one stands: 16 digits. */
+  /** ID of the parent of the next span, 16 digits. */
   readonly spanId: string;
-  /** Whether its spans are exported. */
+  /** Whether the spans of the trace are exported. */
   readonly isSampled: boolean;
-  /** `tracestate`, as the caller has sent it. */
+  /** Header `tracestate` of the caller. */
   readonly state?: string | undefined;
 }
 
-/** Which traces are exported. */
+/** Rule that decides which traces are exported. */
 export interface Sampler {
-  /** Whether a caller that has a trace decides for it. */
+  /** Whether the sampled flag of a caller's trace decides. */
   readonly isParentBased: boolean;
-  /** Of all others: from 0 to 1. */
+  /** Exported share of all other traces, from 0 to 1. */
   readonly ratio: number;
 }
 
-/** Of version 00 there is nothing behind the flags; later versions may have more. */
+/** Format of `traceparent`. Version 00 ends after the flags; later versions may have more fields. */
 const form = /^(?!ff)([\da-f]{2})-(?!0{32})([\da-f]{32})-(?!0{16})([\da-f]{16})-([\da-f]{2})(?=$|-)/;
 const length = 55;
 const sampledFlag = 1;
 
-/** What the specification lets through of it, and asks everyone to pass on. */
+/** Limit of a `tracestate` that is passed on. The specification requires at least this length. */
 const maxStateLength = 512;
 
-/** null for a header that is malformed: then there is no trace. Several headers are one that is malformed. */
+/**
+ * Parses the headers; null if `traceparent` is malformed: then the request has no trace. Node joins repeated headers,
+ * which makes them malformed.
+ */
 export function readTraceparent(traceparent: string, tracestate: string | undefined): TraceContext | null {
   const [, version, traceId, spanId, flags] = form.exec(traceparent) ?? [];
   if (traceId === undefined || spanId === undefined || flags === undefined) return null;
@@ -41,12 +44,12 @@ function isPassedOn(state: string | undefined): state is string {
   return state !== undefined && state.length <= maxStateLength && /^[\x20-\x7e]+$/.test(state);
 }
 
-/** From a UUID, because Node has random bytes for many of them in stock. Its last 60 bits are random. */
+/** Makes a trace ID from a UUID, because Node caches random bytes for UUIDs. The last 60 bits are random. */
 export function newTraceId(): string {
   return randomUUID().replaceAll('-', '');
 }
 
-/** The parts of a UUID that are random altogether. */
+/** Makes a span ID from the parts of a UUID that are entirely random. */
 export function newSpanId(): string {
   const uuid = randomUUID();
   return uuid.slice(0, 8) + uuid.slice(-8);
@@ -55,7 +58,10 @@ export function newSpanId(): string {
 const randomBits = 56;
 const digitBits = 4;
 
-/** The same answer for a trace wherever it is asked: the last bits of its id are random. */
+/**
+ * Whether the spans of a trace are exported. Every service decides the same, because the decision depends only on the
+ * last bits of the trace ID, which are random.
+ */
 export function isSampled({ isParentBased, ratio }: Sampler, traceId: string, caller: TraceContext | null): boolean {
   if (caller !== null && isParentBased) return caller.isSampled;
   return Number.parseInt(traceId.slice(-randomBits / digitBits), 16) >= (1 - ratio) * 2 ** randomBits;

@@ -1,32 +1,35 @@
 import { newSpanId, type TraceContext } from './context.js';
 
-/** As OTLP numbers them. */
+/** Span kinds with their numbers in OTLP. */
 export const spanKinds = { internal: 1, server: 2, client: 3 } as const;
 
 const errorStatus = 2;
-/** Sampled; and that the parent is known to be of this service, or of another one. */
+/** Flags of a sampled span whose parent is known to be in this service (`local`) or in another one (`remote`). */
 const flags = { local: 0x101, remote: 0x301 } as const;
 
-/** Undefined and null: it is not there. A whole number is written as one. */
+/** Value of an attribute. Undefined and null values are left out. Whole numbers become integers. */
 export type AttributeValue = string | number | boolean | readonly string[] | null | undefined;
 export type Attributes = Readonly<Record<string, AttributeValue>>;
 
 export interface Span extends Pick<TraceContext, 'traceId' | 'state'> {
-  /** Left out: it gets one when it is written. */
+  /** ID of the span; if undefined, `spanTexts` generates one. */
   readonly spanId?: string;
   readonly parentId: string | null;
   readonly isParentRemote?: boolean;
   readonly name: string;
   readonly kind: keyof typeof spanKinds;
-  /** Milliseconds since the epoch, with fractions. */
+  /** Start and end in milliseconds since the epoch, with fractions. */
   readonly startMs: number;
   readonly endMs: number;
   readonly attributes: readonly Attributes[];
-  /** The class of the error that it has ended with: a word of a short list. */
+  /** Error class from a short list, if the span ended with an error. */
   readonly error?: string | undefined;
 }
 
-/** Spans as JSON of OTLP, but for those that are. Many at once, and from pieces: one by one, as objects, they cost several times as much. */
+/**
+ * Serializes spans as OTLP JSON. Strings in `spans` are already serialized. Concatenating text for many spans is
+ * several times faster than serializing objects one by one.
+ */
 export function spanTexts(spans: readonly (Span | string)[]): string[] {
   return spans.map((span) => (typeof span === 'string' ? span : spanText(span)));
 }
@@ -55,7 +58,7 @@ export function attributesText(...parts: readonly Attributes[]): string {
   return `[${list}]`;
 }
 
-/** Numbers of 64 bits are strings in JSON. */
+/** Serializes a value. In JSON, OTLP writes 64-bit integers as strings. */
 function valueText(value: string | number | boolean | readonly string[]): string {
   if (typeof value === 'string') return `{"stringValue":${JSON.stringify(value)}}`;
   if (typeof value === 'boolean') return `{"boolValue":${value}}`;
@@ -66,7 +69,7 @@ function valueText(value: string | number | boolean | readonly string[]): string
 
 const nanosInMs = 1e6;
 
-/** In two parts: a double has too few digits for the whole. */
+/** Converts milliseconds to nanoseconds, in two parts because a double has too few digits. */
 function unixNano(ms: number): string {
   const whole = Math.floor(ms);
   return `${whole}${String(Math.floor((ms - whole) * nanosInMs)).padStart(6, '0')}`;
