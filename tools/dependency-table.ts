@@ -1,9 +1,12 @@
 import { folderOf, type LockedPackage, type Lockfile } from './lockfile.js';
 
-/** Where the packages are counted: for others, binaries of the same packages are installed. */
+/** Platform for which packages are counted. Other platforms get other binaries of the same packages. */
 const platform = { os: 'linux', cpu: 'x64', libc: 'glibc' };
 
-/** What docs/dependencies.md has to say of each direct dependency: name, version, licence, how many packages it brings. */
+/**
+ * Returns the row of each direct dependency for docs/dependencies.md: name, version, licence, and number of packages
+ * that it brings.
+ */
 export function dependencyRows(lockfile: Lockfile, names: readonly string[]): string[][] {
   return names.map((name) => {
     const folder = `node_modules/${name}`;
@@ -13,7 +16,7 @@ export function dependencyRows(lockfile: Lockfile, names: readonly string[]): st
   });
 }
 
-/** Every package that is installed because of this one. Peers are not: they are there for their own sake. */
+/** Returns all packages that are installed because of this one, without peer dependencies. */
 function broughtBy(lockfile: Lockfile, start: string): ReadonlySet<string> {
   const found = new Set<string>();
   const open = [start];

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { type Lockfile, productionFolders, readLockfile } from './lockfile.js';
 
-/** Licences that a package may have to be installed with the service: they ask for their notice to be kept, and no more. */
+/** Licences that an installed package may have. Such a licence requires no more than that its notice is preserved. */
 export const acceptedLicences: readonly string[] = [
   '0BSD',
   'Apache-2.0',
@@ -15,8 +15,8 @@ export const acceptedLicences: readonly string[] = [
 ];
 
 /**
- * Whether one of the licences that an SPDX expression offers is accepted, and every one that it demands. What is more
- * than a choice or a list, such as an exception or a nested expression, is not accepted: somebody has to look at it.
+ * Whether an SPDX expression is accepted: one licence of a choice, or all licences of a list. Anything else, such as an
+ * exception or a nested expression, is rejected, because a person must read it.
  */
 export function isAccepted(expression: string): boolean {
   const plain = expression.trim().replace(/^\(([^()]*)\)$/, '$1');
@@ -31,13 +31,16 @@ const manifestSchema = z.object({ license: z.string().optional() });
 
 type ReadManifest = (folder: string) => Promise<unknown>;
 
-/** A sentence for each package installed with the service whose own package.json, or the lockfile, names no accepted licence. */
+/**
+ * Returns a sentence for each package, installed with the service, that has no accepted licence in its package.json or
+ * in the lockfile.
+ */
 export async function unaccepted(lockfile: Lockfile, readManifest: ReadManifest): Promise<string[]> {
   const faults: string[] = [];
   for (const folder of productionFolders(lockfile)) {
     const entry = lockfile.get(folder);
     const manifest = await readManifest(folder);
-    // One for another platform is not installed: then the lockfile alone can tell.
+    // A package for another platform is not installed: only the lockfile has its licence.
     if (manifest === null && entry?.optional !== true) faults.push(`${folder} is not installed: run npm ci`);
     const licence = manifest === null ? entry?.license : manifestSchema.parse(manifest).license;
     if (licence === undefined) faults.push(`${folder} names no licence`);
@@ -46,7 +49,7 @@ export async function unaccepted(lockfile: Lockfile, readManifest: ReadManifest)
   return faults;
 }
 
-/** Null where the package is not installed. */
+/** Reads the package.json of a package; null if the package is not installed. */
 export async function readInstalled(root: string, folder: string): Promise<unknown> {
   const text = await readFile(join(root, folder, 'package.json'), 'utf8').catch(() => null);
   return text === null ? null : JSON.parse(text);

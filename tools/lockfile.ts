@@ -6,13 +6,13 @@ import { vendoredFiles } from './vendor.js';
 const names = z.record(z.string(), z.string()).default({});
 
 const entrySchema = z.object({
-  /** Differs from the folder's name where an alias is installed. */
+  /** Name of the package, if it differs from the folder's name because of an alias. */
   name: z.string().optional(),
   version: z.string(),
   license: z.string().optional(),
   integrity: z.string().optional(),
   resolved: z.string().optional(),
-  /** Needed for development only. */
+  /** Whether only the development needs the package. */
   dev: z.boolean().default(false),
   optional: z.boolean().default(false),
   hasInstallScript: z.boolean().default(false),
@@ -27,7 +27,7 @@ const lockfileSchema = z.object({ packages: z.record(z.string(), z.unknown()) })
 
 export type LockedPackage = z.infer<typeof entrySchema>;
 
-/** What package-lock.json says of each package, by its folder such as `node_modules/zod`. Without the repository itself. */
+/** Entries of package-lock.json by their folder, such as `node_modules/zod`, without the repository itself. */
 export type Lockfile = ReadonlyMap<string, LockedPackage>;
 
 export async function readLockfile(root: string): Promise<Lockfile> {
@@ -38,17 +38,20 @@ export async function readLockfile(root: string): Promise<Lockfile> {
 
 const folderPrefix = 'node_modules/';
 
-/** The name under which code imports it. */
+/** Returns the name by which code imports the package. */
 export function importNameOf(folder: string): string {
   return folder.slice(folder.lastIndexOf(folderPrefix) + folderPrefix.length);
 }
 
-/** Those that are installed with the published package, on any platform, and those that it carries with it. */
+/**
+ * Returns the packages that are installed with the published package on any platform, and those whose files the build
+ * carries.
+ */
 export function productionFolders(lockfile: Lockfile): string[] {
   return [...lockfile].flatMap(([folder, { dev }]) => (dev && !isCarried(folder) ? [] : [folder]));
 }
 
-/** Whether the build carries files of the package in this folder: there may be others of its name. */
+/** Whether the build carries files of the package in this folder. Other folders may have a package of the same name. */
 function isCarried(folder: string): boolean {
   return Object.entries(vendoredFiles).some(([name, files]) => {
     const from = folderPrefix + name;
@@ -56,13 +59,16 @@ function isCarried(folder: string): boolean {
   });
 }
 
-/** What the build carries, as `name@version`. */
+/** Returns the packages whose files the build carries, as `name@version`. */
 export function carriedPackages(lockfile: Lockfile): ReadonlySet<string> {
   const carried = [...lockfile].filter(([folder]) => isCarried(folder));
   return new Set(carried.map(([folder, { version }]) => `${importNameOf(folder)}@${version}`));
 }
 
-/** Where Node finds a package that `from` imports: in its own folder, else in the folders around it. Null where it is not installed. */
+/**
+ * Returns the folder in which Node finds a package that `from` imports: first in node_modules of `from`, then in
+ * node_modules of the folders above. Null if the package is not installed.
+ */
 export function folderOf(lockfile: Lockfile, from: string, name: string): string | null {
   for (let around = from; ; around = around.slice(0, Math.max(0, around.lastIndexOf(`/${folderPrefix}`)))) {
     const folder = `${around === '' ? '' : `${around}/`}${folderPrefix}${name}`;

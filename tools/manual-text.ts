@@ -1,7 +1,7 @@
 import type { Command } from '../src/command/base/command.js';
 import { about, environmentNote, exitMeanings, flagLabel, programFlags, usageOf } from '../src/command/render/help.js';
 
-/** The manual page of the command in the language of man(7), from the same table as its help. */
+/** Returns the manual page of the command in the language of man(7), from the table that also makes its help. */
 export function manualText(commands: readonly Command[]): string {
   return [
     '.\\" Made by "npm run manual" from the table of commands in src/command.',
@@ -49,7 +49,7 @@ function item(label: string, meaning: string): string[] {
   return ['.TP', `.B ${text(label)}`, text(meaning)];
 }
 
-/** A backslash, a dash and what begins a request of roff mean themselves. */
+/** Escapes a backslash, a dash, and a character that would begin a roff request. */
 function text(plain: string): string {
   return plain
     .replaceAll('\\', '\\e')

@@ -64,9 +64,9 @@ type Operation = Pick<
 > & {
   readonly ok: z.ZodType | string;
   readonly okText: string;
-  /** A job's answer is streamed to those who want that. */
+  /** Whether the answer of a job can be requested as a stream. */
   readonly isStreamed?: boolean;
-  /** Another media type, for those who want that. */
+  /** Alternative media type that clients can request. */
   readonly alsoAs?: string;
 };
 
@@ -96,12 +96,12 @@ const conversationId = {
   path: z.object({ conversation_id: z.string().meta({ description: 'Id of the conversation.' }) }),
 };
 
-/** The example is what the documentation page sends unless it is told otherwise. */
+/** Describes a JSON body. The documentation page sends the example by default. */
 function json(schema: z.ZodType, example: object) {
   return { required: true, content: { 'application/json': { schema, example } } };
 }
 
-/** The parts the document is in. */
+/** Section of the document for each route. */
 const tagOf: Readonly<Record<RoutePath, string>> = {
   '/ask': 'The model',
   '/chat': 'The model',
@@ -179,7 +179,7 @@ const rpcError = z
   })
   .meta({ id: 'RpcError', description: 'An error in the form of JSON-RPC.' });
 
-/** What stands in the document beside what `endpoints` knows. */
+/** Descriptions of the operations, in addition to the data in `endpoints`. */
 const operations: Readonly<Record<EndpointName, Operation>> = {
   'POST /ask': {
     summary: 'Ask the model one prompt',
@@ -542,7 +542,9 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
   },
 };
 
-/** The OpenAPI 3.1 document, from the schemas that validate requests. Times, sizes and names are those of the code. */
+/**
+ * Returns the OpenAPI 3.1 document, from the schemas that validate requests. Times, sizes and names come from the code.
+ */
 export function openApiDocument(version: string) {
   const paths: Record<string, Record<string, ZodOpenApiOperationObject>> = {};
   for (const endpoint of [...endpoints, ...doorEndpoints]) {
@@ -571,7 +573,7 @@ export function openApiDocument(version: string) {
   );
 }
 
-/** What JavaScript can count to is no limit of ours, and no example to show. */
+/** Removes the limits of safe integers, which do not come from the API and are not useful examples. */
 function withoutSafeLimit(schema: { minimum?: number | undefined; maximum?: number | undefined }): void {
   if (schema.minimum === Number.MIN_SAFE_INTEGER) delete schema.minimum;
   if (schema.maximum === Number.MAX_SAFE_INTEGER) delete schema.maximum;
@@ -622,7 +624,7 @@ const ollamaError = z
   .object({ error: z.string() })
   .meta({ id: 'OllamaError', description: 'An error in the form of the Ollama API.' });
 
-/** In which form the errors of a route are told. */
+/** Returns the schema of the errors of a route. */
 function errorOf(route: RoutePath): z.ZodType {
   if (route === '/mcp') return rpcError;
   if (isOfOllama(route)) return ollamaError;
@@ -639,7 +641,7 @@ function isOfOllama(route: RoutePath): boolean {
   return route.startsWith('/api/');
 }
 
-/** Broken HTTP has no path yet, so that it is told in the service's own form. */
+/** Returns the response for errors before a route is known, such as broken HTTP, which has the native error format. */
 function unforeseen(route: RoutePath) {
   const schema = isDoor(route) ? z.union([errorBody, errorOf(route)]) : errorBody;
   const description =
@@ -648,7 +650,7 @@ function unforeseen(route: RoutePath) {
   return { description, content: { 'application/json': { schema } } };
 }
 
-/** What a job's answer is with `stream`, or where only this type is accepted. */
+/** Schema of a job's answer if the request sets `stream` or accepts only event streams. */
 const eventStream = z.string().meta({
   description:
     'Server-sent events, each `data` one JSON object: `queued` {position}, again whenever it changes; `started` ' +
@@ -667,7 +669,7 @@ const lines = z.string().meta({
     'A line of JSON for each piece; the last one has `done: true`, or is an `error`. Blanks before a line keep proxies awake.',
 });
 
-/** Whether a request runs a model, so that a key keeps it from doing so twice. */
+/** Whether a request runs a model, so that an Idempotency-Key prevents a second run. */
 function runsModel({ requestBody, isStreamed }: Operation): boolean {
   return requestBody !== undefined && isStreamed !== false;
 }
@@ -686,7 +688,7 @@ function okResponse(operation: Operation, { route }: Endpoint) {
   return { description, ...headers, content: { 'application/json': { schema: ok }, ...streamed, ...also } };
 }
 
-/** As OpenAI tells it, and what every door of this service tells beside. */
+/** Schema in OpenAI's format, with the additional fields of this service. */
 const acceptedThroughDoor = z.looseObject({
   ...acceptedBody.shape,
   created_at: z.int().meta({ description: 'Seconds since the epoch, as in every response.' }),
@@ -710,14 +712,14 @@ function otherResponses({ route, others = [] }: Endpoint): ZodOpenApiResponsesOb
   return Object.fromEntries(others.map((status) => [String(status), known[`${status}`]])) as ZodOpenApiResponsesObject;
 }
 
-/** Health says with its own body that the service can't be used. */
+/** Returns the response 503 of /health, which has the body of /health instead of an error. */
 function unusable({ route }: Endpoint): ZodOpenApiResponsesObject {
   if (route !== '/health' && route !== '/health/recheck') return {};
   const description = 'The service drains, or in strict mode: the model CLI is not ready.';
   return { '503': { description, content: { 'application/json': { schema: healthBody } } } };
 }
 
-/** A status that the Anthropic API alone has. */
+/** Returns a status that only the Anthropic API has. */
 function overloaded({ route }: Endpoint): ZodOpenApiResponsesObject {
   if (route !== '/v1/messages') return {};
   return {
@@ -725,7 +727,7 @@ function overloaded({ route }: Endpoint): ZodOpenApiResponsesObject {
   };
 }
 
-/** One response a status; its description names the codes that share it. */
+/** Returns one response for each status. The description lists the codes with this status. */
 function errorResponses({ route, errors }: Endpoint): ZodOpenApiResponsesObject {
   const byStatus = new Map<number, PublicCode[]>();
   for (const code of new Set([...commonErrors, ...errors])) {

@@ -4,7 +4,7 @@ import { stringify } from 'yaml';
 import { readProduct } from '../src/shared/config/product.js';
 import { openApiDocument } from './openapi-document.js';
 
-/** The document as it is committed and served: `npm run openapi` writes it, a test holds it equal. */
+/** Returns the document that is committed and served. `npm run openapi` writes it, and a test compares it. */
 export function openApiText(): string {
   return stringify(openApiDocument(readProduct().version), { lineWidth: 0, aliasDuplicateObjects: false });
 }

@@ -13,7 +13,7 @@ const maxBytes = 80_000;
 const limitMs = 30_000;
 const installed = '/usr/local/lib/node_modules/prompt-relay';
 
-/** The pictures of the README and of the page on the command, from the running product: `npm run pictures`. */
+/** Makes the pictures of the README and of the page on the command, from the running product: `npm run pictures`. */
 async function main(): Promise<void> {
   const folder = join(root, 'docs', 'pictures');
   await mkdir(folder, { recursive: true });
@@ -27,7 +27,7 @@ async function main(): Promise<void> {
   }
 }
 
-/** A short conversation with the demo model. */
+/** Takes a picture of the console with a short conversation with the demo model. */
 async function pictureConsole(path: string): Promise<void> {
   await using service = await startService();
   await using browser = await startBrowser();
@@ -43,12 +43,12 @@ async function pictureConsole(path: string): Promise<void> {
     await composer.fill(said);
     await composer.press('Enter');
     await page.getByRole('main').getByText(answered).first().waitFor();
-    await page.getByRole('button', { name: 'Send' }).waitFor(); // in place of Stop
+    await page.getByRole('button', { name: 'Send' }).waitFor(); // replaces Stop
   }
   await page.screenshot({ path, animations: 'disabled' });
 }
 
-/** More requests than slots, as they look where the npm package is installed. */
+/** Takes a picture of `status` with more requests than slots, in the form of an installed npm package. */
 async function pictureStatus(path: string): Promise<void> {
   await using service = await startService({
     env: { MODEL_API_CLI: 'demo', MODEL_API_WORKERS: '2', MODEL_API_MAX_QUEUE: '20' },
@@ -61,7 +61,9 @@ async function pictureStatus(path: string): Promise<void> {
   await browser.page.locator('main').screenshot({ path, animations: 'disabled' });
 }
 
-/** Ten clients that ask one question after the other, until all slots are taken and others wait. */
+/**
+ * Runs ten clients that ask one question after another, until all slots are in use and jobs wait. Returns the screen.
+ */
 async function statusWhileBusy(service: Service): Promise<string> {
   let isEnough = false;
   const askAgain = async () => {

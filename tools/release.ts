@@ -18,7 +18,7 @@ const root = join(__dirname, '..', '..');
 const manifest = z.object({ version: z.string().regex(/^\d+\.\d+\.\d+$/) });
 const unreleased = /^## \[([^\]]+)\] – not yet released$/m;
 
-/** As `npm run NAME`, after the build: what it prints is shown. */
+/** Runs a program after the build, such as `npm run NAME`, and shows its output. */
 async function run(program: string, ...args: string[]): Promise<void> {
   process.stderr.write(`+ ${[program, ...args].join(' ')}\n`);
   const [code] = await once(spawn(program, args, { cwd: root, stdio: ['ignore', 'inherit', 'inherit'] }), 'exit');
@@ -60,7 +60,7 @@ async function main(args: readonly string[]): Promise<void> {
   );
 }
 
-/** Throws if something is not committed, if the version has a tag, or if the changelog has nothing to release. */
+/** Throws if a change is not committed, if the version has a tag, or if the changelog has nothing to release. */
 async function checkTree(version: string): Promise<void> {
   if ((await read('git', 'status', '--porcelain')) !== '') throw new Error('commit your changes first');
   if ((await read('git', 'tag', '--list', `v${version}`)) !== '') throw new Error(`there is a tag v${version} already`);

@@ -22,9 +22,9 @@ export type SbomDocument = z.infer<typeof documentSchema>;
 const isDevelopment = 'cdx:npm:package:development';
 
 /**
- * The bill of materials of what is installed with the service, with the packages that the build carries, from npm's
- * own bill of the whole folder.
- * `npm sbom --omit=dev` would leave out what development needs too: with npm 11.19, zod, debug and ms were missing.
+ * Reduces npm's bill of materials to the packages installed with the service and those whose files the build carries.
+ * `npm sbom --omit=dev` would omit packages that development needs, too: with npm 11.19, zod, debug and ms were
+ * missing.
  */
 export function productionSbom(whole: SbomDocument, name: string, lockfile: Lockfile): SbomDocument {
   const carried = carriedPackages(lockfile);
@@ -38,11 +38,11 @@ export function productionSbom(whole: SbomDocument, name: string, lockfile: Lock
   const dependencies = whole.dependencies
     .filter(({ ref }) => kept.has(ref))
     .map((entry) => ({ ...entry, dependsOn: entry.dependsOn.filter((ref) => kept.has(ref)) }));
-  // npm names the root after the folder that it lies in.
+  // npm names the root after its folder.
   return { ...whole, metadata: { ...whole.metadata, component: { ...root, name } }, components, dependencies };
 }
 
-/** Asks npm, which reads the installed packages and needs no network. */
+/** Runs npm, which reads the installed packages and needs no network. */
 export async function readSbom(root: string): Promise<SbomDocument> {
   const args = ['sbom', '--sbom-format', 'cyclonedx', '--sbom-type', 'application'];
   const { stdout } = await promisify(execFile)('npm', args, { cwd: root, maxBuffer: 64 * 1024 ** 2 });

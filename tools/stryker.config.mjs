@@ -1,10 +1,13 @@
 import { mutatedFolders } from '../dist/test/suites.js';
 
-/** `npm run mutation` for all folders; `MUTATE=primary/jobs npm run mutation` for one, with its own tests alone, which is much faster. */
+/**
+ * Configuration of mutation tests: `npm run mutation` for all folders; `MUTATE=primary/jobs npm run mutation` for one
+ * folder, only with the tests of this folder, which is much faster.
+ */
 // biome-ignore lint/style/noDefaultExport: Stryker takes its configuration in no other way.
 export default {
   mutate: mutatedFolders.map((folder) => `src/${folder}/**/*.ts`),
-  tsconfigFile: 'none', // it would be read with an API that TypeScript 7 no longer has
+  tsconfigFile: 'none', // would be read with an API that TypeScript 7 has removed
   buildCommand: 'tsc',
   disableTypeChecks: '{src,test,bench,tools}/**/*.ts',
   testRunner: 'jest',

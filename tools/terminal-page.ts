@@ -1,4 +1,4 @@
-/** What SGR codes of a terminal do to the text behind them. */
+/** Style that SGR escape sequences of a terminal set for the following text. */
 interface Style {
   readonly colour: string | null;
   readonly isBold: boolean;
@@ -7,7 +7,7 @@ interface Style {
 
 const plain: Style = { colour: null, isBold: false, isDim: false };
 
-/** The sixteen colours, by their number: 30 to 37, and 90 to 97. */
+/** Sixteen colours by their SGR codes: 30 to 37, and 90 to 97. */
 const colours: Readonly<Record<number, string>> = {
   30: '#484f58',
   31: '#ff7b72',
@@ -49,7 +49,9 @@ function spanOf(text: string, { colour, isBold, isDim }: Style): string {
   return rules.length === 0 ? escaped(text) : `<span style="${rules.join(';')}">${escaped(text)}</span>`;
 }
 
-/** A page that looks like a terminal with this text, of which the codes for colours, bold and dim are obeyed. */
+/**
+ * Returns a page that looks like a terminal with this text. Supports the escape sequences for colours, bold and dim.
+ */
 export function terminalPage(title: string, text: string): string {
   let style = plain;
   const [first = '', ...parts] = text.split('\u001b[');

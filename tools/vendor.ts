@@ -2,8 +2,8 @@ import { cp, mkdir, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
 /**
- * The files and folders of other packages that the build carries with it, by package: docs/dependencies.md says why. Each licence
- * comes along. `vendored` of package.json has the same names, for the tools that ask what a user gets.
+ * Files and folders of other packages that the build carries, by package, each with its licence. docs/dependencies.md
+ * has the reasons. `vendored` in package.json has the same names, for tools that list the packages of an installation.
  */
 export const vendoredFiles: Readonly<Record<string, readonly string[]>> = {
   '@highlightjs/cdn-assets': [
@@ -72,7 +72,7 @@ function grammar(name: string): string {
   return `es/languages/${name}.min.js`;
 }
 
-/** Copies them to where Node looks first when the built service asks for these packages. */
+/** Copies the files to the folder in which Node first searches for packages of the built service. */
 export async function vendor(root: string, target = join(root, 'dist', 'src', 'node_modules')): Promise<void> {
   await rm(target, { recursive: true, force: true });
   for (const [name, files] of Object.entries(vendoredFiles)) {
@@ -84,7 +84,7 @@ export async function vendor(root: string, target = join(root, 'dist', 'src', 'n
   }
 }
 
-/** What Node reads: no types, and no maps. */
+/** Whether Node reads a file: no types and no maps. */
 function isRun(path: string): boolean {
   return !/\.(d\.[cm]?ts|map|tsbuildinfo)$/.test(path);
 }
