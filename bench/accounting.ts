@@ -6,7 +6,7 @@ import type { Row } from './support/table.js';
 const jobs = Number(process.env.FAULT_JOBS ?? 10_000);
 const seed = Number(process.env.FAULT_SEED ?? 20_240_701);
 
-/** Jobs under every fault: how many ends has each, and who agrees on them? */
+/** Runs jobs under every kind of fault, and compares the number of their ends in log, metrics and clients. */
 export async function accounting(): Promise<Row[]> {
   await using service = await startFaulty();
   const { ledger, struck, seconds } = await runWithFaults(service, jobs, everyKind, seed);

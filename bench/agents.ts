@@ -8,14 +8,17 @@ const minPairs = 15;
 
 const agents: readonly BenchedAgent[] = [codexByHand];
 
-/** Other real model CLIs, each with a stub as its API, one request at a time: through the relay, and by hand. */
+/**
+ * Compares other real model CLIs, each with a stub of its API, through the relay and started directly, one request at a
+ * time.
+ */
 export async function agentsByHand(rounds: number): Promise<Row[]> {
   const rows: Row[] = [];
   for (const agent of agents) rows.push(...(await measured(agent, Math.max(rounds, minPairs))));
   return rows;
 }
 
-/** No rows where it can't be installed. */
+/** Measures one agent. Returns no rows if it cannot be installed. */
 async function measured(agent: BenchedAgent, pairs: number): Promise<Row[]> {
   const { name, targets } = agent;
   const open = await agent.open().catch((error: Error) => {

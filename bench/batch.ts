@@ -17,23 +17,23 @@ import type { Row } from './support/table.js';
 
 const maxPrompts = 10_000;
 const slots = 4;
-/** What a command asks at once where it is not told otherwise. */
+/** Default number of prompts that the command sends at once. */
 const asked = 2 * slots;
 const commandKills = 10;
 const serviceKills = 2;
-/** Answers until a command or a service has loaded all its code: what it grows by until then is no leak. */
+/** Answers until a command or a service has loaded all its code. Earlier memory growth does not count as a leak. */
 const warmAfter = 50;
 const sampleMs = 250;
 const limitMs = 45 * 60_000;
 const node = '24.21.0';
 
-/** What was seen between the kills, and what the kills have done. */
+/** Measurements between the kills, and effects of the kills. */
 class Samples {
-  /** Processes that have ended by a kill. */
+  /** Number of processes that a kill has ended. */
   readonly kills = { command: 0, service: 0 };
-  /** Jobs that ran when a kill came: of the command, as the service counts them, and of the service. */
+  /** Number of jobs that ran at a kill of the command, as counted by the service, or at a kill of the service. */
   readonly lost = { command: 0, service: 0 };
-  /** Slots in use, while command and service run. */
+  /** Slots in use while command and service run, and resident memory of both in megabytes. */
   readonly busy: number[] = [];
   readonly command: number[] = [];
   readonly service: number[] = [];
@@ -45,12 +45,14 @@ class Samples {
   }
 }
 
-/** The thresholds that cut `whole` into one part more than there are. */
+/** Returns the thresholds that divide `whole` into `count` + 1 equal parts. */
 function cuts(whole: number, count: number): number[] {
   return Array.from({ length: count }, (_, cut) => Math.round(((cut + 1) * whole) / (count + 1)));
 }
 
-/** A batch with a store in SQLite, while the command and the service are killed: 1,000 prompts for each round, 10,000 at most. */
+/**
+ * Runs a batch with a store in SQLite, and kills the command and the service: 1,000 prompts per round, at most 10,000.
+ */
 export async function batch(rounds: number): Promise<Row[]> {
   const prompts = Math.min(rounds * 1000, maxPrompts);
   await using folder = await temporaryFolder();
@@ -88,7 +90,7 @@ export async function batch(rounds: number): Promise<Row[]> {
         serviceKillsLeft.shift();
         await kill(service, samples);
         service = await start();
-        await delay(5000); // until the command has noticed, and processes are on standby
+        await delay(5000); // for the command to notice, and for standby processes to start
         warmFrom = answered + warmAfter;
       } else if (answered >= (killsLeft[0] ?? Number.POSITIVE_INFINITY)) {
         killsLeft.shift();
@@ -98,7 +100,7 @@ export async function batch(rounds: number): Promise<Row[]> {
         command = ask(input, output, port);
         warmFrom = answered + warmAfter;
       } else if (answered >= warmFrom && answered < prompts - 2 * slots) {
-        await samples.take(command, service).catch(() => {}); // the command may have ended
+        await samples.take(command, service).catch(() => {}); // the command may have exited
       }
     }
     lastLine = command.exitCode === 0 ? '' : ` (exit ${command.exitCode})`;
@@ -115,7 +117,7 @@ function ask(input: string, output: string, port: string): ChildProcess {
   return spawn(process.execPath, [commandProgram, 'batch', '-q', input, '-o', output], { env, stdio: 'inherit' });
 }
 
-/** Counts the jobs of the moment before as lost: one that ends in between is one too many. */
+/** Kills the service. Counts the jobs of the moment before as lost, which is one too many if a job ends in between. */
 async function kill(service: Service, { kills, lost }: Samples): Promise<void> {
   lost.command += await cancelledJobs(service);
   lost.service += await metric(service, 'jobs_active');
@@ -126,7 +128,7 @@ async function kill(service: Service, { kills, lost }: Samples): Promise<void> {
   await service.stop();
 }
 
-/** Of commands that were killed: nothing else cancels a job here. */
+/** Returns the number of cancelled jobs. Only killed commands cancel jobs here. */
 function cancelledJobs(service: Service): Promise<number> {
   return metric(service, 'jobs_total{operation="ask",outcome="cancelled"}');
 }

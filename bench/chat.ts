@@ -12,7 +12,7 @@ const echo: OneShot = { name: 'the demo model', command: ['-'], answer: prompt }
 const turnsEach = 20;
 const targetTurns = 1500;
 
-/** What a turn of a conversation costs over a plain question, both with the demo model that echoes. */
+/** Measures the cost of a conversation turn compared to a plain question, both with the echoing demo model. */
 export async function chat(rounds: number): Promise<Row[]> {
   return [await overAsk(0, rounds), await overAsk(4, rounds), await liveTurns(rounds)];
 }
@@ -45,7 +45,7 @@ async function overAsk(liveSessions: number, count: number): Promise<Row> {
   };
 }
 
-/** Every conversation keeps its process, so that only the relay's own work is left. */
+/** Measures turns of conversations with live sessions, which cost only the relay's part. */
 async function liveTurns(count: number): Promise<Row> {
   await using service = await start(4);
   dropLog(service);

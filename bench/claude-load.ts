@@ -10,7 +10,10 @@ const thinkingMs = 2000;
 const crowd = 16;
 const burst = 8;
 
-/** The real claude under load: more prompts than slots, through the relay, and by hand as many at a time. */
+/**
+ * Measures the real claude under load, with more prompts than slots: through the relay, and started directly with as
+ * many processes at a time.
+ */
 export async function claudeLoad(rounds: number): Promise<Row[]> {
   const pairs = Math.ceil(rounds / 2);
   return withClaude(async (bench) => {

@@ -8,13 +8,13 @@ import { prompt } from './support/task.js';
 const targets = { ask: 0.25, chat: 0.12, stream: 0.25, byHand: 1.05 };
 const minPairs = 20;
 
-/** The real claude, with a stub as its API, one request at a time: through the relay, and by hand. */
+/** Measures the real claude with a stub of its API, one request at a time: through the relay, and started directly. */
 export async function claude(rounds: number): Promise<Row[]> {
   const pairs = Math.max(rounds, minPairs);
   return [...(await overStarts(pairs)), ...(await overTurns(pairs))];
 }
 
-/** Against a claude that is started for each prompt. */
+/** Compares with a claude that is started for each prompt. */
 function overStarts(pairs: number): Promise<Row[]> {
   return withClaude(async (bench) => {
     const id = (await bench.post('/chat', { message: prompt })).conversation_id;
@@ -51,7 +51,7 @@ function overStarts(pairs: number): Promise<Row[]> {
   });
 }
 
-/** Against the same turn, written by hand to a claude that has started with the same flags and waits. */
+/** Compares with the same turn, written directly to a waiting claude that was started with the same flags. */
 function overTurns(pairs: number): Promise<Row[]> {
   return withClaude(async (bench) => {
     const id = (await bench.post('/chat', { message: prompt })).conversation_id;

@@ -13,12 +13,15 @@ const targets = { heldMs: 60, fresh: 1.25, loop: 1.4 };
 const minPairs = 20;
 const loopRounds = 10;
 const clients = 100;
-/** MODEL_API_LIVE_SESSIONS of the bench. */
+/** Value of MODEL_API_LIVE_SESSIONS in this bench. */
 const liveSessions = 4;
 const model = 'sonnet';
 const result = 'a note';
 
-/** What client tools cost with the real claude, whose API is a stub that calls `note` as often as the test says. */
+/**
+ * Measures the cost of client tools with the real claude. The stub of its API calls the tool `note` as often as the
+ * test sets.
+ */
 export function clientTools(rounds: number): Promise<Row[]> {
   const pairs = Math.max(rounds, minPairs);
   return withClaude(async (bench) => [
@@ -28,7 +31,7 @@ export function clientTools(rounds: number): Promise<Row[]> {
   ]);
 }
 
-/** The stub's model calls the tool until it has seen so many results. */
+/** Makes the stub's model call the tool until it has received `calls` results. */
 function callsBefore(bench: ClaudeBench, calls: number): void {
   bench.api.behave = (request) =>
     resultsIn(request) < calls
@@ -86,7 +89,10 @@ async function firstDeltas(bench: ClaudeBench, pairs: number): Promise<Row[]> {
   ];
 }
 
-/** A loop of ten calls, the client's part included, against the same loop on the CLI's own protocol. */
+/**
+ * Measures a loop of ten tool calls, including the client's part, compared to the same loop on the CLI's native
+ * protocol.
+ */
 async function tenRounds(bench: ClaudeBench, pairs: number): Promise<Row> {
   callsBefore(bench, loopRounds);
   using http = new KeepAliveClient(bench.service.port, 1);
@@ -115,7 +121,7 @@ interface Completion {
   readonly choices: readonly { readonly message: { readonly tool_calls?: readonly { readonly id: string }[] } }[];
 }
 
-/** The model's message, and the results that the client sends next. */
+/** Returns the model's message, and the results that the client sends next. */
 async function answered(http: KeepAliveClient, messages: readonly object[]): Promise<object[]> {
   const { status, body } = await http.post('/v1/chat/completions', { model, tools: [note], messages });
   const message = (body as unknown as Completion).choices?.[0]?.message;
@@ -124,7 +130,7 @@ async function answered(http: KeepAliveClient, messages: readonly object[]): Pro
   return [message, ...results];
 }
 
-/** All clients have an open call before the first of them brings its result. */
+/** Measures many waiting clients: all have an open call before the first one sends its result. */
 async function manyWaiting(bench: ClaudeBench): Promise<Row> {
   callsBefore(bench, 1);
   const asking = Array.from({ length: clients }, () => new ToolClient(bench.service, 'any', { model }));

@@ -6,9 +6,9 @@ import type { Row } from './support/table.js';
 
 const settingMb = 128;
 const maxRatio = 1.3;
-/** Of what may be held, so that conversations are evicted for as long as it was filled before. */
+/** Factor of the memory limit to fill, so that conversations are also evicted for some time. */
 const fill = 1.2;
-/** Has the counter of tokens loaded, which is no part of the conversations. */
+/** Text that makes the service load the token counter, whose memory does not belong to conversations. */
 const warmUpBytes = 4_000_000;
 const restMs = 8000;
 const env = {
@@ -17,14 +17,14 @@ const env = {
   MODEL_API_MAX_CONCURRENT: '8',
 };
 
-/** The text of a message: of the length asked for, in bytes. */
+/** Makers of a message text with a length in bytes. */
 const kinds: Readonly<Record<string, (bytes: number) => string>> = {
   ASCII: (bytes) => words(bytes),
   'one … in each message': (bytes) => `…${words(bytes - 3)}`,
 };
 const messageBytes = 200_000;
 
-/** What the primary's memory grows by when conversations hold all that they may. */
+/** Measures how much the primary's memory grows when conversations use the whole limit. */
 export async function conversationMemory(): Promise<Row[]> {
   const rows: Row[] = [];
   for (const [kind, text] of Object.entries(kinds)) {
@@ -63,7 +63,7 @@ async function fillUp(port: number, message: string, bytes: number): Promise<voi
   await Promise.all(Array.from({ length: 8 }, lane));
 }
 
-/** Words are counted in tokens much faster than one long run of letters. */
+/** Makes a text of words. Counting tokens is much faster for words than for one long run of letters. */
 function words(bytes: number): string {
   return 'some words '.repeat(Math.ceil(bytes / 11)).slice(0, bytes);
 }

@@ -9,7 +9,7 @@ import type { Row } from './support/table.js';
 const maxRatio = 2;
 const sizes = { few: 1000, many: 1_000_000 };
 const times = 20_000;
-/** Conversations that are asked for, at both sizes: most of a million rest. */
+/** Number of conversations in use, at both sizes. Most of a million are idle. */
 const inUse = 1000;
 const names: Readonly<Record<StoreOperation, string>> = {
   turn: 'a further turn (begun, committed, closed)',
@@ -18,7 +18,7 @@ const names: Readonly<Record<StoreOperation, string>> = {
   lookup: '`get` of a bare Map, for comparison',
 };
 
-/** What the conversation store costs, in time and in memory. */
+/** Measures time and memory of the conversation store. */
 export async function conversations(rounds: number): Promise<Row[]> {
   await using few = await StoreProbe.start(sizes.few);
   await using many = await StoreProbe.start(sizes.many);
@@ -33,7 +33,10 @@ export async function conversations(rounds: number): Promise<Row[]> {
   return [...rows, bytesRow(many.bytesEach)];
 }
 
-/** `among`: how many of the conversations are asked for. A thousand stay in the processor's cache, a million can not. */
+/**
+ * Compares the stores at both sizes. `among` is the number of conversations in use: a thousand fit into the processor's
+ * cache, a million do not.
+ */
 async function ratioFor(
   operation: StoreOperation,
   among: number,
@@ -64,9 +67,9 @@ function bytesRow(bytes: number): Row {
   };
 }
 
-/** A process with a conversation store of this size. */
+/** Process with a conversation store of this size. */
 class StoreProbe implements AsyncDisposable {
-  /** Beyond its text. */
+  /** Memory of a conversation in addition to its text, in bytes. */
   bytesEach = 0;
   readonly #process: ChildProcess;
   readonly #died: Promise<never>;
@@ -84,7 +87,7 @@ class StoreProbe implements AsyncDisposable {
     this.#died.catch(() => {});
   }
 
-  /** Nanoseconds that one took. */
+  /** Resolves with the nanoseconds of one operation. */
   perform(order: StoreOrder): Promise<number> {
     this.#process.send(order);
     return this.#answer();

@@ -19,13 +19,13 @@ interface Said {
   readonly content: string;
 }
 
-/** What it costs to come as an SDK does: with a system text of one's own, and with the whole conversation each time. */
+/** Measures requests in the style of an SDK: each contains the client's system text and the whole conversation. */
 export async function doors(rounds: number): Promise<Row[]> {
   const pairs = Math.max(rounds, minPairs);
   return [...(await withClaude((bench) => overClaude(bench, pairs))), ...(await longHistory(pairs))];
 }
 
-/** Against a claude that is started for each prompt, and against POST /ask, in one alternating run. */
+/** Compares alternately with a claude that is started for each prompt, and with POST /ask. */
 async function overClaude(bench: ClaudeBench, pairs: number): Promise<Row[]> {
   const client = new StatelessClient((messages) => complete(bench, messages));
   await client.say(prompt);
@@ -76,7 +76,7 @@ interface Completion {
   readonly choices: readonly { readonly message: { readonly content: string } }[];
 }
 
-/** Keeps the conversation, and sends all of it each time. */
+/** Client that stores its conversation and sends all of it each time. */
 class StatelessClient {
   readonly #complete: (messages: readonly Said[]) => Promise<string>;
   readonly said: Said[] = [];
@@ -92,8 +92,9 @@ class StatelessClient {
 }
 
 /**
- * A turn with a long history over a turn of POST /chat, whose history the service has: both in a process that knows it.
- * The transfer of a megabyte, and its parsing, any API pays: that is what a refusal of such a body takes.
+ * Compares a turn with a long history to a turn of POST /chat, whose history the service has. A process of the
+ * conversation waits for both. Transfer and parsing of a megabyte cost any API time: the refusal of such a body
+ * measures it.
  */
 async function longHistory(pairs: number): Promise<Row[]> {
   await using service = await startService({ env: { MODEL_API_LIVE_SESSIONS: '4', MODEL_API_DEFAULT_MODEL: 'echo' } });

@@ -14,7 +14,7 @@ const answerBytes = 10 * 1024 * 1024;
 const idleMs = 2000;
 const flood = join(__dirname, '..', '..', 'bench', 'programs', 'ten-megabytes.js');
 
-/** How long the primary's event loop is held up while it moves a lot of text: all connections wait for it. */
+/** Measures how long much text blocks the primary's event loop, for which all connections wait. */
 export async function eventLoop(rounds: number): Promise<Row[]> {
   const folder = await mkdtemp(join(tmpdir(), 'prompt-relay-bench-'));
   try {
@@ -63,7 +63,7 @@ async function stream(service: Service): Promise<void> {
   }
 }
 
-/** What the probe saw since it was last asked. */
+/** Resolves with the measurements of the probe since the last call. */
 async function takeDelay(service: Service, file: string): Promise<LoopDelay> {
   const before = (await linesOf(file)).length;
   service.process.kill('SIGUSR2');

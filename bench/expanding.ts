@@ -28,7 +28,7 @@ const restMs = 50;
 const patienceMs = 30_000;
 const targets = { healthMs: 50, memoryMb: 1024 };
 
-/** What do small requests cost that could grow in the service, and what do other clients feel? */
+/** Measures small requests that could expand in the service, and their effect on other clients. */
 export async function expanding(): Promise<Row[]> {
   const rows: Row[] = [];
   for (const [kind, connections] of attacks) rows.push(await rowOf(kind, connections));
@@ -57,7 +57,7 @@ async function rowOf(kind: ExpandingKind | null, connections: number): Promise<R
 }
 
 async function under(kind: ExpandingKind | null, connections: number, service: Service) {
-  for (let count = 0; count < 100; count++) await health(service); // so that its code is compiled
+  for (let count = 0; count < 100; count++) await health(service); // compiles the code
   await job(service);
   const first = await workersOf(service.pid);
   const program = join(__dirname, 'support', 'expander.js');
@@ -81,7 +81,7 @@ async function under(kind: ExpandingKind | null, connections: number, service: S
   };
 }
 
-/** One after the other. */
+/** Repeats an action, one at a time, until `isOver` returns true. */
 async function series(act: () => Promise<void>, isOver: () => boolean) {
   const tries: { readonly ms: number; readonly isLost: boolean }[] = [];
   for (; !isOver(); await sleep(restMs)) {
@@ -102,7 +102,7 @@ async function answered(service: Service, bytes: Buffer): Promise<void> {
   if (status !== 200) throw new Error(`answered ${status}`);
 }
 
-/** On a connection of its own, so that all workers are asked. */
+/** Sends GET /health on a new connection each time, so that all workers answer. */
 function health(service: Service): Promise<void> {
   return answered(service, request('GET /health', []));
 }
@@ -111,7 +111,7 @@ function job(service: Service): Promise<void> {
   return answered(service, jsonPost('/ask', JSON.stringify({ prompt: 'hello' }), [headerOf('modest')]));
 }
 
-/** The most that one process of the service holds at a moment, MB. */
+/** Returns the maximum memory of one process of the service, in megabytes. */
 async function largestProcess(service: Service, isOver: () => boolean): Promise<number> {
   let largest = 0;
   for (; !isOver(); await sleep(restMs)) {

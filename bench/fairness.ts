@@ -19,7 +19,7 @@ interface Round {
   readonly jobMs: number;
 }
 
-/** How long a client with one job at a time waits beside one with a thousand, counted in jobs. */
+/** Measures how long a client with one job at a time waits while another client has a thousand, counted in jobs. */
 export async function fairness(rounds: number): Promise<Row[]> {
   await using folder = await temporaryFolder();
   const file = join(folder.path, 'keys');
@@ -59,7 +59,7 @@ async function besideGreedy(service: Service): Promise<{ readonly beside: Round;
   return { beside, refused };
 }
 
-/** Asks for the jobs that are left, again a second after each refusal. */
+/** Sends the remaining jobs, and retries a second after each refusal. */
 async function keepAsking(service: Service, left: { jobs: number }, signal: AbortSignal): Promise<void> {
   while (left.jobs > 0 && !signal.aborted) {
     const answer = await ask(service, 'greedy', signal).catch(() => null);

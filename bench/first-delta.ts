@@ -11,7 +11,7 @@ const turns = 500;
 const warmUpTurns = 100;
 const clock = join(__dirname, '..', '..', 'bench', 'programs', 'tells-the-time.js');
 
-/** From the line in which the CLI writes its first delta to the client's socket: what the relay itself adds. */
+/** Measures the time from the CLI's first delta in its stdout to the client's socket, which is the relay's part. */
 export async function firstDelta(): Promise<Row[]> {
   await using service = await startService({
     env: {

@@ -5,7 +5,7 @@ import type { Row } from './support/table.js';
 
 const load = { connections: 20, everyMs: 2000, forMs: 60_000 };
 
-/** A worker is killed every two seconds under load: who notices? */
+/** Kills a worker every two seconds under load, and counts the affected requests. */
 export async function fleet(): Promise<Row[]> {
   await using service = await startService({ env: twoWorkers });
   dropLog(service);

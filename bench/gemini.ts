@@ -13,7 +13,10 @@ import { prompt } from './support/task.js';
 
 const targets = { ask: 0.1, chat: 0.05 };
 
-/** The real gemini, with a stub as its API, one request at a time: through the relay, and started for each prompt. */
+/**
+ * Measures the real gemini with a stub of its API, one request at a time: through the relay, and started for each
+ * prompt.
+ */
 export async function gemini(rounds: number): Promise<Row[]> {
   const isThere = await installGemini().catch((error: Error) => {
     process.stderr.write(`gemini: not measured, because it can not be installed: ${error.message.slice(0, 300)}\n`);

@@ -31,15 +31,15 @@ const attacks: readonly Attack[] = [
   { kind: 'legal', connections: 4, name: 'jobs with a prompt of 16 MB, again and again' },
 ];
 
-/** Longer than the time after which a worker that does not answer is killed. */
+/** Duration of an attack, longer than the time after which an unresponsive worker is killed. */
 const attackMs = 20_000;
 const restMs = 50;
-/** A client that waits for longer goes away. */
+/** Time after which a waiting client disconnects. */
 const patienceMs = 30_000;
 const promptBytes = 20_000;
 const targets = { healthMs: 50, promptMs: 1000, memoryMb: 1024 };
 
-/** What does another client feel of hostile bodies, and what do they cost? */
+/** Measures hostile bodies, and their effect on another client. */
 export async function hostileBodies(): Promise<Row[]> {
   const rows: Row[] = [];
   for (const attack of attacks) rows.push(await rowOf(attack));
@@ -78,7 +78,7 @@ interface Felt {
 }
 
 async function under({ kind, connections }: Attack, service: Service): Promise<Felt> {
-  for (let count = 0; count < 200; count++) await timed(() => health(service)); // so that its code is compiled
+  for (let count = 0; count < 200; count++) await timed(() => health(service)); // compiles the code
   await prompt(service);
   const first = await workersOf(service.pid);
   const attacker = fork(join(__dirname, 'support', 'attacker.js'), [service.port, kind, connections].map(String));
@@ -97,7 +97,7 @@ async function under({ kind, connections }: Attack, service: Service): Promise<F
   return { health: healthMs, prompts: promptMs, peakMb, replaced: await missing(service, first) };
 }
 
-/** One after the other. One that fails has waited as long: its worker was killed. */
+/** Repeats an action, one at a time. A failed one, whose worker was killed, also counts with its time. */
 async function series(act: () => Promise<void>, isOver: () => boolean): Promise<number[]> {
   const times: number[] = [];
   for (; !isOver(); await sleep(restMs)) times.push(await timed(act));
@@ -110,7 +110,7 @@ async function timed(act: () => Promise<void>): Promise<number> {
   return performance.now() - from;
 }
 
-/** On a connection of its own, so that all workers are asked. */
+/** Sends GET /health on a new connection each time, so that all workers answer. */
 function health({ port }: Service): Promise<void> {
   return new Promise((resolve, reject) => {
     get({ host: '127.0.0.1', port, path: '/health', agent: false, timeout: patienceMs }, (response) => {
@@ -121,7 +121,7 @@ function health({ port }: Service): Promise<void> {
   });
 }
 
-/** Read to its end and checked, without a job: that would wait for those of the attack. */
+/** Sends a prompt that the service reads and checks, but refuses: a job would wait for the jobs of the attack. */
 async function prompt({ port }: Service): Promise<void> {
   using connection = await RawConnection.open(port);
   const body = JSON.stringify({ prompt: 'x'.repeat(promptBytes), nothing: true });
@@ -129,7 +129,7 @@ async function prompt({ port }: Service): Promise<void> {
   await connection.answer({ withinMs: patienceMs });
 }
 
-/** The most that all workers together hold at a moment. */
+/** Returns the maximum memory of all workers together. */
 async function peakMemory(service: Service, isOver: () => boolean): Promise<number> {
   let peak = 0;
   for (; !isOver(); await sleep(restMs)) {
@@ -139,7 +139,7 @@ async function peakMemory(service: Service, isOver: () => boolean): Promise<numb
   return peak / 1024 ** 2;
 }
 
-/** How many of these workers were killed. */
+/** Returns how many of these workers were killed. */
 async function missing(service: Service, first: readonly number[]): Promise<number> {
   const now = await workersOf(service.pid);
   return first.filter((pid) => !now.includes(pid)).length;

@@ -6,12 +6,12 @@ import type { Row } from './support/table.js';
 const slots = 12;
 const hosts = 3;
 const clients = 24;
-/** As a CLI does that waits for its API: so it is not the processor that is shared here. */
+/** Command that waits like a CLI for its API, so that jobs do not compete for the processor. */
 const command = "sh -c 'cat; sleep 0.2'";
 const jobsOfRound = 360;
 const minRatio = 0.95;
 
-/** Jobs per second of several hosts behind HAProxy, held against one host with as many slots. */
+/** Compares the jobs per second of several hosts behind HAProxy with one host that has as many slots. */
 export async function severalHosts(rounds: number): Promise<Row[]> {
   await using one = await startWith(1);
   await using fleet = await startWith(hosts);

@@ -4,11 +4,13 @@ import { ownProcessorMs, processorMs } from './support/processor-time.js';
 import type { Row } from './support/table.js';
 
 const targetPercent = 0.3;
-/** So long that what was counted during the start has been told. */
+/** Time after which all counters of the start have been reported. */
 const restMs = 15_000;
 const forMs = 45_000;
 
-/** What a service costs that nobody asks for anything. Its readiness checks run the model CLI, which stands beside it. */
+/**
+ * Measures the processor time of an idle service. The readiness checks run the model CLI, which is counted separately.
+ */
 export async function idle(): Promise<Row[]> {
   await using service = await startService({ env: { ...twoWorkers, MODEL_API_STANDBY: '1' } });
   await service.log('readiness_checked');

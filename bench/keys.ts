@@ -14,14 +14,19 @@ import type { Row } from './support/table.js';
 
 const key = 'the-right-key-of-this-bench-0123456789';
 const guesses = 100_000;
-/** As many as the service takes in half a second, and as many as a script would have. */
+/**
+ * Connections with wrong keys, as many as the service answers in half a second, and connections with the right key, as
+ * many as a script would use.
+ */
 const [wrongConnections, rightConnections] = [400, 8];
 const tries = 10_000;
 const lanes = 200;
-/** What a difference of medians may be by chance, as a share: two series of the same kind differ by as much. */
+/** Difference of medians that may be random, as a share. Two series of the same kind differ as much. */
 const noise = 0.02;
 
-/** What wrong keys cost those who have a right one, and whether the time of a refusal tells how wrong a key is. */
+/**
+ * Measures how wrong keys affect clients with a right one, and whether the time of a refusal shows how wrong a key is.
+ */
 export async function keys(): Promise<Row[]> {
   await using service = await startService({ env: { MODEL_API_KEY: key, MODEL_API_WORKERS: '2' } });
   await service.log('readiness_checked');
@@ -96,10 +101,10 @@ async function open(service: Service): Promise<Socket> {
   return socket;
 }
 
-/** Wrong from the first letter on, the same again for comparison, and right up to the last letter. */
+/** Keys that differ from the right one in the first letter, twice for comparison, and in the last letter. */
 const wrongKeys = [`X${key.slice(1)}`, `Y${key.slice(1)}`, `${key.slice(0, -1)}X`];
 
-/** On many connections, because the brake holds each answer back. */
+/** Measures refusals over HTTP, on many connections because the service delays each one. */
 async function overHttp(service: Service): Promise<Row> {
   const times: number[][] = [[], [], []];
   const lane = async () => {
@@ -140,7 +145,7 @@ function inProcess(): Row {
   return timingRow('in the comparison itself', times);
 }
 
-/** In a new order each time, so that none always comes after the same other. */
+/** Returns the keys in a random order, so that none always follows the same other one. */
 function shuffled(): [kind: number, wrong: string][] {
   return wrongKeys
     .map((wrong, kind): [number, string, number] => [kind, wrong, Math.random()])

@@ -15,7 +15,9 @@ interface Case extends Stalls {
   readonly field: string;
 }
 
-/** How long the largest bodies of each API and each field stop the event loops of a worker and of the primary. */
+/**
+ * Measures how long the largest bodies of each API and each field block the event loops of a worker and of the primary.
+ */
 export async function largestBodiesOfAll(rounds: number): Promise<Row[]> {
   await using watched = await startWatched();
   dropLog(watched.service);
@@ -56,7 +58,7 @@ function rowOf(measured: Case): Row {
   };
 }
 
-/** An answer may be too long for the service, but the body must be legal. */
+/** Sends a body. The answer may be too long for the service, but the body must be valid. */
 async function send(service: Service, path: string, body: string): Promise<void> {
   const response = await fetch(`${service.url}${path}`, { method: 'POST', headers, body });
   const text = await response.text();

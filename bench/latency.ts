@@ -5,7 +5,7 @@ import type { Row } from './support/table.js';
 
 const targetMs = 5;
 
-/** What the relay adds to the time from question to answer when there is nobody else. */
+/** Measures the time that the relay adds to an answer if no other client sends requests. */
 export async function latency(rounds: number): Promise<Row[]> {
   const rows: Row[] = [];
   for (const program of [nodeProgram, cat]) rows.push(await addedFor(program, rounds));

@@ -13,16 +13,16 @@ import { quantile } from './support/statistics.js';
 import { type Row, tableHead, tableLine } from './support/table.js';
 
 /**
- * Usage: npm run soak:leavers -- [--disconnects N] [--readers N] [--without-files]. Prints what is left after many
- * disconnects (0: that part is left out), and what slow readers cost; with `--without-files` also where no answer can be
- * written to a file.
+ * Usage: npm run soak:leavers -- [--disconnects N] [--readers N] [--without-files]. Prints the remaining resources
+ * after many disconnects, and the cost of slow readers. 0 skips a part. `--without-files` also measures slow readers
+ * while no answer can be written to a file.
  */
 
 const leavers = 48;
 const longestMs = 250;
-/** Longer than live sessions and conversations live here, and than the store takes to notice. */
+/** Time that is longer than live sessions and conversations exist here, and than the store needs to expire them. */
 const restMs = 18_000;
-/** The usual one and each model by its name: one process on standby each. */
+/** Launches with a standby process: the default one, and one for each model by its name. */
 const warmLaunches = 3;
 const seed = 20_240_615;
 
@@ -52,7 +52,7 @@ async function disconnects(count: number): Promise<Row[]> {
   ];
 }
 
-/** Until the service has seen so many clients go away before their answer. */
+/** Disconnects until the service has counted `count` requests whose client disconnected before the answer. */
 async function leaveOften(service: Service, count: number, firstSeed: number): Promise<void> {
   const left = () => service.logs.reduce((sum, { status_code }) => sum + (status_code === 499 ? 1 : 0), 0);
   const goal = left() + count;
@@ -99,7 +99,7 @@ const answerBytes = 10 * 1024 * 1024;
 const targetGrowthMb = 64;
 const sampleMs = 6000;
 
-/** Half of them read nothing at all, half a little now and then. */
+/** Measures slow readers. Half of them read nothing, half read a little from time to time. */
 async function slowReaders(count: number, slots: number, env: Readonly<Record<string, string>> = {}): Promise<Row> {
   await using observed = await ObservedService.start({
     MODEL_API_CLI_COMMAND: script('converses.pl'),
@@ -142,7 +142,7 @@ async function healthP99(service: Service): Promise<number> {
   return quantile(latencies, 0.99);
 }
 
-/** The service has a folder for its jobs, but none for long answers. */
+/** Measures slow readers while the service has a folder for jobs, but none for long answers. */
 async function slowReadersWithoutFiles(count: number): Promise<Row> {
   await using folder = await temporaryFolder();
   const missing = join(folder.path, 'missing');

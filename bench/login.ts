@@ -7,10 +7,13 @@ const perRound = 20;
 const maxRefreshes = 200;
 const perRestart = 8;
 const maxDelayS = 20;
-/** Spreads the delays over all seconds, in the same order each time. */
+/** Step that distributes the delays over all seconds, in the same order each time. */
 const stride = 8;
 
-/** The login of the real claude in files, while each token is due at once: 20 refreshes for each round, 200 at most. */
+/**
+ * Tests the login of the real claude in files, with tokens that are due for renewal at once: 20 renewals per round, at
+ * most 200.
+ */
 export async function login(rounds: number): Promise<Row[]> {
   const refreshes = Math.min(rounds * perRound, maxRefreshes);
   await using api = await startMessagesApi();

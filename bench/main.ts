@@ -38,7 +38,10 @@ import { traces } from './traces.js';
 import { twoClis } from './two-clis.js';
 import { viewers } from './viewers.js';
 
-/** Usage: npm run bench -- [name] [--rounds N] [--write]. Only groups whose name contains `name` are measured; `--write` puts each into bench/RESULTS.md. */
+/**
+ * Usage: npm run bench -- [name] [--rounds N] [--write]. Measures only the groups whose name contains `name`. `--write`
+ * writes each result to bench/RESULTS.md.
+ */
 
 const questions: Readonly<Record<string, (rounds: number) => Promise<Row[]>>> = {
   throughput,
@@ -75,13 +78,13 @@ const questions: Readonly<Record<string, (rounds: number) => Promise<Row[]>>> = 
   traces,
 };
 
-/** Asked by the whole name alone, because they take longer than all others together. */
+/** Groups that run only by their full name, because they take longer than all others together. */
 const onDemand: typeof questions = { batch, login };
 
 const defaultRounds = 11;
 const results = join(__dirname, '..', '..', 'bench', 'RESULTS.md');
 
-/** What falls short is printed like everything else: only a bench that could not measure fails. */
+/** Prints all results, including missed targets. Fails only if a group could not measure. */
 async function main(): Promise<void> {
   const { values, positionals } = parseArgs({
     options: { rounds: { type: 'string' }, write: { type: 'boolean', default: false } },

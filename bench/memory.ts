@@ -15,7 +15,7 @@ const jobs = 1000;
 const connections = 8;
 const maxRounds = 3;
 
-/** The memory of the service when nobody asks for anything: primary and two workers together, with the demo model. */
+/** Measures the memory of an idle service: primary and two workers together, with the demo model. */
 export async function memory(rounds: number): Promise<Row[]> {
   const fresh: Memory[] = [];
   const used: Memory[] = [];
@@ -35,7 +35,7 @@ export async function memory(rounds: number): Promise<Row[]> {
   ];
 }
 
-/** As fast as one client is served, in the order of a busy day. */
+/** Sends requests as fast as one client is served, in the order of a busy day. */
 async function work(service: Service, reads: number, jobs: number): Promise<void> {
   using client = new KeepAliveClient(service.port, connections);
   const ask = async (count: number, send: () => Promise<unknown>) => {
@@ -56,7 +56,10 @@ async function atRest(service: Service): Promise<Memory> {
   return { rssMb: sum(each.map(({ rssMb }) => rssMb)), pssMb: sum(each.map(({ pssMb }) => pssMb)) };
 }
 
-/** The sum of RSS is held against the target: it counts what the three share three times, and so errs against us. */
+/**
+ * Compares the sum of RSS with the target. RSS counts shared pages three times, so the result is too high rather than
+ * too low.
+ */
 function rowOf(when: string, measured: readonly Memory[], targetMb: number): Row {
   const rss = measured.map(({ rssMb }) => rssMb);
   const pss = median(measured.map(({ pssMb }) => pssMb));

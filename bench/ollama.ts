@@ -18,7 +18,7 @@ interface Piece {
 
 type Asked = Readonly<Record<string, unknown>>;
 
-/** As far as it is used here. */
+/** Part of Ollama's client that this bench uses. */
 interface Client {
   chat(request: Asked & { readonly stream: true }): Promise<AsyncIterable<Piece>>;
   chat(request: Asked): Promise<Piece>;
@@ -28,7 +28,7 @@ interface OllamaPackage {
   readonly Ollama: new (config: { readonly host: string }) => Client;
 }
 
-/** What it costs to come with the client of Ollama: against the same question to the API of OpenAI, sent by hand. */
+/** Measures Ollama's client, compared to the same question to OpenAI's API, sent with fetch. */
 export async function ollama(rounds: number): Promise<Row[]> {
   await using service = await startService();
   dropLog(service);
@@ -68,7 +68,7 @@ async function chat(client: Client, isStreamed: boolean): Promise<string> {
   return text;
 }
 
-/** Reads the body of a stream to its end, and makes nothing of it. */
+/** Sends a question to OpenAI's API, and reads the stream to its end without parsing it. */
 async function completion(url: string, stream: boolean): Promise<string> {
   const body = JSON.stringify({ model, messages, stream });
   const headers = { 'content-type': 'application/json' };

@@ -8,14 +8,17 @@ import type { Row } from './support/table.js';
 import { perSecond } from './support/task.js';
 
 const targetRatio = 0.75;
-/** Few, so that each worker's question to the primary serves few; and as many as a busy host has. */
+/**
+ * Numbers of connections: few, so that each call of a worker to the primary serves few requests, and as many as a busy
+ * host has.
+ */
 const crowds = [16, 64];
 const workers = 2;
 const forMs = 600;
 const warmUpMs = 2500;
 const paths = ['/version', '/health'];
 
-/** How fast what is only read is answered, held against a bare express cluster that answers the same JSON. */
+/** Measures read-only requests, compared to a plain express cluster that answers the same JSON. */
 export async function reading(rounds: number): Promise<Row[]> {
   await using service = await startService({ env: { MODEL_API_WORKERS: String(workers) } });
   await service.log('readiness_checked');

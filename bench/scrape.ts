@@ -7,7 +7,10 @@ import type { Row } from './support/table.js';
 const targetMs = 5;
 const scrapes = 100;
 
-/** What GET /metrics costs the primary: processor time of all its threads, so its event loop is held up for less. */
+/**
+ * Measures the processor time of all threads of the primary for GET /metrics, an upper bound for its blocked event
+ * loop.
+ */
 export async function scrape(rounds: number): Promise<Row[]> {
   await using service = await startService({ env: twoWorkers });
   dropLog(service);

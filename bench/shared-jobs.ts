@@ -8,14 +8,15 @@ import { openJobs } from './support/jobs-host.js';
 import { quantile } from './support/statistics.js';
 
 /**
- * Usage: node dist/bench/shared-jobs.js [jobs]. Hosts accept background jobs in one Redis and are killed meanwhile. Then three
- * hosts run them, are killed and replaced, while Redis is killed and restarted. No job may be lost or started twice.
+ * Usage: node dist/bench/shared-jobs.js [jobs]. Hosts accept background jobs in one Redis, and are killed at times.
+ * Then three hosts run the jobs, and are killed and replaced while Redis is killed and restarted. No job may be lost or
+ * started twice.
  */
 
 const hostCount = 3;
 const killEveryMs = 2500;
 const limitMs = 600_000;
-/** The oldest job in the queue of BullMQ, by reading all of it. */
+/** Script that finds the oldest job in the queue of BullMQ by reading the whole queue. */
 const oldestInQueue = `
 local oldest = math.huge
 for _, id in ipairs(redis.call('ZRANGE', KEYS[1] .. 'prioritized', 0, -1)) do
@@ -43,7 +44,7 @@ class Host {
   }
 }
 
-/** Milliseconds that each job took to be accepted, by id. */
+/** Accepts jobs. Resolves with the milliseconds until each was accepted, by ID. */
 async function acceptJobs(url: string, count: number): Promise<Map<string, number>> {
   const accepted = new Map<string, number>();
   for (let kills = 0; accepted.size < count; kills++) {
@@ -61,7 +62,7 @@ async function timed<T>(action: () => Promise<T>): Promise<string> {
   return `${(performance.now() - begunMs).toFixed(1)} ms`;
 }
 
-/** How often each job was started. */
+/** Runs the jobs. Resolves with the number of starts of each. */
 async function runJobs(redis: RedisServer): Promise<Map<string, number>> {
   const starts = new Map<string, number>();
   const start = () => new Host(['runs', redis.url], ({ id }) => starts.set(id, (starts.get(id) ?? 0) + 1));

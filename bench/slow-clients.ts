@@ -8,7 +8,7 @@ const clients = 1000;
 const requests = 1000;
 const targetMs = 50;
 
-/** How long does /health take while a thousand clients waste time? */
+/** Measures the time of /health while a thousand clients send or read slowly. */
 export async function slowClients(): Promise<Row[]> {
   await using service = await startService({ env: twoWorkers });
   dropLog(service);

@@ -17,18 +17,18 @@ import { quantile, slope } from './support/statistics.js';
 import { type Row, tableHead, tableLine } from './support/table.js';
 
 /**
- * Usage: npm run soak -- [--minutes N] [--seed N] [--csv FILE] [--json FILE] [--chart FILE]. Mixed traffic with a fault
- * every few seconds, for an hour unless told otherwise. Exits with 1 where a promise is broken.
+ * Usage: npm run soak -- [--minutes N] [--seed N] [--csv FILE] [--json FILE] [--chart FILE]. Runs mixed traffic with a
+ * fault every few seconds, for an hour by default. Exits with 1 if a guarantee is broken.
  */
 
 const everyMs = 30_000;
-/** Of the run, until caches, compiled code and sessions are as they will stay. */
+/** Share of the run until caches, compiled code and sessions have reached their final size. */
 const warmUpShare = 0.2;
-/** Before the faults begin. */
+/** Longest time before the faults begin. */
 const maxWarmUpMs = 60_000;
 const maxFaultPauseMs = 6000;
 const patienceMs = 60_000;
-/** Longer than sessions and conversations live here, and than the heap is left uncollected. */
+/** Time that is longer than sessions and conversations exist here, and than an idle heap waits for its collection. */
 const restMs = 15_000;
 const maxSlopeMb = 1;
 const maxHealthP99Ms = 50;
@@ -68,7 +68,7 @@ async function soak(minutes: number, seed: number): Promise<Soak> {
     await until(async () => (await service.jobProcesses()).length <= 1, 'only the process on standby', patienceMs);
     return recordOf(observed, probe, elapsed());
   };
-  // What is started and compiled when it is first needed belongs to the base.
+  // The baseline includes threads and code that are started or compiled at their first use.
   const warmUp = new MixedTraffic(service, seed - 1, 'warm-up');
   await sleep(Math.min(maxWarmUpMs, (minutes * 60_000) / 5));
   await warmUp.stop();

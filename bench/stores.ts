@@ -13,7 +13,7 @@ const task = { concurrency: 1, forMs: 800 };
 const acceptedEach = 40;
 const maxAcceptMs = 5;
 
-/** What it costs that conversations and background jobs outlive the service. */
+/** Measures the cost of conversations and background jobs that survive a restart. */
 export async function stores(rounds: number): Promise<Row[]> {
   return [...(await withSqlite(rounds)), ...(await withRedis(rounds))];
 }
@@ -36,7 +36,7 @@ function start(store: string): Promise<Service> {
   });
 }
 
-/** All turns but the first few of a conversation are further ones, in a live session. */
+/** Measures further turns in live sessions. Only the first few turns of the conversations are not further ones. */
 async function turnOver(name: string, store: string, target: number, count: number): Promise<Row> {
   await using memory = await start('memory');
   await using kept = await start(store);
@@ -58,7 +58,7 @@ async function turnOver(name: string, store: string, target: number, count: numb
   };
 }
 
-/** The jobs run meanwhile, as far as there are slots. */
+/** Measures the acceptance of background jobs, while as many run as there are slots. */
 async function accepted(name: string, store: string, count: number): Promise<Row> {
   await using service = await start(store);
   dropLog(service);

@@ -5,7 +5,10 @@ import type { Row } from './support/table.js';
 import { perSecond } from './support/task.js';
 
 const concurrency = 4;
-/** A program that takes a millisecond shows what the relay itself costs; for others it is a small part. */
+/**
+ * Programs with their target ratios. A program that takes a millisecond shows the relay's cost, which is a small part
+ * for the others.
+ */
 const targets: readonly (readonly [OneShot, number])[] = [
   [nodeProgram, 0.9],
   [script, 0.8],
@@ -13,14 +16,14 @@ const targets: readonly (readonly [OneShot, number])[] = [
 ];
 const standbyRatio = 0.9;
 
-/** How many jobs a second the relay answers, held against a bare loop that spawns the same program. */
+/** Measures the jobs per second of the relay, compared to a bare loop that spawns the same program. */
 export async function throughput(rounds: number): Promise<Row[]> {
   const rows: Row[] = [];
   for (const [program, target] of targets) rows.push(await ratioFor(program, 0, target, rounds));
   return rows;
 }
 
-/** The same with a process that waits for each job, as far as there is time to start one. */
+/** Measures the throughput with a standby process for each job, if there is time to start one. */
 export async function standby(rounds: number): Promise<Row[]> {
   return [await ratioFor(nodeProgram, 1, standbyRatio, rounds)];
 }
@@ -38,7 +41,7 @@ async function ratioFor(program: OneShot, waiting: number, target: number, count
   };
 }
 
-/** The processor time hardly changes with what else the machine does. */
+/** Formats jobs per second and processor time. The processor time hardly depends on other load of the machine. */
 function figures(efforts: readonly Effort[]): string {
   const processor = sum(efforts.map(({ processorMs }) => processorMs)) / sum(efforts.map(({ jobs }) => jobs));
   return `${median(efforts.map(perSecond)).toFixed(0)} jobs/s, ${processor.toFixed(1)} ms of processor time each`;

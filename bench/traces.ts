@@ -8,7 +8,7 @@ import { median, spread } from './support/statistics.js';
 import type { Row } from './support/table.js';
 
 const perSecond = 100;
-/** Of one slice: short ones, so that what else the machine does falls upon both services alike. */
+/** Jobs of one slice. Short slices expose both services to the same other load of the machine. */
 const jobs = 100;
 const slices = 10;
 const target = 0.03;
@@ -20,7 +20,7 @@ const env = {
   MODEL_API_MAX_QUEUE: '1000',
 };
 
-/** What traces cost, and whether any span is lost: the same jobs at the same pace, without a collector and with one. */
+/** Measures the cost of traces and counts lost spans: runs equal jobs at the same pace without and with a collector. */
 export async function traces(rounds: number): Promise<Row[]> {
   await using collector = await Collector.start();
   await using off = await startService({ env });
@@ -32,7 +32,7 @@ export async function traces(rounds: number): Promise<Row[]> {
   const ratios: number[] = [];
   for (let round = 0; round < rounds; round++) ratios.push(await ratioOf(off, on));
   const asked = (rounds * slices + 1) * jobs;
-  await sleep(6000); // the last batch
+  await sleep(6000); // for the last batch
   const requests = collector.spans.filter(({ name }) => name === 'POST /ask').length;
   const dropped = await metric(on, 'trace_spans_total{result="dropped"}');
   const perJob = collector.spans.length / asked;
@@ -52,7 +52,7 @@ export async function traces(rounds: number): Promise<Row[]> {
   ];
 }
 
-/** The processor time of one service against that of the other, over slices in turn. */
+/** Returns the ratio of the processor times of two services, over alternating slices. */
 async function ratioOf(off: Service, on: Service): Promise<number> {
   const costs = new Map<Service, number>();
   for (let slice = 0; slice < slices; slice++) {
@@ -62,7 +62,7 @@ async function ratioOf(off: Service, on: Service): Promise<number> {
   return (costs.get(on) ?? 0) / (costs.get(off) ?? 1);
 }
 
-/** Milliseconds of processor time for each job, without the programs. */
+/** Returns the processor time per job in milliseconds, without the programs. */
 async function costOf(service: Service): Promise<number> {
   const pids = [service.pid, ...(await service.workers())];
   const before = await ownProcessorMs(pids);

@@ -7,11 +7,11 @@ import { median } from './support/statistics.js';
 import type { Row } from './support/table.js';
 
 const asks = 40;
-/** Between two kills. Each costs a start, which keeps a processor busy for some milliseconds. */
+/** Time between two kills. Each kill causes a start, which uses a processor for some milliseconds. */
 const betweenKillsMs = 100;
 const target = 1.1;
 
-/** What the jobs of one CLI feel of another one whose every program is killed. */
+/** Measures how jobs of one CLI are affected by another CLI, each program of which is killed. */
 export async function twoClis(rounds: number): Promise<Row[]> {
   const clis = `main=demo,fragile=command:${script('forever.pl')}`;
   const env = { MODEL_API_CLI: 'auto', MODEL_API_CLIS: clis, MODEL_API_STANDBY: '1' };
@@ -34,7 +34,7 @@ export async function twoClis(rounds: number): Promise<Row[]> {
   return [ratioRow(what, target, times)];
 }
 
-/** The median time of an answer, milliseconds. Throws where one is no answer. */
+/** Returns the median time of an answer in milliseconds. Throws if a job fails. */
 async function answersOf(service: Service): Promise<number> {
   const times: number[] = [];
   for (let ask = 0; ask < asks; ask++) {
@@ -46,7 +46,7 @@ async function answersOf(service: Service): Promise<number> {
   return median(times);
 }
 
-/** Returns how many jobs have lost their program. */
+/** Kills programs until `end` aborts. Resolves with the number of jobs that have lost their program. */
 async function killAgainAndAgain(service: Service, end: AbortSignal): Promise<number> {
   let lost = 0;
   while (!end.aborted) {

@@ -8,7 +8,7 @@ import type { Row } from './support/table.js';
 
 const viewerCount = 50;
 const targetPercent = 2;
-/** Something changes in each half second, so that every look has news. */
+/** Time between jobs, so short that each update of the status has changes. */
 const betweenJobsMs = 200;
 const forMs = 10_000;
 const settleMs = 2000;
@@ -16,12 +16,12 @@ const maxRounds = 5;
 
 type Load = 'in rest' | 'with jobs';
 
-/** What viewers of the status cost: processor time with them less that without, in turns. */
+/** Measures the cost of viewers of the status: the processor time with viewers minus the time without, in turns. */
 export async function viewers(rounds: number): Promise<Row[]> {
   await using service = await startService({ env: twoWorkers });
   dropLog(service);
   const workers = await service.workers();
-  await sleep(15_000); // what the start has counted has been told by then
+  await sleep(15_000); // the counters of the start have been reported then
   const rows: Row[] = [];
   for (const load of ['in rest', 'with jobs'] as const) {
     const [ofPrimary, ofWorkers]: [number[], number[]] = [[], []];
@@ -46,7 +46,7 @@ export async function viewers(rounds: number): Promise<Row[]> {
   return rows;
 }
 
-/** Percent of a core. */
+/** Returns the processor usage in percent of a core. */
 async function costOf(service: Service, workers: readonly number[], load: Load) {
   const controller = new AbortController();
   const loading = load === 'with jobs' ? keepAsking(service, controller.signal) : null;
@@ -66,7 +66,7 @@ async function keepAsking(service: Service, signal: AbortSignal): Promise<void> 
   }
 }
 
-/** Viewers that read what they are sent and count the events. */
+/** Viewers that read the status stream and count its events. */
 class Viewing {
   readonly #agent = new Agent({ keepAlive: false });
   #events = 0;
@@ -81,7 +81,7 @@ class Viewing {
     return new Promise((resolve, reject) => {
       const read = (answer: IncomingMessage) => {
         if (answer.statusCode !== 200) return reject(new Error(`answered ${answer.statusCode}`));
-        answer.on('error', () => {}); // it is closed in the end
+        answer.on('error', () => {}); // the stream is destroyed at the end
         answer.setEncoding('utf8').on('data', (text: string) => {
           this.#events += text.split('event: ').length - 1;
           resolve();
@@ -91,7 +91,7 @@ class Viewing {
     });
   }
 
-  /** Returns how many events have come to all of them. */
+  /** Returns the number of events that all viewers have received. */
   close(): number {
     this.#agent.destroy();
     return this.#events;

@@ -1,4 +1,5 @@
-// A bare express cluster: what answering with JSON costs at the very least. Arguments: workers, and a JSON object of path → body.
+// A cluster of plain express workers: the minimum cost of answers in JSON. Arguments: number of workers, and a JSON
+// object of path → body.
 const cluster = require('node:cluster');
 const express = require('express');
 
@@ -6,7 +7,7 @@ const workers = Number(process.argv[2]);
 const answers = Object.entries(JSON.parse(process.argv[3]));
 
 function lead() {
-  cluster.schedulingPolicy = cluster.SCHED_NONE; // as in the relay's fleet
+  cluster.schedulingPolicy = cluster.SCHED_NONE; // like the relay
   let listening = 0;
   cluster.on('listening', (_worker, { port }) => {
     listening++;

@@ -1,4 +1,4 @@
-// Speaks claude's protocol. Its answer to everything is the time at which it is written: nanoseconds of the monotonic clock.
+// A program with claude's protocol. Every answer is the time of its write, in nanoseconds of the monotonic clock.
 const help =
   '--print --input-format --output-format --verbose --tools --strict-mcp-config --setting-sources --settings ' +
   '--include-partial-messages';

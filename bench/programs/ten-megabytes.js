@@ -1,4 +1,4 @@
-// Answers with ten megabytes of text, as fast as they are taken.
+// A program that answers with ten megabytes of text, as fast as stdout accepts them.
 const piece = `${'The sky is blue because air scatters short waves more. '.repeat(1200).slice(0, 65_535)}\n`;
 let left = 10 * 1024 * 1024;
 

@@ -4,28 +4,28 @@ import { dropLog } from './service-log.js';
 import { settled } from './settled.js';
 import { prompt } from './task.js';
 
-/** A model CLI as a service has it, and as somebody starts it by hand for one prompt. */
+/** Model CLI, as a service runs it and as a user starts it directly for one prompt. */
 export interface OpenAgent extends AsyncDisposable {
   readonly service: Service;
-  /** Starts it for one prompt, and resolves when it has exited: milliseconds until its answer was there. */
+  /** Starts the CLI for one prompt and waits for its exit. Resolves with the milliseconds until its answer. */
   byHand(): Promise<number>;
-  /** The same with the relay's flags, which have it do less at its start; left out where it takes none. */
+  /** Like `byHand`, with the relay's flags, which shorten the start; undefined if the CLI has no such flags. */
   byHandClosed?(): Promise<number>;
 }
 
-/** One line of the table of agents. */
+/** Row of the table of agents. */
 export interface BenchedAgent {
-  /** How it is started by hand. */
+  /** Command line for a direct start. */
   readonly name: string;
   readonly targets: { readonly ask: number; readonly chat: number };
-  /** With a stub as its API. Rejects where it can't be installed. */
+  /** Installs and starts the CLI with a stub of its API. Rejects if it cannot be installed. */
   open(): Promise<OpenAgent>;
 }
 
-/** Standby and live sessions as a service has them by itself. */
+/** Default numbers of standby processes, live sessions and slots of a service. */
 export const asByItself = { MODEL_API_STANDBY: '1', MODEL_API_LIVE_SESSIONS: '4', MODEL_API_MAX_CONCURRENT: '4' };
 
-/** Asks one agent through the relay and by hand, one request at a time. */
+/** Sends prompts to an agent through the relay and directly, one at a time. */
 export class AgentBench implements AsyncDisposable {
   readonly #agent: OpenAgent;
   readonly #client: KeepAliveClient;
@@ -40,7 +40,7 @@ export class AgentBench implements AsyncDisposable {
     return this.#quietly(() => this.#agent.byHand());
   }
 
-  /** null where it takes no flags of the relay. */
+  /** Runs the CLI with the relay's flags; null if the relay uses no flags for it. */
   async byHandClosed(): Promise<number | null> {
     const run = this.#agent.byHandClosed;
     return run === undefined ? null : this.#quietly(run);
@@ -70,7 +70,7 @@ export class AgentBench implements AsyncDisposable {
     return answer.body;
   }
 
-  /** Measures when all that was started before has come to rest. */
+  /** Measures after all earlier processes have become idle. */
   async #quietly<T>(measure: () => Promise<T>): Promise<T> {
     await settled(this.#agent.service, 1);
     return measure();

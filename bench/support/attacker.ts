@@ -4,14 +4,14 @@ import { bodyBytes, DrippingBodies, headerOf, jsonType } from '../../test/suppor
 import { chunk, jsonPost, request } from '../../test/support/raw-http.js';
 
 /**
- * A program of its own: sends hostile bodies with the key of `greedy` until it is ended. Arguments: port, kind of body and
- * connections. It sends `ready` when its bodies are made.
+ * Program that sends hostile bodies with the key of `greedy` until it is killed. Arguments: port, kind of body, and
+ * number of connections. Sends `ready` to its parent when the bodies exist.
  */
 
 const [port, kind, connections] = [Number(process.argv[2]), process.argv[3] ?? '', Number(process.argv[4])];
 const pauseMs = 5;
 
-/** 16 MB of this. */
+/** Returns a body that is `begin` and then repeats `unit`, 16 MB long. */
 function filledWith(begin: string, unit: string): Buffer {
   return Buffer.alloc(bodyBytes, begin + unit.repeat(Math.ceil(65_536 / unit.length)));
 }
@@ -29,7 +29,7 @@ function longString(): Buffer {
   return Buffer.from(begin + 'x'.repeat(bodyBytes - begin.length - end.length) + end);
 }
 
-/** What is sent again and again, on a connection of its own each time. */
+/** Makers of the bodies that are sent repeatedly, each time on a new connection. */
 const bodies: Readonly<Record<string, () => Buffer>> = {
   levels: () => whole(filledWith('', '[')),
   lists: () => whole(filledWith('[', '[],')),
@@ -45,7 +45,7 @@ const bodies: Readonly<Record<string, () => Buffer>> = {
     request('POST /ask', [jsonType, headerOf('greedy'), 'Transfer-Encoding: chunked'], chunk(' ').repeat(500_000)),
 };
 
-/** How long a client that has sent all of it waits for an answer. */
+/** Time that a client waits for an answer after it has sent everything. */
 const patienceMs = 1000;
 
 function sendOnce(bytes: Buffer): Promise<void> {

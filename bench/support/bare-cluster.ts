@@ -4,7 +4,7 @@ import { join } from 'node:path';
 
 const program = join(__dirname, '..', '..', '..', 'bench', 'programs', 'bare-express.js');
 
-/** A cluster of bare express workers that answers these paths with these bodies. */
+/** Cluster of plain express workers that answers the given paths with the given bodies. */
 export class BareCluster implements AsyncDisposable {
   readonly port: number;
   readonly #process: ChildProcess;
@@ -20,7 +20,7 @@ export class BareCluster implements AsyncDisposable {
     this.port = port;
   }
 
-  /** The workers end with their primary. */
+  /** Ends the primary of the cluster, and so its workers. */
   async [Symbol.asyncDispose](): Promise<void> {
     const exited = once(this.#process, 'exit');
     this.#process.kill();

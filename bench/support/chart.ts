@@ -1,4 +1,4 @@
-/** One line of a chart: its values, over the same times as every other. */
+/** Values of one line of a chart, at the times that all lines share. */
 export interface Series {
   readonly name: string;
   readonly values: readonly number[];
@@ -14,7 +14,7 @@ const panelHeight = 150;
 const [left, right, top, bottom] = [56, 150, 30, 24];
 const colours = ['#2563eb', '#dc2626', '#059669', '#d97706', '#7c3aed', '#475569'];
 
-/** Panels below each other over one axis of time, as an SVG. `times` are minutes. */
+/** Draws panels below each other with a common time axis, as an SVG. `times` are minutes. */
 export function drawChart(title: string, times: readonly number[], panels: readonly Panel[]): string {
   const height = 36 + panels.length * panelHeight;
   const drawn = panels.map((panel, index) => drawPanel(panel, times, 36 + index * panelHeight));
@@ -55,7 +55,7 @@ function drawPanel({ title, series }: Panel, times: readonly number[], y0: numbe
   ].join('\n');
 }
 
-/** The next of 1, 2, 5, 10, … */
+/** Returns the next number of 1, 2, 5, 10, … */
 function niceAbove(value: number): number {
   const power = 10 ** Math.floor(Math.log10(Math.max(value, 1e-9)));
   return ([1, 2, 5, 10].find((factor) => factor * power >= value) ?? 10) * power;

@@ -2,7 +2,9 @@ import { Agent, request } from 'node:http';
 import { Lanes } from './lanes.js';
 import { perform, prompt, type Task } from './task.js';
 
-/** A program of its own: holds conversations. Arguments: the relay's port, and how many turns each one lasts. */
+/**
+ * Program that takes turns of conversations. Arguments: the relay's port, and the number of turns of each conversation.
+ */
 
 const port = Number(process.argv[2]);
 const maxTurns = Number(process.argv[3]);

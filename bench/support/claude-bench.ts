@@ -14,7 +14,10 @@ import { prompt } from './task.js';
 export const slots = 4;
 const maxConnections = 32;
 
-/** The real claude with a stub as its API, through the relay and by hand. No rows where it can't be installed. */
+/**
+ * Runs a measurement of the real claude with a stub of its API, through the relay and started directly. Returns no rows
+ * if claude cannot be installed.
+ */
 export async function withClaude(measure: (bench: ClaudeBench) => Promise<Row[]>): Promise<Row[]> {
   const program = await installClaude().catch((error: Error) => {
     process.stderr.write(`claude: not measured, because it can not be installed: ${error.message.slice(0, 300)}\n`);
@@ -25,7 +28,7 @@ export async function withClaude(measure: (bench: ClaudeBench) => Promise<Row[]>
   await using home = await makeClaudeHome();
   const env = { ANTHROPIC_BASE_URL: api.url, ANTHROPIC_API_KEY: 'sk-ant-test' };
   const direct = await DirectClaude.find(program, home, env);
-  // Standby and live sessions as a service has them by itself.
+  // Standby and live sessions have the defaults of a service.
   const service = await startWithClaude(api, {
     env: { MODEL_API_STANDBY: '1', MODEL_API_LIVE_SESSIONS: '4', MODEL_API_MAX_CONCURRENT: String(slots) },
   });
@@ -48,13 +51,13 @@ export class ClaudeBench implements AsyncDisposable {
     this.#client = new KeepAliveClient(service.port, maxConnections);
   }
 
-  /** Measures when all that was started before has come to rest. */
+  /** Measures after all earlier processes have become idle. */
   async quietly<T>(measure: () => Promise<T>): Promise<T> {
     await settled(this.service, 1);
     return measure();
   }
 
-  /** Asks, and resolves when the process that will wait in the place of the one taken has just been started. */
+  /** Sends a prompt, and resolves when the process that replaces the used standby process has just started. */
   async untilRefill(): Promise<void> {
     const before = new Set(await this.service.jobProcesses());
     await this.ask();

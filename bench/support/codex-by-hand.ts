@@ -63,7 +63,7 @@ async function runOnce(
   return answeredMs;
 }
 
-/** Asks the real program what it is, in this environment, whose HOME is private. */
+/** Returns a function that runs the real program to query its properties, in an environment with a private HOME. */
 function consultCodex(program: string, env: Readonly<Record<string, string>>): Consult {
   const place = join(env.HOME ?? '', 'consulted.json');
   return async (args, input = '', isEnough, file) => {

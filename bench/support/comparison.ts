@@ -6,7 +6,7 @@ import { processorMs } from './processor-time.js';
 import type { Task, Yield } from './task.js';
 
 export interface Effort extends Yield {
-  /** Of everybody who took part: load generator, relay, and the program itself; milliseconds. */
+  /** Processor time of load generator, relay and programs, in milliseconds. */
   readonly processorMs: number;
 }
 
@@ -15,10 +15,16 @@ export interface Round {
   readonly relay: Effort;
 }
 
-/** A service runs for weeks, so it is measured as it is once its code has been compiled; a bare loop has less to compile. */
+/**
+ * Duration of the warm-up. A service runs for weeks, so it is measured after its code is compiled; a bare loop has less
+ * code.
+ */
 const warmUpMs = { bare: 1000, relay: 4000 };
 
-/** Does the same task with bare spawns and through the relay, in turn, so that both see the same weather. */
+/**
+ * Does the same task with bare spawns and through the relay, alternately, so that both meet the same load of the
+ * machine.
+ */
 export async function compare(
   program: OneShot,
   task: Task,

@@ -15,15 +15,15 @@ import { processorMs } from './processor-time.js';
 import { prompt } from './task.js';
 
 export interface DirectRun {
-  /** From the start to the first byte of its output, milliseconds. */
+  /** Time from the start to the first byte of output, in milliseconds. */
   readonly firstByteMs: number;
-  /** From the start to its result, milliseconds; it may take its time to exit. */
+  /** Time from the start to the result, in milliseconds, without the exit. */
   readonly resultMs: number;
 }
 
 const quietMs = 150;
 
-/** claude started by hand. */
+/** Starts claude directly, without the relay. */
 export class DirectClaude {
   readonly #program: string;
   readonly #home: ClaudeHome;
@@ -49,7 +49,7 @@ export class DirectClaude {
     this.#programVersion = programVersion;
   }
 
-  /** `claude -p` with the flags of the relay, for one prompt on its stdin. */
+  /** Runs `claude -p` with the flags of the relay, for one prompt on stdin. */
   async run(system: string | null = null): Promise<DirectRun> {
     const launch = { ...plainLaunch(null), system };
     const begun = performance.now();
@@ -61,7 +61,7 @@ export class DirectClaude {
     return { firstByteMs: await firstByte, resultMs };
   }
 
-  /** `claude -p "…"` as somebody types it, without any other flag: milliseconds until the answer is there. */
+  /** Runs `claude -p "…"` without any other flag, as users type it. Resolves with the milliseconds until the answer. */
   async runAsTyped(): Promise<number> {
     const options = { cwd: this.#home.workingDirectory, env: this.#env };
     const begun = performance.now();
@@ -75,7 +75,10 @@ export class DirectClaude {
     return answeredMs;
   }
 
-  /** One that has started, with the flags of the relay, and waits. With tools, the model may call them in its first turn. */
+  /**
+   * Starts a claude with the flags of the relay, and waits until it is idle. With tools, the model may call them in its
+   * first turn.
+   */
   async wait(tools: readonly Tool[] = []): Promise<WaitingClaude> {
     const child = await this.#start(plainLaunch(null));
     const offer: ToolOffer | null = tools.length === 0 ? null : { tools, choice: 'auto', isParallel: true };
@@ -101,7 +104,7 @@ export class DirectClaude {
   }
 }
 
-/** A claude by hand that takes turns. */
+/** Started claude that takes turns without the relay. */
 export class WaitingClaude implements AsyncDisposable {
   readonly #child: ChildProcessWithoutNullStreams;
   readonly #input: string;
@@ -111,7 +114,7 @@ export class WaitingClaude implements AsyncDisposable {
     this.#input = input;
   }
 
-  /** Milliseconds from the first byte written to the result. */
+  /** Takes a turn. Resolves with the milliseconds from the first written byte to the result. */
   async turn(): Promise<number> {
     const begun = performance.now();
     this.#child.stdin.write(this.#input);
@@ -119,7 +122,10 @@ export class WaitingClaude implements AsyncDisposable {
     return performance.now() - begun;
   }
 
-  /** One turn in which the model calls tools: each call gets this text at once. Milliseconds until the result. */
+  /**
+   * Takes a turn in which the model calls tools, and answers each call with this text at once. Resolves with the
+   * milliseconds until the result.
+   */
   async loop(text: string): Promise<number> {
     const begun = performance.now();
     this.#child.stdin.write(this.#input);
@@ -130,7 +136,7 @@ export class WaitingClaude implements AsyncDisposable {
     return performance.now() - begun;
   }
 
-  /** Resolves when it uses no processor any more. */
+  /** Resolves when the process uses no more processor time. */
   async quiet(): Promise<void> {
     for (let before = -1, spent = 0; spent !== before || spent === 0; ) {
       before = spent;
@@ -151,7 +157,10 @@ interface McpRequest {
   readonly request: { readonly message: { readonly id?: unknown; readonly method: string } };
 }
 
-/** What the CLI's own protocol wants for a call of a tool. It has all else that it needs from the first write. */
+/**
+ * Returns the answer to a tool call in the CLI's native protocol; null for any other line. The first write contained
+ * the rest.
+ */
 function answerTo(line: string, text: string): string | null {
   if (!line.includes('"method":"tools/call"')) return null;
   const { request_id, request } = JSON.parse(line) as McpRequest;

@@ -10,14 +10,14 @@ import { prompt } from './task.js';
 
 type Variables = Readonly<Record<string, string>>;
 
-/** gemini started by hand, in a HOME of its own. */
+/** Starts gemini directly, without the relay, in a private HOME. */
 export class DirectGemini implements AsyncDisposable {
   readonly #program: readonly [node: string, program: string];
   readonly #folder: Awaited<ReturnType<typeof temporaryFolder>>;
   readonly #given: Variables;
   readonly #relays: Variables;
 
-  /** `given`: its credential, and where its API is. */
+  /** Creates the HOME. `given` has the credential and the address of the API. */
   static async make(given: Variables): Promise<DirectGemini> {
     const program = await installGemini();
     const folder = await temporaryFolder();
@@ -42,12 +42,18 @@ export class DirectGemini implements AsyncDisposable {
     this.#relays = relays;
   }
 
-  /** `gemini -p` with the settings and the environment of the relay: milliseconds until the answer is there. */
+  /**
+   * Runs `gemini -p` with the settings and the environment of the relay. Resolves with the milliseconds until the
+   * answer.
+   */
   run(): Promise<number> {
     return this.#timed('relay', this.#relays);
   }
 
-  /** `gemini -p "…"` as somebody types it, with its settings as they come, but for a model that needs no other to be chosen. */
+  /**
+   * Runs `gemini -p "…"` with its default settings, as users type it, and with a fixed model, which saves the choice of
+   * one.
+   */
   runAsTyped(): Promise<number> {
     return this.#timed('typed', { GEMINI_MODEL: 'flash' });
   }

@@ -3,8 +3,8 @@ import { headerOf } from '../../test/support/dripping-bodies.js';
 import { type ExpandingKind, expandingRequests } from '../../test/support/expanding.js';
 
 /**
- * A program of its own: sends requests that could grow in the service with the key of `greedy` until it is ended. Arguments:
- * port, kind and connections. It sends `ready` when it has prepared what they need.
+ * Program that sends requests which could expand in the service, with the key of `greedy`, until it is killed.
+ * Arguments: port, kind, and number of connections. Sends `ready` to its parent when its preparations are complete.
  */
 
 const [port, kind, connections] = [process.argv[2], process.argv[3] as ExpandingKind, Number(process.argv[4])];

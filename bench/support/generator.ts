@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { OneShot } from './one-shots.js';
 import type { Task, Yield } from './task.js';
 
-/** A load generator in a process of its own, so that both sides of a comparison pay for exactly one. */
+/** Load generator in a separate process, so that both sides of a comparison pay for exactly one. */
 export class Generator implements AsyncDisposable {
   readonly #process: ChildProcess;
   readonly #exited: Promise<unknown>;
@@ -21,7 +21,7 @@ export class Generator implements AsyncDisposable {
     return new Generator('get-generator.js', [String(port), path]);
   }
 
-  /** Turns in conversations that each last for `turns`. */
+  /** Starts a generator that takes turns in conversations of `turns` turns each. */
   static chatting(port: number, turns: number): Generator {
     return new Generator('chat-generator.js', [String(port), String(turns)]);
   }
@@ -35,7 +35,7 @@ export class Generator implements AsyncDisposable {
     return this.#process.pid as number;
   }
 
-  /** Rejects when a job of the task got no answer, or a wrong one. */
+  /** Runs a task. Rejects if a job of the task gets no answer or a wrong one. */
   async perform(task: Task): Promise<Yield> {
     this.#process.send(task);
     const answered = once(this.#process, 'message').then(([result]) => result as Yield);

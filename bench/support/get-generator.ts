@@ -3,8 +3,8 @@ import { Lanes } from './lanes.js';
 import { perform, type Task } from './task.js';
 
 /**
- * A program of its own: asks for the same page over and over, on connections that are kept. Arguments: port and path.
- * On bare sockets, because an HTTP client would cost as much as the server that is measured.
+ * Program that requests the same page repeatedly on persistent connections. Arguments: port and path. Uses plain
+ * sockets, because an HTTP client would cost as much as the measured server.
  */
 
 const port = Number(process.argv[2]);

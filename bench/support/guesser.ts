@@ -2,8 +2,9 @@ import { connect, type Socket } from 'node:net';
 import { keyedGet } from './keyed-get.js';
 
 /**
- * A program of its own: sends so many requests with wrong keys, or with the one that is given, on connections that are
- * kept. Arguments: port, requests, connections, key. Answers with how often each status came, and how long it all took.
+ * Program that sends requests with different wrong keys, or with a given key, on persistent connections. Arguments:
+ * port, number of requests, number of connections, key. Sends the count of each status, and the total time, to its
+ * parent.
  */
 
 export interface Guesses {

@@ -3,12 +3,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 const everyMs = 25;
 
-/** Owns a client that asks for /health all the time, and the times that the answers took. */
+/** Owns a client that requests /health continuously, and the times of the answers. */
 export class HealthProbe {
-  /** Of the answers since `take`, milliseconds. */
+  /** Times of the answers since `take`, in milliseconds. */
   #latencies: number[] = [];
   readonly all: number[] = [];
-  /** Connections that broke, as those of a killed worker do. */
+  /** Number of broken connections, such as to a killed worker. */
   broken = 0;
   readonly #agent = new Agent({ keepAlive: true, maxSockets: 1 });
   readonly #running: Promise<void>;

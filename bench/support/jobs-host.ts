@@ -27,7 +27,7 @@ async function accept(url: string, name: string): Promise<void> {
   await Promise.all(Array.from({ length: slots }, (_, slot) => acceptAll(slot)));
 }
 
-/** Takes, starts and ends jobs as a host does, until it is killed, and reports each start. */
+/** Takes, starts and ends jobs like a host, until it is killed, and reports each start. */
 async function run(url: string): Promise<void> {
   const { jobs } = await openJobs(url);
   jobs.listen({ added: () => {}, cancelled: () => {}, cancelCaller: () => null });

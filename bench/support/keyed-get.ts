@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 
-/** Asks for a conversation that is not there, with this key: 404 with a right one. Resolves with the status. */
+/** Requests an unknown conversation with a key; the status is 404 for a right key. Resolves with the status. */
 export function keyedGet(socket: Socket, key: string): Promise<number> {
   return new Promise((resolve, reject) => {
     let text = '';

@@ -1,4 +1,4 @@
-/** Lends things out, each to one borrower at a time; makes another one when all are lent. */
+/** Pool that lends each object to one borrower at a time, and makes another object if all are lent. */
 export class Lanes<T> {
   readonly all: T[] = [];
   readonly #idle: T[] = [];

@@ -2,7 +2,7 @@ import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { jsonPost } from '../../test/support/raw-http.js';
 
-/** A client that asks for something in one of several ways, and goes away in one of several ways at a random moment. */
+/** Client that sends one of several requests, and disconnects in one of several ways at a random moment. */
 export class Leaver {
   readonly #port: number;
   readonly #random: () => number;
@@ -18,11 +18,11 @@ export class Leaver {
     const socket = connect({ port: this.#port, host: '127.0.0.1', allowHalfOpen: true });
     const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()));
     socket.on('error', () => {});
-    if (this.#random() < 0.8) socket.resume(); // else it never reads
+    if (this.#random() < 0.8) socket.resume(); // otherwise the client never reads
     socket.write(this.#oneOf(askings)(this.#random));
     await sleep(this.#random() * this.#longestMs);
     this.#oneOf(partings)(socket);
-    const tooLate = sleep(5000).then(() => socket.destroy()); // who closed a half and has not been left
+    const tooLate = sleep(5000).then(() => socket.destroy()); // for a half-closed connection
     await Promise.race([closed, tooLate]);
   }
 

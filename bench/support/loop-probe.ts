@@ -2,17 +2,17 @@ import { appendFileSync } from 'node:fs';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 
 /**
- * Loaded into the service with `--require`: watches the primary's event loop, and no other process's.
- * At every SIGUSR2 it appends what it saw since the last one to a file, one JSON object a line, and begins anew.
+ * Module for `--require` that watches the event loop of the primary only. At every SIGUSR2, appends the measurements
+ * since the last signal to a file as one line of JSON.
  */
 
 export interface LoopDelay {
-  /** The longest time between two turns of the loop's timer, 99 of 100 times, milliseconds; the period is in it. */
+  /** 99th percentile of the time between two turns of the loop's timer, in milliseconds, including its period. */
   readonly p99Ms: number;
   readonly maxMs: number;
 }
 
-/** How often the loop is looked at, milliseconds: the least that can be measured. */
+/** Period of the timer in milliseconds, the least delay that can be measured. */
 const periodMs = 1;
 const file = process.env.BENCH_LOOP_PROBE_FILE;
 

@@ -1,6 +1,6 @@
 import { availableParallelism, cpus, loadavg, release, totalmem, type } from 'node:os';
 
-/** One line: when, on what, and how busy it was already. Call it before anything is measured. */
+/** Describes date, machine and current load in one line. Must be called before any measurement. */
 export function describeMachine(): string {
   const cores = availableParallelism();
   const memory = (totalmem() / 1024 ** 3).toFixed(1);
@@ -17,7 +17,10 @@ export function describeMachine(): string {
   ].join(' · ');
 }
 
-/** On a busy machine more processes get more of it, and the relay has more than a bare loop: its ratios look too good. */
+/**
+ * Returns a warning if the machine is busy. Then more processes get more processor time, and the relay has more than a
+ * bare loop, so the ratios look too good.
+ */
 export function busyWarning(): string {
   const isBusy = (loadavg()[0] ?? 0) > availableParallelism() / 2;
   return isBusy

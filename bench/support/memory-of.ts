@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises';
 
 export interface Memory {
-  /** Resident pages, megabytes: those shared with other processes count in every one. */
+  /** Resident pages in megabytes. Shared pages count in every process. */
   readonly rssMb: number;
-  /** The same, each shared page divided by the number of those who share it. */
+  /** Resident pages in megabytes, with shared pages divided by the number of their processes. */
   readonly pssMb: number;
 }
 

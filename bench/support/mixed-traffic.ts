@@ -8,7 +8,7 @@ const callers = 12;
 const maxPauseMs = 600;
 const maxLeaveMs = 400;
 
-/** Prompts of `converses.pl`, by how often they are asked. */
+/** Prompts of `converses.pl`, with cumulative shares of the requests. */
 const prompts: readonly (readonly [share: number, prompt: string])[] = [
   [0.72, 'hello'],
   [0.84, 'drip 5 30'],
@@ -18,7 +18,7 @@ const prompts: readonly (readonly [share: number, prompt: string])[] = [
   [1, 'silent'],
 ];
 
-/** Owns callers that ask, chat, stream, leave, delete and look, until they are stopped. */
+/** Owns callers that ask, chat, stream, disconnect, delete and read, until they are stopped. */
 export class MixedTraffic {
   readonly fates: Fate[] = [];
   readonly #service: Service;
@@ -27,11 +27,11 @@ export class MixedTraffic {
   readonly #running: Promise<unknown>;
   #begun = 0;
 
-  /** `name` begins the request ids. */
+  /** Starts the callers. `name` is the prefix of their request IDs. */
   constructor(service: Service, seed: number, name: string) {
     this.#service = service;
     this.#name = name;
-    setMaxListeners(0, this.#stop.signal); // each caller pauses by it
+    setMaxListeners(0, this.#stop.signal); // each caller listens during its pauses
     const lanes = Array.from({ length: callers }, (_, index) => this.#call(randomNumbers(seed + index)));
     this.#running = Promise.all([...lanes, this.#scrape()]);
   }
@@ -53,7 +53,7 @@ export class MixedTraffic {
     }
   }
 
-  /** Returns the conversation that can be gone on with. */
+  /** Sends a job. Resolves with the conversation to continue. */
   async #ask(random: () => number, conversation: string | null): Promise<string | undefined> {
     const dice = random();
     const prompt = prompts.find(([share]) => dice < share)?.[1] ?? 'hello';
@@ -70,19 +70,19 @@ export class MixedTraffic {
     return fate.conversationId;
   }
 
-  /** As Prometheus does, only more often. */
+  /** Scrapes metrics like Prometheus, but more often. */
   async #scrape(): Promise<void> {
     while (await this.#pause(5000)) await this.#look('GET', '/metrics');
   }
 
-  /** A worker that is killed may break it. */
+  /** Sends a read-only request. Ignores errors, because its worker may be killed. */
   async #look(method: string, path: string): Promise<void> {
     await fetch(this.#service.url + path, { method })
       .then((response) => response.arrayBuffer())
       .catch(() => {});
   }
 
-  /** Whether to go on after it. */
+  /** Pauses. Resolves with whether the caller must continue. */
   #pause(ms: number): Promise<boolean> {
     return sleep(ms, true, { signal: this.#stop.signal }).catch(() => false);
   }

@@ -12,23 +12,23 @@ import { sum } from './statistics.js';
 const workerProgram = join(__dirname, '..', '..', 'src', 'worker', 'main.js');
 
 const steadyMs = 3000;
-/** Or one percent of all, where that is more. */
+/** Change below which the memory counts as steady, in megabytes; or one percent, if that is more. */
 const steadyMb = 2;
 
-/** All processes of the service together, garbage collected. */
+/** Resources of all processes of the service together, after a garbage collection. */
 export interface Footprint {
   readonly heapMb: number;
   readonly externalMb: number;
   readonly rssMb: number;
   readonly fileDescriptors: number;
   readonly resources: number;
-  /** Slots and places in the queue that are taken. */
+  /** Number of jobs with a slot or a place in the queue. */
   readonly jobs: number;
-  /** Processes of the model CLI, those on standby included. */
+  /** Number of processes of the model CLI, including standby processes. */
   readonly cliProcesses: number;
 }
 
-/** A service whose processes can be asked what they hold. */
+/** Service whose processes report their resources. */
 export class ObservedService implements AsyncDisposable {
   readonly service: Service;
   readonly #folder: string;
@@ -48,21 +48,22 @@ export class ObservedService implements AsyncDisposable {
     this.#folder = folder;
   }
 
-  /** What is held once nothing runs and nothing but the standby waits, and `restMs` have passed. */
+  /** Measures resources when only standby processes remain and `restMs` have passed since then. */
   async atRest(standby: number, restMs: number): Promise<Footprint> {
     await until(() => this.#isIdle(standby), 'the service to come to rest', 60_000);
     await sleep(restMs);
     const samples: Footprint[] = [];
     while (samples.length < 5) samples.push(await this.now());
     const least = (figure: keyof Footprint) => Math.min(...samples.map((sample) => sample[figure]));
-    // A sample may fall on a readiness check or a look at the program's file; what stays is in all of them.
+    // A sample may coincide with a readiness check or a check of the program's file. The minimum of the samples
+    // excludes these.
     const [heapMb, externalMb, rssMb] = [least('heapMb'), least('externalMb'), least('rssMb')];
     const [fileDescriptors, resources] = [least('fileDescriptors'), least('resources')];
     const [jobs, cliProcesses] = [least('jobs'), least('cliProcesses')];
     return { heapMb, externalMb, rssMb, fileDescriptors, resources, jobs, cliProcesses };
   }
 
-  /** What is held once it hardly grows any more. */
+  /** Measures resources after they have almost stopped growing. */
   async whenSteady(): Promise<Footprint> {
     let last = await this.now();
     const isSteady = async () => {
@@ -96,7 +97,7 @@ export class ObservedService implements AsyncDisposable {
     };
   }
 
-  /** The primary alone, after a full collection: workers may be killed meanwhile. */
+  /** Measures the primary alone, after a full collection, because workers may be killed at the same time. */
   async primary(): Promise<SelfReport> {
     const own = (report: SelfReport) => report.pid === this.service.pid;
     const known = (await this.#reports()).filter(own).length;

@@ -3,24 +3,24 @@ import { join } from 'node:path';
 import { programs } from '../../test/support/service.js';
 import { prompt } from './task.js';
 
-/** A program that reads a prompt from stdin, answers, and exits. */
+/** Program that reads a prompt from stdin, answers, and exits. */
 export interface OneShot {
   readonly name: string;
   readonly command: readonly [program: string, ...args: string[]];
   readonly answer: string;
 }
 
-/** What a model CLI written for Node costs at the very least: its start. */
+/** Node program that does little but start, the minimum cost of a model CLI in Node. */
 export const nodeProgram: OneShot = {
   name: 'a Node program',
   command: [process.execPath, join(programs, 'upper.js')],
   answer: prompt.toUpperCase(),
 };
 
-/** Nothing but a start and an end: all that is seen is our own cost. */
+/** Program that only starts and ends, so that the measurement shows only the relay's cost. */
 export const cat: OneShot = { name: '`cat`', command: ['/bin/cat'], answer: prompt };
 
-/** Something between the two; not through a version manager's shim, which costs more than Python itself. */
+/** Program between the other two. A version manager's shim would cost more than Python itself, so it is not used. */
 export const script: OneShot = existsSync('/usr/bin/python3')
   ? {
       name: 'a Python program',

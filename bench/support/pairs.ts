@@ -1,4 +1,4 @@
-/** Does the two in turn, A B, B A, A B: weather that gets better or worse favours neither. */
+/** Runs both sides alternately (A B, B A, A B), so that a changing load of the machine favours neither. */
 export async function alternately<A, B>(
   rounds: number,
   { bare, relay }: { readonly bare: () => Promise<A>; readonly relay: () => Promise<B> },

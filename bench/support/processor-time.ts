@@ -1,20 +1,20 @@
 import { readFile } from 'node:fs/promises';
 import { sum } from './statistics.js';
 
-/** Ticks of /proc are a hundredth of a second on every Linux that Node runs on. */
+/** Length of a tick in /proc: a hundredth of a second on every Linux that Node supports. */
 const tickMs = 10;
 
-/** Processor time that these processes, and those of their children that have exited, have used up, milliseconds. */
+/** Returns the processor time of these processes and of their exited children, in milliseconds. */
 export async function processorMs(pids: readonly number[]): Promise<number> {
   return sum(await Promise.all(pids.map((pid) => processorMsOf(pid, allFields))));
 }
 
-/** The same without their children. */
+/** Returns the processor time of these processes without their children, in milliseconds. */
 export async function ownProcessorMs(pids: readonly number[]): Promise<number> {
   return sum(await Promise.all(pids.map((pid) => processorMsOf(pid, ownFields))));
 }
 
-/** Fields of /proc/<pid>/stat (proc(5)): 14 utime, 15 stime, 16 cutime, 17 cstime; counted from the third. */
+/** Fields of /proc/<pid>/stat (proc(5)): 14 utime, 15 stime, 16 cutime, 17 cstime; indices start at the third field. */
 const ownFields = [11, 13] as const;
 const allFields = [11, 15] as const;
 

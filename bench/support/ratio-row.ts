@@ -1,10 +1,10 @@
 import { median, spread } from './statistics.js';
 import type { Row } from './table.js';
 
-/** What was measured through the relay and by hand, milliseconds. */
+/** Milliseconds through the relay and without it. */
 export type Pair = readonly [relay: number, bare: number];
 
-/** The median of the ratios. */
+/** Makes a row with the median of the ratios. */
 export function ratioRow(question: string, target: number | null, pairs: readonly Pair[]): Row {
   const ratios = pairs.map(([relay, bare]) => relay / bare);
   const [relay, bare] = [median(pairs.map(([ms]) => ms)), median(pairs.map(([, ms]) => ms))];

@@ -1,7 +1,7 @@
 import { Agent, request } from 'node:http';
 import { perform, prompt, type Task } from './task.js';
 
-/** A program of its own: asks a relay for answers. Arguments: its port, and what it is to answer. */
+/** Program that sends prompts to a relay. Arguments: port of the relay, and the expected answer. */
 
 const port = Number(process.argv[2]);
 const expected = process.argv[3];

@@ -1,6 +1,6 @@
 const part = '## Speed and cost\n';
 
-/** The page of results with this text as the section of a group of measurements, in the place of the one before. */
+/** Returns the page of results with a new text in the section of a group. */
 export function sectionIn(page: string, name: string, text: string): string {
   const section = `### ${name}\n\n${text}\n`;
   const begin = page.indexOf(part) + part.length;

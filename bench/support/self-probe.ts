@@ -3,18 +3,18 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
 /**
- * Loaded into the service's processes with `--require`. At every SIGUSR2 it collects garbage, as nothing in the service
- * ever does, and appends what is left to a file, one JSON object a line.
+ * Module for `--require` in the service's processes. At every SIGUSR2, collects garbage and appends the remaining
+ * resources to a file as one line of JSON.
  */
 
 export interface SelfReport {
   readonly pid: number;
   readonly heapBytes: number;
-  /** Buffers and what else lies outside the heap. */
+  /** Memory of buffers and other data outside the heap. */
   readonly externalBytes: number;
   readonly rssBytes: number;
   readonly fileDescriptors: number;
-  /** Timers, sockets and pipes that keep the loop alive; a file being read at this moment is none of them. */
+  /** Number of timers, sockets and pipes that keep the event loop alive, without file reads in progress. */
   readonly resources: number;
 }
 

@@ -1,6 +1,6 @@
 import type { Service } from '../../test/support/service.js';
 
-/** From here on the service's log is read and dropped, as cheaply as can be: to keep it would cost what is measured. */
+/** Discards the service's log as cheaply as possible, because storing it would distort the measurement. */
 export function dropLog(service: Service): void {
   service.process.stdout?.removeAllListeners('data').resume();
 }

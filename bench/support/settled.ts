@@ -4,7 +4,7 @@ import { processorMs } from './processor-time.js';
 
 const quietMs = 150;
 
-/** Resolves when so many processes wait on the shelf, and none of the service's processes is still at its start. */
+/** Resolves when `standby` processes wait, and the service's processes use no more processor time for their start. */
 export async function settled(service: Service, standby: number): Promise<void> {
   let spentMs = Number.NaN;
   await until(async () => {

@@ -8,7 +8,7 @@ export interface SlowReader {
 
 const sipMs = 200;
 
-/** Asks, and then reads a chunk from time to time, or nothing at all. */
+/** Sends a prompt, and then reads a chunk from time to time, or nothing at all. */
 export function readSlowly(port: number, body: object, readsNothing: boolean): SlowReader {
   const socket = connect(port, '127.0.0.1').pause();
   let bytes = 0;

@@ -5,14 +5,14 @@ import type { HealthProbe } from './health-probe.js';
 import type { ObservedService } from './observed-service.js';
 import { quantile } from './statistics.js';
 
-/** The service at one moment of a soak. */
+/** State of the service at one moment of a soak. */
 export interface SoakRecord {
   readonly minutes: number;
   readonly jobsEnded: number;
   readonly jobsOpen: number;
-  /** Of the primary, after a full collection: the least of a few samples. */
+  /** Heap of the primary after a full collection, the least of a few samples. */
   readonly heapMb: number;
-  /** Of the primary, as GET /metrics has it. */
+  /** Heap of the primary in GET /metrics. */
   readonly scrapedHeapMb: number;
   readonly rssMb: number;
   readonly fileDescriptors: number;
@@ -53,7 +53,7 @@ export function csvOf(records: readonly SoakRecord[]): string {
 
 const samples = 4;
 
-/** What a job holds at that moment is in one sample, and not in all. */
+/** Returns the least of several samples, which excludes the memory of jobs at single moments. */
 async function leastOf(observed: ObservedService): Promise<Awaited<ReturnType<ObservedService['primary']>>> {
   let least = await observed.primary();
   for (let count = 1; count < samples; count++) {
@@ -64,7 +64,7 @@ async function leastOf(observed: ObservedService): Promise<Awaited<ReturnType<Ob
   return least;
 }
 
-/** The worker that is asked may be killed meanwhile. */
+/** Reads the metrics. Retries, because the worker that answers may be killed. */
 async function scrapeOf(url: string): Promise<Exposition> {
   for (let tries = 0; ; tries++) {
     try {
@@ -79,7 +79,7 @@ function heapOfPrimary(scrape: Exposition): number {
   return scrape.sum('nodejs_heap_size_used_bytes', { process: 'primary' });
 }
 
-/** Children of the service that have died and that nobody has waited for. */
+/** Returns the number of dead children of the service that have not been reaped. */
 async function zombiesOf(servicePid: number): Promise<number> {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
   const stats = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '')));

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { perform, prompt, type Task } from './task.js';
 
-/** A program of its own: the bare loop. Arguments: what the program is to answer, the program, and its arguments. */
+/** Program that is the bare loop. Arguments: expected answer, program, and the arguments of the program. */
 
 const [expected, program = '', ...args] = process.argv.slice(2);
 const env = { PATH: process.env.PATH, HOME: process.env.HOME };

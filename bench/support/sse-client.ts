@@ -1,21 +1,24 @@
 import { type Agent, request } from 'node:http';
 
 export interface Reading {
-  /** Until the first event of this name had come, milliseconds. */
+  /** Time until the first event with this name, in milliseconds. */
   readonly firstDeltaMs: number;
-  /** When it had, nanoseconds of the monotonic clock. */
+  /** Arrival of that event, in nanoseconds of the monotonic clock. */
   readonly firstDeltaAt: bigint;
   readonly firstDelta: string;
-  /** Until the end, milliseconds. */
+  /** Time until the end, in milliseconds. */
   readonly totalMs: number;
-  /** The last event's content. */
+  /** Content of the last event. */
   readonly done: Readonly<Record<string, unknown>>;
 }
 
 const eventLine = /event: delta\ndata: (.+)\n\n/;
 const doneLine = /event: done\ndata: (.+)\n\n/;
 
-/** Asks for a stream of this service, and measures when its first delta came. Rejects when it does not end well. */
+/**
+ * Requests a stream of this service, and measures the arrival of its first delta. Rejects if the stream does not end
+ * with `done`.
+ */
 export async function readStream(agent: Agent, port: number, path: string, body: object): Promise<Reading> {
   const { received, firstAt, begun, ended } = await receive({ agent, port, path, body, first: eventLine });
   const [delta, done] = [eventLine, doneLine].map((line) => line.exec(received)?.[1]);
@@ -31,7 +34,10 @@ export async function readStream(agent: Agent, port: number, path: string, body:
 
 const textLine = /^data: .*"delta":\{[^}]*"content":"[^"]/m;
 
-/** The same of POST /v1/chat/completions: until the first delta of its text, milliseconds. Rejects when there is none. */
+/**
+ * Requests a stream of POST /v1/chat/completions. Resolves with the milliseconds until the first delta of its text, and
+ * rejects if no delta arrives.
+ */
 export async function firstTextOf(agent: Agent, port: number, body: object): Promise<number> {
   const path = '/v1/chat/completions';
   const { received, firstAt, begun } = await receive({ agent, port, path, body, first: textLine });
@@ -44,13 +50,13 @@ interface StreamRequest {
   readonly port: number;
   readonly path: string;
   readonly body: object;
-  /** What the time is taken of. */
+  /** Pattern of the text whose arrival is measured. */
   readonly first: RegExp;
 }
 
 interface Received {
   readonly received: string;
-  /** Nanoseconds of the monotonic clock; 0 if it never came. */
+  /** Arrival in nanoseconds of the monotonic clock; 0 if the text never arrived. */
   readonly firstAt: bigint;
   readonly begun: bigint;
   readonly ended: bigint;

@@ -1,9 +1,8 @@
-/** The middle value, or the mean of the two in the middle. */
 export function median(values: readonly number[]): number {
   return quantile(values, 0.5);
 }
 
-/** Linear between the two nearest ranks. */
+/** Returns a quantile, linear between the two nearest ranks. */
 export function quantile(values: readonly number[], q: number): number {
   if (values.length === 0) throw new Error('nothing was measured');
   const sorted = values.toSorted((a, b) => a - b);
@@ -17,12 +16,12 @@ export function sum(values: readonly number[]): number {
   return values.reduce((total, value) => total + value, 0);
 }
 
-/** `2.31–4.07` */
+/** Formats the least and the greatest value, such as `2.31–4.07`. */
 export function spread(values: readonly number[], digits: number): string {
   return `${Math.min(...values).toFixed(digits)}–${Math.max(...values).toFixed(digits)}`;
 }
 
-/** The slope of the line that fits best: how much `ys` grow for one of `xs`. */
+/** Returns the slope of a linear regression: the growth of `ys` per unit of `xs`. */
 export function slope(xs: readonly number[], ys: readonly number[]): number {
   const [meanX, meanY] = [sum(xs) / xs.length, sum(ys) / ys.length];
   const products = xs.map((x, index) => (x - meanX) * ((ys[index] ?? meanY) - meanY));

@@ -3,8 +3,8 @@ import { ConversationStore } from '../../src/primary/conversations/conversation-
 import { systemClock } from '../../src/shared/clock.js';
 
 /**
- * A program of its own: fills a conversation store, which then holds as many as it may, and does what it is told with it.
- * Argument: how many. Run with `--expose-gc`.
+ * Program that fills a conversation store up to its limit, and performs the operations that its parent sends. Argument:
+ * number of conversations. Needs `--expose-gc`.
  */
 
 export type StoreOperation = 'turn' | 'snapshot' | 'eviction' | 'lookup';
@@ -12,7 +12,7 @@ export type StoreOperation = 'turn' | 'snapshot' | 'eviction' | 'lookup';
 export interface StoreOrder {
   readonly operation: StoreOperation;
   readonly times: number;
-  /** How many of the conversations are asked for. */
+  /** Number of conversations in use. */
   readonly among: number;
 }
 
@@ -32,7 +32,7 @@ function takeTurn(id: string | null, user: string, assistant: string): string {
   return turn.commit(user, assistant, 20).id;
 }
 
-/** As they arrive: a string that nobody has seen before. */
+/** Copies an ID to a new string, like the ID of an arriving request. */
 function arrived(id: string): string {
   return Buffer.from(id, 'latin1').toString('latin1');
 }
@@ -48,14 +48,14 @@ gc?.();
 const idsArrayBytes = size * 8;
 process.send?.((process.memoryUsage().heapUsed - before - idsArrayBytes) / size);
 
-/** What looking a text up costs at the very least. */
+/** Map for comparison, with the minimum cost of a lookup. */
 const bareMap = new Map(ids.map((id, index) => [arrived(id), index]));
 
 const operations: Readonly<Record<StoreOperation, (id: string) => unknown>> = {
   turn: (id) => takeTurn(id, 'question', 'answer'),
   snapshot: (id) => store.snapshot(id, owner),
   lookup: (id) => bareMap.get(id),
-  /** Comes last: of the ids that are known here, fewer and fewer live. */
+  /** Must run last, because it evicts more and more of the known IDs. */
   eviction: () => takeTurn(null, 'question', 'answer'),
 };
 

@@ -1,9 +1,9 @@
-/** The answer to a question: what the issue asks for, and what was found. */
+/** Answer to a question of the issue, with the target and the measured result. */
 export interface Row {
   readonly question: string;
   readonly target: string;
   readonly measured: string;
-  /** null where the issue only asks how much it is. */
+  /** Whether the target is met; null if the issue has no target. */
   readonly holds: boolean | null;
 }
 

@@ -1,21 +1,21 @@
-/** What a load generator is told to do; and what it answers, once. */
+/** Task for a load generator, which answers once. */
 export interface Task {
   readonly concurrency: number;
-  /** New jobs are begun for this long, milliseconds; those under way are finished. */
+  /** Time in which new jobs are started, in milliseconds. Running jobs are finished afterwards. */
   readonly forMs: number;
 }
 
 export interface Yield {
   readonly jobs: number;
-  /** From the first job's begin to the last one's end, milliseconds. */
+  /** Time from the start of the first job to the end of the last one, in milliseconds. */
   readonly elapsedMs: number;
-  /** Of each job, milliseconds. */
+  /** Time of each job, in milliseconds. */
   readonly latencies: readonly number[];
 }
 
 export const prompt = 'Say in one sentence why the sky is blue.';
 
-/** Does `job` over and over, `concurrency` at a time. */
+/** Runs `job` repeatedly, `concurrency` at a time. */
 export async function perform({ concurrency, forMs }: Task, job: () => Promise<void>): Promise<Yield> {
   const latencies: number[] = [];
   const begun = performance.now();
