@@ -201,21 +201,26 @@ function textIn(content: readonly Block[]): string {
   return content.map(({ text = '' }) => text).join('');
 }
 
-/** Sends a prompt through one API. */
-export async function askDoor(url: string, door: Door, prompt: string, stream: boolean, more: object = {}) {
+/** Sends a prompt through one API, and reads the text of the response. */
+export async function sentByDoor(url: string, door: Door, prompt: string, stream: boolean, more: object = {}) {
   const response = await fetch(url + door.path, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({ ...door.body(prompt), stream, ...more }),
   });
-  const { status } = response;
-  const text = await response.text();
+  return { status: response.status, text: await response.text() };
+}
+
+/** Sends a prompt through one API. */
+export async function askDoor(url: string, door: Door, prompt: string, stream: boolean, more: object = {}) {
+  const { status, text } = await sentByDoor(url, door, prompt, stream, more);
   if (status !== 200) return { status, ...failure, text };
   if (!stream) return { status, ...door.plain(JSON.parse(text) as never) };
   return { status, ...door.streamed(eventsIn(text) as never) };
 }
 
-function eventsIn(text: string): object[] {
+/** The events, or lines, of a stream. */
+export function eventsIn(text: string): object[] {
   const lines = text.split('\n').map((line) => line.replace(/^data: /, '').trim());
   return lines.filter((line) => line.startsWith('{')).map((line) => JSON.parse(line) as object);
 }

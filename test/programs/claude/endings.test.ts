@@ -1,5 +1,6 @@
 import { installClaude, startWithClaude } from '../../support/claude-service.js';
 import { askDoor, type Door, type DoorAnswer, doors } from '../../support/door-answers.js';
+import { answerFor, cells, contents, type Manner, manners, messageFor, nameOf, second } from '../../support/endings.js';
 import {
   type Behaviour,
   breaksAfter,
@@ -10,11 +11,8 @@ import {
   type MessagesRequest,
   refuses,
   says,
-  saysAndCalls,
   saysInBlocks,
   startMessagesApi,
-  thinking,
-  tokens,
 } from '../../support/messages-api-stub.js';
 import type { Answer, Service } from '../../support/service.js';
 import { note, ToolClient } from '../../support/tool-client.js';
@@ -22,96 +20,16 @@ import { until } from '../../support/until.js';
 
 const model = 'claude-sonnet-5';
 const concurrent = 3;
-const whole = { name: 'note', input: { who: 'Ada' } };
-const cut = { ...whole, json: '{"who":"Ad' };
-const input = JSON.stringify(whole.input);
-
-/** The messages of the model. */
-const contents = {
-  text: () => says('Hello,', ' Ada'),
-  calls: () => saysAndCalls('Well.', whole),
-  'a cut call': () => saysAndCalls('Well.', cut),
-  'a call and a cut call': () => saysAndCalls('Well.', whole, cut),
-  'thinking alone': () => ({ ...thinking(says()), blocks: [] }),
-  nothing: () => ({ ...says(), blocks: [] }),
-} as const;
-type Content = keyof typeof contents;
-
-type Finish = keyof Door['finishes'];
-
-/** `again`: the CLI asks the model once more, because there is nothing to show. */
-type Expected = Finish | 'again';
-
-type Row = Record<Content, Expected>;
-
-const natural: Row = {
-  ...{ text: 'whole', calls: 'calls', 'a cut call': 'length', 'a call and a cut call': 'calls' },
-  ...{ 'thinking alone': 'whole', nothing: 'whole' },
-};
-const invisible = { 'thinking alone': 'again', nothing: 'again' } as const;
-
-const table: Readonly<Record<string, Row>> = {
-  end_turn: { ...natural, ...invisible },
-  tool_use: { ...natural, ...invisible },
-  pause_turn: natural,
-  stop_sequence: { ...natural, text: 'stop', 'a cut call': 'stop', 'thinking alone': 'stop', nothing: 'stop' },
-  max_tokens: all('length'),
-  model_context_window_exceeded: all('length'),
-  refusal: all('refusal'),
-};
-
-function all(expected: Expected): Row {
-  return Object.fromEntries(Object.keys(contents).map((content) => [content, expected])) as Row;
-}
-
-interface Cell {
-  readonly stopReason: string;
-  readonly content: Content;
-  readonly expected: Expected;
-  readonly door: Door;
-  readonly isStreamed: boolean;
-}
+const columns = Object.keys(contents).length;
 
 const doorList = Object.values(doors);
 
-/** Cells that are like one of another row are left to the unit tests. */
-const alike: Readonly<Record<string, readonly Content[]>> = {
-  tool_use: ['calls', 'a call and a cut call', 'thinking alone'],
-  pause_turn: ['a cut call', 'a call and a cut call', 'thinking alone'],
-  stop_sequence: ['calls', 'a call and a cut call', 'thinking alone'],
-  model_context_window_exceeded: ['calls', 'a call and a cut call', 'thinking alone', 'nothing'],
-};
-
-/** Each cell for one door, so that each door has cells of each row and of each column, plain and streamed. */
-const cells = Object.entries(table).flatMap(([stopReason, row], rowAt) =>
-  Object.entries(row)
-    .filter(([content]) => alike[stopReason]?.includes(content as Content) !== true)
-    .map(([content, expected], at): Cell => {
-      const door = doorList[(rowAt + at) % doorList.length] as Door;
-      const isStreamed = (rowAt + Math.floor(at / 2)) % 2 === 0;
-      return { stopReason, content: content as Content, expected, door, isStreamed };
-    }),
-);
-
-function nameOf({ stopReason, content, door, isStreamed }: Cell): string {
-  return `${stopReason} after ${content}, ${door.path} ${isStreamed ? 'streamed' : 'plain'}`;
-}
-
-function answerFor({ expected, content, door }: Cell): DoorAnswer {
-  const isAgain = expected === 'again';
-  const text = isAgain ? 'Here.' : content === 'text' ? 'Hello, Ada' : content.includes('call') ? 'Well.' : '';
-  const calls = content === 'calls' || content === 'a call and a cut call' ? [input] : [];
-  const finish = door.finishes[isAgain ? 'whole' : expected];
-  const outputTokens = isAgain ? 2 * tokens.output : tokens.output;
-  const isNamed = expected === 'refusal' && door === doors.messages;
-  return { status: 200, text, calls, finish, outputTokens, ...(isNamed && { category: 'cyber' }) };
-}
-
-/** The API names the sequence that has ended the message, and the kind of a refusal. */
-function named({ stopReason }: Cell): object {
-  if (stopReason === 'stop_sequence') return { stopSequence: 'END' };
-  return stopReason === 'refusal' ? { refusalCategory: 'cyber' } : {};
-}
+/** The cells of a row, and those of a column, each ask another door or in another form. */
+const asked = cells.map((cell, at) => {
+  const [row, column] = [Math.floor(at / columns), at % columns];
+  const manner = manners[(row + column) % manners.length] as Manner;
+  return { name: nameOf(cell, manner), cell, manner };
+});
 
 let api: MessagesApi;
 let service: Service;
@@ -152,19 +70,19 @@ describe('A message of the model', () => {
   const answers = new Map<string, DoorAnswer>();
 
   beforeAll(async () => {
-    const left = [...cells];
+    const left = [...asked];
     const work = async () => {
-      for (let cell = left.shift(); cell !== undefined; cell = left.shift()) {
-        const first = { ...endsFor(cell.stopReason, contents[cell.content]()), ...named(cell) };
-        const text = prompt(nameOf(cell), first, says('Here.'));
-        answers.set(nameOf(cell), await askDoor(service.url, cell.door, text, cell.isStreamed));
+      for (let next = left.shift(); next !== undefined; next = left.shift()) {
+        const { name, cell, manner } = next;
+        const text = prompt(name, messageFor(cell), second);
+        answers.set(name, await askDoor(service.url, manner.door, text, manner.isStreamed));
       }
     };
     await Promise.all(Array.from({ length: concurrent }, work));
   }, 110_000);
 
-  it.each(cells.map((cell) => [nameOf(cell), cell] as const))('ends its answer as the table says: %s', (name, cell) => {
-    expect(answers.get(name)).toEqual(answerFor(cell));
+  it.each(asked)('ends its answer as the table says: $name', ({ name, cell, manner }) => {
+    expect(answers.get(name)).toEqual(answerFor(cell, manner));
   });
 
   it('leaves no slot taken', async () => {
