@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { unwrappedText, wrappedText } from '../../shared/text/json-schema.js';
+import { distinctIds } from '../../shared/text/turns.js';
 import type { CallDelta, CallStart, Message, Tool, ToolCall, ToolOffer, Turn } from '../cli/contract/adapter.js';
 
 /** The longest name that every program and API takes for a tool. */
@@ -15,13 +16,15 @@ function programName(name: string): string {
 
 /**
  * Translates the tools and calls of one turn between the client's form and the form that programs get: long names are
- * shortened, and the input of a tool with a `wrappedSchema` is the value of one property.
+ * shortened, and the input of a tool with a `wrappedSchema` is the value of one property. The client gets different ids,
+ * even if the model repeats one.
  */
 export class ProgramTools {
   readonly #tools: ReadonlyMap<string, Tool>;
   readonly #pass: (event: CallStart | CallDelta) => void;
   /** The pieces of a call whose input must be unwrapped as a whole. */
   #wrapped: string[] | null = null;
+  readonly #ownId = distinctIds();
 
   /** `pass` gets the events of calls in the client's form. */
   constructor(offer: ToolOffer | undefined, pass: (event: CallStart | CallDelta) => void) {
@@ -60,7 +63,7 @@ export class ProgramTools {
     }
     this.endCall();
     const tool = this.#tools.get(event.name);
-    this.#pass({ ...event, name: tool?.name ?? event.name });
+    this.#pass({ ...event, id: this.#ownId(event.id), name: tool?.name ?? event.name });
     if (tool?.wrappedSchema !== undefined) this.#wrapped = [];
   }
 
@@ -73,9 +76,10 @@ export class ProgramTools {
 
   /** Calls in the client's form. */
   toClient(calls: readonly ToolCall[]): readonly ToolCall[] {
+    const ownId = distinctIds();
     return calls.map(({ id, name, input }) => {
       const tool = this.#tools.get(name);
-      return { id, name: tool?.name ?? name, input: tool?.wrappedSchema ? unwrappedText(input) : input };
+      return { id: ownId(id), name: tool?.name ?? name, input: tool?.wrappedSchema ? unwrappedText(input) : input };
     });
   }
 }

@@ -43,6 +43,38 @@ function merged(messages: readonly Message[]): Message {
   };
 }
 
+/**
+ * Gives each call of a message an id of its own, because a model or a server may repeat one. `others`: the ids of all calls
+ * of the message, if they are known; then the ids do not depend on the order.
+ */
+export function distinctIds(others: readonly string[] = []): (id: string) => string {
+  const reserved = new Set(others);
+  const given = new Set<string>();
+  const counts = new Map<string, number>();
+  return (id) => {
+    let own = id;
+    let count = counts.get(id) ?? 1;
+    while (given.has(own) || (own !== id && reserved.has(own))) own = `${id}_${++count}`;
+    counts.set(id, count);
+    given.add(own);
+    return own;
+  };
+}
+
+/** The same messages, in each of which calls have different ids. The first result with an id belongs to the first such call. */
+export function withDistinctIds(messages: readonly Message[]): Message[] {
+  return messages.map((message) => {
+    const { calls, results } = message;
+    if (calls === undefined && results === undefined) return message;
+    return { ...message, ...(calls && { calls: renamed(calls) }), ...(results && { results: renamed(results) }) };
+  });
+}
+
+function renamed<T extends { readonly id: string }>(parts: readonly T[]): T[] {
+  const ownId = distinctIds(parts.map(({ id }) => id));
+  return parts.map((part) => ({ ...part, id: ownId(part.id) }));
+}
+
 /** The size of all that is said in these messages, about. */
 export function bytesOfMessages(messages: readonly Message[]): number {
   let bytes = 0;

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { invalid } from '../../shared/errors.js';
 import type { Message } from '../../shared/job.js';
+import { stringifyExactly } from '../../shared/text/exact-json.js';
 import { issueWords } from '../../shared/text/issue-words.js';
 import { inTurns } from '../../shared/text/turns.js';
 import { mustBeSent } from '../http/body.js';
@@ -9,6 +10,7 @@ import { instructed, type SentPiece } from '../jobs/instructions.js';
 import {
   askedModel,
   type CallNames,
+  CallsByKey,
   imageOf,
   joined,
   lastOfUser,
@@ -99,7 +101,7 @@ export interface Spoken {
  * `validation_error` that names the field.
  */
 export function spokenIn({ system, messages }: MessagesRequest, hasTools = false, isCounted = false): Spoken {
-  const names: CallNames = hasTools ? null : new Map();
+  const names: CallNames | null = hasTools ? null : new CallsByKey();
   const last = isCounted ? -1 : messages.findLastIndex(({ role }) => role === 'user');
   const said = messages.map((each, index): SentPiece => {
     const path = `messages.${index}`;
@@ -123,7 +125,7 @@ export function blocksIn(messages: readonly { readonly content: unknown }[]): Bl
   return messages.flatMap(({ content }) => (Array.isArray(content) ? (content as Block[]) : []));
 }
 
-function messageSaid({ role, content }: SaidMessage, path: string, names: CallNames, isLast: boolean): Message {
+function messageSaid({ role, content }: SaidMessage, path: string, names: CallNames | null, isLast: boolean): Message {
   if (role !== 'user' && role !== 'assistant') throw invalid(`${path}.role`, 'must be user, assistant or system');
   const partOf = (block: Block, at: string) =>
     role === 'user' ? partsOfUser(block, at, names, isLast) : partsOfAssistant(block, at, names);
@@ -147,14 +149,14 @@ function partsOf<P extends Part>(
 
 const ofUser = 'must be text, image or tool_result';
 
-function partsOfUser(block: Block, at: string, names: CallNames, isLast: boolean): Part[] {
+function partsOfUser(block: Block, at: string, names: CallNames | null, isLast: boolean): Part[] {
   if (block.type === 'tool_result') return resultSaid(block, at, names);
   if (block.type === 'tool_use') return refuse(at, ofUser);
   const shown = shownPart(block, at);
   return shown === null ? (foreignParts(block, isLast ? 'refused' : 'nothing') ?? refuse(at, ofUser)) : [shown];
 }
 
-function partsOfAssistant(block: Block, at: string, names: CallNames): Part[] {
+function partsOfAssistant(block: Block, at: string, names: CallNames | null): Part[] {
   if (thoughts.has(block.type)) return [];
   if (block.type === 'tool_result') return refuse(at, 'must be text, tool_use or thinking');
   const said = textPart(block, at) ?? callPart(block, at, names);
@@ -162,14 +164,18 @@ function partsOfAssistant(block: Block, at: string, names: CallNames): Part[] {
 }
 
 /** Without tools, the model gets the result as text. */
-function resultSaid({ content, tool_use_id: id, is_error: isError }: Block, at: string, names: CallNames): Part[] {
+function resultSaid(
+  { content, tool_use_id: id, is_error: isError }: Block,
+  at: string,
+  names: CallNames | null,
+): Part[] {
   const { data } = blockContent.safeParse(content ?? '');
   if (data === undefined) throw invalid(`${at}.content`, 'must be text, or a list of blocks with a type each');
   const said = partsOf(data, `${at}.content`, (block, path) => {
     const shown = shownPart(block, path) ?? foundTool(block, path);
     return shown === null ? (foreignParts(block, 'a-note') ?? []) : [shown];
   });
-  if (names !== null) return resultParts(names.get(id), said, isError === true);
+  if (names !== null) return resultParts(names.take(id), said, isError === true);
   return [resultOf(textAt(id, `${at}.tool_use_id`), said, isError === true)];
 }
 
@@ -194,17 +200,17 @@ function imagePart(block: Block, at: string): ShownPart | null {
 }
 
 /** Without tools, a call stands in the history as its arguments, as which the model has said it. */
-function callPart(block: Block, at: string, names: CallNames): Part | null {
+function callPart(block: Block, at: string, names: CallNames | null): Part | null {
   if (block.type !== 'tool_use') return null;
   const input = inputText(block.input, at);
-  names?.set(block.id, block.name);
+  names?.add(block.id, block.name);
   if (names !== null) return { type: 'text', text: input };
   return { type: 'call', id: textAt(block.id, `${at}.id`), name: textAt(block.name, `${at}.name`), input };
 }
 
 function inputText(input: unknown, at: string): string {
   try {
-    return JSON.stringify(input ?? {});
+    return stringifyExactly(input ?? {});
   } catch {
     throw invalid(`${at}.input`, 'is nested too deeply');
   }

@@ -3,7 +3,7 @@ import { imageFault, imageType } from '../../shared/api/ask.js';
 import { modelName } from '../../shared/config/values.js';
 import { invalid, type RelayError } from '../../shared/errors.js';
 import type { Image, Message, ToolCall, ToolResult } from '../../shared/job.js';
-import { blankLine, inTurns } from '../../shared/text/turns.js';
+import { blankLine, inTurns, withDistinctIds } from '../../shared/text/turns.js';
 import { wellFormed, wellFormedJson } from '../../shared/text/well-formed.js';
 import { mustBeSent } from '../http/body.js';
 import { checkCalls } from './tool-offer.js';
@@ -100,9 +100,9 @@ export function lastOfUser(
     throw invalid(field, 'must end with a message of the user: an answer can not be begun for the model');
   if (last.text.trim() === '' && last.images === undefined && last.results === undefined)
     throw invalid(field, 'must end with a message that is not blank');
-  const turns = inTurns(messages);
   const open: Message[] = openCalls.length === 0 ? [] : [{ role: 'assistant', text: '', calls: openCalls }];
   checkCalls(inTurns([...open, ...messages]), field);
+  const turns = withDistinctIds(inTurns(messages));
   return { asked: turns.at(-1) ?? last, history: turns.slice(0, -1) };
 }
 
@@ -130,11 +130,27 @@ export function imageOfUrl(url: string, path: string): ShownPart {
 
 const functionName = /^[\w.-]{1,128}$/;
 
-/**
- * The names of the functions that have been called so far, by the ids of their calls: a later call may repeat an id. Null
- * where calls and results stay what they are.
- */
-export type CallNames = Map<unknown, unknown> | null;
+/** Owns what is known of calls under keys that they may repeat, such as ids: the first result of a key is for the first call. */
+export class CallsByKey<Known> {
+  readonly #calls = new Map<unknown, { readonly known: Known[]; hasResult: boolean }>();
+
+  add(key: unknown, known: Known): void {
+    const before = this.#calls.get(key);
+    if (before === undefined || before.hasResult) this.#calls.set(key, { known: [known], hasResult: false });
+    else before.known.push(known);
+  }
+
+  /** What is known of the call that the next result of this key is for. The last one may have several. */
+  take(key: unknown): Known | undefined {
+    const calls = this.#calls.get(key);
+    if (calls === undefined) return undefined;
+    calls.hasResult = calls.known.length === 1;
+    return calls.hasResult ? calls.known[0] : calls.known.shift();
+  }
+}
+
+/** The names of the functions that have been called so far, by the ids of the calls. */
+export type CallNames = CallsByKey<unknown>;
 
 /** The result of a call as text for the model, with the name of the function, which distinguishes several results. */
 export function resultParts(name: unknown, result: readonly ShownPart[], isError = false): ShownPart[] {

@@ -221,38 +221,37 @@ const maxResultLength = 16 * 1024 * 1024;
 export function checkCalls(messages: readonly Message[], field: string): void {
   for (const [index, { calls = [] }] of messages.entries()) {
     const { results = [] } = messages[index + 1] ?? {};
-    checkIds(
-      calls.map(({ id }) => id),
-      'call',
-      field,
-    );
-    checkIds(
-      results.map(({ id }) => id),
-      'result',
-      field,
-    );
-    const [called, answered] = [calls, results].map((parts) => new Set(parts.map(({ id }) => id)));
-    const missing = calls.filter(({ id }) => answered?.has(id) !== true);
+    checkIds(calls, 'call', field);
+    checkIds(results, 'result', field);
+    const [called, answered] = [countsOf(calls), countsOf(results)];
+    const missing = calls.filter(({ id }) => (answered.get(id) ?? 0) < (called.get(id) ?? 0));
     if (missing.length > 0) throw invalid(field, `must have a result for each call: none for ${listed(missing)}`);
-    const unknown = results.filter(({ id }) => called?.has(id) !== true);
+    const unknown = results.filter(({ id }) => !called.has(id));
     if (unknown.length > 0) throw invalid(field, `must have a call for each result: none for ${listed(unknown)}`);
+    const twice = results.find(({ id }) => (answered.get(id) ?? 0) > (called.get(id) ?? 0));
+    if (twice !== undefined) throw invalid(field, `must have one result alone with the id ${twice.id}`);
     if (results.some(({ text }) => text.length > maxResultLength)) throw invalid(field, 'must have shorter results');
   }
   const [{ results = [] } = {}] = messages;
   if (results.length > 0) throw invalid(field, `must have a call for each result: none for ${listed(results)}`);
 }
 
-function checkIds(ids: readonly string[], what: string, field: string): void {
-  const wrong = ids.find((id) => id === '' || id.length > maxIdLength);
+function checkIds(parts: readonly { readonly id: string }[], what: string, field: string): void {
+  const wrong = parts.find(({ id }) => id === '' || id.length > maxIdLength);
   if (wrong !== undefined) throw invalid(field, `must have an id of 1 to ${maxIdLength} characters for each ${what}`);
-  const seen = new Set<string>();
-  const twice = ids.find((id) => seen.size === seen.add(id).size);
-  if (twice !== undefined) throw invalid(field, `must have one ${what} alone with the id ${twice}`);
+}
+
+/** How many of these have each id: a model may give several calls of a message the same one. */
+function countsOf(parts: readonly { readonly id: string }[]): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>();
+  for (const { id } of parts) counts.set(id, (counts.get(id) ?? 0) + 1);
+  return counts;
 }
 
 const maxListed = 5;
 
 function listed(parts: readonly { readonly id: string }[]): string {
-  const first = parts.slice(0, maxListed).map(({ id }) => id.slice(0, 64));
-  return parts.length > maxListed ? `${first.join(', ')} and others` : first.join(', ');
+  const ids = [...new Set(parts.map(({ id }) => id))];
+  const first = ids.slice(0, maxListed).map((id) => id.slice(0, 64));
+  return ids.length > maxListed ? `${first.join(', ')} and others` : first.join(', ');
 }

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { invalid } from '../../shared/errors.js';
 import type { Message } from '../../shared/job.js';
 import { callIdAt } from '../../shared/text/chain.js';
+import { stringifyExactly } from '../../shared/text/exact-json.js';
 import { fieldsOf, ignoredFields, ignoredIn, type ParsedRequest, sdkJob } from '../jobs/job-request.js';
 import {
   joined,
@@ -60,29 +61,46 @@ export type OllamaChatRequest = z.infer<typeof ollamaChatRequest>;
 /**
  * The calls that wait for their results. Older clients drop the ids of calls, so that they are named by their places in
  * the conversation here. A result belongs to the call that it names, else to the first one of its function, else to the
- * first one.
+ * first one. Ollama also takes results without a call, and calls without a result: they are text for the model.
  */
 class UnansweredCalls {
   #count = 0;
   #open: { readonly id: string; readonly sentId: string | null; readonly name: string }[] = [];
+  readonly #left = new Set<string>();
+  /** Of the calls with results, by the ids that they had first. */
+  readonly #ids = new Map<string, string>();
 
-  /** A message calls these; those before it are not open any more. */
-  begin(): void {
-    this.#open = [];
+  /** The results of the calls so far have come. */
+  close(): void {
+    for (const { id } of this.#open.splice(0)) this.#left.add(id);
   }
 
   add(name: string, sentId: string | null): string {
-    const id = callIdAt(this.#count++);
+    const id = `${this.#count++}`;
     this.#open.push({ id, sentId, name });
     return id;
   }
 
-  take({ tool_call_id: sentId, tool_name: name, name: olderName }: OllamaMessage): string {
+  /** The id of the call that the result belongs to; null if there is none. */
+  take({ tool_call_id: sentId, tool_name: name, name: olderName }: OllamaMessage): string | null {
     const wanted = name ?? olderName ?? null;
     const byId = this.#open.findIndex((call) => call.sentId !== null && call.sentId === sentId);
-    const at = byId >= 0 ? byId : this.#open.findIndex((call) => wanted === null || call.name === wanted);
-    const [taken] = at < 0 ? [] : this.#open.splice(at, 1);
-    return taken?.id ?? `the result of ${wanted ?? 'a tool'}`;
+    const byName = this.#open.findIndex((call) => call.name === wanted);
+    const [taken] = this.#open.splice([byId, byName, 0].find((at) => at >= 0) ?? 0, 1);
+    return taken?.id ?? null;
+  }
+
+  /** The message with only those calls that have a result, named by their places. The messages must come in their order. */
+  numbered({ calls = [], results, text, ...said }: Message): Message {
+    const answered = calls.filter(({ id }) => !this.#left.has(id));
+    const others = calls.filter(({ id }) => this.#left.has(id)).map(({ input }) => input);
+    for (const { id } of answered) this.#ids.set(id, callIdAt(this.#ids.size));
+    const ownId = <T extends { readonly id: string }>(part: T) => ({ ...part, id: this.#ids.get(part.id) ?? part.id });
+    return {
+      ...{ ...said, text: others.length === 0 ? text : (joined([text, ...others]) ?? '') },
+      ...(answered.length > 0 && { calls: answered.map(ownId) }),
+      ...(results && { results: results.map(ownId) }),
+    };
   }
 }
 
@@ -92,9 +110,13 @@ function spokenIn(messages: readonly OllamaMessage[], hasTools: boolean) {
   const calls = new UnansweredCalls();
   const spoken = messages.flatMap((each, index) => {
     const role = roles[index] ?? '';
-    return role === 'system' ? [] : [messageSaid({ ...each, role }, `messages.${index}`, hasTools, calls)];
+    if (role === 'system') return [];
+    if (role === 'assistant' && roles[index - 1] !== 'assistant') calls.close();
+    return [messageSaid({ ...each, role }, `messages.${index}`, hasTools, calls)];
   });
-  return { system: joined(instructed.map(({ content }) => content ?? '')), ...lastOfUser(spoken, 'messages') };
+  calls.close();
+  const said = spoken.map((message) => calls.numbered(message));
+  return { system: joined(instructed.map(({ content }) => content ?? '')), ...lastOfUser(said, 'messages') };
 }
 
 /** Without tools, calls and results stand in the history as text. */
@@ -103,12 +125,14 @@ function messageSaid(message: OllamaMessage, path: string, hasTools: boolean, ca
   if (role === 'user') return messageOf(role, partsOf(message, path));
   if (role === 'tool') {
     const said = partsOf(message, path);
-    const name = message.tool_name ?? message.name;
-    return messageOf('user', hasTools ? [resultOf(calls.take(message), said, false)] : resultParts(name, said));
+    const id = hasTools ? calls.take(message) : null;
+    return messageOf(
+      'user',
+      id === null ? resultParts(message.tool_name ?? message.name, said) : [resultOf(id, said, false)],
+    );
   }
   if (role !== 'assistant') throw invalid(`${path}.role`, 'must be system, user, assistant or tool');
   if ((message.images ?? []).length > 0) throw invalid(`${path}.images`, 'must not be sent: only users show images');
-  calls.begin();
   return messageOf(role, [...partsOf(message, path), ...callsIn(message, hasTools, calls)]);
 }
 
@@ -118,7 +142,7 @@ function partsOf({ content, images: shown }: OllamaMessage, path: string): Shown
 
 function callsIn({ tool_calls: made }: OllamaMessage, hasTools: boolean, calls: UnansweredCalls): Part[] {
   return (made ?? []).map(({ id, function: { name, arguments: sent } }) => {
-    const text = typeof sent === 'string' ? sent : JSON.stringify(sent ?? {});
+    const text = typeof sent === 'string' ? sent : stringifyExactly(sent ?? {});
     const input = hasTools ? callInput(text) : text;
     return hasTools ? { type: 'call', id: calls.add(name, id ?? null), name, input } : { type: 'text', text: input };
   });

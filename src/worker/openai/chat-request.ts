@@ -16,6 +16,7 @@ import {
 import {
   askedModel,
   type CallNames,
+  CallsByKey,
   joined,
   lastOfUser,
   messageOf,
@@ -142,7 +143,7 @@ const chatParts: PartForms = {
 
 /** What is said in the request; without tools, calls and results as text. Throws `validation_error` that names the field. */
 export function spokenIn({ messages }: ChatCompletionRequest, hasTools = false) {
-  const names: CallNames = hasTools ? null : new Map();
+  const names: CallNames | null = hasTools ? null : new CallsByKey();
   const last = messages.findLastIndex(({ role }) => role === 'user');
   const open = new OpenCalls();
   const said = messages.map((each, index): SentPiece => {
@@ -154,19 +155,19 @@ export function spokenIn({ messages }: ChatCompletionRequest, hasTools = false) 
   return { system: joined(instructions), ...lastOfUser(spoken, 'messages') };
 }
 
-/** Calls and results from before there were tools have no ids: a result belongs to the last call of its name. */
+/** Calls and results from before there were tools have no ids: a result belongs to the first open call of its name. */
 class OpenCalls {
   #count = 0;
-  readonly #ids = new Map<unknown, string>();
+  readonly #ids = new CallsByKey<string>();
 
   add(name: unknown): string {
     const id = `call_legacy_${this.#count++}`;
-    this.#ids.set(name, id);
+    this.#ids.add(name, id);
     return id;
   }
 
   take(name: unknown): string {
-    return this.#ids.get(name) ?? `the result of ${String(name)}`;
+    return this.#ids.take(name) ?? `the result of ${String(name)}`;
   }
 }
 
@@ -175,7 +176,13 @@ function isSystem({ role }: ChatMessage): boolean {
 }
 
 /** `names`: of the functions that were called; null where calls and results stay what they are. */
-function messageSaid(message: ChatMessage, path: string, names: CallNames, open: OpenCalls, isLast: boolean): Message {
+function messageSaid(
+  message: ChatMessage,
+  path: string,
+  names: CallNames | null,
+  open: OpenCalls,
+  isLast: boolean,
+): Message {
   const { role, content } = message;
   if (role === 'tool' || role === 'function') return messageOf('user', resultSaid(message, path, names, open));
   if (role !== 'user' && role !== 'assistant')
@@ -186,16 +193,16 @@ function messageSaid(message: ChatMessage, path: string, names: CallNames, open:
   return messageOf(role, [...said, ...(names === null ? callsIn(message, path, open) : callTexts(message, names))]);
 }
 
-function resultSaid(message: ChatMessage, path: string, names: CallNames, open: OpenCalls): Part[] {
+function resultSaid(message: ChatMessage, path: string, names: CallNames | null, open: OpenCalls): Part[] {
   const { content, name, tool_call_id: id, role } = message;
   const said = partsOf(content ?? '', `${path}.content`, chatParts, rulesOf('tool'));
-  if (names !== null) return resultParts(names.get(id) ?? name, said);
+  if (names !== null) return resultParts(names.take(id) ?? name, said);
   return [resultOf(role === 'tool' ? textAt(id, `${path}.tool_call_id`) : open.take(name), said, false)];
 }
 
 /** A call stands in the history as its arguments, as which the model has said it. */
-function callTexts({ tool_calls: calls, function_call: call }: ChatMessage, names: Map<unknown, unknown>): Part[] {
-  for (const made of calls ?? []) names.set(made.id, (made.function ?? made.custom)?.name);
+function callTexts({ tool_calls: calls, function_call: call }: ChatMessage, names: CallNames): Part[] {
+  for (const made of calls ?? []) names.add(made.id, (made.function ?? made.custom)?.name);
   const made = (calls ?? []).map((each) => each.function?.arguments ?? each.custom?.input ?? '');
   return [...made, ...(call == null ? [] : [call.arguments])].map((text) => ({ type: 'text', text }));
 }

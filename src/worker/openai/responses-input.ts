@@ -7,6 +7,7 @@ import { ignoredIn, partFieldIn } from '../jobs/job-request.js';
 import {
   askedModel,
   type CallNames,
+  CallsByKey,
   joined,
   lastOfUser,
   messageOf,
@@ -107,13 +108,13 @@ function ofUser(input: string): SentPiece {
 }
 
 function saidIn(items: readonly InputItem[], hasTools: boolean): SentPiece[] {
-  const names: CallNames = hasTools ? null : new Map();
+  const names: CallNames | null = hasTools ? null : new CallsByKey();
   const last = items.findLastIndex(({ role, type }) => role === 'user' || type?.endsWith('_output'));
   return items.flatMap((item, index) => saidBy(item, `input.${index}`, names, index >= last));
 }
 
 /** What the model once thought is not sent to it again. */
-function saidBy(item: InputItem, path: string, names: CallNames, isLast: boolean): SentPiece | [] {
+function saidBy(item: InputItem, path: string, names: CallNames | null, isLast: boolean): SentPiece | [] {
   const type = item.type ?? 'message';
   switch (type) {
     case 'message':
@@ -148,8 +149,8 @@ function foreignItem(item: InputItem, type: string, path: string, isLast: boolea
 }
 
 /** Without tools, a call stands in the history as its arguments, as which the model has said it. */
-function called(item: InputItem, input: string, path: string, names: CallNames): SentPiece {
-  names?.set(item.call_id, item.name);
+function called(item: InputItem, input: string, path: string, names: CallNames | null): SentPiece {
+  names?.add(item.call_id, item.name);
   if (names !== null) return { message: { role: 'assistant', text: input } };
   const namespace = typeof item.namespace === 'string' ? item.namespace : undefined;
   const name = nameOf({ name: textAt(item.name, `${path}.name`), namespace });
@@ -157,12 +158,12 @@ function called(item: InputItem, input: string, path: string, names: CallNames):
   return { message: messageOf('assistant', [call]) };
 }
 
-function resultSaid({ output, call_id: id }: InputItem, path: string, names: CallNames): Part[] {
+function resultSaid({ output, call_id: id }: InputItem, path: string, names: CallNames | null): Part[] {
   const at = `${path}.output`;
   const { data } = content.safeParse(output);
   if (data === undefined) throw invalid(at, output == null ? 'must be sent' : 'must be text, or a list of parts');
   const said = partsOf(data, at, responseParts, rulesOf('tool'));
-  if (names !== null) return resultParts(names.get(id), said);
+  if (names !== null) return resultParts(names.take(id), said);
   return [resultOf(textAt(id, `${path}.call_id`), said, false)];
 }
 

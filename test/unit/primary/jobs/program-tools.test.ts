@@ -38,6 +38,16 @@ describe('The tools of a turn', () => {
     ]);
   });
 
+  it('have different ids for the client, even if the model repeats one', () => {
+    const { tools, passed } = toolsFor();
+    const ids = ['1', '1', '1_2', '1'];
+    for (const id of ids) tools.take({ type: 'call-start', id, name: 'plain' });
+    const distinct = ['1', '1_2', '1_2_2', '1_3'];
+    expect(passed.map((event) => (event.type === 'call-start' ? event.id : ''))).toEqual(distinct);
+    const ended = tools.toClient(ids.map((id) => ({ id, name: 'plain', input: '{}' })));
+    expect(ended.map(({ id }) => id)).toEqual(distinct);
+  });
+
   it('come back in the form of the client, as events and at the end', () => {
     const { tools, passed } = toolsFor();
     const shortName =

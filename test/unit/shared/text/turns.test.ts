@@ -1,5 +1,12 @@
 import type { Message } from '../../../../src/shared/job.js';
-import { bytesOfMessages, haveImages, inTurns, messagesBefore } from '../../../../src/shared/text/turns.js';
+import {
+  bytesOfMessages,
+  distinctIds,
+  haveImages,
+  inTurns,
+  messagesBefore,
+  withDistinctIds,
+} from '../../../../src/shared/text/turns.js';
 import { headOf } from '../../../support/response-store-contract.js';
 
 const image = { mediaType: 'image/png', data: 'abcd' } as const;
@@ -33,6 +40,27 @@ describe('A conversation', () => {
     expect([haveImages([call]), haveImages([user('', 0)]), haveImages([{ ...user(''), results: [result] }])]).toEqual([
       ...[false, true, true],
     ]);
+  });
+
+  it('has different ids for the calls of one message: the first result is for the first call', () => {
+    const call = (id: string) => ({ id, name: 'look', input: '{}' });
+    const result = (id: string, text: string) => ({ id, text, isError: false });
+    const [answer, asked] = withDistinctIds([
+      { ...model(''), calls: ['a', 'b', 'a', 'a_2', 'a'].map(call) },
+      {
+        ...user(''),
+        results: [result('a_2', '1'), result('a', '2'), result('b', '3'), result('a', '4'), result('a', '5')],
+      },
+    ]);
+    expect(answer?.calls?.map(({ id }) => id)).toEqual(['a', 'b', 'a_3', 'a_2', 'a_4']);
+    expect(asked?.results?.map(({ id, text }) => `${id} ${text}`)).toEqual(['a_2 1', 'a 2', 'b 3', 'a_3 4', 'a_4 5']);
+  });
+
+  it('has different ids in good time, however often one repeats', () => {
+    const ids = Array.from({ length: 50_000 }, () => 'a');
+    const startedMs = performance.now();
+    expect(new Set(ids.map(distinctIds(ids))).size).toBe(ids.length);
+    expect(performance.now() - startedMs).toBeLessThan(1000);
   });
 
   it('has messages before a request that the request does not bring', () => {

@@ -116,3 +116,65 @@ describe('A conversation with call ids that repeat, without tools', () => {
     expect([history?.at(2)?.text, text]).toEqual(['Result of look:\n\nof look', 'Result of find:\n\nof find']);
   });
 });
+
+describe('A message whose calls have one id', () => {
+  const names = ['look', 'find'];
+  const ids = ['call_0', 'call_0_2'];
+  const inputs = names.map((name) => ({ name }));
+  const chatBody = {
+    messages: [
+      ...hi,
+      {
+        ...{ role: 'assistant', content: null },
+        tool_calls: names.map((name) => ({ id: 'call_0', type: 'function', function: { name, arguments: '{}' } })),
+      },
+      ...names.map((name) => ({ role: 'tool', tool_call_id: 'call_0', content: `of ${name}` })),
+    ],
+  };
+  const responsesBody = {
+    input: [
+      ...hi,
+      ...names.map((name) => ({ type: 'function_call', call_id: 'call_0', name, arguments: '{}' })),
+      ...names.map((name) => ({ type: 'function_call_output', call_id: 'call_0', output: `of ${name}` })),
+    ],
+  };
+  const messagesBody = {
+    messages: [
+      ...hi,
+      { role: 'assistant', content: inputs.map((more) => ({ type: 'tool_use', id: 'call_0', input: {}, ...more })) },
+      {
+        role: 'user',
+        content: names.map((name) => ({ type: 'tool_result', tool_use_id: 'call_0', content: `of ${name}` })),
+      },
+    ],
+  };
+  const functions = names.map((name) => ({ type: 'function', function: { name } }));
+
+  it.each([
+    ['chat', () => chat({ ...chatBody, tools: functions }).job],
+    ['responses', () => responses({ ...responsesBody, tools: names.map((name) => ({ type: 'function', name })) }).job],
+    ['messages', () => messages({ ...messagesBody, tools: inputs }).job],
+  ])('has the first result for the first call: %s', (_, parse) => {
+    const { history, results } = parse();
+    const calls = history?.at(-1)?.calls ?? [];
+    expect(calls.map(({ id, name }) => [id, name])).toEqual(ids.map((id, at) => [id, names[at]]));
+    expect(results?.map(({ id, text }) => [id, text])).toEqual(ids.map((id, at) => [id, `of ${names[at]}`]));
+  });
+
+  it.each([
+    ['chat', () => chat(chatBody).job],
+    ['responses', () => responses(responsesBody).job],
+    ['messages', () => messages(messagesBody).job],
+  ])('has the name of its own call for each result, without tools: %s', (_, parse) => {
+    expect(parse().text).toBe('Result of look:\n\nof look\n\nResult of find:\n\nof find');
+  });
+
+  it('has the first result for the first call where calls have no ids', () => {
+    const made = ['a', 'b'].map((q) => ({ function_call: { name: 'look', arguments: JSON.stringify({ q }) } }));
+    const calls = made.map((call) => ({ role: 'assistant', content: null, ...call }));
+    const results = ['of a', 'of b'].map((content) => ({ role: 'function', name: 'look', content }));
+    const { job } = chat({ messages: [...hi, ...calls, ...results], functions: [{ name: 'look' }] });
+    const called = job.history?.at(-1)?.calls?.map(({ id, input }) => [id, input]);
+    expect(called).toEqual(job.results?.map(({ id, text }) => [id, `{"q":"${text.slice(3)}"}`]));
+  });
+});

@@ -80,10 +80,37 @@ describe('Results in Ollama’s API', () => {
     expect(resultsOf(...sent)).toEqual(ids.map((id, index) => [id, `said ${index}`]));
   });
 
-  it('must be there for each call', () => {
-    expect(() => resultsOf({ role: 'tool', content: 'x' })).toThrow(`none for ${second}`);
-    const twice = [{}, {}, {}].map(() => ({ role: 'tool', content: 'x', tool_name: 'time' }));
-    expect(() => resultsOf(...twice)).toThrow('the result of time');
+  it('belong to the first call, if they name none of the calls', () => {
+    const sent = [{ tool_name: 'news' }, { tool_name: 'time' }].map((mark) => ({
+      role: 'tool',
+      content: 'x',
+      ...mark,
+    }));
+    expect(resultsOf(...sent)).toEqual([first, second].map((id) => [id, 'x']));
+  });
+
+  it('are text if there are more of them than calls, as are calls without one', () => {
+    const three = ['a', 'b', 'c'].map((content) => ({ role: 'tool', content, tool_name: 'time' }));
+    const { job } = chat({ tools: [weather], messages: [hi, calling, ...three] });
+    expect([job.results?.map(({ text }) => text), job.text]).toEqual([['a', 'b'], 'Result of time:\n\nc']);
+    const one = chat({
+      tools: [weather],
+      messages: [hi, calling, { role: 'tool', content: 'x', tool_name: 'time' }],
+    }).job;
+    const [, said] = one.history ?? [];
+    expect(said?.calls).toEqual([{ id: first, name: 'time', input: '{"city":"time"}' }]);
+    expect([said?.text, one.results?.map(({ id }) => id)]).toEqual(['{"city":"weather"}', [first]]);
+  });
+
+  it('belong to the calls of all answers before them', () => {
+    const [call, ...others] = calling.tool_calls;
+    const made = (calls: unknown) => ({ role: 'assistant', content: '', tool_calls: calls });
+    const results = [
+      { role: 'tool', content: 'x' },
+      { role: 'tool', content: 'y' },
+    ];
+    const { job } = chat({ tools: [weather], messages: [hi, made([call]), made(others), ...results] });
+    expect(job.results?.map(({ id }) => id)).toEqual([first, second]);
   });
 
   it('stand in the history as text, where no tools are offered', () => {

@@ -261,8 +261,8 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
   /** The CLI answers a call itself that nobody offered, or whose input is no object: then it can't go on with this turn. */
   #isHeld(calls: readonly ToolCall[]): boolean {
     const { tools } = this.#writer;
-    const isSafe = ({ id, name }: ToolCall) => tools.offers(name) && !tools.calls.isRepeated(id);
-    return calls.every((call) => isSafe(call) && isObject(jsonOf(call.input)));
+    const isSafe = ({ name, input }: ToolCall) => tools.offers(name) && isObject(jsonOf(input));
+    return calls.every(isSafe) && !tools.calls.areRepeated(calls);
   }
 
   #endTurn(): void {

@@ -28,9 +28,10 @@ export class HeldCalls<Request> {
     return this.#open.has(id);
   }
 
-  /** Whether an earlier call of this process had this id. Then the program confuses their results. */
-  isRepeated(id: string): boolean {
-    return this.#answered.has(id);
+  /** Whether these calls of one message repeat an id, or that of an earlier call. Then the program confuses their results. */
+  areRepeated(calls: readonly { readonly id: string }[]): boolean {
+    const ids = calls.map(({ id }) => id);
+    return new Set(ids).size < ids.length || ids.some((id) => this.#answered.has(id));
   }
 
   /** The model has made this call. */

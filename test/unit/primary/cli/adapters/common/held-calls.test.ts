@@ -21,10 +21,11 @@ describe('Calls that a program has open', () => {
     const calls = held();
     calls.called('A');
     calls.requested('A', 'first');
-    expect(calls.isRepeated('A')).toBe(false);
+    expect(calls.areRepeated([{ id: 'A' }])).toBe(false);
     calls.answer([result('A')]);
     calls.called('A');
-    expect([calls.isRepeated('A'), calls.isRepeated('B')]).toEqual([true, false]);
+    expect([calls.areRepeated([{ id: 'A' }]), calls.areRepeated([{ id: 'B' }])]).toEqual([true, false]);
+    expect(calls.areRepeated([{ id: 'B' }, { id: 'B' }])).toBe(true);
   });
 
   it('may be asked for before the model is known to have made them', () => {
