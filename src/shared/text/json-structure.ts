@@ -8,6 +8,9 @@ const [quote, backslash, comma] = [0x22, 0x5c, 0x2c];
 const [openList, closeList, openObject, closeObject] = [0x5b, 0x5d, 0x7b, 0x7d];
 /** Blanks of JSON are all up to it. */
 const space = 0x20;
+const [zero, nine] = [0x30, 0x39];
+/** JavaScript reads each number with fewer digits exactly. */
+const longDigits = 16;
 
 /**
  * Counts the values and the depth of one JSON text over its bytes, as they arrive. The parser takes some hundred bytes of
@@ -21,6 +24,9 @@ export class JsonStructure {
   #depth = 0;
   #isInString = false;
   #isEscaped = false;
+  /** Of the number that is read. */
+  #digits = 0;
+  #hasLongNumber = false;
   /** The last byte that is no blank has opened a list or an object: the next one says whether it is empty. */
   #hasOpened = false;
 
@@ -31,6 +37,11 @@ export class JsonStructure {
   /** The bytes of all texts. */
   get bytes(): number {
     return this.#bytes;
+  }
+
+  /** Whether a number has so many digits that JavaScript may change it. */
+  get hasLongNumber(): boolean {
+    return this.#hasLongNumber;
   }
 
   /** As `take`, for a further text, which is whole. Its values count together with those before, its depth alone. */
@@ -73,5 +84,7 @@ export class JsonStructure {
     if (this.#hasOpened) this.#depth++;
     else if (byte === closeList || byte === closeObject) this.#depth--;
     else this.#isInString = byte === quote;
+    this.#digits = byte >= zero && byte <= nine ? this.#digits + 1 : 0;
+    if (this.#digits === longDigits) this.#hasLongNumber = true;
   }
 }

@@ -9,6 +9,7 @@ import { holderOf } from '../../shared/client.js';
 import { type Clock, endOfLoopTurn, type StopTimer } from '../../shared/clock.js';
 import { cancelled, type Detail, invalid, RelayError } from '../../shared/errors.js';
 import { stopReadsWhile } from '../../shared/node-internals/connections.js';
+import { parseExactly } from '../../shared/text/exact-json.js';
 import { issueWords } from '../../shared/text/issue-words.js';
 import { JsonStructure } from '../../shared/text/json-structure.js';
 import type { BodyMemory } from './body-memory.js';
@@ -35,7 +36,7 @@ export async function readBody<T>(
   const bytes = await readBytes(req, res, memory);
   if (bytes.length > smallBytes) await memory.takeTurn();
   res.locals.idempotent?.read(bytes);
-  const body = parse(bytes);
+  const body = parse(bytes, res.locals.structure?.hasLongNumber === true);
   checkJsonTexts(res, body, '');
   return check(body, schema);
 }
@@ -139,13 +140,44 @@ const mustBeJson = 'must be valid JSON';
 /** Error messages for a body that is not valid JSON. */
 export const notJson: readonly string[] = [mustBeUtf8, mustBeJson];
 
-function parse(bytes: Buffer): unknown {
+function parse(bytes: Buffer, hasLongNumber: boolean): unknown {
   if (!isUtf8(bytes)) throw invalid('body', mustBeUtf8);
   try {
-    return JSON.parse(bytes.toString('utf8'));
+    const text = bytes.toString('utf8');
+    const body: unknown = JSON.parse(text);
+    if (hasLongNumber) restoreInputs(body, parseExactly(text));
+    return body;
   } catch {
     throw invalid('body', mustBeJson); // the parser's message would quote the body
   }
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/**
+ * Takes the inputs of earlier calls, as far as they are objects, from the same body as `parseExactly` reads it: the model
+ * gets them as they were sent.
+ */
+function restoreInputs(body: unknown, exact: unknown): void {
+  const inputsOf = (value: unknown) =>
+    listIn(value, 'messages').flatMap((message) => [
+      ...listIn(message, 'content').map((block) => ({ holder: block, key: 'input' })),
+      ...listIn(message, 'tool_calls').map((call) => ({ holder: fieldsOf(call.function), key: 'arguments' })),
+    ]);
+  const sent = inputsOf(exact);
+  for (const [index, { holder, key }] of inputsOf(body).entries()) {
+    const isCall = key === 'arguments' || holder.type === 'tool_use';
+    if (isCall && typeof holder[key] === 'object') Object.assign(holder, { [key]: sent[index]?.holder[key] });
+  }
+}
+
+function listIn(value: unknown, key: string): Fields[] {
+  const list = fieldsOf(value)[key];
+  return Array.isArray(list) ? list.map(fieldsOf) : [];
+}
+
+function fieldsOf(value: unknown): Fields {
+  return typeof value === 'object' && value !== null ? (value as Fields) : {};
 }
 
 /** Parses the value with this schema. Throws `validation_error`. */

@@ -31,6 +31,17 @@ const tooDeep = 'must be nested 200 levels deep at most';
 const strange = ['', '\\', '"', '\\"', '[{,}]', '\\\\', 'é', '😀', '\u2028', '[', ',,,,', '\\u005b'];
 
 describe('The structure of a JSON text', () => {
+  it.each([
+    ['[123456789012345]', false],
+    ['[1234567890123456]', true],
+    ['[12345678,90123456]', false],
+    ['["1234567890123456"]', false],
+  ])('shows whether %s has a number that JavaScript may change', (text, isLong) => {
+    const structure = new JsonStructure({ maxValues, maxDepth });
+    for (const byte of Buffer.from(text)) structure.take(Buffer.of(byte));
+    expect(structure.hasLongNumber).toBe(isLong);
+  });
+
   it.each<[string, string, string | null]>([
     ['as many values as may be', `[${repeated('[],', maxValues - 1)}[]]`, null],
     ['one more', `[${repeated('[],', maxValues)}[]]`, tooMany],

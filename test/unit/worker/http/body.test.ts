@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { legacyPayload } from '../../../../src/shared/api/chat.js';
 import { systemClock } from '../../../../src/shared/clock.js';
+import { stringifyExactly } from '../../../../src/shared/text/exact-json.js';
 import { readBody } from '../../../../src/worker/http/body.js';
 import { BodyMemory } from '../../../../src/worker/http/body-memory.js';
 import type { AsyncHandler } from '../../../../src/worker/http/exchange.js';
@@ -47,6 +48,20 @@ describe('A body', () => {
       status: 400,
       body: { error: 'validation_error', message, details: expect.arrayContaining([]) },
     });
+  });
+
+  it('has the inputs of earlier calls as they were sent, and all other numbers as JavaScript reads them', async () => {
+    const big = '12345678901234567890';
+    const text = `{"prompt":"a","n":${big},"messages":[
+      {"content":[{"type":"tool_use","input":{"id":${big},"x":1.0}},{"type":"other","input":{"id":${big}}}]},
+      {"content":"b","tool_calls":[{"function":{"name":"look","arguments":{"id":${big}}}},null,{"function":5}]},null]}`;
+    const read: AsyncHandler = async (req, res) =>
+      void res.send(stringifyExactly(await readBody(req, res, new BodyMemory(10_000, systemClock), z.looseObject({}))));
+    await using server = await serveWith([read]);
+    const answer = await server.send(jsonPost('/', text));
+    const rounded = JSON.stringify(Number(big));
+    const expected = text.replace(/\n */g, '').replace(`"n":${big}`, `"n":${rounded}`);
+    expect(answer.text).toBe(expected.replace(`"other","input":{"id":${big}`, `"other","input":{"id":${rounded}`));
   });
 
   it('is refused with all its faults, up to twenty, and never with a value', async () => {
