@@ -78,6 +78,25 @@ describe('What goes wrong behind codex', () => {
     expect([status, body.reason ?? body.response]).toEqual([500, 'empty_answer']);
   });
 
+  it.each([
+    ['max_output_tokens', 'incomplete'],
+    ['content_filter', 'incomplete'],
+  ])('is an answer with all that the model has written, if the API ends it early: %s', async (reason, status) => {
+    await using service = await startWithCodex(api, { env: noSpares });
+    const item = { type: 'message', role: 'assistant', id: 'msg_0', content: [] };
+    api.behave = () =>
+      sends(
+        { type: 'response.output_item.added', output_index: 0, item },
+        { type: 'response.output_text.delta', item_id: 'msg_0', output_index: 0, content_index: 0, delta: 'Once' },
+        { type: 'response.incomplete', response: { id: 'resp_of_the_stub', incomplete_details: { reason } } },
+      );
+    const { body } = await service.post('/v1/responses', { model: 'default', input: 'Tell me a tale' });
+    expect(body).toMatchObject({ status, incomplete_details: { reason } });
+    expect(body.output).toMatchObject([{ content: [{ text: 'Once' }] }]);
+    expect(api.requests).toHaveLength(1);
+    await recovers(service);
+  });
+
   it('is a timeout where the API stalls; then the next job is answered', async () => {
     await using service = await startWithCodex(api, { env: { ...noSpares, MODEL_API_TIMEOUT: '8' } });
     api.behave = () => responseStalls;

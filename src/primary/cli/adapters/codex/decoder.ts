@@ -15,7 +15,7 @@ import {
 import { turnFailed } from '../common/failure.js';
 import { methodNotFound, type RpcId, rpcFailure } from '../common/json-rpc.js';
 import { isObject, JsonLines, jsonOf } from '../common/lines.js';
-import { failed, finalError, quotaReports, rejected } from './failures.js';
+import { earlyEnd, failed, finalError, quotaReports, rejected } from './failures.js';
 import {
   type CodexLimits,
   type CodexMessage,
@@ -187,8 +187,8 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
     const calls = this.#calls;
     if (calls.length === 0) return nothing;
     const { tools } = this.#thread;
-    const isSafe = ({ id, name }: ToolCall) => tools.offers(name) && !tools.calls.isRepeated(id);
-    const isHeld = calls.every((call) => isSafe(call) && isObject(jsonOf(call.input)));
+    const isSafe = ({ name, input }: ToolCall) => tools.offers(name) && isObject(jsonOf(input));
+    const isHeld = calls.every(isSafe) && !tools.calls.areRepeated(calls);
     const text = this.#answer.correction(false);
     const end: TurnEnd = { type: 'turn-end', text, model: this.#model, usage: this.usedSoFar, calls };
     const turnId = this.#turnId;
@@ -234,11 +234,24 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
   }
 
   #troubled({ error, willRetry }: Notified<'error'>): readonly DecoderEvent[] {
+    const early = earlyEnd(error);
+    if (early !== null) return this.#endedEarly(early);
     const failure = willRetry ? finalError(error, this.#limits, this.#thread.asked) : null;
     return failure === null ? nothing : [failure];
   }
 
+  /** With what has streamed. The process ends, because the program asks the API again. */
+  #endedEarly(early: NonNullable<ReturnType<typeof earlyEnd>>): readonly DecoderEvent[] {
+    const [model, usage, calls] = [this.#model, this.usedSoFar, this.#calls];
+    this.#reset();
+    this.#thread.answered();
+    const made = calls.length > 0 && { calls };
+    return [...outOfTurn, { type: 'turn-end', text: null, model, usage, ...made, ...early }];
+  }
+
   #ended({ turn }: Notified<'turn/completed'>): readonly DecoderEvent[] {
+    const early = turn.status === 'completed' ? null : earlyEnd(turn.error);
+    if (early !== null) return this.#endedEarly(early);
     const { isEmpty } = this.#answer;
     const text = this.#answer.correction(this.#thread.asksForValue);
     const [model, usage] = [this.#model, this.usedSoFar];

@@ -1,5 +1,5 @@
 import type { CliReason, QuotaRefusal } from '../../../../shared/errors.js';
-import type { QuotaReport, QuotaWindow, Turn, TurnFailed } from '../../contract/adapter.js';
+import type { QuotaReport, QuotaWindow, Turn, TurnEnd, TurnFailed } from '../../contract/adapter.js';
 import {
   type FailureTable,
   failedTurn,
@@ -26,8 +26,6 @@ const table: FailureTable = {
     ['name', 'unauthorized', 'auth', 'account'],
   ],
   words: [
-    [/reason: content_filter/i, 'refused'],
-    [/reason: max_output_tokens/i, 'output_too_large'],
     [/missing environment variable/i, 'auth'],
     [/not supported when using codex with a chatgpt account/i, 'model_unknown'],
     [/rate limit/i, 'quota'],
@@ -50,9 +48,18 @@ const ofWebSocket = /url: wss?:/;
 export function finalError(error: CodexError, limits: CodexLimits | null, asked: Turn | null): TurnFailed | null {
   const status = statusOf(error.codexErrorInfo);
   const words = error.additionalDetails ?? '';
-  const isRefused = /reason: content_filter/i.test(words);
   const mayPass = status === null ? passing.test(words) : !isFinal(status) || isOfWebSocket(status, words);
-  return mayPass && !isRefused ? null : failed(error, limits, asked);
+  return mayPass ? null : failed(error, limits, asked);
+}
+
+/**
+ * How the API has ended the answer before its end, which the program only reports as an error, and then asks the API
+ * again; null for any other error.
+ */
+export function earlyEnd(error: CodexError | null | undefined): Pick<TurnEnd, 'isCutShort' | 'refusal'> | null {
+  const words = `${error?.message} ${error?.additionalDetails}`;
+  if (/incomplete response returned, reason: max_output_tokens/i.test(words)) return { isCutShort: true };
+  return /incomplete response returned, reason: content_filter/i.test(words) ? { refusal: { category: null, explanation: null } } : null;
 }
 
 function isOfWebSocket(status: number, words: string): boolean {

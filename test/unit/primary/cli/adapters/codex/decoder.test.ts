@@ -209,15 +209,23 @@ describe('A failure of codex', () => {
     expect(eventsOf(failed(null))).toMatchObject([{ message: 'the model CLI reports' }]);
   });
 
-  it('is refused or too long where only words tell', () => {
-    const incomplete = (why: string) => ({
-      message: `Incomplete response returned, reason: ${why}`,
-      codexErrorInfo: 'other',
-    });
-    expect(reasonOf(failed(incomplete('max_output_tokens')))).toBe('output_too_large');
-    expect(reasonOf(retries({ ...withStatus(null), additionalDetails: incomplete('content_filter').message }))).toBe(
-      'refused',
-    );
+  it.each([
+    ['max_output_tokens', { isCutShort: true }],
+    ['content_filter', { refusal: { category: null, explanation: null } }],
+  ])('is the end of the answer if the API has ended it early: %s', (why, end) => {
+    const message = `Incomplete response returned, reason: ${why}`;
+    const stream = { httpStatusCode: null };
+    const retried = { message: 'Reconnecting... 1/5', additionalDetails: message };
+    for (const error of [
+      retries({ ...retried, codexErrorInfo: { responseStreamDisconnected: stream } }),
+      failed({ message, codexErrorInfo: 'other' }),
+    ]) {
+      expect(eventsOf(codexLines.delta('Once upon'), error)).toMatchObject([
+        { type: 'text-delta', text: 'Once upon' },
+        { type: 'stray' }, // the process is not used again
+        { type: 'turn-end', text: null, model: 'gpt-5.5', ...end },
+      ]);
+    }
   });
 
   it.each([
