@@ -152,7 +152,7 @@ function parse(bytes: Buffer, hasLongNumber: boolean): unknown {
   }
 }
 
-type Fields = Readonly<Record<string, unknown>>;
+type JsonFields = Readonly<Record<string, unknown>>;
 
 /**
  * Takes the inputs of earlier calls, as far as they are objects, from the same body as `parseExactly` reads it: the model
@@ -171,13 +171,13 @@ function restoreInputs(body: unknown, exact: unknown): void {
   }
 }
 
-function listIn(value: unknown, key: string): Fields[] {
+function listIn(value: unknown, key: string): JsonFields[] {
   const list = fieldsOf(value)[key];
   return Array.isArray(list) ? list.map(fieldsOf) : [];
 }
 
-function fieldsOf(value: unknown): Fields {
-  return typeof value === 'object' && value !== null ? (value as Fields) : {};
+function fieldsOf(value: unknown): JsonFields {
+  return typeof value === 'object' && value !== null ? (value as JsonFields) : {};
 }
 
 /** Parses the value with this schema. Throws `validation_error`. */

@@ -49,6 +49,7 @@ function responseOf({ requestId, model, hasTools }: Opening, createdAt: number, 
   return {
     id: `resp_${requestId}`,
     object: 'response',
+    access_programs: null,
     created_at: createdAt,
     status,
     background: false,
@@ -88,7 +89,7 @@ function statusOf({ ending }: CompletedAnswer): 'completed' | 'incomplete' {
 function usageOf({ usage }: CompletedAnswer): object {
   return {
     input_tokens: usage.input,
-    input_tokens_details: { cached_tokens: usage.cacheRead },
+    input_tokens_details: { cached_tokens: usage.cacheRead, cache_write_tokens: usage.cacheWrite },
     output_tokens: usage.output,
     output_tokens_details: { reasoning_tokens: 0 },
     total_tokens: usage.input + usage.output,

@@ -12,7 +12,7 @@ const custom = { id: 'c2', name: 'run', namespace: 'shell', input: 'ls', isCusto
 const usage = { input: 10, output: 5, cacheRead: 4, cacheWrite: 1 };
 const toldUsage = {
   input_tokens: 10,
-  input_tokens_details: { cached_tokens: 4 },
+  input_tokens_details: { cached_tokens: 4, cache_write_tokens: 1 },
   output_tokens: 5,
   output_tokens_details: { reasoning_tokens: 0 },
   total_tokens: 15,
@@ -20,6 +20,7 @@ const toldUsage = {
 const response = {
   id: 'resp_r1',
   object: 'response',
+  access_programs: null,
   created_at: 7,
   background: false,
   error: null,
