@@ -72,21 +72,23 @@ const rounds: Arbitrary<Round[]> = array(
   { minLength: 1, maxLength: 5 },
 );
 
-type Door = 'chat' | 'messages' | 'responses';
+type Door = 'chat' | 'messages' | 'responses' | 'ollama' | 'ollama without ids';
 
 interface Sent {
   readonly path: string;
   readonly body: object;
 }
 
-/** The calls of a round have different ids, and each result is known by its text. */
-function callsOf({ calls }: Round, turn: number) {
-  const own = calls.filter(({ id }, at) => calls.findIndex((other) => other.id === id) === at);
-  return own.map((call, at) => ({ ...call, result: `result ${turn}.${at}.` }));
-}
-
-function resultsOf(round: Round, turn: number) {
-  return round.isReversed === 1 ? callsOf(round, turn).toReversed() : callsOf(round, turn);
+/** Each result is known by its text. Of calls with the same key, the first result is for the first call. */
+function resultsOf({ calls, isReversed }: Round, turn: number, key: 'id' | 'name' = 'id') {
+  const left = [...calls];
+  return (isReversed === 1 ? calls.toReversed() : calls).map((answered, at) => {
+    const [call = answered] = left.splice(
+      left.findIndex((each) => each[key] === answered[key]),
+      1,
+    );
+    return { ...call, result: `result ${turn}.${at}.` };
+  });
 }
 
 const schema = { type: 'object', properties: { q: { type: 'string' } } };
@@ -108,7 +110,7 @@ const doors: Readonly<Record<Door, (history: readonly Round[]) => Sent>> = {
       {
         role: 'assistant',
         content: [{ type: 'text', text: round.besideCalls }, ...round.foreign],
-        tool_calls: callsOf(round, turn).map(({ id, name, input }) => ({
+        tool_calls: round.calls.map(({ id, name, input }) => ({
           ...{ id, type: 'function', function: { name, arguments: input } },
         })),
       },
@@ -126,7 +128,7 @@ const doors: Readonly<Record<Door, (history: readonly Round[]) => Sent>> = {
         content: [
           { type: 'text', text: round.besideCalls },
           ...round.foreign,
-          ...callsOf(round, turn).map(({ id, name, input }) => ({
+          ...round.calls.map(({ id, name, input }) => ({
             type: 'tool_use',
             id,
             name,
@@ -155,7 +157,7 @@ const doors: Readonly<Record<Door, (history: readonly Round[]) => Sent>> = {
     const input = history.flatMap((round, turn) => [
       { role: 'user', content: round.asked },
       { type: 'web_search_call', status: 'completed' },
-      ...callsOf(round, turn).map(({ id, name, input: json }) => ({
+      ...round.calls.map(({ id, name, input: json }) => ({
         ...{ type: 'function_call', call_id: id, name, arguments: json },
       })),
       ...resultsOf(round, turn).map(({ id, result }) => ({
@@ -167,10 +169,38 @@ const doors: Readonly<Record<Door, (history: readonly Round[]) => Sent>> = {
     const body = { store: false, tools, input: [...input, { role: 'user', content: end }] };
     return { path: '/v1/responses', body };
   },
+  ollama: (history) => ollama(history, true),
+  'ollama without ids': (history) => ollama(history, false),
 };
 
+/** Older clients of Ollama drop the ids of calls. */
+function ollama(history: readonly Round[], hasIds: boolean): Sent {
+  const messages = history.flatMap((round, turn) => [
+    { role: 'user', content: round.asked },
+    {
+      role: 'assistant',
+      content: round.besideCalls,
+      tool_calls: round.calls.map(({ id, name, input }) => ({
+        ...(hasIds && { id }),
+        function: { name, arguments: objectOf(input) },
+      })),
+    },
+    ...resultsOf(round, turn, keyOf(hasIds)).map(({ id, name, result }) => ({
+      ...{ role: 'tool', tool_name: name, content: `${result}\0`, ...(hasIds && { tool_call_id: id }) },
+    })),
+    { role: 'assistant', content: round.text },
+  ]);
+  const tools = [{ type: 'function', function: { name: 'look', description: '', parameters: schema } }];
+  const body = { stream: false, tools, messages: [...messages, { role: 'user', content: end }] };
+  return { path: '/api/chat', body };
+}
+
+function keyOf(hasIds: boolean): 'id' | 'name' {
+  return hasIds ? 'id' : 'name';
+}
+
 /** Each result is in one request to the API, once, under the id of a call of its own name. */
-function lostResults({ body }: MessagesRequest, history: readonly Round[]): string[] {
+function lostResults({ body }: MessagesRequest, history: readonly Round[], key: 'id' | 'name' = 'id'): string[] {
   const blocks = body.messages.flatMap(({ content }) => (typeof content === 'string' ? [] : content)) as unknown as {
     readonly type: string;
     readonly id?: string;
@@ -179,7 +209,7 @@ function lostResults({ body }: MessagesRequest, history: readonly Round[]): stri
   }[];
   const nameOf = new Map(blocks.flatMap(({ type, id, name }) => (type === 'tool_use' ? [[id, name] as const] : [])));
   return history.flatMap((round, turn) =>
-    callsOf(round, turn).flatMap(({ result, name }) => {
+    resultsOf(round, turn, key).flatMap(({ result, name }) => {
       const found = blocks.filter((each) => each.type === 'tool_result' && JSON.stringify(each).includes(result));
       const called = nameOf.get(found[0]?.tool_use_id) ?? '';
       const isOfCall = called.startsWith(name.replace(/[^\w-]/gu, '_').slice(0, 50)); // the end of a long name is a hash
@@ -192,7 +222,8 @@ async function fault(door: Door, history: readonly Round[], tag: string): Promis
   const { path, body } = doors[door](history);
   const system = door === 'messages' ? { system: tag } : {};
   const instructed = door === 'responses' ? { instructions: tag } : system;
-  const messages = door === 'chat' && [{ role: 'system', content: tag }, ...(body as { messages: object[] }).messages];
+  const isSystemMessage = door !== 'messages' && door !== 'responses';
+  const messages = isSystemMessage && [{ role: 'system', content: tag }, ...(body as { messages: object[] }).messages];
   const sent = { model: 'claude-sonnet-5', ...body, ...instructed, ...(messages && { messages }) };
   const answer = await service.post(path, sent);
   if (answer.status === 400)
@@ -202,7 +233,7 @@ async function fault(door: Door, history: readonly Round[], tag: string): Promis
   if (request === undefined) return 'no request with this system text';
   answered++;
   if (/\\u0000|\\ud[89a-f]/i.test(JSON.stringify(request.body))) return 'a text that the API refuses';
-  return lostResults(request, history).join('; ') || null;
+  return lostResults(request, history, keyOf(door !== 'ollama without ids')).join('; ') || null;
 }
 
 describe('A model that numbers its calls anew in each answer', () => {
@@ -230,13 +261,15 @@ describe('A model that numbers its calls anew in each answer', () => {
   });
 });
 
+const allDoors = Object.keys(doors) as readonly Door[];
+
 describe('A history from elsewhere', () => {
   it(`is answered with all of its results, or refused by its field (${count} at random, seed ${seed})`, async () => {
     let number = 0;
     const property = asyncProperty(array(rounds, { minLength: beside, maxLength: beside }), async (histories) => {
       api.requests.length = 0;
       const tried = histories.map((history) => {
-        const door = (['chat', 'messages', 'responses'] as const)[number % 3] ?? 'chat';
+        const door = allDoors[number % allDoors.length] as Door;
         return fault(door, history, `History number ${++number}.`).then((found) => found && `${door}: ${found}`);
       });
       const faults = (await Promise.all(tried)).filter((found) => found !== null);
@@ -244,5 +277,5 @@ describe('A history from elsewhere', () => {
     });
     await assert(property, { numRuns: Math.ceil(count / beside), seed, interruptAfterTimeLimit: 1_000_000 });
     expect(answered).toBeGreaterThan(count / 2);
-  }, 600_000);
+  }, Math.max(600_000, 3000 * count));
 });
