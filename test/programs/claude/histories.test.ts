@@ -12,6 +12,7 @@ import type { Service } from '../../support/service.js';
 /** Random histories from elsewhere. ODD_HISTORIES=500 tries more. */
 const count = Number(process.env.ODD_HISTORIES ?? 60);
 const seed = Number(process.env.PROPERTY_SEED ?? Date.now() % 2 ** 31);
+const limitMs = Math.max(600_000, 3000 * count);
 const beside = 4;
 
 let api: MessagesApi;
@@ -263,19 +264,76 @@ describe('A model that numbers its calls anew in each answer', () => {
 
 const allDoors = Object.keys(doors) as readonly Door[];
 
+describe('A model that gives two calls of one message the same id', () => {
+  const calls = ['a', 'b'].map((q) => ({ id: 'call_0', name: 'look', input: { q } }));
+  const results = ['result 0.0.', 'result 0.1.'];
+
+  /** The model calls once. Returns the number of requests so far. */
+  function callOnce(): number {
+    const before = api.requests.length;
+    api.behave = (_, index) => (index === before ? saysAndCalls('', ...calls) : says('fine'));
+    return before;
+  }
+
+  function expectResults(before: number): void {
+    api.behave = () => says('fine');
+    const blocks =
+      api.requests
+        .slice(before)
+        .at(-1)
+        ?.body.messages.flatMap(({ content }) => [content].flat()) ?? [];
+    const parts = blocks as readonly { type?: string; id?: string; tool_use_id?: string; input?: object }[];
+    const inputs = new Map(parts.map(({ id, input }) => [id, input]));
+    const found = parts.filter(({ type }) => type === 'tool_result');
+    expect(found.map((each) => [inputs.get(each.tool_use_id), JSON.stringify(each)])).toEqual(
+      calls.map(({ input }, at) => [input, expect.stringContaining(results[at] ?? '')]),
+    );
+  }
+
+  it('gets each result for its own call, and the client gets different ids', async () => {
+    const before = callOnce();
+    const tools = [{ type: 'function', function: { name: 'look', parameters: schema } }];
+    const asked = { role: 'user', content: 'Look at both.' };
+    const body = { model: 'claude-sonnet-5', tools };
+    const first = await service.post('/v1/chat/completions', { ...body, messages: [asked] });
+    const { message } = (first.body as { choices: { message: { tool_calls: { id: string }[] } }[] }).choices[0] ?? {};
+    const ids = message?.tool_calls.map(({ id }) => id) ?? [];
+    expect(ids).toEqual(['call_0', 'call_0_2']);
+    const brought = ids.map((id, at) => ({ role: 'tool', tool_call_id: id, content: results[at] }));
+    const second = await service.post('/v1/chat/completions', { ...body, messages: [asked, message, ...brought] });
+    expect([second.status, second.text]).toEqual([200, expect.stringContaining('fine')]);
+    expectResults(before);
+  });
+
+  it('gets them from a stored response, too', async () => {
+    const before = callOnce();
+    const body = { model: 'claude-sonnet-5', tools: [{ type: 'function', name: 'look', parameters: schema }] };
+    const { body: first } = await service.post('/v1/responses', { ...body, input: 'Look at both again.' });
+    const ids = (first.output as { call_id: string }[]).map((item) => item.call_id);
+    const input = ids.map((call_id, at) => ({ type: 'function_call_output', call_id, output: results[at] }));
+    const second = await service.post('/v1/responses', { ...body, previous_response_id: first.id, input });
+    expect([second.status, second.text]).toEqual([200, expect.stringContaining('fine')]);
+    expectResults(before);
+  });
+});
+
 describe('A history from elsewhere', () => {
-  it(`is answered with all of its results, or refused by its field (${count} at random, seed ${seed})`, async () => {
-    let number = 0;
-    const property = asyncProperty(array(rounds, { minLength: beside, maxLength: beside }), async (histories) => {
-      api.requests.length = 0;
-      const tried = histories.map((history) => {
-        const door = allDoors[number % allDoors.length] as Door;
-        return fault(door, history, `History number ${++number}.`).then((found) => found && `${door}: ${found}`);
+  it(
+    `is answered with all of its results, or refused by its field (${count} at random, seed ${seed})`,
+    async () => {
+      let number = 0;
+      const property = asyncProperty(array(rounds, { minLength: beside, maxLength: beside }), async (histories) => {
+        api.requests.length = 0;
+        const tried = histories.map((history) => {
+          const door = allDoors[number % allDoors.length] as Door;
+          return fault(door, history, `History number ${++number}.`).then((found) => found && `${door}: ${found}`);
+        });
+        const faults = (await Promise.all(tried)).filter((found) => found !== null);
+        expect(faults).toEqual([]);
       });
-      const faults = (await Promise.all(tried)).filter((found) => found !== null);
-      expect(faults).toEqual([]);
-    });
-    await assert(property, { numRuns: Math.ceil(count / beside), seed, interruptAfterTimeLimit: 1_000_000 });
-    expect(answered).toBeGreaterThan(count / 2);
-  }, Math.max(600_000, 3000 * count));
+      await assert(property, { numRuns: Math.ceil(count / beside), seed, interruptAfterTimeLimit: 1_000_000 });
+      expect(answered).toBeGreaterThan(count / 2);
+    },
+    limitMs,
+  );
 });
