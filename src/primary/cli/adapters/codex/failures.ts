@@ -59,7 +59,9 @@ export function finalError(error: CodexError, limits: CodexLimits | null, asked:
 export function earlyEnd(error: CodexError | null | undefined): Pick<TurnEnd, 'isCutShort' | 'refusal'> | null {
   const words = `${error?.message} ${error?.additionalDetails}`;
   if (/incomplete response returned, reason: max_output_tokens/i.test(words)) return { isCutShort: true };
-  return /incomplete response returned, reason: content_filter/i.test(words) ? { refusal: { category: null, explanation: null } } : null;
+  return /incomplete response returned, reason: content_filter/i.test(words)
+    ? { refusal: { category: null, explanation: null } }
+    : null;
 }
 
 function isOfWebSocket(status: number, words: string): boolean {
