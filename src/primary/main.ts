@@ -26,7 +26,7 @@ import { type LogStyle, logIn, logStyleFor } from '../shared/log/text.js';
 import { collectAll, HeapKeeper } from '../shared/node-internals/heap.js';
 import { type ServiceExit, serviceExits } from '../shared/phase.js';
 import { ownCgroup } from '../shared/process/cgroup.js';
-import { makeWorkDirectory } from '../shared/process/leftovers.js';
+import { linkLoginLocks, makeWorkDirectory } from '../shared/process/leftovers.js';
 import { instanceOfProcess } from '../shared/process/proc.js';
 import { reportSetup } from './api/setup-report.js';
 import { adapterLoader, chooseAdapters } from './cli/adapters/registry.js';
@@ -169,6 +169,10 @@ async function main(settings: Environment, logStyle: LogStyle, own: OwnTraces): 
   const ports = await portsInTime(config, host, pending);
   if (ports === null) return host.exit(pending.signal === null ? serviceExits.unavailable : 0);
   const allWarnings = [
+  await linkLoginLocks(
+    host.runtimeDirectory,
+    names.clis.flatMap(({ adapter }) => adapter.login?.lock ?? []),
+  );
     ...config.warnings,
     ...given.warnings,
     ...warnings,
