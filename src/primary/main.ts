@@ -206,8 +206,7 @@ async function portsInTime(
   pending: PendingSignal,
 ): Promise<Pick<StartInput, 'addresses' | 'agent'> | null> {
   const { clock, log, systemd } = host;
-  const waits = systemd.isThere && systemd.passedFds.length === 0;
-  const untilMs = clock.monotonicMs() + (waits ? addressLimitMs : 0);
+  const untilMs = clock.monotonicMs() + (systemd.isThere ? addressLimitMs : 0);
   for (let isFirst = true; ; isFirst = false) {
     try {
       return await openPorts(config, host);

@@ -23,7 +23,7 @@ const socketMask = 0o117;
 
 /**
  * Opens the configured addresses. Sockets passed by systemd replace host and port. Rejects with the error of the
- * system.
+ * system; passed sockets stay open then, for another attempt.
  */
 export async function openAddresses(
   config: Config,
@@ -32,17 +32,19 @@ export async function openAddresses(
 ): Promise<Addresses> {
   const { socketPath, ollamaPort } = config;
   const sockets: BoundSocket[] = [];
+  const passed: BoundSocket[] = [];
   try {
     if (socketPath !== null) sockets.push(withUmask(socketMask, () => bindUnix(socketPath)));
     if (passedFds.length === 0) sockets.push(await bindTcp(config.host, config.port));
-    for (const fd of passedFds) sockets.push(passedSocket(fd, config.needsKey));
+    for (const fd of passedFds) passed.push(passedSocket(fd, config.needsKey));
+    sockets.push(...passed);
     const main = sockets.find(({ address }) => address !== null)?.address ?? { host: config.host, port: config.port };
     const ollama = ollamaPort === null ? null : await bindTcp(main.host, ollamaPort);
     if (ollama !== null) sockets.push(ollama);
     const fds = sockets.map(({ fd }) => fd);
     return { fds, main, ollama: ollama?.address ?? null, close: () => closeAll(sockets) };
   } catch (error) {
-    closeAll(sockets);
+    closeAll(sockets.filter((socket) => !passed.includes(socket)));
     throw error;
   }
 }
@@ -60,10 +62,10 @@ function closeAll(sockets: readonly BoundSocket[]): void {
 }
 
 /**
- * Error codes that may pass: the machine does not have the address yet, or cannot resolve the name, because DHCP or a
- * VPN starts later.
+ * The machine does not have the address yet, or cannot look up its name: DHCP or a VPN comes later. The folder of a Unix
+ * socket may be mounted later.
  */
-const passingCodes = ['EADDRNOTAVAIL', 'ENOTFOUND', 'EAI_AGAIN'];
+const passingCodes = ['EADDRNOTAVAIL', 'ENOTFOUND', 'EAI_AGAIN', 'ENOENT', 'EROFS'];
 
 export function mayBeHadSoon({ code = '' }: NodeJS.ErrnoException): boolean {
   return passingCodes.includes(code);
@@ -108,7 +110,8 @@ export async function addressFault(
     return `port ${port} is taken by ${owner}: end it, or ${wayOut} (${message})`;
   }
   if (code === 'EACCES') return `port ${port} is for root alone: ${wayOut}, 1024 or above (${message})`;
-  if (code === 'EADDRNOTAVAIL') return `${host} is no address of this machine: ${otherHost} (${message})`;
+  const named = message.slice(message.lastIndexOf(' ') + 1, message.lastIndexOf(':')); // of a socket passed by systemd, perhaps
+  if (code === 'EADDRNOTAVAIL') return `${named} is no address of this machine: ${otherHost} (${message})`;
   return message;
 }
 

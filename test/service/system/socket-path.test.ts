@@ -2,7 +2,7 @@ import { mkdir, readFile, readlink, stat, symlink, writeFile } from 'node:fs/pro
 import { join } from 'node:path';
 import { runCommand } from '../../support/command.js';
 import { temporaryFolder } from '../../support/folder.js';
-import { failingService, startService } from '../../support/service.js';
+import { failingService, spawnService, startService } from '../../support/service.js';
 import { until } from '../../support/until.js';
 
 const config = 78;
@@ -40,6 +40,23 @@ describe('What is at the path of MODEL_API_SOCKET and is not a socket', () => {
     const env = { MODEL_API_CLI: 'demo', MODEL_API_SOCKET: path };
     expect(await runCommand(['check'], { env })).toEqual({ code: config, stdout: '', stderr: `fault  ${sentence}\n` });
     expect(await isWhole(path)).toBe(true);
+  });
+});
+
+describe('A folder of the socket that comes after the start', () => {
+  it('is waited for under systemd', async () => {
+    await using folder = await temporaryFolder();
+    const path = join(folder.path, 'late', 'relay.sock');
+    await using service = await spawnService({
+      env: { MODEL_API_SOCKET: path, NOTIFY_SOCKET: join(folder.path, 'notify') },
+    });
+    expect(await service.log('listen_failed')).toMatchObject({
+      error: expect.stringContaining('its folder must be there'),
+    });
+    await mkdir(join(folder.path, 'late'));
+    await service.log('service_ready');
+    expect((await stat(path)).isSocket()).toBe(true);
+    expect(service.logs.filter(({ event }) => event === 'listen_failed')).toHaveLength(1);
   });
 });
 

@@ -157,6 +157,18 @@ describe('sockets that systemd has passed', () => {
     addresses.close();
   });
 
+  it('stay open where another address can not be had, for another try', async () => {
+    const first = await bindTcp('127.0.0.1', 0);
+    const { server, port } = await occupy();
+    const failure = await failureOf(open({ MODEL_API_OLLAMA_PORT: port }, [first.fd]));
+    expect(failure).toMatchObject({ code: 'EADDRINUSE' });
+    server.close();
+    await once(server, 'close');
+    const addresses = await open({ MODEL_API_OLLAMA_PORT: port }, [first.fd]);
+    expect([addresses.main, String(addresses.ollama?.port)]).toEqual([first.address, port]);
+    addresses.close();
+  });
+
   it('must be TCP sockets', async () => {
     await using folder = await temporaryFolder();
     const { fd } = bindUnix(join(folder.path, 'socket'));
