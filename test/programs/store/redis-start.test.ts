@@ -144,6 +144,11 @@ const states: readonly StartState[] = [
       repairable(place, ['--replicaof', '127.0.0.1', String(await freePort())], ['REPLICAOF', 'NO', 'ONE']),
   },
   {
+    name: 'it needs replicas',
+    begin: (place) =>
+      repairable(place, ['--min-replicas-to-write', '1'], ['CONFIG', 'SET', 'min-replicas-to-write', '0']),
+  },
+  {
     name: 'it is full',
     begin: (place) => repairable(place, ['--maxmemory', '1'], ['CONFIG', 'SET', 'maxmemory', '0']),
   },

@@ -3,9 +3,12 @@ import { join } from 'node:path';
 import { digestOf } from '../../../src/shared/config/api-keys.js';
 import { metric } from '../../support/exposition.js';
 import { temporaryFolder } from '../../support/folder.js';
+import { headersOf, type KeyHolder, keyOf, writeNamedKeys } from '../../support/named-keys.js';
 import { type Service, startService } from '../../support/service.js';
 import { note, orderFor, type Round, ToolClient } from '../../support/tool-client.js';
 import { until } from '../../support/until.js';
+
+type Five<T> = [T, T, T, T, T];
 
 const live = { MODEL_API_LIVE_SESSIONS: '4' };
 
@@ -81,6 +84,24 @@ describe('A loop of client tools', () => {
     expect(rounds.map(({ text }) => text)).toEqual(rounds.map((_, index) => `The result of note is: n${index}`));
     const sessions = rounds.map(({ session }) => session);
     expect([sessions.slice(0, 4), new Set(sessions.slice(4))]).toEqual([Array(4).fill('live'), new Set(['replay'])]);
+  });
+
+  it('leaves the live sessions of others alone, however many of one client wait', async () => {
+    await using keys = await writeNamedKeys();
+    await using service = await start(keys.env);
+    const client = (holder: KeyHolder) => new ToolClient(service, keyOf(holder));
+    const [first, second, third, fourth, ofBob] = [...Array(4).fill('alice'), 'bob'].map(client) as Five<ToolClient>;
+    for (const each of [first, second, third, fourth]) await each.say(orderFor('Alice'));
+    expect(await processes(service)).toMatchObject({ tools: 4, live: 0 });
+    const { body } = await service.post('/chat', { message: 'My name is Bob.' }, headersOf('bob'));
+    await ofBob.say(orderFor('Bob'));
+    await until(async () => (await processes(service)).tools === 3, 'as many sessions as there may be');
+    expect(await processes(service)).toMatchObject({ tools: 3, live: 1 });
+    await service.post('/chat', { message: 'Hello', conversation_id: body.conversation_id }, headersOf('bob'));
+    expect(await metric(service, 'live_session_total{result="hit"}')).toBe(1);
+    const sessions: unknown[] = [];
+    for (const each of [ofBob, fourth, third, second, first]) sessions.push((await each.answer(() => 'noted')).session);
+    expect(sessions).toEqual(['live', 'live', 'live', 'replay', 'replay']);
   });
 
   it('is refused where ids are missing or unknown, and goes on with the right ones', async () => {
