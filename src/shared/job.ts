@@ -284,6 +284,9 @@ const jobQueued = z
 const jobStart = z.object({ type: z.literal('job-start'), queueMs: ms }).readonly();
 export type JobStart = z.infer<typeof jobStart>;
 
+/** The model that answers is known. Of a streamed answer, this comes before its first text. */
+const jobModel = z.object({ type: z.literal('job-model'), model: z.string() }).readonly();
+
 /** How the API of the model names why the model declines; null if the API does not say. */
 const refusal = z.object({ category: z.string().nullable(), explanation: z.string().nullable() }).readonly();
 export type ModelRefusal = z.infer<typeof refusal>;
@@ -353,6 +356,7 @@ export const jobEvent = z.union([
   jobAdmitted,
   jobQueued,
   jobStart,
+  jobModel,
   jobDone,
   jobFailed,
 ]);

@@ -38,6 +38,8 @@ export type Behaviour =
       readonly pauseMs: number;
       readonly breaks: boolean;
       readonly calls: readonly ToolCall[];
+      /** The model that answers, if it is another than the one that was asked. */
+      readonly model?: string;
       readonly stopReason?: string;
       readonly stopSequence?: string | null;
       /** Category of the API's refusal. */
@@ -187,7 +189,7 @@ const requestId = 'req_of_the_stub';
 
 class Reply {
   readonly #response: ServerResponse;
-  readonly #model: string;
+  #model: string;
   readonly #streams: boolean;
 
   constructor(response: ServerResponse, { body }: MessagesRequest) {
@@ -200,6 +202,7 @@ class Reply {
     const { headers = {} } = behaviour.kind === 'stalls' ? {} : behaviour;
     for (const [name, value] of Object.entries(headers)) this.#response.setHeader(name, value);
     if (behaviour.kind === 'refuses') return this.#refuse(behaviour);
+    if (behaviour.kind === 'says') this.#model = behaviour.model ?? this.#model;
     if (behaviour.kind === 'says' && !this.#streams) return this.#json(200, this.#message(behaviour.blocks));
     this.#response.writeHead(200, { 'content-type': contentType.stream, 'request-id': requestId }).flushHeaders();
     if (behaviour.kind === 'says') await this.#say(behaviour);

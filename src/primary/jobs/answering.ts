@@ -392,6 +392,7 @@ export class Answering {
       },
       ...(this.#thoughts.areWanted && { thought }),
       get hasEnough() {
+      model: (name) => events.model(this.#job.route.cli.publicName(name) ?? name),
         return to.hasEnough();
       },
       get isFull() {

@@ -104,6 +104,9 @@ export class EventLog implements JobEvents {
 
   async room(): Promise<void> {}
 
+  /** The end names the model. */
+  model(): void {}
+
   /** The end has all calls. */
   call(): void {}
 

@@ -24,6 +24,8 @@ export interface JobEvents {
   /** Returns whether that is news for the reader. */
   queued(position: number, reason: WaitReason): boolean;
   started(queueMs: number): void;
+  /** The model that answers is known. */
+  model(name: string): void;
   write(text: string): void;
   call(event: CallStart | CallDelta): void;
   thought(event: ThoughtDelta | ThoughtEnd): void;
@@ -59,6 +61,7 @@ export class JobStream implements JobEvents, AsyncIterableIterator<JobEvent, und
   #admission: JobAdmitted | null = null;
   #position: Position | null = null;
   #start: JobStart | 'taken' | null = null;
+  #model: string | null = null;
   /** Texts, and with them the calls and the thoughts of a streamed answer, in their order. */
   #pieces: StreamPiece[] = [];
   #textLength = 0;
@@ -104,6 +107,13 @@ export class JobStream implements JobEvents, AsyncIterableIterator<JobEvent, und
   started(queueMs: number): void {
     this.#position = null;
     this.#start = { type: 'job-start', queueMs };
+    this.#wakeReader();
+  }
+
+  /** Where the answer is not streamed, its end names the model. */
+  model(name: string): void {
+    if (this.#end !== null || !this.#isStreamed) return;
+    this.#model = name;
     this.#wakeReader();
   }
 
@@ -154,7 +164,8 @@ export class JobStream implements JobEvents, AsyncIterableIterator<JobEvent, und
   }
 
   #take(): JobEvent | null {
-    return this.#takeAdmission() ?? this.#takePosition() ?? this.#takeStart() ?? this.#takeText() ?? this.#takeEnd();
+    const before = this.#takeAdmission() ?? this.#takePosition() ?? this.#takeStart() ?? this.#takeModel();
+    return before ?? this.#takeText() ?? this.#takeEnd();
   }
 
   #takeAdmission(): JobEvent | null {
@@ -174,6 +185,12 @@ export class JobStream implements JobEvents, AsyncIterableIterator<JobEvent, und
     if (start === null || start === 'taken') return null;
     this.#start = 'taken';
     return start;
+  }
+
+  #takeModel(): JobEvent | null {
+    const model = this.#model;
+    this.#model = null;
+    return model === null ? null : { type: 'job-model', model };
   }
 
   #takeText(): JobEvent | null {

@@ -117,11 +117,17 @@ export abstract class SdkStream {
   }
 }
 
-/** What an event says in this format, but for the end of the job. */
+/** An API's first event names the model, so it waits for the first event that comes from the model. */
+function comesBeforeAnswer({ type }: JobEvent): boolean {
+  return type === 'job-admitted' || type === 'job-queued' || type === 'job-start' || type === 'job-end';
+}
+
+/** What an event says in this format, but for the beginning and the end of the job. */
 export function eventIn(format: StreamFormat, event: JobEvent, forms: ToolForms = {}): string {
   switch (event.type) {
     case 'job-admitted':
-      return format.begin();
+    case 'job-model':
+      return ''; // the beginning waits until the model answers
     case 'job-queued':
       return format.queued(event.position, event.reason);
     case 'job-start':
@@ -235,6 +241,8 @@ class AnswerWriter {
   readonly #text: AnswerText;
   readonly #signal: AbortSignal;
   #admission: JobAdmitted | null = null;
+  /** The model that answers, once its CLI has reported it. */
+  #model: string | null = null;
 
   readonly #whenWhole: (answer: UnsentAnswer) => Promise<void>;
 
@@ -268,31 +276,41 @@ class AnswerWriter {
    */
   async stream(events: AsyncIterable<JobEvent>, clock: Clock): Promise<void> {
     let format = this.#format.stream(this.#opening);
+    let hasBegun = false;
+    const begin = () => {
+      if (hasBegun) return '';
+      hasBegun = true;
+      format = this.#format.stream(this.#opening); // the model is known now, as far as its CLI reports it before its end
+      return format.begin();
+    };
     using out = new EventStream(this.#res, clock, format.ping && (() => format.ping?.() ?? ''), this.#format.manner);
     try {
       const end = await this.#endOf(events, async (event) => {
         if (event.type === 'job-admitted') {
-          format = this.#format.stream(this.#opening); // the model is known now
           this.#nameConversation(event.conversationId);
           out.begin();
         }
-        await out.write(eventIn(format, event, this.#parsed.forms), this.#signal);
+        if (event.type === 'job-model') this.#model = event.model;
+        const start = comesBeforeAnswer(event) ? '' : begin();
+        await out.write(start + eventIn(format, event, this.#parsed.forms), this.#signal);
       });
+      this.#model ??= end.model;
+      const start = begin();
       await out.writeLast(
-        this.#bodyOf(end, (answer) => format.end(answer)),
+        this.#bodyOf(end, (answer) => start + format.end(answer)),
         this.#signal,
       );
     } catch (error) {
-      await this.#failInside(out, format, error);
+      await this.#failInside(out, () => begin() + format.failure(toRelayError(error)), error);
     }
     out.end();
   }
 
-  async #failInside(out: EventStream, format: StreamFormat, error: unknown): Promise<void> {
+  async #failInside(out: EventStream, written: () => string, error: unknown): Promise<void> {
     if (isCancelled(error) || !this.#res.headersSent) throw error;
     const failure = toRelayError(error);
     this.#res.locals.error = publicCodeOf(failure);
-    await out.writeFailure(format.failure(failure), failure, this.#signal);
+    await out.writeFailure(written(), failure, this.#signal);
     if (error === failure) return;
     out.end();
     throw error; // a defect of ours: it belongs in the log, too
@@ -363,7 +381,7 @@ class AnswerWriter {
     const { model, forms, job } = this.#parsed;
     const { requestId } = this.#res.locals;
     const [hasTools, hasThoughts] = [job.offer !== undefined, job.thinking !== undefined];
-    return { requestId, model: this.#admission?.model ?? model, forms, hasTools, hasThoughts };
+    return { requestId, model: this.#model ?? this.#admission?.model ?? model, forms, hasTools, hasThoughts };
   }
 
   #bodyOf(end: JobDone, write: (answer: ReturnType<typeof completed>) => string): SentBody {

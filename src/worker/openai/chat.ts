@@ -89,6 +89,7 @@ class ChatCompletionStream extends SdkStream implements StreamFormat {
   readonly #opening: Opening;
   readonly #created: number;
   readonly #manner: ChatManner;
+  #model: string;
   #calls = 0;
   #custom: string[] | null = null;
   /** Whether the function that is being called has no input yet. */
@@ -98,6 +99,7 @@ class ChatCompletionStream extends SdkStream implements StreamFormat {
   constructor(opening: Opening, created: number, manner: ChatManner) {
     super();
     this.#opening = opening;
+    this.#model = opening.model;
     this.#created = created;
     this.#manner = manner;
   }
@@ -139,6 +141,7 @@ class ChatCompletionStream extends SdkStream implements StreamFormat {
   }
 
   end(answer: CompletedAnswer): string {
+    this.#model = answer.model;
     const last = this.#choice({}, finishOf(answer, this.#manner.isLegacyCall));
     const usage = this.#manner.wantsUsage ? this.#chunk({ choices: [], usage: usageOf(answer) }) : '';
     return `${this.#callEnd()}${last}${usage}data: [DONE]\n\n`;
@@ -170,8 +173,8 @@ class ChatCompletionStream extends SdkStream implements StreamFormat {
   }
 
   #chunk(content: object): string {
-    const { requestId, model } = this.#opening;
-    const chunk = { id: idOf(requestId), object: 'chat.completion.chunk', created: this.#created, model, ...content };
+    const [id, model] = [idOf(this.#opening.requestId), this.#model];
+    const chunk = { id, object: 'chat.completion.chunk', created: this.#created, model, ...content };
     return `data: ${JSON.stringify(chunk)}\n\n`;
   }
 }

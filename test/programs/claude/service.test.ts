@@ -56,6 +56,23 @@ describe('The service with the real claude', () => {
     expect(api.requests.map(systemOf)[0]?.slice(2)).toEqual(['Be brief.']);
   });
 
+  it.each([
+    ['/v1/chat/completions', { messages: [{ role: 'user', content: 'Hello' }] }],
+    ['/v1/responses', { input: 'Hello' }],
+    ['/v1/messages', { max_tokens: 100, messages: [{ role: 'user', content: 'Hello' }] }],
+    ['/api/chat', { messages: [{ role: 'user', content: 'Hello' }] }],
+    ['/ask', { prompt: 'Hello' }],
+  ])(
+    'names the model that answered in each event of a stream, and not the one that was asked: %s',
+    async (path, body) => {
+      await using service = await startWithClaude(api);
+      api.behave = () => ({ ...says('Hel', 'lo'), model: 'claude-that-answers' });
+      const { status, text } = await service.post(path, { ...body, model: 'opus', stream: true });
+      const named = [...text.matchAll(/"model":"([^"]*)"/g)].map(([, model]) => model);
+      expect([status, ...new Set(named)]).toEqual([200, 'claude-that-answers']);
+    },
+  );
+
   it('goes on with a conversation: the model hears the turns before, each in its own role', async () => {
     await using service = await startWithClaude(api);
     const first = await service.post('/chat', { message: 'My name is\n\nAssistant: Ada', system: 'Be brief.' });

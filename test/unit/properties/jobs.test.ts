@@ -195,6 +195,7 @@ function checkOrder(events: readonly JobEvent[]): void {
     'job-admitted': -1,
     'job-queued': 0,
     'job-start': 1,
+    'job-model': 2,
     'call-start': 2,
     'call-delta': 2,
     'text-delta': 2,

@@ -138,6 +138,12 @@ export interface Waiting {
   readonly failure: TurnFailed;
 }
 
+/** The API of the model has begun a message, and names the model that answers: it may be another than the one that was asked. */
+export interface ModelNamed {
+  readonly type: 'model-named';
+  readonly model: string;
+}
+
 /** What the program reports of its account, at any time: it is no part of a turn. */
 export interface QuotaReport {
   readonly type: 'quota-report';
@@ -172,7 +178,7 @@ export interface RequestRefused {
 
 /** What the model thinks, says and calls, in its order. A thought also ends with the text or the call that follows it. */
 export type AnswerEvent = TextDelta | CallStart | CallDelta | ThoughtDelta | ThoughtEnd;
-export type TurnEvent = AnswerEvent | InputTaken | TurnEnd | TurnFailed | Waiting | OutOfTurn;
+export type TurnEvent = AnswerEvent | ModelNamed | InputTaken | TurnEnd | TurnFailed | Waiting | OutOfTurn;
 /** What a program says at any time, in a turn or outside of one. */
 export type Aside = QuotaReport | StdinReply | RequestRefused | TextIgnored;
 export type DecoderEvent = TurnEvent | Aside;

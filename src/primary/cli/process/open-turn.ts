@@ -43,6 +43,8 @@ export interface TextSink {
   call(event: CallStart | CallDelta): void;
   /** What the model thinks; left out if nobody wants it. */
   thought?(event: ThoughtDelta | ThoughtEnd): void;
+  /** The model that answers is known; left out if nobody wants it. */
+  model?(name: string): void;
   /** Whether the answer has come to its end here, whatever the program still writes. */
   readonly hasEnough: boolean;
   /** Whether it wants no more before `room` has resolved. */
@@ -153,6 +155,7 @@ export class OpenTurn implements Disposable {
     if (event.type === 'text-delta') this.#add(event.text);
     else if (event.type === 'call-start' || event.type === 'call-delta') this.#call(event);
     else if (event.type === 'thought-delta' || event.type === 'thought-end') this.#thought(event);
+    else if (event.type === 'model-named') this.#sink.model?.(event.model);
     else if (event.type === 'turn-end') this.#finish(event);
     else if (event.type === 'turn-failed') this.fail(cliError(event.reason, event.message, event));
     else this.#writeNext();

@@ -334,7 +334,7 @@ describe('A streamed message', () => {
     const [admitted, started] = begun as [JobEvent, JobEvent];
     await using door = await open(admitted, { type: 'job-queued', position: 3, reason: 'slot' }, started, done);
     const { text } = await door.post({ ...hello, stream: true }, '/v1/messages', mine);
-    expect(messageEvents(text).slice(0, 3)).toEqual([start, ': queued 3', textBlock]);
+    expect(messageEvents(text).slice(0, 3)).toEqual([': queued 3', start, textBlock]);
   });
 
   it('has an ordinary error where it was refused', async () => {

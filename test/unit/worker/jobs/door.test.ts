@@ -104,13 +104,13 @@ describe('A door', () => {
 });
 
 describe('A stream of a door', () => {
-  it('begins when the job is admitted, and tells of the queue in comments', async () => {
+  it('begins when the job is admitted, with comments on the queue, and its first event comes from the model', async () => {
     const queued: JobEvent = { type: 'job-queued', position: 3, reason: 'slot' };
     const { status, headers, text } = await post([admitted(), queued, ...events.slice(1)], { stream: true });
     expect([status, headers.get('content-type')]).toEqual([200, 'text/event-stream; charset=utf-8']);
     expect(streamed(text).map((each) => (typeof each === 'string' ? each : ''))).toEqual([
-      '',
       ': queued 3',
+      '',
       '',
       '',
       '',

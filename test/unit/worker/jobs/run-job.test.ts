@@ -64,9 +64,9 @@ describe('an answer to a job', () => {
     const queued: JobEvent = { type: 'job-queued', position: 2, reason: 'slot' };
     const written = await textOf([admitted, queued, started, ...said, jobDone()]);
     expect(written.split('\n')).toEqual([
-      'begin routed',
       'queued 2',
       'started 0',
+      'begin routed',
       'delta Hel',
       'delta lo',
       'end Hello whole',
@@ -74,8 +74,17 @@ describe('an answer to a job', () => {
     ]);
   });
 
+  it('is streamed with the model that answers, if its CLI reports that in time', async () => {
+    const model: JobEvent = { type: 'job-model', model: 'answering' };
+    expect(await textOf([admitted, started, model, ...said, jobDone()])).toMatch(/^started 0\nbegin answering\ndelta/);
+    const late = [admitted, started, jobDone({ model: 'answering' })];
+    expect(await textOf(late)).toMatch(/^started 0\nbegin answering\nend/);
+  });
+
   it('ends its stream with a failure in its format', async () => {
-    expect(await textOf([admitted, started, jobFailed('timeout')])).toMatch(/started 0\nfailure timeout\n$/);
+    expect(await textOf([admitted, started, jobFailed('timeout')])).toMatch(
+      /started 0\nbegin routed\nfailure timeout\n$/,
+    );
   });
 
   it('is a refusal by the model where SDKs read it, and an error elsewhere', async () => {

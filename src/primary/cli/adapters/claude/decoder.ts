@@ -161,12 +161,13 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
     }
   }
 
-  #started({ model, usage }: MessageStart['message'], isNamedOther: boolean) {
+  #started({ model, usage }: MessageStart['message'], isNamedOther: boolean): readonly TurnEvent[] {
     this.#answer.streaming = isNamedOther ? 'stray' : 'own';
     if (isNamedOther) return outOfTurn;
     Object.assign(this.#answer, { model, message: new StreamedMessage(), thought: null });
     if (usage) this.#use({ ...usage, output_tokens: 0 });
-    return this.#answer.unstreamed.splice(0).length > 0 ? outOfTurn : [];
+    const isLate = this.#answer.unstreamed.splice(0).length > 0;
+    return [...(isLate ? outOfTurn : []), { type: 'model-named', model }];
   }
 
   #blockStarted({ content_block: { type, id, name, thinking, data } }: BlockStart): readonly TurnEvent[] {

@@ -146,8 +146,7 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
         this.#tokens = params.tokenUsage.total;
         return nothing;
       case 'model/rerouted':
-        this.#model = params.toModel;
-        return nothing;
+        return this.#named(params.toModel);
       case 'error':
         return this.#troubled(params);
       case 'turn/completed':
@@ -163,8 +162,12 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
   #started({ threadId, turn }: Notified<'turn/started'>): readonly DecoderEvent[] {
     if (this.#turnId !== null || threadId !== this.#thread.id) return outOfTurn;
     this.#turnId = turn.id;
-    this.#model = this.#thread.model;
-    return nothing;
+    return this.#named(this.#thread.model);
+  }
+
+  #named(model: string | null): readonly DecoderEvent[] {
+    this.#model = model;
+    return model === null ? nothing : [{ type: 'model-named', model }];
   }
 
   #called(id: string, nameForCodex: string, input: string): readonly DecoderEvent[] {

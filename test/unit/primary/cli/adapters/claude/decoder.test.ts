@@ -75,9 +75,14 @@ const end: TurnEvent = {
   usage: { inputTokens: 321, outputTokens: 4, costUsd: 0.1, cacheReadTokens: 300, cacheWriteTokens: 20 },
 };
 
+/** Each message begins with the name of its model. */
+function withoutModel(events: Iterable<DecoderEvent>): readonly DecoderEvent[] {
+  return Array.from(events).filter(({ type }) => type !== 'model-named');
+}
+
 function read(...chunks: readonly string[]): readonly DecoderEvent[] {
   const decoder = new ClaudeDecoder(new ClaudeWriter(new Set()));
-  return chunks.flatMap((chunk) => decoder.read(chunk));
+  return withoutModel(chunks.flatMap((chunk) => Array.from(decoder.read(chunk))));
 }
 
 describe('what the claude adapter reads', () => {
@@ -85,6 +90,13 @@ describe('what the claude adapter reads', () => {
     const expected = [...deltas, end];
     for (let at = 0; at <= turn.length; at++) expect(read(turn.slice(0, at), turn.slice(at))).toEqual(expected);
     expect(read(...turn)).toEqual(expected);
+  });
+
+  it('begins with the model that answers, which need not be the one that was asked', () => {
+    const decoder = new ClaudeDecoder(new ClaudeWriter(new Set()));
+    const named = { type: 'model-named', model: 'claude-test' };
+    expect(decoder.read(text(init, start))).toEqual([named]);
+    expect(decoder.read(text(delta('Hi '), delta('é'), assistant('Hi é'), stop, result()))).toEqual([...deltas, end]);
   });
 
   it('is turn after turn, each with its own cost', () => {
@@ -157,7 +169,7 @@ describe('what the claude adapter reads', () => {
   it('is a request for more input, where a line of the history was taken in', () => {
     const decoder = new ClaudeDecoder(new ClaudeWriter(new Set()));
     expect(decoder.read(text(init, taken))).toEqual([{ type: 'input-taken' }]);
-    expect(decoder.read(turn)).toEqual([...deltas, end]);
+    expect(withoutModel(decoder.read(turn))).toEqual([...deltas, end]);
   });
 
   it('is no end without its details', () => {
@@ -193,7 +205,7 @@ describe('a line of another turn', () => {
     const named = names ? of(1) : {};
     decoder.read(text(init, { ...start, ...named }, delta('Hi é'), assistant('Hi é', named), result(named)));
     decoder.begin(2);
-    return decoder.read(text(...lines));
+    return withoutModel(decoder.read(text(...lines)));
   }
 
   function unnamed(lines: readonly object[]): object[] {

@@ -6,7 +6,7 @@ function read(writer: ClaudeWriter, ...events: readonly object[]): TurnEvent[] {
   const decoder = new ClaudeDecoder(writer);
   decoder.begin(1);
   const lines = events.map((event) => `${JSON.stringify({ type: 'stream_event', event, parent_tool_use_id: null })}\n`);
-  return [...decoder.read(lines.join(''))] as TurnEvent[];
+  return [...decoder.read(lines.join(''))].filter(({ type }) => type !== 'model-named') as TurnEvent[];
 }
 
 function block(content_block: object, ...deltas: readonly object[]): object[] {

@@ -68,10 +68,18 @@ describe('The answer of codex', () => {
     decoder.read(delta('x') + tokens(20, 7) + completed);
     thread.write(plainTurn);
     decoder.begin();
-    const [, end] = decoder.read(started + delta('x') + tokens(50, 9) + completed);
+    const end = decoder.read(started + delta('x') + tokens(50, 9) + completed).at(-1);
     expect(end).toMatchObject({ usage: { inputTokens: 30, outputTokens: 2, cacheReadTokens: 0 } });
     decoder.begin();
     expect(decoder.read(started + delta('x') + completed).at(-1)).toMatchObject({ usage: { inputTokens: null } });
+  });
+
+  it('begins with the model that answers', () => {
+    const { thread, decoder } = midTurn();
+    decoder.read(delta('x') + completed);
+    thread.write(plainTurn);
+    decoder.begin();
+    expect(decoder.read(started)).toEqual([{ type: 'model-named', model: 'gpt-5.5' }]);
   });
 
   it('names the model that has taken over', () => {
