@@ -33,6 +33,7 @@ import { adapterLoader, chooseAdapters } from './cli/adapters/registry.js';
 import { CallbackServer } from './cli/process/callback-server.js';
 import { searchPathOf } from './cli/process/program.js';
 import { chooseTermination } from './cli/terminate/termination.js';
+import { Defects } from './lifecycle/defects.js';
 import { findHostTools, findNotifier, freeMemoryIn, type Host } from './lifecycle/host.js';
 import {
   closeInherited,
@@ -106,7 +107,7 @@ export async function inspectSetup(
   try {
     const log = createLogger('silent', 'primary', noOutput);
     const cgroups = other === null ? null : other.cgroups;
-    const logging = { ...silent, log, clock: systemClock };
+    const logging = { ...silent, log, clock: systemClock, defects: new Defects(systemClock, log) };
     return await reportSetup(config, await createHost(config, given, logging, { cgroups }, own), asks);
   } finally {
     await own.remove();
@@ -155,24 +156,27 @@ async function main(settings: Environment, logStyle: LogStyle, own: OwnTraces): 
   const lost = { count: 0 };
   const output = openOutput(() => lost.count++);
   const log = createLogger(config.logLevel, 'primary', logIn(logStyle, output));
-  const onFault = (fault: unknown) => log.error('internal_error', { error: describeError(fault) });
-  const clock = containedClock(systemClock, onFault);
-  process.on('uncaughtException', (error) => die(log, error, own));
-  process.on('unhandledRejection', onFault); // nothing waits for its promise, so nothing depends on it
+  const defects = new Defects(systemClock, log);
+  const clock = containedClock(systemClock, defects.record);
+  process.on('uncaughtException', (error) => {
+    if (pending.service?.hasStarted === true) defects.record(error);
+    else die(log, error, own);
+  });
+  process.on('unhandledRejection', defects.record); // nothing waits for its promise, so nothing depends on it
   await endPredecessors(config, given.env, log, systemClock);
   const show = (lines: readonly string[]) =>
     logStyle !== 'json' && output.write(lines.map((line) => `${line}\n`).join(''));
-  const logging = { log, logStyle, show, logWriteErrors: () => lost.count, clock };
+  const logging = { log, logStyle, show, logWriteErrors: () => lost.count, clock, defects };
   const host = await createHost(config, given, logging, 'service', own);
   const { names, warnings } = await chooseAdapters(config, host.env, adapterLoader(host.clock));
-  const stored = await openStoreOf(config, clock);
-  const ports = await portsInTime(config, host, pending);
-  if (ports === null) return host.exit(pending.signal === null ? serviceExits.unavailable : 0);
-  const allWarnings = [
   await linkLoginLocks(
     host.runtimeDirectory,
     names.clis.flatMap(({ adapter }) => adapter.login?.lock ?? []),
   );
+  const stored = await openStoreOf(config, clock);
+  const ports = await portsInTime(config, host, pending);
+  if (ports === null) return host.exit(pending.signal === null ? serviceExits.unavailable : 0);
+  const allWarnings = [
     ...config.warnings,
     ...given.warnings,
     ...warnings,
@@ -239,7 +243,7 @@ async function openExporter({ spanExport }: Config, host: Host): Promise<StartIn
   return openSpanExporter(spanExport, host);
 }
 
-type Logging = Pick<Host, 'log' | 'logStyle' | 'show' | 'logWriteErrors' | 'clock'>;
+type Logging = Pick<Host, 'log' | 'logStyle' | 'show' | 'logWriteErrors' | 'clock' | 'defects'>;
 /** A visitor looks at the host and goes, perhaps for a unit with these cgroups. */
 type Role = 'service' | { readonly cgroups: OtherSettings['cgroups'] };
 
@@ -307,7 +311,7 @@ function endByKill(): void {
   process.once('exit', () => process.kill(process.pid, 'SIGKILL'));
 }
 
-/** The workers notice that the primary has gone, end what is left of its processes, and exit too. */
+/** During the start. The workers notice that the primary has gone, end what is left of its processes, and exit too. */
 function die(log: Logger, reason: unknown, own: OwnTraces): void {
   log.error('internal_error', { error: describeError(reason) });
   void leave(log, serviceExits.internal, own);

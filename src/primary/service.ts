@@ -249,6 +249,7 @@ function compose(input: StartInput) {
     counted: (worker, families) => scrape.counted(worker, families),
     left: (worker) => scrape.left(worker),
     restarted: (cause) => metrics.workerRestarted(cause),
+    broke: () => host.defects.countWorker(),
   };
   const workers = new Workers({ size: config.workers, maxExchangeMs, fds: addresses.fds }, workersObserver, clock, log);
   const tellKeys = () => workers.tell((peer) => peer.call('keys', { keys: clients.forWorkers }));
@@ -300,6 +301,11 @@ export class Service {
     await budgets.refresh(usageJournal).catch(() => {}); // Redis may come later, and so does the next refresh
     const jobs = await background.restore();
     if (store.kind !== 'memory') host.log.info('store_opened', { store: store.kind, conversations, jobs });
+  }
+
+  /** Whether it takes jobs, or has taken some. */
+  get hasStarted(): boolean {
+    return this.#parts.supervisor.phase !== 'starting';
   }
 
   start(workerProgram: string): void {

@@ -27,6 +27,8 @@ const heartbeatMs = 2000;
 /** What was counted is sent this often, so that little is lost with a worker that is killed. */
 const figuresMs = 10_000;
 const lastFiguresLimitMs = 500;
+/** A worker is replaced after the first one. */
+const maxLoggedDefects = 10;
 /** More than it takes to end what a dead primary has left behind. */
 const outliveMs = 30_000;
 /** The folder of long answers, if TMPDIR names no other one: on a disk, which /tmp may not be. */
@@ -43,6 +45,8 @@ interface WorkerContext {
   traces: TracePlaces | null;
   /** null where no spans are exported. */
   spans: RequestSpans | null;
+  /** Exceptions that nothing has caught. */
+  defects: number;
   readonly keys: KeyRing;
   readonly listeners: Listeners;
   readonly metrics: HttpMetrics;
@@ -63,12 +67,15 @@ async function main(): Promise<void> {
     log,
     traces: null,
     spans: null,
+    defects: 0,
     ...parts,
   };
   process.once('disconnect', () => void outlive(primaryPid, context));
-  process.on('uncaughtException', (error) => void die(context.log, error));
-  process.on('unhandledRejection', (reason) => void die(context.log, reason));
   const primary = connect(context);
+  const onDefect = (thrown: unknown) =>
+    void (context.listeners.isOpen ? serveOn(context, primary, thrown) : die(log, thrown));
+  process.on('uncaughtException', onDefect);
+  process.on('unhandledRejection', onDefect);
   const settings = await primary.call('hello', {});
   context.log = createLogger(settings.logLevel, 'worker', logIn(settings.logStyle, output));
   context.phase = settings.phase;
@@ -167,6 +174,13 @@ async function outlive(primaryPid: number, { traces, listeners }: WorkerContext)
   process.exit(workerExits.clean);
 }
 
+/** Its open requests are not lost: the primary replaces this worker, and it exits after their answers. */
+function serveOn(context: WorkerContext, primary: Primary, thrown: unknown): void {
+  if (++context.defects <= maxLoggedDefects) context.log.error('internal_error', { error: describeError(thrown) });
+  primary.call('broke', {}).catch(() => {});
+}
+
+/** During its start. */
 function die(log: Logger, reason: unknown): Promise<void> {
   log.error('internal_error', { error: describeError(reason) });
   return exit(log, workerExits.broken);

@@ -220,6 +220,7 @@ export const families: Readonly<Record<string, Family>> = {
   worker_restarts_total: counter({ cause: ['crash', 'unresponsive', 'reload'] }),
   worker_scrape_failures_total: counter(),
   trace_spans_total: counter({ result: ['exported', 'dropped'] }),
+  uncaught_exceptions_total: counter({ role: ['primary', 'worker'] }),
   log_write_errors_total: counter(),
   build_info: { type: 'gauge', labelSets: null },
   config_info: { type: 'gauge', labelSets: null },

@@ -70,6 +70,10 @@ export class WorkersHarness implements AsyncDisposable, WorkersObserver {
     this.told.push(`restarted: ${cause}`);
   }
 
+  broke(): void {
+    this.told.push('broke');
+  }
+
   async untilTold(event: string, times = 1): Promise<void> {
     await until(() => this.told.filter((told) => told === event).length >= times, `${times} times ${event}`);
   }

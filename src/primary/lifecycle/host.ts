@@ -9,6 +9,7 @@ import type { CliHost } from '../cli/model-cli.js';
 import { findProgram } from '../cli/process/program.js';
 import { tied } from '../cli/terminate/group-containment.js';
 import type { HostTools } from '../cli/terminate/termination.js';
+import type { Defects } from './defects.js';
 import type { Systemd } from './systemd.js';
 
 /** What the service is given of the world outside. */
@@ -17,6 +18,8 @@ export interface Host extends CliHost {
   readonly systemd: Systemd;
   /** Where the service leaves traces, should it be killed. */
   readonly traces: TracePlaces;
+  /** The exceptions that nothing has caught. */
+  readonly defects: Defects;
   /** How the log is written, here and by the workers. */
   readonly logStyle: LogStyle;
   /** Writes lines between those of a log for people; elsewhere nothing. */

@@ -80,7 +80,7 @@ interface MeasuredCli extends Pick<ModelCli, 'name' | 'pool'> {
 
 export interface GaugeSources {
   readonly config: Config;
-  readonly host: Pick<Host, 'product' | 'termination' | 'logWriteErrors'>;
+  readonly host: Pick<Host, 'product' | 'termination' | 'logWriteErrors' | 'defects'>;
   readonly clis: readonly MeasuredCli[];
   readonly room: WaitingRoom;
   readonly background: Pick<BackgroundJobs, 'counts'>;
@@ -113,6 +113,8 @@ export function addServiceGauges(registry: Registry, sources: GaugeSources): voi
   const exported = () => spans?.counts ?? { exported: 0, dropped: 0 };
   addCounter(registry, 'trace_spans_total', 'Spans of traces, by what has become of them.', exported, 'result');
   addCounter(registry, 'log_write_errors_total', 'Log records that could not be written.', host.logWriteErrors);
+  const defects = 'Exceptions that nothing in the code has caught, by the process in which they happened.';
+  addCounter(registry, 'uncaught_exceptions_total', defects, () => host.defects.counts, 'role');
   addGauge(registry, 'workers', 'HTTP workers, by what they are doing.', () => workers.counts(), 'state');
   const processes = 'Processes of each model CLI, by what they are doing.';
   const byName = <F>(read: (cli: MeasuredCli) => F) => Object.fromEntries(clis.map((cli) => [cli.name, read(cli)]));

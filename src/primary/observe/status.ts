@@ -39,7 +39,7 @@ export interface StatusSources {
   readonly names: Pick<ModelNames, 'choice' | 'usual'>;
   readonly store: Pick<Store, 'kind' | 'isUp'>;
   readonly config: Pick<Config, 'strictHealth' | 'needsKey'>;
-  readonly host: Pick<Host, 'product' | 'termination' | 'clock'>;
+  readonly host: Pick<Host, 'product' | 'termination' | 'clock' | 'defects'>;
 }
 
 /** Makes one section of the body of GET /status. */
@@ -323,14 +323,21 @@ function timeOrNull(at: number | null): string | null {
 }
 
 /** The owners of what may be wrong. */
-export type ReasonSources = Pick<StatusSources, 'clis' | 'names' | 'store'>;
+export type ReasonSources = Pick<StatusSources, 'clis' | 'names' | 'store'> & { readonly host: Pick<Host, 'defects'> };
 
 /** Why the service is degraded; empty where it is not. Nothing else decides this. */
 export function degradedReasons({ clis, names, store }: ReasonSources): ReasonBody[] {
   const ofClis = clis.flatMap((cli) => reasonsOfCli(cli.health.checks.current, openCircuits(cli, names)));
   if (store.isUp) return ofClis;
   const message = `the store (${store.kind}) is down: conversations and background jobs are refused`;
-  return [...ofClis, { part: 'store', name: store.kind, message }];
+  const ofStore: ReasonBody[] = store.isUp ? [] : [{ part: 'store', name: store.kind, message }];
+  return [...ofClis, ...ofStore, ...reasonOfDefect(host.defects.lastAt)];
+}
+
+function reasonOfDefect(lastAt: number | null): ReasonBody[] {
+  if (lastAt === null) return [];
+  const message = `the service had an exception that nothing caught, the last time at ${timestamp(lastAt)}: the log has it as internal_error`;
+  return [{ part: 'service', name: 'primary', message }];
 }
 
 /** `model`: null for the whole account. */

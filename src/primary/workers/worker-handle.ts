@@ -8,7 +8,7 @@ import type { FamilyFigures } from '../../shared/metrics.js';
 
 export type WorkerPeer = Peer<WorkerCalls, PrimaryCalls>;
 
-type OwnCalls = 'listening' | 'heartbeat' | 'figures' | 'leaving';
+type OwnCalls = 'listening' | 'heartbeat' | 'figures' | 'leaving' | 'broke';
 
 /** Handlers of the calls that are the same for all workers. */
 export type SharedHandlers = Omit<Handlers<PrimaryCalls>, OwnCalls>;

@@ -32,6 +32,8 @@ export interface WorkersObserver {
   counted(worker: WorkerHandle, families: readonly FamilyFigures[]): void;
   left(worker: WorkerHandle): void;
   restarted(cause: RestartCause): void;
+  /** A worker had an exception that nothing caught. */
+  broke(): void;
 }
 
 const heartbeatCheckMs = 2500;
@@ -148,7 +150,7 @@ export class Workers {
   }
 
   /** Replaces the worker of a slot. Returns whether the slot has, or will get, a worker started after this call. */
-  async #succeed(slot: WorkerSlot): Promise<boolean> {
+  async #succeed(slot: WorkerSlot, cause: RestartCause = 'reload'): Promise<boolean> {
     if (this.#isStopping) return false;
     if (slot.handle === null) return true; // a restart is already scheduled
     const successor = this.#fork(slot);
@@ -158,7 +160,7 @@ export class Workers {
       this.#log.error('reload_failed', { worker: slot.id });
       return false;
     }
-    this.#replace(slot, successor);
+    this.#replace(slot, successor, cause);
     return true;
   }
 
@@ -166,12 +168,24 @@ export class Workers {
    * Gives the slot to the successor, and retires its current worker: the earlier one may have died since, and another
    * be starting.
    */
-  #replace(slot: WorkerSlot, successor: WorkerHandle): void {
+  #replace(slot: WorkerSlot, successor: WorkerHandle, cause: RestartCause): void {
     const predecessor = slot.handle;
     slot.handle = successor;
     slot.restarts++;
-    this.#observer.restarted('reload');
+    this.#observer.restarted(cause);
     if (predecessor !== null) void this.#retire(predecessor);
+  }
+
+  /**
+   * Replaces a worker in which nothing caught an exception, as a reload does, so that its open requests finish. Replaces
+   * none while as many workers as there are slots finish their answers, so that repeated exceptions fill no memory.
+   */
+  #broke(handle: WorkerHandle): void {
+    this.#observer.broke();
+    this.#rolling = this.#rolling.then(async () => {
+      const isReplaced = handle.slot.handle !== handle;
+      if (!isReplaced && this.counts().stopping < this.#settings.size) await this.#succeed(handle.slot, 'crash');
+    });
   }
 
   /** Retires a worker, which accepts no new connection and exits when its last exchange has ended. */
@@ -212,6 +226,7 @@ export class Workers {
   #handlersOf(handle: WorkerHandle) {
     return {
       heartbeat: () => handle.beats(),
+      broke: () => this.#broke(handle),
       leaving: ({ code }: { readonly code: number }) => handle.leaves(code),
       figures: ({ families }: { readonly families: readonly FamilyFigures[] }) =>
         this.#observer.counted(handle, families),

@@ -172,6 +172,8 @@ export const primaryCalls = {
   /** The worker listens on all of its addresses. */
   listening: { request: nothing, answer: nothing },
   heartbeat: { request: nothing, answer: nothing },
+  /** An exception was caught by nothing in this worker: it serves on, until it has a successor. */
+  broke: { request: nothing, answer: nothing },
   figures: { request: figures, answer: nothing },
   /** The worker exits now, with this code: where it must kill itself, because a write of its log blocks, the code is lost. */
   leaving: { request: z.object({ code: z.int() }), answer: nothing },

@@ -1,5 +1,6 @@
 import { constants, fstatSync, openSync, write } from 'node:fs';
 import { isatty } from 'node:tty';
+import { inspect } from 'node:util';
 import { type DestinationStream, pino } from 'pino';
 import { type Clock, delay } from '../clock.js';
 import { nonBlockingSetter } from '../node-internals/connections.js';
@@ -132,8 +133,8 @@ function withFieldsUpTo(limit: number, fields: LogFields): LogFields {
 
 /** Formats a thrown value with its stack, for defects only. */
 export function describeError(thrown: unknown): string {
-  const error = thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown);
-  return error.slice(0, maxFieldLength);
+  const error = thrown instanceof Error ? (thrown.stack ?? thrown.message) : thrown;
+  return (typeof error === 'string' ? error : inspect(error)).slice(0, maxFieldLength); // String() throws for some objects
 }
 
 /**

@@ -180,6 +180,11 @@ export class Listeners {
     return this.#closing.signal.aborted;
   }
 
+  /** Whether this worker takes requests. */
+  get isOpen(): boolean {
+    return this.#servers.length > 0;
+  }
+
   /** Signal that aborts when this worker is about to exit. */
   get closing(): AbortSignal {
     return this.#closing.signal;

@@ -1,25 +1,55 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { metric } from '../../support/exposition.js';
 import { temporaryFolder } from '../../support/folder.js';
-import { isAlive } from '../../support/processes.js';
-import { programs, script, startWithProgram } from '../../support/service.js';
+import { createGate } from '../../support/gate.js';
+import { untilJobs } from '../../support/jobs.js';
+import { failingService, programs, startWithProgram } from '../../support/service.js';
 import { until } from '../../support/until.js';
 
-describe('A defect of the primary', () => {
-  it('is told in the log, ends the service with 70, and leaves no process and no folder', async () => {
-    await using shared = await temporaryFolder();
-    const defect = `--require=${join(programs, 'throws-on-signal.js')}`;
-    const env = { NODE_OPTIONS: defect, TMPDIR: shared.path };
-    await using service = await startWithProgram(script('forever.pl'), env);
-    const workers = await service.workers();
-    service.post('/ask', { prompt: 'hello' }).catch(() => {});
-    await until(async () => (await service.jobProcesses()).length > 0, 'the program to run');
+const loading = (program: string) => ({ NODE_OPTIONS: `--require=${join(programs, program)}` });
+const record = { level: 'error', error: expect.stringMatching(/^Error: a defect of the test\n {4}at /) };
+
+describe('A defect', () => {
+  it('of the primary is logged, counted and shown in /health, and costs no job', async () => {
+    await using gate = await createGate();
+    await using service = await startWithProgram(gate.command, loading('throws-on-signal.js'));
+    const job = service.post('/ask', { prompt: 'hello' });
+    await untilJobs(service, 1, 0);
     service.process.kill('SIGUSR2');
-    const record = { level: 'error', role: 'primary', error: expect.stringMatching(/^Error: a defect of the test\n/) };
-    expect(await service.log('internal_error')).toMatchObject(record);
-    expect(await service.exited).toBe(70);
+    expect(await service.log('internal_error')).toMatchObject({ ...record, role: 'primary' });
+    const { body } = await service.get('/health');
+    expect(body).toMatchObject({ status: 'degraded', reasons: [{ part: 'service', name: 'primary' }] });
+    expect(await metric(service, 'uncaught_exceptions_total{role="primary"}')).toBe(1);
+    await gate.open();
+    expect((await job).body.response).toBe('hello');
+    expect((await service.post('/ask', { prompt: 'again' })).body.response).toBe('again');
+    expect(await service.stop()).toBe(0);
+  });
+
+  it('of a worker cuts none of its open requests, and another worker takes its place', async () => {
+    await using gate = await createGate();
+    await using service = await startWithProgram(gate.command, loading('throws-on-signal.js'));
+    const [broken = 0] = await service.workers();
+    const job = service.post('/ask', { prompt: 'hello' });
+    await untilJobs(service, 1, 0);
+    process.kill(broken, 'SIGUSR2');
+    expect(await service.log('internal_error')).toMatchObject({ ...record, role: 'worker' });
+    const successor = () => service.workers().then((pids) => pids.length === 1 && !pids.includes(broken));
+    await until(successor, 'the other worker');
+    await gate.open();
+    expect((await job).body.response).toBe('hello');
+    expect(await metric(service, 'uncaught_exceptions_total{role="worker"}')).toBe(1);
+    expect(await metric(service, 'worker_restarts_total{cause="crash"}')).toBe(1);
+    expect((await service.get('/health')).body.status).toBe('ok');
+  });
+
+  it('of the start ends the service with 70, and leaves no folder', async () => {
+    await using shared = await temporaryFolder();
+    const env = { ...loading('throws-at-start.js'), TMPDIR: shared.path };
+    await using service = await failingService(env);
+    expect(await service.log('internal_error')).toMatchObject({ ...record, role: 'primary' });
+    expect(service.code).toBe(70);
     expect(await readdir(shared.path)).toEqual([]);
-    await until(() => !workers.some(isAlive), 'the workers to be gone');
-    expect(await service.jobProcesses()).toEqual([]);
   });
 });

@@ -18,6 +18,7 @@ async function createService(phase: Phase = 'ready') {
       product: { version: '1.2.3', commit: null },
       termination: { containments: { means: 'process-group' } },
       logWriteErrors: () => 6,
+      defects: { counts: { primary: 0, worker: 2 } },
     },
     clis: [{ name: 'demo', pool, health }],
     room: slots,
