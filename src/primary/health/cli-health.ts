@@ -10,6 +10,7 @@ import {
 } from '../../shared/health.js';
 import type { JobEnd, JobFailed } from '../../shared/job.js';
 import type { Logger } from '../../shared/log/logger.js';
+import type { Waiting } from '../cli/contract/adapter.js';
 import { type CheckSettings, Checks } from './checks.js';
 import { type CircuitJob, type CircuitStatus, Circuits } from './circuit.js';
 import { Evidence, type SeenClients } from './evidence.js';
@@ -35,6 +36,16 @@ export interface HealthParts {
   readonly onSpoiled: () => void;
 }
 
+/** The API of the model refuses requests, and a job has reported it. Times are monotonic. */
+interface Shortage {
+  readonly reason: 'quota' | 'overloaded';
+  readonly sinceMs: number;
+  readonly untilMs: number;
+}
+
+/** If an overloaded API does not say when it may be asked again. */
+const overloadedMs = 30_000;
+
 /** Ends of jobs are in whole milliseconds. */
 const roundingMs = 1;
 /** The faults of a program itself. All other reasons come from its account, from the API, or from the request. */
@@ -51,6 +62,7 @@ export class CliHealth {
   readonly #parts: HealthParts;
   readonly #evidence: Evidence;
   #saysNotReady = false;
+  #shortage: Shortage | null = null;
 
   constructor(settings: HealthSettings, parts: HealthParts) {
     const { clock, clients, onChecked } = parts;
@@ -74,10 +86,32 @@ export class CliHealth {
     }
   }
 
+  /** A program waits before it asks the API again. A limit of one model does not concern the jobs that name none. */
+  apiWaits({ route }: Pick<CircuitJob, 'route'>, { ms, failure: { reason, quota } }: Waiting): void {
+    const isOfOthers = quota?.scope === 'model' && route.circuit !== this.circuits.usual;
+    if (reason === 'overloaded' || (reason === 'quota' && !isOfOthers)) this.#lacksRoom(reason, ms);
+  }
+
+  /** Why jobs wait or fail, though they are started, and until when, in milliseconds since the epoch; null if they do not. */
+  get shortage(): { readonly reason: Shortage['reason']; readonly until: number } | null {
+    const { clock } = this.#parts;
+    if (this.#shortage === null) return null;
+    const leftMs = this.#shortage.untilMs - clock.monotonicMs();
+    return leftMs <= 0 ? null : { reason: this.#shortage.reason, until: clock.now() + leftMs };
+  }
+
+  #lacksRoom(reason: Shortage['reason'], ms: number): void {
+    const { log, clock } = this.#parts;
+    if (this.shortage === null) log.warn('api_busy', { reason, until: timestamp(clock.now() + ms) });
+    const nowMs = clock.monotonicMs();
+    this.#shortage = { reason, sinceMs: nowMs, untilMs: nowMs + ms };
+  }
+
   /** An operator, who may know better, asks: the next job is let through, and what the last ones showed is forgotten. */
   forceCheck(): Promise<ReadinessEntry> {
     if (this.#evidence.isCredentialRefused) this.#parts.onSpoiled();
     this.#evidence.forgetRefusals();
+    this.#shortage = null;
     this.circuits.tryAgain();
     return this.checks.check('forced');
   }
@@ -96,12 +130,14 @@ export class CliHealth {
     else if (end.outcome !== 'cli_error') return;
     else if (end.failure.reason === 'auth') this.#unauthorized(job, end, beganMs);
     else if (end.failure.reason === 'quota') this.#exhausted(job, end, beganMs);
+    else if (end.failure.reason === 'overloaded') this.#overloaded(end);
     else if (faultsOfCli.has(end.failure.reason ?? '')) this.#failed(end.failure.reason ?? '', job.request.client);
   }
 
   /** What a check has found wrong, such as a full disk, may be over then: it is checked again. */
   #answered(job: CircuitJob, beganMs: number): void {
     this.circuits.served(job); // its answer may have had no text
+    if (this.#shortage !== null && beganMs >= this.#shortage.sinceMs) this.#shortage = null;
     const isNews = this.#evidence.answered(job.route.circuit, beganMs);
     const isContradicted = this.checks.current.status === 'not_ready' && !this.#evidence.isCredentialRefused;
     if (isNews || isContradicted) void this.checks.check('failure');
@@ -142,6 +178,10 @@ export class CliHealth {
     const refusal = { client: request.client, beganMs, isCertain: false };
     const lasts = failure.quota !== undefined || this.#evidence.confirms(model, refusal);
     if (lasts) this.circuits.of(model).refused(request, 'quota', resetsAt);
+  }
+
+  #overloaded({ failure: { retryAfterSeconds } }: JobFailed): void {
+    this.#lacksRoom('overloaded', retryAfterSeconds === undefined ? overloadedMs : retryAfterSeconds * 1000);
   }
 
   #withRetry(job: CircuitJob, end: JobFailed): JobFailed {

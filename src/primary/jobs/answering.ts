@@ -17,6 +17,7 @@ import {
   type ToolOffer,
   type Turn,
   type TurnEnd,
+  type Waiting,
 } from '../cli/contract/adapter.js';
 import { dropsTools, isEmulated, unsupported } from '../cli/models.js';
 import type { TextSink } from '../cli/process/open-turn.js';
@@ -391,8 +392,8 @@ export class Answering {
         tools.take(event);
       },
       ...(this.#thoughts.areWanted && { thought }),
-      get hasEnough() {
       model: (name) => events.model(this.#job.route.cli.publicName(name) ?? name),
+      get hasEnough() {
         return to.hasEnough();
       },
       get isFull() {
@@ -403,7 +404,7 @@ export class Answering {
         const { process } = cli;
         this.#job.addCharge(this.#parts.charges.chargeTurn({ process, cli: this.#job.route.cli, turn, use }));
       },
-      canWait: (ms) => ms < this.#job.leftMs,
+      waits: (waiting) => this.#mayWait(waiting),
     };
     const ended = cli
       .turn(tools.toProgram(turn), sink, signal)
@@ -415,6 +416,11 @@ export class Answering {
     const span = this.#job.spans?.turn(turn, cli);
     if (span !== undefined) ended.then(span.ended, span.failed);
     return ended;
+  }
+
+  #mayWait(waiting: Waiting): boolean {
+    this.#job.route.cli.health.apiWaits(this.#job, waiting);
+    return waiting.ms < this.#job.leftMs;
   }
 
   /** Callers that keep the conversation themselves want to know how much of the model's memory it fills. */

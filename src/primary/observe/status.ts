@@ -326,9 +326,11 @@ function timeOrNull(at: number | null): string | null {
 export type ReasonSources = Pick<StatusSources, 'clis' | 'names' | 'store'> & { readonly host: Pick<Host, 'defects'> };
 
 /** Why the service is degraded; empty where it is not. Nothing else decides this. */
-export function degradedReasons({ clis, names, store }: ReasonSources): ReasonBody[] {
-  const ofClis = clis.flatMap((cli) => reasonsOfCli(cli.health.checks.current, openCircuits(cli, names)));
-  if (store.isUp) return ofClis;
+export function degradedReasons({ clis, names, store, host }: ReasonSources): ReasonBody[] {
+  const ofClis = clis.flatMap((cli) => {
+    const open = openCircuits(cli, names);
+    return [...reasonsOfCli(cli.health.checks.current, open), ...(open.length === 0 ? shortageOf(cli) : [])];
+  });
   const message = `the store (${store.kind}) is down: conversations and background jobs are refused`;
   const ofStore: ReasonBody[] = store.isUp ? [] : [{ part: 'store', name: store.kind, message }];
   return [...ofClis, ...ofStore, ...reasonOfDefect(host.defects.lastAt)];
@@ -358,6 +360,15 @@ function reasonsOfCli(entry: ReadinessEntry, open: readonly OpenCircuit[]): Reas
   const circuits = open.map((circuit) => reasonOfCircuit(entry.cli, circuit));
   const isSaid = entry.status === 'ready' || (entry.isHeld === true && circuits.length > 0);
   return isSaid ? circuits : [reasonOfCheck(entry), ...circuits];
+}
+
+/** Jobs are started, so there is no `until`. */
+function shortageOf({ name, health: { shortage } }: ModelCli): ReasonBody[] {
+  if (shortage === null) return [];
+  const { reason, until } = shortage;
+  const what = reason === 'quota' ? 'limits requests' : 'is overloaded';
+  const message = `the provider of the model CLI ${name} ${what}: jobs wait or fail until ${timestamp(until)}`;
+  return [{ part: reason, name, message }];
 }
 
 function reasonOfCheck({ cli, status, error }: ReadinessEntry): ReasonBody {

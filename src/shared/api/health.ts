@@ -56,17 +56,17 @@ export const breakerBody = z
 export type BreakerBody = z.infer<typeof breakerBody>;
 
 /** What may be wrong with a service that still answers. */
-export const reasonParts = ['cli', 'store', 'quota'] as const;
+export const reasonParts = ['cli', 'store', 'quota', 'overloaded', 'service'] as const;
 
 export const reasonBody = z
   .strictObject({
     part: z.enum(reasonParts).meta({
       description:
-        '`cli`: a model CLI cannot be used; `store`: the store cannot be written; `quota`: an account has used up its quota.',
+        '`cli`: a model CLI cannot be used; `store`: the store cannot be written; `quota`: an account has used up its quota; `overloaded`: the provider of a model has too many requests; `service`: a defect, in the last ten minutes.',
     }),
     name: z.string().meta({
       description:
-        'Of the CLI, or the kind of the store; for `quota` the CLI whose account holds all its jobs back, or the model whose jobs it holds back.',
+        'Of the CLI, or the kind of the store; `primary` for `service`; for `quota` and `overloaded` the CLI whose account holds all its jobs back, or the model whose jobs it holds back.',
     }),
     message: z.string().meta({ description: 'One sentence with all of this.' }),
     until: time.optional().meta({ description: 'No job is started before this time.' }),

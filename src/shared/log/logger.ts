@@ -39,6 +39,8 @@ export const logEvents = {
   http_request_completed: 'a request was answered, or its client disconnected first (status 499)',
   breaker_open: 'the service blocks jobs: reason (quota or auth), end of the wait, model if it is only one',
   breaker_closed: 'a job succeeded, so jobs start again',
+  api_busy:
+    'the API of the model refuses requests, and jobs wait or fail: reason (quota or overloaded), end of the wait',
   quota_warning: 'a window of the quota is nearly used up: window, utilization, reset',
   cli_failed: 'a job failed because of its model CLI',
   background_job_ended:

@@ -53,6 +53,8 @@ export const logSentences: Readonly<Partial<Record<LogEvent, LogSentence>>> = {
   breaker_open: ({ reason, model, until }) =>
     `Jobs${model ? ` for ${model}` : ''} are blocked (${reason})${until ? ` until ${until}` : ''}.`,
   breaker_closed: ({ model }) => `Jobs${model ? ` for ${model}` : ''} are let through again.`,
+  api_busy: ({ reason, until }) =>
+    `The API of the model refuses requests (${reason}) until ${until}: jobs wait or fail.`,
   quota_warning: (fields) => `A window of the account's quota is nearly used up: ${listOf(fields)}`,
   cli_failed: ({ request_id: id, code, reason, stderr }) =>
     `A job failed: ${code}${reason ? ` (${reason})` : ''}, request ${id}${stderr ? `. It wrote: ${stderr}` : ''}`,

@@ -92,6 +92,55 @@ describe('A quota that is used up while jobs wait', () => {
   });
 });
 
+const reasonsOf = async (service: Service) => (await service.get('/health')).body.reasons as Record<string, unknown>[];
+
+describe('An API that refuses requests for a while', () => {
+  it.each([
+    [429, 'quota'],
+    [529, 'overloaded'],
+  ])(
+    'with %d ends at once the jobs that cannot wait so long, frees their slots, and shows in /health',
+    async (status, reason) => {
+      await using folder = await temporaryFolder();
+      const account = new Account(folder.path);
+      await account.set(`busy ${status} 60`);
+      await using service = await account.start({ MODEL_API_MAX_CONCURRENT: '1', MODEL_API_TIMEOUT: '30' });
+      const { status: code, headers, body, ms } = await timed(ask(service));
+      expect([code, body.error, body.reason, body.retry_after_seconds]).toEqual([500, 'cli_error', reason, 60]);
+      expect([body.message, headers.get('retry-after')]).toEqual([expect.stringMatching(/ in 60 s$/), '60']);
+      expect(ms).toBeLessThan(10_000);
+      await untilJobs(service, 0, 0);
+      expect(await reasonsOf(service)).toMatchObject([
+        { part: reason, name: reason === 'quota' ? 'default' : 'claude' },
+      ]);
+      expect((await service.get('/health')).body.status).toBe('degraded');
+      await account.set('ok');
+      await service.post('/health/recheck', {});
+      expect((await ask(service, 'again')).body.response).toBe('again');
+      expect((await service.get('/health')).body.status).toBe('ok');
+    },
+  );
+
+  it('shows in /health while a job waits that can, until its time has come', async () => {
+    await using folder = await temporaryFolder();
+    const account = new Account(folder.path);
+    await account.set('busy 529 2');
+    await using service = await account.start();
+    const job = ask(service);
+    const reason = {
+      part: 'overloaded',
+      name: 'claude',
+      message: expect.stringMatching(/overloaded: .* until 20.*Z$/),
+    };
+    await until(async () => (await reasonsOf(service)).length > 0, 'the reason');
+    expect(await reasonsOf(service)).toEqual([reason]);
+    expect(await service.log('api_busy')).toMatchObject({ level: 'warn', reason: 'overloaded' });
+    await account.set('ok');
+    expect((await job).status).toBe(200);
+    await until(async () => (await reasonsOf(service)).length === 0, 'the service to be well');
+  });
+});
+
 describe('A credential that is refused', () => {
   it('holds back all jobs from the second failure on, standby included, until a forced check', async () => {
     await using folder = await temporaryFolder();

@@ -52,8 +52,8 @@ export interface TextSink {
   room(): Promise<void>;
   /** Gets the usage of the turn, once, before the turn ends; never if the model has not begun. */
   used?(use: TurnUse): void;
-  /** Whether the turn may wait this long; if left out, it may. */
-  canWait?(ms: number): boolean;
+  /** The program waits for the model's API. Returns whether the turn may wait this long; if left out, it may. */
+  waits?(waiting: Waiting): boolean;
 }
 
 /** Has a decoder read what has come from its program. */
@@ -161,11 +161,13 @@ export class OpenTurn implements Disposable {
     else this.#writeNext();
   }
 
-  #wait({ ms, failure: { reason, message, quota } }: Waiting): void {
+  #wait(waiting: Waiting): void {
+    const { ms, failure } = waiting;
+    const { reason, message, quota } = failure;
     const until = quota && { ...quota, resetsAt: quota.resetsAt ?? this.#clock.now() + ms };
     const more = { retryAfterSeconds: retrySeconds(ms), ...(until && { quota: until }) };
     this.#waitFailure = new RelayError('cli_error', message, { reason, ...more });
-    if (this.#sink.canWait?.(ms) === false) this.fail(this.#waitFailure);
+    if (this.#sink.waits?.(waiting) === false) this.fail(this.#waitFailure);
   }
 
   #add(text: string): void {

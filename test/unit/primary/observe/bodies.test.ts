@@ -2,12 +2,14 @@ import type { Adapter } from '../../../../src/primary/cli/contract/adapter.js';
 import type { ModelCli } from '../../../../src/primary/cli/model-cli.js';
 import type { AtLeastOne, NamedAdapter } from '../../../../src/primary/cli/models.js';
 import { ModelNames, ModelRouter } from '../../../../src/primary/cli/route.js';
+import { Defects } from '../../../../src/primary/lifecycle/defects.js';
 import { breakerBodyOf, countsOf, degradedReasons, historyOf } from '../../../../src/primary/observe/status.js';
 import { loadConfig } from '../../../../src/shared/config/config.js';
 import type { ReadinessEntry } from '../../../../src/shared/health.js';
 import { healthOf } from '../../../support/cli-health.js';
 import { FakeClock } from '../../../support/fake-clock.js';
-import { jobFailed, jobRequest } from '../../../support/job-records.js';
+import { jobDone, jobFailed, jobRequest } from '../../../support/job-records.js';
+import { LogBook } from '../../../support/log-book.js';
 
 const until = new Date(Date.UTC(2026, 0, 1) + 30_000).toISOString();
 const store = { kind: 'memory', isUp: true } as const;
@@ -39,7 +41,9 @@ async function house(clisNamed: AtLeastOne<string>, env: Readonly<Record<string,
     route.cli.health.circuits.admitted({ request, route });
     route.cli.health.ended({ request, route }, jobFailed('cli_error', { failure }), true);
   };
-  return { clis, router, useUp, reasons: () => degradedReasons({ clis, names, store }), clock };
+  const defects = new Defects(clock, new LogBook());
+  const reasons = () => degradedReasons({ clis, names, store, host: { defects } });
+  return { clis, router, useUp, reasons, clock, defects };
 }
 
 describe('What is told of several CLIs', () => {
@@ -101,6 +105,48 @@ describe('What is told of several CLIs', () => {
     useUp(model, 'model');
     expect(reasons().map((reason) => reason.name)).toEqual(name === null ? [] : [name]);
     for (const { health } of clis) health.stop();
+  });
+
+  it('is degraded by a provider that refuses requests, until its time has come or a later job is answered', async () => {
+    const { clis, reasons, clock } = await house(['claude']);
+    const [{ health }] = clis;
+    const request = jobRequest({});
+    const jobOf = (circuit: string) => ({ request, route: { circuit } });
+    const [usual, other] = [jobOf(''), jobOf('opus')];
+    const waiting = (reason: 'quota' | 'overloaded') => {
+      const quota = { scope: 'model', resetsAt: null } as const;
+      const failure = { type: 'turn-failed', reason, message: '', ...(reason === 'quota' && { quota }) } as const;
+      return { type: 'waiting', ms: 8000, failure } as const;
+    };
+    health.apiWaits(other, waiting('quota'));
+    expect(reasons()).toEqual([]);
+    health.apiWaits(other, waiting('overloaded'));
+    const overloaded = {
+      part: 'overloaded',
+      name: 'claude',
+      message: expect.stringMatching(/is overloaded: .*:08.000Z$/),
+    };
+    expect(reasons()).toEqual([overloaded]);
+    await clock.advance(8000);
+    expect(reasons()).toEqual([]);
+    health.apiWaits(usual, waiting('quota'));
+    expect(reasons()).toMatchObject([{ part: 'quota', name: 'claude' }]);
+    await clock.advance(1000);
+    health.ended(usual, jobDone({ executionMs: 0 }), true);
+    expect(reasons()).toEqual([]);
+    const failure = { code: 'cli_error', message: 'no', reason: 'overloaded' } as const;
+    health.ended(usual, jobFailed('cli_error', { failure }), true);
+    await clock.advance(29_999);
+    expect(reasons()).toEqual([expect.objectContaining({ part: 'overloaded' })]);
+    await clock.advance(1);
+    expect(reasons()).toEqual([]);
+    health.stop();
+  });
+
+  it('is degraded by a defect of the service', async () => {
+    const { reasons, defects } = await house(['claude']);
+    defects.record(new Error('of the test'));
+    expect(reasons()).toMatchObject([{ part: 'service', name: 'primary' }]);
   });
 
   it('has one history, in the order of the checks, and the sum of their processes', () => {

@@ -10,6 +10,7 @@ const cli = {
   name: 'demo',
   pool: { counts: () => ({ standby: 1, live: 0, tools: 0, busy: 2, stopping: 0 }) },
   health: {
+    shortage: null,
     circuits: { status: [{ state: 'closed', model: null, reason: null, since: null, until: null }] },
     windows: { current: [] },
     checks: { current: { status: 'ready' }, history: (): unknown[] => [] },
@@ -26,7 +27,7 @@ const room = { limits: { maxActive: 2, maxWaiting: 100 }, waiting: 3, fullSince:
 function statusWith(withNames: boolean, sources: object = {}): StatusBody {
   const clock = new FakeClock();
   const all = {
-    host: { clock, product: { version: '1.2.3', commit: 'abc' } },
+    host: { clock, defects: { lastAt: null }, product: { version: '1.2.3', commit: 'abc' } },
     config: { needsKey: true },
     supervisor: { phase: 'ready', drainEndsAt: null },
     names: { choice: { fallback: null, label: null }, usual: { cli, model: null } },

@@ -23,12 +23,16 @@ function reasons({ checks = [check('claude')], open = [], store = { kind: 'memor
   const clis = checks.map((current, index) => ({
     name: current.cli,
     publicName: (model: string | null) => model,
-    health: { checks: { current }, circuits: { status: [index === 0 ? (open[0] ?? closed) : closed] as const } },
+    health: {
+      shortage: null,
+      checks: { current },
+      circuits: { status: [index === 0 ? (open[0] ?? closed) : closed] as const },
+    },
   }));
   const [cli] = clis;
   if (cli === undefined) throw new Error('there is no CLI');
   const names = { choice: { fallback: 'opus', label: 'opus' }, usual: { cli, model: 'opus' } };
-  return degradedReasons({ clis, names, store } as unknown as ReasonSources);
+  return degradedReasons({ clis, names, store, host: { defects: { lastAt: null } } } as unknown as ReasonSources);
 }
 
 describe('Why a service is degraded', () => {

@@ -22,7 +22,12 @@ function cliOf(name: string, check: object, status: readonly object[], windows: 
     program: { version: '1.0' },
     publicName: (model: string | null) => (model === null ? name : `${name}/${model}`),
     pool: { counts: () => ({ standby: 1, live: 2, tools: 0, busy: 3, stopping: 4 }) },
-    health: { circuits: { status }, windows: { current: windows }, checks: { current, history: () => [current] } },
+    health: {
+      shortage: null,
+      circuits: { status },
+      windows: { current: windows },
+      checks: { current, history: () => [current] },
+    },
   };
 }
 
@@ -57,7 +62,7 @@ function bodiesOf(clis: readonly object[]) {
       ...{ strictHealth: false, needsKey: true, socketPath: null, localUsers: 'off', allowedUsers: [], workers: 2 },
       ...{ maxConcurrent: 4, maxQueue: 100, queueTimeoutMs: 1, executionMs: 2, store: { kind: 'sqlite', path: '/x' } },
     },
-    host: { clock, product: { version: '1.2.3', commit: 'abc' }, termination },
+    host: { clock, defects: { lastAt: null }, product: { version: '1.2.3', commit: 'abc' }, termination },
   };
   const status = new Status(sources as unknown as StatusSources);
   const models = { count: 1, models: [{ id: 'opus', name: 'Opus', default: true, alias_of: 'x' }] };

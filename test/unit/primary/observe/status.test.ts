@@ -59,6 +59,7 @@ function createStatus({
     program: { version: '1.0' },
     pool: { counts: () => ({ standby: 1, live: 2, tools: 0, busy: 3, stopping: 4 }) },
     health: {
+      shortage: null,
       circuits: { status: breaker.status },
       windows: { current: breaker.windows },
       checks: { current: readiness, history: () => [unknown, readiness] },
@@ -77,6 +78,7 @@ function createStatus({
     store: { kind: 'sqlite', isUp: isStoreUp },
     config: { strictHealth },
     host: {
+      defects: { lastAt: null },
       clock,
       product: { version: '1.2.3', commit: 'abc' },
       termination: { containments: { means: 'cgroup' } },

@@ -4,6 +4,7 @@ import {
   LineTooLong,
   type TurnInput,
   unknownUsage,
+  type Waiting,
 } from '../../../../../src/primary/cli/contract/adapter.js';
 import { OpenTurn, type TurnLimits } from '../../../../../src/primary/cli/process/open-turn.js';
 import { FakeClock } from '../../../../support/fake-clock.js';
@@ -76,7 +77,7 @@ describe('A program that waits for its API', () => {
 
   it('fails at once, with the cause and the time, if the job has no time left for that', async () => {
     const { turn, sink, clock } = begin();
-    Object.assign(sink, { canWait: (ms: number) => ms < 8000 });
+    Object.assign(sink, { waits: ({ ms }: Waiting) => ms < 8000 });
     turn.read(waits);
     const expected = { reason: 'quota', retryAfterSeconds: 8, quota: { scope: 'model', resetsAt: clock.now() + 8000 } };
     await expect(turn.ended).rejects.toMatchObject(expected);
