@@ -95,6 +95,9 @@ describe('A quota that is used up while jobs wait', () => {
 const reasonsOf = async (service: Service) => (await service.get('/health')).body.reasons as Record<string, unknown>[];
 
 describe('An API that refuses requests for a while', () => {
+  const key = { 'x-api-key': 'a-key-of-the-service' };
+  const one = { MODEL_API_MAX_CONCURRENT: '1', MODEL_API_TIMEOUT: '30' };
+
   it.each([
     [429, 'quota'],
     [529, 'overloaded'],
@@ -104,8 +107,8 @@ describe('An API that refuses requests for a while', () => {
       await using folder = await temporaryFolder();
       const account = new Account(folder.path);
       await account.set(`busy ${status} 60`);
-      await using service = await account.start({ MODEL_API_MAX_CONCURRENT: '1', MODEL_API_TIMEOUT: '30' });
-      const { status: code, headers, body, ms } = await timed(ask(service));
+      await using service = await account.start({ ...one, MODEL_API_KEY: key['x-api-key'] });
+      const { status: code, headers, body, ms } = await timed(service.post('/ask', { prompt: 'hello' }, key));
       expect([code, body.error, body.reason, body.retry_after_seconds]).toEqual([500, 'cli_error', reason, 60]);
       expect([body.message, headers.get('retry-after')]).toEqual([expect.stringMatching(/ in 60 s$/), '60']);
       expect(ms).toBeLessThan(10_000);
@@ -115,8 +118,8 @@ describe('An API that refuses requests for a while', () => {
       ]);
       expect((await service.get('/health')).body.status).toBe('degraded');
       await account.set('ok');
-      await service.post('/health/recheck', {});
-      expect((await ask(service, 'again')).body.response).toBe('again');
+      await service.post('/health/recheck', {}, key);
+      expect((await service.post('/ask', { prompt: 'again' }, key)).body.response).toBe('again');
       expect((await service.get('/health')).body.status).toBe('ok');
     },
   );
