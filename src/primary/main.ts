@@ -215,7 +215,7 @@ async function portsInTime(
     try {
       return await openPorts(config, host);
     } catch (error) {
-      const isPassing = mayBeHadSoon(error as Error);
+      const isPassing = await mayBeHadSoon(error as Error, config.socketPath);
       if (isFirst || !isPassing) log.error('listen_failed', { error: await addressFault(error as Error, config) });
       if (!isPassing || pending.signal !== null || clock.monotonicMs() >= untilMs) return null;
       await delay(clock, addressRetryMs);

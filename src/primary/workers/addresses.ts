@@ -1,4 +1,5 @@
-import { readdir, readFile, readlink } from 'node:fs/promises';
+import { readdir, readFile, readlink, stat } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { isLoopback } from '../../shared/config/addresses.js';
 import type { Config } from '../../shared/config/config.js';
 import { type BoundSocket, bindTcp, bindUnix, inheritedSocket } from '../../shared/node-internals/connections.js';
@@ -61,14 +62,17 @@ function closeAll(sockets: readonly BoundSocket[]): void {
   for (const socket of sockets) socket.close();
 }
 
-/**
- * The machine does not have the address yet, or cannot look up its name: DHCP or a VPN comes later. The folder of a Unix
- * socket may be mounted later.
- */
-const passingCodes = ['EADDRNOTAVAIL', 'ENOTFOUND', 'EAI_AGAIN', 'ENOENT', 'EROFS'];
+/** The machine does not have the address yet, or cannot look up its name: DHCP or a VPN comes later. */
+const passingCodes = ['EADDRNOTAVAIL', 'ENOTFOUND', 'EAI_AGAIN'];
 
-export function mayBeHadSoon({ code = '' }: NodeJS.ErrnoException): boolean {
-  return passingCodes.includes(code);
+/** The folder of the Unix socket may be mounted later: libuv reports EACCES for it. */
+export async function mayBeHadSoon(
+  { code = '', message }: NodeJS.ErrnoException,
+  socketPath: string | null,
+): Promise<boolean> {
+  if (passingCodes.includes(code)) return true;
+  if (socketPath === null || !message.endsWith(socketPath)) return false;
+  return (await stat(dirname(socketPath)).catch(() => null)) === null;
 }
 
 interface WantedAddress {
