@@ -42,7 +42,7 @@ describe('The login of claude in files', () => {
     await until(() => endpoint.refreshes === 1, 'the renewal to begin');
     killed.process.kill('SIGKILL');
     await killed.exited;
-    await using service = await startWithLogin(api, endpoint);
+    await using service = await startWithLogin(api, endpoint, { MODEL_API_TIMEOUT: '60' });
     expect(await endpoint.isLoginStored()).toBe(false);
     expect((await service.post('/ask', { prompt: 'Hello' })).status).toBe(200);
     expect([endpoint.refreshes, endpoint.refused, await endpoint.isLoginStored()]).toEqual([1, 0, true]);
