@@ -26,7 +26,7 @@ import { type LogStyle, logIn, logStyleFor } from '../shared/log/text.js';
 import { collectAll, HeapKeeper } from '../shared/node-internals/heap.js';
 import { type ServiceExit, serviceExits } from '../shared/phase.js';
 import { ownCgroup } from '../shared/process/cgroup.js';
-import { linkLoginLocks, makeWorkDirectory } from '../shared/process/leftovers.js';
+import { makeWorkDirectory } from '../shared/process/leftovers.js';
 import { instanceOfProcess } from '../shared/process/proc.js';
 import { reportSetup } from './api/setup-report.js';
 import { adapterLoader, chooseAdapters } from './cli/adapters/registry.js';
@@ -169,10 +169,6 @@ async function main(settings: Environment, logStyle: LogStyle, own: OwnTraces): 
   const logging = { log, logStyle, show, logWriteErrors: () => lost.count, clock, defects };
   const host = await createHost(config, given, logging, 'service', own);
   const { names, warnings } = await chooseAdapters(config, host.env, adapterLoader(host.clock));
-  await linkLoginLocks(
-    host.runtimeDirectory,
-    names.clis.flatMap(({ adapter }) => adapter.login?.lock ?? []),
-  );
   const stored = await openStoreOf(config, clock);
   const ports = await portsInTime(config, host, pending);
   if (ports === null) return host.exit(pending.signal === null ? serviceExits.unavailable : 0);

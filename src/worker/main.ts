@@ -8,7 +8,7 @@ import { logIn } from '../shared/log/text.js';
 import { collectAll, HeapKeeper } from '../shared/node-internals/heap.js';
 import { PeerCredentials } from '../shared/node-internals/peer-credentials.js';
 import { type Phase, workerExits } from '../shared/phase.js';
-import { endLeftovers, type TracePlaces, untilRenewed } from '../shared/process/leftovers.js';
+import { endLeftovers, type TracePlaces } from '../shared/process/leftovers.js';
 import { instanceOfProcess } from '../shared/process/proc.js';
 import { ProcessScanner } from '../shared/process/scanner.js';
 import { ConnectionLimit, LocalUsers } from './access/authenticate.js';
@@ -167,10 +167,7 @@ async function outlive(primaryPid: number, { traces, listeners }: WorkerContext)
   void listeners.close('retire', outliveMs); // a front sends a client elsewhere if it can't connect, but not one that is lost here
   // Its channel closes a moment before it is gone, and as long as it lives, its processes are not left behind.
   for (let tries = 0; process.ppid === primaryPid && tries < 40; tries++) await delay(systemClock, 10);
-  if (traces !== null) {
-    await untilRenewed(systemClock, traces);
-    await endLeftovers(systemClock, traces);
-  }
+  if (traces !== null) await endLeftovers(systemClock, traces);
   process.exit(workerExits.clean);
 }
 

@@ -5,13 +5,7 @@ import { join, resolve } from 'node:path';
 import { type Clock, delay } from '../../shared/clock.js';
 import { type Config, ConfigFault, type Environment } from '../../shared/config/config.js';
 import type { Logger } from '../../shared/log/logger.js';
-import {
-  endLeftovers,
-  isRenewalLeft,
-  removeTracesOf,
-  type TracePlaces,
-  untilRenewed,
-} from '../../shared/process/leftovers.js';
+import { endLeftovers, removeTracesOf, type TracePlaces } from '../../shared/process/leftovers.js';
 import { folderPrefix, type Instance, instanceOfProcess } from '../../shared/process/proc.js';
 import { cgroupParent } from '../cli/terminate/termination.js';
 
@@ -108,15 +102,10 @@ function refusesConnections(path: string): Promise<boolean> {
   });
 }
 
-/** Ends what services that died have left behind, later if it may be renewing a login, and clears what is in the way. */
+/** Ends what services that died have left behind, and clears what is in the way. */
 export async function endPredecessors(config: Config, env: Environment, log: Logger, clock: Clock): Promise<void> {
-  const places = await tracesOf(config, env);
-  const end = async () => {
-    const reaped = await endLeftovers(clock, places);
-    if (reaped > 0) log.warn('orphans_reaped', { processes: reaped });
-  };
-  if (await isRenewalLeft(clock, places)) void untilRenewed(clock, places).then(end);
-  else await end();
+  const reaped = await endLeftovers(clock, await tracesOf(config, env));
+  if (reaped > 0) log.warn('orphans_reaped', { processes: reaped });
   if (config.socketPath !== null) await clearStaleSocket(config.socketPath);
 }
 

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import { lstat, mkdir, readdir, readlink, rm, stat, symlink } from 'node:fs/promises';
+import { lstat, mkdir, readdir, readlink, rm, symlink } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import { type Clock, delay } from '../clock.js';
+import type { Clock } from '../clock.js';
 import { Cgroup } from './cgroup.js';
 import { folderPrefix, type Instance, instanceOf, isAlive, ownerOfFolder, writeInstance } from './proc.js';
 import { ProcessScanner, sweep } from './scanner.js';
@@ -42,44 +42,6 @@ export async function removeWorkDirectory(runtimeDirectory: string): Promise<voi
 async function isOwnFolder(path: string): Promise<boolean> {
   const found = await lstat(path).catch(() => null);
   return found?.isDirectory() === true && found.uid === process.getuid?.();
-}
-
-/** In a runtime directory: links to the locks under which the model CLIs renew their logins. */
-const lockPrefix = 'lock-';
-/** A lock that is in use is updated every few seconds. */
-const lockStaleMs = 20_000;
-/** A CLI gives up its request after half a minute. */
-const renewalLimitMs = 45_000;
-const renewalPollMs = 100;
-
-/** Whoever ends what this primary leaves behind then sees whether a process of it may be renewing a login. */
-export async function linkLoginLocks(runtimeDirectory: string, locks: readonly string[]): Promise<void> {
-  for (const [index, lock] of locks.entries()) {
-    await symlink(lock, join(runtimeDirectory, `${lockPrefix}${index}`)).catch(() => {}); // on a full disk, say
-  }
-}
-
-/** Whether a process of a dead primary may be renewing a login: if it were ended now, the login would be lost. */
-export async function isRenewalLeft(
-  clock: Clock,
-  { runtimeParent }: Pick<TracePlaces, 'runtimeParent'>,
-): Promise<boolean> {
-  for (const name of await namesIn(runtimeParent)) {
-    const folder = join(runtimeParent, name);
-    const owner = ownerOfFolder(name);
-    if (owner === null || (await isAlive(owner)) || !(await isOwnFolder(folder))) continue;
-    for (const link of (await namesIn(folder)).filter((each) => each.startsWith(lockPrefix))) {
-      const lock = await stat(join(folder, link)).catch(() => null);
-      if (lock !== null && clock.now() - lock.mtimeMs < lockStaleMs) return true;
-    }
-  }
-  return false;
-}
-
-/** Resolves when no such process renews a login any more, or at a limit. */
-export async function untilRenewed(clock: Clock, places: Pick<TracePlaces, 'runtimeParent'>): Promise<void> {
-  const untilMs = clock.monotonicMs() + renewalLimitMs;
-  while (clock.monotonicMs() < untilMs && (await isRenewalLeft(clock, places))) await delay(clock, renewalPollMs);
 }
 
 const limitMs = 5000;

@@ -2,7 +2,6 @@ import { installClaude } from '../../support/claude-service.js';
 import { metric } from '../../support/exposition.js';
 import { startWithLogin, tryLogin } from '../../support/login-trial.js';
 import { echoes, type MessagesApi, startMessagesApi } from '../../support/messages-api-stub.js';
-import { jobProcesses } from '../../support/processes.js';
 import { TokenEndpoint } from '../../support/token-endpoint.js';
 import { until } from '../../support/until.js';
 
@@ -33,23 +32,6 @@ describe('The login of claude in files', () => {
     expect(await endpoint.isLoginStored()).toBe(true);
     expect(jobs.get(200)).toBeGreaterThan(0);
     expect([...jobs.keys()].filter((status) => ![0, 200, 503, 504].includes(status))).toEqual([]);
-  });
-
-  it('outlives a service that is killed in the middle of a renewal, and the start of the next one', async () => {
-    const livesMs = (token: number) => (token === 0 ? 300_300 : hourMs);
-    await using endpoint = await TokenEndpoint.start({ livesMs, delayMs: () => 4000 });
-    await using killed = await startWithLogin(api, endpoint);
-    await until(() => endpoint.refreshes === 1, 'the renewal to begin');
-    killed.process.kill('SIGKILL');
-    await killed.exited;
-    await using service = await startWithLogin(api, endpoint, { MODEL_API_TIMEOUT: '60' });
-    expect(await endpoint.isLoginStored()).toBe(false);
-    expect((await service.post('/ask', { prompt: 'Hello' })).status).toBe(200);
-    expect([endpoint.refreshes, endpoint.refused, await endpoint.isLoginStored()]).toEqual([1, 0, true]);
-    await until(
-      async () => (await jobProcesses(killed.pid)).length === 0,
-      'what the first service has left to be ended',
-    );
   });
 
   it('is read again by processes that wait, after another process has renewed it', async () => {

@@ -154,7 +154,7 @@ export class ProcessPool {
     const { args, input } = programVersion.renewal ?? { args: [], input: '' };
     const process = this.#add(new ConsultedProgram(() => false), null, 'busy');
     const plan = () => consultPlan([...leading, ...args], undefined, '');
-    await process.start(this.#parts.launcher.launch({ program: path, plan, outlivesService: true }));
+    await process.start(this.#parts.launcher.launch({ program: path, plan }));
     await untilExit(process, input, isDone);
   }
 

@@ -31,8 +31,6 @@ export interface LauncherSettings {
 /** A program and how to start it. `plan` gets the path where a system text may be put. */
 export interface SpawnRequest {
   readonly program: string;
-  /** If the service is killed, the program is not ended at once: it renews a login. */
-  readonly outlivesService?: true;
   plan(systemPath: string): CommandLine;
 }
 
@@ -65,8 +63,7 @@ export class Launcher {
       if (this.#isClosed) throw shuttingDown();
       // Programs litter their TMPDIR: in their own folder it goes with them.
       const inside = { env: { ...env, ...home.variables, TMPDIR: temporaryDirectory }, workingDirectory };
-      const { program, outlivesService = false } = order;
-      const start = { program, args: plan.args, outlivesService, cookie, ...inside };
+      const start = { program: order.program, args: plan.args, cookie, ...inside };
       const child = await spawnProgram(start, containment, this.#context.observer);
       return new ProcessTree(child, containment, () => home.remove(), this.#context);
     } catch (error) {
@@ -201,7 +198,6 @@ function remove(path: string): Promise<void> {
 export interface ProgramStart {
   readonly program: string;
   readonly args: readonly string[];
-  readonly outlivesService?: boolean;
   readonly env: Readonly<Record<string, string>>;
   readonly workingDirectory: string;
   readonly cookie: string;
@@ -209,7 +205,7 @@ export interface ProgramStart {
 
 /** Starts the program as the leader of a process group of its own. Rejects with `spawn_error`. */
 export async function spawnProgram(start: ProgramStart, inside: Containment, observer: CliObserver): Promise<Child> {
-  const [program, args] = inside.enter(start.program, start.args, start.outlivesService);
+  const [program, args] = inside.enter(start.program, start.args);
   try {
     const env = { [cookieName]: start.cookie, ...start.env }; // first, so that even a part of the environment holds it
     const options = { cwd: start.workingDirectory, env, detached: true, stdio: 'pipe' } as const;

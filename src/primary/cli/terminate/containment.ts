@@ -17,12 +17,8 @@ export type Child = ChildProcessWithoutNullStreams & {
 
 /** What holds one program and everything it starts, so that all of it can be found and ended. */
 export interface Containment {
-  /** The command that starts the program inside. `outlives`: it may go on for a while if the service is killed. */
-  enter(
-    program: string,
-    args: readonly string[],
-    outlives?: boolean,
-  ): readonly [program: string, args: readonly string[]];
+  /** The command that starts the program inside. */
+  enter(program: string, args: readonly string[]): readonly [program: string, args: readonly string[]];
   /** Ids of what runs inside. */
   pids(): Promise<readonly number[]>;
   /** Whether nothing seems to be left inside, by a quick check. `leader` is the id of the program. */

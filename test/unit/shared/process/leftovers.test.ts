@@ -1,32 +1,16 @@
-import {
-  chown,
-  mkdir,
-  mkdtemp,
-  readdir,
-  readFile,
-  readlink,
-  rm,
-  stat,
-  symlink,
-  utimes,
-  writeFile,
-} from 'node:fs/promises';
+import { chown, mkdir, mkdtemp, readdir, readFile, readlink, stat, symlink, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { systemClock } from '../../../../src/shared/clock.js';
 import type { Cgroup } from '../../../../src/shared/process/cgroup.js';
 import {
   endLeftovers,
-  isRenewalLeft,
-  linkLoginLocks,
   makeWorkDirectory,
   removeTracesOf,
   removeWorkDirectory,
-  untilRenewed,
 } from '../../../../src/shared/process/leftovers.js';
 import { cookieOf, folderPrefix, type Instance, instanceOfProcess } from '../../../../src/shared/process/proc.js';
 import { ProcessScanner, readOwner } from '../../../../src/shared/process/scanner.js';
 import { Children, deadInstance } from '../../../support/children.js';
-import { FakeClock } from '../../../support/fake-clock.js';
 import { type TemporaryFolder, temporaryFolder } from '../../../support/folder.js';
 import { inPidNamespace } from '../../../support/pid-namespace.js';
 import { isAlive } from '../../../support/processes.js';
@@ -236,42 +220,6 @@ describeWithCgroup()('The cgroup of a primary', () => {
     const home = await cgroupOf(dead, scratch.cgroup);
     await endLeftovers(systemClock, { runtimeParent: nowhere, cgroupParent: scratch.cgroup.path });
     await expect(readdir(home.path)).rejects.toMatchObject({ code: 'ENOENT' });
-  });
-});
-
-describe('A renewal of a login that a primary has left behind', () => {
-  it('is seen by the lock of the login, as long as that is in use', async () => {
-    const lock = join(folder.path, 'lock');
-    const places = { runtimeParent: folder.path };
-    await linkLoginLocks(await folderOf(living), [lock]);
-    await mkdir(lock);
-    expect(await isRenewalLeft(systemClock, places)).toBe(false);
-    await linkLoginLocks(await folderOf(dead), [join(folder.path, 'other'), lock]);
-    expect(await isRenewalLeft(systemClock, places)).toBe(true);
-    const renewed = untilRenewed(systemClock, places);
-    await rm(lock, { recursive: true });
-    await renewed;
-    await mkdir(lock);
-    const stale = new Date(Date.now() - 21_000);
-    await utimes(lock, stale, stale);
-    expect(await isRenewalLeft(systemClock, places)).toBe(false);
-  });
-
-  it('is waited for 45 seconds at most', async () => {
-    const clock = new FakeClock();
-    const lock = join(folder.path, 'lock');
-    await mkdir(lock);
-    await utimes(lock, clock.now() / 1000 + 3600, clock.now() / 1000 + 3600);
-    await linkLoginLocks(await folderOf(dead), [lock]);
-    let isOver = false;
-    void untilRenewed(clock, { runtimeParent: folder.path }).then(() => {
-      isOver = true;
-    });
-    await until(async () => {
-      await clock.advance(100);
-      return isOver;
-    }, 'the limit');
-    expect(clock.monotonicMs()).toBeGreaterThanOrEqual(45_000);
   });
 });
 
