@@ -12,9 +12,12 @@ export const greetingVersions = ['2025-11-25', '2025-06-18'] as const;
 /** Of clients that greet nobody: each of their requests names its version, and headers repeat what it is for. */
 export const statelessVersions = ['2026-07-28'] as const;
 
-/** Where a request of such a client names its version, and the results for it their server. */
+export const supportedVersions: readonly string[] = [...statelessVersions, ...greetingVersions];
+
+/** Where a request of a client that greets nobody names its version and what it is capable of, and a result its server. */
 export const metaKeys = {
   version: 'io.modelcontextprotocol/protocolVersion',
+  capabilities: 'io.modelcontextprotocol/clientCapabilities',
   server: 'io.modelcontextprotocol/serverInfo',
 } as const;
 
@@ -51,8 +54,9 @@ export const callParams = z.looseObject({
   _meta: nullable(z.looseObject({ progressToken: nullable(name) }, 'must be an object')),
 });
 
+export type SentMessage = z.infer<typeof message>;
 export type RequestId = string | number;
-export type Params = Readonly<Record<string, unknown>> | undefined;
+export type Params = SentMessage['params'];
 
 export const rpcErrors = {
   notJson: -32700,
@@ -66,21 +70,31 @@ export const rpcErrors = {
   refused: -32000,
 } as const;
 
-export function answerOf(id: RequestId, result: object): object {
-  return { jsonrpc: '2.0', id, result: { ...result, resultType: 'complete' } };
+/** Writes a result as the answer to one request. */
+export type Answer = (result: object) => object;
+
+/**
+ * `server`: what a client that greets nobody learns of its server from each result; null for any other client. Those get
+ * only the fields of their version: some refuse a result with others.
+ */
+export function answersTo(id: RequestId, server: object | null): Answer {
+  const more = server && { resultType: 'complete', _meta: { [metaKeys.server]: server } };
+  return (result) => ({ jsonrpc: '2.0', id, result: { ...result, ...more } });
 }
 
 export function rpcError(id: RequestId | null, code: number, text: string, data?: object): object {
   return { jsonrpc: '2.0', id, error: { code, message: text, ...(data && { data }) } };
 }
 
+type WrongCallStatus = 200 | 400 | 404;
+
 /** What a client must not do. Its status is 200 where the request has come through, and only its content is wrong. */
 export class WrongCall extends RelayError {
   readonly rpcCode: number;
-  readonly status: 200 | 400;
+  readonly status: WrongCallStatus;
   readonly data: object | undefined;
 
-  constructor(rpcCode: number, message: string, status: 200 | 400 = 200, data?: object) {
+  constructor(rpcCode: number, message: string, status: WrongCallStatus = 200, data?: object) {
     super('validation_error', message);
     this.rpcCode = rpcCode;
     this.status = status;

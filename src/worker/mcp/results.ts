@@ -7,7 +7,7 @@ import type { ErrorForm, Reply } from '../http/exchange.js';
 import { publicCodeOf } from '../http/responses.js';
 import { listedJob } from '../jobs/background.js';
 import type { AnswerFormat, CompletedAnswer, StreamFormat } from '../jobs/run-job.js';
-import { answerOf, type RequestId, refusalOf, WrongCall } from './messages.js';
+import { type Answer, type RequestId, refusalOf, WrongCall } from './messages.js';
 import type { JobOutput } from './tools.js';
 
 /** What the tools return. */
@@ -68,20 +68,20 @@ function failedResult(error: RelayError): CallResult {
 const forModels: readonly PublicCode[] = ['validation_error', 'not_found', 'cli_error', 'spawn_error'];
 
 /** The errors of a tool call: the failure of a job is a result, a refusal is none. */
-export function toolErrors(id: RequestId, { locals }: Reply): ErrorForm {
+export function toolErrors(id: RequestId, answer: Answer, { locals }: Reply): ErrorForm {
   const refusal = refusalOf(id);
   return (error, requestId) => {
     const isResult = locals.job !== null || forModels.includes(publicCodeOf(error));
     if (error instanceof WrongCall || !isResult) return refusal(error, requestId);
-    return { status: 200, body: answerOf(id, failedResult(error)) };
+    return { status: 200, body: answer(failedResult(error)) };
   };
 }
 
-export function askFormat(id: RequestId, token: RequestId | undefined, clock: Clock): AnswerFormat {
+export function askFormat(answer: Answer, token: RequestId | undefined, clock: Clock): AnswerFormat {
   return {
     isForSdks: false,
-    body: (answer) => answerOf(id, askResult(answer)),
-    stream: () => new ProgressStream(id, token, clock),
+    body: (completed) => answer(askResult(completed)),
+    stream: () => new ProgressStream(answer, token, clock),
   };
 }
 
@@ -90,7 +90,7 @@ const pauseMs = 1000;
 
 /** Owns the progress of one call as its client knows it. It grows with each notification, and with the text. */
 class ProgressStream implements StreamFormat {
-  readonly #id: RequestId;
+  readonly #answer: Answer;
   readonly #token: RequestId | undefined;
   readonly #clock: Clock;
   #progress = 0;
@@ -98,8 +98,8 @@ class ProgressStream implements StreamFormat {
   #message = 'the job waits';
   #lastMs = Number.NEGATIVE_INFINITY;
 
-  constructor(id: RequestId, token: RequestId | undefined, clock: Clock) {
-    this.#id = id;
+  constructor(answer: Answer, token: RequestId | undefined, clock: Clock) {
+    this.#answer = answer;
     this.#token = token;
     this.#clock = clock;
   }
@@ -138,11 +138,11 @@ class ProgressStream implements StreamFormat {
   }
 
   end(answer: CompletedAnswer): string {
-    return messageEvent(answerOf(this.#id, askResult(answer)));
+    return messageEvent(this.#answer(askResult(answer)));
   }
 
   failure(error: RelayError): string {
-    return messageEvent(answerOf(this.#id, failedResult(error)));
+    return messageEvent(this.#answer(failedResult(error)));
   }
 
   #notify(message: string): string {

@@ -1,28 +1,63 @@
+import { isUtf8 } from 'node:buffer';
 import type { Request } from 'express';
-import { greetingVersions, metaKeys, type Params, rpcErrors, statelessVersions, WrongCall } from './messages.js';
+import {
+  greetingVersions,
+  metaKeys,
+  type Params,
+  rpcErrors,
+  type SentMessage,
+  supportedVersions,
+  WrongCall,
+} from './messages.js';
 
-/** Refuses a request in a version that is not known, or whose headers say something else than its body. */
-export function checkVersion(req: Pick<Request, 'get'>, method: string | undefined, params: Params): void {
-  const sent = req.get(headers.version);
-  const named = (params?._meta as Params)?.[metaKeys.version];
-  if (typeof named === 'string') return checkStateless(req, named, method, params);
-  if (sent === undefined || greetingVersions.some((known) => known === sent)) return;
-  throw statelessVersions.some((known) => known === sent) ? otherHeader(headers.version) : unknownVersion(sent);
-}
+type Headers = Pick<Request, 'get'>;
 
 const headers = { version: 'MCP-Protocol-Version', method: 'Mcp-Method', name: 'Mcp-Name' } as const;
 
-/** A front that reads headers alone must not take the request for another one. */
-function checkStateless(req: Pick<Request, 'get'>, version: string, method: string | undefined, params: Params): void {
-  if (!statelessVersions.some((known) => known === version)) throw unknownVersion(version);
-  checkHeader(req, headers.version, version);
-  if (method === undefined) return;
-  checkHeader(req, headers.method, method);
-  if (method === 'tools/call' && typeof params?.name === 'string') checkHeader(req, headers.name, params.name);
+/**
+ * Whether a message is of a client that greets nobody. Throws for a version that is not known, for headers that say something
+ * else than the message, and for a request of such a client that does not say what each of its requests has to.
+ */
+export function isStateless(req: Headers, sent: SentMessage): boolean {
+  const { id, method, params } = sent;
+  const meta = params?._meta as Params;
+  const [header, named] = [req.get(headers.version), meta?.[metaKeys.version] ?? undefined];
+  if (method === 'initialize' && named === undefined) return false; // its params name the version
+  if (named !== undefined && typeof named !== 'string') throw wrongMeta(metaKeys.version, 'a string');
+  if (named !== undefined && header !== undefined && named !== header) throw otherHeader(headers.version);
+  const version = named ?? header;
+  if (version === undefined && method !== 'server/discover') return false;
+  if (version !== undefined && !supportedVersions.includes(version)) throw unknownVersion(version);
+  if (greetingVersions.some((known) => known === version)) return false;
+  if (id !== undefined && method !== undefined) checkRequest(req, method, params);
+  return true;
 }
 
-function checkHeader(req: Pick<Request, 'get'>, name: string, expected: string): void {
-  if (req.get(name) !== expected) throw otherHeader(name);
+/** A front that reads headers alone must not take the request for another one. */
+function checkRequest(req: Headers, method: string, params: Params): void {
+  const meta = params?._meta as Params;
+  const version = meta?.[metaKeys.version] ?? undefined;
+  const [header, sentMethod] = [req.get(headers.version), req.get(headers.method)];
+  if (version !== undefined && header === undefined) throw otherHeader(headers.version);
+  if (header !== undefined && sentMethod !== method) throw otherHeader(headers.method);
+  const isNamed = method === 'tools/call' && typeof params?.name === 'string';
+  if (isNamed && decoded(req.get(headers.name)) !== params.name) throw otherHeader(headers.name);
+  if (version === undefined) throw wrongMeta(metaKeys.version, 'a string');
+  const capabilities = meta?.[metaKeys.capabilities];
+  if (Object(capabilities) !== capabilities || Array.isArray(capabilities))
+    throw wrongMeta(metaKeys.capabilities, 'an object');
+}
+
+/** A name that cannot stand in a header is sent as base64, between these marks. undefined: what is sent is no base64 of a text. */
+function decoded(value: string | undefined): string | undefined {
+  const [, base64] = /^=\?base64\?(.*)\?=$/.exec(value ?? '') ?? [];
+  if (base64 === undefined) return value;
+  const bytes = Buffer.from(base64, 'base64');
+  return bytes.toString('base64') === base64 && isUtf8(bytes) ? bytes.toString() : undefined;
+}
+
+function wrongMeta(key: string, type: string): WrongCall {
+  return new WrongCall(rpcErrors.wrongParams, `params._meta['${key}'] must be ${type}`, 400);
 }
 
 function otherHeader(name: string): WrongCall {
@@ -30,7 +65,7 @@ function otherHeader(name: string): WrongCall {
 }
 
 function unknownVersion(version: string): WrongCall {
-  const supported = [...statelessVersions, ...greetingVersions];
-  const message = `this version of the protocol is not supported: there are ${supported.join(', ')}`;
-  return new WrongCall(rpcErrors.unknownVersion, message, 400, { supported, requested: version.slice(0, 64) });
+  const message = `this version of the protocol is not supported: there are ${supportedVersions.join(', ')}`;
+  const data = { supported: supportedVersions, requested: version.slice(0, 64) };
+  return new WrongCall(rpcErrors.unknownVersion, message, 400, data);
 }

@@ -61,11 +61,7 @@ describe('A client of the Model Context Protocol', () => {
   });
 
   it('is answered when it pings, and is sent no answer to a notification', async () => {
-    expect((await send(service, request('ping'))).rpc).toEqual({
-      jsonrpc: '2.0',
-      id: 1,
-      result: { resultType: 'complete' },
-    });
+    expect((await send(service, request('ping'))).rpc).toEqual({ jsonrpc: '2.0', id: 1, result: {} });
     for (const method of ['notifications/initialized', 'notifications/cancelled', 'tools/call']) {
       const { status, text } = await send(service, { jsonrpc: '2.0', method, params: { requestId: 1 } });
       expect([status, text]).toEqual([202, '']);
@@ -132,44 +128,117 @@ describe('A client of the Model Context Protocol', () => {
 
 describe('A client that greets nobody', () => {
   const version = '2026-07-28';
-  const named = { _meta: { 'io.modelcontextprotocol/protocolVersion': version } };
+  const keys = {
+    version: 'io.modelcontextprotocol/protocolVersion',
+    capabilities: 'io.modelcontextprotocol/clientCapabilities',
+    server: 'io.modelcontextprotocol/serverInfo',
+  };
+  const named = { _meta: { [keys.version]: version, [keys.capabilities]: {} } };
   const headersOf = (method: string) => ({ 'mcp-protocol-version': version, 'mcp-method': method });
+  const toolHeaders = (name: string) => ({ ...headersOf('tools/call'), 'mcp-name': name });
+  const base64 = (text: string | Buffer) => `=?base64?${Buffer.from(text).toString('base64')}?=`;
+  const sendPlain = (method: string, params: object = named) =>
+    send(service, request(method, params), headersOf(method));
 
   it('finds the server, its tools, and is answered', async () => {
-    const found = await send(service, request('server/discover', named), headersOf('server/discover'));
-    expect(found.rpc.result).toMatchObject({ supportedVersions: [version], capabilities: { tools: {} } });
-    const { rpc } = await send(service, request('tools/list', named), headersOf('tools/list'));
-    expect(rpc.result).toMatchObject({ resultType: 'complete', ttlMs: expect.any(Number), cacheScope: 'public' });
-    const headers = { ...headersOf('tools/call'), 'mcp-name': 'ask' };
-    const answer = await send(service, call('ask', hello, named), headers);
-    expect(answer.rpc.result).toMatchObject({ resultType: 'complete', content: [{ type: 'text' }] });
+    const serverInfo = { name: 'prompt-relay', version: (await service.get('/version')).body.version };
+    const complete = { resultType: 'complete', _meta: { [keys.server]: serverInfo } };
+    const hints = { ttlMs: expect.any(Number), cacheScope: 'public' };
+    const found = await sendPlain('server/discover');
+    const supportedVersions = [version, '2025-11-25', '2025-06-18'];
+    expect(found.rpc.result).toMatchObject({ supportedVersions, capabilities: { tools: {} }, ...hints, ...complete });
+    expect((await sendPlain('tools/list')).rpc.result).toMatchObject({ ...hints, ...complete });
+    const answer = await send(service, call('ask', hello, named), toolHeaders('ask'));
+    expect(answer.rpc.result).toMatchObject({ content: [{ type: 'text' }], ...complete });
+    const failed = await send(service, call('ask', {}, named), toolHeaders('ask'));
+    expect(failed.rpc.result).toMatchObject({ isError: true, ...complete });
+  });
+
+  it('alone gets the fields of its version', async () => {
+    for (const [method, params] of [
+      ['tools/list', {}],
+      ['initialize', { protocolVersion: '2025-11-25' }],
+    ] as const) {
+      const { rpc } = await send(service, request(method, params));
+      for (const field of ['resultType', '_meta', 'ttlMs', 'cacheScope']) expect(rpc.result).not.toHaveProperty(field);
+    }
+    const old = await send(service, request('server/discover'), { 'mcp-protocol-version': '2025-11-25' });
+    expect([old.status, old.rpc.error?.code]).toEqual([200, -32601]);
+  });
+
+  it.each(['initialize', 'ping', 'logging/setLevel', 'resources/list', 'constructor'])(
+    'gets 404 for the method %s, which there is not',
+    async (method) => {
+      const { status, rpc } = await sendPlain(method, { ...named, protocolVersion: version });
+      expect([status, rpc.id, rpc.error?.code]).toEqual([404, 1, -32601]);
+      expect(rpc.error?.message).toContain('server/discover, tools/list and tools/call');
+    },
+  );
+
+  it.each([
+    ['no _meta', {}],
+    ['a _meta that is null', { _meta: null }],
+    ['no version', { _meta: { [keys.capabilities]: {} } }],
+    ['a version that is a number', { _meta: { ...named._meta, [keys.version]: 20260728 } }],
+    ['no capabilities', { _meta: { [keys.version]: version } }],
+    ['capabilities that are a list', { _meta: { ...named._meta, [keys.capabilities]: [] } }],
+  ])('is refused where its request has %s', async (_, params) => {
+    for (const method of ['server/discover', 'tools/list']) {
+      const { status, rpc } = await sendPlain(method, params);
+      expect([status, rpc.id, rpc.error?.code]).toEqual([400, 1, -32602]);
+      expect(rpc.error?.message).toContain('io.modelcontextprotocol/');
+    }
+  });
+
+  it('learns what server/discover needs where it names no version at all', async () => {
+    const { status, rpc } = await send(service, request('server/discover'));
+    expect([status, rpc.error?.code]).toEqual([400, -32602]);
   });
 
   it.each([
     ['no header', {}],
-    ['another version', { ...headersOf('tools/call'), 'mcp-protocol-version': '2025-11-25', 'mcp-name': 'ask' }],
-    ['another method', { ...headersOf('tools/list'), 'mcp-name': 'ask' }],
-    ['another tool', { ...headersOf('tools/call'), 'mcp-name': 'models' }],
+    ['another version', { ...toolHeaders('ask'), 'mcp-protocol-version': '2025-11-25' }],
+    ['another method', { ...toolHeaders('ask'), 'mcp-method': 'tools/list' }],
+    ['a method in other letters', { ...toolHeaders('ask'), 'mcp-method': 'Tools/Call' }],
+    ['another tool', toolHeaders('models')],
+    ['another tool in base64', toolHeaders(base64('models'))],
+    ['what is no base64', toolHeaders('=?base64?YXN?=')],
+    ['base64 of no text', toolHeaders(base64(Buffer.from([0xff])))],
     ['no tool', headersOf('tools/call')],
   ])('is refused where its headers name %s', async (_, headers) => {
     const { status, rpc } = await send(service, call('ask', hello, named), headers);
     expect([status, rpc.id, rpc.error?.code]).toEqual([400, 1, -32020]);
   });
 
-  it.each([
-    ['2099-01-01', -32022],
-    [version, -32020],
-  ])('is refused where its header alone names the version %s', async (named, code) => {
-    const { status, rpc } = await send(service, request('tools/list'), { 'mcp-protocol-version': named });
-    expect([status, rpc.error?.code]).toEqual([400, code]);
-    if (code === -32022) expect(rpc.error?.data).toMatchObject({ requested: named, supported: expect.any(Array) });
+  it('may write the name of a tool as base64', async () => {
+    const { rpc } = await send(service, call('models', {}, named), toolHeaders(base64('models')));
+    expect(rpc.result).toMatchObject({ structuredContent: { models: expect.any(Array) } });
+    const odd = await send(service, call('größe', {}, named), toolHeaders(base64('größe')));
+    expect([odd.status, odd.rpc.error?.code, odd.rpc.error?.message]).toEqual([
+      200,
+      -32602,
+      expect.stringContaining(knownTools),
+    ]);
   });
 
-  it('is told which versions are known', async () => {
-    const later = { _meta: { 'io.modelcontextprotocol/protocolVersion': '2099-01-01' } };
+  it('learns of a version that is not known which there are, and of another header first', async () => {
+    const later = { _meta: { ...named._meta, [keys.version]: '2099-01-01' } };
+    const headers = { ...headersOf('tools/list'), 'mcp-protocol-version': '2099-01-01' };
+    const sent = [
+      await send(service, request('tools/list', later), headers),
+      await send(service, request('tools/list'), headers),
+    ];
+    for (const { status, rpc } of sent) {
+      expect([status, rpc.error?.code]).toEqual([400, -32022]);
+      expect(rpc.error?.data).toEqual({ supported: [version, '2025-11-25', '2025-06-18'], requested: '2099-01-01' });
+    }
     const { status, rpc } = await send(service, request('tools/list', later), headersOf('tools/list'));
-    expect([status, rpc.error?.code]).toEqual([400, -32022]);
-    expect(rpc.error?.data).toEqual({ supported: [version, '2025-11-25', '2025-06-18'], requested: '2099-01-01' });
+    expect([status, rpc.error?.code]).toEqual([400, -32020]);
+  });
+
+  it('may send notifications, which have no headers of their own', async () => {
+    const note = { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 1 } };
+    expect((await send(service, note, { 'mcp-protocol-version': version })).status).toBe(202);
   });
 });
 
@@ -177,7 +246,7 @@ describe('The tool ask', () => {
   it('answers with a text', async () => {
     const result = await resultOf(service, 'ask', { ...hello, system: 'Be brief.', model: 'eliza' });
     const content = [{ type: 'text', text: expect.stringContaining('Ada') }];
-    expect(result).toEqual({ content, resultType: 'complete' });
+    expect(result).toEqual({ content });
   });
 
   it('answers with a value that fits a schema, and with its text', async () => {

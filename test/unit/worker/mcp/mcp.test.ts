@@ -1,5 +1,6 @@
 import { MemoryAnswers } from '../../../../src/primary/store/memory/memory-store.js';
 import type { JobEvent } from '../../../../src/shared/job.js';
+import { answersTo } from '../../../../src/worker/mcp/messages.js';
 import { askFormat } from '../../../../src/worker/mcp/results.js';
 import { FakeClock } from '../../../support/fake-clock.js';
 import { jobDone, jobFailed } from '../../../support/job-records.js';
@@ -42,7 +43,7 @@ describe('The progress of a call', () => {
   function stream() {
     const clock = new FakeClock();
     const opening = { requestId: 'r', model: 'm', forms: {}, hasTools: false, hasThoughts: false };
-    return { clock, format: askFormat(1, 'mine', clock).stream(opening) };
+    return { clock, format: askFormat(answersTo(1, null), 'mine', clock).stream(opening) };
   }
   const notesIn = (text: string) =>
     messagesIn(text).map(({ params }) => params as unknown as { progress: number; message: string });
