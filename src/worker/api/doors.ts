@@ -168,12 +168,20 @@ function openAiModel({ id, alias_of: target, capabilities }: ModelEntry): OpenAi
   };
 }
 
-function anthropicModel({ id, name, alias_of: target, capabilities }: ModelEntry): object {
-  const more = {
-    ...(target !== undefined && { alias_of: target }),
-    ...(capabilities !== undefined && { capabilities }),
-  };
-  return { type: 'model', id, display_name: name, created_at: noDate, ...more };
+/** Anthropic's fields for what this service does not know of a model. Our own capabilities have another shape than theirs. */
+const unknownToAnthropic = {
+  capabilities: null,
+  max_input_tokens: null,
+  max_tokens: null,
+  lifecycle: 'active',
+  deprecated_at: null,
+  retires_at: null,
+  line: null,
+} as const;
+
+function anthropicModel({ id, name, alias_of: target }: ModelEntry): object {
+  const alias = target === undefined ? {} : { alias_of: target };
+  return { type: 'model', id, display_name: name, created_at: noDate, ...unknownToAnthropic, ...alias };
 }
 
 function anthropicList(models: readonly ModelEntry[]): object {
