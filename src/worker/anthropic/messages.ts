@@ -6,7 +6,7 @@ import { readBody } from '../http/body.js';
 import type { AsyncHandler, Reply } from '../http/exchange.js';
 import { sendJson, sendTyped } from '../http/responses.js';
 import type { AnswerPart } from '../jobs/answer-parts.js';
-import { type ParsedRequest, requestOf, setIgnored } from '../jobs/job-request.js';
+import { type ParsedRequest, type RequestedJob, requestOf, setIgnored } from '../jobs/job-request.js';
 import {
   type AnswerFormat,
   answerWithJob,
@@ -30,12 +30,15 @@ const stopReasons = {
   refusal: 'refusal',
 } as const satisfies Record<Ending, string>;
 
-export const messageFormat: AnswerFormat = {
-  isForSdks: true,
-  showsRefusals: true,
-  body: (answer) => ({ ...messageOf(answer, contentOf(answer)), ...endOf(answer), usage: usageOf(answer) }),
-  stream: (opening) => new MessageStream(opening),
-};
+/** `input`: about how many tokens the prompt has. A stream says it before the model CLI does. */
+function messageFormat(input: number): AnswerFormat {
+  return {
+    isForSdks: true,
+    showsRefusals: true,
+    body: (answer) => ({ ...messageOf(answer, contentOf(answer)), ...endOf(answer), usage: usageOf(answer) }),
+    stream: (opening) => new MessageStream(opening, input),
+  };
+}
 
 function messageOf({ requestId, model }: Pick<Opening, 'requestId' | 'model'>, content: readonly object[]): object {
   return { id: `msg_${requestId}`, type: 'message', role: 'assistant', model, content, container: null };
@@ -83,21 +86,26 @@ function usageOf({ usage: { input, output, cacheRead, cacheWrite } }: Pick<Compl
   };
 }
 
-const nothingUsed = { usage: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 } };
+/** Of a message that has only a prompt yet. */
+function usageOfPrompt(input: number): object {
+  return usageOf({ usage: { input, output: 0, cacheRead: 0, cacheWrite: 0 } });
+}
 
 /** Owns where in the message a stream is: its blocks of content come one after the other. */
 class MessageStream extends SdkStream implements StreamFormat {
   readonly #opening: Opening;
+  readonly #input: number;
   #open: 'text' | 'call' | 'thought' | null = null;
   #blocks = 0;
 
-  constructor(opening: Opening) {
+  constructor(opening: Opening, input: number) {
     super();
     this.#opening = opening;
+    this.#input = input;
   }
 
   begin(): string {
-    const unended = { stop_reason: null, stop_sequence: null, stop_details: null, usage: usageOf(nothingUsed) };
+    const unended = { stop_reason: null, stop_sequence: null, stop_details: null, usage: usageOfPrompt(this.#input) };
     return event('message_start', { message: { ...messageOf(this.#opening, []), ...unended } });
   }
 
@@ -170,7 +178,7 @@ export function postMessages(parts: JobParts): AsyncHandler {
   return async (req, res) => {
     const body = await readRequest(req, res, parts);
     const parsed = parseMessages(body);
-    if (body.max_tokens !== 0) return answerWithJob(parts, res, parsed, messageFormat);
+    if (body.max_tokens !== 0) return answerWithJob(parts, res, parsed, messageFormat(estimateOf(parsed.job, body)));
     await answerWithNothing(parts, res, parsed);
   };
 }
@@ -181,7 +189,7 @@ async function answerWithNothing({ primary }: JobParts, res: Reply, parsed: Pars
   const input = await tokensOf(await requestOf(job, primary, res), primary);
   setIgnored(res, ignored);
   const end = { stop_reason: stopReasons.length, stop_sequence: null, stop_details: null };
-  const usage = usageOf({ usage: { ...nothingUsed.usage, input } });
+  const usage = usageOfPrompt(input);
   const message = messageOf({ requestId: res.locals.requestId, model }, []);
   if (!job.stream) return sendJson(res, { ...message, ...end, usage });
   const begin = event('message_start', { message: { ...message, ...end, stop_reason: null, usage } });
@@ -206,25 +214,46 @@ async function tokensOf(request: JobRequest, primary: JobParts['primary']): Prom
   return Math.round(tokens * factor) + tokensOfImages(request);
 }
 
+/** About what the tokenizer would count: its count would hold up the answer. */
+function estimateOf({ schema, ...job }: RequestedJob, { messages }: MessagesRequest): number {
+  const texts = textsOf({ ...job, schema: schema && JSON.stringify(schema.value) });
+  const bytes = texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
+  const tokens = Math.ceil(bytes / bytesOfToken) + tokensOfImages(job) + tokensOfDocuments(blocksIn(messages));
+  return Math.max(1, tokens);
+}
+
+/** Of English text. */
+const bytesOfToken = 4;
+
 async function readRequest(req: Request, res: Reply, { bodies }: JobParts): Promise<MessagesRequest> {
   const body = await readBody(req, res, bodies, messagesRequest);
   const usesUser = subClientByBody(req, res, body.metadata?.user_id ?? undefined);
   return usesUser ? { ...body, metadata: undefined } : body;
 }
 
-function textsOf({ system, history, schema, offer, ...asked }: JobRequest): string[] {
+/** What of a job the model reads. */
+interface PromptParts extends Pick<RequestedJob, 'text' | 'images' | 'results' | 'history' | 'offer'> {
+  readonly system?: string | null | undefined;
+  readonly schema?: string | null | undefined;
+}
+
+function textsOf({ system, history = [], schema, offer, ...asked }: PromptParts): string[] {
   const tools = (offer?.tools ?? []).map(({ name, description, schema }) => `${name} ${description} ${schema}`);
   return [system ?? '', ...[...history, asked].flatMap(textsIn), schema ?? '', ...tools];
 }
 
-function textsIn({ text, calls = [], results = [] }: Omit<Message, 'role'>): string[] {
+function textsIn({
+  text,
+  calls = [],
+  results = [],
+}: Pick<Message, 'text' | 'calls'> & Pick<PromptParts, 'results'>): string[] {
   return [text, ...calls.map(({ input }) => input), ...results.map((result) => result.text)];
 }
 
 /** About what Anthropic's models take for an image of the greatest size that they don't make smaller. */
 const tokensOfImage = 1600;
 
-function tokensOfImages({ history, images, results = [] }: JobRequest): number {
+function tokensOfImages({ history = [], images = [], results = [] }: PromptParts): number {
   const shown = [...history, ...history.flatMap(({ results = [] }) => results), ...results];
   const count = shown.reduce((sum, part) => sum + (part.images?.length ?? 0), images.length);
   return count * tokensOfImage;

@@ -210,10 +210,32 @@ describe('A message', () => {
 });
 
 describe('A streamed message', () => {
+  /** A stream says how many tokens the prompt has before the model CLI does. */
+  const estimate = expect.any(Number);
   const start = [
     'message_start',
-    { type: 'message_start', message: { ...message, content: [], ...end, stop_reason: null, usage: nothing } },
+    {
+      type: 'message_start',
+      message: { ...message, content: [], ...end, stop_reason: null, usage: { ...nothing, input_tokens: estimate } },
+    },
   ];
+
+  it('begins with about the tokens of its prompt, and ends with those that the model CLI reports', async () => {
+    const tokensOf = async (body: object) => {
+      await using door = await open(...begun, ...says('Hi'), done);
+      const events = messageEvents((await door.post({ ...hello, ...body, stream: true })).text);
+      return (events[0] as [string, { message: { usage: { input_tokens: number } } }])[1].message.usage.input_tokens;
+    };
+    const ofHistory = ['x'.repeat(4000), 'y'.repeat(400), 'z'.repeat(40)].map((content, index) => ({
+      role: index === 1 ? 'assistant' : 'user',
+      content,
+    }));
+    expect(await tokensOf({})).toBe(1);
+    expect(await tokensOf({ system: 'x'.repeat(4000) })).toBe(1001);
+    expect(await tokensOf({ messages: ofHistory })).toBe(1110);
+    expect(await tokensOf(calling)).toBeGreaterThan(10);
+  });
+
   const block = (content_block: object, index = 0) => [
     'content_block_start',
     { type: 'content_block_start', index, content_block },
