@@ -50,7 +50,7 @@ import {
   postVerify,
 } from './api/operations.js';
 import type { StatusViewers } from './api/status.js';
-import { hostGuard, rateCap, rateWindows, refuseWhileDraining } from './http/checks.js';
+import { hostGuard, rateCap, rateWindows, refuseWhileDraining, versionGuard } from './http/checks.js';
 import { atRoute, type ExchangeParts, type Handler, openExchange } from './http/exchange.js';
 import { answerError, idempotency, methodNotAllowed, notFound } from './http/responses.js';
 import type { JobParts } from './jobs/run-job.js';
@@ -105,7 +105,7 @@ function checkedApp(parts: AppParts): Express {
   const app = express();
   app.disable('x-powered-by').set('etag', false).enable('strict routing').enable('case sensitive routing');
   trustProxies(app, settings.trustedProxies);
-  app.use(openExchange(parts), findDoor(), speakAsClient(), hostGuard(settings));
+  app.use(openExchange(parts), findDoor(), speakAsClient(), versionGuard, hostGuard(settings));
   return app;
 }
 

@@ -7,6 +7,18 @@ import type { AsyncHandler, Handler, Primary, Reply } from './exchange.js';
 /** Checks before a route, in the order of the API contract: host, (key,) drain, rate. */
 
 /**
+ * Refuses versions of HTTP that this service does not speak, and chunks in HTTP/1.0, which has none: a proxy
+ * may see another end of such a request, and take what follows for a request.
+ */
+export const versionGuard: Handler = ({ httpVersion, headers }, res, next) => {
+  const isChunked = headers['transfer-encoding'] !== undefined;
+  if (httpVersion === '1.1' || (httpVersion === '1.0' && !isChunked)) return next();
+  res.set('Connection', 'close');
+  const message = `HTTP/${httpVersion}${httpVersion === '1.0' ? ' with a transfer coding' : ''} is not spoken here: use HTTP/1.1`;
+  throw new RelayError('validation_error', message, { details: [] });
+};
+
+/**
  * Refuses requests that a foreign web page may have caused: a Host that is not allowed (DNS rebinding), a foreign
  * Origin that is not allowed, or a `Sec-Fetch-Site` of another site without an Origin (as for images). Only allowed
  * origins get CORS headers.

@@ -2,8 +2,8 @@ import { type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import { brokenHttp } from '../../shared/api/endpoints.js';
 import type { ErrorBody } from '../../shared/api/error.js';
-import { httpStatusOf, type PublicCode } from '../../shared/errors.js';
-import { commonHeaders, type ExchangeParts, maxPathLength, requestIdFrom } from './exchange.js';
+import { httpStatusOf, type PublicCode, RelayError } from '../../shared/errors.js';
+import { commonHeaders, type Exchange, type ExchangeParts, maxPathLength, requestIdFrom } from './exchange.js';
 
 /** Reason why bytes on a socket are refused: HTTP status, error code and message. */
 export interface HttpRefusal {
@@ -55,12 +55,14 @@ export function tunnelRefusal(target: string): HttpRefusal {
 }
 
 /** Response whose request has begun; `locals` exist if it is an exchange of this service. */
-export type BegunResponse = ServerResponse & { readonly locals?: { error: PublicCode | null } };
+export type BegunResponse = ServerResponse & { readonly locals?: Pick<Exchange, 'error' | 'errorForm'> };
 
-/** Refuses a request that has begun, so that its log record and counts show the refusal. */
+/** Refuses a request that has begun, in the form of its API. Its log record and counts show the refusal. */
 export function answerRefusal(res: BegunResponse, refusal: HttpRefusal): void {
   if (res.locals !== undefined) res.locals.error = refusal.code;
-  const [headers, body] = answerOf(refusal, String(res.getHeader('X-Request-Id')));
+  const requestId = String(res.getHeader('X-Request-Id'));
+  const error = new RelayError(refusal.code, refusal.message, { details: [] });
+  const [headers, body] = answerOf(refusal, requestId, res.locals?.errorForm?.(error, requestId).body);
   res.writeHead(refusal.status, headers).end(body);
 }
 
@@ -91,10 +93,14 @@ function writeRaw(socket: Socket, refusal: HttpRefusal, requestId: string): void
   socket.end([`HTTP/1.1 ${refusal.status} ${STATUS_CODES[refusal.status]}`, ...lines, '', body].join('\r\n'));
 }
 
-function answerOf(refusal: HttpRefusal, requestId: string): [headers: Record<string, string>, body: string] {
+function answerOf(
+  refusal: HttpRefusal,
+  requestId: string,
+  foreign?: object,
+): [headers: Record<string, string>, body: string] {
   const { code: error, message, status } = refusal;
   const content: ErrorBody = { error, message, request_id: requestId, ...(error === code && { details: [] }) };
-  const body = JSON.stringify(content);
+  const body = JSON.stringify(foreign ?? content);
   const headers = {
     'X-Request-Id': requestId,
     ...commonHeaders,

@@ -87,14 +87,17 @@ const refused: Readonly<Record<string, string>> = {
   'tabs in the first line': get().replaceAll('GET /version ', 'GET\t/version\t'),
   'HTTP/0.9': `GET /version\r\n\r\n${smuggled}`,
   'HTTP/1.2': get().replace('HTTP/1.1', 'HTTP/1.2'),
+  'HTTP/0.9 in the first line': get().replace('HTTP/1.1', 'HTTP/0.9'),
+  'HTTP/2.0 in the first line': get().replace('HTTP/1.1', 'HTTP/2.0'),
+  'chunks in HTTP/1.0': codings(chunked).replace('HTTP/1.1', 'HTTP/1.0'),
+  'another coding in HTTP/1.0': codings('Transfer-Encoding: gzip, chunked').replace('HTTP/1.1', 'HTTP/1.0'),
 };
 
 /** One clean answer, and the connection is closed. */
 const answeredOnce: Readonly<Record<string, string>> = {
   'an Upgrade to websocket': get('Connection: Upgrade', 'Upgrade: websocket'),
   'an Upgrade to h2c': get('Connection: Upgrade, HTTP2-Settings', 'Upgrade: h2c', 'HTTP2-Settings: AAMAAABkAAQAAP__'),
-  'chunks in HTTP/1.0': codings(chunked).replace('HTTP/1.1', 'HTTP/1.0'),
-  'HTTP/2.0 in the first line': get().replace('HTTP/1.1', 'HTTP/2.0'),
+  'a length in HTTP/1.0': lengths(` ${size}`).replace('HTTP/1.1', 'HTTP/1.0'),
   'an unknown expectation': post(['Expect: 200-ok', `Content-Length: ${size}`], body + smuggled),
   'a length named by Connection': post(
     ['Connection: close, Content-Length', `Content-Length: ${size}`],

@@ -3,7 +3,8 @@ import { jsonPost, RawConnection, request } from '../../support/raw-http.js';
 import { type Service, startService } from '../../support/service.js';
 
 const slackMs = 3000; // the limits are checked once a second, and the machine may be busy
-const malformed = refusal('the request is not valid HTTP');
+const sentence = 'the request is not valid HTTP';
+const malformed = refusal(sentence);
 const tooLarge = refusal('the headers are too large');
 
 function refusal(message: string) {
@@ -104,6 +105,28 @@ describe('What is no HTTP', () => {
     await service.log('http_request_completed', ({ request_id }) => request_id === 'broken-body');
     const records = service.logs.filter(({ request_id }) => request_id === 'broken-body');
     expect(records).toEqual([expect.objectContaining({ method: 'POST', path: '/ask', status_code: 400 })]);
+  });
+
+  it.each([
+    ['/v1/chat/completions', { error: { type: 'invalid_request_error', message: sentence } }],
+    ['/v1/messages', { type: 'error', error: { type: 'invalid_request_error', message: sentence } }],
+    ['/mcp', { jsonrpc: '2.0', id: null, error: { code: -32600, message: sentence } }],
+    ['/api/chat', { error: sentence }],
+  ])('is answered in the form of its API when a body breaks off: %s', async (path, expected) => {
+    for (const [version, body] of [
+      ['1.1', 'zz\r\n'],
+      ['2.0', '0\r\n\r\n'],
+    ] as const) {
+      using connection = await open();
+      const head = jsonPost(path, body, ['Transfer-Encoding: chunked']).toString();
+      connection.send(head.replace('HTTP/1.1', `HTTP/${version}`));
+      const answer = await connection.answer();
+      const told = JSON.parse(
+        JSON.stringify(answer.body).replace('HTTP/2.0 is not spoken here: use HTTP/1.1', sentence),
+      );
+      expect([answer.status, answer.headers.connection, told]).toMatchObject([400, 'close', expected]);
+      await connection.closed();
+    }
   });
 
   it('is no defect of the service when the body breaks off of a request that is being answered', async () => {
