@@ -113,9 +113,8 @@ function compose(input: StartInput) {
   const responses = new StoredResponses(store.responses, responseLimits(config), clock);
 
   // What is counted
-  const keyNames = config.apiKeys.map(({ name }) => name);
   const cliNames = names.clis.map(({ name }) => name);
-  const metrics = new PrimaryMetrics(room, conversations, keyNames, cliNames);
+  const metrics = new PrimaryMetrics(room, conversations, cliNames);
   const lastHour = new LastHour(clock);
   const usage = new UsageLedger(clock);
   const usageJournal = new UsageJournal(usage, store.usage, clock);

@@ -78,6 +78,11 @@ export const familyFiguresSchema = z.object({
 export type FigureValue = z.infer<typeof value>;
 export type FamilyFigures = z.infer<typeof familyFiguresSchema>;
 
+/** A scrape of the text format 0.0.4 as OpenMetrics 1.0.0 has it: the family of a counter goes without `_total`. */
+export function openMetricsOf(text: string): string {
+  return `${text.replace(/^(# (?:HELP|TYPE) \S+?)_total /gm, '$1 ').replace(/\n+/g, '\n')}# EOF\n`;
+}
+
 /** A series of this family as the Prometheus text format writes it. */
 export function seriesOf(family: string, { metricName = family, labels }: Omit<FigureValue, 'value'>): string {
   const pairs = Object.entries(labels).map(([name, value]) => `${name}="${escaped(String(value))}"`);
@@ -98,14 +103,17 @@ const grain = 2 ** -20;
 /** Owns the values of the last report. */
 export class FigureReport {
   readonly #reported = new Map<string, number>();
+  readonly #families = new Set<string>();
 
-  /** What has grown since the last call, and every gauge, of what a prom-client registry holds. */
+  /** What has grown since the last call, and every gauge, of what a prom-client registry holds. At first also families without a series. */
   changes(snapshot: readonly MetricObjectWithValues<MetricValue<string>>[]): FamilyFigures[] {
     return snapshot.flatMap(({ name, help, type, aggregator, values }) => {
       const family = { name, help, type: String(type) as FamilyFigures['type'], aggregator: String(aggregator) };
       const figures = (values as FigureValue[]).filter((figure) => Number.isFinite(figure.value)); // an average of nothing is NaN
       const news = neverFalls(family) ? figures.flatMap((figure) => this.#growth(name, figure)) : figures;
-      return news.length === 0 ? [] : [{ ...family, values: news }];
+      if (news.length === 0 && this.#families.has(name)) return [];
+      this.#families.add(name);
+      return [{ ...family, values: news }];
     });
   }
 

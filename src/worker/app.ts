@@ -34,10 +34,10 @@ import {
   speakAsClient,
 } from './api/doors.js';
 import { deleteJob, getJob, getJobEvents, getJobs } from './api/jobs.js';
+import { getMetrics } from './api/metrics.js';
 import {
   getHealth,
   getHistory,
-  getMetrics,
   getModels,
   getSetup,
   getStatus,

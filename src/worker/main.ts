@@ -145,7 +145,7 @@ async function serve(context: WorkerContext, primary: Primary, settings: WorkerS
     log.error('listen_failed', { error: (error as Error).message });
     return exit(log, workerExits.cannotListen);
   }
-  await sendFigures(primary, metrics); // every series is there from the first scrape on
+  await sendFigures(primary, metrics); // every family is there from the first scrape on
   await primary.call('listening', {});
   heap.touch();
 }

@@ -1,3 +1,4 @@
+import { families } from './families.js';
 import type { Service } from './service.js';
 
 /** Sample of a scrape, with its name, labels and metric family. */
@@ -87,7 +88,12 @@ export function fallen(before: ReadonlyMap<string, number>, after: ReadonlyMap<s
   });
 }
 
-/** Returns the current value of one series, such as `standby_total{result="hit"}`. */
+/** Returns the current value of one series, such as `standby_total{result="hit"}`; 0 if it has counted nothing yet. */
 export async function metric(service: Service, series: string): Promise<number> {
-  return new Exposition((await service.get('/metrics')).text).value(series);
+  const scrape = new Exposition((await service.get('/metrics')).text);
+  const family = series.replace(/\{.*/s, '');
+  const isUnseen =
+    scrape.types.has(family) &&
+    scrape.samples.every(({ name, labels }) => name !== family || keyOf(labels) !== keyOf(labelsOf(series)));
+  return isUnseen && families[family]?.labelSets?.length === 0 ? 0 : scrape.value(series);
 }

@@ -133,6 +133,7 @@ export class JobMetrics {
     return { ...this.#refused(), draining: this.#refusedDraining, budget: this.#refusedByBudget };
   }
 
+  /** Alerts need them from the start, and the others are few. */
   #addZeros(): void {
     const { jobs, durations, waits, firstDeltas, tokens, processor, memory, toolsIgnored } = this.#families;
     for (const route of toolRoutes) toolsIgnored.inc({ route }, 0);
@@ -141,10 +142,8 @@ export class JobMetrics {
       firstDeltas.zero({ operation });
       memory.zero({ operation });
       processor.inc({ operation }, 0);
-      for (const outcome of outcomes) {
-        jobs.inc({ operation, outcome }, 0);
-        durations.zero({ operation, outcome });
-      }
+      durations.zero({ operation, outcome: 'ok' });
+      for (const outcome of outcomes) jobs.inc({ operation, outcome }, 0);
     }
     for (const outcome of ['started', 'timeout', 'cancelled']) waits.zero({ outcome });
     for (const direction of ['input', 'output']) tokens.inc({ direction }, 0);
@@ -161,15 +160,13 @@ export const restLabel = 'other';
 export class ClientLabels {
   readonly #labels = { key: new Set<string>(), user: new Set<string>() };
 
-  /** The label, and whether nobody has had it before. */
-  of(client: string): { readonly label: string; readonly isNew: boolean } {
+  of(client: string): string {
     const { kind, name } = readClientId(holderOf(client));
-    if (kind !== 'key' && kind !== 'user') return { label: restLabel, isNew: false };
+    if (kind !== 'key' && kind !== 'user') return restLabel;
     const labels = this.#labels[kind];
-    if (labels.has(name)) return { label: name, isNew: false };
-    if (labels.size >= (kind === 'key' ? maxKeys : maxUsers)) return { label: restLabel, isNew: false };
+    if (!labels.has(name) && labels.size >= (kind === 'key' ? maxKeys : maxUsers)) return restLabel;
     labels.add(name);
-    return { label: name, isNew: true };
+    return name;
   }
 
   get all(): string[] {
@@ -183,42 +180,29 @@ export class ClientMetrics {
   readonly #jobs: Counter<'client' | 'outcome'>;
   readonly #refused: Counter<'client'>;
 
-  /** `waiting`: jobs that wait, by client. The keys of `keyNames` are there from the start. */
-  constructor(registry: Registry, keyNames: readonly string[], waiting: () => ReadonlyMap<string, number>) {
+  /** `waiting`: jobs that wait, by client. */
+  constructor(registry: Registry, waiting: () => ReadonlyMap<string, number>) {
     const jobs = 'Jobs that were admitted and have ended, by client: API keys, local users, and all others together.';
     this.#jobs = counter(registry, 'client_jobs_total', jobs, 'client', 'outcome');
     const refused = 'Jobs that were not admitted, by client.';
     this.#refused = counter(registry, 'client_refused_total', refused, 'client');
     const queued = () => this.#queued(waiting());
     addGauge(registry, 'client_jobs_queued', 'Jobs that wait for a slot, by client.', queued, 'client');
-    this.#addZeros(restLabel);
-    for (const name of keyNames) this.#labelOf(`key ${name}`);
   }
 
   jobEnded({ client }: JobRequest, { outcome }: JobEnd): void {
-    this.#jobs.inc({ client: this.#labelOf(client), outcome });
+    this.#jobs.inc({ client: this.#labels.of(client), outcome });
   }
 
   refused(client: string): void {
-    this.#refused.inc({ client: this.#labelOf(client) });
-  }
-
-  #labelOf(client: string): string {
-    const { label, isNew } = this.#labels.of(client);
-    if (isNew) this.#addZeros(label);
-    return label;
+    this.#refused.inc({ client: this.#labels.of(client) });
   }
 
   #queued(waiting: ReadonlyMap<string, number>): Record<string, number> {
-    const labelled = [...waiting].map(([client, count]) => [this.#labelOf(client), count] as const);
+    const labelled = [...waiting].map(([client, count]) => [this.#labels.of(client), count] as const);
     const queued = Object.fromEntries(this.#labels.all.map((label) => [label, 0]));
     for (const [label, count] of labelled) queued[label] = (queued[label] ?? 0) + count;
     return queued;
-  }
-
-  #addZeros(client: string): void {
-    this.#refused.inc({ client }, 0);
-    for (const outcome of outcomes) this.#jobs.inc({ client, outcome }, 0);
   }
 }
 

@@ -6,7 +6,7 @@ import { addProcessMetrics, counter, gauge, histogram } from '../../shared/metri
 import type { CliObserver } from '../cli/contract/observer.js';
 import type { ConversationStore } from '../conversations/conversation-store.js';
 import type { WaitingRoom } from '../jobs/waiting-room.js';
-import { type StoreObserver, type StoreOperation, storeOperations } from '../store/contract/store.js';
+import type { StoreObserver, StoreOperation } from '../store/contract/store.js';
 import { type RestartCause, restartCauses } from '../workers/worker-handle.js';
 import { cliMetrics } from './cli-metrics.js';
 import { ClientMetrics, JobMetrics } from './job-metrics.js';
@@ -74,7 +74,6 @@ export class StoreMetrics {
   constructor(registry: Registry) {
     const help = 'Time until the store had done what it was asked for, or had failed; of the store in memory nothing.';
     this.#seconds = histogram(registry, 'store_operation_seconds', help, buckets, 'operation');
-    for (const operation of storeOperations) this.#seconds.zero({ operation });
   }
 
   done(operation: StoreOperation, ms: number): void {
@@ -109,7 +108,6 @@ export class PrimaryMetrics {
   constructor(
     room: Pick<WaitingRoom, 'refused' | 'refusedByBound' | 'waitingByClient'>,
     conversations: Pick<ConversationStore, 'refused' | 'counts'>,
-    keyNames: readonly string[] = [],
     clis: readonly string[] = [],
   ) {
     this.jobs = new JobMetrics(this.registry, () => ({
@@ -117,7 +115,7 @@ export class PrimaryMetrics {
       client_bound: room.refusedByBound,
       conversations_busy: conversations.refused,
     }));
-    this.clients = new ClientMetrics(this.registry, keyNames, () => room.waitingByClient);
+    this.clients = new ClientMetrics(this.registry, () => room.waitingByClient);
     this.conversations = new ConversationMetrics(this.registry, () => conversations.counts.created);
     this.readiness = new ReadinessMetrics(this.registry, clis);
     this.store = new StoreMetrics(this.registry);

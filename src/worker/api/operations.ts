@@ -3,8 +3,8 @@ import { sinceQuery } from '../../shared/api/health.js';
 import type { ModelsBody } from '../../shared/api/models.js';
 import { backupRequest, purgeRequest, verifyRequest } from '../../shared/api/store.js';
 import { dayQuery } from '../../shared/api/usage.js';
-import { cached, coalesced, oneAtATime } from '../../shared/async.js';
-import { type Clock, endOfLoopTurn } from '../../shared/clock.js';
+import { cached, coalesced } from '../../shared/async.js';
+import type { Clock } from '../../shared/clock.js';
 import { invalid } from '../../shared/errors.js';
 import type { AnswerOf } from '../../shared/ipc/peer.js';
 import type { PrimaryCalls } from '../../shared/ipc/protocol.js';
@@ -12,7 +12,7 @@ import { type Authority, isAccepted, maySee } from '../access/authenticate.js';
 import { readBody } from '../http/body.js';
 import type { BodyMemory } from '../http/body-memory.js';
 import type { AsyncHandler, Primary, Reply } from '../http/exchange.js';
-import { sendJson, sendTyped, sendWritten } from '../http/responses.js';
+import { sendJson, sendWritten } from '../http/responses.js';
 import { openAiList } from './doors.js';
 import type { StatusViewers } from './status.js';
 
@@ -63,18 +63,6 @@ export function getModels(primary: Primary): AsyncHandler {
     const { count, models } = await primary.call('models', {});
     const body: ModelsBody = { count, models, ...openAiList(models) };
     sendJson(res, body);
-  };
-}
-
-/** All who ask at once are sent the same bytes, which have crossed from the primary once. The primary limits how often. */
-export function getMetrics(primary: Primary): AsyncHandler {
-  const exposition = oneAtATime(async () => Buffer.from((await primary.call('metrics', {})).text));
-  let sent: Promise<void> = Promise.resolve();
-  return async (_req, res) => {
-    const bytes = await exposition();
-    sent = sent.then(endOfLoopTurn); // the bytes are many: between two answers of a crowd other requests have their turn
-    await sent;
-    sendTyped(res, 'text/plain; version=0.0.4; charset=utf-8', bytes);
   };
 }
 

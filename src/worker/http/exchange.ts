@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { NextFunction, Request, Response } from 'express';
 import { Registry } from 'prom-client';
 import type { Clock } from '../../shared/clock.js';
-import { httpStatusOf, type PublicCode, publicCodes, type RelayError } from '../../shared/errors.js';
+import { httpStatusOf, type PublicCode, type RelayError } from '../../shared/errors.js';
 import type { Peer } from '../../shared/ipc/peer.js';
 import type { PrimaryCalls, WorkerCalls, WorkerKey } from '../../shared/ipc/protocol.js';
 import type { JobUsage, Outcome } from '../../shared/job.js';
@@ -17,7 +17,7 @@ import {
 } from '../../shared/metrics.js';
 import type { JsonStructure } from '../../shared/text/json-structure.js';
 import type { TraceContext } from '../../shared/trace/context.js';
-import { type KnownResponse, knownResponses, methodLabel, type RouteLabel, routeLabels } from './known-responses.js';
+import { methodLabel, type RouteLabel } from './labels.js';
 import { type RequestSpans, traceOfCaller } from './request-spans.js';
 import type { KeyedRequest } from './responses.js';
 
@@ -215,7 +215,6 @@ export function requestIdFrom(header: string | undefined): string {
 /** Histogram buckets, seconds: most answers take milliseconds, but a job may take its full time limit. */
 const durationBuckets = [0.005, 0.01, 0.025, 0.1, 0.25, 1, 2.5, 10, 30, 120, 600];
 
-const perResponse = ['method', 'route', 'code'] as const;
 const help = {
   requests: 'Requests answered, by method, route template and status code.',
   durations:
@@ -226,8 +225,15 @@ const help = {
 /** Owns the counts of this worker's HTTP exchanges. The primary sums the figures of all workers. */
 export class HttpMetrics {
   readonly #registry = new Registry();
-  readonly #requests = counter(this.#registry, 'http_requests_total', help.requests, ...perResponse);
-  readonly #durations = durationsIn(this.#registry);
+  readonly #requests = counter(this.#registry, 'http_requests_total', help.requests, 'method', 'route', 'code');
+  readonly #durations = histogram(
+    this.#registry,
+    'http_request_duration_seconds',
+    help.durations,
+    durationBuckets,
+    'method',
+    'route',
+  );
   readonly #inFlight = gauge(
     this.#registry,
     'http_requests_in_flight',
@@ -238,16 +244,8 @@ export class HttpMetrics {
   readonly #logErrors = counter(this.#registry, 'log_write_errors_total', 'Log records that could not be written.');
   readonly #report = new FigureReport();
   #hasNews = true;
-  #isFirstReport = true;
 
   constructor() {
-    for (const { method, route, code } of knownResponses) {
-      this.#requests.inc({ method, route, code: String(code) }, 0);
-    }
-    for (const route of routeLabels) {
-      this.#aborted.inc({ route }, 0);
-      for (const error of publicCodes) this.#errors.inc({ route, error }, 0);
-    }
     addProcessMetrics(this.#registry, 'worker');
   }
 
@@ -267,11 +265,11 @@ export class HttpMetrics {
     this.#inFlight.dec();
   }
 
-  completed(method: string, route: RouteLabel, code: number, seconds: number): void {
+  completed(name: string, route: RouteLabel, code: number, seconds: number): void {
     this.closed();
-    const labels = { method: methodLabel(method), route, code: String(code) };
-    this.#requests.inc(labels);
-    if (isTimed({ route, code })) this.#durations.observe(labels, seconds);
+    const method = methodLabel(name);
+    this.#requests.inc({ method, route, code: String(code) });
+    if (isTimed({ route, code })) this.#durations.observe({ method, route }, seconds);
   }
 
   /** Counts a refusal of bytes that never became a request. */
@@ -297,42 +295,22 @@ export class HttpMetrics {
   /** Returns the counts since the last call; the primary adds them to its totals. */
   async changes(): Promise<FamilyFigures[]> {
     this.#hasNews = false;
-    const isFirst = this.#isFirstReport;
-    this.#isFirstReport = false;
-    const changes = this.#report.changes(await this.#registry.getMetricsAsJSON());
-    return isFirst ? [await durationsOfNothing(), ...changes] : changes;
+    return this.#report.changes(await this.#registry.getMetricsAsJSON());
   }
 }
 
-function durationsIn(registry: Registry) {
-  return histogram(registry, 'http_request_duration_seconds', help.durations, durationBuckets, ...perResponse);
+/** Labels of a response, without its method. */
+interface CountedAs {
+  readonly route: RouteLabel;
+  readonly code: number;
 }
 
-/**
- * Returns every possible series of durations at 0, so that the primary shows them from the start. The worker's registry
- * does not create them, because prom-client uses 7 KB for each and never frees it.
- */
-async function durationsOfNothing(): Promise<FamilyFigures> {
-  const registry = new Registry();
-  durationsIn(registry).zero({ method: '', route: '', code: '' });
-  const [family] = new FigureReport().changes(await registry.getMetricsAsJSON());
-  if (family === undefined) throw new Error('prom-client reports no series for a histogram');
-  const values = knownResponses.filter(isTimed).flatMap(({ method, route, code }) => {
-    const labels = { method, route, code: String(code) };
-    return family.values.map((figure) => ({ ...figure, labels: { ...figure.labels, ...labels } }));
-  });
-  return { ...family, values };
-}
-
-/**
- * Whether the duration of a response is measured: only answers of endpoints. A histogram has fourteen series per label
- * set, and most label sets are refusals of unknown paths and methods. The duration of an endless stream means nothing.
- */
-export function isTimed({ route, code }: Pick<KnownResponse, 'route' | 'code'>): boolean {
+/** Whether the duration of a response is measured: only answers of endpoints. The duration of an endless stream means nothing. */
+function isTimed({ route, code }: CountedAs): boolean {
   return route !== 'other' && code !== httpStatusOf.method_not_allowed && !isEndless({ route, code });
 }
 
 /** Whether a response ends only when its client disconnects. */
-export function isEndless({ route, code }: Pick<KnownResponse, 'route' | 'code'>): boolean {
+function isEndless({ route, code }: CountedAs): boolean {
   return route === '/status/stream' && code === 200;
 }

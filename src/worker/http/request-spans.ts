@@ -11,7 +11,7 @@ import {
 } from '../../shared/trace/context.js';
 import { type Span, spanTexts } from '../../shared/trace/span.js';
 import type { Exchange, Primary } from './exchange.js';
-import { methodLabel } from './known-responses.js';
+import { methodLabel } from './labels.js';
 
 /** Span of an open request; parent of the spans of its job. */
 export interface RequestTrace extends TraceContext {

@@ -228,6 +228,8 @@ describeWith(prometheusProgram)('A Prometheus that scrapes the service', () => {
     await using prometheus = await startPrometheus({ talking, narrow }, ruleFiles);
     await talk(talking);
     await crowd(narrow);
+    await prometheus.has('model_api_errors_total{instance="narrow",error="cli_error"}');
+    for (const prompt of ['fail', 'Hello']) await narrow.post('/ask', { prompt }); // what is counted first has no rate yet
     for (const { record = '' } of readRules('rules.yml')) await prometheus.has(record);
     const dashboard = readDashboard();
     const annotations = dashboard.annotations.list.map(({ expr }) => expr);

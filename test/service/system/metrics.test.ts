@@ -4,7 +4,10 @@ import { Exposition, type Sample } from '../../support/exposition.js';
 import { families } from '../../support/families.js';
 import { createGate } from '../../support/gate.js';
 import { recovers, runtimeOf, untilJobs } from '../../support/jobs.js';
+import { metricsOf, readRules } from '../../support/monitoring.js';
+import { writeNamedKeys } from '../../support/named-keys.js';
 import { describeWith } from '../../support/needs.js';
+import { exchange, request } from '../../support/raw-http.js';
 import { type Service, startService, startWithProgram, twoWorkers } from '../../support/service.js';
 import { until } from '../../support/until.js';
 
@@ -48,7 +51,9 @@ describe('The first scrape', () => {
       Object.fromEntries(Object.entries(families).map(([name, { type }]) => [name, type])),
     );
     for (const [name, { labelSets }] of Object.entries(families)) {
-      const seen = new Set(samples.filter(({ family }) => family === name).map(({ labels }) => keyOf(labels)));
+      // The test itself has asked for /health until every worker was there.
+      const own = samples.filter(({ family, labels }) => family === name && labels.route !== '/health');
+      const seen = new Set(own.map(({ labels }) => keyOf(labels)));
       if (labelSets === null) expect({ name, sets: seen.size }).toEqual({ name, sets: 1 });
       else expect({ name, sets: [...seen].sort() }).toEqual({ name, sets: labelSets.map(keyOf).sort() });
     }
@@ -66,6 +71,24 @@ describe('The first scrape', () => {
     const own = counted.filter(({ labels, name }) => labels.route !== '/health' && !name.startsWith('cli_'));
     const rest = own.map(({ name }) => name);
     expect(rest.sort()).toEqual(['readiness_check_duration_seconds_count', 'readiness_checks_total']);
+  });
+
+  it('of an idle service has at most 1,500 series', async () => {
+    await using keys = await writeNamedKeys();
+    await using service = await startService({ env: { ...twoWorkers, ...keys.env } });
+    await service.log('readiness_checked');
+    const { samples } = await scrape(service);
+    expect(samples.length).toBeLessThanOrEqual(1500);
+  });
+
+  it('has at 0 what alerts and rules count, and loses no first failure', async () => {
+    await using service = await startService();
+    const { types, samples } = await scrape(service);
+    const counted = [...readRules('alerts.yml'), ...readRules('rules.yml')].flatMap(({ expr }) => metricsOf(expr));
+    const own = new Set(counted.map((name) => name.replace('model_api_', '')).filter((name) => types.has(name)));
+    own.delete('http_requests_total'); // only their rate is recorded, for graphs
+    expect(own.size).toBeGreaterThan(10);
+    expect([...own].filter((name) => !samples.some((sample) => sample.name === name))).toEqual([]);
   });
 
   it('tells what is running and how it is configured', async () => {
@@ -86,6 +109,57 @@ describe('The first scrape', () => {
     const uptime = Date.now() / 1000 - metrics.value('process_start_time_seconds{process="primary"}');
     expect(uptime).toBeGreaterThan(0);
     expect(uptime).toBeLessThan(30);
+  });
+});
+
+describe('A scraper', () => {
+  const openMetrics = 'application/openmetrics-text';
+
+  it('that asks for OpenMetrics gets it, and any other the older text', async () => {
+    await using service = await startService({ env: twoWorkers });
+    await service.get('/nowhere');
+    const typeFor = async (accept: string) =>
+      (await service.get('/metrics', { accept })).headers.get('content-type')?.replace('; charset=utf-8', '');
+    const newer = `${openMetrics}; version=1.0.0`;
+    const older = 'text/plain; version=0.0.4';
+    expect(await typeFor(`${openMetrics};version=1.0.0,${openMetrics};version=0.0.1;q=0.75,*/*;q=0.1`)).toBe(newer);
+    expect(await typeFor(`${openMetrics};version=1.0.0;escaping=allow-utf-8;q=0.5,text/plain;q=0.2`)).toBe(newer);
+    expect(await typeFor(openMetrics.toUpperCase())).toBe(newer);
+    for (const accept of [`${openMetrics};q=0.2,text/plain`, `${openMetrics};q=0`, `${openMetrics};version=9.0.0`])
+      expect(await typeFor(accept)).toBe(older);
+    for (const accept of ['*/*', 'text/*', 'application/json', 'x'.repeat(1000), ';q=,;;q=1,constructor'])
+      expect(await typeFor(accept)).toBe(older);
+    const { text, headers } = await service.get('/metrics', { accept: openMetrics });
+    expect(headers.get('vary')).toBe('Accept, Accept-Encoding');
+    expect(text.endsWith('\n# EOF\n')).toBe(true);
+    expect(text).not.toContain('\n\n');
+    const families = [...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name = '', type]) => [name, type] as const);
+    expect(new Set(families.map(([name]) => name)).size).toBe(families.length);
+    for (const [name, type] of families.filter(([, type]) => type === 'counter')) {
+      expect([name, type]).toEqual([expect.not.stringMatching(/_total$/), 'counter']);
+      expect(text).not.toMatch(new RegExp(`^${name}[ {]`, 'm'));
+    }
+    expect(text).toMatch(/^model_api_jobs_total\{operation="ask",outcome="ok"\} 0$/m);
+  });
+
+  it('that takes gzip gets a small body, and one that does not the plain one', async () => {
+    await using service = await startService({ env: twoWorkers });
+    const sizeFor = async (encoding: string, accept = 'text/plain') => {
+      const head = request('GET /metrics', [`Accept-Encoding: ${encoding}`, `Accept: ${accept}`]);
+      const { headers, body } = await exchange(service.port, head);
+      return { encoding: headers['content-encoding'], bytes: Number(headers['content-length']), body };
+    };
+    const plain = await sizeFor('identity');
+    expect(plain.encoding).toBeUndefined();
+    for (const accept of ['text/plain', openMetrics]) {
+      const zipped = await sizeFor('br, gzip;q=0.5', accept);
+      expect(zipped.encoding).toBe('gzip');
+      expect(zipped.bytes).toBeLessThan(plain.bytes / 5);
+    }
+    for (const refused of ['gzip;q=0', 'br', 'identity, *;q=0'])
+      expect((await sizeFor(refused)).encoding).toBeUndefined();
+    const { text } = await service.get('/metrics', { 'accept-encoding': 'gzip', accept: openMetrics });
+    expect(text.endsWith('\n# EOF\n')).toBe(true);
   });
 });
 
@@ -163,11 +237,12 @@ describe('Counts', () => {
     expect(after.value('queue_wait_seconds_count{outcome="started"}')).toBe(7);
     expect(after.value('queue_wait_seconds_count{outcome="timeout"}')).toBe(1);
     const errors = after.samples.filter(({ name, value }) => name === 'errors_total' && value > 0);
-    expect(errors.map(({ labels, value }) => [labels.route, labels.error, value])).toEqual([
-      ['/ask', 'validation_error', 1],
-      ['/ask', 'unauthorized', 1],
+    const seen = errors.map(({ labels, value }) => [labels.route, labels.error, value]);
+    expect(seen.toSorted()).toEqual([
       ['/ask', 'concurrency_limited', 1],
       ['/ask', 'queue_timeout', 1],
+      ['/ask', 'unauthorized', 1],
+      ['/ask', 'validation_error', 1],
       ['other', 'not_found', 1],
     ]);
     expect(after.sum('http_requests_total', { route: '/ask' })).toBe(7);

@@ -5,6 +5,7 @@ import {
   FigureReport,
   familyFiguresSchema,
   neverFalls,
+  openMetricsOf,
   roundedToGrain,
   seriesOf,
 } from '../../../src/shared/metrics.js';
@@ -36,6 +37,14 @@ describe('The metrics of a process', () => {
     const [start] = primary.filter(isStart).flatMap(({ values }) => values);
     expect(Math.abs((start?.value ?? 0) - performance.timeOrigin / 1000)).toBeLessThan(1);
   });
+});
+
+it('OpenMetrics has the family of a counter without its ending, no blank lines, and an end', () => {
+  const text =
+    '# HELP a_total Of a_total.\n# TYPE a_total counter\na_total{b="# TYPE a_total x"} 1\n\n# HELP c C.\n# TYPE c gauge\nc 2\n';
+  expect(openMetricsOf(text)).toBe(
+    '# HELP a Of a_total.\n# TYPE a counter\na_total{b="# TYPE a_total x"} 1\n# HELP c C.\n# TYPE c gauge\nc 2\n# EOF\n',
+  );
 });
 
 /** A registry with one family of each kind, and a report of it. */

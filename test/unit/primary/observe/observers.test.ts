@@ -23,7 +23,7 @@ describe('the observer of jobs', () => {
     const log = new LogBook();
     const usage = new UsageLedger(new FakeClock());
     const lastHour = new LastHour(new FakeClock());
-    const clients = new ClientMetrics(registry, [], () => new Map());
+    const clients = new ClientMetrics(registry, () => new Map());
     const observer = observeJobs({ jobs, clients, usage, lastHour, log });
     const read = async () => new Exposition(await registry.metrics());
     return { observer, log, usage, lastHour, read };

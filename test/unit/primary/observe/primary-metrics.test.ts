@@ -5,7 +5,7 @@ import { Exposition } from '../../../support/exposition.js';
 function createMetrics() {
   const slots = { refused: 0, refusedByBound: 0, waitingByClient: new Map<string, number>() };
   const conversations = { refused: 0, counts: { conversations: 0, bytes: 0, tokens: 0, created: 0 } };
-  const metrics = new PrimaryMetrics(slots, conversations, [], ['demo']);
+  const metrics = new PrimaryMetrics(slots, conversations, ['demo']);
   return { slots, conversations, metrics, read: async () => new Exposition(await metrics.registry.metrics()) };
 }
 
