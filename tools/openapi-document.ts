@@ -62,6 +62,8 @@ type Operation = Pick<
   ZodOpenApiOperationObject,
   'summary' | 'description' | 'requestBody' | 'requestParams' | 'security'
 > & {
+  /** Name of the operation in generated clients. */
+  readonly id: string;
   readonly ok: z.ZodType | string;
   readonly okText: string;
   /** Whether the answer of a job can be requested as a stream. */
@@ -101,6 +103,15 @@ function json(schema: z.ZodType, example: object) {
   return { required: true, content: { 'application/json': { schema, example } } };
 }
 
+/** Sections of the document. */
+const tags = [
+  { name: 'The model', description: 'Ask the model; conversations and jobs.' },
+  { name: 'The service', description: 'Its state, its figures, and what its operator does.' },
+  { name: 'For SDKs', description: 'The APIs of OpenAI and Anthropic, and the Model Context Protocol.' },
+  { name: 'For Ollama’s clients', description: 'The API of Ollama.' },
+  { name: 'This document', description: 'This document, as text and as a page.' },
+];
+
 /** Section of the document for each route. */
 const tagOf: Readonly<Record<RoutePath, string>> = {
   '/ask': 'The model',
@@ -129,6 +140,7 @@ const tagOf: Readonly<Record<RoutePath, string>> = {
   '/v1/chat/completions': 'For SDKs',
   '/v1/responses': 'For SDKs',
   '/v1/responses/{response_id}': 'For SDKs',
+  '/v1/responses/{response_id}/input_items': 'For SDKs',
   '/v1/responses/{response_id}/cancel': 'For SDKs',
   '/v1/messages': 'For SDKs',
   '/v1/messages/count_tokens': 'For SDKs',
@@ -182,7 +194,10 @@ const rpcError = z
 /** Descriptions of the operations, in addition to the data in `endpoints`. */
 const operations: Readonly<Record<EndpointName, Operation>> = {
   'POST /ask': {
+    id: 'ask',
     summary: 'Ask the model one prompt',
+    description:
+      'One prompt and one answer; the service stores neither. The answer is JSON, or a stream of server-sent events if `stream` is true or the request accepts `text/event-stream`.',
     requestParams: preferring,
     requestBody: json(askRequest, { prompt: 'Hello, my name is Ada' }),
     security: keyNeededIfConfigured,
@@ -190,6 +205,7 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     okText: 'The answer.',
   },
   'POST /chat': {
+    id: 'chat',
     summary: 'Begin a conversation, or continue one',
     description: 'Conversations belong to the client that began them: an API key, else a local user, else an address.',
     requestParams: preferring,
@@ -199,13 +215,16 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     okText: 'The answer, and the conversation with this turn in it.',
   },
   'GET /chat/{conversation_id}': {
+    id: 'getConversation',
     summary: 'Get a conversation',
+    description: 'Without its messages.',
     requestParams: conversationId,
     security: keyNeededIfConfigured,
     ok: conversationBody,
     okText: 'Everything about it, except its messages.',
   },
   'PATCH /chat/{conversation_id}': {
+    id: 'renameConversation',
     summary: 'Rename a conversation',
     description: 'This does not count as activity: the place in the list and the time of expiry stay the same.',
     requestParams: conversationId,
@@ -216,13 +235,16 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     isStreamed: false,
   },
   'DELETE /chat/{conversation_id}': {
+    id: 'deleteConversation',
     summary: 'Delete a conversation',
+    description: 'A turn that runs still gets its answer.',
     requestParams: conversationId,
     security: keyNeededIfConfigured,
     ok: deletedBody,
     okText: 'It is deleted.',
   },
   'GET /chat': {
+    id: 'listConversations',
     summary: 'List your conversations',
     description: 'Your own conversations. One that gets a new turn while you read the pages moves to the top.',
     requestParams: {
@@ -233,6 +255,7 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     okText: 'A page.',
   },
   'GET /chat/{conversation_id}/messages': {
+    id: 'listMessages',
     summary: 'Get the messages of a conversation',
     description:
       'The turns that have ended. If the conversation is removed while a long answer is sent, the answer is cut off. Markdown quotes each message under its role; it names images with their size and leaves their content out, and shows control characters as U+FFFD.',
@@ -246,6 +269,7 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     alsoAs: 'text/markdown',
   },
   'POST /chat/{conversation_id}/fork': {
+    id: 'forkConversation',
     summary: 'Begin a conversation with a copy of another one',
     description:
       'Afterwards both conversations can continue. No model is asked, so it works while the service drains. If there are too many conversations, an idle one is removed.',
@@ -257,6 +281,7 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     isStreamed: false,
   },
   'GET /jobs': {
+    id: 'listJobs',
     summary: 'List your jobs',
     description:
       'Your jobs that wait or run, then your background jobs, which were sent with `Prefer: respond-async`; with `all`, those of all clients. Without prompts and answers. If several hosts share a store, jobs that are not in the background are listed by their own host alone.',
@@ -273,6 +298,7 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     okText: 'A page.',
   },
   'GET /jobs/{job_id}': {
+    id: 'getJob',
     summary: 'Get a job',
     description:
       'A background job has its answer if it has succeeded. The service deletes it `MODEL_API_JOB_TTL_SECONDS` after its end.',
@@ -282,6 +308,7 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     okText: 'The job.',
   },
   'DELETE /jobs/{job_id}': {
+    id: 'deleteJob',
     summary: 'Cancel a job, or delete a background job',
     description:
       'Cancels a background job that waits or runs; you can still read it. Deletes one that has ended. Cancels any other job too, by its id in `GET /jobs`; its request gets 403 `forbidden`. A key with the scope `admin` ends the jobs of all clients, and deletes only its own.',
@@ -291,6 +318,7 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     okText: 'How it ended.',
   },
   'GET /jobs/{job_id}/events': {
+    id: 'followJob',
     summary: 'Follow a background job',
     description:
       'The events of a streamed request, from the beginning, and `cancelled`. Each but `queued` has an `id`, which grows and marks a place in the answer; send it as `Last-Event-ID`, and the stream continues after that event.',
@@ -299,14 +327,24 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     ok: 'text/event-stream',
     okText: 'The stream. It ends with the job.',
   },
-  'GET /health': { summary: 'Liveness and readiness', ok: healthBody, okText: 'The service takes jobs.' },
+  'GET /health': {
+    id: 'getHealth',
+    summary: 'Liveness and readiness',
+    description:
+      'From memory: it starts no process, and answers within milliseconds under any load. The status is 200 while the service takes jobs, also if `status` is `degraded`.',
+    ok: healthBody,
+    okText: 'The service takes jobs.',
+  },
   'GET /health/history': {
+    id: 'getHealthHistory',
     summary: 'The last readiness checks, oldest first',
+    description: 'With `since`, only the checks after that time.',
     requestParams: { query: z.object({ since: sinceQuery.optional() }) },
     ok: historyBody,
     okText: 'The checks.',
   },
   'POST /health/recheck': {
+    id: 'recheckHealth',
     summary: 'Check the model CLI now',
     description:
       'Calls at the same time share one check. If a job was refused because of the login, the check clears that state. If no job is started at the moment, the next one is started as a test. Without a configured API key this is refused.',
@@ -315,6 +353,7 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     okText: 'The health after the check.',
   },
   'GET /usage': {
+    id: 'getUsage',
     summary: 'What each client has used, by day',
     description:
       'For an API key with the scope `admin`, of all clients; else of the client that asks. Kept in memory, for 90 days or 10,000 rows.',
@@ -329,6 +368,7 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     okText: 'A row for each day and client, the earliest day first.',
   },
   'GET /status': {
+    id: 'getStatus',
     summary: 'What the service does',
     description:
       'Slots and queue, background jobs, workers, processes of the model CLI, the last readiness checks, and the last hour by minute. Names of clients and process ids of workers are shown to API keys with the scope `admin`, and to all if no key is configured. It never has the text of a prompt or an answer.',
@@ -337,6 +377,7 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     okText: 'The status.',
   },
   'GET /status/stream': {
+    id: 'followStatus',
     summary: 'The same, as a stream of changes',
     description:
       'Server-sent events: `snapshot` with the whole status; then `change` (`StatusChange`), at most twice a second, with the sections that have changed. A viewer that is slow is sent a snapshot again. The stream ends when the API key is no longer valid and when the worker that serves it is replaced: connect again then.',
@@ -345,6 +386,7 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     okText: 'The stream. `last_hour` comes at most every five seconds.',
   },
   'GET /setup': {
+    id: 'getSetup',
     summary: 'The configuration of the running service',
     description:
       'The output of `prompt-relay check` for the running service. Needs the scope `admin` if API keys are configured.',
@@ -353,13 +395,16 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     okText: 'The set-up.',
   },
   'GET /metrics': {
+    id: 'getMetrics',
     summary: 'Metrics for Prometheus',
     description: 'Needs an API key with the scope `metrics` if `MODEL_API_METRICS_AUTH` is true.',
     security: keyNeededIfConfigured,
     ok: 'text/plain',
-    okText: 'Text format 0.0.4.',
+    okText: 'Text format 0.0.4, or OpenMetrics 1.0.0 for those who accept it; with gzip for those who accept that.',
+    alsoAs: 'application/openmetrics-text',
   },
   'POST /store/backup': {
+    id: 'backUpStore',
     summary: 'Copy the file of the store',
     description:
       'The copy is written beside the store and never replaces a file. Turns of conversations wait until it is complete.',
@@ -369,6 +414,7 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     okText: 'The copy is on the disk.',
   },
   'POST /store/verify': {
+    id: 'verifyStore',
     summary: 'Check the store',
     description: 'Checks for damage, for files that others can read, and for expired records that are not yet deleted.',
     requestBody: json(verifyRequest, {}),
@@ -377,6 +423,7 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     okText: 'The result of the check.',
   },
   'POST /store/purge': {
+    id: 'purgeClient',
     summary: 'Delete all data of a client',
     description:
       'Its conversations, background jobs, stored answers and usage are deleted from memory and from the store. Running requests still get their answers.',
@@ -385,8 +432,15 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     ok: purgeReport,
     okText: 'What was deleted.',
   },
-  'GET /version': { summary: 'What is running', ok: versionBody, okText: 'Versions.' },
+  'GET /version': {
+    id: 'getVersion',
+    summary: 'What is running',
+    description: 'The version of the service, of Node.js and of the model CLI.',
+    ok: versionBody,
+    okText: 'Versions.',
+  },
   'GET /models': {
+    id: 'listModels',
     summary: 'The models a request may name',
     description:
       'With the aliases. `object` and `data` are the same as in `GET /v1/models`, for clients with a base URL without /v1. With an `anthropic-version`, the response is that of `GET /v1/models`.',
@@ -394,13 +448,16 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     okText: 'The models.',
   },
   'GET /v1/models': {
+    id: 'listSdkModels',
     summary: 'The models, for SDKs of OpenAI and Anthropic',
     description: 'In the form of Anthropic if the request has an `anthropic-version`, else in that of OpenAI.',
     ok: z.looseObject({ data: z.array(z.looseObject({ id: z.string() })) }),
     okText: 'The models.',
   },
   'GET /v1/models/{id}': {
+    id: 'getSdkModel',
     summary: 'One model, for SDKs of OpenAI and Anthropic',
+    description: 'In the form of Anthropic if the request has an `anthropic-version`, else in that of OpenAI.',
     requestParams: {
       path: z.object({ id: z.string().meta({ description: 'Id of the model; a slash in it may be encoded or not.' }) }),
     },
@@ -408,7 +465,10 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     okText: 'The model.',
   },
   'POST /v1/chat/completions': {
+    id: 'createChatCompletion',
     summary: 'Chat completions, as the OpenAI API has them',
+    description:
+      'The client sends the whole conversation each time. Fields that mean nothing here are named in the header `X-Ignored-Parameters`.',
     requestParams: once,
     requestBody: json(chatCompletionRequest, {
       model: 'default',
@@ -419,9 +479,10 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     okText: 'The answer. Streamed, chunks without event names and `[DONE]` at the end.',
   },
   'POST /v1/responses': {
+    id: 'createResponse',
     summary: 'Responses, as the OpenAI API has them',
     description:
-      'The service stores no conversation here: send all of it as `input` each time. With `background`, the response is a 202 at once; GET the result later.',
+      '`previous_response_id` continues a stored response; else send the whole conversation as `input`. With `background`, the response is a 202 at once; GET the result later.',
     requestParams: preferring,
     requestBody: json(responsesRequest, { model: 'default', input: 'Hello, my name is Ada' }),
     security: keyNeededIfConfigured,
@@ -429,6 +490,7 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     okText: 'The answer. Streamed, the events from `response.created` to `response.completed`.',
   },
   'GET /v1/responses/{response_id}': {
+    id: 'getResponse',
     summary: 'Get a response that was begun with `background`',
     description: 'Its status is `queued`, `in_progress`, `completed`, `incomplete`, `failed` or `cancelled`.',
     requestParams: responseId,
@@ -437,6 +499,7 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     okText: 'The response, with its answer if it has one yet.',
   },
   'DELETE /v1/responses/{response_id}': {
+    id: 'deleteResponse',
     summary: 'Delete a response',
     description: 'One that waits or runs is cancelled first.',
     requestParams: responseId,
@@ -444,7 +507,32 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     ok: z.looseObject({ id: z.string(), deleted: z.literal(true) }),
     okText: 'It is deleted.',
   },
+  'GET /v1/responses/{response_id}/input_items': {
+    id: 'listInputItems',
+    summary: 'List what a response has answered',
+    description:
+      'The input of a stored response, and the text that it continues, without instructions. The input of one that was begun with `background` is not stored.',
+    requestParams: {
+      ...responseId,
+      query: z.object({
+        limit: limitQuery.optional().meta({ description: 'How many at most: 1 to 100, without it 20.' }),
+        order: z
+          .enum(['asc', 'desc'])
+          .optional()
+          .meta({ description: 'Without it `desc`: the last item comes first.' }),
+        after: z.string().optional().meta({ description: 'The id of the last item of the page before.' }),
+      }),
+    },
+    security: keyNeededIfConfigured,
+    ok: z.looseObject({
+      object: z.literal('list'),
+      data: z.array(z.looseObject({ id: z.string() })),
+      has_more: z.boolean(),
+    }),
+    okText: 'A page.',
+  },
   'POST /v1/responses/{response_id}/cancel': {
+    id: 'cancelResponse',
     summary: 'Cancel a response',
     description: 'One that has ended stays as it is.',
     requestParams: responseId,
@@ -453,7 +541,10 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     okText: 'The response.',
   },
   'POST /v1/messages': {
+    id: 'createMessage',
     summary: 'Messages, as the Anthropic API has them',
+    description:
+      'The client sends the whole conversation each time. Fields that mean nothing here are named in the header `X-Ignored-Parameters`.',
     requestParams: once,
     requestBody: json(messagesRequest, messageExample),
     security: keyNeededIfConfigured,
@@ -461,6 +552,7 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     okText: 'The answer. Streamed, the events from `message_start` to `message_stop`.',
   },
   'POST /v1/messages/count_tokens': {
+    id: 'countTokens',
     summary: 'The number of input tokens of a message',
     description:
       'An estimate by the o200k tokenizer: of the system text, the messages, and the schema that the answer must fit. An image counts as 1,600.',
@@ -471,6 +563,7 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     isStreamed: false,
   },
   'POST /mcp': {
+    id: 'sendMcpMessage',
     summary: 'The server of the Model Context Protocol',
     description:
       'Streamable HTTP without sessions: one JSON-RPC message in each request. The tool `ask` asks a model, `models` lists the models, `job` returns the state of a background job. A failed job is a result with `isError`.',
@@ -485,23 +578,28 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
       'The result. Of a call of `ask` with a `progressToken` that accepts `text/event-stream`: events with `notifications/progress`, then the result.',
   },
   'GET /api/tags': {
+    id: 'listOllamaModels',
     summary: 'The models, as the Ollama API has them',
     description: 'There are no files: digest and size are computed from the name, and the date is unknown.',
     ok: ollamaList,
     okText: 'The models.',
   },
   'GET /api/ps': {
+    id: 'listRunningOllamaModels',
     summary: 'The models that are loaded, as the Ollama API has them',
     description: 'All models: this service loads and unloads none.',
     ok: ollamaList,
     okText: 'The models.',
   },
   'GET /api/version': {
+    id: 'getOllamaVersion',
     summary: 'The release of Ollama whose API this is',
+    description: 'Clients of Ollama ask for it before they use newer calls.',
     ok: z.object({ version: z.string() }),
     okText: 'The version.',
   },
   'POST /api/show': {
+    id: 'showOllamaModel',
     summary: 'One model, as the Ollama API has it',
     description: 'JSON, with any Content-Type.',
     requestBody: json(showRequest, { model: 'default' }),
@@ -511,6 +609,7 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     isStreamed: false,
   },
   'POST /api/chat': {
+    id: 'chatAsOllama',
     summary: 'A chat, as the Ollama API has it',
     description: 'JSON, with any Content-Type. Streamed unless `stream` is false.',
     requestParams: once,
@@ -523,6 +622,7 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     okText: 'The answer.',
   },
   'POST /api/generate': {
+    id: 'generateAsOllama',
     summary: 'An answer to a prompt, as the Ollama API has it',
     description: 'JSON, with any Content-Type. Streamed unless `stream` is false.',
     requestParams: once,
@@ -531,12 +631,25 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     ok: z.looseObject({ ...ollamaAnswer, response: z.string() }),
     okText: 'The answer.',
   },
-  'GET /openapi.yaml': { summary: 'This document', ok: 'application/yaml', okText: 'OpenAPI 3.1.' },
-  'GET /docs': { summary: 'This document as a page to try it out', ok: 'text/html', okText: 'Swagger UI.' },
+  'GET /openapi.yaml': {
+    id: 'getOpenApi',
+    summary: 'This document',
+    description: 'It is made from the schemas that check requests.',
+    ok: 'application/yaml',
+    okText: 'OpenAPI 3.1.',
+  },
+  'GET /docs': {
+    id: 'getDocs',
+    summary: 'This document as a page to try it out',
+    description: 'The page loads nothing from other hosts.',
+    ok: 'text/html',
+    okText: 'Swagger UI.',
+  },
   'GET /console/': {
+    id: 'getConsole',
     summary: 'The web console',
     description:
-      'GET / redirects here. 404 with `MODEL_API_CONSOLE=off`. The files of the page have addresses that change with their content, so browsers can store them.',
+      'GET / and this lead to /console/. 404 with `MODEL_API_CONSOLE=off`. The files of the page have addresses that change with their content, so browsers can store them.',
     ok: 'text/html',
     okText: 'A page that uses this API.',
   },
@@ -548,7 +661,8 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
 export function openApiDocument(version: string) {
   const paths: Record<string, Record<string, ZodOpenApiOperationObject>> = {};
   for (const endpoint of [...endpoints, ...doorEndpoints]) {
-    paths[endpoint.route] = { ...paths[endpoint.route], [endpoint.method.toLowerCase()]: operationOf(endpoint) };
+    const path = endpoint.route.replace(/\/$/, ''); // /console leads to /console/
+    paths[path] = { ...paths[path], [endpoint.method.toLowerCase()]: operationOf(endpoint) };
   }
   return createDocument(
     {
@@ -558,8 +672,10 @@ export function openApiDocument(version: string) {
         version,
         description: 'A local model command-line tool as a REST API for everyone on a shared workstation.',
         license: { name: 'MIT', identifier: 'MIT' },
+        contact: { name: 'The operator of this service' },
       },
-      servers: [{ url: './' }],
+      servers: [{ url: '.' }],
+      tags,
       paths,
       components: {
         schemas: { StatusChange: statusChange },
@@ -581,13 +697,9 @@ function withoutSafeLimit(schema: { minimum?: number | undefined; maximum?: numb
 
 function operationOf(endpoint: Endpoint): ZodOpenApiOperationObject {
   const operation = operations[nameOf(endpoint)];
-  const { ok: _ok, okText: _okText, isStreamed: _isStreamed, alsoAs: _alsoAs, ...rest } = operation;
+  const { id, ok: _ok, okText: _okText, isStreamed: _isStreamed, alsoAs: _alsoAs, ...rest } = operation;
   return {
-    operationId:
-      `${endpoint.method.toLowerCase()}${endpoint.route.replace(/[\W_]+(\w)/g, (_, c: string) => c.toUpperCase())}`.replace(
-        /\W/g,
-        '',
-      ),
+    operationId: id,
     tags: [tagOf[endpoint.route]],
     security: [],
     ...rest,
@@ -641,13 +753,17 @@ function isOfOllama(route: RoutePath): boolean {
   return route.startsWith('/api/');
 }
 
-/** Returns the response for errors before a route is known, such as broken HTTP, which has the native error format. */
+/** Schema of errors of a route. Those of broken HTTP have the native error format, because no path is known. */
+function errorOfAny(route: RoutePath): z.ZodType {
+  return isDoor(route) ? z.union([errorBody, errorOf(route)]) : errorBody;
+}
+
+/** Returns the response for errors before a route is known, such as broken HTTP. */
 function unforeseen(route: RoutePath) {
-  const schema = isDoor(route) ? z.union([errorBody, errorOf(route)]) : errorBody;
   const description =
     `Broken HTTP (\`validation_error\`; with ${brokenHttp.tooSlow} when the request came too slowly, with ` +
     `${brokenHttp.headersTooLarge} when its headers are too large), or a defect of the service (\`internal_error\`).`;
-  return { description, content: { 'application/json': { schema } } };
+  return { description, content: { 'application/json': { schema: errorOfAny(route) } } };
 }
 
 /** Schema of a job's answer if the request sets `stream` or accepts only event streams. */
@@ -676,14 +792,15 @@ function runsModel({ requestBody, isStreamed }: Operation): boolean {
 
 function okResponse(operation: Operation, { route }: Endpoint) {
   const { ok, okText: description, requestBody, isStreamed = requestBody !== undefined } = operation;
-  if (typeof ok === 'string') return { description, content: { [ok]: { schema: z.string() } } };
+  const also = operation.alsoAs === undefined ? {} : { [operation.alsoAs]: { schema: z.string() } };
+  const data = route === '/status/stream' ? { 'x-change': { $ref: '#/components/schemas/StatusChange' } } : {};
+  if (typeof ok === 'string') return { description, content: { [ok]: { schema: z.string(), ...data }, ...also } };
   const ofDoor = route === '/mcp' ? mcpStream : doorStream;
   const stream = isDoor(route) ? ofDoor : eventStream;
   const events = isOfOllama(route)
     ? { 'application/x-ndjson': { schema: lines } }
     : { 'text/event-stream': { schema: stream } };
   const streamed = isStreamed ? events : {};
-  const also = operation.alsoAs === undefined ? {} : { [operation.alsoAs]: { schema: z.string() } };
   const headers = runsModel(operation) ? { headers: z.object(idempotencyHeaders) } : {};
   return { description, ...headers, content: { 'application/json': { schema: ok }, ...streamed, ...also } };
 }
@@ -696,6 +813,7 @@ const acceptedThroughDoor = z.looseObject({
 
 function otherResponses({ route, others = [] }: Endpoint): ZodOpenApiResponsesObject {
   if (route === '/mcp') return { '202': { description: 'A notification, which has no answer.' } };
+  if (route === '/console/') return { '302': { description: 'To the page, at /console/.' } };
   const known: ZodOpenApiResponsesObject = {
     '202': {
       description:
@@ -739,7 +857,7 @@ function errorResponses({ route, errors }: Endpoint): ZodOpenApiResponsesObject 
       description: codes.map((code) => `\`${code}\``).join(', '),
       content: {
         'application/json': isDoor(route)
-          ? { schema: errorOf(route) }
+          ? { schema: status === httpStatusOf.validation_error ? errorOfAny(route) : errorOf(route) }
           : { schema: errorBody, example: exampleOf(codes) },
       },
     },

@@ -34,7 +34,10 @@ describe('the committed OpenAPI document', () => {
 
   it('describes every route of the service, and nothing else', () => {
     const described = operations.map(({ method, route }) => `${method.toUpperCase()} ${route}`);
-    expect(described).toEqual([...endpoints, ...doorEndpoints].map(({ method, route }) => `${method} ${route}`));
+    const withoutSlash = (route: string) => route.replace(/\/$/, '');
+    expect(described).toEqual(
+      [...endpoints, ...doorEndpoints].map(({ method, route }) => `${method} ${withoutSlash(route)}`),
+    );
   });
 
   it('names each status of broken HTTP, which any operation can answer', () => {
@@ -67,7 +70,7 @@ describe('as OpenAPI 3.1 it', () => {
   it('has its version, its title, and no field that 3.1 does not know', () => {
     expect(document.openapi).toMatch(/^3\.1\.\d+$/);
     expect(document.info).toMatchObject({ title: 'prompt-relay', version: expect.stringMatching(/^\d+\.\d+\.\d+/) });
-    expect(Object.keys(document).sort()).toEqual(['components', 'info', 'openapi', 'paths', 'servers']);
+    expect(Object.keys(document).sort()).toEqual(['components', 'info', 'openapi', 'paths', 'servers', 'tags']);
     expect(operations.filter(({ method }) => !methods.includes(method))).toEqual([]);
   });
 
@@ -75,6 +78,14 @@ describe('as OpenAPI 3.1 it', () => {
     const references = nodesOf(document).flatMap(({ node: { $ref } }) => (typeof $ref === 'string' ? [$ref] : []));
     expect(references.length).toBeGreaterThan(20);
     expect(references.filter((reference) => at(reference) === undefined)).toEqual([]);
+  });
+
+  it('has ids that a generated client is good to call by', () => {
+    const ids = operations.map(({ operation }) => operation.operationId);
+    expect(ids).toEqual(
+      expect.arrayContaining(['ask', 'chat', 'listConversations', 'deleteConversation', 'getHealth']),
+    );
+    expect(ids.filter((id) => /V1|Id$|^(post|put)[A-Z]/.test(String(id)))).toEqual([]);
   });
 
   it('gives every operation its own id, a summary, and every response a description and, unless it is empty, a schema', () => {
@@ -87,7 +98,7 @@ describe('as OpenAPI 3.1 it', () => {
         expect(status).toMatch(/^([1-5]\d\d|default)$/);
         expect(response).toMatchObject({ description: expect.stringMatching(/\S/) });
         const { content: contents } = response as Tree;
-        expect(contents === undefined).toBe(status === '204' || `${route} ${status}` === '/mcp 202'); // which have none by nature
+        expect(contents === undefined).toBe(/^(204|302)$/.test(status) || `${route} ${status}` === '/mcp 202'); // which have none by nature
         for (const content of Object.values(contents ?? {})) {
           expect(content).toMatchObject({ schema: expect.any(Object) });
         }

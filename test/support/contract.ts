@@ -107,7 +107,11 @@ function doorOf({ path, header }: Exchange): string {
 function routeOf(path: string): string | null {
   const [plain = ''] = path.split('?');
   // Names of models may contain slashes.
-  const pattern = (route: string) => route.replace('/models/{id}', '/models/.+').replace(/\{\w+\}/g, '[^/]+');
+  const pattern = (route: string) =>
+    route
+      .replace('/models/{id}', '/models/.+')
+      .replace(/^\/console$/, '/console/?')
+      .replace(/\{\w+\}/g, '[^/]+');
   const fits = (route: string) => new RegExp(`^${pattern(route)}$`).test(plain);
   return Object.keys(document.paths).find(fits) ?? null;
 }

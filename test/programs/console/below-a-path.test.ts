@@ -23,7 +23,7 @@ describe('Below a path of a proxy', () => {
     await page.getByRole('contentinfo').getByRole('link', { name: 'API' }).click();
     for (const place of ['/docs/', '/docs', '/docs?x=/']) {
       await page.goto(proxy.url + place);
-      const block = page.locator('.opblock[id$="-postAsk"]');
+      const block = page.locator('.opblock[id$="-ask"]');
       await block.locator('.opblock-summary-control').click();
       await block.locator('button.execute').click();
       await block.locator('.live-responses-table .response-col_status', { hasText: '200' }).first().waitFor();

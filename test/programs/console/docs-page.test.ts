@@ -42,9 +42,9 @@ describeWith(browserProgram)('The documentation page in a browser without a netw
     const shown = await browser.page.locator('.opblock-summary').allInnerTexts();
     expect(shown).toHaveLength(all.length);
     for (const { method, route } of all) {
-      expect(shown.filter((text) => text.replace(/[\s\u200b]+/g, ' ').startsWith(`${method} ${route} `))).toHaveLength(
-        1,
-      );
+      expect(
+        shown.filter((text) => text.replace(/[\s\u200b]+/g, ' ').startsWith(`${method} ${route.replace(/\/$/, '')} `)),
+      ).toHaveLength(1);
     }
     expect(browser.requests.map(({ pathname }) => pathname)).toContain('/openapi.yaml');
     expectClean(browser, service);
@@ -54,7 +54,7 @@ describeWith(browserProgram)('The documentation page in a browser without a netw
     await using service = await startService();
     await using browser = await startBrowser();
     await openDocs(browser, service);
-    for (const operation of ['postAsk', 'postChat']) {
+    for (const operation of ['ask', 'chat']) {
       const { status, text } = await tryOut(browser, operation);
       expect({ operation, status }).toEqual({ operation, status: '200' });
       expect(text).toMatch(/"response": ".*Ada/);
@@ -71,7 +71,7 @@ describeWith(browserProgram)('The documentation page in a browser without a netw
     await page.locator('.auth-container input').first().fill('a-key-of-this-test');
     await page.locator('.auth-container button[type=submit]').first().click();
     await page.locator('.btn-done').first().click();
-    expect(await tryOut(browser, 'postAsk')).toMatchObject({ status: '200' });
+    expect(await tryOut(browser, 'ask')).toMatchObject({ status: '200' });
     expectClean(browser, service);
   }, 60_000);
 });
