@@ -16,6 +16,8 @@ export const jobForm = z
     tools: z.record(z.string(), toolForm).readonly().optional(),
     /** Whether the answer is a value that fits a schema. */
     isStructured: z.boolean(),
+    /** What its response repeats of the request. */
+    repeated: z.record(z.string(), z.unknown()).readonly().optional(),
   })
   .readonly();
 export type JobForm = z.infer<typeof jobForm>;

@@ -65,7 +65,7 @@ import {
   postShow,
 } from './ollama/models.js';
 import { postChatCompletions } from './openai/chat.js';
-import { cancelResponse, deleteResponse, getResponse, postResponses } from './openai/responses.js';
+import { cancelResponse, deleteResponse, getResponse, getResponseInput, postResponses } from './openai/responses.js';
 
 export interface AppParts extends ExchangeParts, JobParts {
   readonly settings: WorkerSettings;
@@ -151,6 +151,7 @@ function addDoorRoutes(app: Express, parts: AppParts): void {
     get: [...mayCall, getResponse(primary)],
     delete: [...mayCall, deleteResponse(primary)],
   });
+  addRoute(app, '/v1/responses/{response_id}/input_items', { get: [...mayCall, getResponseInput(primary)] });
   addRoute(app, '/v1/responses/{response_id}/cancel', { post: [...mayCall, cancelResponse(primary)] });
   addRoute(app, '/v1/models', { get: [getDoorModels(primary)] });
   // A name such as codex/gpt-5 is one name, with its slash encoded or not.

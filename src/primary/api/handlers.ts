@@ -101,7 +101,7 @@ export interface Services {
   readonly knownModels: Pick<KnownModels, 'explain'>;
   readonly conversations: ReadableConversations;
   readonly kept: Pick<JournaledConversations, 'remove' | 'rename' | 'fork'>;
-  readonly responses: Pick<StoredResponses, 'put' | 'read' | 'head' | 'remove'>;
+  readonly responses: Pick<StoredResponses, 'put' | 'read' | 'head' | 'text' | 'remove'>;
   readonly claims: Pick<Claims, 'hold' | 'record' | 'read'>;
   readonly turnGate: Pick<TurnGate, 'admitting'>;
   readonly rateLimit: Pick<RateLimit, 'take'>;
@@ -233,7 +233,7 @@ function conversationHandlers({ conversations, kept, worked }: Services): Pick<S
   };
 }
 
-type ResponseCalls = 'storeResponse' | 'responsePiece' | 'continuedText' | 'deleteResponse';
+type ResponseCalls = 'storeResponse' | 'responsePiece' | 'responseInput' | 'continuedText' | 'deleteResponse';
 
 function responseHandlers(
   { responses, worked }: Services,
@@ -247,6 +247,15 @@ function responseHandlers(
     responsePiece: async ({ from, ...key }) => {
       await turn();
       return responses.read(key, from);
+    },
+    responseInput: async function* ({ isReversed, from, ...key }) {
+      await turn();
+      const said = (await responses.text(key)).slice(0, -1).map((message, index) => ({ index, message }));
+      const rest = isReversed ? said.slice(0, (from ?? said.length) + 1).toReversed() : said.slice(from ?? 0);
+      for (const item of rest) {
+        yield item;
+        await turn();
+      }
     },
     continuedText: async (key) => {
       await turn();

@@ -33,6 +33,7 @@ const mcpErrors = [
   'concurrency_limited',
   'shutting_down',
   'store_unavailable',
+  'not_found',
 ] as const satisfies readonly PublicCode[];
 
 /** Of what the store is asked for. */
@@ -93,6 +94,7 @@ const doors = [
   { method: 'POST', route: '/v1/responses', errors: [...jobErrors, 'not_found'], others: [202] },
   { method: 'GET', route: '/v1/responses/{response_id}', errors: [...keptErrors, 'not_found'] },
   { method: 'DELETE', route: '/v1/responses/{response_id}', errors: [...keptErrors, 'not_found'] },
+  { method: 'GET', route: '/v1/responses/{response_id}/input_items', errors: [...keptErrors, 'not_found'] },
   { method: 'POST', route: '/v1/responses/{response_id}/cancel', errors: [...keptErrors, 'not_found'] },
   { method: 'POST', route: '/v1/messages', errors: [...jobErrors, 'not_found'] },
   { method: 'POST', route: '/v1/messages/count_tokens', errors: readingErrors },

@@ -241,6 +241,11 @@ export const primaryCalls = {
     request: ownedKey.extend({ from: z.int().nonnegative() }),
     answer: z.object({ text: z.string(), bytes: z.int() }),
   },
+  /** The messages that a stored response has answered, with those of the text before it; from that one on, in either direction. */
+  responseInput: {
+    request: ownedKey.extend({ isReversed: z.boolean(), from: z.int().nonnegative().nullable() }),
+    item: z.object({ index: z.int(), message }),
+  },
   /** Rejects with `validation_error` if its text is larger than a conversation may be. */
   continuedText: { request: ownedKey, answer: continuedText },
   /** Those that follow it stay. */

@@ -154,8 +154,8 @@ class NumberedStream extends OwnStream {
 
 /** The format of the plain request. */
 function formatOf(job: JobView): (answer: CompletedAnswer) => object {
-  const [form, { createdAt }] = [formOf(job), job];
-  return form.route === '/v1/responses' ? endedJob(createdAt) : ownFormats[form.route].body;
+  const form = formOf(job);
+  return form.route === '/v1/responses' ? endedJob(job) : ownFormats[form.route].body;
 }
 
 /** Sends all events of a job to a reader that has had `after` last. The answer is that of the store. */

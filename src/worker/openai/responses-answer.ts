@@ -18,6 +18,7 @@ import {
   textPart,
   thoughtItem,
 } from './responses-items.js';
+import { type Repeated, repeatedOf } from './responses-repeated.js';
 
 type ResponseStatus = ItemStatus | 'queued' | 'failed' | 'cancelled';
 
@@ -27,59 +28,72 @@ export interface ResponsePlace {
   readonly previous_response_id: string | null;
 }
 
-const nowhere: ResponsePlace = { store: false, previous_response_id: null };
+/** What a response says beside its answer. Times are seconds since the epoch. */
+export interface ResponseFrame {
+  readonly createdAt: number;
+  readonly repeated: Repeated;
+  /** When it was completed; read at its end. */
+  completedAt(): number;
+  /** As it is now. */
+  place(): ResponsePlace;
+}
 
-/** `nowSeconds` is the time of the answer, since the epoch. */
-export function responseFormat(nowSeconds: number, place: () => ResponsePlace = () => nowhere): AnswerFormat {
+/** That of a response that is not stored, and whose request says nothing more. */
+export function frameOf(createdAt: number, more: Partial<ResponseFrame> = {}): ResponseFrame {
+  const place = () => ({ store: false, previous_response_id: null });
+  return { createdAt, repeated: repeatedOf({}), completedAt: () => createdAt, place, ...more };
+}
+
+export function responseFormat(frame: ResponseFrame): AnswerFormat {
   return {
     isForSdks: true,
     showsRefusals: true,
-    body: (answer) => ({ ...endedResponse(answer, nowSeconds), ...place() }),
-    stream: (opening) => new ResponseStream(opening, nowSeconds, place),
+    body: (answer) => endedResponse(answer, frame),
+    stream: (opening) => new ResponseStream(opening, frame),
   };
 }
 
 /** Of a background job that has no answer, or none yet. */
-export function openResponse(opening: Opening, createdAt: number, status: ResponseStatus): object {
-  return { ...responseOf(opening, createdAt, status), background: true };
+export function openResponse(opening: Opening, frame: ResponseFrame, status: ResponseStatus): object {
+  return { ...responseOf(opening, frame, status), background: true };
 }
 
 /** What this service never has is there all the same, as the API has it. */
-function responseOf({ requestId, model, hasTools }: Opening, createdAt: number, status: ResponseStatus): object {
+function responseOf({ requestId, model, hasTools }: Opening, frame: ResponseFrame, status: ResponseStatus): object {
   return {
     id: `resp_${requestId}`,
     object: 'response',
     access_programs: null,
-    created_at: createdAt,
+    created_at: frame.createdAt,
+    completed_at: status === 'completed' ? frame.completedAt() : null,
     status,
     background: false,
     error: null,
+    frequency_penalty: 0,
     incomplete_details: null,
-    instructions: null,
-    max_output_tokens: null,
-    metadata: {},
+    max_tool_calls: null,
     model,
     output: [],
     parallel_tool_calls: hasTools,
-    previous_response_id: null,
-    reasoning: { effort: null, summary: null },
-    store: false,
-    temperature: null,
-    text: { format: { type: 'text' } },
-    tool_choice: 'auto',
-    tools: [],
-    top_p: null,
+    presence_penalty: 0,
+    service_tier: 'default',
+    top_logprobs: 0,
     truncation: 'disabled',
     usage: null,
-    user: null,
+    ...frame.repeated,
+    ...frame.place(),
   };
 }
 
-function endedResponse(answer: CompletedAnswer, createdAt: number, output = itemsOf(answer, statusOf(answer))): object {
+function endedResponse(
+  answer: CompletedAnswer,
+  frame: ResponseFrame,
+  output = itemsOf(answer, statusOf(answer)),
+): object {
   const status = statusOf(answer);
   const reason = answer.ending === 'refusal' ? 'content_filter' : 'max_output_tokens';
   const details = status === 'incomplete' ? { reason } : null;
-  return { ...responseOf(answer, createdAt, status), incomplete_details: details, output, usage: usageOf(answer) };
+  return { ...responseOf(answer, frame, status), incomplete_details: details, output, usage: usageOf(answer) };
 }
 
 function statusOf({ ending }: CompletedAnswer): 'completed' | 'incomplete' {
@@ -113,7 +127,7 @@ interface OpenItem {
  */
 class ResponseStream extends SdkStream implements StreamFormat {
   readonly #opening: Opening;
-  readonly #createdAt: number;
+  readonly #frame: ResponseFrame;
   #next = 0;
   #open: OpenItem | null = null;
   /** The items that are whole. */
@@ -121,17 +135,14 @@ class ResponseStream extends SdkStream implements StreamFormat {
   /** Items that have begun. */
   readonly #counts: Record<ItemKind, number> = { thought: 0, text: 0, call: 0 };
 
-  readonly #place: () => ResponsePlace;
-
-  constructor(opening: Opening, createdAt: number, place: () => ResponsePlace) {
+  constructor(opening: Opening, frame: ResponseFrame) {
     super();
     this.#opening = opening;
-    this.#createdAt = createdAt;
-    this.#place = place;
+    this.#frame = frame;
   }
 
   begin(): string {
-    const response = { ...responseOf(this.#opening, this.#createdAt, 'in_progress'), ...this.#place() };
+    const response = responseOf(this.#opening, this.#frame, 'in_progress');
     return [
       this.#event('response.created', { response }),
       this.#event('response.in_progress', { response }),
@@ -181,7 +192,7 @@ class ResponseStream extends SdkStream implements StreamFormat {
     const start = this.#counts.text === 0 && isAlone && !isRefusal ? this.#stop() + this.#messageStart() : '';
     const isWhole = isAlone && this.#open?.kind === 'text' && this.#counts.text === 1;
     const stop = isWhole ? this.#stop(answer.text, status) : this.#stop(undefined, isAlone ? status : undefined);
-    const response = { ...endedResponse(answer, this.#createdAt, this.#items), ...this.#place() };
+    const response = endedResponse(answer, this.#frame, this.#items);
     return start + stop + this.#event(`response.${status}`, { response });
   }
 
@@ -192,11 +203,7 @@ class ResponseStream extends SdkStream implements StreamFormat {
   failure(error: Parameters<StreamFormat['failure']>[0]): string {
     const body = openAiStreamError(error);
     const { code, message } = body.error;
-    const failed = {
-      ...responseOf(this.#opening, this.#createdAt, 'failed'),
-      ...this.#place(),
-      error: { code, message },
-    };
+    const failed = { ...responseOf(this.#opening, this.#frame, 'failed'), error: { code, message } };
     const isBare = this.#open === null && this.#items.length === 0;
     const start = isBare ? this.#messageStart() : '';
     return start + this.#event('error', body) + this.#event('response.failed', { response: failed });

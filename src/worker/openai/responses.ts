@@ -15,8 +15,10 @@ import { acceptJob, formOf, storedBody } from '../jobs/background.js';
 import { inWordsOf, noteDroppedTools, type ParsedRequest, prefersAsync, setIgnored } from '../jobs/job-request.js';
 import { answerWithJob, type CompletedAnswer, type JobParts, type UnsentAnswer } from '../jobs/run-job.js';
 import { callInput } from '../jobs/tool-offer.js';
-import { openResponse, responseFormat } from './responses-answer.js';
+import { sendInputItems } from './input-items.js';
+import { frameOf, openResponse, type ResponseFrame, responseFormat } from './responses-answer.js';
 import { type InputItem, type ResponsesRequest, responsesRequest } from './responses-input.js';
+import { maxStoredLength, type Repeated, repeatedOf } from './responses-repeated.js';
 import { parseResponses } from './responses-request.js';
 
 export function postResponses(parts: JobParts): AsyncHandler {
@@ -32,15 +34,20 @@ export function postResponses(parts: JobParts): AsyncHandler {
     );
     const parsed = parseResponses(own, await continuedBy(own, parts.primary, res));
     const place = { store: body.store !== false, previous_response_id: body.previous_response_id ?? null };
-    const format = responseFormat(Math.floor(parts.clock.now() / 1000), () => place);
+    const completedAt = () => secondsOf(parts.clock.now());
+    const frame = frameOf(completedAt(), { repeated: repeatedOf(own), completedAt, place: () => place });
     const isBackground = body.background === true || prefersAsync(req);
     if (isBackground && body.stream === true)
       throw invalid('stream', 'is not possible with background: follow the job instead');
-    if (isBackground) return acceptResponse(parts.primary, res, parsed);
+    if (isBackground) return acceptResponse(parts.primary, res, parsed, repeatedOf(own, maxStoredLength));
     const store = (answer: UnsentAnswer, request: JobRequest) =>
       storeResponse(parts.primary, res, request, place, answer);
-    await answerWithJob(parts, res, parsed, format, place.store ? store : undefined);
+    await answerWithJob(parts, res, parsed, responseFormat(frame), place.store ? store : undefined);
   };
+}
+
+function secondsOf(ms: number): number {
+  return Math.floor(ms / 1000);
 }
 
 const storedId = /^resp_(.+)$/;
@@ -183,14 +190,19 @@ async function storeResponse(
 }
 
 /** What an SDK of OpenAI expects is there too. */
-async function acceptResponse(primary: Primary, res: Reply, parsed: ParsedRequest): Promise<void> {
+async function acceptResponse(primary: Primary, res: Reply, parsed: ParsedRequest, repeated: Repeated): Promise<void> {
   const { model, forms, ignored, job } = parsed;
   setIgnored(res, ignored);
   noteDroppedTools(primary, res, parsed);
-  const form = { route: '/v1/responses', model, ...(Object.keys(forms).length > 0 && { tools: forms }) } as const;
+  const tools = Object.keys(forms).length > 0 && { tools: forms };
+  const form = { route: '/v1/responses', model, ...tools, repeated } as const;
   const opening = { forms, hasTools: job.offer !== undefined, hasThoughts: job.thinking !== undefined };
   const accepted = ({ id, createdAt, model: target }: AcceptedView) =>
-    openResponse({ requestId: id, model: target ?? model, ...opening }, Math.floor(createdAt / 1000), 'queued');
+    openResponse(
+      { requestId: id, model: target ?? model, ...opening },
+      frameOf(secondsOf(createdAt), { repeated }),
+      'queued',
+    );
   await acceptJob(primary, res, parsed.job, form, accepted).catch((error: unknown) => {
     throw inWordsOf(parsed, error);
   });
@@ -219,6 +231,16 @@ export function getResponse(primary: Primary): AsyncHandler {
       await write(res, text, caller.signal);
     }
     res.end();
+  };
+}
+
+/** The input of a background job is not stored. */
+export function getResponseInput(primary: Primary): AsyncHandler {
+  return async (req, res) => {
+    const { id } = ownId(req, res);
+    if ((await backgroundJob(primary, req, res)) !== null)
+      throw new RelayError('not_found', 'the input of a response in the background is not stored');
+    await sendInputItems(primary, req, res, id);
   };
 }
 
@@ -270,19 +292,24 @@ function unlessMissing(error: unknown): null {
 async function send(primary: Primary, res: Reply, job: JobView): Promise<void> {
   if (job.status !== 'succeeded') return sendJson(res, unfinished(job));
   using caller = untilGone(res);
-  const bodyOf = endedJob(job.createdAt);
+  const bodyOf = endedJob(job);
   const body = await storedBody(primary, job, res.locals.client, (answer) => JSON.stringify(bodyOf(answer)));
   await sendBody(res, body, caller.signal);
 }
 
-/** The body of a background job that has succeeded, which was accepted at this time. */
-export function endedJob(createdAt: number): (answer: CompletedAnswer) => object {
-  const form = responseFormat(Math.floor(createdAt / 1000));
+/** The body of a background job that has succeeded. */
+export function endedJob(job: JobView): (answer: CompletedAnswer) => object {
+  const form = responseFormat(frameOfJob(job));
   return (answer) => ({ ...form.body(answer), background: true });
 }
 
+function frameOfJob({ form, createdAt, endedAt }: JobView): ResponseFrame {
+  const repeated = (form?.repeated as Repeated | undefined) ?? repeatedOf({}); // an earlier version has stored none
+  return frameOf(secondsOf(createdAt), { repeated, completedAt: () => secondsOf(endedAt ?? createdAt) });
+}
+
 function unfinished(job: JobView): object {
-  const [form, { id, status, createdAt, failure }] = [formOf(job), job];
+  const [form, { id, status, failure }] = [formOf(job), job];
   const opening = {
     requestId: id,
     model: form.model ?? '',
@@ -290,7 +317,7 @@ function unfinished(job: JobView): object {
     hasTools: false,
     hasThoughts: false,
   };
-  const response = openResponse(opening, Math.floor(createdAt / 1000), statusOf[status]);
+  const response = openResponse(opening, frameOfJob(job), statusOf[status]);
   if (failure === null) return response;
   return { ...response, error: { code: publicCodeOf(fromWire(failure)), message: failure.message } };
 }

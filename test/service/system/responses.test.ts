@@ -1,5 +1,6 @@
 import { type Service, startService } from '../../support/service.js';
 import { note, orderFor } from '../../support/tool-client.js';
+import { until } from '../../support/until.js';
 
 let service: Service;
 
@@ -101,6 +102,81 @@ describe('A stored response', () => {
       expect((await service.get(`/v1/responses/${id}`)).status).toBe(404);
     }
     expect((await respond([{ type: 'item_reference', id: 'msg_1' }])).status).toBe(400);
+  });
+
+  it('repeats what its request says of it, and names what it does not have as the API does', async () => {
+    const said = {
+      instructions: 'Be brief.',
+      metadata: { ticket: '7' },
+      tools: [{ type: 'function', ...note.function, strict: null }, { type: 'web_search' }],
+      tool_choice: 'auto',
+      temperature: 0.5,
+      max_output_tokens: 100,
+      user: 'ada',
+      safety_identifier: 's',
+      prompt_cache_key: 'k',
+      text: { format: { type: 'json_object' } },
+    };
+    const repeated = { ...said, tools: [{ ...said.tools[0], description: null }], top_p: 1 };
+    const first = await respond('Hello', said);
+    expect(first.sent).toMatchObject(repeated);
+    expect((await service.get(`/v1/responses/${first.sent.id}`)).body).toEqual(first.sent);
+    const nothing = { presence_penalty: 0, frequency_penalty: 0, top_logprobs: 0, max_tool_calls: null };
+    const plain = (await respond('Hello')).sent;
+    expect(plain).toMatchObject({ ...nothing, temperature: 1, tools: [], service_tier: 'default', metadata: {} });
+    expect(plain).not.toHaveProperty('user');
+    const { created_at, completed_at } = plain as unknown as Record<string, number>;
+    expect(completed_at).toBeGreaterThanOrEqual(created_at ?? Number.NaN);
+    const long = { ...said, instructions: 'x'.repeat(300_000) };
+    expect((await respond('Hello', long)).sent).toMatchObject({ ...repeated, instructions: null });
+  });
+
+  it('in the background repeats short fields, and its input is not stored', async () => {
+    const said = { metadata: { ticket: '7' }, instructions: 'Be brief.' };
+    const { sent } = await respond('Hello', { ...said, background: true });
+    expect(sent).toMatchObject({ ...said, completed_at: null });
+    const path = `/v1/responses/${sent.id}`;
+    await until(async () => (await service.get(path)).body.status === 'completed', 'the response to be completed');
+    expect((await service.get(path)).body).toMatchObject({ ...said, completed_at: expect.any(Number) });
+    expect((await service.get(`${path}/input_items`)).status).toBe(404);
+  });
+
+  it('lists what it has answered, the last item first, page by page', async () => {
+    const tools = [{ type: 'function', ...note.function }];
+    const first = await respond('My name is Ada.');
+    const second = await respond(orderFor('Ada'), { tools, ...following(first) });
+    const [call] = second.sent.output;
+    const result = { type: 'function_call_output', call_id: call?.call_id, output: 'noted' };
+    const third = await respond([result, { role: 'user', content: 'Thanks' }], { tools, ...following(second) });
+    const list = async (query: string) =>
+      (await service.get(`/v1/responses/${third.sent.id}/input_items${query}`)).body;
+    const all = (await list('?order=asc')) as { data: { id: string; type: string; role?: string }[] };
+    expect(all).toMatchObject({ object: 'list', has_more: false, first_id: all.data[0]?.id, last_id: all.data[5]?.id });
+    expect(all.data.map(({ type, role }) => role ?? type)).toEqual([
+      ...['user', 'assistant', 'user', 'function_call', 'function_call_output', 'user'],
+    ]);
+    expect(all.data).toMatchObject([
+      { content: [{ type: 'input_text', text: 'My name is Ada.' }] },
+      { content: [{ type: 'output_text', text: first.text }] },
+      { content: [{ type: 'input_text' }] },
+      { call_id: call?.call_id, name: 'note', arguments: expect.any(String) },
+      { call_id: call?.call_id, output: 'noted' },
+      { content: [{ type: 'input_text', text: 'Thanks' }] },
+    ]);
+    for (const order of ['asc', 'desc']) {
+      const seen: unknown[] = [];
+      for (let after = ''; ; ) {
+        const page = await list(`?limit=2&order=${order}${after}`);
+        seen.push(...(page.data as unknown[]));
+        if (page.has_more === false) break;
+        after = `&after=${page.last_id}`;
+      }
+      expect(seen).toEqual(order === 'asc' ? all.data : all.data.toReversed());
+    }
+    expect(await list('')).toMatchObject({ data: all.data.toReversed(), has_more: false });
+    for (const query of ['?limit=0', '?limit=101', '?order=up', '?after=msg_x_1_0', '?after='])
+      expect((await service.get(`/v1/responses/${third.sent.id}/input_items${query}`)).status).toBe(400);
+    expect((await service.get('/v1/responses/resp_of-nobody/input_items')).status).toBe(404);
   });
 
   it('is no conversation of GET /chat', async () => {

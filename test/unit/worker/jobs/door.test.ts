@@ -81,7 +81,7 @@ describe('A door', () => {
         usage: { inputTokens: 30, outputTokens: 5, costUsd: 1, cacheReadTokens: 20, cacheWriteTokens: 2 },
         estimate: { inputTokens: 3, outputTokens: 4 },
       },
-      { input_tokens: 30, output_tokens: 5, input_tokens_details: { cached_tokens: 20 } },
+      { input_tokens: 30, output_tokens: 5, input_tokens_details: { cached_tokens: 20, cache_write_tokens: 2 } },
     ],
   ])('tells of tokens: %s', async (_, end, usage) => {
     expect((await postResponse([...begun, ...said('x'), jobDone(end)])).body).toMatchObject({ usage });

@@ -1,7 +1,7 @@
 import { RelayError } from '../../../../src/shared/errors.js';
 import { partsIn } from '../../../../src/worker/jobs/answer-parts.js';
 import type { CompletedAnswer } from '../../../../src/worker/jobs/run-job.js';
-import { responseFormat } from '../../../../src/worker/openai/responses-answer.js';
+import { frameOf, responseFormat } from '../../../../src/worker/openai/responses-answer.js';
 import { jobDone } from '../../../support/job-records.js';
 import { streamed } from '../../../support/openai-door.js';
 
@@ -22,26 +22,33 @@ const response = {
   object: 'response',
   access_programs: null,
   created_at: 7,
+  completed_at: null,
   background: false,
   error: null,
+  frequency_penalty: 0,
   incomplete_details: null,
   instructions: null,
   max_output_tokens: null,
+  max_tool_calls: null,
   metadata: {},
   model: 'eliza',
   output: [],
   parallel_tool_calls: false,
+  presence_penalty: 0,
   previous_response_id: null,
+  prompt_cache_key: null,
   reasoning: { effort: null, summary: null },
+  safety_identifier: null,
+  service_tier: 'default',
   store: false,
-  temperature: null,
+  temperature: 1,
   text: { format: { type: 'text' } },
   tool_choice: 'auto',
   tools: [],
-  top_p: null,
+  top_logprobs: 0,
+  top_p: 1,
   truncation: 'disabled',
   usage: null,
-  user: null,
 };
 
 function told(differences: Partial<CompletedAnswer> = {}): CompletedAnswer {
@@ -89,8 +96,9 @@ const first = { output_index: 0 };
 
 describe('A response', () => {
   it('is as the OpenAI API has it', () => {
-    expect(responseFormat(7).body(told())).toEqual({
+    expect(responseFormat(frameOf(7)).body(told())).toEqual({
       ...response,
+      completed_at: 7,
       status: 'completed',
       output: [message('completed', part('good day'))],
       usage: toldUsage,
@@ -107,15 +115,16 @@ describe('A response', () => {
       input: 'ls',
     };
     const answer = told({ ...withTools, calls: [made, custom], ending: 'tool-call' });
-    expect(responseFormat(7).body(answer)).toEqual({
+    expect(responseFormat(frameOf(7)).body(answer)).toEqual({
       ...response,
+      completed_at: 7,
       status: 'completed',
       parallel_tool_calls: true,
       output: [message('completed', part('good day')), call('completed', '{}'), { ...run, namespace: 'shell' }],
       usage: toldUsage,
     });
     const [first] = (
-      responseFormat(7).body(told({ calls: answer.calls, ending: 'tool-call', text: '', hasText: false })) as {
+      responseFormat(frameOf(7)).body(told({ calls: answer.calls, ending: 'tool-call', text: '', hasText: false })) as {
         output: object[];
       }
     ).output;
@@ -126,7 +135,7 @@ describe('A response', () => {
     ['refusal', 'content_filter'],
     ['length', 'max_output_tokens'],
   ] as const)('is incomplete after a %s', (ending, reason) => {
-    expect(responseFormat(7).body(told({ ending, text: 'I' }))).toMatchObject({
+    expect(responseFormat(frameOf(7)).body(told({ ending, text: 'I' }))).toMatchObject({
       ...{ status: 'incomplete', incomplete_details: { reason } },
       output: [message('incomplete', part('I'))],
     });
@@ -135,7 +144,7 @@ describe('A response', () => {
 
 describe('A streamed response', () => {
   it('is events that are named and numbered, with the whole text at their end', () => {
-    const stream = responseFormat(7).stream(opening);
+    const stream = responseFormat(frameOf(7)).stream(opening);
     const text = stream.begin() + stream.delta('good ') + stream.delta('day') + stream.end(told());
     const begun = { ...response, status: 'in_progress' };
     const item = message('completed', part('good day'));
@@ -150,13 +159,16 @@ describe('A streamed response', () => {
         ['output_text.done', { ...ofText, text: 'good day', logprobs: [] }],
         ['content_part.done', { ...ofText, part: part('good day') }],
         ['output_item.done', { ...first, item }],
-        ['completed', { response: { ...response, status: 'completed', output: [item], usage: toldUsage } }],
+        [
+          'completed',
+          { response: { ...response, completed_at: 7, status: 'completed', output: [item], usage: toldUsage } },
+        ],
       ),
     );
   });
 
   it('has an item for the text and one for each call, as they come', () => {
-    const stream = responseFormat(7).stream(withTools);
+    const stream = responseFormat(frameOf(7)).stream(withTools);
     const text = [
       stream.begin(),
       stream.delta('Well'),
@@ -193,13 +205,16 @@ describe('A streamed response', () => {
         ['custom_tool_call_input.delta', { ...ofRun, delta: 'ls' }],
         ['custom_tool_call_input.done', { ...ofRun, input: 'ls' }],
         ['output_item.done', { output_index: 2, item: items[2] }],
-        ['completed', { response: { ...begun, status: 'completed', output: items, usage: toldUsage } }],
+        [
+          'completed',
+          { response: { ...begun, completed_at: 7, status: 'completed', output: items, usage: toldUsage } },
+        ],
       ),
     );
   });
 
   it('is one message where the model could call tools and does not', () => {
-    const stream = responseFormat(7).stream(withTools);
+    const stream = responseFormat(frameOf(7)).stream(withTools);
     const events = streamed(stream.begin() + stream.delta('good ') + stream.end(told(withTools))) as Sent[];
     expect(events.map(({ type }) => type).slice(2)).toEqual([
       'response.output_item.added',
@@ -211,13 +226,13 @@ describe('A streamed response', () => {
       'response.completed',
     ]);
     expect(events.at(-1)?.response).toMatchObject({ output: [message('completed', part('good day'))] });
-    const silent = responseFormat(7).stream(withTools);
+    const silent = responseFormat(frameOf(7)).stream(withTools);
     const ended = streamed(silent.begin() + silent.end(told({ ...withTools, text: '', hasText: false }))) as Sent[];
     expect(ended.at(-1)?.response).toMatchObject({ output: [message('completed', part(''))] });
   });
 
   it('is incomplete where the model refuses', () => {
-    const stream = responseFormat(7).stream(opening);
+    const stream = responseFormat(frameOf(7)).stream(opening);
     stream.begin();
     const events = streamed(stream.end(told({ text: '', ending: 'refusal' })));
     const details = { status: 'incomplete', incomplete_details: { reason: 'content_filter' } };
@@ -225,7 +240,7 @@ describe('A streamed response', () => {
   });
 
   it('ends with its error where it fails', () => {
-    const stream = responseFormat(7).stream(opening);
+    const stream = responseFormat(frameOf(7)).stream(opening);
     stream.begin();
     const error = { message: 'too long', type: 'api_error', code: 'timeout', param: null };
     expect(streamed(stream.failure(new RelayError('timeout', 'too long')))).toEqual([
@@ -241,13 +256,13 @@ describe('A streamed response', () => {
   it.each([withTools, { ...opening, hasThoughts: true }])(
     'begins an item before it fails, so that no SDK sends its request again',
     (mixed) => {
-      const stream = responseFormat(7).stream(mixed);
+      const stream = responseFormat(frameOf(7)).stream(mixed);
       const types = (text: string) => (streamed(text) as Sent[]).map(({ type }) => type);
       expect(types(stream.begin())).toEqual(['response.created', 'response.in_progress']);
       const failure = new RelayError('timeout', 'too long');
       const item = ['response.output_item.added', 'response.content_part.added'];
       expect(types(stream.failure(failure))).toEqual([...item, 'error', 'response.failed']);
-      const later = responseFormat(7).stream(mixed);
+      const later = responseFormat(frameOf(7)).stream(mixed);
       later.begin();
       later.delta('Well');
       expect(types(later.failure(failure))).toEqual(['error', 'response.failed']);
@@ -272,11 +287,11 @@ describe('A response with thoughts', () => {
 
   it('has an item for each, at its place', () => {
     const answer = told({ ...thinks, calls: [made], ending: 'tool-call', end: jobDone({ thoughts }) });
-    expect(responseFormat(7).body(answer)).toMatchObject({ output: items });
+    expect(responseFormat(frameOf(7)).body(answer)).toMatchObject({ output: items });
   });
 
   it('streams them with their summaries, as the same items', () => {
-    const stream = responseFormat(7).stream(thinks);
+    const stream = responseFormat(frameOf(7)).stream(thinks);
     const text = [
       stream.begin(),
       stream.thoughtDelta?.('H'),
@@ -314,7 +329,7 @@ describe('A response with thoughts', () => {
   it('has a message behind them where the model has said nothing, but not where it refuses', () => {
     const only = [{ text: 'Hm', at: 0, calls: 0 }];
     const said = (more: Partial<CompletedAnswer>) => {
-      const stream = responseFormat(7).stream({ ...opening, hasThoughts: true });
+      const stream = responseFormat(frameOf(7)).stream({ ...opening, hasThoughts: true });
       stream.begin();
       stream.thoughtDelta?.('Hm');
       stream.thoughtEnd?.({});

@@ -1,0 +1,89 @@
+import type { Request } from 'express';
+import { limitQuery } from '../../shared/api/conversations.js';
+import { invalid } from '../../shared/errors.js';
+import type { Image, Message } from '../../shared/job.js';
+import type { Primary, Reply } from '../http/exchange.js';
+import { jsonType, untilGone, write } from '../http/responses.js';
+import { textPart } from './responses-items.js';
+
+interface Item extends Readonly<Record<string, unknown>> {
+  readonly id: string;
+}
+
+const usualLimit = '20';
+
+/** Lists what a stored response has answered, with the text before it, an item at a time. */
+export async function sendInputItems(primary: Primary, req: Request, res: Reply, id: string): Promise<void> {
+  const [isReversed, limit] = [isReversedIn(req), limitIn(req)];
+  const after = afterIn(req, id);
+  const asked = { id, client: res.locals.client, isReversed, from: after?.index ?? null };
+  using caller = untilGone(res);
+  const page = { count: 0, first_id: null as string | null, last_id: null as string | null, has_more: false };
+  const begin = () =>
+    res.headersSent || res.writeHead(200, { 'Content-Type': jsonType }).write('{"object":"list","data":[');
+  for await (const { index, message } of primary.stream('responseInput', asked, caller.signal)) {
+    const items = itemsOf(message, (kind, place) => `${kind}_${id}_${index}_${place}`);
+    const ordered = isReversed ? items.toReversed() : items;
+    const rest = ordered.slice(index === after?.index ? ordered.findIndex((item) => item.id === after.id) + 1 : 0);
+    page.has_more = page.count + rest.length > limit;
+    for (const item of rest.slice(0, limit - page.count)) {
+      begin();
+      await write(res, (page.count++ === 0 ? '' : ',') + JSON.stringify(item), caller.signal);
+      page.first_id ??= item.id;
+      page.last_id = item.id;
+    }
+    if (page.has_more) break;
+  }
+  begin();
+  const { count: _, ...rest } = page;
+  res.end(`],${JSON.stringify(rest).slice(1)}`);
+}
+
+function isReversedIn({ query: { order = 'desc' } }: Request): boolean {
+  if (order !== 'asc' && order !== 'desc') throw invalid('order', 'must be asc or desc');
+  return order === 'desc';
+}
+
+function limitIn({ query }: Request): number {
+  const parsed = limitQuery.safeParse(query.limit ?? usualLimit);
+  if (!parsed.success) throw invalid('limit', 'must be a whole number from 1 to 100');
+  return Number(parsed.data);
+}
+
+/** The item that the page begins behind. */
+function afterIn({ query }: Request, response: string): { readonly id: string; readonly index: number } | null {
+  if (query.after === undefined) return null;
+  const id = String(query.after);
+  const [, sent, index] = /^(?:msg|fc|fco)_(.+)_(\d{1,9})_\d{1,9}$/.exec(id) ?? [];
+  if (sent !== response) throw invalid('after', 'must be the id of an item of this response');
+  return { id, index: Number(index) };
+}
+
+type ItemIds = (kind: 'msg' | 'fc' | 'fco', place: number) => string;
+
+/** The results of a message stand before its text, and its calls behind it. */
+function itemsOf({ role, text, images = [], results = [], calls = [] }: Message, idOf: ItemIds): Item[] {
+  const status = 'completed';
+  const isSaid = text !== '' || images.length > 0 || results.length + calls.length === 0;
+  const returned = results.map(({ id, text: output, images: shown = [] }) => ({
+    type: 'function_call_output',
+    call_id: id,
+    output: shown.length === 0 ? output : [inputText(output), ...shown.map(inputImage)],
+  }));
+  const content =
+    role === 'assistant' ? [textPart(text)] : [...(text === '' ? [] : [inputText(text)]), ...images.map(inputImage)];
+  const called = calls.map(({ id, name, input }) => ({ type: 'function_call', call_id: id, name, arguments: input }));
+  return [
+    ...returned.map((item, place) => ({ id: idOf('fco', place), ...item, status })),
+    ...(isSaid ? [{ id: idOf('msg', 0), type: 'message', role, content, status }] : []),
+    ...called.map((item, place) => ({ id: idOf('fc', place), ...item, status })),
+  ];
+}
+
+function inputText(text: string): object {
+  return { type: 'input_text', text };
+}
+
+function inputImage({ mediaType, data }: Image): object {
+  return { type: 'input_image', image_url: `data:${mediaType};base64,${data}`, detail: 'auto' };
+}
