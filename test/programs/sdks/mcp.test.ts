@@ -34,6 +34,11 @@ describe.each([
     expect((await client.call(demo, face, 'tools', {})).result).toEqual(['ask', 'models', 'job']);
   });
 
+  it('pings, unless its version has no ping', async () => {
+    if (expected !== '2026-07-28') expect((await client.call(demo, face, 'ping', {})).result).toEqual({});
+    else expect((await client.failure(demo, face, 'ping', {})).failure).toMatchObject({ name: expect.any(String) });
+  });
+
   it('asks, with and without a schema, and lists the models', async () => {
     expect(textOf(await tool(demo, 'ask', { prompt: 'Hello, my name is Ada' }))).toContain('Ada');
     expect((await tool(demo, 'ask', { prompt: 'Where?', schema })).structuredContent).toEqual({

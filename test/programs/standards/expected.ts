@@ -1,0 +1,34 @@
+/**
+ * Checks of foreign suites that fail here, and why that is right. A check that passes must go from this list, and one that
+ * fails without standing in it fails the test.
+ */
+type Expected = Readonly<Record<string, string>>;
+
+const noDiagnosticTool =
+  'calls a tool that the suite asks servers to have for its sake; this one offers its own tools alone';
+const noPrompts = 'the server offers tools, and neither prompts nor resources';
+
+/** By the scenario and the check of `@modelcontextprotocol/conformance`. */
+export const ofMcp: Readonly<Record<string, Expected>> = {
+  'server-stateless': {
+    'sep-2575-server-rejects-undeclared-capability': noDiagnosticTool,
+    'sep-2575-missing-capability-http-400': noDiagnosticTool,
+    'sep-2575-http-server-no-independent-requests-on-stream': noDiagnosticTool,
+    'sep-2575-server-no-log-without-loglevel': noDiagnosticTool,
+  },
+  caching: {
+    'sep-2549-prompts-list-caching-hints': noPrompts,
+    'sep-2549-resources-list-caching-hints': noPrompts,
+    'sep-2549-resources-templates-list-caching-hints': noPrompts,
+  },
+};
+
+/** By the rule of Redocly CLI. Warnings that are none of its errors. */
+export const ofRedocly: Expected = {
+  'no-unused-components': 'an event of a stream, to which the document refers in a field of its own, `x-change`',
+  'no-required-schema-properties-undefined':
+    'a record whose keys are known stands in the document as `propertyNames` and `required`',
+};
+
+/** By the rule of Spectral. */
+export const ofSpectral: Expected = {};

@@ -1,0 +1,35 @@
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { cacheFor, installNode, installOnce, npmInstall } from '../../support/install-once.js';
+
+/** That of the suites that need a newer one than the service. */
+const nodeVersion = '24.21.0';
+
+/** Packages of npm, in the versions that were tried. */
+export const packages = {
+  mcp: { name: '@modelcontextprotocol/conformance', version: '0.2.0-alpha.12', program: 'dist/index.js' },
+  redocly: { name: '@redocly/cli', version: '2.77.0', program: 'bin/cli.js' },
+  spectral: { name: '@stoplight/spectral-cli', version: '6.16.3', program: 'dist/index.js' },
+} as const;
+
+const limitMs = 60_000;
+const maxBytes = 64 * 1024 ** 2;
+/** They report on their use and look for updates otherwise. */
+const silence = { REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true', SCARF_ANALYTICS: 'false' };
+
+/** Runs the program of a package with these arguments. Returns what it prints, whether it finds faults or not. */
+export async function runSuite(suite: keyof typeof packages, cwd: string, args: readonly string[]): Promise<string> {
+  const { name, version, program } = packages[suite];
+  const folder = await installOnce(cacheFor('standards'), `${suite}-${version}`, (building) =>
+    npmInstall(building, `${name}@${version}`),
+  );
+  const node = join(await installNode(nodeVersion), 'node');
+  const options = { cwd, env: { ...process.env, ...silence }, timeout: limitMs, maxBuffer: maxBytes };
+  return new Promise((resolve, reject) => {
+    execFile(node, [join(folder, 'node_modules', name, program), ...args], options, (error, stdout, stderr) => {
+      if (error !== null && typeof error.code !== 'number') return reject(error);
+      if (stdout === '') return reject(new Error(`${name} prints nothing: ${stderr}`));
+      resolve(stdout);
+    });
+  });
+}
