@@ -8,7 +8,6 @@ import { formOf, leaveJob, storedBody } from '../jobs/background.js';
 import { ownRequest, type RequestedJob } from '../jobs/job-request.js';
 import { answerWithJob, type JobParts } from '../jobs/run-job.js';
 import {
-  type Answer,
   answersTo,
   callParams,
   greetingVersions,
@@ -19,6 +18,7 @@ import {
   refusalOf,
   rpcErrors,
   supportedVersions,
+  type WriteAnswer,
   WrongCall,
 } from './messages.js';
 import { acceptedResult, askFormat, jobResult, succeededResult, toolErrors, valueResult } from './results.js';
@@ -104,7 +104,7 @@ class McpCall {
   readonly #req: Request;
   readonly #res: Reply;
   readonly #id: RequestId;
-  readonly #answer: Answer;
+  readonly #answer: WriteAnswer;
 
   constructor(
     parts: JobParts,
@@ -112,7 +112,7 @@ class McpCall {
     req: Request,
     res: Reply,
     id: RequestId,
-    answer: Answer,
+    answer: WriteAnswer,
   ) {
     this.#parts = parts;
     this.#beforeJob = beforeJob;

@@ -71,13 +71,13 @@ export const rpcErrors = {
 } as const;
 
 /** Writes a result as the answer to one request. */
-export type Answer = (result: object) => object;
+export type WriteAnswer = (result: object) => object;
 
 /**
  * `server`: what a client that greets nobody learns of its server from each result; null for any other client. Those get
  * only the fields of their version: some refuse a result with others.
  */
-export function answersTo(id: RequestId, server: object | null): Answer {
+export function answersTo(id: RequestId, server: object | null): WriteAnswer {
   const more = server && { resultType: 'complete', _meta: { [metaKeys.server]: server } };
   return (result) => ({ jsonrpc: '2.0', id, result: { ...result, ...more } });
 }

@@ -7,7 +7,7 @@ import type { ErrorForm, Reply } from '../http/exchange.js';
 import { publicCodeOf } from '../http/responses.js';
 import { listedJob } from '../jobs/background.js';
 import type { AnswerFormat, CompletedAnswer, StreamFormat } from '../jobs/run-job.js';
-import { type Answer, type RequestId, refusalOf, WrongCall } from './messages.js';
+import { type RequestId, refusalOf, type WriteAnswer, WrongCall } from './messages.js';
 import type { JobOutput } from './tools.js';
 
 /** What the tools return. */
@@ -68,7 +68,7 @@ function failedResult(error: RelayError): CallResult {
 const forModels: readonly PublicCode[] = ['validation_error', 'not_found', 'cli_error', 'spawn_error'];
 
 /** The errors of a tool call: the failure of a job is a result, a refusal is none. */
-export function toolErrors(id: RequestId, answer: Answer, { locals }: Reply): ErrorForm {
+export function toolErrors(id: RequestId, answer: WriteAnswer, { locals }: Reply): ErrorForm {
   const refusal = refusalOf(id);
   return (error, requestId) => {
     const isResult = locals.job !== null || forModels.includes(publicCodeOf(error));
@@ -77,7 +77,7 @@ export function toolErrors(id: RequestId, answer: Answer, { locals }: Reply): Er
   };
 }
 
-export function askFormat(answer: Answer, token: RequestId | undefined, clock: Clock): AnswerFormat {
+export function askFormat(answer: WriteAnswer, token: RequestId | undefined, clock: Clock): AnswerFormat {
   return {
     isForSdks: false,
     body: (completed) => answer(askResult(completed)),
@@ -90,7 +90,7 @@ const pauseMs = 1000;
 
 /** Owns the progress of one call as its client knows it. It grows with each notification, and with the text. */
 class ProgressStream implements StreamFormat {
-  readonly #answer: Answer;
+  readonly #answer: WriteAnswer;
   readonly #token: RequestId | undefined;
   readonly #clock: Clock;
   #progress = 0;
@@ -98,7 +98,7 @@ class ProgressStream implements StreamFormat {
   #message = 'the job waits';
   #lastMs = Number.NEGATIVE_INFINITY;
 
-  constructor(answer: Answer, token: RequestId | undefined, clock: Clock) {
+  constructor(answer: WriteAnswer, token: RequestId | undefined, clock: Clock) {
     this.#answer = answer;
     this.#token = token;
     this.#clock = clock;
