@@ -120,7 +120,7 @@ export class Connection {
    * Refuses bytes that are not valid HTTP, too many or too slow. The refusal replaces the answer to the broken request.
    */
   refuse(refusal: HttpRefusal): void {
-    if (this.#last !== null) return;
+    if (this.#last !== null || this.#hasSaidClose) return;
     const broken = this.#newest?.req.complete === false ? this.#newest : null;
     if (broken === null) return this.#refuseAfterOthers(refusal);
     if (broken === this.#waiting.at(-1)) {
