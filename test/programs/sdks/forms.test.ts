@@ -59,7 +59,12 @@ const differences: readonly Difference[] = [
   leftOut('The SDK itself adds it', isResponse, { output_text: '' }),
   added('The examples of the API have it', isResponse, 'store'),
   added('The examples of the API have it', ({ type }) => type === 'custom_tool_call', 'status'),
-  added('The examples of the API have null', (value) => isResponse(value) && value.user === null, 'user'),
+  added('Open Responses has them', isResponse, 'frequency_penalty', 'presence_penalty'),
+  added(
+    'Open Responses has null',
+    (value) => value.type === 'json_schema' && value.description === null,
+    'description',
+  ),
   added('The examples of the API have null', (value) => isResponse(value) && value.usage === null, 'usage'),
   added('Older SDKs find the error one level down', isErrorEvent, 'error'),
   leftOut('Newer SDKs find the error of the event `response.failed`', isErrorEvent, {
