@@ -2,7 +2,7 @@ import { localUrl } from '../../shared/config/addresses.js';
 import { checkKey, readClearKeys } from '../../shared/config/api-keys.js';
 import type { Environment } from '../../shared/config/config.js';
 import type { ReadFile } from '../../shared/config/secrets.js';
-import { variables } from '../../shared/config/variables.js';
+import { defaultConversationTtlMs, variables } from '../../shared/config/variables.js';
 import { fileFault } from '../../shared/text/system-error.js';
 import { CommandError, exitCodes } from './errors.js';
 
@@ -85,8 +85,10 @@ type ReadSetting =
   | 'MODEL_API_CONVERSATION_TTL_SECONDS'
   | 'MODEL_API_JOB_TTL_SECONDS';
 
-function settingOf(env: Environment, name: ReadSetting): string | number {
+/** null if it is unset and has no default of its own. */
+function settingOf(env: Environment, name: ReadSetting): string | number | null {
   const [, schema, fallback] = variables[name];
+  if ((env[name] ?? fallback) === null) return null;
   const parsed = schema.safeParse(env[name] ?? fallback);
   if (!parsed.success) throw configError(`${name}: ${parsed.error.issues[0]?.message}`);
   return parsed.data;
@@ -132,10 +134,15 @@ export interface NamedStore {
 export function storeSettings(flag: string | undefined, env: Environment): NamedStore {
   const text = flag ?? env.MODEL_API_STORE;
   const source = flag === undefined ? 'MODEL_API_STORE' : '--store';
+  const path =
+    text === undefined ? null : pathOf(text, source, flag === undefined ? exitCodes.config : exitCodes.usage);
+  const isDurable = path !== null || isRedis(text);
   return {
-    path: text === undefined ? null : pathOf(text, source, flag === undefined ? exitCodes.config : exitCodes.usage),
+    path,
     isRedis: isRedis(text),
-    conversationTtlMs: Number(settingOf(env, 'MODEL_API_CONVERSATION_TTL_SECONDS')),
+    conversationTtlMs: Number(
+      settingOf(env, 'MODEL_API_CONVERSATION_TTL_SECONDS') ?? defaultConversationTtlMs(isDurable),
+    ),
     jobTtlMs: Number(settingOf(env, 'MODEL_API_JOB_TTL_SECONDS')),
   };
 }

@@ -15,7 +15,14 @@ import {
   type ReadFile,
 } from './secrets.js';
 import { noOrigin } from './values.js';
-import { removedVariables, settingsOf, type Values, type VariableName, variables } from './variables.js';
+import {
+  defaultConversationTtlMs,
+  removedVariables,
+  settingsOf,
+  type Values,
+  type VariableName,
+  variables,
+} from './variables.js';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -51,6 +58,8 @@ export async function loadConfig(env: Environment, read: ReadFile, modeOf = noMo
   const { apiKeys, namedKeys, needsKey } = keys;
   return frozen({
     ...settingsOf(values),
+    conversationTtlMs:
+      values.MODEL_API_CONVERSATION_TTL_SECONDS ?? defaultConversationTtlMs(values.MODEL_API_STORE.kind !== 'memory'),
     workers: values.MODEL_API_WORKERS ?? Math.min(availableParallelism(), 4),
     allowedHosts: allowedHosts(values),
     apiKeys,

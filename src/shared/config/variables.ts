@@ -97,7 +97,7 @@ export const variables = {
   MODEL_API_STRICT_HEALTH: ['strictHealth', flag, 'false'],
   MODEL_API_READINESS_INTERVAL_SECONDS: ['readinessIntervalMs', seconds(0, daySeconds), '60'],
   MODEL_API_HEALTH_HISTORY_LIMIT: ['historyLimit', integer(1, 100_000), '100'],
-  MODEL_API_CONVERSATION_TTL_SECONDS: ['conversationTtlMs', seconds(0.001, 365 * daySeconds), '86400'],
+  MODEL_API_CONVERSATION_TTL_SECONDS: ['conversationTtlMs', seconds(0.001, 365 * daySeconds), null],
   MODEL_API_MAX_CONVERSATIONS: ['maxConversations', integer(1, 10_000_000), '1000'],
   MODEL_API_CONVERSATION_MEMORY_MB: ['conversationBytes', megabytes(1, 1_000_000), '256'],
   MODEL_API_CONVERSATION_MAX_MB: ['maxConversationBytes', megabytes(1, 1000), '8'],
@@ -143,6 +143,11 @@ export const variables = {
   OTEL_TRACES_SAMPLER: [null, tracesSampler, 'parentbased_always_on'],
   OTEL_TRACES_SAMPLER_ARG: [null, samplerRatio, '1'],
 } as const satisfies Record<string, Variable>;
+
+/** The lifetime of conversations if the variable is unset: people come back to those that a restart does not end. */
+export function defaultConversationTtlMs(isDurable: boolean): number {
+  return (isDurable ? 30 : 1) * daySeconds * 1000;
+}
 
 /** Former variables, with their replacements. The service warns at its start if one is set. */
 export const removedVariables: Readonly<Record<string, string>> = {

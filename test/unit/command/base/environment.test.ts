@@ -84,7 +84,7 @@ describe('the address of the service', () => {
   });
 });
 
-const ttls = { conversationTtlMs: 86_400_000, jobTtlMs: 86_400_000 };
+const dayMs = 86_400_000;
 
 describe('The store that a command works on', () => {
   it.each<[string | undefined, string | undefined, string | null, boolean]>([
@@ -95,7 +95,12 @@ describe('The store that a command works on', () => {
     [undefined, 'redis://localhost', null, true],
     ['rediss://localhost', undefined, null, true],
   ])('is that of the flag, else of the environment: %j, %j', (flag, variable, path, isRedis) => {
-    expect(storeSettings(flag, { MODEL_API_STORE: variable })).toEqual({ path, isRedis, ...ttls });
+    expect(storeSettings(flag, { MODEL_API_STORE: variable })).toEqual({
+      path,
+      isRedis,
+      conversationTtlMs: path !== null || isRedis ? 30 * dayMs : dayMs,
+      jobTtlMs: dayMs,
+    });
   });
 
   it('has the ages of the environment', () => {

@@ -692,6 +692,16 @@ describe('the configuration', () => {
     expect([warnings, production]).toEqual([[], false]);
   });
 
+  it.each([
+    ['memory', '', 1],
+    ['sqlite:/var/store.db', '', 30],
+    ['redis://localhost', '', 30],
+    ['sqlite:/var/store.db', '172800', 2],
+  ])('stores conversations in %s for days, with the variable %j: %d', async (store, seconds, days) => {
+    const env = { MODEL_API_STORE: store, ...(seconds && { MODEL_API_CONVERSATION_TTL_SECONDS: seconds }) };
+    expect((await load({ ...env, MODEL_API_KEY: goodKey })).conversationTtlMs).toBe(days * 86_400_000);
+  });
+
   it('is frozen, its lists too', async () => {
     const config = await load({ MODEL_API_KEY: goodKey, MODEL_API_CLI_COMMAND: 'cat', MODEL_API_ALLOWED_MODELS: 'a' });
     expect(Object.isFrozen(config)).toBe(true);
