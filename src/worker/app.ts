@@ -241,7 +241,7 @@ const onlyReading: Handler = (req, res, next) =>
 /** All that leads to it is counted as it. */
 function addConsole(app: Express): void {
   for (const path of ['/', '/console']) addRoute(app, '/console/', { get: [redirectToConsole] }, path);
-  app.get(/^\/console\/(ask|docs|jobs|now|setup|usage)(\/?)$/, atRoute('/console/'), redirectToPage);
+  app.get(/^\/console\/(ask|docs|documents|jobs|now|setup|usage)(\/?)$/, atRoute('/console/'), redirectToPage);
   app.use('/console', atRoute('/console/'), onlyReading, consoleFiles());
 }
 

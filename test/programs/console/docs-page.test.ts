@@ -1,5 +1,6 @@
 import { doorEndpoints, endpoints } from '../../../src/shared/api/endpoints.js';
 import { type Browser, browserProgram, startBrowser } from '../../support/browser.js';
+import { violationsOf } from '../../support/console.js';
 import { describeWith } from '../../support/needs.js';
 import { type Service, startService } from '../../support/service.js';
 
@@ -47,6 +48,8 @@ describeWith(browserProgram)('The documentation page in a browser without a netw
       ).toHaveLength(1);
     }
     expect(browser.requests.map(({ pathname }) => pathname)).toContain('/openapi.yaml');
+    const ofSwagger = /^(nested-interactive|heading-order|region):/; // its own structure
+    expect((await violationsOf(browser.page)).filter((violation) => !ofSwagger.test(violation))).toEqual([]);
     expectClean(browser, service);
   }, 60_000);
 
