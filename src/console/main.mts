@@ -6,9 +6,10 @@ import { Api } from './base/api.mjs';
 import { KeyKeeper, Link } from './base/connection.mjs';
 import { ConsoleContext, type ConsoleParts, useLoad, useParts } from './base/context.mjs';
 import { asError } from './base/failures.mjs';
+import { keepFocus } from './base/focus.mjs';
 import { useValue } from './base/observable.mjs';
 import { browserClock } from './base/page-clock.mjs';
-import { hrefOf, type PageProps, usePlace } from './base/router.mjs';
+import { hrefOf, type PageProps, placeOf, usePlace } from './base/router.mjs';
 import { TabMemory } from './base/tab-memory.mjs';
 import { KeyDialog, Who } from './ui/caller.mjs';
 import { ErrorNotice } from './ui/notices.mjs';
@@ -18,16 +19,19 @@ const icon = new URL('icon.svg', import.meta.url).href;
 
 /** The whole console: header, footer and the page that the address names. */
 export function App() {
-  const { page, params } = usePlace();
-  const current = [...pages, documents].find(({ id }) => id === page) ?? pages[0];
+  const { page, params, before } = usePlace();
+  const current =
+    [...pages, documents].find(({ id, title }) => id === page || title.toLowerCase() === page) ?? pages[0];
   const main = useRef<HTMLElement>(null);
   const visited = useVisited(current);
+  const askAddress = useRef(hrefOf(pages[0].id));
+  if (!current.staysDrawn && placeOf(before).page === pages[0].id) askAddress.current = before;
   useEffect(() => {
-    document.title = `${current.title} · prompt-relay`;
+    if (!current.staysDrawn) document.title = `${current.title} · prompt-relay`;
   }, [current]);
   const shown = visited.filter((entry) => entry === current || entry.staysDrawn);
   return html`
-    <${Header} current=${current} main=${main} />
+    <${Header} current=${current} main=${main} askAddress=${askAddress.current} />
     <main id="main" ref=${main} tabindex="-1" aria-label=${current.title}>
       ${shown.map(
         (entry) => html`<div class="page" key=${entry.id} hidden=${entry !== current}>
@@ -48,7 +52,14 @@ function useVisited(current: PageEntry): readonly PageEntry[] {
   return all;
 }
 
-function Header({ current, main }: { readonly current: PageEntry; readonly main: RefObject<HTMLElement | null> }) {
+interface HeaderProps {
+  readonly current: PageEntry;
+  readonly main: RefObject<HTMLElement | null>;
+  /** The conversation that was on the page last. */
+  readonly askAddress: string;
+}
+
+function Header({ current, main, askAddress }: HeaderProps) {
   const skip = (event: Event) => {
     event.preventDefault(); // the part after # names the page
     main.current?.focus();
@@ -60,7 +71,7 @@ function Header({ current, main }: { readonly current: PageEntry; readonly main:
       <nav aria-label="Pages">
         ${pages.map(
           ({ id, title }) =>
-            html`<a href=${hrefOf(id)} aria-current=${id === current.id ? 'page' : undefined}>${title}</a>`,
+            html`<a href=${id === current.id || id !== pages[0].id ? hrefOf(id) : askAddress} aria-current=${id === current.id ? 'page' : undefined}>${title}</a>`,
         )}
       </nav>
       <${Who} />
@@ -95,7 +106,7 @@ interface PageEntry {
   readonly title: string;
   /** Loads its code when it is first shown. */
   readonly load: () => Promise<FunctionComponent<PageProps>>;
-  /** Another page hides it instead of removing it: an answer may still be coming. */
+  /** Another page hides it instead of removing it: an answer may still be coming. It names the tab itself. */
   readonly staysDrawn?: boolean;
 }
 
@@ -151,5 +162,6 @@ function consoleParts(): ConsoleParts {
 const root = document.getElementById('console');
 if (root !== null) {
   root.replaceChildren(); // removes the loading text
+  keepFocus();
   render(html`<${ConsoleContext.Provider} value=${consoleParts()}><${App} /><//>`, root);
 }

@@ -9,11 +9,13 @@ import type { TabMemory } from '../base/tab-memory.mjs';
 import { pathOf } from '../conversations/entry.mjs';
 import { ChatTurn, chatBodyOf, rememberTurns, turnsOf, type UserMessage, withRemembered } from './turn.mjs';
 
-/** The conversation on the page. */
+/** A conversation as the page shows it. */
 export interface ChatView {
   readonly turns: readonly ChatTurn[];
   /** null before the first answer. */
   readonly conversationId: string | null;
+  /** Names a conversation that began on this page, for its address; null for one that the service has listed. */
+  readonly local: string | null;
   /** Set by the first message; null if it has none. */
   readonly system: string | null;
   readonly state: 'ready' | 'reading' | { readonly failure: Error };
@@ -21,29 +23,52 @@ export interface ChatView {
   readonly origin: string | null;
 }
 
-const nothing: ChatView = { turns: [], conversationId: null, system: null, state: 'ready', origin: null };
+const nothing: ChatView = {
+  turns: [],
+  conversationId: null,
+  local: null,
+  system: null,
+  state: 'ready',
+  origin: null,
+};
 
-/** An answer that goes on while another conversation is on the page. */
-interface LeftAnswer {
-  /** null if the conversation begins with it. */
-  readonly conversationId: string | null;
-  readonly turn: ChatTurn;
-  readonly request: AbortController;
-  /** The stored turns before it. */
-  readonly storedBefore: number;
+/** A conversation with its one request. */
+interface Talk {
+  view: ChatView;
+  request: AbortController;
 }
 
-/** Owns the conversation on the page, the one request that may run for it, and one that may still run for the conversation before. */
+const talkOf = (view: Partial<ChatView>): Talk => ({ view: { ...nothing, ...view }, request: new AbortController() });
+/** Whether nothing was asked yet. */
+export const isEmptyView = ({ turns, conversationId, state }: ChatView) =>
+  turns.length === 0 && conversationId === null && state === 'ready';
+
+/** Whether an answer is open. */
+export function isAnswering({ turns }: ChatView): boolean {
+  return turns.some(({ isOpen }) => isOpen);
+}
+
+/** A browser has six connections to one server: the rest is for the other requests of the page. */
+const maxOpenAnswers = 4;
+
+/** Owns the conversation on the page, and those that the reader left while they were answered. Each has one request. */
 export class Chat {
   readonly view = new Observable<ChatView>(nothing);
-  /** Whether an answer is open. */
+  /** Whether an answer is open in the conversation on the page. */
   readonly isBusy = new Observable(false);
-  /** At most one, because a browser has few connections to one server. */
-  readonly left = new Observable<LeftAnswer | null>(null);
+  /** The conversations of this page that the service may not list as they are: being answered, or begun here. */
+  readonly talks = new Observable<readonly ChatView[]>([]);
+  /** When the conversations expire that were answered on this page: milliseconds since the epoch. */
+  readonly expiry = new Map<string, number>();
   readonly #api: Api;
   readonly #clock: PageClock;
   readonly #memory: TabMemory;
-  #request = new AbortController();
+  /** On the page. */
+  #current = talkOf({});
+  /** Left before their answers were stored. */
+  #others: readonly Talk[] = [];
+  /** The IDs of conversations that began on this page, by their local names. */
+  readonly #ids = new Map<string, string>();
   #nextId = 1;
   readonly #takeId = () => this.#nextId++;
 
@@ -53,37 +78,43 @@ export class Chat {
     this.#memory = memory;
   }
 
-  /** Does nothing while an answer is open. */
+  /** Does nothing while an answer is open in this conversation. */
   async ask(asked: UserMessage): Promise<void> {
-    if (this.isBusy.value || this.view.value.state === 'reading') return;
+    const talk = this.#current;
+    const { conversationId, local, state, turns } = talk.view;
+    if (this.isBusy.value || state === 'reading') return;
     const turn = new ChatTurn(this.#nextId++, asked, { kind: 'sent', sinceMs: this.#clock.now() });
-    const { conversationId } = this.view.value;
-    const request = new AbortController();
-    this.#request = request;
-    this.#show({ turns: [...this.view.value.turns, turn] });
-    this.isBusy.set(true);
+    talk.request = new AbortController();
+    const { signal } = talk.request;
+    const name = conversationId === null ? (local ?? `${this.#clock.now().toString(36)}-${turn.id}`) : local;
+    const hasRoom = this.#others.filter(({ view }) => isAnswering(view)).length < maxOpenAnswers;
+    this.#show(talk, { turns: [...turns, turn], local: name });
     try {
-      const result = await this.#answerInTime(turn, conversationId, request.signal);
+      if (!hasRoom) throw new Error(`${maxOpenAnswers} other answers are still open: wait for one, or stop it`);
+      const result = await this.#answerInTime(turn, conversationId, signal);
       turn.state.set({ kind: 'done', result });
       const system = conversationId === null && asked.system.trim() !== '' ? asked.system : null;
-      if (this.#request === request) this.#show({ conversationId: result.conversation_id, ...(system && { system }) });
+      const { conversation_id: id, expires_at: expiresAt } = result;
+      rememberTurns(this.#memory, name, []); // from now on under its ID
+      if (name !== null) this.#ids.set(name, id);
+      this.expiry.set(id, Date.parse(expiresAt));
+      this.#show(talk, { conversationId: id, ...(system && { system }) });
     } catch (error) {
       turn.state.set(isAbort(error) ? { kind: 'stopped' } : { kind: 'failed', error: asError(error) });
     }
-    if (this.left.value?.turn === turn) this.left.set(null);
-    if (this.#request !== request) return;
-    this.isBusy.set(false);
-    this.remember();
+    this.#remember(talk.view);
+    if (turn.isStored) this.#others = this.#others.filter((other) => other !== talk);
+    this.#update();
   }
 
   stop(): void {
-    this.#request.abort();
+    this.#current.request.abort();
   }
 
   /** Sends the message of a turn again. The new turn replaces the old one. */
   async askAgain(turn: ChatTurn): Promise<void> {
     if (this.isBusy.value || turn.isStored) return;
-    this.#show({ turns: this.view.value.turns.filter((other) => other !== turn) });
+    this.#show(this.#current, { turns: this.view.value.turns.filter((other) => other !== turn) });
     await this.ask(turn.asked);
   }
 
@@ -95,7 +126,7 @@ export class Chat {
     const { conversationId, turns, system, state } = this.view.value;
     if (this.isBusy.value || state === 'reading') return;
     if (!turn.isStored || conversationId === null) {
-      this.#show({ turns: turns.filter((other) => other !== turn) });
+      this.#show(this.#current, { turns: turns.filter((other) => other !== turn) });
       return this.ask(asked);
     }
     const before = turns.slice(0, turns.indexOf(turn)).filter(({ isStored }) => isStored);
@@ -112,16 +143,16 @@ export class Chat {
 
   /** Whether the page shows a new conversation with these turns now. */
   async #branch(turns: readonly ChatTurn[]): Promise<boolean> {
-    const { value: old } = this.view;
-    const { conversationId: origin, system } = old;
-    const request = this.#begin({ ...nothing, turns, system, origin, state: 'reading' });
+    const old = this.#current;
+    const { conversationId: origin, system } = old.view;
+    const talk = this.#open(talkOf({ turns, system, origin, state: 'reading' }));
     try {
-      const id = turns.length === 0 ? null : await this.#fork(origin ?? '', 2 * turns.length, request.signal);
-      if (this.#request !== request) return false;
-      this.#show({ conversationId: id, system: id === null ? null : system, state: 'ready' });
-      return true;
+      const { signal } = talk.request;
+      const id = turns.length === 0 ? null : await this.#fork(origin ?? '', 2 * turns.length, signal);
+      this.#show(talk, { conversationId: id, system: id === null ? null : system, state: 'ready' });
+      return this.#current === talk;
     } catch (error) {
-      if (this.#request === request) this.view.set({ ...old, state: { failure: asError(error) } });
+      if (this.#current === talk) this.#show(this.#open(old), { state: { failure: asError(error) } });
       return false;
     }
   }
@@ -139,88 +170,85 @@ export class Chat {
   }
 
   reset(): void {
-    this.#begin(nothing);
-    this.remember();
+    if (!isEmptyView(this.view.value)) this.#open(talkOf({}));
   }
 
-  /** Shows what this tab remembers of a conversation without an answer. */
-  recall(): void {
-    this.#show({ turns: this.#withRemembered(null, []) });
+  /** Forgets a conversation that the reader has deleted. */
+  forget(conversationId: string): void {
+    if (this.view.value.conversationId === conversationId) this.reset();
+    const gone = this.#others.filter(({ view }) => view.conversationId === conversationId);
+    this.#others = this.#others.filter((talk) => !gone.includes(talk));
+    for (const { request } of gone) request.abort();
+    this.#update();
+  }
+
+  /** Shows a conversation that began on this page, or what the tab remembers of it after a reload. */
+  async recall(local: string): Promise<void> {
+    if (this.view.value.local === local) return;
+    const known = this.#others.find(({ view }) => view.local === local);
+    if (known !== undefined) return void this.#open(known);
+    const id = this.#ids.get(local);
+    if (id !== undefined) return await this.read(id);
+    const turns = this.#withRemembered(local, []);
+    this.#open(talkOf({ turns, local: turns.length === 0 ? null : local }));
   }
 
   /** Saves the turns that the service does not store, for a reload of the page. */
   remember(): void {
-    const { conversationId, turns, state } = this.view.value;
-    if (state === 'reading') return; // what it remembers is not on the page yet
-    rememberTurns(this.#memory, conversationId, turns);
+    for (const { view } of [...this.#others, this.#current]) this.#remember(view);
+  }
+
+  #remember({ conversationId, local, turns, state }: ChatView): void {
+    if (state === 'reading' || (conversationId ?? local) === null) return; // what it remembers is not on the page yet
+    rememberTurns(this.#memory, conversationId ?? local, turns);
   }
 
   /** Shows a stored conversation, so that the reader can continue it. */
   async read(conversationId: string): Promise<void> {
     if (conversationId === this.view.value.conversationId) return;
-    const left = this.#takeLeft(conversationId);
-    const request = this.#begin({ ...nothing, conversationId, state: 'reading' });
+    const known = this.#others.find(({ view }) => view.conversationId === conversationId);
+    if (known !== undefined) return void this.#open(known);
+    const talk = this.#open(talkOf({ conversationId, state: 'reading' }));
+    const { signal } = talk.request;
     try {
-      const path = `${pathOf(conversationId)}/messages`;
-      const said = await this.#api.json<ConversationMessages>(path, { signal: request.signal });
-      const stored = turnsOf(said, this.#takeId);
-      const turns = this.#withRemembered(conversationId, stored);
-      if (this.#request === request) this.#show({ turns, system: said.system, state: 'ready' });
-      if (this.#request === request && stored.length === left?.storedBefore) this.#resume(left);
+      const said = await this.#api.json<ConversationMessages>(`${pathOf(conversationId)}/messages`, { signal });
+      const turns = this.#withRemembered(conversationId, turnsOf(said, this.#takeId));
+      this.#show(talk, { turns, system: said.system, state: 'ready' });
     } catch (error) {
       const failure = asError(error);
       // Where reading back is not allowed, the conversation can still be continued.
       const isThere = failure instanceof ApiError && failure.body?.error === 'forbidden';
       const id = isThere ? conversationId : null;
-      const turns = this.#withRemembered(conversationId, []);
-      if (this.#request === request) this.#show({ conversationId: id, turns, state: { failure } });
+      this.#show(talk, { conversationId: id, turns: this.#withRemembered(conversationId, []), state: { failure } });
     }
-    if (left?.turn.isOpen && this.#request !== left.request) this.#leave(left);
   }
 
-  #leave(answer: LeftAnswer): void {
-    this.left.value?.request.abort();
-    this.left.set(answer);
-  }
-
-  /** The answer that goes on in this conversation, or null. The caller must show it, or leave it again: nothing else can stop it. */
-  #takeLeft(conversationId: string): LeftAnswer | null {
-    const { value: left } = this.left;
-    if (left?.conversationId !== conversationId) return null;
-    this.left.set(null);
-    return left;
-  }
-
-  /** Shows it as the last turn, in place of what the tab remembers of it. */
-  #resume({ turn, request }: LeftAnswer): void {
-    const { turns } = this.view.value;
-    const last = turns.at(-1);
-    const isRemembered = last?.isStored === false && last.asked.text === turn.asked.text;
-    this.#show({ turns: [...(isRemembered ? turns.slice(0, -1) : turns), turn] });
-    this.#request = request;
-    this.isBusy.set(turn.isOpen);
-  }
-
-  #withRemembered(conversationId: string | null, stored: readonly ChatTurn[]): readonly ChatTurn[] {
+  #withRemembered(conversationId: string, stored: readonly ChatTurn[]): readonly ChatTurn[] {
     return withRemembered(this.#memory, conversationId, stored, this.#takeId);
   }
 
-  /** What is on the page stays in the memory of the tab. An answer goes on. */
-  #begin(view: ChatView): AbortController {
-    const { conversationId, turns } = this.view.value;
-    if (conversationId !== null) this.remember();
-    const open = turns.find(({ isOpen }) => isOpen);
-    const storedBefore = turns.filter(({ isStored }) => isStored).length;
-    if (open === undefined) this.stop();
-    else this.#leave({ conversationId, turn: open, request: this.#request, storedBefore });
-    this.#request = new AbortController();
-    this.isBusy.set(false);
-    this.view.set(view);
-    return this.#request;
+  /** The tab remembers what was on the page. An answer that is open there goes on. */
+  #open(talk: Talk): Talk {
+    const left = this.#current;
+    this.#remember(left.view);
+    if (!isAnswering(left.view)) left.request.abort();
+    this.#others = [...this.#others, ...(isAnswering(left.view) ? [left] : [])].filter((other) => other !== talk);
+    this.#current = talk;
+    this.#update();
+    return talk;
   }
 
-  #show(change: Partial<ChatView>): void {
-    this.view.set({ ...this.view.value, ...change });
+  #show(talk: Talk, change: Partial<ChatView>): void {
+    talk.view = { ...talk.view, ...change };
+    this.#update();
+  }
+
+  #update(): void {
+    const { view } = this.#current;
+    const isShownToo = view.local !== null && view.turns.length > 0;
+    this.isBusy.set(isAnswering(view));
+    this.talks.set([...(isShownToo || isAnswering(view) ? [view] : []), ...this.#others.map((other) => other.view)]);
+    this.view.set(view);
   }
 
   /** Sends the message again and again while the queue is full, as often as the service says, until the user stops it. */
@@ -232,8 +260,10 @@ export class Chat {
         const waitMs = retryMsOf(error);
         if (waitMs === null) throw error;
         turn.state.set({ kind: 'retrying', atMs: this.#clock.now() + waitMs, error: asError(error) });
+        this.#update();
         await this.#pause(waitMs, signal);
         turn.state.set({ kind: 'sent', sinceMs: this.#clock.now() });
+        this.#update();
       }
     }
   }
@@ -271,6 +301,7 @@ export class Chat {
     if (event === 'queued')
       turn.state.set({ kind: 'queued', sinceMs: sinceOf(state), ...(content as { position: number }) });
     if (event === 'started') turn.state.set({ kind: 'running', sinceMs: this.#clock.now() });
+    if (event === 'queued' || event === 'started') this.#update();
     if (event === 'error') throw new ApiError(200, content as ErrorBody);
     if (event !== 'done') return null;
     const result = content as ChatResult;

@@ -25,6 +25,8 @@ export interface ComposerProps {
   /** The chosen model, if it is listed. */
   readonly model: ModelEntry | undefined;
   readonly isBusy: boolean;
+  readonly areOptionsOpen: boolean;
+  readonly onOptions: (areOpen: boolean) => void;
   readonly onSend: (message: UserMessage) => void;
   readonly background: BackgroundSending;
   readonly onStop: () => void;
@@ -36,8 +38,7 @@ export interface ComposerProps {
 
 /** The form for a message and its options. */
 export function Composer(props: ComposerProps) {
-  const { draft, read, onChange, onSend, isBusy, model } = props;
-  const [isOpen, setOpen] = useState(false);
+  const { draft, read, onChange, onSend, isBusy, model, areOptionsOpen: isOpen, onOptions: setOpen } = props;
   const [addImages, faults] = useImages(draft, onChange, model);
   const [why, tryToSend] = useSending(draft, read, () => setOpen(true));
   const send = (event: Event) => {
@@ -57,7 +58,7 @@ export function Composer(props: ComposerProps) {
   return html`<form class="composer" onSubmit=${send} ...${useDrop(addImages)}>
     <${ImageStrip} images=${draft.images} onRemove=${removeFrom(draft, onChange)} />
     <div role="alert">${faults.map((fault) => html`<p class="fault">${fault}</p>`)}</div>
-    ${isOpen && html`<${ComposerFields} ...${props}/>`}
+    ${isOpen ? html`<${ComposerFields} ...${props}/>` : html`<${Chips} ...${props} />`}
     <textarea
       ref=${useFocusAtFirst()}
       aria-label="Message"
@@ -71,7 +72,7 @@ export function Composer(props: ComposerProps) {
     />
     ${props.background.failure !== null && html`<${ErrorNotice} error=${props.background.failure} />`}
     ${why !== null && html`<p class="fault why" id="composer-why" role="alert">${why}</p>`}
-    <${Tools} ...${props} isBlocked=${why !== null} onBackground=${() => tryToSend(props.background.send)} addImages=${addImages} isOpen=${isOpen} onToggle=${() => setOpen(!isOpen)} />
+    <${Tools} ...${props} isBlocked=${why !== null} onBackground=${() => tryToSend(props.background.send)} addImages=${addImages} />
   </form>`;
 }
 
@@ -138,13 +139,11 @@ function useDrop(addImages: AddImages) {
 interface ToolsProps extends ComposerProps {
   readonly addImages: AddImages;
   readonly isBlocked: boolean;
-  readonly isOpen: boolean;
-  readonly onToggle: () => void;
   readonly onBackground: () => void;
 }
 
 function Tools(props: ToolsProps) {
-  const { draft, model, isBusy, isBlocked, onStop, onSnippet, addImages, isOpen, onToggle } = props;
+  const { draft, model, isBusy, isBlocked, onStop, onSnippet, addImages, areOptionsOpen: isOpen } = props;
   const files = useRef<HTMLInputElement>(null);
   const choose = () => {
     addImages([...(files.current?.files ?? [])]);
@@ -154,10 +153,10 @@ function Tools(props: ToolsProps) {
   return html`<div class="row tools">
     <input ref=${files} type="file" accept=${imageTypesText} multiple hidden onChange=${choose} />
     <${ModelChoice} ...${props} />
-    <${Tool} icon="options" word=${count === 0 ? 'Options' : `Options (${count})`} isSet=${count > 0} isOpen=${isOpen} onPress=${onToggle} />
+    <${Tool} icon="options" word=${count === 0 ? 'Options' : `Options (${count})`} isSet=${count > 0} isOpen=${isOpen} onPress=${() => props.onOptions(!isOpen)} />
     ${takesImages(model) && html`<${Tool} icon="image" word="Image" onPress=${() => files.current?.click()} />`}
     <${Tool} icon="code" word="Code" onPress=${onSnippet} />
-    <div class="row last">
+    <div class="row last" data-focus="[data-field=text]">
       ${
         isBusy
           ? html`<button key="stop" type="button" class="button primary" onClick=${onStop}>Stop</button>`
@@ -167,6 +166,21 @@ function Tools(props: ToolsProps) {
             `
       }
     </div>
+  </div>`;
+}
+
+/** The options that the next message has, while their fields are closed. */
+function Chips({ draft, onChange, model, hasBegun }: FieldsProps) {
+  const { system, schemaText, effort } = draft;
+  const chips = [
+    [!hasBegun && system.trim() !== '', 'System text', { system: '' }],
+    [schemaText.trim() !== '', 'JSON Schema', { schemaText: '' }],
+    [effort !== null && takesEffort(model), `Effort: ${effort}`, { effort: null }],
+  ] as const;
+  const set = chips.filter(([isSet]) => isSet);
+  if (set.length === 0) return null;
+  return html`<div class="row chips" data-focus="[data-field=text]" role="group" aria-label="Options that are set">
+    ${set.map(([, word, change]) => html`<button key=${word} type="button" class="button small set" aria-label=${`Remove: ${word}`} onClick=${() => onChange(change)}>${word}<${Icon} name="close" /></button>`)}
   </div>`;
 }
 
@@ -236,15 +250,8 @@ export function ModelChoice({ draft, onChange, models }: ChoiceProps) {
   const choose = ({ currentTarget: { value } }: { currentTarget: HTMLSelectElement }) =>
     onChange({ model: value === '' ? null : value });
   return html`<select class="model" aria-label="Model" value=${chosen ?? ''} onChange=${choose}>
-    <option value="">${own === undefined ? 'Default model' : labelOf(own)}</option>
-    ${others.map((model) => html`<option value=${model.id}>${labelOf(model)}</option>`)}
+    <option value="">${own === undefined ? 'Default model' : own.name}</option>
+    ${others.map((model) => html`<option value=${model.id}>${model.name}</option>`)}
     ${!isListed && html`<option value=${chosen}>${chosen}</option>`}
   </select>`;
-}
-
-/** The name of a model, with what it can do beside texts. */
-function labelOf({ name, capabilities }: ModelEntry): string {
-  const abilities = [capabilities?.tools !== undefined && 'tools', capabilities?.images === true && 'images'];
-  const all = abilities.filter((ability) => ability !== false).join(', ');
-  return all === '' ? name : `${name} – ${all}`;
 }

@@ -5,8 +5,10 @@ import type { ModelEntry, ModelList } from '../../shared/api/models.js';
 import { useLeaving, useLoad, useParts } from '../base/context.mjs';
 import { useValue } from '../base/observable.mjs';
 import { hrefOf, type PageProps } from '../base/router.mjs';
-import { Conversations, useConversations } from '../conversations/list.mjs';
-import { Chat, type ChatView } from './chat.mjs';
+import { type ListedConversation, titleOf } from '../conversations/entry.mjs';
+import { Conversations, type TalkEntry, useConversations } from '../conversations/list.mjs';
+import { Icon } from '../ui/controls.mjs';
+import { Chat, type ChatView, isAnswering, isEmptyView } from './chat.mjs';
 import { Composer } from './composer.mjs';
 import { type Draft, readDraft, takesEffort, takesImages, useBackground, useDraft } from './draft.mjs';
 import { SnippetDialog } from './snippets.mjs';
@@ -19,13 +21,20 @@ export function AskPage({ params }: PageProps) {
   const chat = useMemo(() => new Chat(api, clock, memory), [api, clock, memory]);
   const view = useValue(chat.view);
   const isBusy = useValue(chat.isBusy);
+  const talks = useValue(chat.talks);
   const page = useRef<HTMLElement>(null);
   const { change, ...composing } = useComposing(view);
   const [isSnippetOpen, setSnippetOpen] = useState(false);
-  useConversation(chat, params);
-  useAddress(view);
-  useStopByEscape(chat, page);
-  useFollowing(page, view.turns.at(-1)?.id);
+  const [areOptionsOpen, setOptionsOpen] = useState(false);
+  const begin = () => {
+    chat.reset();
+    change({ system: '', schemaText: '', effort: null }); // they were for the conversation before
+  };
+  useConversation(chat, params, begin);
+  useAddress(chat, view, params);
+  useModelOf(view, composing.models, (model) => change({ model }));
+  useEscape(page, () => (areOptionsOpen ? setOptionsOpen(false) : chat.stop()));
+  const isAtEnd = useFollowing(page, view.turns.at(-1)?.id);
   useLeaving(() => chat.remember());
   const clear = () => change({ text: '', images: [] });
   const send = (message: UserMessage) => {
@@ -35,19 +44,29 @@ export function AskPage({ params }: PageProps) {
   const background = useBackground(view.conversationId, clear);
   const last = view.turns.at(-1);
   const { conversationId: id } = view;
-  const isLeft = useValue(chat.left) !== null;
-  const pages = useConversations(`${isBusy ? 'answering' : id} ${isLeft}`);
-  const leave = (deleted: string) => {
-    if (deleted === id) begin(chat);
+  const pages = useConversations(`${id} ${talks.filter(isAnswering).length}`);
+  const { items } = useValue(pages.view);
+  useTabTitle(page, titleIn(items, view), params);
+  const onNew = () => {
+    begin();
+    location.hash = hrefOf('ask');
   };
+  const leave = (deleted: string) => {
+    if (deleted === id) onNew();
+    chat.forget(deleted);
+  };
+  const entries = talks.map((talk) => entryOf(talk, talk === view));
   return html`<div class="desk">
-    <${Conversations} pages=${pages} openId=${id} onNew=${() => begin(chat)} onDeleted=${leave} />
+    <${Conversations} pages=${pages} openId=${id} talks=${entries} onNew=${onNew} onDeleted=${leave} />
     <section class="ask" ref=${page}>
     <h1 class="unseen">Ask</h1>
-    <${TurnList} chat=${chat} view=${view} model=${composing.draft.model} effort=${takesEffort(composing.model) ? composing.draft.effort : null} takesImages=${takesImages(composing.model)} />
+    <${TurnList} chat=${chat} view=${view} lifetimeMs=${lifetimeOf(items)} model=${composing.draft.model} effort=${takesEffort(composing.model) ? composing.draft.effort : null} takesImages=${takesImages(composing.model)} />
     ${last && html`<${Announcement} turn=${last} />`}
+    ${!isAtEnd && html`<button type="button" class="button icon to-end" aria-label="Jump to the end" title="Jump to the end" onClick=${toEnd}><${Icon} name="down" /></button>`}
     <${Composer}
       ...${composing}
+      areOptionsOpen=${areOptionsOpen}
+      onOptions=${setOptionsOpen}
       onChange=${change}
       isBusy=${isBusy}
       onSend=${send}
@@ -71,15 +90,60 @@ function useComposing({ state }: ChatView) {
   return { draft, change, models, model, read: readDraft(draft, { model, isReading: state === 'reading' }) };
 }
 
-/** Shows the conversation of the address, else what the tab remembers. */
-function useConversation(chat: Chat, params: PageProps['params']): void {
+/** Shows what the address names: a conversation of the service, one of this page, or a new one. */
+function useConversation(chat: Chat, params: PageProps['params'], begin: () => void): void {
   const id = params.conversation ?? params.id; // in old addresses of the page Conversations
   useEffect(() => {
     if (id !== undefined) void chat.read(id);
+    else if (params.new !== undefined) void chat.recall(params.new);
+    else if (!isEmptyView(chat.view.value)) begin();
   }, [params]);
+}
+
+/** What the list shows of a conversation of this page. */
+function entryOf({ turns, conversationId: id, local }: ChatView, isOpen: boolean): TalkEntry {
+  const state = turns.at(-1)?.state.value.kind ?? 'done';
+  return {
+    id,
+    href: addressOf(id, local),
+    title: firstWords(turns),
+    isOpen,
+    status: statuses[state] ?? 'Answering',
+  };
+}
+
+const statuses: Readonly<Record<string, string>> = {
+  queued: 'In the queue',
+  retrying: 'Waiting for a place in the queue',
+  done: '',
+  stopped: 'Stopped',
+  unfinished: 'Not finished',
+  failed: 'Failed',
+};
+
+function firstWords(turns: ChatView['turns']): string {
+  const { text = '' } = turns[0]?.asked ?? {};
+  return text.replace(/\s+/g, ' ').trim().slice(0, 80) || 'An image';
+}
+
+/** As the list names it, if it is there. */
+function titleIn(items: readonly ListedConversation[] | null, { conversationId, turns }: ChatView): string | null {
+  const item = items?.find(({ conversation_id: id }) => id === conversationId);
+  if (item !== undefined) return titleOf(item);
+  return turns.length === 0 ? null : firstWords(turns);
+}
+
+/** How long any of them is stored after its last message. */
+function lifetimeOf(items: readonly ListedConversation[] | null): number | null {
+  const [item] = items ?? [];
+  return item === undefined ? null : Date.parse(item.expires_at) - Date.parse(item.last_activity_at);
+}
+
+/** Names the tab after the conversation, while the page is shown. */
+function useTabTitle(page: RefObject<HTMLElement | null>, title: string | null, params: PageProps['params']): void {
   useEffect(() => {
-    if (id === undefined) chat.recall();
-  }, [chat]);
+    if (page.current?.closest('[hidden]') === null) document.title = `${title ?? 'Ask'} · prompt-relay`;
+  }, [title, params]);
 }
 
 /** Empty until the list is loaded. */
@@ -92,30 +156,52 @@ function chosenModel(models: readonly ModelEntry[], id: string | null): ModelEnt
   return models.find((model) => (id === null ? model.default : model.id === id));
 }
 
-function begin(chat: Chat): void {
-  chat.reset();
-  location.hash = hrefOf('ask');
+/** A conversation that is opened continues with the model of its last answer, if that is listed. */
+function useModelOf(
+  { conversationId, local, turns, state }: ChatView,
+  models: readonly ModelEntry[],
+  choose: (model: string | null) => void,
+): void {
+  const name = local ?? conversationId;
+  const isThere = state === 'ready' && turns.length > 0 && models.length > 0;
+  useEffect(() => {
+    const turn = turns.at(-1);
+    if (!isThere || name === null || turn === undefined) return;
+    const { value } = turn.state;
+    const model = value.kind === 'done' ? value.result.model : turn.asked.model;
+    const entry = models.find(({ id }) => id === model) ?? models.find(({ id }) => id.endsWith(`/${model}`));
+    if (entry !== undefined) choose(entry.default ? null : entry.id);
+  }, [name, isThere]);
+}
+
+function addressOf(conversationId: string | null, local: string | null): string {
+  if (conversationId !== null) return hrefOf('ask', { conversation: conversationId });
+  return hrefOf('ask', local === null ? {} : { new: local });
 }
 
 /** The address names the conversation, so that a reload and a bookmark lead back to it. */
-function useAddress({ conversationId }: ChatView): void {
+function useAddress(chat: Chat, view: ChatView, params: PageProps['params']): void {
   useEffect(() => {
-    if (conversationId === null) return;
-    const address = hrefOf('ask', { conversation: conversationId });
-    if (/^(#\/(ask|conversations)\b.*|#?\/?)$/.test(location.hash)) history.replaceState(null, '', address);
-  }, [conversationId]);
+    const { conversationId, local } = chat.view.value; // another address may just have changed it
+    if (conversationId === null && local === null) return;
+    const isShown = /^(#\/(ask|conversations)\b.*|#?\/?)$/.test(location.hash);
+    if (isShown) history.replaceState(null, '', addressOf(conversationId, local));
+  }, [view.conversationId, view.local, params]);
 }
 
-/** Works wherever the focus is on this page. An open dialog takes the key itself. */
-function useStopByEscape(chat: Chat, page: RefObject<HTMLElement | null>): void {
+/** Works wherever the focus is on this page. An open dialog and a form take the key themselves. */
+function useEscape(page: RefObject<HTMLElement | null>, onEscape: () => void): void {
+  const latest = useRef(onEscape);
+  latest.current = onEscape;
   useEffect(() => {
-    const stop = (event: KeyboardEvent) => {
+    const press = (event: KeyboardEvent) => {
       const isShown = page.current?.closest('[hidden]') === null;
-      if (event.key === 'Escape' && isShown && document.querySelector('dialog[open]') === null) chat.stop();
+      const isFree = !event.defaultPrevented && document.querySelector('dialog[open], :popover-open') === null;
+      if (event.key === 'Escape' && isShown && isFree) latest.current();
     };
-    addEventListener('keydown', stop);
-    return () => removeEventListener('keydown', stop);
-  }, [chat]);
+    addEventListener('keydown', press);
+    return () => removeEventListener('keydown', press);
+  }, []);
 }
 
 interface SnippetProps {
@@ -149,18 +235,25 @@ function Snippet({ view, draft, onClose }: SnippetProps) {
 
 const nearPx = 60;
 
-/** Scrolls with the growing answer while the reader is at the end of the page. A new turn always scrolls to the end. */
-function useFollowing(element: RefObject<HTMLElement | null>, newest: number | undefined): void {
+/** Scrolls with the growing answer while the reader is at the end of the page, and returns whether that is so. A new turn always scrolls to the end. */
+function useFollowing(element: RefObject<HTMLElement | null>, newest: number | undefined): boolean {
+  const [isShownAtEnd, setAtEnd] = useState(true);
   useLayoutEffect(() => {
     if (newest !== undefined) toEnd();
   }, [newest]);
   useEffect(() => {
     if (element.current === null) return;
     let isAtEnd = true;
+    const isHidden = () => element.current?.offsetParent === null; // the scroll position is that of another page
     const follow = () => {
+      if (isHidden()) return;
       isAtEnd = innerHeight + scrollY >= document.documentElement.scrollHeight - nearPx;
+      setAtEnd(isAtEnd);
     };
-    const growth = new ResizeObserver(() => isAtEnd && toEnd());
+    const growth = new ResizeObserver(() => {
+      if (isAtEnd && !isHidden()) toEnd();
+      follow();
+    });
     growth.observe(element.current);
     addEventListener('scroll', follow, { passive: true });
     return () => {
@@ -168,6 +261,7 @@ function useFollowing(element: RefObject<HTMLElement | null>, newest: number | u
       removeEventListener('scroll', follow);
     };
   }, [element]);
+  return isShownAtEnd;
 }
 
 function toEnd(): void {

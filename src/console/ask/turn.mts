@@ -115,7 +115,7 @@ interface UnstoredTurn {
 
 /** What this tab knows of a conversation, and the service does not. */
 interface RememberedConversation {
-  /** Null before the first answer. */
+  /** Before the first answer, the name that the page gave it. */
   readonly conversationId: string | null;
   readonly turns: readonly UnstoredTurn[];
 }

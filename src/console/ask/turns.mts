@@ -1,9 +1,10 @@
 import { html } from 'htm/preact';
+import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { VersionBody } from '../../shared/api/version.js';
 import { useLoad, useNow } from '../base/context.mjs';
 import { ApiError, titleOf } from '../base/failures.mjs';
-import { costText, countText, durationText, plural } from '../base/format.mjs';
+import { costText, countText, durationText, plural, timeText } from '../base/format.mjs';
 import { useValue } from '../base/observable.mjs';
 import { hrefOf } from '../base/router.mjs';
 import { AnswerText, AnswerValue, PlainText, SystemText, useMarkdown } from '../ui/answer.mjs';
@@ -15,6 +16,8 @@ import type { AnswerFigures, ChatTurn, ChosenEffort, TurnState, UserMessage } fr
 
 interface TurnListProps {
   readonly chat: Chat;
+  /** How long the service stores a conversation after its last message; null if it has listed none. */
+  readonly lifetimeMs: number | null;
   readonly view: ChatView;
   /** Whether the chosen model takes images. */
   readonly takesImages: boolean;
@@ -24,22 +27,51 @@ interface TurnListProps {
 }
 
 /** The turns of the conversation, oldest first. */
-export function TurnList({ chat, view, takesImages, model, effort }: TurnListProps) {
+export function TurnList({ chat, view, lifetimeMs, takesImages, model, effort }: TurnListProps) {
   const { turns, system, state, origin } = view;
   const choices = { model, effort };
   const markdown = useMarkdown(turns.length > 0);
-  return html`<div class="turns">
+  return html`<div class="turns" data-focus="[data-field=text]">
     ${origin !== null && html`<${Origin} id=${origin} />`}
     <${SystemText} system=${system} />
-    ${turns.map((turn) => html`<${TurnArticle} key=${turn.id} turn=${turn} markdown=${markdown} chat=${chat} choices=${choices} />`)}
+    ${turns.map((turn) => html`<${TurnArticle} key=${turn.id} turn=${turn} markdown=${markdown} chat=${chat} choices=${choices} lifetimeMs=${lifetimeMs} />`)}
     ${state === 'reading' && html`<p class="figures"><span class="spinner" />Reading the conversation</p>`}
-    ${typeof state === 'object' && html`<${ErrorNotice} error=${state.failure} />`}
+    ${typeof state === 'object' && (isGone(state.failure) ? html`<${GoneNotice} lifetimeMs=${lifetimeMs} />` : html`<${ErrorNotice} error=${state.failure} />`)}
     ${turns.length === 0 && state === 'ready' && html`<${Welcome} takesImages=${takesImages} />`}
   </div>`;
 }
 
 function Origin({ id }: { readonly id: string }) {
   return html`<p class="muted"><small>Copied from <a href=${hrefOf('ask', { conversation: id })}>an earlier conversation</a>, which stays as it is.</small></p>`;
+}
+
+/** Whether the service has no such conversation, or shows it to nobody here. */
+function isGone(error: Error): boolean {
+  return error instanceof ApiError && (error.status === 404 || error.body?.reason === 'conversation_unknown');
+}
+
+interface GoneNoticeProps extends Pick<TurnListProps, 'lifetimeMs'> {
+  /** When it would have expired: milliseconds since the epoch. */
+  readonly expiresAt?: number | undefined;
+  readonly children?: ComponentChildren;
+}
+
+/** The service does not say why a conversation is gone. */
+function GoneNotice({ lifetimeMs, expiresAt, children }: GoneNoticeProps) {
+  const now = useNow();
+  const hasExpired = expiresAt !== undefined && expiresAt <= now;
+  const life =
+    lifetimeMs === null
+      ? ''
+      : `The service stores a conversation for ${durationText(lifetimeMs)} after its last message. `;
+  const cause = hasExpired
+    ? `It ended ${timeText(expiresAt)}.`
+    : 'This one has expired, was deleted, or belongs to another client.';
+  return html`<div class="notice bad" role="alert">
+    <strong>${hasExpired ? 'This conversation has expired' : 'Not found: this conversation has probably expired'}</strong>
+    <p>${life}${cause}</p>
+    ${children}
+  </div>`;
 }
 
 function Welcome({ takesImages }: Pick<TurnListProps, 'takesImages'>) {
@@ -57,6 +89,7 @@ interface TurnProps {
   readonly turn: ChatTurn;
   /** Asks again after a failure. */
   readonly chat: Chat;
+  readonly lifetimeMs: TurnListProps['lifetimeMs'];
 }
 
 interface TurnArticleProps extends TurnProps {
@@ -65,13 +98,18 @@ interface TurnArticleProps extends TurnProps {
 }
 
 /** A message and its answer. While an answer grows, only its own turn is drawn again. */
-function TurnArticle({ turn, chat, markdown, choices }: TurnArticleProps) {
+function TurnArticle({ turn, chat, markdown, choices, lifetimeMs }: TurnArticleProps) {
   const state = useValue(turn.state);
   const isBusy = useValue(chat.isBusy);
   const [isEditing, setEditing] = useState(false);
+  const [edited, setEdited] = useState<string | null>(null);
   const { asked } = turn;
-  const askInstead = (text: string) => {
+  const leave = (text: string | null) => {
+    setEdited(text === asked.text ? null : text);
     setEditing(false);
+  };
+  const askInstead = (text: string) => {
+    leave(null);
     void chat.askInstead(turn, { ...asked, ...choices, text });
   };
   return html`<article class="turn">
@@ -80,16 +118,16 @@ function TurnArticle({ turn, chat, markdown, choices }: TurnArticleProps) {
       <${ImageStrip} images=${asked.images} />
       ${
         isEditing
-          ? html`<${EditForm} text=${asked.text} onSend=${askInstead} onCancel=${() => setEditing(false)} />`
+          ? html`<${EditForm} text=${edited ?? asked.text} onSend=${askInstead} onLeave=${leave} />`
           : html`<${PlainText} text=${asked.text} />`
       }
     </div>
-    ${!isEditing && !turn.isOpen && !isBusy && html`<div class="row end acts"><button type="button" class="button quiet small" onClick=${() => setEditing(true)}>Edit</button></div>`}
+    ${!isEditing && !turn.isOpen && !isBusy && html`<div class="row end acts"><button type="button" class="button quiet small" onClick=${() => setEditing(true)}>${edited === null ? 'Edit' : 'Edit (not sent)'}</button></div>`}
     <div class="answer">
       <h2 class="unseen">The model</h2>
       <${Answer} turn=${turn} state=${state} markdown=${markdown} />
       <div class="row between">
-        <${TurnStateLine} turn=${turn} state=${state} chat=${chat} />
+        <${TurnStateLine} turn=${turn} state=${state} chat=${chat} lifetimeMs=${lifetimeMs} />
         ${state.kind === 'done' && html`<${AnswerActions} turn=${turn} chat=${chat} isBusy=${isBusy} onAgain=${() => askInstead(asked.text)} />`}
       </div>
     </div>
@@ -99,11 +137,12 @@ function TurnArticle({ turn, chat, markdown, choices }: TurnArticleProps) {
 interface EditFormProps {
   readonly text: string;
   readonly onSend: (text: string) => void;
-  readonly onCancel: () => void;
+  /** With what the field has by then; null: it is not needed any more. */
+  readonly onLeave: (edited: string | null) => void;
 }
 
-/** In place of the message. */
-function EditForm({ text, onSend, onCancel }: EditFormProps) {
+/** In place of the message. Escape closes it, and the text is there when it is opened again; Ctrl+Enter sends. */
+function EditForm({ text, onSend, onLeave }: EditFormProps) {
   const field = useRef<HTMLTextAreaElement>(null);
   useEffect(() => field.current?.focus(), []);
   const send = (event: Event) => {
@@ -111,22 +150,23 @@ function EditForm({ text, onSend, onCancel }: EditFormProps) {
     const edited = field.current?.value ?? '';
     if (edited.trim() !== '') onSend(edited);
   };
-  const leave = (event: KeyboardEvent) => {
-    if (event.key !== 'Escape') return;
-    event.stopPropagation(); // it stops no answer
-    onCancel();
+  const press = (event: KeyboardEvent) => {
+    if (event.key === 'Enter' && (event.ctrlKey || event.metaKey) && !event.isComposing) send(event);
+    if (event.key !== 'Escape' || event.isComposing) return;
+    event.preventDefault(); // it stops no answer
+    onLeave(field.current?.value ?? null);
   };
-  return html`<form class="edit" onSubmit=${send} onKeyDown=${leave}>
+  return html`<form class="edit" onSubmit=${send} onKeyDown=${press}>
     <textarea ref=${field} aria-label="Your question" rows="3">${text}</textarea>
     <small>A new conversation begins here. This one stays as it is.</small>
     <div class="row end">
-      <button type="button" class="button quiet small" onClick=${onCancel}>Cancel</button>
-      <button class="button primary small">Ask this instead</button>
+      <button type="button" class="button quiet small" onClick=${() => onLeave(null)}>Cancel</button>
+      <button class="button primary small" title="Ctrl+Enter">Ask this instead</button>
     </div>
   </form>`;
 }
 
-interface AnswerActionsProps extends TurnProps {
+interface AnswerActionsProps extends Pick<TurnProps, 'turn' | 'chat'> {
   readonly isBusy: boolean;
   readonly onAgain: () => void;
 }
@@ -156,7 +196,7 @@ function Answer({ turn, state, markdown }: AnswerProps) {
 }
 
 /** How far the answer is, below it. */
-function TurnStateLine({ turn, state, chat }: TurnProps & { readonly state: TurnState }) {
+function TurnStateLine({ turn, state, chat, lifetimeMs }: TurnProps & { readonly state: TurnState }) {
   switch (state.kind) {
     case 'sent':
       return html`<${Waiting} word="Sent" sinceMs=${state.sinceMs} />`;
@@ -173,11 +213,11 @@ function TurnStateLine({ turn, state, chat }: TurnProps & { readonly state: Turn
     case 'unfinished':
       return html`<${Unfinished} word="This answer was not finished." turn=${turn} chat=${chat} />`;
     case 'failed':
-      return html`<${Failed} error=${state.error} turn=${turn} chat=${chat} />`;
+      return html`<${Failed} error=${state.error} turn=${turn} chat=${chat} lifetimeMs=${lifetimeMs} />`;
   }
 }
 
-function Unfinished({ word, turn, chat }: TurnProps & { readonly word: string }) {
+function Unfinished({ word, turn, chat }: Pick<TurnProps, 'turn' | 'chat'> & { readonly word: string }) {
   return html`<div class="row figures">
     <span>${word} The conversation goes on without it.</span>
     <button class="button small" onClick=${() => void chat.askAgain(turn)}>Ask again</button>
@@ -198,17 +238,14 @@ function Retrying({ state, chat }: Pick<TurnProps, 'chat'> & { readonly state: T
   </div>`;
 }
 
-function Failed({ error, turn, chat }: TurnProps & { readonly error: Error }) {
-  const isForgotten = error instanceof ApiError && error.body?.reason === 'conversation_unknown';
-  return html`
-    <${ErrorNotice} error=${error} onRetry=${() => void chat.askAgain(turn)} />
-    ${
-      isForgotten &&
-      html`<div class="row">
-        <button class="button" onClick=${() => void chat.askAnew(turn)}>Ask in a new conversation</button>
-      </div>`
-    }
-  `;
+function Failed({ error, turn, chat, lifetimeMs }: TurnProps & { readonly error: Error }) {
+  if (!isGone(error)) return html`<${ErrorNotice} error=${error} onRetry=${() => void chat.askAgain(turn)} />`;
+  const expiresAt = chat.expiry.get(chat.view.value.conversationId ?? '');
+  return html`<${GoneNotice} lifetimeMs=${lifetimeMs} expiresAt=${expiresAt}>
+    <div class="row">
+      <button class="button" onClick=${() => void chat.askAnew(turn)}>Ask in a new conversation</button>
+    </div>
+  <//>`;
 }
 
 /** Model, tokens, cost and times of an answer. */

@@ -42,6 +42,22 @@ export function timeText(time: string | number): string {
   return new Date(time).toLocaleString('en-GB', { dateStyle: 'medium', timeStyle: 'short' });
 }
 
+const recentDays = [
+  [0, 'Today'],
+  [1, 'Yesterday'],
+  [7, 'Previous 7 days'],
+  [30, 'Previous 30 days'],
+] as const;
+
+/** The group of a day in a list: `Today`, `Previous 7 days`, `March 2026`; days begin in the reader's own time zone. */
+export function dayGroupText(time: string | number, now: number): string {
+  const date = new Date(time);
+  const midnight = (moment: Date) => Date.UTC(moment.getFullYear(), moment.getMonth(), moment.getDate());
+  const days = (midnight(new Date(now)) - midnight(date)) / (1000 * day);
+  const [, recent = null] = recentDays.find(([most]) => days <= most) ?? [];
+  return recent ?? date.toLocaleDateString('en-GB', { month: 'long', year: 'numeric' });
+}
+
 /** `1 job`, `2 jobs`. */
 export function plural(count: number, one: string, many = `${one}s`): string {
   return `${countText(count)} ${count === 1 ? one : many}`;

@@ -20,11 +20,12 @@ export function hrefOf(page: string, params: Readonly<Record<string, string>> = 
   return `#/${page}${query === '' ? '' : `?${query}`}`;
 }
 
-/** Where the page is now. */
-export function usePlace(): PageAddress {
-  const [place, setPlace] = useState(() => placeOf(location.hash));
+/** Where the page is now, and the part after # of the address before. */
+export function usePlace(): PageAddress & { readonly before: string } {
+  const [place, setPlace] = useState(() => ({ ...placeOf(location.hash), before: '' }));
   useEffect(() => {
-    const follow = () => setPlace(placeOf(location.hash));
+    const follow = ({ oldURL }: HashChangeEvent) =>
+      setPlace({ ...placeOf(location.hash), before: new URL(oldURL).hash });
     addEventListener('hashchange', follow);
     return () => removeEventListener('hashchange', follow);
   }, []);

@@ -14,14 +14,16 @@ interface ItemProps {
   readonly item: ListedConversation;
 }
 
-function titleOf({ title }: ListedConversation): string {
+export function titleOf({ title }: ListedConversation): string {
   return title || 'An image';
 }
 
-export function Entry({ item }: ItemProps) {
+/** `status`: of an answer that this page waits for. */
+export function Entry({ item, status }: ItemProps & { readonly status?: string | undefined }) {
+  const figures = `${timeText(item.last_activity_at)} · ${plural(item.message_count, 'message')}`;
   return html`
     <span class="cut">${titleOf(item)}</span>
-    <small class="muted figure">${timeText(item.last_activity_at)} · ${plural(item.message_count, 'message')}</small>
+    <small class="muted figure">${status || figures}</small>
   `;
 }
 
@@ -48,12 +50,15 @@ export function EntryActions({ item, onAct }: ItemProps & { readonly onAct: (kin
 }
 
 interface RenameFormProps extends ItemProps {
+  /** What was typed before; null: nothing. */
+  readonly typed: string | null;
   readonly onRenamed: (item: ListedConversation) => void;
-  readonly onEnd: () => void;
+  /** With what the field has, if it is to come back. */
+  readonly onEnd: (typed?: string) => void;
 }
 
-/** In place of the entry. Enter saves, Escape leaves the title as it was, an empty field brings back the first words. */
-export function RenameForm({ item, onRenamed, onEnd }: RenameFormProps) {
+/** In place of the entry. Enter saves, Escape leaves the title as it was until the form is opened again, an empty field brings back the first words. */
+export function RenameForm({ item, typed, onRenamed, onEnd }: RenameFormProps) {
   const { api } = useParts();
   const { run, isRunning, failure } = useAction();
   const field = useRef<HTMLInputElement>(null);
@@ -70,13 +75,12 @@ export function RenameForm({ item, onRenamed, onEnd }: RenameFormProps) {
   const leave = (event: KeyboardEvent) => {
     if (event.key !== 'Escape') return;
     event.preventDefault(); // it closes no dialog, and stops no answer
-    event.stopPropagation();
-    onEnd();
+    onEnd(field.current?.value);
   };
   return html`<form class="rename" onSubmit=${save} onKeyDown=${leave}>
-    <input ref=${field} aria-label="Title" maxlength="200" placeholder="First words" value=${item.title} disabled=${isRunning} />
+    <input ref=${field} aria-label="Title" maxlength="200" placeholder="First words" value=${typed ?? item.title} disabled=${isRunning} />
     <button class="button primary small" disabled=${isRunning}>Save</button>
-    <button type="button" class="button quiet small" onClick=${onEnd}>Cancel</button>
+    <button type="button" class="button quiet small" onClick=${() => onEnd()}>Cancel</button>
     ${failure !== null && html`<${ErrorNotice} error=${failure} />`}
   </form>`;
 }

@@ -4,6 +4,7 @@ import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { ConversationList as ConversationListPage } from '../../shared/api/conversations.js';
 import { useParts } from '../base/context.mjs';
 import { ApiError } from '../base/failures.mjs';
+import { dayGroupText } from '../base/format.mjs';
 import { useValue } from '../base/observable.mjs';
 import { hrefOf } from '../base/router.mjs';
 import { Dialog, Icon } from '../ui/controls.mjs';
@@ -23,7 +24,7 @@ export const conversationListing: Listing<ConversationListPage, ListedConversati
   path: '/chat',
   itemsOf: ({ conversations }) => conversations,
   idOf: ({ conversation_id: id }) => id,
-  orderOf: null,
+  orderOf: ({ last_activity_at: at }) => at,
   asksForKey: false,
 };
 
@@ -44,9 +45,22 @@ export function useConversations(version: unknown): ConversationPages {
 interface ConversationsProps {
   readonly pages: ConversationPages;
   readonly openId: string | null;
+  /** Those of this page, which the service may not list yet. */
+  readonly talks: readonly TalkEntry[];
   /** Begins a new one. */
   readonly onNew: () => void;
   readonly onDeleted: (id: string) => void;
+}
+
+/** A conversation that is answered, or began on this page. */
+export interface TalkEntry {
+  /** null until its first answer. */
+  readonly id: string | null;
+  readonly href: string;
+  readonly title: string;
+  readonly isOpen: boolean;
+  /** `Answering`, say; empty once it is answered. */
+  readonly status: string;
 }
 
 const wide = '(min-width: 1000px)';
@@ -65,9 +79,15 @@ function useIsWide(): boolean {
 /** Which conversation the reader renames, saves or deletes. */
 type Act = { readonly kind: ActKind; readonly item: ListedConversation } | null;
 
+/** A title that was typed, and not saved. */
+interface TypedTitle {
+  readonly id: string;
+  readonly title: string;
+}
+
 /** A column beside the chat, or on a narrow page a button that opens the list. */
 export function Conversations(props: ConversationsProps) {
-  const { pages, openId, onNew, onDeleted } = props;
+  const { pages, onNew, onDeleted } = props;
   const [act, setAct] = useState<Act>(null);
   const finish = (id: string) => {
     setAct(null);
@@ -78,7 +98,7 @@ export function Conversations(props: ConversationsProps) {
     ${
       useIsWide()
         ? html`<div class="history"><${HistoryList} ...${props} act=${act} onAct=${setAct} /></div>`
-        : html`<${Drawer} key=${openId} onNew=${onNew} list=${html`<${HistoryList} ...${props} act=${act} onAct=${setAct} />`} />`
+        : html`<${Drawer} onNew=${onNew} list=${(begin: () => void) => html`<${HistoryList} ...${props} onNew=${begin} act=${act} onAct=${setAct} />`} />`
     }
     ${act?.kind === 'save' && html`<${SaveDialog} id=${act.item.conversation_id} onClose=${() => setAct(null)} />`}
     ${act?.kind === 'delete' && html`<${DeleteDialog} item=${act.item} onDeleted=${finish} onClose=${() => setAct(null)} />`}
@@ -86,7 +106,8 @@ export function Conversations(props: ConversationsProps) {
 }
 
 interface DrawerProps {
-  readonly list: ComponentChildren;
+  /** With a button that begins a new conversation. */
+  readonly list: (begin: () => void) => ComponentChildren;
   readonly onNew: () => void;
 }
 
@@ -96,12 +117,15 @@ function Drawer({ list, onNew }: DrawerProps) {
     setOpen(false);
     onNew();
   };
+  const follow = ({ target }: Event) => {
+    if ((target as Element).closest('a') !== null) setOpen(false);
+  };
   return html`
     <div class="row between">
       <button type="button" class="button small" aria-haspopup="dialog" onClick=${() => setOpen(true)}>Conversations</button>
       <button type="button" class="button small" onClick=${begin}>New conversation</button>
     </div>
-    ${isOpen && html`<${Dialog} title="Conversations" onClose=${() => setOpen(false)}><div class="history">${list}</div><//>`}
+    ${isOpen && html`<${Dialog} title="Conversations" onClose=${() => setOpen(false)}><div class="history" onClick=${follow}>${list(begin)}</div><//>`}
   `;
 }
 
@@ -112,14 +136,24 @@ interface HistoryListProps extends ConversationsProps {
   readonly onAct: (act: Act) => void;
 }
 
-function HistoryList({ pages, openId, onNew, act, onAct }: HistoryListProps) {
+function HistoryList({ pages, openId, onNew, talks, act, onAct }: HistoryListProps) {
+  const { clock } = useParts();
   const view = useValue(pages.view);
+  const [typed, setTyped] = useState<TypedTitle | null>(null);
+  const endRename = ({ conversation_id: id }: ListedConversation, title?: string) => {
+    setTyped(title === undefined ? null : { id, title });
+    onAct(null);
+  };
   const closed = refusalOf(view);
   if (closed !== null) return html`<p class="muted"><small>${closed}</small></p>`;
   const entry = (item: ListedConversation, link: (content: ComponentChildren) => ComponentChildren) =>
     act?.kind === 'rename' && act.item.conversation_id === item.conversation_id
-      ? html`<${RenameForm} item=${item} onRenamed=${(renamed: ListedConversation) => pages.replace(renamed)} onEnd=${() => onAct(null)} />`
-      : html`${link(html`<${Entry} item=${item} />`)}<${EntryActions} item=${item} onAct=${(kind: ActKind) => onAct({ kind, item })} />`;
+      ? html`<${RenameForm} item=${item} typed=${typed?.id === item.conversation_id ? typed.title : null} onRenamed=${(renamed: ListedConversation) => pages.replace(renamed)} onEnd=${(title?: string) => endRename(item, title)} />`
+      : html`${link(html`<${Entry} item=${item} status=${statusOf(item)} />`)}<${EntryActions} item=${item} onAct=${(kind: ActKind) => onAct({ kind, item })} />`;
+  const statusOf = ({ conversation_id: id }: ListedConversation) => talks.find((talk) => talk.id === id)?.status;
+  const unlisted = talks.filter(
+    ({ id }) => pages.search === '' && !view.items?.some((item) => item.conversation_id === id),
+  );
   const none = pages.search === '' ? 'Your conversations appear here.' : 'No title has these words.';
   return html`
     <button type="button" class="button begin" onClick=${onNew}><${Icon} name="plus" />New conversation</button>
@@ -131,9 +165,16 @@ function HistoryList({ pages, openId, onNew, act, onAct }: HistoryListProps) {
       href=${(id: string) => hrefOf('ask', { conversation: id })}
       label="Conversations"
       entry=${entry}
+      groupOf=${({ last_activity_at: at }: ListedConversation) => dayGroupText(at, clock.now())}
+      first=${unlisted.length > 0 ? html`<${Unlisted} talks=${unlisted} />` : null}
       none=${html`<p class="muted"><small>${none}</small></p>`}
     />
   `;
+}
+
+/** Above the list until the service has them. */
+function Unlisted({ talks }: Pick<ConversationsProps, 'talks'>) {
+  return html`<ul>${talks.map(({ href, title, isOpen, status }) => html`<li key=${href}><a href=${href} aria-current=${isOpen ? 'true' : undefined}><span class="cut">${title}</span><small class="muted">${status}</small></a></li>`)}</ul>`;
 }
 
 function SearchField({ pages }: Pick<ConversationsProps, 'pages'>) {

@@ -2,6 +2,7 @@ import { html } from 'htm/preact';
 import type { ComponentChildren } from 'preact';
 import type { SetupReport } from '../../shared/api/setup.js';
 import { useLoad } from '../base/context.mjs';
+import { ApiError } from '../base/failures.mjs';
 import { countText, durationText, shellWord } from '../base/format.mjs';
 import type { PageProps } from '../base/router.mjs';
 import { CodeBlock } from '../ui/controls.mjs';
@@ -15,6 +16,7 @@ export function SetupPage(_: PageProps) {
     <h1>Set-up</h1>
     ${setup.state === 'loading' && html`<p class="muted row"><span class="spinner" />Reading the set-up</p>`}
     ${setup.state === 'failed' && html`<${ErrorNotice} error=${setup.error} onRetry=${reload} />`}
+    ${setup.state === 'failed' && isRefused(setup.error) && html`<div class="sections"><${Clients} setup=${{ needs_key: true, ollama_url: null }} /></div>`}
     ${setup.state === 'ready' && html`<${SetupBoard} setup=${setup.value} />`}
   `;
 }
@@ -40,10 +42,14 @@ function SetupBoard({ setup }: { readonly setup: SetupReport }) {
         <${Fact} name="Process isolation" page="systemd#cgroups">${terminationText(setup.termination)}<//>
         <${Fact} name="Conversations" page="stores">${storeText(setup.store)}<//>
       <//>
-      <${McpClients} setup=${setup} />
-      <${OllamaClients} setup=${setup} />
+      <${Clients} setup=${setup} canSet />
     </div>
   `;
+}
+
+/** Only an operator may read the set-up. How to use the service is for everybody. */
+function isRefused(error: Error): boolean {
+  return error instanceof ApiError && (error.status === 401 || error.status === 403);
 }
 
 interface SectionProps {
@@ -148,7 +154,17 @@ export function mcpCommand(url: string, needsKey: boolean): string {
   return `claude mcp add --transport http relay ${shellWord(url)}${key}`;
 }
 
-function McpClients({ setup: { needs_key: needsKey } }: SetupProps) {
+interface ClientsProps {
+  readonly setup: Pick<SetupReport, 'needs_key' | 'ollama_url'>;
+  /** Whether the reader can set variables of the service. */
+  readonly canSet?: boolean;
+}
+
+function Clients(props: ClientsProps) {
+  return html`<${McpClients} ...${props} /><${OllamaClients} ...${props} />`;
+}
+
+function McpClients({ setup: { needs_key: needsKey } }: ClientsProps) {
   return html`<section class="card" aria-label="As a tool of other programs">
     <h2>As a tool of other programs</h2>
     <p class="muted">For Claude Code. Other clients of the Model Context Protocol need the address alone: <a href=${documentAddress('sdks#mcp')}>settings</a>.</p>
@@ -161,11 +177,11 @@ export function ollamaVariable(url: string): string {
   return `export OLLAMA_HOST=${shellWord(url.replace(/\/+$/, ''))}`;
 }
 
-function OllamaClients({ setup: { needs_key: needsKey, ollama_url: ownPort } }: SetupProps) {
+function OllamaClients({ setup: { needs_key: needsKey, ollama_url: ownPort }, canSet = false }: ClientsProps) {
   return html`<section class="card" aria-label="For programs that speak to Ollama">
     <h2>For programs that speak to Ollama</h2>
     <p class="muted">Most of them read this variable, others have a setting for the address.${needsKey ? ' Each has to send an API key as its bearer token.' : ''} <a href=${documentAddress('sdks#clients-of-ollama')}>Programs that were tried</a></p>
     <${CodeBlock} code=${ollamaVariable(ownPort ?? new URL('..', location.href).href)} language="sh" label="The address for programs" />
-    ${ownPort === null && html`<p class="muted">For those that insist on Ollama’s port, set <code>MODEL_API_OLLAMA_PORT=11434</code>.</p>`}
+    ${ownPort === null && canSet && html`<p class="muted">For those that insist on Ollama’s port, set <code>MODEL_API_OLLAMA_PORT=11434</code>.</p>`}
   </section>`;
 }

@@ -33,8 +33,25 @@ const maxDrawnLength = 50_000;
 /** Of one element of plain text: the browser lays out only those that are in view. */
 const pieceLength = 20_000;
 
-/** The text of an answer, drawn as Markdown once its code is loaded. What is too long for that is plain text. */
-export function AnswerText({ text, isWhole, markdown }: AnswerTextProps) {
+/** The thoughts that many models write before their answer, and the answer; null: there are none, or not yet. */
+export function splitThoughts(text: string): { readonly thoughts: string; readonly answer: string } | null {
+  const [, thoughts, , answer = ''] = /^\s*<think(?:ing)?>([\s\S]*?)(<\/think(?:ing)?>([\s\S]*)|$)/.exec(text) ?? [];
+  return thoughts === undefined ? null : { thoughts: thoughts.trim(), answer: answer.trimStart() };
+}
+
+/** The text of an answer, below the thoughts of the model, which are folded. */
+export function AnswerText({ text, ...rest }: AnswerTextProps) {
+  const split = splitThoughts(text);
+  if (split === null) return html`<${DrawnText} text=${text} ...${rest} />`;
+  const { thoughts, answer } = split;
+  return html`
+    ${thoughts !== '' && html`<details class="thoughts"><summary>${answer === '' && !rest.isWhole ? 'Thinking …' : 'Thoughts'}</summary><${PlainText} text=${thoughts} /></details>`}
+    ${answer !== '' && html`<${DrawnText} text=${answer} ...${rest} />`}
+  `;
+}
+
+/** Drawn as Markdown once its code is loaded. What is too long for that is plain text. */
+function DrawnText({ text, isWhole, markdown }: AnswerTextProps) {
   const cut = text.length > maxDrawnLength ? endOfPiece(text, 0, maxDrawnLength) : text.length;
   const beginning = text.slice(0, cut);
   return html`

@@ -16,6 +16,7 @@ const paths = {
   bin: 'M3 4.5h10M6 4.5v-2h4v2M4.5 4.5l.6 9h5.8l.6-9M7 7v4M9 7v4',
   save: 'M8 2.5v7M5 7l3 3 3-3M2.5 12.5h11',
   clock: 'M8 2a6 6 0 1 1 0 12A6 6 0 1 1 8 2M8 4.5V8l2.5 1.5',
+  down: 'M8 3v10M3.5 8.5 8 13l4.5-4.5',
   send: 'M8 13V3M3.5 7.5 8 3l4.5 4.5',
 } as const;
 

@@ -16,22 +16,30 @@ export interface MathToken {
 
 /** Each has an end, and a length that no parser has trouble with. A dollar before a space or a number may be money. */
 const display = /^(?:\$\$([^$]{1,2000})\$\$|\\\[([\s\S]{1,2000}?)\\\])/;
+/** Models often write these without dollars around them. */
+const environments = 'align|alignat|aligned|array|cases|equation|gather|gathered|[bBpvV]?matrix|multline|split';
+const environment = new RegExp(String.raw`^(\\begin\{((?:${environments})\*?)\}[^$]{1,2000}?\\end\{\2\})`);
+const environmentBlock = new RegExp(String.raw`^ {0,3}${environment.source.slice(1)} *(?:\n+|$)`);
 const block = new RegExp(String.raw`^ {0,3}(?:${display.source.slice(1)}) *(?:\n+|$)`);
 const inline = /^(?:\\\(([\s\S]{1,2000}?)\\\)|\$(?![\s$])((?:[^$\\\n]|\\.){1,500}?)(?<!\s)\$(?![\w$]))/;
+
+/** As HTML writes them: no TeX has them. */
+const references: Readonly<Record<string, string>> = { '&lt;': '<', '&gt;': '>', '&amp;': '&' };
 
 function mathOf(found: RegExpExecArray | null, isDisplayed: boolean): MathToken | undefined {
   if (found === null) return undefined;
   const [raw, first, second] = found;
-  return { type: 'math', raw, text: (first ?? second ?? '').trim(), isDisplayed };
+  const text = (first ?? second ?? '').trim().replace(/&(?:lt|gt|amp);/g, (reference) => references[reference] ?? '');
+  return { type: 'math', raw, text, isDisplayed };
 }
 
 const math: readonly TokenizerExtension[] = [
-  { name: 'math', level: 'block', tokenizer: (text) => mathOf(block.exec(text), true) },
+  { name: 'math', level: 'block', tokenizer: (text) => mathOf(block.exec(text) ?? environmentBlock.exec(text), true) },
   {
     name: 'math',
     level: 'inline',
-    start: (text) => text.search(/\$|\\[([]/),
-    tokenizer: (text) => mathOf(display.exec(text), true) ?? mathOf(inline.exec(text), false),
+    start: (text) => text.search(/\$|\\[([]|\\begin\{/),
+    tokenizer: (text) => mathOf(display.exec(text) ?? environment.exec(text), true) ?? mathOf(inline.exec(text), false),
   },
 ];
 

@@ -1,5 +1,6 @@
 import { html } from 'htm/preact';
 import type { ComponentChildren } from 'preact';
+import { useEffect, useRef } from 'preact/hooks';
 import type { Api } from '../base/api.mjs';
 import { asError, ServerGone } from '../base/failures.mjs';
 import { Observable } from '../base/observable.mjs';
@@ -28,8 +29,8 @@ export interface Listing<Page, Item> {
   readonly query?: Readonly<Record<string, string>>;
   itemsOf(page: Page): readonly Item[];
   idOf(item: Item): string;
-  /** The text that the list is sorted by, greatest first. null if the order changes, as by activity. */
-  readonly orderOf: ((item: Item) => string) | null;
+  /** The text that the list is sorted by, greatest first. An item moves only to the beginning. */
+  orderOf(item: Item): string;
   /** false: without a key, the list stays empty, and the user is not asked for one. */
   readonly asksForKey?: false;
 }
@@ -51,7 +52,7 @@ export class ListPages<Page extends Paged, Item> {
     this.listing = listing;
   }
 
-  /** Reads the first page again. Later pages stay if the order of the list is fixed. */
+  /** Reads the first page again. Later pages stay. */
   async readFirst(): Promise<void> {
     await this.#read(null);
   }
@@ -119,7 +120,7 @@ export class ListPages<Page extends Paged, Item> {
     const others = (known ?? []).filter((item) => !named.has(idOf(item)));
     if (!isFirst) return { items: [...others, ...page], next, state: 'ready' };
     const last = page.at(-1);
-    const isAfter = (item: Item) => orderOf !== null && last !== undefined && orderOf(item) <= orderOf(last);
+    const isAfter = (item: Item) => last !== undefined && orderOf(item) <= orderOf(last);
     const after = next === null ? [] : others.filter(isAfter);
     return { items: [...page, ...after], next: after.length === 0 ? next : before, state: 'ready' };
   }
@@ -139,24 +140,53 @@ interface PagedListProps<Page extends Paged, Item> extends ShownList<Page, Item>
   readonly label: string;
   /** `link` puts content into the link to the item. */
   readonly entry: (item: Item, link: (content: ComponentChildren) => ComponentChildren) => ComponentChildren;
+  /** The heading above an item and those after it; none without it. */
+  readonly groupOf?: (item: Item) => string;
+  /** Above the items that the service lists. */
+  readonly first?: ComponentChildren;
   /** Shown instead of an empty list. */
   readonly none: ComponentChildren;
 }
 
-/** Links to the items read so far. While the service does not answer, the header says so. */
+/** Links to the items read so far; the next page is read at their end. While the service does not answer, the header says so. */
 export function PagedList<Page extends Paged, Item>(props: PagedListProps<Page, Item>) {
-  const { pages, view, openId, href, label, entry, none } = props;
+  const { pages, view, openId, href, label, entry, groupOf, first = null, none } = props;
   const { items, next, state } = view;
-  if (items?.length === 0 && next === null && state === 'ready') return none;
+  if (items?.length === 0 && next === null && state === 'ready' && first === null) return none;
   const linkTo = (id: string) => (content: ComponentChildren) =>
     html`<a href=${href(id)} aria-current=${id === openId ? 'true' : undefined}>${content}</a>`;
   const row = (id: string, item: Item) => html`<li key=${id}>${entry(item, linkTo(id))}</li>`;
+  const rows = (group: readonly Item[]) => html`<ul>${group.map((item) => row(pages.listing.idOf(item), item))}</ul>`;
   return html`<nav class="talks" aria-label=${label}>
-    <ul>
-      ${items?.map((item) => row(pages.listing.idOf(item), item))}
-    </ul>
+    ${first}
+    ${groupOf === undefined ? rows(items ?? []) : groupsOf(items ?? [], groupOf).map(([name, group]) => html`<section key=${name} aria-label=${name}><h2>${name}</h2>${rows(group)}</section>`)}
     ${state === 'reading' && html`<p class="muted row"><span class="spinner" />Reading</p>`}
     ${typeof state === 'object' && !(state.failure instanceof ServerGone) && html`<${ErrorNotice} error=${state.failure} onRetry=${() => void pages.readAgain()} />`}
-    ${next !== null && state === 'ready' && html`<button type="button" class="button" onClick=${() => void pages.readMore()}>Show more</button>`}
+    ${next !== null && state === 'ready' && html`<${More} onReached=${() => void pages.readMore()} />`}
   </nav>`;
+}
+
+/** In their order: items of one group stand side by side. */
+function groupsOf<Item>(items: readonly Item[], groupOf: (item: Item) => string): [string, Item[]][] {
+  const groups = new Map<string, Item[]>();
+  for (const item of items) {
+    const name = groupOf(item);
+    const group = groups.get(name);
+    if (group === undefined) groups.set(name, [item]);
+    else group.push(item);
+  }
+  return [...groups];
+}
+
+/** Calls once its place comes near the view; for readers who do not scroll, it is a button. */
+function More({ onReached }: { readonly onReached: () => void }) {
+  const button = useRef<HTMLButtonElement>(null);
+  useEffect(() => {
+    const near = new IntersectionObserver((seen) => seen.some((one) => one.isIntersecting) && onReached(), {
+      rootMargin: '300px',
+    });
+    if (button.current !== null) near.observe(button.current);
+    return () => near.disconnect();
+  }, []);
+  return html`<button ref=${button} type="button" class="button quiet" onClick=${onReached}>Show more</button>`;
 }

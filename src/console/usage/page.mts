@@ -28,6 +28,8 @@ export function UsagePage({ params }: PageProps) {
   const count = choices.find((choice) => String(choice) === params.days) ?? choices[0];
   const days = lastDays(clock.now(), count);
   const [usage, reload] = useLoad<UsageReport>(`/usage?since=${days[0]}`);
+  const [setup] = useLoad<SetupReport>('/setup');
+  const isRead = usage.state !== 'loading' && setup.state !== 'loading'; // at once, so that nothing moves
   return html`
     <div class="row between">
       <h1>Usage</h1>
@@ -38,11 +40,11 @@ export function UsagePage({ params }: PageProps) {
         )}
       </nav>
     </div>
-    <${ScopeNote} />
-    ${usage.state === 'loading' && html`<p class="muted row"><span class="spinner" />Reading the usage</p>`}
-    ${usage.state === 'failed' && html`<${ErrorNotice} error=${usage.error} onRetry=${reload} />`}
-    ${usage.state === 'ready' && html`<${BudgetBoard} budgets=${usage.value.budgets ?? []} />`}
-    ${usage.state === 'ready' && html`<${UsageBoard} rows=${usage.value.usage} days=${days} />`}
+    ${isRead && html`<p class="muted">${noteOf(setup)} Days are in UTC.</p>`}
+    ${!isRead && html`<p class="muted row"><span class="spinner" />Reading the usage</p>`}
+    ${isRead && usage.state === 'failed' && html`<${ErrorNotice} error=${usage.error} onRetry=${reload} />`}
+    ${isRead && usage.state === 'ready' && html`<${BudgetBoard} budgets=${usage.value.budgets ?? []} />`}
+    ${isRead && usage.state === 'ready' && html`<${UsageBoard} rows=${usage.value.usage} days=${days} />`}
   `;
 }
 
@@ -140,11 +142,6 @@ export function Totals({ sum }: { readonly sum: UsageSum }) {
 }
 
 /** Whose usage this is. A client that may read the set-up sees the usage of all clients. */
-function ScopeNote() {
-  const [setup] = useLoad<SetupReport>('/setup');
-  return html`<p class="muted">${noteOf(setup)} Days are in UTC.</p>`;
-}
-
 function noteOf(setup: Load<SetupReport>): string {
   if (setup.state === 'loading') return '';
   if (setup.state === 'failed') {

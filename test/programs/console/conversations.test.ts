@@ -54,7 +54,6 @@ describe('Conversations', () => {
     for (let number = 1; number <= 32; number++) await talk(service, `Talk ${number}`);
     await openConsole(browser, service, '/ask');
     await list().getByText('Talk 32', { exact: true }).waitFor();
-    expect(await list().getByRole('link').count()).toBe(30);
     await browser.page.getByLabel('Search titles').fill('TALK 1');
     await list().getByText('Talk 32', { exact: true }).waitFor({ state: 'detached' });
     await list().getByText('Talk 1', { exact: true }).waitFor();
@@ -62,7 +61,7 @@ describe('Conversations', () => {
     await browser.page.getByLabel('Search titles').fill('nothing');
     await browser.page.getByText('No title has these words.').waitFor();
     await browser.page.getByLabel('Search titles').fill('');
-    await press('Show more');
+    await list().getByRole('link').last().scrollIntoViewIfNeeded();
     await list().getByText('Talk 1', { exact: true }).waitFor();
     expect(await list().getByRole('link').count()).toBe(32);
     expectClean(browser, service);

@@ -52,6 +52,9 @@ describe('The page Set-up', () => {
     await heading.waitFor();
     await until(async () => ((await heading.boundingBox())?.y ?? 9999) < 400, 'the page to stand at its heading');
     await expectGoodLooks(page, 'documents');
+    await page.goto(`${service.url}/console/documents`); // typed by hand
+    await page.getByRole('heading', { name: 'Documents', level: 1 }).waitFor();
+    await openConsole(browser, service, '/docs?name=systemd');
     await page.getByRole('main').getByRole('link', { name: 'All pages' }).click();
     await page.getByRole('heading', { name: 'To run it' }).waitFor();
     await expectGoodLooks(page, 'documents-list');
@@ -72,6 +75,9 @@ describe('The page Set-up', () => {
     await openConsole(browser, service, '/setup');
     await enterKey(browser.page, keyOf('alice'));
     await browser.page.getByText('This API key lacks the scope admin').waitFor();
+    for (const name of ['As a tool of other programs', 'For programs that speak to Ollama']) {
+      expect(await section(name).innerText()).toContain(service.url);
+    }
     expectClean(browser, service, /status of 40[13]/);
   });
 });

@@ -1,8 +1,14 @@
-import { type Browser, startBrowser } from '../../support/browser.js';
+import { type Browser, isFirefox, startBrowser } from '../../support/browser.js';
 import { writeBudgetKey } from '../../support/budget-key.js';
 import { expectClean, expectGoodLooks, openConsole } from '../../support/console.js';
 import { enterKey, forgetKey, headersOf, keyOf, writeNamedKeys } from '../../support/named-keys.js';
 import { startService } from '../../support/service.js';
+
+/** As Lighthouse adds up what moves. */
+const layoutShift = `new Promise((resolve) => new PerformanceObserver((list, observer) => {
+  observer.disconnect();
+  resolve(list.getEntries().reduce((sum, { value = 0 }) => sum + value, 0));
+}).observe({ type: 'layout-shift', buffered: true }) ?? setTimeout(resolve, 500, 0))`;
 
 describe('The page Usage', () => {
   let browser: Browser;
@@ -76,6 +82,10 @@ describe('The page Usage', () => {
       `${budget?.tokens.used} of 1,000`,
       'no limit',
     ]);
+    await browser.page.setViewportSize({ width: 412, height: 823 });
+    await browser.page.reload();
+    await browser.page.getByRole('table', { name: 'Budgets of today (UTC)' }).waitFor();
+    if (!isFirefox) expect(await browser.page.evaluate(layoutShift)).toBeLessThan(0.1);
     await expectGoodLooks(browser.page, 'usage-budgets');
     expectClean(browser, service, /status of 40[13]/);
   });

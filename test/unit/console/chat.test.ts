@@ -9,14 +9,21 @@ interface Turn {
 }
 
 interface Chat {
-  readonly view: { readonly value: { readonly turns: readonly Turn[]; readonly conversationId: string | null } };
+  readonly view: {
+    readonly value: {
+      readonly turns: readonly Turn[];
+      readonly conversationId: string | null;
+      readonly local: string | null;
+    };
+  };
   ask(message: object): Promise<void>;
   askInstead(turn: Turn, message: object): Promise<void>;
   read(conversationId: string): Promise<void>;
   reset(): void;
   stop(): void;
   readonly isBusy: { readonly value: boolean };
-  readonly left: { readonly value: object | null };
+  readonly talks: { readonly value: readonly object[] };
+  recall(local: string): Promise<void>;
 }
 
 interface Parts {
@@ -116,9 +123,9 @@ describe('A chat', () => {
     const answered = chat.ask(message('slow'));
     await settled();
     await chat.read('b');
-    expect([shownBy(chat), chat.isBusy.value, chat.left.value]).toEqual([[], false, expect.anything()]);
+    expect([shownBy(chat), chat.isBusy.value, chat.talks.value.length]).toEqual([[], false, 1]);
     await chat.read('a');
-    expect([shownBy(chat), chat.isBusy.value, chat.left.value]).toEqual([['one done', 'slow sent'], true, null]);
+    expect([shownBy(chat), chat.isBusy.value]).toEqual([['one done', 'slow sent'], true]);
     release();
     await answered;
     expect([shownBy(chat), chat.isBusy.value]).toEqual([['one done', 'slow done'], false]);
@@ -131,9 +138,24 @@ describe('A chat', () => {
     chat.reset();
     release();
     await answered;
-    expect([shownBy(chat), chat.left.value]).toEqual([[], null]);
+    expect([shownBy(chat), chat.talks.value]).toEqual([[], []]);
     await chat.read('a');
     expect(shownBy(chat)).toEqual(['slow done']);
+  });
+
+  it('finds a conversation without an ID by its name, also once it has one', async () => {
+    const { chat, release } = await begin();
+    const answered = chat.ask(message('slow'));
+    await settled();
+    const { local } = chat.view.value;
+    chat.reset();
+    await chat.recall(local ?? '');
+    expect(shownBy(chat)).toEqual(['slow sent']);
+    await chat.read('b');
+    release();
+    await answered;
+    await chat.recall(local ?? '');
+    expect([shownBy(chat), chat.view.value.conversationId]).toEqual([['slow done'], 'a']);
   });
 
   it('can stop an answer to which the reader has come back', async () => {
@@ -148,19 +170,20 @@ describe('A chat', () => {
     expect([shownBy(chat), chat.isBusy.value]).toEqual([['one done', 'slow stopped'], false]);
   });
 
-  it('lets one answer go on at a time: a second one that is left stops the first', async () => {
-    const { chat, release } = await begin();
-    const first = chat.ask(message('slow first'));
-    await settled();
-    chat.reset();
-    const second = chat.ask(message('slow second'));
-    await settled();
-    await chat.read('b');
-    await first;
+  it('lets four answers go on beside the page, and asks nothing more until one has ended', async () => {
+    const { chat, release, asked } = await begin();
+    const answers = [];
+    for (const number of [1, 2, 3, 4]) {
+      answers.push(chat.ask(message(`slow ${number}`)));
+      await settled();
+      chat.reset();
+    }
+    await chat.ask(message('a fifth'));
+    expect([shownBy(chat), asked.length, chat.talks.value.length]).toEqual([['a fifth failed'], 4, 5]);
     release();
-    await second;
-    await chat.read('a');
-    expect(shownBy(chat)).toEqual(['slow second done']);
+    await Promise.all(answers);
+    await chat.ask(message('a sixth'));
+    expect(shownBy(chat)).toEqual(['a fifth failed', 'a sixth done']);
   });
 
   it('asks instead of a turn in a copy of what came before it', async () => {

@@ -1,0 +1,297 @@
+import { AskPage } from '../../support/ask-page.js';
+import { type Browser, startBrowser } from '../../support/browser.js';
+import { expectClean, expectGoodLooks, openConsole } from '../../support/console.js';
+import { untilJobs } from '../../support/jobs.js';
+import { type Service, script, startService, startWithProgram } from '../../support/service.js';
+import { until } from '../../support/until.js';
+
+const schema = '{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}';
+const conversationCount = 40;
+const dayMs = 86_400_000;
+const isAtEnd = 'document.documentElement.scrollHeight - innerHeight - scrollY < 2';
+
+const focused = '(document.activeElement.ariaLabel ?? document.activeElement.textContent).trim()';
+const hash = 'location.hash';
+
+describe('A chat in the console', () => {
+  let browser: Browser;
+  let service: Service;
+  let ask: AskPage;
+
+  beforeAll(async () => {
+    browser = await startBrowser();
+    ask = new AskPage(browser.page);
+  });
+  beforeEach(() => browser.page.setViewportSize({ width: 1280, height: 800 }));
+  afterAll(() => browser[Symbol.asyncDispose]());
+
+  const list = () => browser.page.getByRole('navigation', { name: 'Conversations' });
+  const entry = (title: string | RegExp) => list().locator('li').filter({ hasText: title });
+  const press = (name: string) => browser.page.getByRole('button', { name, exact: true }).click();
+  const has = (expression: string, wanted: string | RegExp) =>
+    until(async () => {
+      const found = String(await browser.page.evaluate(expression));
+      return typeof wanted === 'string' ? found === wanted : wanted.test(found);
+    }, `${expression} to be ${wanted}`);
+
+  async function talk(title: string, model = 'echo'): Promise<string> {
+    const { body } = await service.post('/chat', { message: title, model });
+    return body.conversation_id as string;
+  }
+
+  describe('beside forty others', () => {
+    beforeAll(async () => {
+      service = await startService({ env: { MODEL_API_MAX_CONCURRENT: '8' } });
+      await Promise.all(Array.from({ length: conversationCount }, (_, index) => talk(`Talk ${index + 1}.`)));
+    });
+    afterAll(() => service.stop());
+    afterEach(() => expectClean(browser, service));
+
+    it('has one height with the list, which is read to its end while the reader scrolls', async () => {
+      await openConsole(browser, service, '/ask');
+      await list().getByRole('heading', { name: 'Today' }).waitFor();
+      const heights = '[document.documentElement.scrollHeight, scrollY].join()';
+      expect(await browser.page.evaluate(heights)).toBe('800,0');
+      const bottoms = `['.history', '.ask'].map((name) => document.querySelector(name).getBoundingClientRect().bottom).join()`;
+      const [listBottom, chatBottom] = String(await browser.page.evaluate(bottoms))
+        .split(',')
+        .map(Number);
+      expect(Math.abs((listBottom ?? 0) - (chatBottom ?? 9999))).toBeLessThan(1);
+      await until(async () => {
+        await browser.page.evaluate("document.querySelector('.talks').scrollTo(0, 1e6)");
+        return (await list().getByRole('link').count()) === conversationCount;
+      }, 'all conversations to be listed');
+      for (const shown of [ask.button('New conversation'), browser.page.getByLabel('Search titles')]) {
+        expect((await shown.boundingBox())?.y).toBeGreaterThan(0);
+      }
+      await browser.page.setViewportSize({ width: 360, height: 740 });
+      await press('Conversations');
+      await list().getByRole('heading', { name: 'Today' }).waitFor();
+      await browser.page.evaluate("document.querySelector('dialog .talks').scrollTo(0, 1e6)");
+      const newOne = browser.page.getByRole('dialog').getByRole('button', { name: 'New conversation' });
+      expect((await newOne.boundingBox())?.y).toBeGreaterThan(0);
+      await browser.page.keyboard.press('Escape');
+    });
+
+    it('stays where the reader has scrolled to in the list when an answer comes', async () => {
+      await openConsole(browser, service, '/ask');
+      await until(async () => {
+        await browser.page.evaluate("document.querySelector('.talks').scrollTo(0, 1e6)");
+        return (await list().getByRole('link').count()) === conversationCount;
+      }, 'all conversations to be listed');
+      await ask.ask('One more');
+      await entry('One more').getByText('2 messages').waitFor();
+      expect(await list().getByRole('link').count()).toBe(conversationCount + 1);
+    });
+
+    it('groups the list by days, and names the tab after the conversation', async () => {
+      await openConsole(browser, service, '/ask');
+      await has('document.title', 'Ask · prompt-relay');
+      await ask.ask('My name is Ada');
+      await has('document.title', 'My name is Ada · prompt-relay');
+      const days = [0, 1, 1, 4, 20];
+      await browser.page.route('**/chat?limit=*', async (route) => {
+        const response = await route.fetch();
+        const { conversations, ...rest } = (await response.json()) as { conversations: object[] };
+        const moved = conversations.slice(0, days.length).map((one, index) => {
+          return { ...one, last_activity_at: new Date(Date.now() - (days[index] ?? 0) * dayMs).toISOString() };
+        });
+        await route.fulfill({ json: { ...rest, conversations: moved, next_cursor: null } });
+      });
+      await browser.page.reload();
+      await list().getByRole('heading', { name: 'Yesterday' }).waitFor();
+      const headings = await list().getByRole('heading').allInnerTexts();
+      expect(headings).toEqual(['Today', 'Yesterday', 'Previous 7 days', 'Previous 30 days']);
+      await browser.page.unroute('**/chat?limit=*');
+      await browser.page.getByRole('link', { name: 'Usage' }).click();
+      await has('document.title', 'Usage · prompt-relay');
+      await browser.page.getByRole('link', { name: 'Ask', exact: true }).click();
+      await has('document.title', 'My name is Ada · prompt-relay');
+      await ask.answer();
+    });
+
+    it('chooses the model of a conversation that is opened', async () => {
+      const [echo, eliza] = [await talk('To echo'), await talk('To Eliza', 'eliza')];
+      const model = "document.querySelector('.model').value || 'the default'";
+      await openConsole(browser, service, `/ask?conversation=${echo}`);
+      await has(model, 'echo');
+      await entry('To Eliza').getByRole('link').click();
+      await has(model, 'the default');
+      await has(hash, `#/ask?conversation=${eliza}`);
+    });
+
+    it('does not take the options of one conversation into the next', async () => {
+      await openConsole(browser, service, '/ask');
+      await press('Options');
+      await ask.page.getByLabel('JSON Schema of the answer').fill(schema);
+      await ask.page.getByLabel('System text').fill('Be brief.');
+      await ask.ask('My name is Ada');
+      const chip = ask.page.getByRole('button', { name: 'Remove: JSON Schema' });
+      await chip.waitFor();
+      await expectGoodLooks(ask.page, 'ask-chips', ['narrow']);
+      await ask.page.setViewportSize({ width: 1280, height: 800 });
+      await ask.message.fill('Typed before');
+      await press('New conversation');
+      await ask.turns.first().waitFor({ state: 'detached' });
+      await chip.waitFor({ state: 'detached' });
+      expect(await ask.message.inputValue()).toBe('Typed before');
+      await ask.button(/^Options$/).waitFor();
+      const [request] = await Promise.all([ask.page.waitForRequest('**/chat'), ask.send('Who am I?')]);
+      expect(request.postDataJSON()).toEqual({ message: 'Who am I?', stream: true });
+      await ask.answer();
+      await press('Options');
+      await ask.page.getByLabel('JSON Schema of the answer').fill(schema);
+      await ask.page.keyboard.press('Escape');
+      await chip.click();
+      await ask.button(/^Options$/).waitFor();
+      await has(focused, 'Message');
+    });
+
+    it('gives the focus back after dialogs, a new title and a deletion', async () => {
+      await Promise.all(['First to go', 'Second to go'].map((title) => talk(title)));
+      await openConsole(browser, service, '/ask');
+      const { keyboard } = browser.page;
+      const button = (act: string) => entry('Second to go').getByRole('button', { name: new RegExp(`^${act}`) });
+      await button('Save').focus();
+      await keyboard.press('Enter');
+      await browser.page.getByRole('dialog').waitFor();
+      await keyboard.press('Escape');
+      await has(focused, /^Save “Second to go/);
+      await button('Rename').focus();
+      await keyboard.press('Enter');
+      await has(focused, 'Title');
+      await keyboard.press('End');
+      await keyboard.type(' soon');
+      await keyboard.press('Escape');
+      await has(focused, /^Second to go/);
+      await button('Rename').press('Enter');
+      expect(await browser.page.getByLabel('Title', { exact: true }).inputValue()).toMatch(/^Second to go.* soon$/);
+      await keyboard.press('Enter');
+      await has(focused, /^Second to go.* soon/);
+      await button('Delete').press('Enter');
+      await browser.page.getByRole('button', { name: 'Delete it' }).press('Enter');
+      await entry('Second to go').waitFor({ state: 'detached' });
+      await has(`document.activeElement.closest('.talks li') !== null`, 'true');
+    });
+
+    it('sends an edited message by Ctrl+Enter, and Escape throws no text away', async () => {
+      await openConsole(browser, service, '/ask');
+      await ask.ask('One');
+      await ask.turns.first().hover();
+      await ask.turns.first().getByRole('button', { name: 'Edit' }).press('Enter');
+      await has(focused, 'Your question');
+      await ask.page.keyboard.press('End');
+      await ask.page.keyboard.type(' and two');
+      await ask.page.keyboard.press('Escape');
+      await has(focused, 'Edit (not sent)');
+      await ask.page.keyboard.press('Enter');
+      const field = ask.page.getByLabel('Your question');
+      expect(await field.inputValue()).toBe('One and two');
+      await field.press('Control+Enter');
+      await ask.turns.getByText('One and two', { exact: true }).waitFor();
+      await has(focused, 'Message');
+      await press('Options');
+      await ask.page.getByLabel('System text').waitFor();
+      await ask.page.keyboard.press('Escape');
+      await ask.page.getByLabel('System text').waitFor({ state: 'detached' });
+      await ask.answer();
+    });
+
+    it('jumps to the end of a long conversation', async () => {
+      await openConsole(browser, service, '/ask');
+      await ask.page.getByLabel('Model', { exact: true }).selectOption('echo');
+      await ask.ask('A line\n\n'.repeat(80));
+      const jump = ask.button('Jump to the end');
+      expect(await jump.count()).toBe(0);
+      await ask.page.evaluate('scrollTo(0, 0)');
+      await jump.click();
+      await jump.waitFor({ state: 'detached' });
+      expect(await ask.page.evaluate(isAtEnd)).toBe(true);
+    });
+
+    it('draws formulas without dollars, and characters that HTML has names for', async () => {
+      await openConsole(browser, service, '/ask');
+      await ask.page.getByLabel('Model', { exact: true }).selectOption('echo');
+      await ask.ask(
+        'So\n\n\\begin{align}\na &= b \\\\\nc &= d\n\\end{align}\n\nand $a &lt; b$, 1 &lt; 2 &le; 3.\n\n<p>x &lt; y</p>',
+      );
+      await ask.lastAnswer.locator('math').nth(1).waitFor();
+      const text = await ask.lastAnswer.innerText();
+      expect(text).not.toMatch(/&\w+;|begin\{/);
+      expect(text).toMatch(/1 < 2 ≤ 3\.[\s\S]*<p>x < y<\/p>/);
+    });
+  });
+
+  describe('that is being answered', () => {
+    beforeAll(async () => {
+      service = await startWithProgram(script('begins-and-waits.pl'));
+    });
+    afterAll(() => service.stop());
+    afterEach(() => untilJobs(service, 0, 0));
+
+    it('is in the list at once, and can be found again with all others that are answered', async () => {
+      await openConsole(browser, service, '/ask');
+      for (const title of ['wait for one', 'wait for two']) {
+        await ask.send(title);
+        await entry(title).getByText('Answering').waitFor();
+        await has('document.title', `${title} · prompt-relay`);
+        await press('New conversation');
+        await has(hash, '#/ask');
+        await ask.turns.first().waitFor({ state: 'detached' });
+      }
+      await untilJobs(service, 2, 0);
+      await expectGoodLooks(ask.page, 'ask-answering');
+      for (const title of ['wait for one', 'wait for two']) {
+        await entry(title).getByRole('link').click();
+        await ask.turns.getByText(title, { exact: true }).waitFor();
+        await ask.lastAnswer.getByText(/Answering · \d+ s/).waitFor();
+      }
+      await ask.page.goBack(); // to the first of them
+      await ask.turns.getByText('wait for one', { exact: true }).waitFor();
+      await press('Stop');
+      await has(focused, 'Message');
+      await ask.lastAnswer.getByText('Stopped.').waitFor();
+      await untilJobs(service, 1, 0);
+      await entry('wait for two').getByRole('link').click();
+      await press('Stop');
+      await ask.lastAnswer.getByText('Stopped.').waitFor();
+      expectClean(browser, service);
+    });
+
+    it('is what its address names, and the address without one begins anew', async () => {
+      await openConsole(browser, service, '/ask');
+      await ask.ask('go on');
+      await has(hash, /conversation=/);
+      await ask.page.getByRole('link', { name: 'Now', exact: true }).click();
+      await ask.page.getByRole('link', { name: 'Ask', exact: true }).click();
+      await has(hash, /conversation=/);
+      expect(await ask.turns.count()).toBe(1);
+      await ask.page.getByRole('link', { name: 'prompt-relay', exact: true }).click();
+      await has(hash, '#/ask');
+      await ask.page.getByText('Ask the model').waitFor();
+      await ask.page.goBack();
+      await ask.turns.getByText('go on', { exact: true }).waitFor();
+      await ask.page.goto(`${service.url}/console/`);
+      await ask.page.getByText('Ask the model').waitFor();
+      expect(await ask.turns.count()).toBe(0);
+      expectClean(browser, service);
+    });
+  });
+
+  it('says that it has expired', async () => {
+    service = await startService({ env: { MODEL_API_CONVERSATION_TTL_SECONDS: '1' } });
+    await using _ = service;
+    await openConsole(browser, service, '/ask');
+    await ask.ask('My name is Ada');
+    const address = ask.page.url();
+    const id = /conversation=([^&]+)/.exec(address)?.[1];
+    await until(async () => (await service.get(`/chat/${id}`)).status === 404, 'the conversation to expire');
+    await ask.send('What is my name?');
+    await ask.page.getByText('This conversation has expired').waitFor();
+    await expectGoodLooks(ask.page, 'ask-expired');
+    await ask.page.goto(`${service.url}/version`);
+    await ask.page.goto(address);
+    await ask.page.getByText('This one has expired, was deleted, or belongs to another client.').waitFor();
+    expectClean(browser, service, /status of 40[04]/);
+  });
+});
