@@ -17,11 +17,9 @@ import { Announcement, TurnList } from './turns.mjs';
 
 /** A chat with the model. */
 export function AskPage({ params }: PageProps) {
-  const { api, clock, memory } = useParts();
-  const chat = useMemo(() => new Chat(api, clock, memory), [api, clock, memory]);
+  const chat = useChat();
   const view = useValue(chat.view);
   const isBusy = useValue(chat.isBusy);
-  const talks = useValue(chat.talks);
   const page = useRef<HTMLElement>(null);
   const { change, ...composing } = useComposing(view);
   const [isSnippetOpen, setSnippetOpen] = useState(false);
@@ -43,10 +41,53 @@ export function AskPage({ params }: PageProps) {
   };
   const background = useBackground(view.conversationId, clear);
   const last = view.turns.at(-1);
-  const { conversationId: id } = view;
-  const pages = useConversations(`${id} ${talks.filter(isAnswering).length}`);
+  const pages = useConversations(useAnswering(chat));
   const { items } = useValue(pages.view);
   useTabTitle(page, titleIn(items, view), params);
+  return html`<div class="desk">
+    <${History} chat=${chat} pages=${pages} begin=${begin} />
+    <section class="ask" ref=${page}>
+    <h1 class="unseen">Ask</h1>
+    <${TurnList} chat=${chat} view=${view} lifetimeMs=${lifetimeOf(items)} model=${composing.draft.model} effort=${takesEffort(composing.model) ? composing.draft.effort : null} takesImages=${takesImages(composing.model)} />
+    ${last && html`<${Announcement} turn=${last} />`}
+    ${!isAtEnd && html`<button type="button" class="button icon to-end" aria-label="Jump to the end" title="Jump to the end" onClick=${toEnd}><${Icon} name="down" /></button>`}
+    <${Composer}
+      ...${composing}
+      areOptionsOpen=${areOptionsOpen} onOptions=${setOptionsOpen}
+      onChange=${change}
+      isBusy=${isBusy}
+      onSend=${send}
+      background=${background}
+      onStop=${() => chat.stop()}
+      onSnippet=${() => setSnippetOpen(true)}
+      hasBegun=${view.conversationId !== null} system=${view.system}
+    />
+    ${isSnippetOpen && html`<${Snippet} view=${view} draft=${composing.draft} onClose=${() => setSnippetOpen(false)} />`}
+    </section>
+  </div>`;
+}
+
+function useChat(): Chat {
+  const { api, clock, memory } = useParts();
+  return useMemo(() => new Chat(api, clock, memory), [api, clock, memory]);
+}
+
+/** Another text whenever the list of conversations may be out of date. */
+function useAnswering(chat: Chat): string {
+  return `${useValue(chat.view).conversationId} ${useValue(chat.talks).filter(isAnswering).length}`;
+}
+
+interface HistoryProps {
+  readonly chat: Chat;
+  readonly pages: ReturnType<typeof useConversations>;
+  /** Empties the page for a new conversation. */
+  readonly begin: () => void;
+}
+
+/** The conversations beside the chat, with those that are only on this page. */
+function History({ chat, pages, begin }: HistoryProps) {
+  const view = useValue(chat.view);
+  const { conversationId: id } = view;
   const onNew = () => {
     begin();
     location.hash = hrefOf('ask');
@@ -55,30 +96,8 @@ export function AskPage({ params }: PageProps) {
     if (deleted === id) onNew();
     chat.forget(deleted);
   };
-  const entries = talks.map((talk) => entryOf(talk, talk === view));
-  return html`<div class="desk">
-    <${Conversations} pages=${pages} openId=${id} talks=${entries} onNew=${onNew} onDeleted=${leave} />
-    <section class="ask" ref=${page}>
-    <h1 class="unseen">Ask</h1>
-    <${TurnList} chat=${chat} view=${view} lifetimeMs=${lifetimeOf(items)} model=${composing.draft.model} effort=${takesEffort(composing.model) ? composing.draft.effort : null} takesImages=${takesImages(composing.model)} />
-    ${last && html`<${Announcement} turn=${last} />`}
-    ${!isAtEnd && html`<button type="button" class="button icon to-end" aria-label="Jump to the end" title="Jump to the end" onClick=${toEnd}><${Icon} name="down" /></button>`}
-    <${Composer}
-      ...${composing}
-      areOptionsOpen=${areOptionsOpen}
-      onOptions=${setOptionsOpen}
-      onChange=${change}
-      isBusy=${isBusy}
-      onSend=${send}
-      background=${background}
-      onStop=${() => chat.stop()}
-      onSnippet=${() => setSnippetOpen(true)}
-      hasBegun=${view.conversationId !== null}
-      system=${view.system}
-    />
-    ${isSnippetOpen && html`<${Snippet} view=${view} draft=${composing.draft} onClose=${() => setSnippetOpen(false)} />`}
-    </section>
-  </div>`;
+  const entries = useValue(chat.talks).map((talk) => entryOf(talk, talk === view));
+  return html`<${Conversations} pages=${pages} openId=${id} talks=${entries} onNew=${onNew} onDeleted=${leave} />`;
 }
 
 /** The message that is being written, and the model that it goes to. */

@@ -38,7 +38,7 @@ const math: readonly TokenizerExtension[] = [
   {
     name: 'math',
     level: 'inline',
-    start: (text) => text.search(/\$|\\[([]|\\begin\{/),
+    start: (text) => text.search(/\$|\\(?:[([]|begin\{)/),
     tokenizer: (text) => mathOf(display.exec(text) ?? environment.exec(text), true) ?? mathOf(inline.exec(text), false),
   },
 ];
