@@ -45,15 +45,15 @@ const ofCopies = ['if-match', 'if-none-match', 'if-modified-since', 'if-unmodifi
 
 /** Without Swagger's own brand and its choice of one server. Its colours have too little contrast. */
 const customCss = `
-.swagger-ui :is(.topbar, .schemes-server-container) { display: none }
+.swagger-ui :is(.topbar, .scheme-container .schemes-server-container) { display: none !important }
 .swagger-ui .info .title small { background: #5b6270 }
 .swagger-ui .info .title small.version-stamp { background: #4a6b00 }
-.swagger-ui .info .link .url { color: #2a66b0 }
+.swagger-ui .info :is(a, a.link, .link .url) { color: #2a66b0 }
 .swagger-ui .btn.authorize span { color: #1d7a45 }
-.swagger-ui .opblock-get .opblock-summary-method { background: #2a66b0 }
-.swagger-ui .opblock-post .opblock-summary-method { background: #1d7a45 }
-.swagger-ui .opblock-patch .opblock-summary-method { background: #0b6e5f }
-.swagger-ui .opblock-delete .opblock-summary-method { background: #b3261e }
+.swagger-ui .opblock.opblock-get .opblock-summary-method { background: #2a66b0 }
+.swagger-ui .opblock.opblock-post .opblock-summary-method { background: #1d7a45 }
+.swagger-ui .opblock.opblock-patch .opblock-summary-method { background: #0b6e5f }
+.swagger-ui .opblock.opblock-delete .opblock-summary-method { background: #b3261e }
 `;
 
 /** Swagger UI with all its files from this service. */
