@@ -46,8 +46,8 @@ export type {
 export { optionalWishes, quotaWindowNames };
 
 /**
- * What a job asks for that a program may need at its start. Where its plan does not depend on a part, a
- * process that waits serves callers with any.
+ * Options of a job that a program may need at its start. If the adapter's plan ignores an option, one standby process
+ * can serve jobs with any value of it.
  */
 export interface LaunchOptions {
   readonly model: string | null;
@@ -57,238 +57,268 @@ export interface LaunchOptions {
   readonly effort: Effort | null;
 }
 
-/** The launch of a request that asks for nothing but a model. */
+/** Returns the launch options of a request that sets only a model. */
 export function plainLaunch(model: string | null): LaunchOptions {
   return { model, system: null, schema: null, effort: null };
 }
 
-/** How to start the program for one launch. No prompt, history or system text is ever among the arguments. */
+/** Arguments and files of one start of the program. The arguments never contain a prompt, history or system text. */
 export interface CommandLine {
   readonly args: readonly string[];
-  /** Files that must exist before the start. They are written with mode 0600 and removed with the process. */
+  /** Files to create before the start, with mode 0600. They are removed with the process. */
   readonly files: readonly { readonly path: string; readonly text: string }[];
 }
 
-/** One turn. `history` holds the messages before it, oldest first. */
+/** A message to send to the model, with its options. `history` holds the earlier messages, oldest first. */
 export interface Turn extends LaunchOptions {
   readonly text: string;
   readonly images?: readonly Image[];
-  /** What the client's tools have returned for the calls of the last message in `history`, or of this process. */
+  /**
+   * Results of the client's tools for the calls of the last message in `history`, or for the open calls of this
+   * process.
+   */
   readonly results?: readonly ToolResult[];
   readonly history: readonly Message[];
-  /** The tools of the client; without it, there are none. */
+  /** Tools of the client; absent if it has none. */
   readonly offer?: ToolOffer;
   readonly sampling?: Sampling;
-  /** What the client gets of the model's thoughts; without it, nothing. A program may yield them in any case. */
+  /**
+   * Form in which the client gets the model's thoughts; absent if it gets none. The program may yield thoughts in any
+   * case.
+   */
   readonly thinking?: ThinkingForm;
-  /** The answer ends before the first of these, where the program can see to that. */
+  /** Stop sequences: the answer ends before the first of them, if the program supports this. */
   readonly stop?: readonly string[];
-  /** The messages before it that this process has received or written itself; they are not sent again. */
+  /** Earlier messages that this process has already received or written; the writer does not send them again. */
   readonly heard?: readonly Message[];
 }
 
-/** What to write to stdin for a turn, and whether stdin stays open for further turns. */
+/** Text to write to stdin for a turn, and whether stdin stays open for further turns. */
 export interface TurnInput {
-  /** Empty where the program must write something first: then a `StdinReply` sends the turn. */
+  /** Empty if the program must write first; a `StdinReply` then sends the turn. */
   readonly text: string;
-  /** Further pieces. Each is written when the decoder has yielded `input-taken` for the piece before. */
+  /** Further pieces of the input. Each is written when the decoder has yielded `input-taken` for the previous piece. */
   readonly rest?: readonly string[];
   readonly stdin: 'keep-open' | 'end';
 }
 
-/** The program has taken in what was written and waits for the next piece of the turn's input. */
+/** Event: the program has accepted the last piece of input and waits for the next piece of this turn. */
 export interface InputTaken {
   readonly type: 'input-taken';
 }
 
 export interface TurnEnd {
   readonly type: 'turn-end';
-  /** The whole answer, where it differs from the sum of the deltas; else null. */
+  /** The whole answer if it differs from the sum of the deltas; else null. */
   readonly text: string | null;
   readonly model: string | null;
   readonly usage: Usage;
-  /** What the model has called of the client's tools: the program waits for the results, as the next turn. */
+  /** Calls of the client's tools. The program then waits for their results, which come as the next turn. */
   readonly calls?: readonly ToolCall[];
-  /** The sequence of the turn's `stop` that has ended the answer. */
+  /** Stop sequence that ended the answer. */
   readonly stopSequence?: string | null;
-  /** The model has stopped before the end of its answer, at a limit: `maxTokens`, or one of the model itself. */
+  /** Whether a limit has cut the answer off: `maxTokens`, or a limit of the model itself. */
   readonly isCutShort?: boolean;
-  /** The model, or its API, declines to continue. The text and the calls before that are part of the answer. */
+  /** Refusal by the model or its API. Text and calls before it belong to the answer. */
   readonly refusal?: ModelRefusal;
 }
 
 export interface TurnFailed {
   readonly type: 'turn-failed';
   readonly reason: CliReason;
-  /** One sentence for the client. */
+  /** One sentence, sent to the client. */
   readonly message: string;
-  /** For the reason `quota`, where a code says so. Without it, the request itself may have caused the failure. */
+  /** Set with the reason `quota`, if an error code shows it. If it is absent, the request itself may be the cause. */
   readonly quota?: QuotaRefusal;
-  /** For the reason `auth`, where a code such as 401 says that the account is refused. Without it, as for `quota`. */
+  /**
+   * Set with the reason `auth`, if a code such as 401 shows that the account is refused. If it is absent, the request
+   * itself may be the cause.
+   */
   readonly scope?: 'account';
-  /** The end of what the program wrote to stderr. Without known secrets, but it may name paths. */
+  /** Last part of the program's stderr. Known secrets are removed; paths may remain. */
   readonly stderr?: string;
 }
 
-/** The API has no room, and the program waits this long before it asks again. */
+/** Event: the API is overloaded or limited, and the program retries after `ms` milliseconds. */
 export interface Waiting {
   readonly type: 'waiting';
   readonly ms: number;
-  /** How the turn fails if there is no time to wait. */
+  /** Failure that ends the turn if the job cannot wait this long. */
   readonly failure: TurnFailed;
 }
 
-/** The API of the model has begun a message, and names the model that answers: it may be another than the one that was asked. */
+/** Event: the API has begun a message and names the model that answers, which may differ from the requested model. */
 export interface ModelNamed {
   readonly type: 'model-named';
   readonly model: string;
 }
 
-/** What the program reports of its account, at any time: it is no part of a turn. */
+/** Event: limits of the account, as the program reports them. They may arrive at any time and belong to no turn. */
 export interface QuotaReport {
   readonly type: 'quota-report';
   readonly windows: readonly QuotaWindow[];
 }
 
-/** A part of an answer that belongs to another turn. The turn continues, but the process must not get another one. */
+/** Event: output that belongs to another turn. The current turn continues, but the process must not get another one. */
 export interface OutOfTurn {
   readonly type: 'stray';
 }
 
-/** To be written to stdin at once: the next request of a protocol, or the answer to one of the program's. */
+/**
+ * Event: text to write to stdin at once, as the next request of a protocol or the answer to a request of the program.
+ */
 export interface StdinReply {
   readonly type: 'reply';
   readonly text: string;
 }
 
-/** What a program may ask the relay for. */
+/** Kinds of requests that a program may send to the relay. */
 export const requestKinds = ['permission', 'files', 'terminal', 'tool', 'other'] as const;
 export type RequestKind = (typeof requestKinds)[number];
 
-/** The program has written a text that belongs to no turn, such as a greeting. It was left out. */
+/** Event: the program wrote a text outside of any turn, such as a greeting. The text was dropped. */
 export interface TextIgnored {
   readonly type: 'text-ignored';
 }
 
-/** The program has asked for something that it is not given. The refusal is a `StdinReply`. */
+/** Event: the program requested a capability that it does not have. A `StdinReply` carries the refusal. */
 export interface RequestRefused {
   readonly type: 'request-refused';
   readonly request: RequestKind;
 }
 
-/** What the model thinks, says and calls, in its order. A thought also ends with the text or the call that follows it. */
+/**
+ * Parts of an answer, in the order in which the model writes them. A thought also ends when text or a call follows it.
+ */
 export type AnswerEvent = TextDelta | CallStart | CallDelta | ThoughtDelta | ThoughtEnd;
 export type TurnEvent = AnswerEvent | ModelNamed | InputTaken | TurnEnd | TurnFailed | Waiting | OutOfTurn;
-/** What a program says at any time, in a turn or outside of one. */
+/** Events that may arrive at any time, in a turn or between turns. */
 export type Aside = QuotaReport | StdinReply | RequestRefused | TextIgnored;
 export type DecoderEvent = TurnEvent | Aside;
 
-/** How a program ended: its exit code, or the signal that killed it. */
+/** End of a program: its exit code, or the signal that killed it. */
 export interface Exit {
   readonly code: number | null;
   readonly signal: string | null;
-  /** The end of what it wrote to stderr, printable characters only. */
+  /** Last part of the program's stderr, printable characters only. */
   readonly stderr: string;
 }
 
-/** The program wrote a line that is longer than the limit. */
+/** Thrown when a line of the program is longer than the limit. */
 export class LineTooLong extends Error {
   override readonly name = 'LineTooLong';
 }
 
-/** Where one process can ask the relay for something by HTTP, beside stdin and stdout. */
+/** HTTP address at which one process can send requests to the relay, in addition to stdin and stdout. */
 export interface Callback {
   readonly url: string;
-  /** Every request needs them: they say which process asks. */
+  /** Required with every request; they identify the process. */
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** What a program has posted to its callback. */
+/** Request that a program has posted to its callback. */
 export interface CallbackRequest {
-  /** Of no other request. */
+  /** Unique among all requests. */
   readonly id: string;
   readonly body: string;
-  /** Answers with this JSON, now or later; with an empty text only that the request has come. */
+  /** Sends this JSON as the answer, now or later. An empty text only acknowledges the request. */
   answer(json: string): void;
 }
 
-/** Reads the stdout of one process, turn after turn. */
+/** Reads the stdout of one process and yields events, for one turn after another. */
 export interface Decoder<Event = TurnEvent> {
-  /** The turn with this number, as in `write`, begins. Only programs that take further turns need to know. */
+  /** Called when the turn with this number (as in `write`) begins. Needed only if the program takes further turns. */
   begin?(turn: number): void;
-  /** Whether a part of an answer has been read without an event, so that it would enter the next answer. */
+  /**
+   * Whether the decoder has read part of an answer without yielding an event, so that the part would enter the next
+   * answer.
+   */
   readonly isMidAnswer?: boolean;
-  /** Whether the model itself has written anything in this turn: a greeting of the program does not count. */
+  /** Whether the model has written anything in this turn. A greeting of the program does not count. */
   readonly hasBegun: boolean;
-  /** What the program has reported of this turn's usage so far; null if nothing. It counts if the turn has no good end. */
+  /** Usage that the program has reported for this turn so far; null if none. Counted if the turn does not end well. */
   readonly usedSoFar?: Usage | null;
-  /** Throws `LineTooLong` when the program writes without an end of line. */
+  /** Throws `LineTooLong` if a line exceeds the limit. */
   read(chunk: string): Iterable<Event>;
-  /** The program has posted this to its callback. Without it, the process has none. */
+  /**
+   * Handles a request that the program has posted to its callback. Without this method, the process has no callback.
+   */
   requested?(request: CallbackRequest): Iterable<Event>;
-  /** The last events of an unfinished turn, once the program has exited and its stdout has been read. */
+  /** Yields the last events of an unfinished turn, after the program has exited and its stdout has been read. */
   exit(exit: Exit): Iterable<Event>;
 }
 
-/** Writes the turns of one process. It remembers what it has written to the process. */
+/** Writes the turns of one process, and tracks what the process has received. */
 export interface TurnWriter {
-  /** `number` counts the turns of one process from 1. Throws `cli_error` where the opening has failed. */
+  /**
+   * Returns the input of a turn. `number` counts the turns of one process from 1. Throws `cli_error` if the opening has
+   * failed.
+   */
   write(turn: Turn, number: number): TurnInput;
 }
 
-/** The protocol with one process, from its start to its end. Writer and decoder may share what they know. */
+/** Protocol with one process, from its start to its end. Writer and decoder may share state. */
 export interface Protocol {
   readonly writer: TurnWriter;
   readonly decoder: Decoder<DecoderEvent>;
   /**
-   * What to write as soon as the process has started, so that it is ready sooner. From then on its stdout is read: what
-   * the decoder yields before the first turn may be asides alone; with anything else the process counts as failed.
-   * `workingDirectory` is the process's own, absolute.
+   * Returns text to write as soon as the process has started, so that it becomes ready sooner. Its stdout is read from
+   * then on; before the first turn, the decoder may yield only asides, any other event fails the process.
+   * `workingDirectory` is the absolute path of the private directory of the process.
    */
   opening?(workingDirectory: string, callback?: Callback | null): string;
 }
 
 /**
- * How a turn says what it can have beside its text. Where one of these is missing, the program does not take it: then
- * images and an effort are refused, and a schema stands in the prompt.
+ * Features of a program beside text, and how a turn encodes them. If one is missing, the program does not support it:
+ * images and an effort are then refused, and a schema is written into the prompt.
  */
 export interface Capabilities {
   readonly image?: (image: Image) => unknown;
-  /** `schema` is JSON. Undefined for one that it does not take. */
+  /** `schema` is JSON. Returns undefined for a schema that the program does not support. */
   readonly schema?: (schema: string) => unknown;
   readonly effort?: (effort: Effort) => unknown;
-  /** It shows what the model thinks, where the model does. */
+  /** Whether the program shows the thoughts of models that have any. */
   readonly thoughts?: true;
-  /** How the model may call the client's tools: any number at once, or one at a time. Without it, calls are emulated by a schema. */
+  /**
+   * Whether the model may call several of the client's tools at once, or one at a time. If absent, calls are emulated
+   * with a schema.
+   */
   readonly tools?: 'parallel' | 'single';
-  /** It can be told that it must call a tool, and which. Otherwise such a call is emulated. */
+  /** Whether the program can force the model to call a tool, or a certain tool. If not, such a call is emulated. */
   readonly toolChoice?: true;
-  /** Tools of its own that the operator has opened: a client's tool can't have such a name. */
+  /** Names of native tools that the operator has enabled. A client's tool cannot use such a name. */
   readonly ownTools?: ReadonlySet<string>;
-  /** What it takes of these. */
+  /** Optional request fields that the program supports. */
   readonly wishes?: readonly OptionalWish[];
-  /** The values that its API accepts for those of a client. `thinks`: the client asks the model to think. */
+  /**
+   * Returns the values that the API accepts in place of the client's. `thinks`: whether the client wants the model to
+   * think.
+   */
   readonly fitSampling?: (sampling: Sampling, thinks: boolean) => Sampling;
 }
 
-/** One version of a program, as learned from its file: how to start it, and how to talk with it. Pure translation. */
+/** Knowledge about one version of a program: how to start it and how to talk with it. Pure translation. */
 export interface ProgramVersion {
   readonly version: string | null;
-  /** Not all could be learned: it is worth to try again some time later. */
+  /** Whether some facts could not be learned, so that learning should be repeated later. */
   readonly isProvisional?: boolean;
   readonly extras: Capabilities;
-  /** `systemPath` is a private path where the plan may put the system text. */
+  /** `systemPath` is a private path at which the plan may place the system text. */
   plan(launch: LaunchOptions, systemPath: string): CommandLine;
-  /** A new one for each process. */
+  /** Returns a new protocol, for one process. */
   protocol(): Protocol;
   /**
-   * Why there is no login, in one sentence; null when jobs can be run. Rejects with `cli_error` where something else is
-   * wrong. Spends no tokens.
+   * Returns why there is no login, in one sentence; null if jobs can run. Rejects with `cli_error` for any other fault.
+   * Spends no tokens.
    */
   check(consult: Consult): Promise<string | null>;
-  /** The models it can use; null where it has no list. */
+  /** Returns the models that the program can use; null if it has no list. */
   listModels(consult: Consult): Promise<readonly ModelEntry[] | null>;
-  /** A start that renews the adapter's `login` when that is due. The program then waits, because its stdin stays open. */
+  /**
+   * Start that renews the adapter's `login` if the renewal is due. The program then waits, because its stdin stays
+   * open.
+   */
   readonly renewal?: { readonly args: readonly string[]; readonly input: string };
 }
 
@@ -298,10 +328,10 @@ export interface Consultation {
 }
 
 /**
- * Runs the program briefly with these arguments and with `input` as its whole stdin, and returns what it printed until it
- * exited. With `isEnough`, stdin stays open, and the program is ended as soon as this is true of what it has printed; a
- * text that it returns is written to stdin. With `file`, this text is in a private file, and `filePlace` in an argument
- * stands for the path of it.
+ * Runs the program briefly with these arguments and with `input` as its whole stdin, and returns its output when it
+ * exits. With `isEnough`, stdin stays open: `isEnough` gets all output so far, ends the program by returning true, and
+ * returns a text to write to stdin. With `file`, this text is stored in a private file, whose path replaces `filePlace`
+ * in the arguments.
  */
 export type Consult = (
   args: readonly string[],
@@ -312,64 +342,70 @@ export type Consult = (
 
 export const filePlace = '{file}';
 
-/** A private folder (0700) for each process, removed with it. All paths are relative to it. */
+/** Private folder (0700) for each process, removed with it. All paths are relative to the folder. */
 export interface PrivateHome {
-  /** Variables that name folders in it, which are made: `{ HOME: '.', CODEX_HOME: '.codex' }`. */
+  /** Environment variables that name subfolders, which are created: `{ HOME: '.', CODEX_HOME: '.codex' }`. */
   readonly variables: Readonly<Record<string, string>>;
-  /** Written with mode 0600 before the start. */
+  /** Files to create before the start, with mode 0600. */
   readonly files: readonly { readonly path: string; readonly text: string }[];
-  /** Symbolic links to files of the operator, by their absolute path; left out if the file does not exist. */
+  /** Symbolic links to files of the operator (absolute paths); a link is left out if its file does not exist. */
   readonly links: readonly { readonly path: string; readonly to: string }[];
 }
 
-/** What a file holds of a login: the end of its token, in milliseconds since the epoch, or no tokens any more. */
+/**
+ * Content of a login file: when its token expires, in milliseconds since the epoch, or `ended` if it has no tokens
+ * left.
+ */
 export type StoredLogin = { readonly expiresAt: number } | 'ended';
 
 /**
- * A login in files whose short-lived token the program renews itself. A renewal spends the stored secret: if the program
- * is ended before it has stored the new one, the login is lost.
+ * Login in files, with a short-lived token that the program renews itself. A renewal spends the stored secret: if the
+ * program is killed before it has stored the new secret, the login is lost.
  */
 export interface FileLogin {
-  /** The file that holds it, absolute. */
+  /** Absolute path of the file with the tokens. */
   readonly path: string;
-  /** Returns null for a text that is no such login. */
+  /** Parses the text of the file; returns null if it holds no such login. */
   read(text: string): StoredLogin | null;
-  /** With less than this left, every start of the program renews the token. */
+  /** Remaining validity, in milliseconds, below which every start of the program renews the token. */
   readonly renewedBeforeMs: number;
-  /** A folder that exists during a renewal. The program updates its time. */
+  /** Folder that exists during a renewal. The program updates its modification time. */
   readonly lock: string;
-  /** Without an update for this long, a lock has been left behind. */
+  /** Time without an update, in milliseconds, after which a lock counts as abandoned. */
   readonly lockStaleMs: number;
-  /** A file that names the process that holds the lock, absolute. Older versions do not write it. */
+  /** Absolute path of a file that names the process with the lock. Older versions of the program do not write it. */
   readonly lockOwner: string;
-  /** The holder, with the birth of its lock in milliseconds since the epoch; null if the text does not say. */
+  /**
+   * Returns the process with the lock, and the creation time of the lock in milliseconds since the epoch; null if the
+   * text does not name them.
+   */
   readOwner(text: string): { readonly pid: number; readonly lockBornAt: number } | null;
 }
 
-/** Pure translation between the relay and one kind of model CLI. It starts nothing and owns nothing. */
+/** Pure translation between the relay and one kind of model CLI. An adapter starts nothing and owns nothing. */
 export interface Adapter {
   readonly name: string;
-  /** Who makes its models, as `gen_ai.provider.name` of OpenTelemetry says it; without it, its own name. */
+  /** Vendor of the models, as OpenTelemetry's `gen_ai.provider.name` spells it; the name of the adapter if absent. */
   readonly provider?: string;
   /** The program and its leading arguments. */
   readonly command: readonly [program: string, ...args: string[]];
-  /** The variable from which the program reads its credential; null where it has none. */
+  /** Environment variable from which the program reads its credential; null if it reads none. */
   readonly credentialVariable: string | null;
-  /** Variables that the program is always started with. Variables that the operator allows override them. */
+  /** Environment variables for every start of the program. Variables that the operator allows override them. */
   readonly env: Readonly<Record<string, string>>;
-  /** Where the program keeps what it writes; without it, in the HOME of the service. */
+  /** Private folder for the files that the program writes. If absent, the program writes to the HOME of the service. */
   readonly home?: PrivateHome;
-  /** The login that the program renews; without it, there is none, or the program gets a credential that lasts. */
+  /** Login that the program renews itself; absent if it has none, or gets a permanent credential. */
   readonly login?: FileLogin;
-  /** The models that a request may name, the default first; null where only the program knows. */
+  /** Models that a request may name, the default first; null if only the program knows them. */
   readonly models: readonly string[] | null;
-  /** Names of this form are models of the program, whether it lists them or not: an alias does not take their place. */
+  /** Names of this form are models of the program, listed or not. An alias does not replace them. */
   readonly modelForm?: RegExp;
-  /** It has no default: a model must be named. */
+  /** Whether the program has no default model, so that a request must name one. */
   readonly needsModel?: boolean;
-  /** It reports what each answer costs, so that keys may have a budget in dollars. */
+  /** Whether the program reports the cost of each answer, so that keys may have a budget in dollars. */
   readonly reportsCost?: boolean;
-  /** Learns version and flags by consulting the program. Called once for each program file. */
+  /** Learns version and flags by running the program. Called once for each program file. */
   learn(consult: Consult): Promise<ProgramVersion>;
 }
 
@@ -381,7 +417,7 @@ export const unknownUsage: Usage = {
   cacheWriteTokens: null,
 };
 
-/** Of two turns together. A count that one of them does not have is not known of both. */
+/** Adds the usage of two turns. A sum is null if either count is. */
 export function addedUsage(first: Usage, second: Usage): Usage {
   const sum = (name: keyof Usage) => {
     const [a, b] = [first[name], second[name]];
@@ -396,7 +432,7 @@ export function addedUsage(first: Usage, second: Usage): Usage {
   };
 }
 
-/** The end of a turn whose program has exited in the middle of it. */
+/** Returns the failure of a turn whose program exited before the turn ended. */
 export function crashed({ code, signal, stderr }: Exit): TurnFailed {
   const how = signal === null ? `exited with code ${code}` : `was ended by ${signal}`;
   const said = stderr.trim();

@@ -5,43 +5,43 @@ import type { Decoder, DecoderEvent, RequestKind, TurnEvent } from './adapter.js
 export const exitClasses = ['ok', 'nonzero', 'signal', 'spawn_error'] as const;
 export type ExitClass = (typeof exitClasses)[number];
 
-/** Why a process is ended: its work is done, its job was cut short, or it is no longer needed. */
+/** Reasons for ending a process: its work is done, its job was cut short, or it is no longer needed. */
 export const endReasons = ['done', 'timeout', 'cancelled', 'shutting_down', 'retired'] as const;
 export type EndReason = (typeof endReasons)[number];
 
-/** Receives what happens to the processes of the model CLI. */
+/** Receives events of the CLI processes, for metrics and logs. */
 export interface CliObserver {
   exited(kind: ExitClass): void;
-  /** A signal was sent to the program and its group. */
+  /** Called after a signal was sent to the program and its process group. */
   killed(signal: 'SIGTERM' | 'SIGKILL', reason: EndReason): void;
-  /** Processes that had outlived their program were found and ended. */
+  /** Called when processes that outlived their program were found and killed. */
   orphansReaped(count: number): void;
   output(stream: 'stdout' | 'stderr', bytes: number): void;
-  /** A program that was started for a job has written its first byte, this long after its start. */
+  /** Called with the time from the start of a program to its first byte, if the program was started for a job. */
   startedUp(ms: number): void;
   standbyTaken(result: 'hit' | 'miss'): void;
   liveSessionTaken(result: 'hit' | 'replay'): void;
-  /** A process has waited this long for the results of its calls, and gets them. */
+  /** Called when a process gets the results of its calls; `ms` is how long it has waited for them. */
   toolsHeld(ms: number): void;
-  /** A program has reported how much of its account's limits is used. */
+  /** Called when a program reports how much of its account's limits is used. */
   quotaReported(windows: readonly QuotaWindow[]): void;
-  /** A program has asked for something that it is not given. */
+  /** Called when a program requests a capability that it does not have. */
   requestRefused(request: RequestKind): void;
-  /** A program has written a text that belongs to no turn. */
+  /** Called when a program writes a text that belongs to no turn. */
   textIgnored(): void;
 }
 
-/** What the reason of an abort means for the process that is ended by it. */
+/** Maps the error that aborted a job to the reason for which its process ends. */
 export function endReasonOf({ code }: RelayError): EndReason {
   return code === 'timeout' || code === 'shutting_down' || code === 'cancelled' ? code : 'done';
 }
 
-/** What is done about the asides of a program. */
+/** Handles the asides of a program. */
 export interface AsideListener extends Pick<CliObserver, 'quotaReported' | 'requestRefused' | 'textIgnored'> {
   reply(text: string): void;
 }
 
-/** A decoder that yields what belongs to turns. Asides go to the listener, whenever they come. */
+/** Wraps a decoder so that it yields only events of turns. Asides go to the listener at once. */
 export function withoutAsides(decoder: Decoder<DecoderEvent>, listener: AsideListener): Decoder {
   const isOfTurn = (event: DecoderEvent): event is TurnEvent => {
     if (event.type === 'quota-report') listener.quotaReported(event.windows);
