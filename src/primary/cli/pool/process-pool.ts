@@ -27,24 +27,24 @@ import {
 import { replayable } from '../process/replay.js';
 import type { LaunchHistory } from './standby-policy.js';
 
-/** Where a job's process comes from: its own conversation, those that wait, or a start just for it. */
+/** Source of a job's process: the live session of its conversation, a standby process, or a new start. */
 export type LeaseOrigin = 'live' | 'standby' | 'new';
 
-/** A process in the hands of one job. It must be released. */
+/** One job's use of a CLI process. It must be released. */
 export interface CliLease {
   readonly process: CliProcess;
   readonly origin: LeaseOrigin;
-  /** How long the process has waited for the results of its calls; null where it has made none. */
+  /** Time for which the process has waited for the results of its calls, milliseconds; null if it has made none. */
   readonly heldMs: number | null;
-  /** What the program takes beside a text. */
+  /** Features of the program beside text. */
   readonly extras: Capabilities;
-  /** As `CliProcess.turn`. A live session has heard the history already. */
+  /** Runs one turn, see `CliProcess.turn`. A live session does not get the history again. */
   turn(turn: Turn, sink: TextSink, signal: AbortSignal): Promise<TurnEnd>;
-  /** What was used since the last call; null where that is not measured. */
+  /** Returns the resources used since the previous call; null if they are not measured. */
   usage(): CgroupUsage | null;
   /**
-   * Leaves the process to this conversation, where it can take another turn; else, or with null, ends it. Resolves when
-   * the processes that the job has used up, or whose place it has taken, are gone.
+   * Keeps the process for this conversation if it can take another turn; else, or with null, ends it. Resolves when the
+   * processes that the job has used up or displaced are gone.
    */
   release(conversation: ConversationState | null): Promise<void>;
 }
@@ -60,31 +60,33 @@ export interface PoolParts {
   readonly observer: CliObserver;
   readonly redactor: CliProcessParts['redactor'];
   readonly callbacks: CliProcessParts['callbacks'];
-  /** The conversations that jobs go on with which wait for a slot. */
+  /** Ids of conversations that waiting jobs will continue. */
   readonly awaited: () => ReadonlySet<string>;
-  /** A process of jobs has changed its state. */
+  /** Called when a process that serves jobs changes its state. */
   readonly onChange: () => void;
 }
 
-/** A process that waits for the next turn of its conversation. */
+/** Process that waits for the next turn of its conversation. */
 export interface Session extends IdleSession {
   readonly process: CliProcess;
   readonly conversation: ConversationState;
 }
 
-/** A process that was claimed for the next turn of its conversation. */
+/** Process that was claimed for the next turn of its conversation. */
 type LiveProcess = Pick<CliLease, 'process' | 'heldMs'> & Pick<ConversationState, 'callIds'>;
 
-/** A turn that begins has the processors for itself for this long, or until it ends. */
+/** Time, from the start of a turn, during which no process may start in advance beside it. */
 const headStartMs = 150;
-/** An older program has started, or was paused for long enough. */
+/** Age above which a process is no longer paused: its start is over, or was delayed long enough. */
 const maxPausedAgeMs = 500;
 
-/** Owns all processes of the model CLI. A process serves one job, or one conversation, and is never passed on. */
+/**
+ * Owns all processes of one model CLI. A process serves one job or one conversation, and is never shared with another.
+ */
 export class ProcessPool {
   readonly #settings: PoolSettings;
   readonly #parts: PoolParts;
-  /** Every process with its launch; null for a consultation. */
+  /** All processes, each with the key of its launch; null for a consultation. */
   readonly #all = new Map<CliProcess, LaunchKey | null>();
   readonly #endingSessions = new Set<CliProcess>();
   #stopPauseTimer: StopTimer = () => {};
@@ -94,12 +96,12 @@ export class ProcessPool {
     this.#parts = parts;
   }
 
-  /** Every process of jobs, present and future ones, with its launch. */
+  /** Processes that serve jobs or may serve one later, each with the key of its launch. */
   get processes(): readonly (readonly [process: CliProcess, key: LaunchKey])[] {
     return [...this.#all].flatMap(([process, key]) => (key === null ? [] : [[process, key] as const]));
   }
 
-  /** Processes that wait for their conversation's next turn, or for the results of its calls. */
+  /** Processes that wait for the next turn of their conversation, or for the results of its calls. */
   get sessions(): readonly Session[] {
     return [...this.#all.keys()].flatMap((process) => {
       const { state, sinceMs } = process;
@@ -113,8 +115,8 @@ export class ProcessPool {
   }
 
   /**
-   * A process for one job: the conversation's own, one that waits, or a new one. Rejects with `spawn_error`, or with the
-   * signal's reason. `conversation` is null for a job without one, or with one that does not exist yet.
+   * Returns a process for one job: the live session of the conversation, a standby process, or a new one. Rejects with
+   * `spawn_error`, or with the signal's reason. `conversation` is null if the job has none, or creates it.
    */
   async acquire(
     program: KnownProgram,
@@ -135,12 +137,12 @@ export class ProcessPool {
     return this.#lease(await this.#start(program, key, launch, 'busy', signal), 'new', extras);
   }
 
-  /** Starts a process that waits for this launch. Rejects with `spawn_error`. */
+  /** Starts a standby process for this launch. Rejects with `spawn_error`. */
   async startAhead(program: KnownProgram, launch: LaunchOptions): Promise<CliProcess> {
     return this.#start(program, launchKeyOf(program, launch), launch, 'standby');
   }
 
-  /** Runs the program briefly, for what it says of itself. Rejects with `spawn_error`. */
+  /** Runs the program briefly to learn about it. Rejects with `spawn_error`. */
   async consult(...[path, args, input = '', isEnough, file]: Parameters<ConsultProgram>): Promise<Consultation> {
     const { launcher, clock } = this.#parts;
     const programVersion = new ConsultedProgram(isEnough);
@@ -158,13 +160,13 @@ export class ProcessPool {
     await untilExit(process, input, isDone);
   }
 
-  /** Whether a process that lives waits for just this turn. */
+  /** Returns whether a living process waits for exactly this turn. */
   keeps(state: ConversationState): boolean {
     const session = this.sessions.find(({ conversation }) => conversation.id === state.id);
     return session !== undefined && canGoOn(session, state) && session.process.isAlive;
   }
 
-  /** The conversation is gone: so is its process. */
+  /** Ends the process of a conversation that was deleted or replaced. */
   forget(conversationId: string): void {
     for (const session of this.sessions) if (session.conversation.id === conversationId) this.#endSession(session);
   }
@@ -174,26 +176,26 @@ export class ProcessPool {
     for (const session of this.sessions) if (session.conversation.client === client) this.#endSession(session);
   }
 
-  /** Ends the sessions that are too many or too old. Returns when the next one will be too old, monotonic. */
+  /** Ends the sessions that exceed the maximum or are too old. Returns when the next one will be too old, monotonic. */
   endSpentSessions(): number {
     const { end, nextMs } = planSessions(this.sessions, this.#settings, this.#parts.clock.monotonicMs());
     for (const session of end) this.#endSession(session);
     return nextMs;
   }
 
-  /** Ends every process that waits: their credential, or their program, is no longer right. */
+  /** Ends all processes without a job, after the credential or the program has changed. */
   async flush(): Promise<void> {
     const waiting = [...this.#all.keys()].filter(isWaiting);
     await Promise.all(waiting.map((process) => process.retire()));
   }
 
-  /** Starts nothing more. Resolves when nothing is left. */
+  /** Prevents further starts. Resolves when all processes are gone. */
   async close(): Promise<void> {
     this.#parts.launcher.stop();
     await Promise.all([...this.#all.keys()].map((process) => process.end('shutting_down')));
   }
 
-  /** Processes of jobs, and those that wait, by what they are doing. */
+  /** Counts the processes, without consultations, by state. */
   counts(): Record<'standby' | 'live' | 'tools' | 'busy' | 'stopping', number> {
     const counts = { standby: 0, live: 0, tools: 0, busy: 0, stopping: 0 };
     for (const [{ state }, key] of this.#all) {
@@ -209,7 +211,7 @@ export class ProcessPool {
     const stays = conversation !== null && this.#settings.maxSessions > 0 && process.keepFor(conversation);
     if (!stays) return process.end('done');
     this.endSpentSessions();
-    // If the slot were free before these have gone, programs that are slow to end would become more with every turn.
+    // If the slot became free before these are gone, programs that end slowly would accumulate turn by turn.
     await Promise.all([...this.#endingSessions].map(({ gone }) => gone));
   }
 
@@ -257,7 +259,7 @@ export class ProcessPool {
 
   #add(programVersion: CliProcessParts['programVersion'], key: LaunchKey | null, next: 'standby' | 'busy'): CliProcess {
     const { clock, observer, redactor, callbacks } = this.#parts;
-    // A consultation has a limit of its own.
+    // A consultation has its own time limit.
     const limits = key === null ? { ...this.#settings.limits, firstOutputMs: 0, stallMs: 0 } : this.#settings.limits;
     const parts = { programVersion, limits, clock, observer, redactor, callbacks };
     const process = new CliProcess(parts, next, (changed) => this.#changed(changed, key));
@@ -273,7 +275,7 @@ export class ProcessPool {
     if (key !== null) onChange(); // a check that consults the program must not cause the next check
   }
 
-  /** While a turn begins, pauses programs that are just being started in advance: a start keeps a processor busy. */
+  /** While a turn begins, pauses programs that are being started in advance, because a start occupies a processor. */
   #pauseStarts(): void {
     const { clock } = this.#parts;
     const nowMs = clock.monotonicMs();
@@ -321,7 +323,10 @@ const countedAs = {
   stopping: 'stopping',
 } as const;
 
-/** Whether the process is exactly where the turn finds its conversation, and has what this one asks for. Only its effort may change. */
+/**
+ * Returns whether the process is at the point of the conversation at which the turn starts, and has its model, schema
+ * and open calls. Only the effort may differ.
+ */
 function canGoOn({ conversation }: Session, { messageCount, launch, openCalls }: ConversationState): boolean {
   const isSame = conversation.launch?.model === launch?.model && conversation.launch?.schema === launch?.schema;
   const hasResults = conversation.openCalls === undefined || isDeepStrictEqual(conversation.openCalls, openCalls);
@@ -342,17 +347,17 @@ function claimIfAlive(process: CliProcess): CliProcess | null {
   return process;
 }
 
-/** A process that waits for its conversation's next turn, as the policy sees it. */
+/** Data of a session that decide whether it ends. */
 export interface IdleSession {
-  /** Since when it waits, monotonic. */
+  /** Time since which the session waits, monotonic. */
   readonly sinceMs: number;
-  /** It waits for the results of calls. */
+  /** Whether the session waits for the results of calls. */
   readonly isWaiting: boolean;
-  /** A job that waits for a slot goes on there. */
+  /** Whether a waiting job will continue this session. */
   readonly isAwaited: boolean;
-  /** What it most likely is; null for a known conversation. */
+  /** Kind of a session that may never be continued; null for a known conversation. */
   readonly guess: SessionGuess | null;
-  /** The client that the session belongs to. */
+  /** Client to which the session belongs. */
   readonly client: string;
 }
 
@@ -364,11 +369,11 @@ export interface SessionSettings {
 
 export interface SessionPlan<S extends IdleSession> {
   readonly end: readonly S[];
-  /** When the next one will have been idle for too long, monotonic; infinite without any. */
+  /** When the next session will have been idle for too long, monotonic; infinite if there is no session. */
   readonly nextMs: number;
 }
 
-/** Which sessions to end: those idle for too long, and of the others those beyond the maximum. */
+/** Returns the sessions to end: all that were idle for too long, and the least valuable ones beyond the maximum. */
 export function planSessions<S extends IdleSession>(
   sessions: readonly S[],
   { maxSessions, idleMs }: SessionSettings,
@@ -383,10 +388,11 @@ export function planSessions<S extends IdleSession>(
 }
 
 /**
- * Those that a job waits for, then those in the middle of a turn: more would be lost with them. Each holder has at most its
- * share of these: sessions beyond it end before those of other clients. Of the others conversations first: no single request ends
- * one, however new it is. Then questions, one of each client before the second of any, so that a client with many of them
- * ends its own. Side requests come last: hardly any of them is ever continued.
+ * Sorts the sessions by value, the most valuable first. First come sessions that a waiting job will continue, then
+ * sessions in the middle of a turn, whose end would lose more; each key holder has at most its share of these. Known
+ * conversations follow, so that a single request never ends one. Then come questions, one of each client before the
+ * second of any, so that a client with many questions loses its own, and then the sessions beyond a share. Side
+ * requests and forced calls come last, because they are hardly ever continued.
  */
 function mostWanted<S extends IdleSession>(sessions: readonly S[], maxSessions: number): readonly S[] {
   const newestFirst = sessions.toSorted((a, b) => b.sinceMs - a.sinceMs);
@@ -410,8 +416,8 @@ function mostWanted<S extends IdleSession>(sessions: readonly S[], maxSessions: 
 }
 
 /**
- * Splits the sessions: the first ones of each holder within its share, in equal parts for the clients that it speaks for,
- * and the others. Each client has at least one.
+ * Splits the sessions. The first part has the sessions within the share of their key holder, which is divided equally
+ * among its clients; each client has at least one. The second part has all other sessions.
  */
 function splitByShare<S extends IdleSession>(sessions: readonly S[], share: number, clients: readonly string[]) {
   const counts = new Map<string, number>();
@@ -431,7 +437,7 @@ function splitByShare<S extends IdleSession>(sessions: readonly S[], share: numb
   return [within, beyond] as const;
 }
 
-/** The first of each client, then the second of each, and so on. */
+/** Orders the sessions in rounds: the first of each client, then the second of each, and so on. */
 function inTurnOfClients<S extends IdleSession>(sessions: readonly S[]): readonly S[] {
   const counts = new Map<string, number>();
   const ranked = sessions.map((session) => {

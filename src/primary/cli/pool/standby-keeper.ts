@@ -12,7 +12,7 @@ import {
   unusedLaunch,
 } from './standby-policy.js';
 
-/** A job that waits for a slot. */
+/** Job that waits for a slot. */
 export interface WaitingJob {
   readonly launch: LaunchOptions;
   readonly conversation: ConversationState | null;
@@ -24,34 +24,37 @@ export interface StandbyParts {
   readonly load: Pick<HostLoad, 'hasMemory' | 'idleProcessors'>;
   readonly clock: Clock;
   readonly findProgram: () => Promise<KnownProgram>;
-  /** The jobs that are next to get a slot. */
+  /** Jobs that are next to get a slot. */
   readonly waitingJobs: () => readonly WaitingJob[];
-  /** Whether the service takes jobs. */
+  /** Whether the service accepts jobs. */
   readonly isReady: () => boolean;
 }
 
-/** Changes that come together are checked together. */
+/** Delay that merges simultaneous changes into one check, milliseconds. */
 const settleMs = 20;
-/** While something is in the way that no change reports. */
+/** Interval of checks while an obstacle persists whose end triggers no event, milliseconds. */
 const retryMs = 1000;
-/** A program that fails may have to be started to find out whether it still does. */
+/** Longest interval while the program cannot be used: a check may have to start it. */
 const maxRetryMs = 60_000;
-/** A program that has written nothing for this long has started, and thinks. */
+/** A program without output for this long has finished its start and waits for the model. */
 const maxStartMs = 1000;
 const never = Number.POSITIVE_INFINITY;
 
-/** Starts processes in advance and ends those that are not needed, as the two policies say. It sleeps while nothing changes. */
+/**
+ * Starts processes in advance and ends unneeded ones, by the standby and session policies. It sleeps while nothing
+ * changes.
+ */
 export class StandbyKeeper {
   readonly #perLaunch: number;
   readonly #parts: StandbyParts;
   #state: 'off' | 'waiting' | 'checking' = 'off';
   /** When to check next, monotonic. */
   #nextMs = never;
-  /** Checks in a row at which the program could not be used. */
+  /** Consecutive checks in which the program could not be used. */
   #failures = 0;
   #stopTimer: StopTimer = () => {};
 
-  /** `perLaunch` processes wait for each launch in use; 0: none. */
+  /** `perLaunch`: number of standby processes for each launch in use; 0: none. */
   constructor(perLaunch: number, parts: StandbyParts) {
     this.#perLaunch = perLaunch;
     this.#parts = parts;
@@ -67,7 +70,7 @@ export class StandbyKeeper {
     this.#stopTimer();
   }
 
-  /** Something has changed that the policies read. */
+  /** Schedules a check, because state has changed on which the policies depend. */
   changed(): void {
     this.#checkAt(this.#parts.clock.monotonicMs() + settleMs);
   }
@@ -75,9 +78,9 @@ export class StandbyKeeper {
   #checkAt(atMs: number): void {
     if (this.#state === 'off' || atMs >= this.#nextMs) return;
     this.#nextMs = atMs;
-    if (this.#state === 'checking') return; // the check that runs plans the next one
+    if (this.#state === 'checking') return; // the running check plans the next one
     this.#stopTimer();
-    const waitMs = Math.max(0, atMs - this.#parts.clock.monotonicMs()); // the check before may have taken longer
+    const waitMs = Math.max(0, atMs - this.#parts.clock.monotonicMs()); // the previous check may have taken longer
     this.#stopTimer = this.#parts.clock.after(waitMs, () => void this.#check());
   }
 
@@ -118,7 +121,7 @@ export class StandbyKeeper {
     return nextMs;
   }
 
-  /** Jobs whose conversation has its own process need no other. */
+  /** Returns the launches of waiting jobs that need a process: their conversation has no live session. */
   #demand(program: KnownProgram): LaunchRecord[] {
     const { pool, waitingJobs } = this.#parts;
     const live = new Set(pool.sessions.map(({ conversation }) => conversation.id));
@@ -139,7 +142,7 @@ export class StandbyKeeper {
   }
 }
 
-/** A job may wait with a launch that was never used before. */
+/** Adds the launches of waiting jobs, because a job may wait with a launch that was never used before. */
 function withDemanded(known: readonly LaunchRecord[], demand: readonly LaunchRecord[]): LaunchRecord[] {
   return [...new Map([...demand, ...known].map((record) => [record.key, record])).values()];
 }
@@ -154,24 +157,27 @@ function standbyOf(process: CliProcess, key: LaunchKey): StandbyMember[] {
   return isStarting || state.name === 'standby' ? [{ process, key, startedMs, isStarting }] : [];
 }
 
-/** Whether a job waits for its program to get going, which another start would slow down. */
+/** Whether a job waits for the start of its program, which another start would slow down. */
 function isStartingUp({ state, startupMs, startedMs }: CliProcess, nowMs: number): boolean {
   return state.name === 'busy' && startupMs === null && nowMs - startedMs < maxStartMs;
 }
 
-/** Idle time is counted in ticks of 10 ms, so a shorter time shows too little; an older sample is out of date. */
+/**
+ * Shortest and longest interval of a sample. The kernel counts idle time in ticks of 10 ms, so a shorter one is too
+ * coarse; a longer one is outdated.
+ */
 const sampleAgeMs = { min: 50, max: 500 };
 const tickMs = 10;
-/** A model CLI takes up to 185 MB (measured on claude): with less free memory, none is started in advance. */
+/** A model CLI uses up to 185 MB (measured on claude). With less free memory, none is started in advance. */
 const minFreeBytes = 512 * 1024 * 1024;
 
-/** Owns what is known of how busy the host is. */
+/** Measures the idle processors and the free memory of the host. */
 export class HostLoad {
   readonly #clock: Clock;
   readonly #freeMemory: () => number;
   #sample: { readonly atMs: number; readonly ticks: number } | null = null;
 
-  /** `freeMemory`: bytes that can be had without swapping. */
+  /** `freeMemory` returns the bytes that are available without swapping. */
   constructor(clock: Clock, freeMemory: () => number) {
     this.#clock = clock;
     this.#freeMemory = freeMemory;
@@ -181,7 +187,7 @@ export class HostLoad {
     return this.#freeMemory() > minFreeBytes;
   }
 
-  /** How many processors did nothing since the call before; null where that is not known. */
+  /** Returns the average number of idle processors since the previous call; null if it is unknown. */
   async idleProcessors(): Promise<number | null> {
     const before = this.#sample;
     const atMs = this.#clock.monotonicMs();

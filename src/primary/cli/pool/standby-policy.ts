@@ -1,15 +1,15 @@
 import type { LaunchOptions } from '../contract/adapter.js';
 import type { LaunchKey } from '../process/program.js';
 
-/** What is known of one launch. */
+/** Use and failures of one launch. */
 export interface LaunchRecord {
   readonly key: LaunchKey;
   readonly launch: LaunchOptions;
   uses: number;
   usedMs: number;
-  /** Processes that died while they waited or could not be started, since one was last used. */
+  /** Standby processes that died or could not be started since a job last took one. */
   failures: number;
-  /** No process is started in advance before this moment. */
+  /** Time before which no process is started in advance, monotonic. */
   notBeforeMs: number;
 }
 
@@ -17,20 +17,20 @@ export function unusedLaunch(key: LaunchKey, launch: LaunchOptions): LaunchRecor
   return { key, launch, uses: 0, usedMs: 0, failures: 0, notBeforeMs: 0 };
 }
 
-/** The least recently used beyond these is forgotten; never the usual one. */
+/** Number of launches to remember. Beyond it, the least recently used one is removed, but never the default launch. */
 const maxLaunches = 4;
 const maxBackoffMs = 60_000;
-/** The job that has taken a process has this long to get going before another start competes with it. */
+/** Head start of a job that has just taken a process, before another start may compete with it, milliseconds. */
 const headStartMs = 150;
 
-/** Owns what is known of the launches that jobs have asked for lately. */
+/** Records which launches jobs have used recently. */
 export class LaunchHistory {
   readonly #usual: LaunchOptions | null;
-  /** In order of last use. */
+  /** Records in the order of their last use. */
   readonly #records = new Map<LaunchKey, LaunchRecord>();
   #usualKey: LaunchKey | null = null;
 
-  /** `usual` is the launch of a request that names nothing; null where a model must be named. */
+  /** `usual` is the launch of a request without options; null if a model must be named. */
   constructor(usual: LaunchOptions | null) {
     this.#usual = usual;
   }
@@ -43,7 +43,7 @@ export class LaunchHistory {
     return key === this.#usualKey;
   }
 
-  /** Forgets the launches whose key has changed because the program's file has; the usual one is always known, where it has a key. */
+  /** Removes launches whose key has changed with the program's file, and adds the default launch if it has a key. */
   refresh(keyOf: (launch: LaunchOptions) => LaunchKey | null, nowMs: number): void {
     for (const { key, launch } of this.records) if (keyOf(launch) !== key) this.#records.delete(key);
     if (this.#usual === null) return;
@@ -51,23 +51,23 @@ export class LaunchHistory {
     if (this.#usualKey !== null && !this.#records.has(this.#usualKey)) this.#add(this.#usualKey, this.#usual, nowMs);
   }
 
-  /** A job asks for this launch. */
+  /** Records that a job uses this launch. */
   use(key: LaunchKey, launch: LaunchOptions, nowMs: number): void {
     const record = this.#records.get(key) ?? this.#add(key, launch, nowMs);
     record.uses++;
     record.usedMs = nowMs;
     record.notBeforeMs = Math.max(record.notBeforeMs, nowMs + headStartMs);
-    this.#records.delete(key); // to the end: the map is in order of last use
+    this.#records.delete(key); // moves the record to the end, because the map is in order of last use
     this.#records.set(key, record);
   }
 
-  /** A process that had waited was good. */
+  /** Resets the failures, after a job has taken a standby process. */
   succeeded(key: LaunchKey): void {
     const record = this.#records.get(key);
     if (record) record.failures = 0;
   }
 
-  /** A process died while it waited, or could not be started: the next one is tried later each time. */
+  /** Records that a standby process died or could not be started. The delay before the next start doubles each time. */
   failed(key: LaunchKey, nowMs: number): void {
     const record = this.#records.get(key);
     if (record === undefined) return;
@@ -84,7 +84,7 @@ export class LaunchHistory {
   }
 }
 
-/** A process that was started in advance, as the policy sees it. */
+/** Process that was started in advance, as the policy sees it. */
 export interface StandbyProcess {
   readonly key: LaunchKey;
   readonly startedMs: number;
@@ -93,42 +93,44 @@ export interface StandbyProcess {
 
 export interface StandbySituation<P extends StandbyProcess> {
   readonly nowMs: number;
-  /** Processes on standby for each launch in use; 0: none at all. */
+  /** Number of standby processes for each launch in use; 0: none. */
   readonly perLaunch: number;
   readonly processes: readonly P[];
   readonly launches: readonly LaunchRecord[];
   readonly isUsual: (record: LaunchRecord) => boolean;
-  /** Launches of the jobs that are next to get a slot and will need a new process. */
+  /** Launches of the jobs that are next to get a slot and need a new process. */
   readonly demand: readonly LaunchKey[];
-  /** A job waits for its program to get going: another start would slow it down. */
+  /** Whether a job waits for the start of its program, which another start would slow down. */
   readonly isJobStarting: boolean;
-  /** Processors that do nothing; null where that is not known (yet). */
+  /** Number of idle processors; null if it is unknown. */
   readonly idleProcessors: number | null;
 }
 
 export interface StandbyPlan<P extends StandbyProcess> {
   readonly start: LaunchRecord | null;
   readonly retire: readonly P[];
-  /** When to check again if nothing else happens, monotonic; infinite if there is no need. */
+  /** When to check again if nothing changes, monotonic; infinite if no check is needed. */
   readonly nextMs: number;
 }
 
-/** An older process may hold what is out of date: a credential, or what a model's alias stands for. */
+/** Longest life of a standby process: its credential, or the target of a model alias, may become outdated. */
 const maxAgeMs = 15 * 60_000;
-/** A launch needs no process when it was not used for this long. */
+/** Time without use after which a launch no longer needs a standby process. */
 const coolsAfterMs = 10 * 60_000;
-/** Beside the usual launch, only one that is used again is worth a waiting process. */
+/** Uses after which a launch other than the default one gets a standby process. */
 const minUses = 2;
-/** What was started for a queue that has gone stays for this long: the next jobs may come soon. */
+/**
+ * Time for which processes stay that were started for a queue and are now too many, as further jobs may follow soon.
+ */
 const surplusMs = 10_000;
-/** A start keeps about one processor busy. */
+/** Idle processors needed for a start, which keeps about one processor busy. */
 const processorsPerStart = 0.8;
-/** Between two checks while a process is missing, and else. */
+/** Interval between two checks, milliseconds: while a process is missing, and otherwise. */
 const [sampleMs, ageCheckMs] = [100, 60_000];
 
 /**
- * What to start in advance, one process at a time, and which of the waiting ones to end. While jobs wait, processes are
- * started for them as far as processors are idle, so that a slot that becomes free finds one ready.
+ * Plans which standby process to start next, one at a time, and which to end. While jobs wait, processes are started
+ * for them if processors are idle, so that each job finds one ready when it gets its slot.
  */
 export function planStandby<P extends StandbyProcess>(situation: StandbySituation<P>): StandbyPlan<P> {
   const { nowMs, perLaunch, launches } = situation;
@@ -141,7 +143,10 @@ export function planStandby<P extends StandbyProcess>(situation: StandbySituatio
   return { start: isBlocked ? null : (due[0] ?? null), retire, nextMs: nextCheck(situation, left, needy) };
 }
 
-/** While jobs wait, idle processors decide; else only a job that has just begun is in the way. */
+/**
+ * Whether a start is affordable. While jobs wait, idle processors decide; otherwise a start only waits for a job whose
+ * program is starting.
+ */
 function isAffordable({ demand, isJobStarting, idleProcessors }: StandbySituation<StandbyProcess>): boolean {
   return demand.length > 0 ? (idleProcessors ?? 0) >= processorsPerStart : !isJobStarting;
 }
@@ -153,7 +158,7 @@ function wantedOf(record: LaunchRecord, situation: StandbySituation<StandbyProce
   return Math.max(isInUse ? perLaunch : 0, asked);
 }
 
-/** Too old, for a launch that is no longer known, or more than is wanted. */
+/** Whether a standby process is too old, surplus, or started for a launch that is no longer known. */
 function isSpent(process: StandbyProcess, situation: StandbySituation<StandbyProcess>): boolean {
   const { nowMs, launches, processes } = situation;
   const ageMs = nowMs - process.startedMs;
