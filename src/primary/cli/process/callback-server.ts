@@ -6,56 +6,59 @@ import type { Clock } from '../../../shared/clock.js';
 import { RelayError } from '../../../shared/errors.js';
 import type { Callback, CallbackRequest } from '../contract/adapter.js';
 
-/** Of one process. */
+/** Handles the callback requests of one process. */
 export interface CallbackListener {
   requested(request: CallbackRequest): void;
-  /** It has closed a request before that had its answer. */
+  /** Called when the process has closed a request before its answer was sent. */
   abandoned(): void;
 }
 
 export interface OpenCallback extends Callback {
-  /** Whoever asks from now on is refused, and requests without an answer are closed. */
+  /** Rejects later requests, and closes those that have no answer yet. */
   close(): void;
 }
 
 interface OpenListener extends CallbackListener {
-  /** The requests that wait for their answer. */
+  /** Responses of requests that wait for an answer. */
   readonly waiting: Set<ServerResponse>;
-  /** Connections on which a request with its secret has come. */
+  /** Connections on which a request with the secret of this process has arrived. */
   readonly sockets: Set<Socket>;
 }
 
-/** The arguments of a call are as long as a model can write. */
+/** Limit for the arguments of a call, which a model may write at length. */
 const maxBodyBytes = 4 * 1024 * 1024;
-/** Programs give up an answer of which nothing has come for five minutes. */
+/** Interval of comments in an open stream: clients abort an answer after five minutes without data. */
 const keepAliveMs = 60_000;
-/** Anybody on this host can connect, so who does not send a whole request soon is closed. */
+/** Time in which a request must arrive. Any user of the host can connect, so idle connections are closed. */
 const usualReceiveMs = 10_000;
-/** Connections on which no secret has come yet. One more closes the oldest: a program sends its request at once. */
+/**
+ * Largest number of connections without a valid secret. A further one closes the oldest; programs send their request at
+ * once.
+ */
 const maxUnproven = 500;
-/** Connections of one process. */
+/** Largest number of connections of one process. */
 const maxProven = 200;
 
 /**
- * Owns the port on loopback where programs can ask the relay for something by HTTP. It is opened for the first process that
- * needs it. Each process has a secret of its own, and nobody else gets anything.
+ * Owns the loopback port at which programs send HTTP requests to the relay. The port is opened for the first process
+ * that needs it. Each process has a secret; requests without one are refused.
  */
 export class CallbackServer {
   readonly #clock: Clock;
-  /** By a digest of the secret, so that the time of a search says nothing of it. */
+  /** Listeners by the digest of their secret, so that the duration of a lookup reveals nothing about the secret. */
   readonly #listeners = new Map<string, OpenListener>();
   readonly #receiveMs: number;
-  /** The oldest connection comes first. */
+  /** Connections without a valid secret, the oldest first. */
   readonly #unproven = new Set<Socket>();
   #server: Promise<Server> | null = null;
 
-  /** `receiveMs`: how long a request may take to come. */
+  /** `receiveMs`: time in which a request must arrive. */
   constructor(clock: Clock, receiveMs = usualReceiveMs) {
     this.#clock = clock;
     this.#receiveMs = receiveMs;
   }
 
-  /** Rejects with `spawn_error` where the host has no port to give. */
+  /** Registers a process. Rejects with `spawn_error` if the port cannot be opened. */
   async open(listener: CallbackListener): Promise<OpenCallback> {
     this.#server ??= this.#listen();
     const { port } = (await this.#server).address() as AddressInfo;
@@ -71,7 +74,7 @@ export class CallbackServer {
     return { url: `http://127.0.0.1:${port}/`, headers: { Authorization: authorization }, close };
   }
 
-  /** Resolves when nothing listens any more. */
+  /** Resolves when the port is closed. */
   async close(): Promise<void> {
     const server = await this.#server?.catch(() => null);
     if (!server?.listening) return;
@@ -96,7 +99,7 @@ export class CallbackServer {
       const { code } = error as NodeJS.ErrnoException;
       throw new RelayError('spawn_error', `the model CLI could not be given a port of the relay: ${code}`);
     }
-    server.on('error', () => {}); // a connection that can't be accepted, for want of descriptors
+    server.on('error', () => {}); // thrown if a connection cannot be accepted, for example without file descriptors
     return server;
   }
 
@@ -123,7 +126,10 @@ export class CallbackServer {
     else if (!response.destroyed) this.#pass(body, listener, response);
   }
 
-  /** An answer that is not there at once comes as a stream of one event, with comments as long as it takes. */
+  /**
+   * Passes the request to the process's listener. If the answer is not ready at once, the response is a stream with one
+   * event, and with comments until then.
+   */
   #pass(body: string, { waiting, requested, abandoned }: OpenListener, response: ServerResponse): void {
     let isAnswered = false;
     let send = (json: string) => sendNow(response, json);
@@ -164,7 +170,10 @@ function sendNow(response: ServerResponse, json: string): void {
   else response.writeHead(200, { 'content-type': 'application/json' }).end(json);
 }
 
-/** null for one that is too long without having said so, or that breaks off: its connection is closed. */
+/**
+ * Returns null if the body breaks off, or exceeds the limit without a Content-Length that says this; the connection is
+ * then closed.
+ */
 async function bodyOf(request: IncomingMessage): Promise<string | null> {
   const pieces: Buffer[] = [];
   let length = 0;

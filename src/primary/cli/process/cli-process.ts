@@ -21,31 +21,32 @@ import { ProgramOutput } from './output.js';
 import type { Redactor } from './redactor.js';
 import { replayableHistory } from './replay.js';
 
-/** A conversation as a turn finds it. */
+/** State of a conversation before a turn. */
 export interface ConversationState {
   readonly id: string;
   readonly messageCount: number;
-  /** Whose conversation it is. */
+  /** Client to which the conversation belongs. */
   readonly client?: string;
-  /** Of the calls that its last message has left open: those that its process waits for, or that the turn brings the results of. */
+  /** Ids of the open calls of the last message. The process waits for their results, or the turn brings them. */
   readonly openCalls?: readonly string[];
-  /** The ids that the program has for its open calls, by those that the client knows. */
+  /** Ids of the open calls: the client's id maps to the program's. */
   readonly callIds?: ReadonlyMap<string, string> | undefined;
-  /** The launch options that its process has for good. */
+  /** Launch options that the process cannot change any more. */
   readonly launch?: LaunchOptions;
-  /** Where it may never be continued. */
+  /** Set if the conversation may never be continued. */
   readonly guess?: SessionGuess;
 }
 
-/** What a process that has the history already is told, with its own ids of the calls. */
+/** Returns the turn for a process that already has the history, with the process's ids of the calls. */
 export function continued(turn: Turn, callIds: ReadonlyMap<string, string> = new Map()): Turn {
   const results = turn.results?.map((result) => ({ ...result, id: callIds.get(result.id) ?? result.id }));
   return { ...turn, ...(results && { results }), history: [], heard: replayableHistory(turn.history, callIds) };
 }
 
 /**
- * What a request was whose process may wait in vain. `question`: no other request is known to continue it. `side`: it also
- * came close to another request of its client, as those for titles and the like do.
+ * Kind of a request whose process may never get another turn. `question`: no later request is known to continue it.
+ * `side`: in addition, it arrived close to another request of the client, as requests for titles do. `call`: the client
+ * has forced a tool call, which is usually the whole answer.
  */
 export interface SessionGuess {
   readonly kind: 'question' | 'side' | 'call';
@@ -53,10 +54,10 @@ export interface SessionGuess {
 }
 
 /**
- * What a process is doing. `starting`: it is not there yet. `standby`: it waits for its first turn. `busy`: a job has it,
- * before, during or after its turn. `idle`: it waits for the next turn of its conversation. `waiting_for_tools`: it is in
- * the middle of one, and waits for what the client's tools return. `stopping`: it is being ended,
- * perhaps because it has died on standby. `gone`: nothing of it is left.
+ * State of a CLI process. `starting`: the program is not running yet. `standby`: waits for its first turn. `busy`: used
+ * by a job, before, during or after the turn. `idle`: waits for the next turn of its conversation. `waiting_for_tools`:
+ * inside a turn, waits for the results of the client's tools. `stopping`: is being ended, perhaps because it died on
+ * standby. `gone`: has ended with all its children.
  */
 export type CliState =
   | { readonly name: 'starting'; readonly next: 'standby' | 'busy' }
@@ -66,7 +67,7 @@ export type CliState =
   | { readonly name: 'stopping'; readonly hasDied: boolean }
   | { readonly name: 'gone' };
 
-/** From each state to those that may follow. */
+/** Permitted next states of each state. */
 export const transitions: Readonly<Record<CliState['name'], readonly CliState['name'][]>> = {
   starting: ['standby', 'busy', 'stopping'],
   standby: ['busy', 'stopping'],
@@ -78,7 +79,7 @@ export const transitions: Readonly<Record<CliState['name'], readonly CliState['n
 };
 
 export interface CliLimits extends TurnLimits {
-  /** Between SIGTERM and SIGKILL, milliseconds. */
+  /** Time between SIGTERM and SIGKILL, milliseconds. */
   readonly graceMs: number;
 }
 
@@ -87,20 +88,20 @@ export interface CliProcessParts {
   readonly limits: CliLimits;
   readonly clock: Clock;
   readonly observer: CliObserver;
-  /** What the program writes to stderr goes through it. */
+  /** Removes secrets from the program's stderr. */
   readonly redactor: Pick<Redactor, 'redact'>;
   readonly callbacks: Pick<CallbackServer, 'open'>;
 }
 
-/** What a process needs of the tree that it owns. */
+/** Parts of the process tree that a CLI process uses. */
 export type OwnedTree = Pick<ProcessTree, 'child' | 'hasDied' | 'pause' | 'resume' | 'usage' | 'end'>;
 
-/** A job's processes must be gone within a second of its end, so a program that ignores SIGTERM gets no longer than this. */
+/** Longest grace after a job: its processes must have ended within a second, even if they ignore SIGTERM. */
 const maxJobGraceMs = 400;
-/** What a program may ask for in one turn, and be refused. */
+/** Number of refused requests in one turn after which the process is ended. */
 const maxRefusals = 100;
 
-/** Owns one model CLI from its start until nothing of it is left, and its one state. */
+/** Owns one program of the model CLI, and its state, until the program has ended with all its children. */
 export class CliProcess {
   readonly startedMs: number;
   readonly #parts: CliProcessParts;
@@ -115,14 +116,14 @@ export class CliProcess {
   #exit: Exit | null = null;
   #isPaused = false;
   #turns = 0;
-  /** In this turn, or before it. */
+  /** Refused requests in this turn, or since the previous one. */
   #refusals = 0;
   #reportedMs = 0;
   readonly #gone = withResolvers();
-  /** Resolves when nothing of it is left. */
+  /** Resolves when the program has ended with all its children. */
   readonly gone = this.#gone.promise;
 
-  /** `next` is its first state once it has been started. `onChange` is called after each change of its state. */
+  /** `next` is the first state after the start. `onChange` is called after each change of the state. */
   constructor(parts: CliProcessParts, next: 'standby' | 'busy', onChange: (process: CliProcess) => void = () => {}) {
     this.#parts = parts;
     this.#state = { name: 'starting', next };
@@ -141,18 +142,21 @@ export class CliProcess {
     return this.#state;
   }
 
-  /** Since when it has been in its state, monotonic. */
+  /** Time of the last change of the state, monotonic. */
   get sinceMs(): number {
     return this.#sinceMs;
   }
 
-  /** Milliseconds from its start to the first byte that was read of it; null before that. */
+  /** Milliseconds from the start to the first byte of stdout; null before that byte. */
   get startupMs(): number | null {
     const firstByteMs = this.#running?.output.firstByteMs ?? null;
     return firstByteMs === null ? null : firstByteMs - this.startedMs;
   }
 
-  /** Takes over a tree that is being started. Rejects as that does, or with `shutting_down` where it was ended before that; then nothing of it is left. */
+  /**
+   * Takes over a tree that is being started. Rejects with its error, or with `shutting_down` if the process was ended
+   * first; nothing is left running then.
+   */
   async start(tree: Promise<OwnedTree>): Promise<void> {
     this.#tree = tree;
     try {
@@ -167,18 +171,18 @@ export class CliProcess {
     else this.claim();
   }
 
-  /** Takes it for a job. */
+  /** Reserves the process for a job. */
   claim(): void {
     if (this.#state.name === 'busy') throw new Error('a CLI process was claimed twice');
     this.#become({ name: 'busy', turn: null, isReusable: true });
   }
 
-  /** Whether the program lives. Node may not have reported its death yet, and a dead program answers no turn. */
+  /** Whether the program is alive, even before Node reports its death. A dead program must not get a turn. */
   get isAlive(): boolean {
     return this.#exit === null && this.#running?.tree.hasDied === false;
   }
 
-  /** On standby, stops it until `resume`, or until a job takes it or it is ended. */
+  /** Pauses a standby process until `resume`, or until a job claims the process or it is ended. */
   pause(): void {
     if (!this.#isPaused) this.#running?.tree.pause();
     this.#isPaused = true;
@@ -190,8 +194,8 @@ export class CliProcess {
   }
 
   /**
-   * Gives the program one turn, and passes the text of its answer on to `sink`. Rejects with `cli_error`, `spawn_error`,
-   * `timeout` for a program that stays silent, or the signal's reason; then the process is being ended.
+   * Sends one turn to the program and writes its answer to `sink`. Rejects with `cli_error`, `spawn_error`, `timeout`
+   * for a silent program, or the signal's reason; the process is then being ended.
    */
   async turn(turn: Turn, sink: TextSink, signal: AbortSignal): Promise<TurnEnd> {
     const { limits, clock } = this.#parts;
@@ -226,14 +230,17 @@ export class CliProcess {
     }
   }
 
-  /** Leaves it to its conversation after a turn. Returns false where it can't be used again, and must be ended. */
+  /**
+   * Keeps the process for its conversation after a turn. Returns false if the process cannot be reused and must be
+   * ended.
+   */
   keepFor(conversation: ConversationState): boolean {
     if (this.#state.name !== 'busy' || !this.#state.isReusable || this.#exit !== null) return false;
     this.#become({ name: conversation.openCalls === undefined ? 'idle' : 'waiting_for_tools', conversation });
     return true;
   }
 
-  /** What was used since the last call; null where that is not measured. */
+  /** Returns the resources used since the previous call; null if they are not measured. */
   takeUsage(): CgroupUsage | null {
     const usage = this.#running?.tree.usage() ?? null;
     if (usage === null) return null;
@@ -242,12 +249,15 @@ export class CliProcess {
     return { ...usage, processorMs };
   }
 
-  /** Ends the program with everything that it has started, with little grace: a slot may wait for it. Resolves when nothing is left. */
+  /**
+   * Ends the program with all its children, after a short grace because a job may wait for the slot. Resolves when they
+   * have ended.
+   */
   end(reason: EndReason): Promise<void> {
     return this.#stop(reason, Math.min(this.#parts.limits.graceMs, maxJobGraceMs));
   }
 
-  /** As `end`, with the whole grace, where no job waits. */
+  /** Ends the process like `end`, but with the full grace, because no job waits for its slot. */
   retire(): Promise<void> {
     return this.#stop('retired', this.#parts.limits.graceMs);
   }
@@ -263,12 +273,14 @@ export class CliProcess {
   async #endTree(reason: EndReason, graceMs: number): Promise<void> {
     const tree = await this.#tree?.catch(() => null);
     await tree?.end(graceMs, reason);
-    (await this.#callback?.catch(() => null))?.close(); // sooner, the program would hear of results that are none
+    (await this.#callback?.catch(() => null))?.close(); // closed earlier, the program would take a closed request for a failed tool call
     this.#become({ name: 'gone' });
     this.#gone.resolve();
   }
 
-  /** A request that the program gives up leaves it in a state that nobody knows. */
+  /**
+   * Opens the callback. If the program abandons a request, the process state is undefined: the process is not reused.
+   */
   #openCallback(): Promise<OpenCallback> {
     return this.#parts.callbacks.open({
       requested: this.#contained((request) => this.#read((decoder) => decoder.requested?.(request) ?? [])),
@@ -289,7 +301,7 @@ export class CliProcess {
     output.read();
   }
 
-  /** A listener whose exception fails the turn of this process alone. */
+  /** Wraps a listener so that an exception fails only the turn of this process. */
   #contained<A extends readonly unknown[]>(listener: (...args: A) => void): (...args: A) => void {
     return contained(listener, (fault) => {
       if (this.#state.name === 'busy' && this.#state.turn !== null) this.#state.turn.fail(fault);
@@ -302,14 +314,14 @@ export class CliProcess {
     else if (!saysNothing(this.#decoder, decode)) this.#spokeOutOfTurn();
   }
 
-  /** One that asks without end would fill memory with refusals, and the log. */
+  /** Counts refused requests. A program that repeats them endlessly would fill memory and log with refusals. */
   #refused(request: RequestKind): void {
     if (++this.#refusals <= maxRefusals) return this.#parts.observer.requestRefused(request);
     if (this.#state.name === 'busy' && this.#state.turn !== null) this.#state.turn.fail(askedTooOften());
     else this.#spokeOutOfTurn();
   }
 
-  /** It has said more than it was asked for: what it says next may enter the answer of a later turn. */
+  /** Handles unexpected output, which could enter the answer of a later turn: the process is not reused. */
   #spokeOutOfTurn(): void {
     if (this.#state.name !== 'busy') void this.#stop('retired', this.#parts.limits.graceMs, !this.#isOfConversation);
     else if (this.#state.isReusable) this.#become({ ...this.#state, isReusable: false });

@@ -11,30 +11,36 @@ import type { Child, Containment, ContainmentFactory, ExitStatus } from '../term
 import { ProcessTree, type TreeContext } from '../terminate/process-tree.js';
 import { searchPathOf } from './program.js';
 
-/** How many processes were started: folders and cookies are numbered. */
+/** Counter of started processes; folders and cookies contain its values. */
 export interface Serials {
   last: number;
 }
 
 export interface LauncherSettings {
   readonly instance: Instance;
-  /** Shared by all who use the same folders. */
+  /** Shared by all launchers that use the same folders. */
   readonly serials: Serials;
-  /** A folder of our own, mode 0700, for the files of the processes. */
+  /** Private folder of the service, mode 0700, for the files of the processes. */
   readonly runtimeDirectory: string;
-  /** As private. Every process gets an empty working directory in it. It may be the runtime directory. */
+  /**
+   * Private folder of the service, mode 0700, for an empty working directory of each process. May equal the runtime
+   * directory.
+   */
   readonly workDirectory: string;
   readonly env: Readonly<Record<string, string>>;
   readonly home: PrivateHome | null;
 }
 
-/** A program and how to start it. `plan` gets the path where a system text may be put. */
+/** Program, and how to start it. `plan` gets the path for a file with the system text. */
 export interface SpawnRequest {
   readonly program: string;
   plan(systemPath: string): CommandLine;
 }
 
-/** Starts programs: each with a cookie, an empty private working directory, the allowed environment, and contained. */
+/**
+ * Starts programs, each with a cookie, an empty private working directory, the permitted environment, and a
+ * containment.
+ */
 export class Launcher {
   readonly #settings: LauncherSettings;
   readonly #containments: ContainmentFactory;
@@ -47,7 +53,7 @@ export class Launcher {
     this.#context = context;
   }
 
-  /** Rejects with `spawn_error`, or with the signal's reason; then nothing has been left behind. */
+  /** Starts a program. Rejects with `spawn_error` or the signal's reason, after removing all files. */
   async launch(order: SpawnRequest, signal?: AbortSignal): Promise<ProcessTree> {
     const { instance, serials, env } = this.#settings;
     const serial = ++serials.last;
@@ -61,19 +67,19 @@ export class Launcher {
       containment = await this.#containments.create(serial, cookie);
       signal?.throwIfAborted();
       if (this.#isClosed) throw shuttingDown();
-      // Programs litter their TMPDIR: in their own folder it goes with them.
+      // Programs leave files in TMPDIR, so each has a private folder that is removed with it.
       const inside = { env: { ...env, ...home.variables, TMPDIR: temporaryDirectory }, workingDirectory };
       const start = { program: order.program, args: plan.args, cookie, ...inside };
       const child = await spawnProgram(start, containment, this.#context.observer);
       return new ProcessTree(child, containment, () => home.remove(), this.#context);
     } catch (error) {
-      void containment?.clear(); // nothing has been started in it, and without descriptors it could not be looked at
+      void containment?.clear(); // not awaited: nothing runs inside, and without file descriptors it could not be inspected
       await home.remove();
       throw error instanceof RelayError ? error : spawnError(order.program, error as NodeJS.ErrnoException);
     }
   }
 
-  /** Rejects with `spawn_error` where a program could be given no folder now. */
+  /** Creates and removes the folders of a process as a trial. Rejects with `spawn_error` if they cannot be created. */
   async tryPlace(program: string): Promise<void> {
     const home = this.#homeOf(++this.#settings.serials.last);
     try {
@@ -85,7 +91,7 @@ export class Launcher {
     }
   }
 
-  /** Starts nothing more. */
+  /** Prevents further starts. */
   stop(): void {
     this.#isClosed = true;
   }
@@ -102,37 +108,37 @@ export class Launcher {
 }
 
 /**
- * A program that cleans temporary folders may have removed it, and any user may have made one of that name since. The owner
- * of the folder could put other texts in the place of ours.
+ * Creates the folder again if a cleaner of temporary folders has removed it. Rejects if the folder belongs to another
+ * user, who could replace the service's files.
  */
 async function ensureOwnFolder(path: string): Promise<void> {
   const found = await lstat(path).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'ENOENT') throw error;
     return null;
   });
-  if (found === null) return void (await mkdir(path, { mode: 0o700 })); // fails where somebody else is faster
+  if (found === null) return void (await mkdir(path, { mode: 0o700 })); // rejects if another user has just created it
   const isOwn = found.isDirectory() && found.uid === process.geteuid?.() && (found.mode & 0o077) === 0;
   if (!isOwn) throw new Error('the runtime directory is no longer its own');
 }
 
-/** Two private folders of the service, which may be one. */
+/** Private folders of the service, which may be one and the same. */
 export interface ProcessFolders {
   readonly runtimeDirectory: string;
   readonly workDirectory: string;
-  /** What the program finds in a HOME of its own; null where it has none. */
+  /** Content of a private HOME for the program; null if it uses the HOME of the service. */
   readonly home: PrivateHome | null;
 }
 
 /**
- * What one process has on disk: an empty working directory of its own and a folder for temporary files (0700), which may
- * be one, the files of its launch (0600), and a HOME where its adapter wants one.
+ * Files of one process: an empty working directory and a folder for temporary files (0700), which may be the same, the
+ * files of its launch (0600), and a private HOME if the adapter requires one.
  */
 export class ProcessHome {
   readonly workingDirectory: string;
   readonly temporaryDirectory: string;
-  /** Where the system text is put. */
+  /** Path for a file with the system text. */
   readonly systemPath: string;
-  /** The variables that name folders in its HOME. */
+  /** Environment variables that name folders in the private HOME. */
   readonly variables: Readonly<Record<string, string>>;
   readonly #home: PrivateHome | null;
   readonly #homePath: string;
@@ -157,7 +163,7 @@ export class ProcessHome {
     if (this.#home !== null) await this.#furnish(this.#home);
   }
 
-  /** Never rejects: what can't be removed now is removed with the folders of the service. */
+  /** Removes all files of the process. Never rejects: leftovers are removed with the folders of the service. */
   async remove(): Promise<void> {
     for (const folder of this.#folders) await rmdir(folder).catch(() => remove(folder));
     for (const { path } of this.#files) await remove(path);
@@ -203,11 +209,11 @@ export interface ProgramStart {
   readonly cookie: string;
 }
 
-/** Starts the program as the leader of a process group of its own. Rejects with `spawn_error`. */
+/** Starts the program as the leader of a new process group. Rejects with `spawn_error`. */
 export async function spawnProgram(start: ProgramStart, inside: Containment, observer: CliObserver): Promise<Child> {
   const [program, args] = inside.enter(start.program, start.args);
   try {
-    const env = { [cookieName]: start.cookie, ...start.env }; // first, so that even a part of the environment holds it
+    const env = { [cookieName]: start.cookie, ...start.env }; // first, so that even a truncated environment contains it
     const options = { cwd: start.workingDirectory, env, detached: true, stdio: 'pipe' } as const;
     const child = closingFailed(() => spawn(program, args, options));
     const exited = new Promise<ExitStatus>((resolve) => {
@@ -226,21 +232,27 @@ export async function spawnProgram(start: ProgramStart, inside: Containment, obs
   }
 }
 
-/** Why a program can't be started. Its path is the operator's business and stays out. */
+/** Returns the error for a program that cannot be started. Clients may see it, so it does not contain the path. */
 export function spawnError(program: string, error: NodeJS.ErrnoException): RelayError {
   const name = program.split('/').at(-1);
   return new RelayError('spawn_error', `the model CLI ${name} could not be started: ${error.code ?? error.message}`);
 }
 
-/** Helpers take the program's place by exec. When that fails, their name stands in front on stderr. */
+/**
+ * Whether `setpriv` or the shell could not execute the program in its place; such a helper begins its stderr with its
+ * name.
+ */
 export function couldNotExecute({ code, stderr }: { readonly code: number | null; readonly stderr: string }): boolean {
   return (code === 126 || code === 127) && /^(setpriv|prompt-relay-sh): /.test(stderr);
 }
 
-/** Besides PATH, a model CLI gets these variables of the service's own environment, and no other. */
+/** Environment variables, beside PATH, that a model CLI inherits from the service. */
 const allowed = ['HOME', 'LANG', 'TZ'];
 
-/** The environment of every CLI process, before its adapter adds to it. `further`: names that the operator allows. */
+/**
+ * Returns the environment of every CLI process, to which the adapter may add. `further`: names of variables that the
+ * operator allows.
+ */
 export function launchEnv(
   env: Environment,
   further: readonly string[],

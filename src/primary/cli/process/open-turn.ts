@@ -20,55 +20,55 @@ import { couldNotExecute } from './launcher.js';
 import type { ProgramOutput } from './output.js';
 
 export interface TurnLimits extends SilenceLimits {
-  /** Longest answer, bytes: of its text, the inputs of its calls, and the thoughts that are passed on. */
+  /** Longest answer, in bytes: the text, the arguments of calls, and the thoughts that the client gets. */
   readonly maxOutputBytes: number;
 }
 
-/** What a turn has used when it ends, whatever its end. */
+/** Resources that a turn has used, however it ended. */
 export interface TurnUse {
-  /** The usage that the program has reported, at the end of the turn or before it was cut. */
+  /** Usage that the program has reported, at the end of the turn or before it was cut. */
   readonly usage: Usage;
   /** Whether the model may have written more than the program has reported. */
   readonly isCut: boolean;
-  /** Bytes of all that the model has written, with the thoughts that are not passed on. */
+  /** Bytes that the model has written, including thoughts that the client does not get. */
   readonly outputBytes: number;
   /** Whether the program waits for the results of calls. */
   readonly hasCalls: boolean;
 }
 
-/** Where the text of an answer goes. */
+/** Receives the answer of a turn. */
 export interface TextSink {
   write(text: string): void;
-  /** A call of a client's tool begins, or goes on. */
+  /** Receives the start of a tool call, or a piece of its arguments. */
   call(event: CallStart | CallDelta): void;
-  /** What the model thinks; left out if nobody wants it. */
+  /** Receives the model's thoughts; absent if the client does not want them. */
   thought?(event: ThoughtDelta | ThoughtEnd): void;
-  /** The model that answers is known; left out if nobody wants it. */
+  /** Receives the name of the model that answers; absent if the client does not need it. */
   model?(name: string): void;
-  /** Whether the answer has come to its end here, whatever the program still writes. */
+  /** Whether the answer is complete, even if the program still writes. */
   readonly hasEnough: boolean;
-  /** Whether it wants no more before `room` has resolved. */
+  /** Whether the sink accepts no more text until `room` resolves. */
   readonly isFull: boolean;
   room(): Promise<void>;
-  /** Gets the usage of the turn, once, before the turn ends; never if the model has not begun. */
+  /** Receives the usage of the turn once, before the turn ends; not called if the model has not begun. */
   used?(use: TurnUse): void;
-  /** The program waits for the model's API. Returns whether the turn may wait this long; if left out, it may. */
+  /** Learns that the program waits for the model's API. Returns whether the turn may wait this long. If absent, it may. */
   waits?(waiting: Waiting): boolean;
 }
 
-/** Has a decoder read what has come from its program. */
+/** Passes new output or a request of the program to its decoder, and returns the events. */
 export type Decode = (decoder: Decoder) => Iterable<TurnEvent>;
 
-/** What a turn uses of its program. */
+/** Parts of a CLI process that a turn uses. */
 export interface TurnProgram {
   readonly stdin: NodeJS.WritableStream;
   readonly output: Pick<ProgramOutput, 'read' | 'pause'>;
   readonly decoder: Decoder;
-  /** It has said more than it was asked for. */
+  /** Called on unexpected output, after which the process must not get another turn. */
   onOutOfTurn?(): void;
 }
 
-/** Owns one turn while it is open: what is still to be written to the program, and where its answer goes. */
+/** Owns one turn until it ends: the input that is not yet written, and the sink for the answer. */
 export class OpenTurn implements Disposable {
   readonly #program: TurnProgram;
   readonly #sink: TextSink;
@@ -76,15 +76,15 @@ export class OpenTurn implements Disposable {
   readonly #silence: SilenceLimit;
   #inputLeft: readonly string[] = [];
   #bytes = 0;
-  /** Bytes of the thoughts that are not passed on. */
+  /** Bytes of the thoughts that the client does not get. */
   #hiddenBytes = 0;
   #end: TurnEnd | null = null;
   #isOpen = true;
-  /** Why the program waits; null once the model writes. */
+  /** Error to report if time runs out while the program waits to retry; null once the model writes. */
   #waitFailure: RelayError | null = null;
   readonly #clock: Clock;
   readonly #ended = withResolvers<TurnEnd>();
-  /** Resolves with the end of the answer; rejects with why there is none. */
+  /** Resolves with the end of the answer; rejects with the reason if there is none. */
   readonly ended = this.#ended.promise;
 
   constructor(program: TurnProgram, sink: TextSink, limits: TurnLimits, clock: Clock) {
@@ -103,7 +103,7 @@ export class OpenTurn implements Disposable {
     output.read();
   }
 
-  /** The program has written, or asked for something: `decode` has the decoder read that. */
+  /** Processes new output or a request of the program, which `decode` passes to the decoder. */
   read(decode: Decode): void {
     const { decoder, onOutOfTurn } = this.#program;
     this.#handleAll(() => decode(decoder));
@@ -114,14 +114,17 @@ export class OpenTurn implements Disposable {
     if (this.#isOpen && this.#sink.isFull) this.#awaitRoom().catch((error) => this.fail(error));
   }
 
-  /** The program has exited, and nothing more comes. */
+  /** Handles the exit of the program, after all its output was read. */
   exited(exit: Exit): void {
     if (couldNotExecute(exit)) this.fail(notExecuted(exit));
     this.#handleAll(() => this.#program.decoder.exit(exit));
     if (this.#isOpen) this.fail(cliError('crashed', 'the model CLI ended without an answer'));
   }
 
-  /** Ends the turn for this reason, unless it has ended already. A time limit that ends while the program waits has the cause of that. */
+  /**
+   * Ends the turn with this reason, unless it has ended. If a time limit expires while the program waits to retry, the
+   * cause of that wait is reported instead.
+   */
   fail(reason: unknown): void {
     const isLate = reason instanceof RelayError && reason.code === 'timeout';
     this.#close();
@@ -138,7 +141,7 @@ export class OpenTurn implements Disposable {
     });
   }
 
-  /** What is thrown here would end the service. */
+  /** Fails the turn if the action throws, because an uncaught error would end the service. */
   #guarded(action: () => void): void {
     try {
       action();
@@ -147,7 +150,7 @@ export class OpenTurn implements Disposable {
     }
   }
 
-  /** What comes after the end of a turn does not belong to it. */
+  /** Handles one event. An event after the end of the turn belongs to another turn. */
   #handle(event: TurnEvent): void {
     if (!this.#isOpen || event.type === 'stray') return this.#program.onOutOfTurn?.();
     if (event.type === 'waiting') return this.#wait(event);
@@ -195,7 +198,7 @@ export class OpenTurn implements Disposable {
     this.#sink.thought(event);
   }
 
-  /** The process still writes, so it must not get another turn. */
+  /** Ends the turn at a complete answer. The process still writes, so it must not get another turn. */
   #cutShort(): void {
     this.#program.onOutOfTurn?.();
     this.#close();
@@ -216,7 +219,7 @@ export class OpenTurn implements Disposable {
     this.#program.stdin.write(text);
   }
 
-  /** While the reader of the answer is behind, the program's output is left unread, so that the program waits too. */
+  /** Stops reading stdout until the client catches up, so that the program blocks in its write. */
   async #awaitRoom(): Promise<void> {
     this.#silence.pause();
     this.#program.output.pause();
@@ -231,7 +234,7 @@ export class OpenTurn implements Disposable {
     this.#isOpen = false;
     this.#guarded(() => this.#reportUse());
     this.#silence[Symbol.dispose]();
-    this.#program.output.read(); // the rest is read and dropped
+    this.#program.output.read(); // reads and drops the remaining output
   }
 
   #reportUse(): void {
@@ -253,12 +256,14 @@ export class OpenTurn implements Disposable {
   }
 }
 
-/** What the helper wrote is for the log: it names the reason and the path. */
+/**
+ * Returns the error for a program that the kernel refused to execute. Its stderr, with reason and path, is only logged.
+ */
 function notExecuted({ stderr }: Exit): RelayError {
   return new RelayError('spawn_error', 'the model CLI could not be started: it cannot be executed', { stderr });
 }
 
-/** Between turns a program may write what is no part of an answer. */
+/** Whether output between turns contains no part of an answer. */
 export function saysNothing(decoder: Decoder, decode: Decode): boolean {
   try {
     return Array.from(decode(decoder)).length === 0 && !decoder.isMidAnswer;
@@ -268,13 +273,13 @@ export function saysNothing(decoder: Decoder, decode: Decode): boolean {
 }
 
 export interface SilenceLimits {
-  /** Longest wait for the model's first output of a turn, milliseconds; 0: no limit. */
+  /** Longest time before the model's first output in a turn, milliseconds; 0: no limit. */
   readonly firstOutputMs: number;
-  /** Longest silence of the program from then on, milliseconds; 0: no limit. */
+  /** Longest silence of the program after that output, milliseconds; 0: no limit. */
   readonly stallMs: number;
 }
 
-/** Owns the timer of one turn that ends a model which does not begin, or a program that stops writing. */
+/** Owns the timer that ends a turn when the model does not begin or the program stops writing. */
 export class SilenceLimit implements Disposable {
   readonly #limits: SilenceLimits;
   readonly #clock: Clock;
@@ -288,12 +293,12 @@ export class SilenceLimit implements Disposable {
     this.#restart(limits.firstOutputMs, 'the model', 'before its first output (MODEL_API_FIRST_OUTPUT_TIMEOUT)');
   }
 
-  /** The program has written something, and its model has begun. */
+  /** Restarts the timer, after output of a model that has begun. */
   reset(): void {
     this.#restart(this.#limits.stallMs, 'the model CLI', 'between two outputs (MODEL_API_STALL_TIMEOUT)');
   }
 
-  /** The output is not read for now, so the silence is not the program's. */
+  /** Stops the timer while the output is not read: silence is then not the program's fault. */
   pause(): void {
     this.#stopTimer();
   }

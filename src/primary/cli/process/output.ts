@@ -6,28 +6,28 @@ import type { CliObserver } from '../contract/observer.js';
 import type { Child, ExitStatus } from '../terminate/containment.js';
 import type { Redactor } from './redactor.js';
 
-/** After the program has exited, a child may hold its stdout open: after this long without a byte, it counts as read. */
+/** A child may keep stdout open after the program has exited. After this time without data, stdout counts as read. */
 const quietAfterExitMs = 100;
-/** Characters that are reported. */
+/** Number of stderr characters to report. */
 const maxStderrLength = 4096;
-/** As much again is stored before them, for a secret that begins there. */
+/** Number of stderr bytes to store: twice as many, so that a secret is found that begins before the reported part. */
 const storedStderrBytes = 2 * maxStderrLength;
 
 export interface OutputListener {
-  /** The next piece of stdout. No character is cut in two. */
+  /** Receives the next piece of stdout. Characters are never split. */
   text(text: string): void;
-  /** The program has exited and its stdout has been read. Called once. */
+  /** Called once, when the program has exited and its stdout was read. */
   end(exit: Exit): void;
 }
 
-/** Owns what one program writes: reads it while it is wanted, and knows when all of it has been read. */
+/** Owns the output of one program: reads it on request, and detects when all of it was read. */
 export class ProgramOutput {
   readonly #child: Child;
   readonly #clock: Clock;
   readonly #observer: CliObserver;
   readonly #listener: OutputListener;
   readonly #redactor: Pick<Redactor, 'redact'>;
-  readonly #characters = new StringDecoder('utf8'); // a character may be cut between two reads
+  readonly #characters = new StringDecoder('utf8'); // joins characters that are split between two reads
   #stderr = Buffer.alloc(0);
   #status: ExitStatus | null = null;
   #isOver = false;
@@ -44,8 +44,8 @@ export class ProgramOutput {
     this.#clock = clock;
     this.#observer = observer;
     this.#redactor = redactor;
-    child.stdin.on('error', () => {}); // EPIPE: the program reads no more; how it exits shows whether that was right
-    for (const stream of [child.stdout, child.stderr]) stream.on('error', () => {}); // its end comes all the same
+    child.stdin.on('error', () => {}); // EPIPE: the program has stopped reading; its exit shows whether that is an error
+    for (const stream of [child.stdout, child.stderr]) stream.on('error', () => {}); // `close` follows in any case
     child.stderr.on('data', (chunk: Buffer) => this.#storeStderr(chunk));
     child.once('exit', (code, signal) => {
       this.#status = { code, signal };
@@ -54,12 +54,12 @@ export class ProgramOutput {
     child.once('close', () => this.#end());
   }
 
-  /** When the first byte was read, monotonic; null before that. */
+  /** Time of the first byte, monotonic; null before it. */
   get firstByteMs(): number | null {
     return this.#firstByteMs;
   }
 
-  /** Begins or continues to read. What a program writes before its first turn belongs to that turn. */
+  /** Starts or resumes reading. Output before the first turn belongs to that turn. */
   read(): void {
     const { stdout } = this.#child;
     if (stdout.listenerCount('data') === 0) stdout.on('data', (chunk: Buffer) => this.#take(chunk));
@@ -67,7 +67,7 @@ export class ProgramOutput {
     this.#awaitQuiet();
   }
 
-  /** Reads no further, so that the program waits. */
+  /** Stops reading, so that the program blocks in its write. */
   pause(): void {
     this.#stopQuietTimer();
     this.#child.stdout.pause();
@@ -96,7 +96,10 @@ export class ProgramOutput {
     this.#stopQuietTimer = this.#clock.after(quietAfterExitMs, () => void this.#endIfQuiet());
   }
 
-  /** On a busy host a timer fires before the loop has looked for what was written long ago. */
+  /**
+   * Ends the output unless data is waiting. On a busy host, a timer may fire before the event loop has polled for data
+   * that arrived earlier.
+   */
   async #endIfQuiet(): Promise<void> {
     const stopTimer = this.#stopQuietTimer;
     await endOfLoopTurn();
@@ -120,7 +123,7 @@ export class ProgramOutput {
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what this removes
 const controls = /[\x00-\x09\x0b-\x1f\x7f-\x9f]/g;
 
-/** Without colours, cursor moves and control characters. What overwrites a line stands on the next. */
+/** Removes colours, cursor movements and control characters. Text that overwrites a line is put on a new line. */
 export function printable(bytes: Buffer): string {
   return bytes.toString('utf8').replace(terminalSequences, '').replace(/\r\n?/g, '\n').replace(controls, '');
 }

@@ -2,7 +2,7 @@ import { constants } from 'node:fs';
 import { access, type FileHandle, open, readdir } from 'node:fs/promises';
 import { basename } from 'node:path';
 
-/** Machines by their numbers in the header of a program (elf(5)), as Node names them. */
+/** Machine numbers in an ELF header (elf(5)), with Node's names. */
 const machines: Readonly<Record<number, NodeJS.Architecture>> = {
   3: 'ia32',
   8: 'mips',
@@ -14,15 +14,15 @@ const machines: Readonly<Record<number, NodeJS.Architecture>> = {
   243: 'riscv64',
   258: 'loong64',
 };
-/** This machine also runs programs of the other one. */
+/** Architectures whose programs the machine also runs. */
 const compatible: Readonly<Record<string, NodeJS.Architecture>> = { x64: 'ia32', arm64: 'arm' };
 const loaderSegment = 3;
 const headBytes = 4096;
 
 /**
- * Why the kernel cannot start a program file that may be executed: its interpreter or its loader is missing, or it is for
- * another machine. Null if nothing is known to be wrong. A shell that tries to start such a file does not say why, or takes
- * it for a script. `isOnPath`: whether there is a program of this name.
+ * Returns why the kernel cannot start an executable file: its interpreter or loader is missing, or it is built for
+ * another machine. Returns null if no fault is found. A shell would not report the reason, or would run the file as a
+ * script. `isOnPath` tests whether a program of this name exists.
  */
 export async function programFault(path: string, isOnPath: (name: string) => Promise<boolean>): Promise<string | null> {
   try {
@@ -31,7 +31,7 @@ export async function programFault(path: string, isOnPath: (name: string) => Pro
     if (head.toString('latin1', 0, 2) === '#!') return await scriptFault(head, isOnPath);
     return head.toString('latin1', 0, 4) === '\x7fELF' ? await binaryFault(file, head) : null;
   } catch {
-    return null; // a program may be executable without being readable
+    return null; // an executable file may be unreadable
   }
 }
 
@@ -55,7 +55,7 @@ async function binaryFault(file: FileHandle, head: Buffer): Promise<string | nul
   const is64 = head[4] === 2;
   const short = (at: number) => (isBig ? head.readUInt16BE(at) : head.readUInt16LE(at));
   const word = (at: number) => (isBig ? head.readUInt32BE(at) : head.readUInt32LE(at));
-  /** An address of a file. No program is so large that the upper half matters. */
+  /** Reads a file offset. The upper half of a 64-bit value is ignored, because no program file is that large. */
   const address = (at: number) => word(is64 && isBig ? at + 4 : at);
   const machine = machines[short(18)];
   if (machine === undefined) return null;
@@ -71,7 +71,7 @@ async function binaryFault(file: FileHandle, head: Buffer): Promise<string | nul
   return null;
 }
 
-/** Whether the kernel may know programs that run files of other machines. */
+/** Whether the kernel may have emulators registered for programs of other machines. */
 async function hasEmulators(): Promise<boolean> {
   const names = await readdir('/proc/sys/fs/binfmt_misc').catch(() => []);
   return names.some((name) => name !== 'register' && name !== 'status');

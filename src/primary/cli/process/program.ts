@@ -28,19 +28,22 @@ import { programFault } from './program-file.js';
 
 export interface KnownProgram {
   readonly path: string;
-  /** Arguments that stand before all others. */
+  /** Arguments that precede all others. */
   readonly leading: readonly string[];
   readonly programVersion: ProgramVersion;
-  /** Changes with the file. */
+  /** Identity of the program file; differs after a change of the file. */
   readonly fingerprint: string;
-  /** The keys of launches that were asked for, as long as these live. */
+  /** Keys of the launches used so far; an entry lives as long as its launch options. */
   readonly keys: WeakMap<LaunchOptions, LaunchKey>;
 }
 
-/** What the program is to be started with. Equal keys stand for the same program, arguments and files. */
+/** Hash of program, arguments and files of a start. Launches with equal keys can share a process. */
 export type LaunchKey = string;
 
-/** Short, and made once for each launch: a system text may be megabytes, and keys are compared at every change. */
+/**
+ * Returns the key of a launch. It is a hash and cached for each launch: a system text may be megabytes, and keys are
+ * compared at every change.
+ */
 export function launchKeyOf({ programVersion, fingerprint, keys }: KnownProgram, launch: LaunchOptions): LaunchKey {
   const known = keys.get(launch);
   if (known !== undefined) return known;
@@ -50,7 +53,9 @@ export function launchKeyOf({ programVersion, fingerprint, keys }: KnownProgram,
   return key;
 }
 
-/** null where the adapter can't plan it: a job with this launch fails with the reason. */
+/**
+ * Returns the key of a launch; null if the adapter cannot plan it. A job with this launch then fails with the reason.
+ */
 export function plannedKeyOf(program: KnownProgram, launch: LaunchOptions): LaunchKey | null {
   try {
     return launchKeyOf(program, launch);
@@ -60,20 +65,20 @@ export function plannedKeyOf(program: KnownProgram, launch: LaunchOptions): Laun
   }
 }
 
-/** As `Consult`, with the program's path. */
+/** Like `Consult`, with the path of the program. */
 export type ConsultProgram = (path: string, ...asked: Parameters<Consult>) => Promise<Consultation>;
 
-/** What was learned of one program file. */
+/** Facts about one program file. */
 interface Learned extends Pick<KnownProgram, 'fingerprint' | 'keys'> {
   readonly programVersion: Promise<ProgramVersion>;
-  /** The first question that needs only arguments, such as `--version`, with its answer. */
+  /** First query that needed only arguments, such as `--version`, with its answer; null if there was none. */
   readonly question: { readonly args: readonly string[]; readonly answer: Consultation } | null;
 }
 
 /**
- * Owns what is known of the model CLI's program file: where it is, and what it can do, learned once for each file. The file
- * may be a launcher, such as a script or `node`, which does not change with the program that it starts. So each check after
- * the first repeats a question, and another answer means another program.
+ * Owns the facts about the model CLI's program file: its path, and its abilities, learned once for each file. The file
+ * may be a launcher such as a script or `node`, which does not change with the program that it starts. So each later
+ * check repeats a query, and a different answer means a different program.
  */
 export class CliProgram {
   readonly #adapter: Adapter;
@@ -88,22 +93,25 @@ export class CliProgram {
     this.#consult = consult;
   }
 
-  /** The version of the program as last found; null before that, and for a program that names none. */
+  /** Version of the program, as last found; null before that, or if the program reports none. */
   get version(): string | null {
     return this.#programVersion?.version ?? null;
   }
 
-  /** What the program as last found takes beside a text; null before that. */
+  /** Features of the program beside text, as last found; null before that. */
   get extras(): Capabilities | null {
     return this.#programVersion?.extras ?? null;
   }
 
-  /** Program and arguments for a launch, as far as they are known: before the program was found, only what it is found by. */
+  /** Returns program and arguments of a launch. Before the program was found, the arguments of the plan are missing. */
   commandLine(launch: LaunchOptions): readonly string[] {
     return [...this.#adapter.command, ...(this.#programVersion?.plan(launch, 'system').args ?? [])];
   }
 
-  /** Checks the file at every call, because a CLI may be installed, updated or removed at any time. Rejects with `spawn_error`. */
+  /**
+   * Finds the program and its version. Reads the file's status in every call, because a CLI may be installed, updated
+   * or removed at any time. Rejects with `spawn_error`.
+   */
   async find(): Promise<KnownProgram> {
     const [name, ...leading] = this.#adapter.command;
     const found = await findProgram(name, this.#searchPath, this.#learned?.fingerprint);
@@ -117,8 +125,9 @@ export class CliProgram {
   }
 
   /**
-   * Whether jobs can be run: the program is there, and says that it can. It is not asked if `loginFault` knows more than
-   * undefined: an answer could renew the login. Rejects with `spawn_error` where the program is not there.
+   * Checks whether jobs can run: the program exists and reports that it is ready. If `loginFault` returns other than
+   * undefined, the program is not started, because its start could renew the login. Rejects with `spawn_error` if the
+   * program is missing.
    */
   async check(
     trigger: ReadinessTrigger = 'start',
@@ -140,21 +149,24 @@ export class CliProgram {
     }
   }
 
-  /** The models that it can use; null where it has no list. Rejects with `spawn_error`. */
+  /** Returns the models that the program can use; null if it has no list. Rejects with `spawn_error`. */
   async listModels(): Promise<readonly ModelEntry[] | null> {
     const { path, programVersion } = await this.find();
     return programVersion.listModels(this.#consultAt(path));
   }
 
-  /** `isForced`: a program that was asked no such question counts as replaced. */
+  /**
+   * Whether the program answers a query differently than before. `isForced`: a program without a known query counts as
+   * replaced.
+   */
   async #isReplaced(path: string, { question }: Learned, isForced: boolean): Promise<boolean> {
     if (question === null) return isForced;
     const { args, answer } = question;
-    const now = await this.#consultAt(path)(args).catch(() => answer); // the host may be too busy
+    const now = await this.#consultAt(path)(args).catch(() => answer); // no answer, perhaps because the host is too busy
     return now.code !== answer.code || now.stdout !== answer.stdout;
   }
 
-  /** Rejects with `spawn_error` for a file that the kernel can't start. */
+  /** Rejects with `spawn_error` if the kernel cannot start the file. */
   async #startable(path: string): Promise<void> {
     const isOnPath = async (name: string) => (await findProgram(name, this.#searchPath)).kind === 'found';
     const fault = await programFault(path, isOnPath);
@@ -185,7 +197,7 @@ export class CliProgram {
       },
     };
     learned.programVersion.catch(() => {
-      if (this.#learned === learned) this.#learned = null; // what failed once may work for the next job
+      if (this.#learned === learned) this.#learned = null; // a failure may be temporary: the next job tries again
     });
     return learned;
   }
@@ -206,9 +218,9 @@ export type FoundProgram =
   | { readonly kind: 'not-executable' };
 
 /**
- * Finds a program as a shell would: by path where the name holds a slash, else along PATH. The path is absolute, because
- * the program runs in another folder. A file whose fingerprint is still `known` may be executed as before: a change of
- * its mode or owner would show.
+ * Finds a program as a shell does: by path if the name contains a slash, else along PATH. The result is absolute,
+ * because the program runs in another folder. If the fingerprint equals `known`, the permission is not checked again: a
+ * change of mode or owner changes the fingerprint.
  */
 export async function findProgram(name: string, searchPath: string, known?: string): Promise<FoundProgram> {
   const candidates = name.includes('/')
@@ -237,27 +249,33 @@ async function lookAt(path: string, known: string | undefined): Promise<FoundPro
 
 const fallbackPath = '/usr/local/bin:/usr/bin:/bin';
 
-/** Where programs are looked for. With an empty PATH, that would be the folder in which the service was started. */
+/** Returns the search path for programs. An empty PATH would mean the folder in which the service was started. */
 export function searchPathOf(env: Environment): string {
   return env.PATH || fallbackPath;
 }
 
 const usualLimitMs = 10_000;
-/** For one that is spoken to: some take seconds to start and more to answer, on a busy host twice as many. */
+/**
+ * Time limit for a consultation that writes to stdin: some programs need seconds to start and to answer, and twice as
+ * long on a busy host.
+ */
 const spokenLimitMs = 20_000;
-/** Characters. A program may list all it knows of its models: codex prints 750,000 of them. */
+/** Largest output to store, characters. Codex lists its models in 750,000. */
 const maxLength = 4 * 1024 * 1024;
-/** Of one that is spoken to: all of it is looked through again with each piece that comes. */
+/** Largest output of a consultation that writes to stdin: each new piece causes a search of the whole output. */
 const maxSpokenLength = 1024 * 1024;
 
-/** A consultation as a turn: what the program prints until it exits, or until that is enough, is the answer. */
+/**
+ * Runs a consultation as a turn. The answer is the output of the program until its exit, or until `isEnough` accepts
+ * it.
+ */
 export class ConsultedProgram implements Pick<ProgramVersion, 'protocol'> {
   readonly #isEnough: ((stdout: string) => boolean | string) | undefined;
   readonly limitMs: number;
   code: number | null = null;
   stdout = '';
 
-  /** With `isEnough`, stdin stays open until it is true. A text that it returns is written there. */
+  /** With `isEnough`, stdin stays open until it returns true; a text that it returns is written to stdin. */
   constructor(isEnough?: (stdout: string) => boolean | string) {
     this.#isEnough = isEnough;
     this.limitMs = isEnough === undefined ? usualLimitMs : spokenLimitMs;
@@ -285,7 +303,7 @@ export class ConsultedProgram implements Pick<ProgramVersion, 'protocol'> {
   }
 }
 
-/** How a program is started to be consulted. `place` is a private path. */
+/** Returns arguments and files for a consultation. `place` is a private path. */
 export function consultPlan(args: readonly string[], file: string | undefined, place: string): CommandLine {
   if (file === undefined) return { args, files: [] };
   return { args: args.map((arg) => arg.replace(filePlace, place)), files: [{ path: place, text: file }] };
@@ -294,7 +312,7 @@ export function consultPlan(args: readonly string[], file: string | undefined, p
 const end: TurnEvent = { type: 'turn-end', text: null, model: null, usage: unknownUsage };
 const noSink = { write: () => {}, call: () => {}, hasEnough: false, isFull: false, room: async () => {} };
 
-/** Lets a started program run until it exits, or until `isDone` resolves, and then ends it. Never rejects. */
+/** Runs a started program until it exits or `isDone` resolves, then ends it. Never rejects. */
 export async function untilExit(process: CliProcess, input: string, isDone: Promise<void>): Promise<void> {
   const turn = { ...plainLaunch(null), text: input, history: [] };
   const exited = process.turn(turn, noSink, new AbortController().signal).catch(() => {});
@@ -302,7 +320,10 @@ export async function untilExit(process: CliProcess, input: string, isDone: Prom
   await process.end('done');
 }
 
-/** Lets a started program answer, within a limit of time, and ends it. Rejects with `spawn_error` where it gives no answer. */
+/**
+ * Returns the answer of a started program, and ends it. Rejects with `spawn_error` if the program does not answer
+ * within its time limit.
+ */
 export async function consultation(
   process: CliProcess,
   programVersion: ConsultedProgram,

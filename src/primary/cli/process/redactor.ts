@@ -1,36 +1,45 @@
 import { createHash } from 'node:crypto';
 import type { Config, Environment } from '../../../shared/config/config.js';
 
-/** A value that must not leave the service, and its name. */
+/** Value that must not leave the service, and its name. */
 export interface Secret {
   readonly name: string;
   readonly value: string;
 }
 
-/** What is shorter stands in many a text by chance. */
+/** Shortest secret: shorter values occur in many texts by chance. */
 const minLength = 6;
-/** Of a value with several lines, such as a private key, each line that is this long is a secret too. */
+/** In a secret with several lines, such as a private key, each line of at least this length is a secret too. */
 const minLineLength = 16;
-/** More than an API key ever has. */
+/** No API key is longer. */
 const maxKeyLength = 512;
 
-/** With the indentation beside it: programs wrap long lines. */
+/** Line break with the indentation around it, because programs wrap long lines. */
 const lineBreak = /[ \t]*\n[ \t]*/g;
-/** What may be an API key: all characters that one may have, and fewer and fewer marks that may stand beside it. */
+/**
+ * Patterns of API keys. The first allows all characters of a key; each further one excludes more punctuation that may
+ * surround a key.
+ */
 const words = [/[\x21-\x7e]+/g, /[\w.~+/=-]+/g, /[\w.~+/-]+/g, /[\w-]+/g];
 
-/** Takes known secrets out of a text: whole ones, those that a line break divides, and the beginning of one at its end. */
+/**
+ * Removes known secrets from a text: complete ones, those divided by a line break, and a truncated one at the end of
+ * the text.
+ */
 export class Redactor {
   readonly #secrets: readonly Secret[];
   readonly #isKey: (digest: string) => boolean;
 
-  /** `isKey`: whether this is the SHA-256 of an API key (hex). */
+  /** `isKey`: whether a hex SHA-256 digest belongs to an API key. */
   constructor(secrets: readonly Secret[], isKey: (digest: string) => boolean) {
     this.#secrets = secrets.flatMap(({ name, value }) => formsOf(value).map((form) => ({ name, value: form })));
     this.#isKey = isKey;
   }
 
-  /** The text from that place on, with names instead of secrets. A secret that begins before it is found too. */
+  /**
+   * Returns the text after offset `from`, with each secret replaced by its name. Finds secrets that begin before
+   * `from`, too.
+   */
   redact(text: string, from = 0): string {
     const lines = linesOf(text);
     const pairs = lines.slice(1).map((line, index) => new Joined([lines[index] ?? line, line]));
@@ -50,7 +59,7 @@ export class Redactor {
     }
   }
 
-  /** Only the digests of API keys are known, so any word may be one. `known`: what was found of words so far. */
+  /** Finds API keys. Only their digests are known, so each word is hashed. `known` caches the result for each word. */
   *#keysIn(joined: Joined, known: Map<string, boolean>): Generator<Found> {
     for (const pattern of words) {
       for (const { 0: word, index } of joined.text.matchAll(pattern)) {
@@ -67,7 +76,7 @@ export class Redactor {
   }
 }
 
-/** The ways in which a program may write a value, without line breaks. */
+/** Returns the forms in which a program may print a value, without line breaks. */
 function formsOf(value: string): string[] {
   const lines = linesOf(value).map(({ text }) => text);
   const parts = lines.length > 1 ? lines.filter(({ length }) => length >= minLineLength) : [];
@@ -75,7 +84,10 @@ function formsOf(value: string): string[] {
   return [...new Set(written)].filter(({ length }) => length >= minLength);
 }
 
-/** How much of the value stands at the end of the text, where it is not the whole. */
+/**
+ * Returns how many of the value's first characters end the text; 0 if fewer than `minLength`, or if the whole value
+ * ends it.
+ */
 function lengthBegun(text: string, value: string): number {
   for (let length = value.length - 1; length >= minLength; length--) {
     if (text.endsWith(value.slice(0, length))) return length;
@@ -83,7 +95,7 @@ function lengthBegun(text: string, value: string): number {
   return 0;
 }
 
-/** A piece of a text, and its place there. */
+/** Piece of a text, with its offset. */
 interface TextPiece {
   readonly at: number;
   readonly text: string;
@@ -99,7 +111,7 @@ function linesOf(text: string): TextPiece[] {
   return [...lines, { at, text: text.slice(at) }];
 }
 
-/** Pieces of one text as if nothing stood between them. */
+/** Pieces of a text, joined without the line breaks between them. */
 class Joined {
   readonly text: string;
   readonly #pieces: readonly TextPiece[];
@@ -109,7 +121,7 @@ class Joined {
     this.text = pieces.map(({ text }) => text).join('');
   }
 
-  /** Where so many of its characters stand in the whole text. */
+  /** Converts a range in the joined text to a range in the whole text. */
   placeOf(at: number, length: number): { readonly start: number; readonly end: number } {
     return { start: this.#placeOf(at), end: this.#placeOf(at + length - 1) + 1 };
   }
@@ -141,7 +153,7 @@ function masked(text: string, from: number, found: readonly Found[]): string {
   return result + text.slice(at);
 }
 
-/** The secrets that a model CLI gets, and those of the service itself. */
+/** Returns the secrets in the configuration of the service and in the environment of its model CLIs. */
 export function secretsOf(
   env: Environment,
   { cliEnv, oauthToken, store }: Pick<Config, 'cliEnv' | 'oauthToken' | 'store'>,

@@ -1,8 +1,8 @@
 import type { Message, ToolCall, ToolResult, Turn } from '../contract/adapter.js';
 
 /**
- * The turn for a process that has nothing of its history yet. The history may come from any other model or server, so it
- * is put into a form that each API takes: ids of calls by their places, legal names, and no message that is blank.
+ * Prepares a turn for a process without history. The history may come from any model or server, so it is adapted to
+ * what every API accepts: ids of calls by their position, legal names, no blank messages.
  */
 export function replayable(turn: Turn): Turn {
   const { messages, ids } = normalised(turn.history);
@@ -10,17 +10,20 @@ export function replayable(turn: Turn): Turn {
 }
 
 /**
- * Messages with ids, names and texts that each API takes. `openIds`: the program's ids of the calls of the last message, by
- * those of the client. Results that come next have these ids, too.
+ * Adapts messages to what every API accepts. `openIds`: for the calls of the last message, maps the client's ids to the
+ * program's; their results use these ids, too.
  */
 export function replayableHistory(history: readonly Message[], openIds: CallIds): readonly Message[] {
   return normalised(history, openIds).messages;
 }
 
-/** The ids of calls for the program, by those of the client. */
+/** Maps the client's ids of calls to the program's. */
 type CallIds = ReadonlyMap<string, string>;
 
-/** `ids`: of the calls of the last message. Models that count their calls anew in each answer repeat the same ids. */
+/**
+ * Returns the adapted messages, and the ids of the last message's calls. Ids are renewed because some models restart
+ * their numbering in each answer.
+ */
 function normalised(
   history: readonly Message[],
   openIds?: CallIds,
@@ -52,16 +55,16 @@ function legalCall(ids: CallIds): (call: ToolCall) => ToolCall {
 
 const maxNameLength = 128;
 
-/** Only of calls of the past: the names of the tools that are offered are checked at the door. */
+/** Makes a tool name legal in a call of the history. Names of offered tools are checked when the request arrives. */
 function legalName(name: string): string {
   const legal = name.replace(/[^\w-]/gu, '_').slice(0, maxNameLength);
   return legal === '' ? '_' : legal;
 }
 
-/** Stands for a message that says nothing, such as the empty answer of a model. */
+/** Replaces a message without content, such as an empty answer of a model. */
 const nothing = '(no text)';
 
-/** The API refuses blank texts. */
+/** Returns the text of a message; replaces blank text, which APIs refuse. */
 function saidIn({ text, images = [], calls = [], results = [] }: Message): string {
   if (text.trim() !== '' || images.length > 0) return text;
   return calls.length + results.length > 0 ? '' : nothing;
