@@ -79,7 +79,7 @@ export interface Turn extends LaunchOptions {
    */
   readonly results?: readonly ToolResult[];
   readonly history: readonly Message[];
-  /** Tools of the client; absent if it has none. */
+  /** Tools of the client; absent if the client sends none. */
   readonly offer?: ToolOffer;
   readonly sampling?: Sampling;
   /**
@@ -126,7 +126,7 @@ export interface TurnEnd {
 export interface TurnFailed {
   readonly type: 'turn-failed';
   readonly reason: CliReason;
-  /** One sentence, sent to the client. */
+  /** Sentence about the failure, for the client. */
   readonly message: string;
   /** Set with the reason `quota`, if an error code shows it. If it is absent, the request itself may be the cause. */
   readonly quota?: QuotaRefusal;
@@ -309,8 +309,8 @@ export interface ProgramVersion {
   /** Returns a new protocol, for one process. */
   protocol(): Protocol;
   /**
-   * Returns why there is no login, in one sentence; null if jobs can run. Rejects with `cli_error` for any other fault.
-   * Spends no tokens.
+   * Returns why the login is missing, in one sentence; null if jobs can run. Rejects with `cli_error` for any other
+   * fault. Spends no tokens.
    */
   check(consult: Consult): Promise<string | null>;
   /** Returns the models that the program can use; null if it has no list. */
@@ -395,7 +395,7 @@ export interface Adapter {
   readonly env: Readonly<Record<string, string>>;
   /** Private folder for the files that the program writes. If absent, the program writes to the HOME of the service. */
   readonly home?: PrivateHome;
-  /** Login that the program renews itself; absent if it has none, or gets a permanent credential. */
+  /** Login that the program renews itself; absent if the program gets a permanent credential or needs no login. */
   readonly login?: FileLogin;
   /** Models that a request may name, the default first; null if only the program knows them. */
   readonly models: readonly string[] | null;

@@ -5,7 +5,7 @@ import type { Decoder, DecoderEvent, RequestKind, TurnEvent } from './adapter.js
 export const exitClasses = ['ok', 'nonzero', 'signal', 'spawn_error'] as const;
 export type ExitClass = (typeof exitClasses)[number];
 
-/** Reasons for ending a process: its work is done, its job was cut short, or it is no longer needed. */
+/** Reasons for ending a process: the work is done, the job was cut short, or the process is not needed any more. */
 export const endReasons = ['done', 'timeout', 'cancelled', 'shutting_down', 'retired'] as const;
 export type EndReason = (typeof endReasons)[number];
 

@@ -44,7 +44,7 @@ export interface CliLease {
   usage(): CgroupUsage | null;
   /**
    * Keeps the process for this conversation if it can take another turn; else, or with null, ends it. Resolves when the
-   * processes that the job has used up or displaced are gone.
+   * processes that the job has used up or displaced have ended.
    */
   release(conversation: ConversationState | null): Promise<void>;
 }
@@ -75,9 +75,9 @@ export interface Session extends IdleSession {
 /** Process that was claimed for the next turn of its conversation. */
 type LiveProcess = Pick<CliLease, 'process' | 'heldMs'> & Pick<ConversationState, 'callIds'>;
 
-/** Time, from the start of a turn, during which no process may start in advance beside it. */
+/** Time from the start of a turn for which standby processes that still start are paused, milliseconds. */
 const headStartMs = 150;
-/** Age above which a process is no longer paused: its start is over, or was delayed long enough. */
+/** Age above which a standby process is not paused: its start is over, or was delayed long enough. */
 const maxPausedAgeMs = 500;
 
 /**
@@ -116,7 +116,7 @@ export class ProcessPool {
 
   /**
    * Returns a process for one job: the live session of the conversation, a standby process, or a new one. Rejects with
-   * `spawn_error`, or with the signal's reason. `conversation` is null if the job has none, or creates it.
+   * `spawn_error`, or with the signal's reason. `conversation` is null for a job that has no conversation yet.
    */
   async acquire(
     program: KnownProgram,
@@ -189,7 +189,7 @@ export class ProcessPool {
     await Promise.all(waiting.map((process) => process.retire()));
   }
 
-  /** Prevents further starts. Resolves when all processes are gone. */
+  /** Prevents further starts. Resolves when all processes have ended. */
   async close(): Promise<void> {
     this.#parts.launcher.stop();
     await Promise.all([...this.#all.keys()].map((process) => process.end('shutting_down')));
@@ -211,7 +211,7 @@ export class ProcessPool {
     const stays = conversation !== null && this.#settings.maxSessions > 0 && process.keepFor(conversation);
     if (!stays) return process.end('done');
     this.endSpentSessions();
-    // If the slot became free before these are gone, programs that end slowly would accumulate turn by turn.
+    // If the slot became free before these have ended, programs that end slowly would accumulate turn by turn.
     await Promise.all([...this.#endingSessions].map(({ gone }) => gone));
   }
 
@@ -369,11 +369,13 @@ export interface SessionSettings {
 
 export interface SessionPlan<S extends IdleSession> {
   readonly end: readonly S[];
-  /** When the next session will have been idle for too long, monotonic; infinite if there is no session. */
+  /** When the next session will have been idle for too long, monotonic; infinite without sessions. */
   readonly nextMs: number;
 }
 
-/** Returns the sessions to end: all that were idle for too long, and the least valuable ones beyond the maximum. */
+/**
+ * Returns the sessions to end: sessions that were idle for too long, and the least valuable ones beyond the maximum.
+ */
 export function planSessions<S extends IdleSession>(
   sessions: readonly S[],
   { maxSessions, idleMs }: SessionSettings,

@@ -54,7 +54,7 @@ export class StandbyKeeper {
   #failures = 0;
   #stopTimer: StopTimer = () => {};
 
-  /** `perLaunch`: number of standby processes for each launch in use; 0: none. */
+  /** `perLaunch`: number of standby processes for each launch in use; 0 disables them. */
   constructor(perLaunch: number, parts: StandbyParts) {
     this.#perLaunch = perLaunch;
     this.#parts = parts;
@@ -121,7 +121,7 @@ export class StandbyKeeper {
     return nextMs;
   }
 
-  /** Returns the launches of waiting jobs that need a process: their conversation has no live session. */
+  /** Returns the launches of waiting jobs that need a process, because their conversation has no live session. */
   #demand(program: KnownProgram): LaunchRecord[] {
     const { pool, waitingJobs } = this.#parts;
     const live = new Set(pool.sessions.map(({ conversation }) => conversation.id));

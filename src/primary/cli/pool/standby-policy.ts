@@ -93,7 +93,7 @@ export interface StandbyProcess {
 
 export interface StandbySituation<P extends StandbyProcess> {
   readonly nowMs: number;
-  /** Number of standby processes for each launch in use; 0: none. */
+  /** Number of standby processes for each launch in use; 0 disables them. */
   readonly perLaunch: number;
   readonly processes: readonly P[];
   readonly launches: readonly LaunchRecord[];
@@ -113,7 +113,7 @@ export interface StandbyPlan<P extends StandbyProcess> {
   readonly nextMs: number;
 }
 
-/** Longest life of a standby process: its credential, or the target of a model alias, may become outdated. */
+/** Longest life of a standby process. The credential, or the target of a model alias, may become outdated. */
 const maxAgeMs = 15 * 60_000;
 /** Time without use after which a launch no longer needs a standby process. */
 const coolsAfterMs = 10 * 60_000;
@@ -158,7 +158,7 @@ function wantedOf(record: LaunchRecord, situation: StandbySituation<StandbyProce
   return Math.max(isInUse ? perLaunch : 0, asked);
 }
 
-/** Whether a standby process is too old, surplus, or started for a launch that is no longer known. */
+/** Whether a standby process is too old, surplus, or started for an unknown launch. */
 function isSpent(process: StandbyProcess, situation: StandbySituation<StandbyProcess>): boolean {
   const { nowMs, launches, processes } = situation;
   const ageMs = nowMs - process.startedMs;

@@ -14,7 +14,7 @@ export interface CallbackListener {
 }
 
 export interface OpenCallback extends Callback {
-  /** Rejects later requests, and closes those that have no answer yet. */
+  /** Rejects later requests, and closes the requests without an answer. */
   close(): void;
 }
 

@@ -155,7 +155,7 @@ export class CliProcess {
 
   /**
    * Takes over a tree that is being started. Rejects with its error, or with `shutting_down` if the process was ended
-   * first; nothing is left running then.
+   * first; all children have ended then.
    */
   async start(tree: Promise<OwnedTree>): Promise<void> {
     this.#tree = tree;
@@ -273,7 +273,7 @@ export class CliProcess {
   async #endTree(reason: EndReason, graceMs: number): Promise<void> {
     const tree = await this.#tree?.catch(() => null);
     await tree?.end(graceMs, reason);
-    (await this.#callback?.catch(() => null))?.close(); // closed earlier, the program would take a closed request for a failed tool call
+    (await this.#callback?.catch(() => null))?.close(); // after the program's end: it would report closed requests as failed calls
     this.#become({ name: 'gone' });
     this.#gone.resolve();
   }

@@ -84,7 +84,7 @@ export class OpenTurn implements Disposable {
   #waitFailure: RelayError | null = null;
   readonly #clock: Clock;
   readonly #ended = withResolvers<TurnEnd>();
-  /** Resolves with the end of the answer; rejects with the reason if there is none. */
+  /** Resolves with the end of the answer; rejects with the reason if the turn fails. */
   readonly ended = this.#ended.promise;
 
   constructor(program: TurnProgram, sink: TextSink, limits: TurnLimits, clock: Clock) {
@@ -122,8 +122,8 @@ export class OpenTurn implements Disposable {
   }
 
   /**
-   * Ends the turn with this reason, unless it has ended. If a time limit expires while the program waits to retry, the
-   * cause of that wait is reported instead.
+   * Ends an open turn with this reason. If a time limit expires while the program waits to retry, the cause of that
+   * wait is reported instead.
    */
   fail(reason: unknown): void {
     const isLate = reason instanceof RelayError && reason.code === 'timeout';

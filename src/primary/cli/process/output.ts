@@ -44,7 +44,7 @@ export class ProgramOutput {
     this.#clock = clock;
     this.#observer = observer;
     this.#redactor = redactor;
-    child.stdin.on('error', () => {}); // EPIPE: the program has stopped reading; its exit shows whether that is an error
+    child.stdin.on('error', () => {}); // EPIPE: the program has stopped reading; the exit shows if that is an error
     for (const stream of [child.stdout, child.stderr]) stream.on('error', () => {}); // `close` follows in any case
     child.stderr.on('data', (chunk: Buffer) => this.#storeStderr(chunk));
     child.once('exit', (code, signal) => {

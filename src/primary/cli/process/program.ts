@@ -71,7 +71,7 @@ export type ConsultProgram = (path: string, ...asked: Parameters<Consult>) => Pr
 /** Facts about one program file. */
 interface Learned extends Pick<KnownProgram, 'fingerprint' | 'keys'> {
   readonly programVersion: Promise<ProgramVersion>;
-  /** First query that needed only arguments, such as `--version`, with its answer; null if there was none. */
+  /** First query that needed only arguments, such as `--version`, with its answer; null before one. */
   readonly question: { readonly args: readonly string[]; readonly answer: Consultation } | null;
 }
 
@@ -162,7 +162,7 @@ export class CliProgram {
   async #isReplaced(path: string, { question }: Learned, isForced: boolean): Promise<boolean> {
     if (question === null) return isForced;
     const { args, answer } = question;
-    const now = await this.#consultAt(path)(args).catch(() => answer); // no answer, perhaps because the host is too busy
+    const now = await this.#consultAt(path)(args).catch(() => answer); // e.g. the host is too busy
     return now.code !== answer.code || now.stdout !== answer.stdout;
   }
 
