@@ -9,46 +9,49 @@ import { folderPrefix, type Instance } from '../../../shared/process/proc.js';
 import type { Swept } from '../../../shared/process/scanner.js';
 import type { Containment, ContainmentFactory, TerminationMeans } from './containment.js';
 
-/** What is measured, and limited, of each CLI process with everything it starts. */
+/** Measurements and limits of each CLI process with all its children. */
 export interface CgroupSettings {
   /** Whether the memory controller is available. */
   readonly hasMemory: boolean;
-  /** Null: no limit. */
+  /** null if unlimited. */
   readonly maxMemoryBytes: number | null;
   readonly maxProcesses: number | null;
 }
 
-/** A process that the kernel can't end, because it waits for a disk, is left after this time. */
+/** Time after which a process counts as unkillable, for example because it waits for a disk. */
 const killLimitMs = 10_000;
 
 const shell = '/bin/sh';
-/** Stands in front of what the shell itself writes to stderr. */
+/** Name of the shell in its messages on stderr. */
 export const shellName = 'prompt-relay-sh';
-/** The shell enters the cgroup and then becomes the program. */
+/** Script that moves the shell into the cgroup and then replaces it with the program. */
 const script =
   `{ echo 0 >"$1"; } 2>/dev/null || { echo '${shellName}: cannot enter its cgroup' >&2; exit 126; }; ` +
   'shift; unset PWD OLDPWD SHLVL; exec "$@"';
 
-/** The command that starts a program in a cgroup. */
+/** Returns the command that starts a program in a cgroup. */
 export function entering(cgroup: Cgroup, program: string, args: readonly string[]): [string, readonly string[]] {
   return [shell, ['-c', script, shellName, cgroup.entrance, program, ...args]];
 }
 
-/** An empty cgroup can serve the next program: to make and remove one costs two trips to a thread. */
+/**
+ * Largest number of empty cgroups to keep for later programs: creating and removing one takes two thread pool
+ * operations.
+ */
 const maxSpare = 16;
 
-/** Without descriptors or memory, a process could not be started in a process group either. */
+/** Error codes without a fallback: a process could not be started in a process group either. */
 const shortages: ReadonlySet<string> = new Set(['EMFILE', 'ENFILE', 'ENOMEM']);
 
-/** What serves if the cgroup of the service can no longer be used. */
+/** Containments to use if the cgroup of the service becomes unusable. */
 export interface Fallback {
   readonly containments: ContainmentFactory;
   readonly log: Pick<Logger, 'warn'>;
 }
 
 /**
- * Holds each program in a cgroup of its own, below one that belongs to this primary. Other programs may remove that one while
- * it is empty: then it is made again, or else the fallback holds the program.
+ * Contains each program in a cgroup below the home, a cgroup that belongs to this primary. Another program may remove
+ * the empty home; it is then created again, or the fallback contains the program.
  */
 export class CgroupContainments implements ContainmentFactory {
   readonly #home: Cgroup;
@@ -58,7 +61,10 @@ export class CgroupContainments implements ContainmentFactory {
   readonly #fallback: Fallback | null;
   #fault: string | null = null;
 
-  /** Without a fallback, `create` rejects if no cgroup can be made. `home` exists already. A limit whose controller is not available in it must be null. */
+  /**
+   * Without a fallback, `create` rejects if no cgroup can be created. `home` must exist. A limit must be null if its
+   * controller is not available in `home`.
+   */
   constructor(home: Cgroup, settings: CgroupSettings, clock: Clock, fallback: Fallback | null = null) {
     this.#home = home;
     this.#fallback = fallback;
@@ -94,7 +100,7 @@ export class CgroupContainments implements ContainmentFactory {
     this.#fallback?.log.warn('cgroup_lost', { error, instead });
   }
 
-  /** Skips those that another program has removed. */
+  /** Returns an empty cgroup for reuse, skipping those that another program has removed. */
   #takeSpare(): Cgroup | undefined {
     let spare = this.#spare.pop();
     while (spare?.usage(false) === null) spare = this.#spare.pop();
@@ -136,12 +142,12 @@ export class CgroupContainments implements ContainmentFactory {
   }
 
   async #makeHome(): Promise<void> {
-    await access(new Cgroup(dirname(this.#home.path)).entrance); // in an ordinary folder, nothing is made
+    await access(new Cgroup(dirname(this.#home.path)).entrance); // rejects in an ordinary folder, before anything is created
     const isNew = await this.#home.create().then(
       () => true,
       (error: NodeJS.ErrnoException) => {
         if (error.code !== 'EEXIST') throw error;
-        return false; // another program that starts at the same time was faster
+        return false; // another program has created it at the same time
       },
     );
     await passOn(this.#home);
@@ -152,7 +158,7 @@ export class CgroupContainments implements ContainmentFactory {
     const found = cgroup.pids;
     const isEmpty = !cgroup.isPopulated || (await cgroup.kill(this.#clock, killLimitMs));
     if (!isEmpty) return { killed: found.length, left: cgroup.pids };
-    // Peak memory can't be set back, so where it is measured every program gets a new cgroup.
+    // Peak memory cannot be reset, so a measured program always gets a new cgroup.
     const isReusable = !this.#settings.hasMemory && this.#spare.length < maxSpare && cgroup.isPristine;
     if (isReusable) this.#spare.push(cgroup);
     else await cgroup.remove();
@@ -160,10 +166,10 @@ export class CgroupContainments implements ContainmentFactory {
   }
 }
 
-/** A tree that has lost one process is of no use: when memory runs out, all of it is killed. */
+/** Limits the memory. If it runs out, the kernel kills all processes, because a tree without one of them is useless. */
 async function limitMemory(cgroup: Cgroup, bytes: number): Promise<void> {
   await cgroup.set('memory.max', String(bytes));
-  await cgroup.set('memory.swap.max', '0').catch(() => {}); // not there without swap accounting
+  await cgroup.set('memory.swap.max', '0').catch(() => {}); // missing without swap accounting
   await cgroup.set('memory.oom.group', '1');
 }
 
@@ -174,9 +180,9 @@ export type CgroupHome =
 const trialLimitMs = 2000;
 
 /**
- * Makes the cgroup that holds those of the CLI processes, and tries it out: a child is put into one and ended by it.
- * With `mayMove`, a service that has its cgroup for itself (as systemd's Delegate gives it) moves into a leaf first,
- * because controllers can be passed on only by a cgroup without processes of its own.
+ * Creates the cgroup below which the cgroups of the CLI processes are created, and tests it with a child that is moved
+ * into a cgroup and killed there. With `mayMove`, a service that is alone in its cgroup (as with systemd's Delegate)
+ * first moves into a leaf, because only a cgroup without processes can pass controllers on.
  */
 export async function openCgroupHome(
   parent: Cgroup | null,
@@ -187,7 +193,7 @@ export async function openCgroupHome(
   if (parent === null) return { kind: 'unusable', reason: 'cgroup v2 is not mounted, or switched off' };
   const home = parent.child(folderPrefix(instance));
   try {
-    await access(parent.entrance); // an ordinary folder is refused before anything is made in it
+    await access(parent.entrance); // rejects in an ordinary folder, before anything is created
     await home.create();
     if (mayMove && (await isAlone(parent))) await moveIntoLeaf(parent);
     await passOn(parent);
@@ -203,7 +209,7 @@ export async function openCgroupHome(
   }
 }
 
-/** Whether this process has the cgroup for itself. */
+/** Whether this process is alone in the cgroup. */
 async function isAlone(parent: Cgroup): Promise<boolean> {
   const own = await ownCgroup();
   const { pids } = parent;
@@ -212,11 +218,11 @@ async function isAlone(parent: Cgroup): Promise<boolean> {
 
 async function moveIntoLeaf(parent: Cgroup): Promise<void> {
   const leaf = parent.child('service');
-  await leaf.create().catch(() => {}); // a predecessor in the same unit has made it
+  await leaf.create().catch(() => {}); // a predecessor in the same unit has created it
   await leaf.set('cgroup.procs', '0');
 }
 
-/** Has the controllers that are there passed on to the cgroups below. Each alone: one that can't be had must not cost the others. */
+/** Enables the controllers for child cgroups, one by one, so that a missing one does not prevent the others. */
 async function passOn(cgroup: Cgroup): Promise<void> {
   for (const controller of ['memory', 'pids'])
     await cgroup.set('cgroup.subtree_control', `+${controller}`).catch(() => {});

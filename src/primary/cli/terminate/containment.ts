@@ -7,39 +7,40 @@ export interface ExitStatus {
   readonly signal: NodeJS.Signals | null;
 }
 
-/** A program that has been started. */
+/** Started program. */
 export type Child = ChildProcessWithoutNullStreams & {
   readonly pid: number;
-  /** Resolves when the program itself has exited; what it has started may live on. */
+  /** Resolves when the program itself has exited; its children may still run. */
   readonly exited: Promise<ExitStatus>;
   readonly workingDirectory: string;
 };
 
-/** What holds one program and everything it starts, so that all of it can be found and ended. */
+/** Means to find and end one program and all its children. */
 export interface Containment {
-  /** The command that starts the program inside. */
+  /** Returns the command that starts the program inside. */
   enter(program: string, args: readonly string[]): readonly [program: string, args: readonly string[]];
-  /** Ids of what runs inside. */
+  /** Returns the ids of the processes inside. */
   pids(): Promise<readonly number[]>;
-  /** Whether nothing seems to be left inside, by a quick check. `leader` is the id of the program. */
+  /** Checks quickly whether the containment seems empty. `leader` is the process id of the program. */
   isQuiet(leader: number): Promise<boolean>;
-  /** Kills whatever is inside and removes the containment. Resolves when nothing is left, or at a limit. */
+  /** Kills all processes inside and removes the containment. Resolves when it is empty, or at a time limit. */
   clear(): Promise<Swept>;
   /**
-   * After `clear`, processes that may be the program's though its marks can't be seen on them; null without a sign of any. The list is empty where something lives that can't be caught. Only for a containment that something can leave.
+   * After `clear`, returns suspected but unconfirmed descendants; null without any sign of one. The list is empty if a
+   * process lives whose id is unknown. Absent if processes cannot leave the containment.
    */
   rest?(leader: number): Promise<readonly number[] | null>;
-  /** What was used inside so far; null where that is not measured. */
+  /** Returns the resources used inside so far; null if they are not measured. */
   usage(): CgroupUsage | null;
 }
 
-/** Makes one containment for each program that is started. */
+/** Creates one containment for each program that is started. */
 export interface ContainmentFactory {
-  /** How processes are contained here: shown in the log, by `check` and by GET /version. */
+  /** Method of containment, shown in the log, by `check` and by GET /version. */
   readonly means: TerminationMeans;
-  /** Rejects where the system refuses. `cookie` marks the program's environment. */
+  /** Rejects if the system refuses. `cookie` marks the program's environment. */
   create(serial: number, cookie: string): Promise<Containment>;
-  /** Removes what the factory itself has made. Called when nothing is started any more. */
+  /** Removes the factory's cgroup or remaining processes. Called after the last program has ended. */
   close(): Promise<void>;
 }
 

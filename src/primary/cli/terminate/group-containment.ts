@@ -4,17 +4,17 @@ import { ProcessScanner, type Swept, sweep } from '../../../shared/process/scann
 import type { Containment, ContainmentFactory } from './containment.js';
 
 const sweepLimitMs = 10_000;
-/** Where a sweep found something, its last child may have been missed on a busy host: it is repeated after this time. */
+/** Delay before a sweep is repeated that found processes: on a busy host, it may have missed the last child. */
 const secondSweepMs = 1000;
 
-/** The command that starts a program so that it is killed when this process dies. */
+/** Returns the command that starts a program so that the kernel kills it when this process dies. */
 export function tied(setpriv: string, program: string, args: readonly string[]): [string, readonly string[]] {
   return [setpriv, ['--pdeathsig', 'KILL', '--', program, ...args]];
 }
 
 /**
- * For hosts without cgroups. Holds each program by its process group and by a cookie in its environment, which children
- * inherit. A process that sheds environment, group and parent can't be found this way.
+ * Contains programs on hosts without cgroups, by process group and by a cookie in the environment, which children
+ * inherit. A process that drops environment, group and parent cannot be found.
  */
 export class GroupContainments implements ContainmentFactory {
   readonly means = 'process-group';
@@ -22,14 +22,14 @@ export class GroupContainments implements ContainmentFactory {
   readonly #scanner: ProcessScanner;
   readonly #cookiePrefix: string;
   readonly #setpriv: string | null;
-  /** Cookies of the programs that have not been cleared. */
+  /** Cookies of programs that are not cleared yet. */
   readonly #live = new Set<string>();
-  /** Processes that can't be inspected and have been reported, by id and start. */
+  /** Processes that cannot be inspected and were already reported, by id and start time. */
   readonly #reported = new Set<string>();
   readonly #startTicks: number;
   #isSecondSweepDue = false;
 
-  /** `setpriv` is the path of the program that ties others to our life; else null. */
+  /** `setpriv`: path of the program that ties another program's life to this process; null if it is missing. */
   constructor(instance: Instance, setpriv: string | null, clock: Clock) {
     this.#startTicks = Number(instance.startTicks);
     this.#cookiePrefix = `${writeInstance(instance)}:`;
@@ -62,13 +62,16 @@ export class GroupContainments implements ContainmentFactory {
     return swept;
   }
 
-  /** Ends whatever any cleared program has left, so what one sweep has missed, the next one finds. */
+  /** Kills leftovers of all cleared programs, so that a sweep finds what an earlier one has missed. */
   #sweep(): Promise<Swept> {
     const isLeft = (cookie: string) => cookie.startsWith(this.#cookiePrefix) && !this.#live.has(cookie);
     return sweep(this.#scanner, isLeft, this.#clock, sweepLimitMs);
   }
 
-  /** Members of the program's group that the sweep did not see, and what can't be inspected and began after this service. */
+  /**
+   * Returns members of the program's group that the sweep did not see, and processes that cannot be inspected and
+   * started after this service.
+   */
   async #rest(leader: number): Promise<readonly number[] | null> {
     const hidden = [...this.#scanner.hidden].filter((found) => this.#isNew(found)).map(([pid]) => pid);
     const { alive, dead } = signalGroup(leader, 0) ? await membersOfGroup(leader) : { alive: [], dead: [leader] };
@@ -93,7 +96,7 @@ export class GroupContainments implements ContainmentFactory {
   }
 }
 
-/** Signals every process of a group; 0 only checks. Returns whether the group has a member. */
+/** Signals every process of a group; signal 0 only checks. Returns whether the group has a member. */
 export function signalGroup(leader: number, signal: NodeJS.Signals | 0): boolean {
   try {
     return process.kill(-leader, signal);

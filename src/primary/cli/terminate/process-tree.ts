@@ -8,13 +8,13 @@ import { signalGroup } from './group-containment.js';
 import type { KillTree } from './termination.js';
 
 const pollMs = 20;
-/** Until then the system has buried what was killed. */
+/** Time for the kernel to reap killed processes. */
 const lastCheckMs = 250;
-/** A program that renews its login is not ended for so long: no CLI takes longer. */
+/** Longest time for which the end of a program waits for its login renewal; no CLI takes longer. */
 const maxRenewalMs = 120_000;
-/** tree-kill starts a `ps` for each process: of a larger tree only the group is signalled before all of it is killed. */
+/** Largest tree for tree-kill, which starts a `ps` for each process. In a larger tree, only the group gets SIGTERM. */
 const maxTreeKillProcesses = 16;
-/** A job that was cut short: here the user expects tree-kill to go down the tree. */
+/** Reasons of a cut job, for which users expect that tree-kill signals the whole tree. */
 const cutReasons: ReadonlySet<EndReason> = new Set(['timeout', 'cancelled', 'shutting_down']);
 
 export interface TreeContext {
@@ -22,13 +22,13 @@ export interface TreeContext {
   readonly clock: Clock;
   readonly log: Logger;
   readonly observer: CliObserver;
-  /** Whether one of these processes is renewing the login of its CLI; without it, no process ever is. */
+  /** Returns whether one of these processes is renewing the login of its CLI. If absent, the CLI has no such login. */
   readonly isRenewingLogin?: (pids: () => Promise<readonly number[]>) => Promise<boolean>;
 }
 
 /**
- * Owns a started program and everything that it starts, until nothing of it is left. A process id is signalled only
- * while the program has not been reaped: after that, its number may belong to a stranger.
+ * Owns a started program with all its children, until all have ended. Signals a process id only while the program is
+ * not reaped: the kernel may then reuse the id for a foreign process.
  */
 export class ProcessTree {
   readonly child: Child;
@@ -38,7 +38,7 @@ export class ProcessTree {
   readonly #startTicks: string;
   #ending: Promise<void> | undefined;
 
-  /** `onGone` is awaited when nothing is left. */
+  /** `onGone` is called, and awaited, when all processes have ended. */
   constructor(child: Child, containment: Containment, onGone: () => Promise<void>, context: TreeContext) {
     this.child = child;
     this.#containment = containment;
@@ -56,7 +56,7 @@ export class ProcessTree {
     return this.hasExited || mainThreadHasEnded(this.child.pid);
   }
 
-  /** Stops the program and its group until `resume`. */
+  /** Stops the program and its process group until `resume`. */
   pause(): void {
     this.#signal('SIGSTOP');
   }
@@ -65,14 +65,14 @@ export class ProcessTree {
     this.#signal('SIGCONT');
   }
 
-  /** What all of its processes have used so far; null where that is not measured. */
+  /** Returns the resources that all processes have used so far; null if they are not measured. */
   usage(): CgroupUsage | null {
     return this.#containment.usage();
   }
 
   /**
-   * SIGTERM to the program and its group; what is left after `graceMs` is killed. What a program leaves behind when it
-   * exits by itself is killed at once. Resolves when no process is left. Later calls join the first.
+   * Sends SIGTERM to the program and its group, and kills the rest after `graceMs`. If the program has already exited,
+   * its leftovers are killed at once. Resolves when all processes have ended. Later calls join the first.
    */
   end(graceMs: number, reason: EndReason): Promise<void> {
     this.#ending ??= this.#end(graceMs, reason);
@@ -82,7 +82,7 @@ export class ProcessTree {
   async #end(graceMs: number, reason: EndReason): Promise<void> {
     await this.#untilLoginIsStored();
     if (!this.hasExited) await this.#terminate(graceMs, reason);
-    await this.#untilLoginIsStored(); // the signal may have come just after the renewal had begun
+    await this.#untilLoginIsStored(); // the renewal may have begun just before the signal
     const isForced = !this.hasExited;
     const { killed, left } = await this.#containment.clear();
     if (isForced) await this.#exited();
@@ -95,7 +95,7 @@ export class ProcessTree {
     await this.#onGone();
   }
 
-  /** If a program were ended while it renews its login, the login would be lost. */
+  /** Waits while the program renews its login, because its end would lose the login. */
   async #untilLoginIsStored(): Promise<void> {
     const { clock, isRenewingLogin } = this.#context;
     const untilMs = clock.monotonicMs() + maxRenewalMs;
@@ -105,21 +105,21 @@ export class ProcessTree {
       await Promise.race([this.child.exited, delay(clock, pollMs)]);
   }
 
-  /** A program that was started a moment ago has not entered its cgroup yet, and is not ended with it. */
+  /** Kills the program itself: just after its start, it may not have entered its cgroup yet. */
   async #exited(): Promise<void> {
     if (this.hasExited) return;
     this.#signal('SIGKILL');
     await Promise.race([this.child.exited, delay(this.#context.clock, lastCheckMs)]);
   }
 
-  /** A process group contains a program less well than a cgroup: what may have escaped is logged. */
+  /** Logs processes that may have escaped, because a process group contains a program less strictly than a cgroup. */
   async #logRest(): Promise<void> {
     const { pid } = this.child;
     const rest = await this.#containment.rest?.(pid);
     if (rest) this.#context.log.warn('tree_unclear', { group: pid, processes: rest.join(' ') });
   }
 
-  /** Asks politely. Resolves when all have gone, or the grace is over. */
+  /** Sends SIGTERM. Resolves when all processes have ended, or after the grace. */
   async #terminate(graceMs: number, reason: EndReason): Promise<void> {
     const { clock, observer, killTree } = this.#context;
     const until = clock.monotonicMs() + graceMs;
@@ -133,14 +133,14 @@ export class ProcessTree {
     }
   }
 
-  /** Signals the program and its group. Returns whether anything was signalled. */
+  /** Signals the program and its group. Returns whether a process was signalled. */
   #signal(signal: NodeJS.Signals): boolean {
     return this.#isOurs() && signalGroup(this.child.pid, signal);
   }
 
   /**
-   * Whether the number of the program is still its own. Its start shows that, because Node reaps several programs before it
-   * reports the first. Where that can't be read, what Node has reported counts.
+   * Whether the process id still belongs to the program. The start time shows this, because Node reaps several programs
+   * before it reports the first. If the start time is unreadable, Node's report decides.
    */
   #isOurs(): boolean {
     const startTicks = startTicksNow(this.child.pid);

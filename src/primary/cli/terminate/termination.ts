@@ -10,32 +10,32 @@ import { CgroupContainments, openCgroupHome } from './cgroup-containment.js';
 import type { ContainmentFactory } from './containment.js';
 import { GroupContainments } from './group-containment.js';
 
-/** What the host offers to end processes with. */
+/** Tools of the host for ending processes. */
 export interface HostTools {
-  /** Path of a `setpriv` that ties a program's life to ours; else null. */
+  /** Path of a `setpriv` that ties a program's life to this process; null if it is missing. */
   readonly setpriv: string | null;
-  /** tree-kill asks `ps`. */
+  /** Whether `ps` exists, which tree-kill needs. */
   readonly hasPs: boolean;
 }
 
-/** `auto`: below the service's own cgroup, where that is possible. A path: below this one. */
+/** Parent of the cgroups. `auto`: the cgroup of the service, if possible. Any other value is a path. */
 export type CgroupSetting = 'auto' | 'off' | string;
 
 export interface TerminationSettings {
   readonly cgroup: CgroupSetting;
-  /** Limits of each CLI process with everything it starts; null: none. */
+  /** Limits of each CLI process with all its children; null if unlimited. */
   readonly maxMemoryBytes: number | null;
   readonly maxProcesses: number | null;
-  /** Those of a unit that is only looked at: this process is outside of them, and uses process groups. */
+  /** Cgroups of a systemd unit that is only inspected. This process is outside of them and uses process groups. */
   readonly unitCgroups?: UnitCgroups | null;
 }
 
-/** How processes of the model CLI are contained and ended on this host. */
+/** Methods to contain and end CLI processes on this host. */
 export interface Termination {
   readonly containments: ContainmentFactory;
   readonly killTree: KillTree;
   readonly warnings: readonly string[];
-  /** Why there are no cgroups now; null where they are used, or switched off. */
+  /** Why cgroups are unavailable; null if they are in use or switched off. */
   readonly fault: string | null;
 }
 
@@ -43,13 +43,13 @@ const setprivWarning =
   'no setpriv on PATH that knows --pdeathsig (util-linux has one from 2.33 on): ' +
   'if the service is killed, what it leaves running may live on until the next start.';
 
-/** The folder in which cgroups of prompt-relay are made; null if it does not exist, or if they are switched off. */
+/** Returns the parent of the service's cgroups; null if cgroups are switched off, or if `auto` finds none. */
 export async function cgroupParent(setting: CgroupSetting): Promise<Cgroup | null> {
   if (setting === 'off') return null;
   return setting === 'auto' ? ownCgroup() : new Cgroup(setting);
 }
 
-/** As the service of a unit will find it. Null where this process must find out by itself. */
+/** Returns the termination that the service of a unit will find; null if this process must test the host itself. */
 function terminationOfUnit(
   settings: TerminationSettings,
   hasCgroups: boolean,
@@ -64,7 +64,10 @@ function terminationOfUnit(
   return { containments: { means, create, close: () => groups.close() }, warnings, fault };
 }
 
-/** Chooses the strongest means that works here. Rejects with a ConfigFault where a cgroup that was named can't be used. `mayMove`: see `openCgroupHome`. */
+/**
+ * Chooses the strongest method that works on this host. Rejects with a ConfigFault if a configured cgroup cannot be
+ * used. `mayMove`: see `openCgroupHome`.
+ */
 export async function chooseTermination(
   settings: TerminationSettings,
   tools: HostTools,
@@ -115,16 +118,20 @@ function unmetLimits(
 }
 
 const limitMs = 200;
-/** For so long the numbers that `ps` has listed surely mean the same processes: no machine forks so fast that they come round. */
+/** Time for which a process id listed by `ps` is valid: the kernel cannot reuse it sooner. */
 const validMs = 1000;
 
 /**
- * Signals a process and its descendants, children first. Resolves when that is done, or after a short time. Signals nothing
- * once `isOurs` says no, nor after a second: what `ps` has listed may have gone, and its numbers may be strangers' by then.
+ * Signals a process and its descendants, children first. Resolves when that is done, or after a short time. Sends no
+ * signal once `isOurs` returns false or a second has passed: a listed process may have ended, and its id may then
+ * belong to a foreign process.
  */
 export type KillTree = (pid: number, signal: 'SIGTERM', isOurs?: () => boolean) => Promise<void>;
 
-/** tree-kill asks `ps` once for each process, so it is for small trees. Without `ps` nothing is signalled. */
+/**
+ * Creates a KillTree. tree-kill runs `ps` once for each process, so it is meant for small trees. Without `ps`, it sends
+ * no signals.
+ */
 export function createKillTree(hasPs: boolean, clock: Clock): KillTree {
   if (!hasPs) return async () => {};
   return async (pid, signal, isOurs = () => true) => {
@@ -138,8 +145,9 @@ export function createKillTree(hasPs: boolean, clock: Clock): KillTree {
 }
 
 /**
- * tree-kill expects that `ps` can be started and says something: where not, it throws, or an `error` has no listener.
- * Either would end this process. What its listeners start is guarded in its turn, and they hear nothing once `goesOn` says no.
+ * Runs tree-kill so that its faults cannot end this process: if `ps` cannot be started or prints nothing, tree-kill
+ * throws or leaves an `error` event without a listener. Listeners of its children are guarded too, and get no events
+ * once `goesOn` returns false.
  */
 function guarded(action: () => void, goesOn: () => boolean, onFault: () => void): void {
   const guard = (child: ChildProcess) => {
