@@ -10,25 +10,30 @@ export interface LoginParts {
   readonly cli: string;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Runs the program that renews the login, until it exits or `isDone` resolves. Resolves when the program is gone. */
+  /**
+   * Runs the program that renews the login, until it exits or `isDone` resolves. Resolves when the program has ended.
+   */
   readonly renew: (isDone: Promise<void>) => Promise<void>;
 }
 
-/** Programs that start this long before the CLI itself would renew the token might do so: they wait. */
+/**
+ * Margin before the time at which the CLI renews the token. Programs that start within it wait, because they might
+ * renew the token.
+ */
 const marginMs = 2000;
-/** A person may have logged in anew. */
+/** Interval for reading the file again, because a person may have logged in. */
 const rereadMs = 10_000;
 const pollMs = 100;
-/** A program that has not begun a renewal by then will not. */
+/** Time after which a program that has not begun a renewal will not begin one. */
 const beginLimitMs = 15_000;
-/** A CLI gives up its request after half a minute. */
+/** Longest renewal. A CLI aborts its request after 30 s. */
 const renewalLimitMs = 120_000;
 const minRetryMs = 2000;
 const maxRetryMs = 60_000;
 
 /**
- * Owns the renewals of one login in files: one program at a time renews it, and other starts and turns wait for that. Two
- * programs at once, or one that is ended in the middle, would spend the stored secret and lose the login.
+ * Owns the renewals of one login in files. One program at a time renews it; other starts and turns wait. Two renewals
+ * at once, or one cut short, would spend the stored secret and lose the login.
  */
 export class LoginKeeper {
   readonly #login: FileLogin;
@@ -46,7 +51,7 @@ export class LoginKeeper {
     this.#parts = parts;
   }
 
-  /** Renews the login from now on when it is due, also without a job. */
+  /** Renews the login whenever it is due, even without jobs. */
   start(): void {
     void this.#tend();
   }
@@ -62,19 +67,19 @@ export class LoginKeeper {
   }
 
   /**
-   * Resolves when a program may use the login: at once unless it is due, else after the renewal. After a failure, the old
-   * token serves until it ends. Never rejects.
+   * Resolves when programs may use the login: at once, or after a renewal that is due. After a failed renewal, the old
+   * token is used until it expires. Never rejects.
    */
   ready(): Promise<void> {
     if (!this.isDue) return Promise.resolve();
-    const begin = () => this.#renewIfDue().catch(() => {}); // without file descriptors, say
+    const begin = () => this.#renewIfDue().catch(() => {}); // for example without file descriptors
     this.#renewal ??= begin().then(() => {
       this.#renewal = null;
     });
     return this.#renewal;
   }
 
-  /** Why the login cannot be used; null if it can, as far as the file shows. Undefined if the file holds no such login. */
+  /** Returns why the login cannot be used; null if the file shows no fault, undefined if it holds no such login. */
   async fault(): Promise<string | null | undefined> {
     await this.#read();
     if (this.#stored === undefined || this.#stored === null) return undefined;
@@ -84,7 +89,10 @@ export class LoginKeeper {
     return `the login of the model CLI has expired, and ${this.#failures} renewals in a row have failed`;
   }
 
-  /** Whether one of these processes is renewing the login now. If the lock has no known owner, each of them may be. */
+  /**
+   * Returns whether one of these processes is renewing the login. If the owner of the lock is unknown, any of them may
+   * be.
+   */
   async isRenewedBy(pids: () => Promise<readonly number[]>): Promise<boolean> {
     const holder = await this.#lockHolder();
     return holder === 'unknown' || (holder !== null && (await pids()).includes(holder));
@@ -144,7 +152,7 @@ export class LoginKeeper {
     else log.warn('login_not_renewed', { cli, duration_ms: durationMs, retry_seconds: waitMs / 1000 });
   }
 
-  /** Returns whether the file has changed, once the renewal has ended, or nothing of it can be seen. */
+  /** Waits until the renewal ends or shows no activity within the limits. Returns whether the file has changed. */
   async #watchRenewal(before: StoredLogin | null | undefined, ended: Promise<void>): Promise<boolean> {
     const { clock } = this.#parts;
     const beganMs = clock.monotonicMs();
@@ -156,7 +164,7 @@ export class LoginKeeper {
       await delay(clock, pollMs);
       const wasOver = hasEnded;
       const isHeld = await this.#isHeld();
-      await this.#read(); // after the lock: it is released when the new tokens are stored
+      await this.#read(); // after the lock, which is released once the new tokens are stored
       const tookMs = clock.monotonicMs() - beganMs;
       if (!isHeld && !isSame(before, this.#stored)) return true;
       if (wasOver || tookMs > renewalLimitMs || (!isHeld && (wasHeld || tookMs > beginLimitMs))) return false;
@@ -164,7 +172,7 @@ export class LoginKeeper {
     }
   }
 
-  /** What can't be read now, for want of file descriptors, say, stays as it was. */
+  /** Reads the file. If that fails, for example without file descriptors, the previous content stays valid. */
   async #read(): Promise<void> {
     try {
       this.#stored = this.#login.read(await readFile(this.#login.path, 'utf8'));
@@ -174,7 +182,7 @@ export class LoginKeeper {
     }
   }
 
-  /** Whether a process that lives renews the login: one of this service, of the one before it, or a person's. */
+  /** Whether a living process renews the login. It may belong to this service, its predecessor, or a person. */
   async #isHeld(): Promise<boolean> {
     const holder = await this.#lockHolder();
     return holder === 'unknown' || (holder !== null && (await readStat(holder)) !== null);

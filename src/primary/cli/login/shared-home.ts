@@ -8,12 +8,15 @@ interface Cli {
   readonly adapter: Pick<Adapter, 'login'>;
 }
 
-/** Shells of accounts that no person uses. */
+/** Shells of accounts for services. */
 const noShell = /\/(?:nologin|false|sync|shutdown|halt)$/;
-/** Debian gives smaller numbers to services; 0 is root. */
+/** First user id of persons on Debian. Smaller ids belong to services; 0 is root. */
 const firstPerson = 1000;
 
-/** A warning for each login that a person with a shell has in its HOME: both would renew it. `passwd` is the text of /etc/passwd. */
+/**
+ * Returns a warning for each login in the HOME of a person with a shell, because person and service would both renew
+ * it. `passwd` is the text of /etc/passwd.
+ */
 export async function sharedLoginWarnings(
   clis: readonly Cli[],
   env: Environment,
@@ -42,7 +45,7 @@ function personAt(home: string | undefined, passwd: string): string | null {
   return rows.find(isPerson)?.[0] ?? null;
 }
 
-/** Nobody logs in to a container, whatever its accounts say. */
+/** Returns the text of /etc/passwd; empty in a container, where no person logs in. */
 async function accounts(env: Environment): Promise<string> {
   const marks = await Promise.all(['/.dockerenv', '/run/.containerenv'].map(isThere));
   if (marks.includes(true) || env.KUBERNETES_SERVICE_HOST !== undefined) return '';
