@@ -273,7 +273,7 @@ export class CliProcess {
   async #endTree(reason: EndReason, graceMs: number): Promise<void> {
     const tree = await this.#tree?.catch(() => null);
     await tree?.end(graceMs, reason);
-    (await this.#callback?.catch(() => null))?.close(); // after the program's end: it would report closed requests as failed calls
+    (await this.#callback?.catch(() => null))?.close(); // after the program's end, which else would see failed calls
     this.#become({ name: 'gone' });
     this.#gone.resolve();
   }

@@ -100,7 +100,7 @@ export class CgroupContainments implements ContainmentFactory {
     this.#fallback?.log.warn('cgroup_lost', { error, instead });
   }
 
-  /** Returns an empty cgroup for reuse, skipping those that another program has removed. */
+  /** Returns an empty cgroup for reuse. Skips cgroups that another program has removed. */
   #takeSpare(): Cgroup | undefined {
     let spare = this.#spare.pop();
     while (spare?.usage(false) === null) spare = this.#spare.pop();
@@ -142,7 +142,7 @@ export class CgroupContainments implements ContainmentFactory {
   }
 
   async #makeHome(): Promise<void> {
-    await access(new Cgroup(dirname(this.#home.path)).entrance); // rejects in an ordinary folder, before anything is created
+    await access(new Cgroup(dirname(this.#home.path)).entrance); // rejects in an ordinary folder, so that nothing is created there
     const isNew = await this.#home.create().then(
       () => true,
       (error: NodeJS.ErrnoException) => {

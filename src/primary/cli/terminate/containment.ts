@@ -26,7 +26,7 @@ export interface Containment {
   /** Kills all processes inside and removes the containment. Resolves when it is empty, or at a time limit. */
   clear(): Promise<Swept>;
   /**
-   * After `clear`, returns suspected but unconfirmed descendants; null without any sign of one. The list is empty if a
+   * After `clear`, returns suspected but unconfirmed descendants; null if nothing points to one. The list is empty if a
    * process lives whose id is unknown. Absent if processes cannot leave the containment.
    */
   rest?(leader: number): Promise<readonly number[] | null>;

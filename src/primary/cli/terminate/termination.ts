@@ -129,7 +129,7 @@ const validMs = 1000;
 export type KillTree = (pid: number, signal: 'SIGTERM', isOurs?: () => boolean) => Promise<void>;
 
 /**
- * Creates a KillTree. tree-kill runs `ps` once for each process, so it is meant for small trees. Without `ps`, it sends
+ * Creates a KillTree. tree-kill runs `ps` once for each process, so it suits only small trees. Without `ps`, it sends
  * no signals.
  */
 export function createKillTree(hasPs: boolean, clock: Clock): KillTree {
