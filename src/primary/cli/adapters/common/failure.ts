@@ -4,22 +4,22 @@ import type { Turn, TurnFailed } from '../../contract/adapter.js';
 import { jsonOf } from './lines.js';
 
 /**
- * A code in one field of a report, and what it means. `account`: it refuses the account, and no request alone brings that
- * about.
+ * Error code in one field of a report, and its reason. `account`: the code refuses the account, which no request alone
+ * can cause.
  */
 export type CodeRow = readonly [field: string, code: string | number, reason: CliReason, refuses?: 'account'];
 
-/** A form of words, and what it means. */
+/** Pattern of an error text, and its reason. */
 export type WordRow = readonly [sign: RegExp, reason: CliReason];
 
-/** How one program reports that it has failed. Of words the first row that fits counts. */
+/** Error codes and texts of one program. In `words`, the first matching row counts. */
 export interface FailureTable {
   readonly codes: readonly CodeRow[];
-  /** The last resort, for what has no code. */
+  /** Patterns for errors without a code, tried last. */
   readonly words: readonly WordRow[];
 }
 
-/** The HTTP status of a model's API, for programs that report it. */
+/** HTTP statuses of a model's API, for programs that report them. */
 const statuses: readonly CodeRow[] = [
   ['status', 401, 'auth', 'account'],
   ['status', 402, 'quota'],
@@ -31,7 +31,7 @@ const statuses: readonly CodeRow[] = [
   ['status', 529, 'overloaded'],
 ];
 
-/** The statuses of an API that finds fault with the request, where neither a code nor words say which. */
+/** HTTP statuses with which an API rejects a request, if neither a code nor words give a reason. */
 const requestStatuses: ReadonlySet<unknown> = new Set([400, 422]);
 
 export function isKnownStatus(status: number): boolean {
@@ -43,25 +43,25 @@ export function refusesRequest({ codes }: Pick<FailureReport, 'codes'>): boolean
 }
 
 export interface FailureReport {
-  /** The most certain first. `status` is that of HTTP. */
+  /** Codes, the most reliable first. The field `status` is an HTTP status. */
   readonly codes: readonly (readonly [field: string, code: string | number | null | undefined])[];
-  /** For the client. */
+  /** Error text for the client. */
   readonly words: string;
-  /** More words, which only the table reads. */
+  /** Longer error text, which is only matched with the patterns; `words` if absent. */
   readonly hidden?: string | undefined;
-  /** The turn; null where the program has received nothing of a client. */
+  /** Turn that failed; null if the program has received no data of a client. */
   readonly asked: Turn | null;
-  /** The reason where no code gives one, whatever the words say. */
+  /** Reason if no code gives one, regardless of the words. */
   readonly uncoded?: CliReason | undefined;
-  /** What refuses the account may come from what the request names. */
+  /** Whether a refusal of the account may be caused by a name in the request. */
   readonly isOfRequest: boolean;
-  /** What is used up, where a code says that something is. */
+  /** Exhausted quota, for reports with a quota code. */
   readonly quota: QuotaRefusal;
 }
 
 export const quotaOfModel: QuotaRefusal = { scope: 'model', resetsAt: null };
 
-/** How a turn fails. Only a code speaks of the account: words never hold back the jobs of others. */
+/** Returns the failure of a turn. Only a code can blame the account: words never block the jobs of other clients. */
 export function failedTurn(table: FailureTable, report: FailureReport): TurnFailed {
   const { words, hidden = words, asked, uncoded, isOfRequest, quota } = report;
   const [, , coded, refuses] = rowOf(table, report) ?? [];
@@ -87,10 +87,13 @@ export function turnFailed(reason: CliReason, message: string): TurnFailed {
 }
 
 const maxSaid = 300;
-/** Longer words are cut before addresses and folders are looked for, because a search takes the square of their length. */
+/**
+ * Length to which an error text is cut before the search for addresses and folders, whose time is quadratic in the
+ * length.
+ */
 const maxSearched = 2000;
 
-/** With the first line of the words, as far as a client can be shown it. */
+/** Returns a sentence with the first line of the words, without addresses, folders and control characters. */
 export function sentence(start: string, words: string): string {
   const [firstLine = ''] = words.trim().split('\n');
   const said = withoutFolders(withoutAddresses(printable(firstLine.slice(0, maxSearched)))).slice(0, maxSaid);
@@ -99,19 +102,19 @@ export function sentence(start: string, words: string): string {
 
 const publicHosts =
   '(?:[\\w-]+\\.)*(?:anthropic\\.com|claude\\.(?:ai|com)|openai\\.com|google\\.(?:com|dev)|googleapis\\.com)';
-/** A URL, unless it is one of a vendor; an IP address; a host with a port. */
+/** Patterns of addresses: a URL except a vendor's, an IP address, a host with a port. */
 const addresses = [
   new RegExp(`\\b(?:https?|wss?)://(?!${publicHosts}(?![\\w.-]*\\w))[^\\s"'<>()[\\]]+`, 'gi'),
   /\b(?:\d{1,3}\.){3}\d{1,3}(?::\d+)?\b/g,
   /\b(?:localhost|[a-z\d-]+(?:\.[a-z\d-]+)+):\d{2,5}\b/gi,
 ];
 
-/** Where the API of the operator is, is the operator's business. */
+/** Hides addresses, because the API's address is only the operator's business. */
 function withoutAddresses(words: string): string {
   return addresses.reduce((left, address) => left.replace(address, '(address)'), words);
 }
 
-/** Where a file is on the host is no matter of a client. Paths of an API, such as /v1/messages, stay. */
+/** Hides the folders of host paths from clients. API paths such as /v1/messages stay. */
 function withoutFolders(words: string): string {
   return words.replace(/(?<![\w.:/~-])\/(?!v\d|api\/)(?:[^\s/'"`:,;()<>]+\/)+([^\s/'"`:,;()<>]+)/g, '…/$1');
 }
@@ -123,28 +126,33 @@ export function printable(words: string): string {
 
 const apiError = z.object({ error: z.object({ message: z.string() }) });
 
-/** The API's own words, where a program passes on its whole answer. */
+/** Returns the API's error message if the words are its whole JSON answer; else the words. */
 export function wordsOfApi(words: string): string {
   return apiError.safeParse(jsonOf(words)).data?.error.message ?? words;
 }
 
-/** For these the service starts no further jobs, so no client may bring them about with its own words. */
+/** Reasons that block further jobs of the service. No client may cause one with the text of its request. */
 const heldFor: ReadonlySet<CliReason> = new Set(['auth', 'quota']);
 
-/** UTF-16 units of an error that are read. */
+/** UTF-16 units of an error text that are read. */
 const maxWords = 10_000;
-/** UTF-16 units of a request that are compared. Of a longer one, anything may stand in the error. */
+/**
+ * UTF-16 units of a request that are compared. In the error of a longer request, any phrase may come from the request.
+ */
 const maxOwn = 512 * 1024;
-/** Strings of the request that are cut out of an error whole. A shorter one is part of many words. */
+/** Shortest length of request strings that are cut out of an error text. Shorter ones occur within many words. */
 const minCut = 3;
 const maxCut = 1000;
 const maxCuts = 32;
-/** No sign reaches across this by accident: they allow one character between two words. */
+/**
+ * Replacement of a removed string. No pattern matches across it, because patterns allow one character between two
+ * words.
+ */
 const gap = ' … ';
 
 /**
- * The reason that the words of an error give, without the strings of the request `asked`: an error often repeats the
- * name of the model, or a part of the prompt. `asked` is null where the program has received nothing of a client.
+ * Returns the reason that an error text gives. Strings of the request are removed first, because errors often repeat
+ * the name of the model or a part of the prompt. `asked` is null if the program has received no data of a client.
  */
 function reasonInWords(words: string, rows: readonly WordRow[], asked: Turn | null): CliReason | undefined {
   const own = asked === null ? [] : stringsOf(asked);
@@ -157,13 +165,13 @@ function reasonInWords(words: string, rows: readonly WordRow[], asked: Turn | nu
   return rows.find(fits)?.[1];
 }
 
-/** Those that an error repeats most likely come first. */
+/** Returns the strings of a request, the ones that an error most likely repeats first. */
 function stringsOf({ model, system, schema, text, history, heard = [] }: Turn): readonly string[] {
   const parts = [model, text, system, schema].filter((part) => part !== null);
   return [...parts, ...[...heard, ...history].reverse().map((message) => message.text)];
 }
 
-/** The whole strings, such as the name of the model, in whatever case they are repeated. */
+/** Removes whole strings of the request, such as the name of the model, regardless of case. */
 function cutOut(words: string, own: readonly string[]): string {
   const trimmed = own.slice(0, maxCuts).map((text) => text.trim());
   const cut = trimmed.filter(({ length }) => length >= minCut && length <= maxCut);
@@ -175,7 +183,7 @@ function escaped(text: string): string {
   return text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&');
 }
 
-/** Whether a phrase stands in the request, however it is spelled there: `API_KEY` is `api key`. */
+/** Returns a test whether a phrase occurs in the request in any spelling: `API_KEY` matches `api key`. */
 function ownPhrases(own: readonly string[]): (phrase: string) => boolean {
   const length = own.reduce((sum, text) => sum + text.length, 0);
   let lettersOfAll: string | null = null;
@@ -186,7 +194,7 @@ function ownPhrases(own: readonly string[]): (phrase: string) => boolean {
   };
 }
 
-/** Without case, blanks and punctuation. */
+/** Returns the text without case, blanks and punctuation. */
 function lettersOf(text: string): string {
   const folded = text.normalize('NFKC').toUpperCase().toLowerCase();
   return folded.replace(/[^\p{L}\p{N}]+/gu, '');

@@ -1,13 +1,13 @@
 import type { ToolResult } from '../../contract/adapter.js';
 
-/** The program's request for a call and the client's result come in either order. */
+/** Open call. The program's request for its result and the client's result may arrive in either order. */
 interface HeldCall<Request> {
   request: Request | null;
   result: ToolResult | null;
 }
 
 /**
- * Owns the calls of client tools that one program has open. A call is open until the client's result has been written;
+ * Owns the open calls of client tools of one program. A call is open until the client's result has been written;
  * `answerTo` makes the line for it.
  */
 export class HeldCalls<Request> {
@@ -28,23 +28,23 @@ export class HeldCalls<Request> {
     return this.#open.has(id);
   }
 
-  /** Whether these calls of one message repeat an id, or that of an earlier call. Then the program confuses their results. */
+  /** Whether two of these calls of one message share an id, or an earlier call had it. The program confuses the results of such calls. */
   areRepeated(calls: readonly { readonly id: string }[]): boolean {
     const ids = calls.map(({ id }) => id);
     return new Set(ids).size < ids.length || ids.some((id) => this.#answered.has(id));
   }
 
-  /** The model has made this call. */
+  /** Registers a call that the model has made. */
   called(id: string): void {
     if (!this.#open.has(id)) this.#open.set(id, { request: null, result: null });
   }
 
-  /** The program asks for the result of this call. Returns what to write now. */
+  /** Handles the program's request for the result of a call. Returns the text to write now. */
   requested(id: string, request: Request): string {
     return this.#complete(id, { request });
   }
 
-  /** Returns what to write now: the results, in the order of the calls, for which the program has asked already. */
+  /** Returns the text to write now: results that the program has already requested, in the order of the calls. */
   answer(results: readonly ToolResult[]): string {
     const byId = new Map(results.map((result) => [result.id, result]));
     const answers = [...this.#open.keys()].map((id) => {

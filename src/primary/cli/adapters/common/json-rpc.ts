@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { jsonOf } from './lines.js';
 
-/** JSON-RPC 2.0, one message a line. Some programs leave out its version, so nothing here asks for it. */
+/** JSON-RPC 2.0 with one message per line. The field `jsonrpc` is not checked, because some programs omit it. */
 
 export type RpcId = z.infer<typeof id>;
 
@@ -11,30 +11,30 @@ export interface RpcError {
   readonly data?: unknown;
 }
 
-/** What the other side has written: its own request or notification, or how it answers one of ours. */
+/** Message of the program: its request or notification, or an answer to a request of the relay. */
 export type RpcMessage =
   | { readonly type: 'request'; readonly id: RpcId | null; readonly method: string; readonly params: unknown }
   | { readonly type: 'notification'; readonly method: string; readonly params: unknown }
   | { readonly type: 'result'; readonly id: RpcId; readonly result: unknown }
   | { readonly type: 'error'; readonly id: RpcId | null; readonly error: RpcError };
 
-/** How it answers a request of ours. */
+/** Answer to a request of the relay. */
 export type RpcAnswer = Extract<RpcMessage, { readonly type: 'result' | 'error' }>;
 
 const id = z.union([z.string(), z.number()]);
-/** Whatever is wrong with it: an answer that was overlooked would be waited for until the time is up. */
+/** Lenient schema of an error: an error that is not recognised as an answer would be awaited until the time limit. */
 const error = z.union([
   z.object({ code: z.number().catch(0), message: z.string().catch(''), data: z.unknown().optional() }),
   z.string().transform((message) => ({ code: 0, message })),
 ]);
 
 const call = z.object({ id: id.nullish(), method: z.string(), params: z.unknown().optional() });
-/** Some leave out the id where they could not read it. */
+/** Some programs omit the id if they could not read it. */
 const failure = z.object({ id: id.nullish().transform((value) => value ?? null), error });
-/** A function that returns nothing leaves an answer without a result. */
+/** Some programs omit the result of a function that returns no value. */
 const success = z.object({ id, result: z.unknown().optional() });
 
-/** null for a line that is no message. */
+/** Parses a line; returns null if it is not a message. */
 export function rpcMessage(line: string): RpcMessage | null {
   const value = jsonOf(line);
   const called = call.safeParse(value).data;
@@ -65,7 +65,7 @@ export function rpcFailure(id: RpcId | null, code: number, message: string): str
   return lineOf({ id, error: { code, message } });
 }
 
-/** The code of an error for a method that the other side does not offer. */
+/** Error code for a method that the other side does not offer. */
 export const methodNotFound = -32601;
 
 function lineOf(message: Readonly<Record<string, unknown>>): string {

@@ -1,15 +1,15 @@
 import { crashed, type DecoderEvent, type Exit, LineTooLong } from '../../contract/adapter.js';
 
-/** UTF-16 units. Lines repeat whole texts and images, and the result of a tool can be large. */
+/** Longest line, UTF-16 units. Lines repeat whole texts and images, and the result of a tool can be large. */
 const usualMaxLength = 64 * 1024 * 1024;
 
-/** Reads the stdout of a program that writes one JSON message a line, as a decoder has to. */
+/** Decodes the stdout of a program that writes one JSON message per line. */
 export class JsonLines<Message> {
   readonly #lines: LineSplitter;
   readonly #messageOf: (line: string) => Message | null;
   readonly #eventsOf: (message: Message) => readonly DecoderEvent[];
 
-  /** `messageOf` reads a line; null for one that says nothing. `maxLength`, of a line: UTF-16 units. */
+  /** `messageOf` parses a line; null if the line is irrelevant. `maxLength`: longest line, UTF-16 units. */
   constructor(
     messageOf: (line: string) => Message | null,
     eventsOf: (message: Message) => readonly DecoderEvent[],
@@ -20,7 +20,10 @@ export class JsonLines<Message> {
     this.#eventsOf = eventsOf;
   }
 
-  /** Throws `LineTooLong`. Not a generator: a reader that stops at the end of a turn would lose the lines after it. */
+  /**
+   * Returns an array because a generator would lose lines if its reader stopped at the end of a turn. Throws
+   * `LineTooLong`.
+   */
   read(chunk: string): readonly DecoderEvent[] {
     return Array.from(this.#lines.split(chunk)).flatMap((line) => {
       const message = this.#messageOf(line);
@@ -28,7 +31,10 @@ export class JsonLines<Message> {
     });
   }
 
-  /** A program that exits before the end of its turn has crashed. Its last line may have come without a newline. */
+  /**
+   * Returns the last events. A program that exits before the end of its turn has crashed; its last line may lack a
+   * newline.
+   */
   exit(exit: Exit): readonly DecoderEvent[] {
     const last = this.read('\n');
     const hasEnded = last.some(({ type }) => type === 'turn-end' || type === 'turn-failed');
@@ -36,7 +42,7 @@ export class JsonLines<Message> {
   }
 }
 
-/** Cuts a stream of text into lines. Keeps the unfinished line, up to `maxLength` UTF-16 units. */
+/** Splits a stream of text into lines. Stores an unfinished line of up to `maxLength` UTF-16 units. */
 export class LineSplitter {
   readonly #maxLength: number;
   #parts: string[] = [];
@@ -57,7 +63,7 @@ export class LineSplitter {
     this.#keep(chunk.slice(from));
   }
 
-  /** What stands after the last newline. */
+  /** Returns and clears the text after the last newline. */
   rest(): string {
     return this.#take();
   }
@@ -76,7 +82,7 @@ export class LineSplitter {
   }
 }
 
-/** null for a line that is no JSON. */
+/** Parses JSON; returns null if it is invalid. */
 export function jsonOf(line: string): unknown {
   try {
     return JSON.parse(line);
@@ -86,31 +92,34 @@ export function jsonOf(line: string): unknown {
 }
 
 /**
- * Commands to a terminal: CSI, the strings (OSC, DCS and the like), and the short sequences. An OSC ends
- * with its line, where the program has forgotten to end it: it would take the whole answer with it.
+ * Terminal sequences: CSI, strings (OSC, DCS and others), and short sequences. An unterminated OSC ends with its line,
+ * because it would otherwise swallow the rest of the answer.
  */
 export const terminalSequences =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what this finds
   /\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\|(?=\n))|[PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-Z\\^-~])/g;
 
-/** One of which only the beginning has been read. */
+/** Terminal sequence that is still incomplete. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what this finds
 const cutSequence = /\x1b(?:\[[0-?]*[ -/]*|\][^\x07\x1b\n]*\x1b?|[PX^_][^\x07\x1b]*\x1b?|[ -/]*)$/;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what this finds
 const strayEscapes = /\x1b/g;
 
-/** What looks like a longer sequence is none, so that no program can make the relay store an answer for ever. */
+/**
+ * UTF-16 units that may wait for more output. A longer sequence is not treated as one, so that no program can make the
+ * relay store an answer endlessly.
+ */
 const maxWaitingLength = 4096;
 
 /**
- * Owns the part of an answer that must wait for the next chunk: the beginning of a sequence, and line ends that may be the
- * last. The rest is passed on without its sequences.
+ * Removes terminal sequences from an answer. Holds back text until the next chunk shows whether it is an incomplete
+ * sequence or the final line breaks.
  */
 export class PrintedText {
   #cut = '';
   #lineEnds = '';
 
-  /** The next piece, as far as it can be passed on now. */
+  /** Returns the text that can be passed on now. */
   add(chunk: string): string {
     const text = this.#lineEnds + this.#withoutSequences(this.#cut + chunk);
     const end = endOfText(text);
@@ -127,14 +136,16 @@ export class PrintedText {
   }
 }
 
-/** Where its last line ends begin. A pattern would read a long run of them again for each one. */
+/**
+ * Returns the offset of the final line breaks. A regular expression would take quadratic time on a long run of them.
+ */
 function endOfText(text: string): number {
   let end = text.length;
   while (end > 0 && (text[end - 1] === '\n' || text[end - 1] === '\r')) end--;
   return end;
 }
 
-/** Of a parsed JSON value. */
+/** Whether a parsed JSON value is an object. */
 export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -1,17 +1,17 @@
 import type { ToolResult } from '../../contract/adapter.js';
 import { piecesOf } from './transcript.js';
 
-/** The Model Context Protocol, as far as a program has the client's tools by it. */
+/** Parts of the Model Context Protocol with which a program calls the client's tools. */
 
-/** What the program calls our server: it stands before the names of its tools, or in rules for them. */
+/** Name of the relay's MCP server. Programs prefix it to the names of its tools, and use it in permission rules. */
 export const serverName = 'relay';
 
-/** The answer to `initialize`. */
+/** Returns the answer to `initialize`. */
 export function serverInfo(protocolVersion: string): object {
   return { protocolVersion, capabilities: { tools: {} }, serverInfo: { name: serverName, version: '1' } };
 }
 
-/** The answer to `tools/call`. */
+/** Returns the answer to `tools/call`. */
 export function callResult(result: ToolResult): object {
   return { content: piecesOf(result).flatMap(contentOf), isError: result.isError };
 }

@@ -1,16 +1,16 @@
 import type { Image, Message, ToolCall, ToolResult, Turn } from '../../contract/adapter.js';
 
-/** A part of a prompt, in its place. */
+/** Text or image of a prompt, in order. */
 export type PromptPiece = string | Image;
 
-/** As `promptPieces`, for a program that can be shown no images. */
+/** Returns the prompt like `promptPieces`, but without images, for a program that cannot take them. */
 export function promptOf(turn: Turn): string {
   return promptPieces(turn)
     .filter((piece) => typeof piece === 'string')
     .join('');
 }
 
-/** The program knows no roles: a single prompt is passed as it is, anything more as a transcript. */
+/** Returns the prompt for a program without roles: a single message unchanged, a conversation as a transcript. */
 export function promptPieces(turn: Turn): readonly PromptPiece[] {
   const { system, history } = turn;
   if (system === null && history.length === 0) return piecesOf(turn);
@@ -19,7 +19,7 @@ export function promptPieces(turn: Turn): readonly PromptPiece[] {
   return transcript([...instruction, ...[...history, asked].flatMap(partsOf)]);
 }
 
-/** Calls and their results stand in messages of their own. */
+/** Splits a message: calls and results become messages of the transcript. */
 function partsOf({ role, text, images = [], calls = [], results = [] }: WholeMessage): readonly TranscriptMessage[] {
   const isSilent = text === '' && images.length === 0 && calls.length + results.length > 0;
   return [
@@ -39,8 +39,8 @@ function resultText({ id, text, images = [], isError }: ToolResult): MessageCont
 }
 
 /**
- * A further message to a program that has a transcript already. One that holds the usual mark could forge a line of
- * that, so it stands in a transcript of its own.
+ * Returns a further message for a program that already has a transcript. A message with the default mark could forge a
+ * line of that transcript, so it gets a transcript with another mark.
  */
 export function furtherPieces({ text, images }: Turn): readonly PromptPiece[] {
   if (!text.includes(usualMark)) return piecesOf({ text, images });
@@ -55,7 +55,10 @@ interface TranscriptMessage extends MessageContent {
   readonly role: 'system' | 'call' | 'result' | Message['role'];
 }
 
-/** A line with the role and a mark stands before each message. No message holds the mark, so none can forge such a line. */
+/**
+ * Writes a line with the role and a mark before each message. No message contains the mark, so none can forge such a
+ * line.
+ */
 function transcript(messages: readonly TranscriptMessage[]): readonly PromptPiece[] {
   const mark = freshMark(messages);
   return [
@@ -68,19 +71,22 @@ function transcript(messages: readonly TranscriptMessage[]): readonly PromptPiec
 const answer = 'Answer the last message as the assistant, with the answer alone.';
 const goOn = 'The last results have come. Go on as the assistant, with what comes next alone.';
 
-/** The text, cut where its images stand. Pieces of text may be empty. */
+/** Splits the text at the positions of its images. Pieces of text may be empty. */
 export function piecesOf({ text, images = [] }: MessageContent): readonly PromptPiece[] {
   const sorted = images.toSorted((a, b) => a.at - b.at);
   const pieces = sorted.flatMap((image, index) => [text.slice(sorted[index - 1]?.at ?? 0, image.at), image]);
   return [...pieces, text.slice(sorted.at(-1)?.at ?? 0)];
 }
 
-/** Seven units: V8 searches for less by the first letter alone, which is slow in a text full of that letter. */
+/**
+ * Default mark. It has seven characters because V8 searches shorter strings by their first letter only, which is slow
+ * in a text full of that letter.
+ */
 const usualMark = 'turn-11';
 
 /**
- * The same one over and over keeps what a program may cache of an earlier transcript. Where a message holds it, a random
- * number is taken, so that no text makes the search long.
+ * Returns the default mark, which lets a program reuse its cache of an earlier transcript. If a message contains it,
+ * returns a random mark, so that no text can prolong the search.
  */
 function freshMark(messages: readonly TranscriptMessage[]): string {
   let mark = usualMark;
