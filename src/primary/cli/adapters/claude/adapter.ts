@@ -25,16 +25,17 @@ import { ClaudeWriter, controlLine, fitSampling, imageBlock, type SettablePart, 
 
 const environment = {
   CLAUDE_CODE_DISABLE_ATTACHMENTS: '1',
-  // Instructions and skills that the administrator of the host has written for people.
+  // Disables instructions and skills that the administrator of the host has written for people.
   CLAUDE_CODE_DISABLE_CLAUDE_MDS: '1',
   CLAUDE_CODE_DISABLE_POLICY_SKILLS: '1',
   CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
   DISABLE_AUTOUPDATER: '1',
-  // Near the end of its context the CLI would replace the conversation by a summary of its own.
+  // Near the end of its context, the CLI would replace the conversation by a summary.
   DISABLE_COMPACT: '1',
-  // It reports a refusal of the API within 10 s then. Its own ten retries take minutes, longer than a job may.
+  // The CLI then reports a refusal of the API within 10 s. The default of ten retries takes minutes, longer than a job
+  // may.
   CLAUDE_CODE_MAX_RETRIES: '4',
-  // Tools of clients keep their names, stand before the model at once, and are waited for.
+  // Keeps the names of the client's tools, shows all tools to the model at once, and waits for their results.
   CLAUDE_AGENT_SDK_MCP_NO_PREFIX: '1',
   ENABLE_TOOL_SEARCH: 'false',
   CLAUDE_CODE_MCP_AUTO_BACKGROUND_MS: '0',
@@ -42,20 +43,20 @@ const environment = {
 
 export interface ClaudeOptions {
   readonly extraArgs: readonly string[];
-  /** What the program sees of the service's environment. */
+  /** Environment variables that the program inherits from the service. */
   readonly given: Readonly<Record<string, string>>;
-  /** Whether it is given the token of a login. */
+  /** Whether the program gets the token of a login. */
   readonly hasToken: boolean;
-  /** Why settings of the host keep the program from running any job; null if they do not. */
+  /** Returns why settings of the host prevent all jobs; null if they do not. */
   hostFault?(): Promise<string | null>;
 }
 
-/** Full names, also as Bedrock has them, and the short ones of the program. */
+/** Full model names, also in the form of Bedrock, and the CLI's short names. */
 const modelForm = /^(?:[a-z]+\.)?(?:anthropic\.)?claude-|^(?:best|opus|sonnet|haiku|opusplan)(?:\[1m\])?$/;
 
 const tokenVariable = 'CLAUDE_CODE_OAUTH_TOKEN';
 
-/** Claude Code in stream-json: one process, many turns. Measured on 2.1.197, 2.1.328 and 2.1.330. */
+/** Adapter for Claude Code in stream-json: one process, many turns. Measured on 2.1.197, 2.1.328 and 2.1.330. */
 export function claudeAdapter(command: readonly [string, ...string[]], options: ClaudeOptions): Adapter {
   const login = loginOf(options.given, options.hasToken);
   return {
@@ -93,7 +94,10 @@ async function learn(consult: Consult, options: ClaudeOptions): Promise<ProgramV
   };
 }
 
-/** With a key and a token, the CLI uses the key; but without the key, `--bare` would find no login. */
+/**
+ * Whether the CLI will use an API key. With both a key and a token it uses the key; but `--bare`, chosen for a key,
+ * would ignore the token.
+ */
 function usesApiKey({ given, hasToken }: ClaudeOptions): boolean {
   return !hasToken && !given[tokenVariable] && Boolean(given.ANTHROPIC_API_KEY);
 }
@@ -110,7 +114,10 @@ function extrasOf({ known }: ClaudeProfile, settable: ReadonlySet<SettablePart>)
 
 const authStatus = z.object({ loggedIn: z.boolean() });
 
-/** Whether there is a credential, and nothing on the host stops each job. Only a turn can show whether the API accepts it. */
+/**
+ * Checks that a credential exists and that no setting of the host prevents all jobs. Only a turn shows whether the API
+ * accepts the credential.
+ */
 async function check(consult: Consult, { hostFault }: ClaudeOptions): Promise<string | null> {
   const fault = (await hostFault?.()) ?? null;
   if (fault !== null) throw cliError('other', fault);
@@ -137,7 +144,7 @@ const modelList = z.object({
   response: z.object({ response: z.object({ models: z.array(listed) }) }),
 });
 
-/** A version that lists effort leaves it out for a model that takes none. */
+/** Adds capabilities if this version lists effort: models without the field do not support it. */
 function entriesOf(models: readonly ListedModel[]): ModelEntry[] {
   const listsEffort = models.some(({ supportsEffort }) => supportsEffort === true);
   return models.map((model) => ({
@@ -146,7 +153,7 @@ function entriesOf(models: readonly ListedModel[]): ModelEntry[] {
   }));
 }
 
-/** In the program's list, its own choice is called `default`. */
+/** Converts a listed model. The list names the CLI's default model `default`. */
 function entryOf({ value, displayName, description }: ListedModel): ModelEntry {
   return { id: value, name: displayName, default: value === 'default', ...(description && { description }) };
 }

@@ -31,32 +31,38 @@ import { nameForClient } from './tool-server.js';
 import { type ClaudeWriter, isOfOtherTurn, thoughtSettings } from './writer.js';
 
 interface ClaudeAnswer {
-  /** The sum of the deltas; what comes after a broken message is left out. */
+  /** Sum of the deltas, except those after a broken message. */
   readonly streamed: GrowingText;
-  /** The sum of the whole messages: this is the answer. `result` repeats only its last block. */
+  /** Sum of the whole messages, which is the answer. The line `result` repeats only the last block. */
   readonly said: GrowingText;
   model: string | null;
-  /** The CLI's own word for what went wrong. */
+  /** Error code of the CLI. */
   error: string | null;
   hasBegun: boolean;
-  /** Whose message the stream events belong to that come now. */
+  /** Origin of the stream events that arrive now: this turn or another one. */
   streaming: 'nothing' | 'own' | 'stray';
-  /** A whole message before anything was streamed: late, or of a CLI that could not stream. What comes next shows which. */
+  /**
+   * Whole messages that arrived before any stream event. They are late, or the CLI could not stream; the next line
+   * shows which.
+   */
   readonly unstreamed: AssistantLine[];
-  /** Of all messages of this answer, as far as they have come. */
+  /** Usage of all messages of this answer so far. */
   used: MessageUsage;
-  /** The message that streams, or the last one. */
+  /** Message that streams, or the last one. */
   message: StreamedMessage;
-  /** A message has ended without its `message_delta`: `said` has what the CLI kept of it, and nothing more is streamed. */
+  /**
+   * Whether a message has ended without its `message_delta`. `said` then has the part that the CLI has kept, and
+   * nothing more is streamed.
+   */
   isBroken: boolean;
-  /** The thought that streams, as far as its signature is known. */
+  /** Thought that streams, with its signature once known. */
   thought: { signature?: string } | null;
 }
 
-/** The CLI's own tool for an answer with a schema. */
+/** Native tool of the CLI for an answer with a schema. */
 const ownTool = 'StructuredOutput';
 
-/** The model of a message that the CLI has written itself, about an error. */
+/** Model name in messages that the CLI itself writes about errors. */
 const synthetic = '<synthetic>';
 const outOfTurn: readonly TurnEvent[] = [{ type: 'stray' }];
 
@@ -67,19 +73,25 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
   readonly exit = (exit: Exit) => this.#lines.exit(exit);
   #answer = emptyAnswer();
   #turn: number | null = null;
-  /** What the answers before this turn were made of. Where a version names no turn, an answer that differs is suspect. */
+  /** Kinds of lines in earlier answers. If a version does not name turns, an answer without them is suspect. */
   readonly #habit = { streams: false, speaks: false };
   #spentUsd = 0;
-  /** The tokens that the messages of this turn have reported. */
+  /** Tokens that the messages of this turn have reported. */
   #usedSoFar: Usage | null = null;
-  /** Reported when they change, so a report from turns ago may still hold. */
+  /** Last report of the rate limits. The CLI reports only changes, so it may stem from an earlier turn. */
   #limits: RateLimits | null = null;
   readonly #writer: Pick<ClaudeWriter, 'asked' | 'answered' | 'tools'>;
   readonly #hasOwnTools: boolean;
-  /** In a loop, the turn of the CLI goes on when it gets the results of the calls; `waiting` until then. */
+  /**
+   * State of a turn of the CLI that spans several turns of the client: `waiting` for the results of calls, or `going`
+   * on with them.
+   */
   #loop: 'none' | 'waiting' | 'going' = 'none';
 
-  /** `writer` is that of the same process. `hasOwnTools`: the CLI may run tools that the operator has opened. */
+  /**
+   * `writer` belongs to the same process. `hasOwnTools`: whether the CLI may run native tools that the operator has
+   * enabled.
+   */
   constructor(writer: Pick<ClaudeWriter, 'asked' | 'answered' | 'tools'>, hasOwnTools = false) {
     this.#writer = writer;
     this.#hasOwnTools = hasOwnTools;
@@ -98,7 +110,7 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
     return hasBegun || model !== null || error !== null || unstreamed.length > 0;
   }
 
-  /** A turn with results goes on with the CLI's own turn, whose lines keep its number. */
+  /** Begins a turn. A turn with results continues the CLI's open turn, whose lines keep their number. */
   begin(turn: number): void {
     if (this.#loop !== 'waiting') this.#turn = turn;
     this.#loop = this.#loop === 'waiting' ? 'going' : 'none';
@@ -111,7 +123,7 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
     if (line.type === 'control_response') return this.#controlled(line);
     if (line.type === 'control_request') return this.#writer.tools.requested(line);
     if (line.type === 'system') return line.subtype === 'init' ? this.#checkTools(line) : this.#retries(line);
-    if (this.#loop === 'waiting') return line.type === 'assistant' ? [] : outOfTurn; // the message has been read as it streamed
+    if (this.#loop === 'waiting') return line.type === 'assistant' ? [] : outOfTurn; // the message was read while it streamed
     const isNamedOther = isOfOtherTurn(line.user_message_uuid, this.#turn);
     if (line.type === 'stream_event') return this.#streamed(line.event, isNamedOther);
     if (isNamedOther) return outOfTurn;
@@ -119,18 +131,18 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
   }
 
   #controlled({ response }: Extract<ClaudeLine, { type: 'control_response' }>): readonly DecoderEvent[] {
-    if (response.subtype !== 'error' || response.request_id === thoughtSettings) return []; // a version without them answers all the same
+    if (response.subtype !== 'error' || response.request_id === thoughtSettings) return []; // a version without this request reports an error
     return [rejected(response, this.#writer.asked)];
   }
 
-  /** The CLI drops a tool that it cannot take, and the model would answer without it. */
+  /** Fails the turn if the CLI has dropped a tool that it cannot use, because the model would answer without it. */
   #checkTools(line: InitLine): readonly TurnEvent[] {
     const names = this.#writer.tools.missingFrom(line);
     if (names.length === 0) return [];
     return [turnFailed('request_refused', `the model CLI does not take these tools: ${names.slice(0, 5).join(', ')}`)];
   }
 
-  /** A message that has begun is repeated. */
+  /** Handles a retry of the CLI, which repeats a message that has begun. */
   #retries(line: ApiRetry): readonly DecoderEvent[] {
     this.#answer.isBroken ||= this.#answer.hasBegun && this.#answer.message.stop === null;
     const waits = waiting(line, this.#limits, this.#writer.asked);
@@ -142,7 +154,7 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
     return [quotaReport(limits)];
   }
 
-  /** Only the start of a message names its turn. */
+  /** Handles a stream event. Only the start of a message names its turn. */
   #streamed(event: MessageEvent, isNamedOther: boolean): readonly TurnEvent[] {
     if (event.type === 'message_start') return this.#started(event.message, isNamedOther);
     const { streaming } = this.#answer;
@@ -181,7 +193,7 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
     return [];
   }
 
-  /** A call is sent when it is complete: one that is cut is no call. */
+  /** Ends a block. A call is sent when it is complete; a truncated call is dropped. */
   #blockEnded(): readonly TurnEvent[] {
     const call = this.#answer.message.endBlock();
     if (call === null) return [];
@@ -190,14 +202,17 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
     return this.#answer.isBroken ? [] : callEvents(call);
   }
 
-  /** A name that nobody offered is a mistake of the model, unless the CLI has tools of its own. */
+  /**
+   * Whether a call is meant for the client. A call of an unknown tool is a mistake of the model, unless the CLI has
+   * native tools.
+   */
   #isOfClient(name: string): boolean {
     if (this.#writer.asked?.offer === undefined || name === ownTool) return false;
     return this.#writer.tools.offers(nameForClient(name)) || !this.#hasOwnTools;
   }
 
   #grown({ delta }: BlockDelta): readonly TurnEvent[] {
-    this.#answer.hasBegun = true; // not at message_start, which the API may send long before the model's first word
+    this.#answer.hasBegun = true; // not at message_start, which may come long before the model's first word
     if (delta.thinking != null) return this.#thoughtGrown(delta.thinking);
     if (delta.signature != null) {
       if (this.#answer.thought !== null) this.#answer.thought.signature = delta.signature;
@@ -234,7 +249,7 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
     this.#usedSoFar = usageOf(this.#answer.used, null);
   }
 
-  /** With calls, the turn ends here for the client: the CLI holds its own turn open until it has the results. */
+  /** Ends the client's turn after a message with calls. The CLI keeps its turn open until it gets the results. */
   #messageEnded(): readonly TurnEvent[] {
     const { message, used, model, isBroken, said } = this.#answer;
     if (message.stop === null) return this.#messageBroken();
@@ -249,8 +264,8 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
   }
 
   /**
-   * The connection to the API was lost. The CLI repeats the message, or has the model continue it; but it would run the
-   * calls of the broken message, and wait for their results.
+   * Handles a lost connection to the API. The CLI repeats the message or lets the model continue it; but it would also
+   * run calls of the broken message and wait for their results.
    */
   #messageBroken(): readonly TurnEvent[] {
     this.#answer.isBroken = true;
@@ -259,7 +274,10 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
     return [...outOfTurn, turnFailed('answer_broken', "the connection to the model's API was lost within a call")];
   }
 
-  /** The CLI answers a call itself that nobody offered, or whose input is no object: then it can't go on with this turn. */
+  /**
+   * Whether the CLI waits for the results of all calls. It answers a call itself if the tool is unknown or the input is
+   * not an object; the process can then not continue this turn.
+   */
   #isHeld(calls: readonly ToolCall[]): boolean {
     const { tools } = this.#writer;
     const isSafe = ({ name, input }: ToolCall) => tools.offers(name) && isObject(jsonOf(input));
@@ -312,13 +330,13 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
     return [{ type: 'turn-end', text: correction(answer, line), model, usage, ...stopped }];
   }
 
-  /** A good result of which nothing was said before, from a program that has always said its answers. */
+  /** Whether a good result has no message before it, although this process has sent one with every answer. */
   #isSecondResult({ user_message_uuid: named, is_error, num_turns }: ResultLine): boolean {
     const isGood = !is_error && num_turns > 0;
     return isGood && named == null && this.#turn !== null && this.#habit.speaks && !this.isMidAnswer;
   }
 
-  /** The CLI reports the cost of the whole process so far. */
+  /** Returns the cost of this turn. The CLI reports the total of the process. */
   #spend(totalUsd: number | null): number | null {
     if (totalUsd === null) return null;
     const costUsd = roundedUsd(Math.max(0, totalUsd - this.#spentUsd));
@@ -333,14 +351,20 @@ function emptyAnswer(): ClaudeAnswer {
   return { ...texts, ...message, model: null, error: null, hasBegun: false, streaming: 'nothing', unstreamed: [] };
 }
 
-/** Of an answer with a schema, the value is the whole: the model may have talked before it. */
+/**
+ * Returns the answer if it differs from the streamed text; else null. With a schema, the value alone is the answer,
+ * without text before it.
+ */
 function correction({ streamed, said }: ClaudeAnswer, { result, structured_output: value }: ResultLine): string | null {
   if (value != null) return valueText(value);
   const whole = said.toString() || result;
   return whole === '' || whole === streamed.toString() ? null : whole;
 }
 
-/** Empty where it is nested deeper than the stack: that is checked against the schema like any other answer. */
+/**
+ * Returns the value as JSON; empty if it is nested too deeply for the stack. The result is checked against the schema
+ * like any other answer.
+ */
 function valueText(value: unknown): string {
   try {
     return JSON.stringify(value);
@@ -349,7 +373,7 @@ function valueText(value: unknown): string {
   }
 }
 
-/** The difference of two sums has digits without a meaning. */
+/** Rounds a difference of two sums, whose last digits are meaningless. */
 function roundedUsd(usd: number): number {
   return Math.round(usd * 1e9) / 1e9;
 }
@@ -382,12 +406,12 @@ function usageOf(usage: MessageUsage | null | undefined, costUsd: number | null)
   };
 }
 
-/** A text that grows block by block. A blank line separates what comes before and after a tool call. */
+/** Text that grows block by block, with a blank line between the text before and after a tool call. */
 export class GrowingText {
   #text = '';
   #isAfterTool = false;
 
-  /** Returns what was added to the whole. */
+  /** Returns the text by which the whole has grown. */
   add(text: string): string {
     if (text === '') return '';
     const grown = this.#isAfterTool && this.#text !== '' ? `\n\n${text}` : text;
@@ -396,7 +420,7 @@ export class GrowingText {
     return grown;
   }
 
-  /** Takes note of a block that is no text. */
+  /** Registers a block that is not text. */
   pass(type: string): void {
     if (type === 'tool_use') this.#isAfterTool = true;
   }

@@ -22,9 +22,9 @@ import { modelSettings } from './writer.js';
 const table: FailureTable = {
   codes: [
     ['stop_reason', 'refusal', 'refused'],
-    ['subtype', 'error_max_structured_output_retries', 'schema_mismatch'], // the only one that says anything
+    ['subtype', 'error_max_structured_output_retries', 'schema_mismatch'], // the only subtype that names a cause
     ['terminal_reason', 'prompt_too_long', 'prompt_too_long'],
-    ['terminal_reason', 'blocking_limit', 'prompt_too_long'], // by its own estimate, before any request
+    ['terminal_reason', 'blocking_limit', 'prompt_too_long'], // estimated by the CLI, before any request
     ['error', 'authentication_failed', 'auth', 'account'],
     ['error', 'oauth_org_not_allowed', 'auth', 'account'],
     ['error', 'account_on_hold', 'auth', 'account'],
@@ -39,12 +39,12 @@ const table: FailureTable = {
   words: [
     [/prompt is too long/i, 'prompt_too_long'],
     [/\/login\b|invalid api key/i, 'auth'],
-    [/overloaded/i, 'overloaded'], // some versions have no code for it
+    [/overloaded/i, 'overloaded'], // some versions have no code for this
   ],
 };
 
 /**
- * `error` is the CLI's own code for what went wrong, if any. The exit code has no meaning. `limits` is
+ * Returns the failure for a result. `error` is the CLI's error code, if any; the exit code has no meaning. `limits` is
  * the last report of the account, and `asked` the turn.
  */
 export function failed(
@@ -60,7 +60,7 @@ export function failed(
     codes,
     words: refusesRequest({ codes }) ? wordsOfApi(words.replace(/^API Error: \d{3} /, '')) : words,
     asked,
-    // The program calls each 403 a failed authentication, also one that is about a model or about what a prompt says.
+    // The CLI reports each 403 as a failed authentication, even if it concerns a model or the content of a prompt.
     isOfRequest: error === 'authentication_failed' && status != null && status !== 401,
     quota: quotaOf(line, error, limits, asked),
   });
@@ -68,7 +68,10 @@ export function failed(
 
 const waitReasons: ReadonlySet<CliReason> = new Set(['quota', 'overloaded']);
 
-/** The CLI waits because the API has no room; null if it waits for another reason, such as a lost connection. */
+/**
+ * Returns the event for a wait because the API is overloaded or limited; null for any other cause, such as a lost
+ * connection.
+ */
 export function waiting(line: ApiRetry, limits: RateLimits | null, asked: Turn | null): Waiting | null {
   const { retry_delay_ms: ms, error, error_status: status } = line;
   const words = `the API has no room, and the next try would be in ${Math.ceil(ms / 1000)} s`;
@@ -81,10 +84,10 @@ export function waiting(line: ApiRetry, limits: RateLimits | null, asked: Turn |
   return waitReasons.has(failure.reason) ? { type: 'waiting', ms, failure } : null;
 }
 
-/** As `ClaudeWriter` names them: it is for the program to repeat that, and it may repeat anything. */
+/** Form of the request ids of `ClaudeWriter`. The program repeats them, and might write any other text. */
 const namedParts = /^[a-z ]{1,40}$/;
 
-/** What was sent to the process beside its turns has not reached it: its answers would be those to another question. */
+/** Returns the failure for rejected settings: the model would answer without them. */
 export function rejected({ request_id: id, error }: ControlResponse, asked: Turn | null): TurnFailed {
   const what = id !== null && id !== undefined && namedParts.test(id) ? id : 'details';
   const isOfModel = what === modelSettings && asked !== null && asked.model !== null;
@@ -96,8 +99,9 @@ const isOutOfCredit = (line: ResultLine, error: string | null) =>
   error === 'billing_error' || line.api_error_status === 402;
 
 /**
- * With an API key the CLI reports no window: a limit by the minute, which holds for one model, or an empty account. Of a
- * job that names a model, only that may have to be paid for.
+ * Returns the exhausted quota. With an API key, the CLI reports no windows: the cause is a limit per minute, which
+ * applies to one model, or an account without credit. If the job names a model, perhaps only that model is not paid
+ * for.
  */
 function quotaOf(line: ResultLine, error: string | null, limits: RateLimits | null, asked: Turn | null): QuotaRefusal {
   const isOfModel = asked !== null && asked.model !== null;
@@ -105,7 +109,9 @@ function quotaOf(line: ResultLine, error: string | null, limits: RateLimits | nu
   return limits !== null && isRefusing(limits) ? refusalOf(limits) : quotaOfModel;
 }
 
-/** What a line reports of the account's windows. `status` at the top is about one of them; the others have their own. */
+/**
+ * Returns the account's windows. The top-level `status` applies to one window; the list gives the status of the others.
+ */
 export function quotaReport(limits: RateLimits): QuotaReport {
   const { rateLimitType, unifiedWindows } = limits;
   const listed = Object.entries(unifiedWindows ?? {}).map(([name, window]) => windowOf(name, window));
@@ -116,14 +122,17 @@ export function quotaReport(limits: RateLimits): QuotaReport {
   };
 }
 
-/** Whether the API refuses requests because of this: a closed window may be served beyond its limit. */
+/** Whether the API refuses requests because of this report. With overage, a closed window is still served. */
 export function isRefusing({ status, isUsingOverage }: RateLimits): boolean {
   return status === 'rejected' && isUsingOverage !== true;
 }
 
 const ofOneModel: ReadonlySet<string> = new Set(['seven_day_opus', 'seven_day_sonnet', 'seven_day_overage_included']);
 
-/** A refusal without a window comes from a limit by the minute, which the API counts for each model apart. */
+/**
+ * Returns the scope of a refusal. A refusal without a window comes from a limit per minute, which the API counts for
+ * each model.
+ */
 export function refusalOf({ rateLimitType, resetsAt }: RateLimits) {
   const isOfModel = rateLimitType == null || ofOneModel.has(rateLimitType);
   return { scope: isOfModel ? 'model' : 'account', resetsAt: epochMs(resetsAt) } as const;

@@ -10,39 +10,39 @@ type Option = readonly [flag: string, ...values: string[]];
 
 const bars = { deny: ['Read(//**)'] };
 
-/** A version without these can't be used, or would do more than answer. */
+/** Options that are required: without them, the CLI cannot be used or would do more than answer. */
 const needed: readonly Option[] = [
   ['--print'],
   ['--input-format', 'stream-json'],
   ['--output-format', 'stream-json'],
-  ['--verbose'], // stream-json output wants it
+  ['--verbose'], // required by stream-json output
   ['--tools', ''],
   ['--strict-mcp-config'],
   ['--setting-sources', ''],
-  // Even without tools, `@path` in a prompt reads a file. This is one of several ways to stop it.
+  // Even without tools, `@path` in a prompt reads a file. This rule is one of several ways to prevent it.
   ['--settings', JSON.stringify({ permissions: bars })],
 ];
 
-/** An unknown flag is fatal to the CLI, so these go only to the versions that know them. */
+/** Options that are set only if the version knows them, because an unknown flag is fatal. */
 const wanted: readonly Option[] = [
   ['--include-partial-messages'],
   ['--no-session-persistence'],
   ['--disable-slash-commands'],
   ['--restricted'],
-  ['--allowed-tools', `mcp__${serverName}`], // else a call would be denied before it gets to the relay
+  ['--allowed-tools', `mcp__${serverName}`], // without it, calls are denied before they reach the relay
 ];
 
-/** Keeps newer versions from sending the model the working directory and the platform. It takes API keys alone. */
+/** Keeps newer versions from sending working directory and platform to the model. It works only with API keys. */
 const forApiKeys: Option = ['--bare'];
 
-/** What one version knows, and how it is to be started. */
+/** Flags of one version, and the arguments to start it with. */
 export interface ClaudeProfile {
   readonly args: readonly string[];
-  /** The flags that its help names. */
+  /** Flags that its help text names. */
   readonly known: ReadonlySet<string>;
 }
 
-/** Throws `cli_error` for a version that can't be used. */
+/** Returns the profile of a version. Throws `cli_error` if a required flag is missing. */
 export function profileFor(help: string, usesApiKey: boolean): ClaudeProfile {
   const known = new Set(help.match(/--[a-z][a-z-]*/g));
   const missing = needed.flatMap(([flag]) => (known.has(flag) ? [] : [flag]));
@@ -51,12 +51,12 @@ export function profileFor(help: string, usesApiKey: boolean): ClaudeProfile {
   return { args: [...needed, ...options.filter(([flag]) => known.has(flag))].flat(), known };
 }
 
-/** Without an empty system text, the CLI sends 5 KB about being a coding agent. */
+/** Empty system text. Without it, the CLI sends 5 KB of instructions for a coding agent. */
 export const noSystem: Option = ['--system-prompt', ''];
 
 /**
- * The same for every launch, where the version takes all parts over stdin: then a process that waits serves everybody.
- * `extraArgs` come last, because they may open up more.
+ * Returns the arguments and files of a start. They are equal for all launches if the version takes all parts over
+ * stdin, so that one standby process serves every job. `extraArgs` come last, because they may enable more.
  */
 export function planFor(
   { args, known }: ClaudeProfile,
@@ -78,13 +78,16 @@ export function planFor(
 
 export const effortFlag = '--effort';
 
-/** The arguments of a start that reaches no API, whatever credential it is given. */
+/** Returns arguments for a start that cannot reach the API, whatever its credential. */
 export function offline({ args }: ClaudeProfile): readonly string[] {
   const settings = JSON.stringify({ permissions: bars, env: nowhere });
   return args.map((arg, index) => (args[index - 1] === '--settings' ? settings : arg));
 }
 
-/** Overrides the environment. Nothing listens on port 1. The token is none, but without one the CLI would renew its login in files. */
+/**
+ * Environment that makes the API unreachable: nothing listens on port 1. The invalid token keeps the CLI from renewing
+ * its login in files.
+ */
 const nowhere = {
   ANTHROPIC_BASE_URL: 'http://127.0.0.1:1',
   ANTHROPIC_API_KEY: '',
@@ -98,7 +101,9 @@ const nowhere = {
 const trialModel = 'claude-of-the-trial';
 const trialEffort: LaunchOptions['effort'] = 'low';
 
-/** The last line is a message of the past: it starts no turn, but makes the program list its tools. */
+/**
+ * Input of a trial. Its last line is a message of the history, which starts no turn but makes the CLI list its tools.
+ */
 const trialLines = [
   controlLine('1', {
     subtype: 'initialize',
@@ -113,9 +118,9 @@ const trialLines = [
 ].join('');
 
 /**
- * Finds out by trying what this version takes over stdin once it runs. No API can be reached then: some versions
- * would count the tokens of their context there. What shows no sign is not taken, and is decided at the start. Null where
- * the program gave no answer: it may on a host that is less busy.
+ * Finds by a trial which parts this version takes over stdin. The API is unreachable meanwhile, because some versions
+ * count the tokens of their context there. Parts without a sign of success are set at the start instead. Returns null
+ * if the program gives no answer, perhaps because the host is busy.
  */
 export async function findSettable(
   consult: Consult,
@@ -129,7 +134,10 @@ export async function findSettable(
   return taken;
 }
 
-/** The settings in force, and the tokens of each part of the context. A version that drops the system text counts none. */
+/**
+ * Settings in force, and the tokens of each part of the context. A version that drops the system text reports no tokens
+ * for it.
+ */
 const settings = z.object({ applied: z.object({ model: z.string(), effort: z.string().nullish() }) });
 const contextUsage = z.object({ categories: z.array(z.object({ name: z.string(), tokens: z.number() })) });
 const tools = z.object({ type: z.literal('system'), subtype: z.literal('init'), tools: z.array(z.string()) });
@@ -138,14 +146,14 @@ const response = z.object({
   response: z.object({ response: z.unknown().optional() }),
 });
 
-/** Older versions put a change of the model into the context, as a command of the user's. */
+/** Sign of older versions, which write a change of the model into the context as a command of the user. */
 const trace = z.object({ type: z.literal('user'), message: z.object({ content: z.string().includes(trialModel) }) });
 
 function isTrace(line: unknown): boolean {
   return trace.safeParse(line).success;
 }
 
-/** The CLI speaks with the server of the client's tools, or has all that it needs of it. */
+/** Signs that the CLI uses the server of the client's tools: it sends a message to it, or already has its manifest. */
 const spoken = z.object({
   type: z.literal('control_request'),
   request: z.object({ subtype: z.literal('mcp_message'), server_name: z.literal(serverName) }),
@@ -166,7 +174,7 @@ function signsOf(line: unknown): readonly SettablePart[] {
   ];
 }
 
-/** The names of the CLI's own tools that these arguments of the operator open: `--tools "Read,Bash(git *)"`. */
+/** Returns the names of native tools that the operator's arguments enable: `--tools "Read,Bash(git *)"`. */
 export function toolsOpenedBy(args: readonly string[]): ReadonlySet<string> {
   let isList = false;
   const lists = args.flatMap((arg) => {

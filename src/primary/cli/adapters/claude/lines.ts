@@ -2,14 +2,17 @@ import { z } from 'zod';
 import { jsonOf } from '../common/lines.js';
 import { controlRequest } from './tool-server.js';
 
-// The format drifts between versions, so a bad value in a field that only adds detail must not cost the whole line.
+// The format changes between versions, so an invalid value in an optional field must not discard the whole line.
 const detail = z.string().nullish().catch(null);
 const count = z.int().nonnegative().catch(0);
 
-/** A line of a subagent has the id of a tool call here. It is no part of the answer. */
+/**
+ * Field that is null in lines of the main thread. A subagent's lines have the id of a tool call; they do not belong to
+ * the answer.
+ */
 const ofMainThread = { parent_tool_use_id: z.null().optional() };
 
-/** A piece of text, or of anything else that the model writes: a thought, the input of a tool. */
+/** Piece of a block: text, a thought, or the input of a tool. */
 const blockDelta = z.object({
   type: z.literal('content_block_delta'),
   delta: z.object({
@@ -40,10 +43,10 @@ const messageStart = z.object({
   message: z.object({ model: z.string(), usage: usage.nullish().catch(null) }),
 });
 
-/** Why the API has stopped the model. */
+/** Cause for which the API stopped the model. */
 const stopDetails = z.object({ category: detail, explanation: detail }).nullish().catch(null);
 
-/** Its usage counts all of the message, and leaves out what has not changed since its start. */
+/** End of a message. Its usage counts the whole message, and omits values that have not changed since the start. */
 const messageDelta = z.object({
   type: z.literal('message_delta'),
   delta: z.object({ stop_reason: detail, stop_sequence: detail, stop_details: stopDetails }),
@@ -52,7 +55,7 @@ const messageDelta = z.object({
 
 const messageStop = z.object({ type: z.literal('message_stop') });
 
-/** The id of the user line that a line answers, where the version names it. */
+/** Id of the user line that a line answers, if the version names it. */
 const ofTurn = { user_message_uuid: detail };
 
 const streamEvent = z.object({
@@ -80,7 +83,7 @@ const result = z.object({
   result: z.string().catch(''),
   subtype: detail,
   stop_reason: detail,
-  /** The value of an answer with a schema. */
+  /** Value of an answer with a schema. */
   structured_output: z.unknown().optional(),
   errors: z.array(z.string()).catch([]),
   terminal_reason: detail,
@@ -99,16 +102,16 @@ const rateLimitEvent = z.object({
     status: detail,
     /** Seconds since the epoch. */
     resetsAt: number,
-    /** The window that `status` is about. */
+    /** Window to which `status` applies. */
     rateLimitType: detail,
     utilization: number,
-    /** Requests are served beyond the limits, for money. */
+    /** Whether requests beyond the limits are served for extra payment. */
     isUsingOverage: z.boolean().nullish().catch(null),
     unifiedWindows: z.record(z.string(), quotaWindow).nullish().catch(null),
   }),
 });
 
-/** The CLI waits before it asks the API again. */
+/** Announces that the CLI retries after a delay. */
 const apiRetry = z.object({
   type: z.literal('system'),
   subtype: z.literal('api_retry'),
@@ -117,13 +120,13 @@ const apiRetry = z.object({
   error: detail,
 });
 
-/** Says whether the process takes what was sent beside its turns. */
+/** Answer to a control request, such as settings. */
 const controlResponse = z.object({
   type: z.literal('control_response'),
   response: z.object({ subtype: z.string(), request_id: detail, error: detail }),
 });
 
-/** The begin of a turn, with the tools that the model is offered. */
+/** Start of a turn, with the tools that the model can call. */
 const init = z.object({
   type: z.literal('system'),
   ...ofTurn,
@@ -157,11 +160,14 @@ export type ControlResponse = z.infer<typeof controlResponse>['response'];
 export type InitLine = z.infer<typeof init>;
 export type RateLimits = z.infer<typeof rateLimitEvent>['rate_limit_info'];
 
-/** Other types are not parsed: a `user` line holds whole tool results. Where `type` is not the first field, the parser decides. */
+/**
+ * Matches lines of other types, which are not parsed: a `user` line holds whole tool results. If `type` is not the
+ * first field, the parser decides.
+ */
 const ofOtherType =
   /^\{"type":"(?!system","subtype":"(?:init|api_retry)"|stream_event"|assistant"|result"|rate_limit_event"|control_response"|control_request")/;
 
-/** Null for a line that says nothing about an answer, and for what is no line of the protocol. */
+/** Parses a line; returns null if it is irrelevant to an answer or invalid. */
 export function parseLine(text: string): ClaudeLine | null {
   if (!text.startsWith('{') || ofOtherType.test(text)) return null;
   return line.safeParse(jsonOf(text)).data ?? null;

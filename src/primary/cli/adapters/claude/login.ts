@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { FileLogin, StoredLogin } from '../../contract/adapter.js';
 import { jsonOf } from '../common/lines.js';
 
-/** With one of these, the CLI uses another credential than its login in files. */
+/** Variables that make the CLI use another credential than its login in files. */
 const otherCredentials = [
   'ANTHROPIC_API_KEY',
   'ANTHROPIC_AUTH_TOKEN',
@@ -12,7 +12,7 @@ const otherCredentials = [
   'CLAUDE_CODE_USE_VERTEX',
 ] as const;
 
-/** The last time that a Date can have. */
+/** Latest time that a Date can represent. */
 const maxTime = 8.64e15;
 
 const credentials = z.object({
@@ -22,11 +22,14 @@ const credentials = z.object({
     expiresAt: z.number().positive().max(maxTime),
   }),
 });
-/** The CLI empties the tokens when the API has refused to renew them. */
+/** Content after the API has refused a renewal: the CLI empties the tokens. */
 const ended = z.object({ claudeAiOauth: z.object({ accessToken: z.literal(''), refreshToken: z.literal('') }) });
 const owner = z.object({ pid: z.number().int().positive(), lockBirthtimeMs: z.number() });
 
-/** The login that `/login` stores; undefined if the CLI gets a credential by its environment. Measured on 2.1.197 to 2.1.330. */
+/**
+ * Returns the login that `/login` stores; undefined if the CLI gets a credential from its environment. Measured on
+ * 2.1.197 to 2.1.330.
+ */
 export function loginOf(given: Readonly<Record<string, string>>, hasToken: boolean): FileLogin | undefined {
   const { HOME: home, CLAUDE_CONFIG_DIR: named } = given;
   const folder = named || (home && `${home}/.claude`);
@@ -36,7 +39,7 @@ export function loginOf(given: Readonly<Record<string, string>>, hasToken: boole
     read: readLogin,
     renewedBeforeMs: 5 * 60_000,
     lock: `${folder}/.oauth_refresh.lock`,
-    lockStaleMs: 20_000, // the CLI updates it every 5 s
+    lockStaleMs: 20_000, // the CLI updates the lock every 5 s
     lockOwner: `${folder}/.oauth_refresh.lock.owner`,
     readOwner: (text) => {
       const { data } = owner.safeParse(jsonOf(text));

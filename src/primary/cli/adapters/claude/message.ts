@@ -2,24 +2,24 @@ import type { ModelRefusal, ToolCall, TurnEnd, TurnEvent } from '../../contract/
 import { jsonOf } from '../common/lines.js';
 import type { MessageDelta } from './lines.js';
 
-/** A call of a client's tool, as far as it has streamed. */
+/** Call of a client's tool while it streams. */
 interface StreamedCall {
   readonly id: string;
   readonly name: string;
   readonly input: string[];
 }
 
-/** One message of the model while it streams. A call is complete when its block has ended and its input is JSON. */
+/** Message of the model while it streams. A call is complete when its block has ended and its input is JSON. */
 export class StreamedMessage {
   hasText = false;
-  /** Whether the message calls a tool that the CLI itself answers. */
+  /** Whether the message calls a native tool, which the CLI itself answers. */
   hasOwnCall = false;
   readonly calls: ToolCall[] = [];
   #open: StreamedCall | 'own' | null = null;
   #cutCalls = 0;
   #stop: MessageDelta['delta'] | null = null;
 
-  /** Why the model has stopped; null until the message has its `message_delta`. */
+  /** Stop reason and details; null until the `message_delta` has arrived. */
   get stop(): MessageDelta['delta'] | null {
     return this.#stop;
   }
@@ -32,7 +32,7 @@ export class StreamedMessage {
     return this.#cutCalls > 0 || (this.#open !== null && this.#open !== 'own');
   }
 
-  /** Whether a call that the CLI itself answers has no end. */
+  /** Whether a call of a native tool is unfinished. */
   get hasOpenOwnCall(): boolean {
     return this.#open === 'own';
   }
@@ -50,7 +50,7 @@ export class StreamedMessage {
     if (this.#open !== null && this.#open !== 'own') this.#open.input.push(json);
   }
 
-  /** Ends the open block. Returns the call that is complete with it. */
+  /** Ends the open block. Returns the call that the block completes, or null. */
   endBlock(): ToolCall | null {
     const open = this.#open;
     this.#open = null;
@@ -67,7 +67,7 @@ export class StreamedMessage {
   }
 }
 
-/** The events of a call that is complete. */
+/** Returns the events of a complete call. */
 export function callEvents({ id, name, input }: ToolCall): readonly TurnEvent[] {
   return [
     { type: 'call-start', id, name },
@@ -76,9 +76,9 @@ export function callEvents({ id, name, input }: ToolCall): readonly TurnEvent[] 
 }
 
 /**
- * How a turn continues after a message. `cli`: as the CLI decides, which ends its turn or has the model continue. All
- * others end the turn at once, and the process with it, because the CLI would ask the model again; only with `calls` the
- * process waits for their results.
+ * Way in which a turn continues after a message. `cli`: the CLI decides, and ends its turn or lets the model continue.
+ * All others end the turn at once, and also the process, because the CLI would call the model again; only after `calls`
+ * the process waits for their results.
  */
 type TurnEnding = 'cli' | 'whole' | 'stop' | 'length' | 'refusal' | 'calls' | 'calls, ended';
 
@@ -91,14 +91,14 @@ const natural: Ended = {
   calls: 'calls',
   'cut call': 'length',
   'calls and cut call': 'calls, ended',
-  'nothing visible': 'whole', // the CLI would fail
+  'nothing visible': 'whole', // otherwise the CLI would report a failure
 };
 
-/** The endings for each stop reason and content. A reason that is not listed is a natural end. */
+/** Endings by stop reason and content. An unlisted reason is a natural end. */
 const endings: Readonly<Record<string, Ended>> = {
-  end_turn: { ...natural, 'nothing visible': 'cli' }, // the CLI asks for a visible answer, once
+  end_turn: { ...natural, 'nothing visible': 'cli' }, // the CLI requests a visible answer, once
   pause_turn: natural,
-  tool_use: { ...natural, text: 'whole', 'nothing visible': 'cli' }, // the CLI asks for the call, twice
+  tool_use: { ...natural, text: 'whole', 'nothing visible': 'cli' }, // the CLI requests the missing call, twice
   stop_sequence: { ...natural, 'cut call': 'stop', 'nothing visible': 'stop' },
   max_tokens: all('length'),
   model_context_window_exceeded: all('length'),
@@ -115,14 +115,14 @@ function contentOf({ hasText, calls, hasCutCall }: StreamedMessage): BlockMix {
   return hasText ? 'text' : 'nothing visible';
 }
 
-/** The end of a turn, without its text, model and usage. */
+/** End of a turn, without its text, model and usage. */
 export interface MessageEnd {
   readonly details: Pick<TurnEnd, 'calls' | 'isCutShort' | 'stopSequence' | 'refusal'>;
   /** Whether the process waits for the results of the calls. */
   readonly isLive: boolean;
 }
 
-/** How the turn ends with this message; null if the CLI decides. */
+/** Returns how the turn ends with this message; null if the CLI decides. */
 export function endOf(message: StreamedMessage): MessageEnd | null {
   const { stop, calls } = message;
   const ending = endingOf(message);

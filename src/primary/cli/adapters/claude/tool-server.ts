@@ -3,15 +3,15 @@ import type { DecoderEvent, Tool } from '../../contract/adapter.js';
 import { HeldCalls } from '../common/held-calls.js';
 import { callResult, serverInfo, serverName } from '../common/mcp.js';
 
-/** Longer than any client may wait: the relay's own limit for idle processes ends the process before. */
+/** Time limit of a call, longer than any client may wait: the relay's limit for idle processes applies first. */
 const timeoutMs = 24 * 60 * 60 * 1000;
-/** The CLI writes a longer result to a file, and gives the model a path that it can't read. */
+/** Longest result. The CLI would write a longer one to a file, and give the model a path that it cannot read. */
 const maxResultLength = 500_000;
-/** The CLI cuts longer descriptions: 2.1.197 at 2,048, 2.1.330 at 4,096. */
+/** Longest description. The CLI cuts longer ones: 2.1.197 at 2,048, 2.1.330 at 4,096. */
 const maxDescriptionLength = 2000;
 const protocolVersion = '2025-11-25';
 
-/** The CLI means something else by these names: the model sees the client's tool by another one. */
+/** Names with a special meaning for the CLI. A client's tool with such a name gets another one for the model. */
 const reservedNames: ReadonlySet<string> = new Set(['ToolSearch', 'StructuredOutput']);
 const suffix = '__client';
 
@@ -19,7 +19,7 @@ export function nameForCli(name: string): string {
   return reservedNames.has(name) ? name + suffix : name;
 }
 
-/** The CLI reports the tool `Agent` by its older name. */
+/** Returns the name in the CLI's report, which lists the tool `Agent` by its older name. */
 function reportedName(name: string): string {
   return name === 'Agent' ? 'Task' : nameForCli(name);
 }
@@ -52,7 +52,7 @@ const permission = z.object({
   mcp_server: z.object({ source: z.string() }).optional().catch(undefined),
 });
 
-/** What the CLI asks of the relay. */
+/** Request of the CLI to the relay. */
 export const controlRequest = z.object({
   type: z.literal('control_request'),
   request_id: z.string(),
@@ -61,21 +61,21 @@ export const controlRequest = z.object({
 type ControlRequest = z.infer<typeof controlRequest>;
 type McpMessage = z.infer<typeof mcpMessage>['message'];
 
-/** What the CLI reports at the begin of a turn: the names of all tools, and the MCP servers. */
+/** Tools and MCP servers that the CLI reports at the start of a turn. */
 interface ReportedTools {
   readonly tools: readonly string[];
   readonly mcp_servers: readonly { readonly name: string; readonly status: string }[];
 }
 
-/** What the CLI asks for a call: its own request, and that of MCP inside it. */
+/** Request for the result of a call: the CLI's request id, and the MCP id inside it. */
 interface CallRequest {
   readonly requestId: string;
   readonly id: McpMessage['id'];
 }
 
 /**
- * Owns the tools of the client as one claude process sees them: an MCP server inside the relay, with which the CLI speaks
- * over its stdin and stdout.
+ * Owns the client's tools as one claude process sees them: an MCP server inside the relay, which the CLI reaches over
+ * its stdin and stdout.
  */
 export class ToolServer {
   #tools: readonly Tool[] = [];
@@ -87,7 +87,7 @@ export class ToolServer {
     return this.#tools.some((tool) => tool.name === name);
   }
 
-  /** The client's tools that the CLI has dropped without a message; empty while it has not connected to the server. */
+  /** Returns the client's tools that the CLI has dropped silently; empty before it is connected to the server. */
   missingFrom({ tools, mcp_servers: servers }: ReportedTools): readonly string[] {
     const isConnected = servers.some(({ name, status }) => name === serverName && status === 'connected');
     if (!isConnected) return [];
@@ -95,7 +95,7 @@ export class ToolServer {
     return this.#tools.map(({ name }) => name).filter((name) => !reported.has(reportedName(name)));
   }
 
-  /** What the request `initialize` has of the server. */
+  /** Returns the fields of the request `initialize` that describe the server. */
   introduce(tools: readonly Tool[]): object {
     this.#tools = tools;
     const manifest = { initializeResult: serverInfo(protocolVersion), toolsListResult: this.#list() };
@@ -106,7 +106,7 @@ export class ToolServer {
     };
   }
 
-  /** The CLI asks something of the relay: it gets its answer at once, unless it calls a tool. */
+  /** Handles a request of the CLI. The answer is sent at once, except to a tool call. */
   requested({ request_id: requestId, request }: ControlRequest): readonly DecoderEvent[] {
     if ('message' in request) return replies(this.#message(requestId, request.message));
     if ('input' in request && request.mcp_server?.source === 'sdk')
@@ -130,7 +130,10 @@ export class ToolServer {
   }
 }
 
-/** With `readOnlyHint` the CLI makes all calls of a message at once. What the description has too much goes into the schema. */
+/**
+ * Converts a tool. `readOnlyHint` makes the CLI run all calls of a message at once. The excess of a long description
+ * moves into the schema.
+ */
 function toolForCli({ name, description, schema }: Tool): object {
   const inputSchema: Readonly<Record<string, unknown>> = JSON.parse(schema);
   const end = cutAt(description, maxDescriptionLength);
@@ -147,7 +150,7 @@ function toolForCli({ name, description, schema }: Tool): object {
   };
 }
 
-/** Not within a pair of surrogates. */
+/** Returns where to cut a text so that no surrogate pair is split. */
 function cutAt(text: string, max: number): number {
   return text.length > max && /[\ud800-\udbff]/.test(text.charAt(max - 1)) ? max - 1 : Math.min(text.length, max);
 }

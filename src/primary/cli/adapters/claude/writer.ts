@@ -13,50 +13,53 @@ import { isObject } from '../common/lines.js';
 import { type MessageContent, piecesOf } from '../common/transcript.js';
 import { nameForCli, ToolServer } from './tool-server.js';
 
-/** What a version takes over stdin once it runs: parts of a launch, of which the others are decided at its start, and tools. */
+/**
+ * Part that a version takes over stdin after its start: a launch option or the tools. All other launch options are set
+ * at the start.
+ */
 export type SettablePart = keyof LaunchOptions | 'tools';
 
 type SentSettings = Pick<LaunchOptions, 'model' | 'effort'> & {
-  /** Fields for the API beside the CLI's own, as JSON. */
+  /** Additional fields of the API request, as JSON. */
   readonly extraBody: string;
-  /** Empty without a limit. */
+  /** Output token limit; empty if unlimited. */
   readonly maxTokens: string;
-  /** Whether the CLI asks the API for a text of the thoughts. Else a newer model shows a few words of them, or none. */
+  /** Whether the API returns a summary of thoughts. Without it, newer models show few words of them, or none. */
   readonly showsThoughts: boolean;
 };
 
-/** The CLI's own names. Null gives a setting back to the CLI. */
+/** Setting names of the CLI. Null restores the CLI's default. */
 interface FlagSettings {
   model?: string | null;
   effortLevel?: Effort | null;
   env?: { readonly CLAUDE_CODE_EXTRA_BODY?: string; readonly CLAUDE_CODE_MAX_OUTPUT_TOKENS?: string };
 }
 
-/** Owns what was sent to one claude process beside its turns. */
+/** Writes the turns of one claude process, and tracks the settings that it has. */
 export class ClaudeWriter implements TurnWriter {
   readonly tools = new ToolServer();
   readonly #settable: ReadonlySet<SettablePart>;
   #sent: SentSettings = { model: null, effort: null, extraBody: '{}', maxTokens: '', showsThoughts: false };
   #asked: Turn | null = null;
 
-  /** `settable`: what this version takes over stdin. */
+  /** `settable`: parts that this version takes over stdin. */
   constructor(settable: ReadonlySet<SettablePart>) {
     this.#settable = settable;
   }
 
-  /** The turn that has no answer yet. */
+  /** Turn without an end; null between turns. */
   get asked(): Turn | null {
     return this.#asked;
   }
 
-  /** The turn has its end: a process that waits holds no images. */
+  /** Clears the turn at its end, so that an idle process holds no images. */
   answered(): void {
     this.#asked = null;
   }
 
   /**
-   * The history is replayed with its roles. A user line of it must be taken in before the next line is written: the CLI
-   * queues user lines but not assistant lines, so lines written at once lose their order.
+   * Returns the input of a turn. The history is replayed with its roles. The CLI queues user lines but not assistant
+   * lines, so after each user line of the history, the next piece waits until the CLI has accepted it.
    */
   write(turn: Turn, number: number): TurnInput {
     this.#asked = turn;
@@ -75,7 +78,10 @@ export class ClaudeWriter implements TurnWriter {
     return { text: first, rest, stdin: 'keep-open' };
   }
 
-  /** The CLI takes it once, before its first turn, and ignores any other without a word. */
+  /**
+   * Returns the `initialize` request. The CLI accepts only the first one before its first turn, and silently ignores
+   * others.
+   */
   #introduction({ system, schema, offer }: Turn): string {
     const parts = {
       ...(system !== null && this.#settable.has('system') && { systemPrompt: guardedSystem(system) }),
@@ -85,7 +91,10 @@ export class ClaudeWriter implements TurnWriter {
     return Object.keys(parts).length === 0 ? '' : controlLine(introduction, { subtype: 'initialize', ...parts });
   }
 
-  /** Only what differs: after a first turn, a change of the model leaves a text of the CLI's own in the context. */
+  /**
+   * Returns requests for changed settings only: after the first turn, a change of the model adds a text of the CLI to
+   * the context.
+   */
   #settings(turn: Turn): string {
     const { model, effort } = turn;
     const extraBody = JSON.stringify(extraBodyOf(turn));
@@ -106,10 +115,13 @@ export class ClaudeWriter implements TurnWriter {
 
 const introduction = 'system text and schema';
 
-/** The API refuses a stop sequence without such a character. The service itself ends an answer at any sequence. */
+/** Character that each stop sequence for the API must contain. The service itself ends an answer at any sequence. */
 const visible = /[^\s\p{C}\p{Z}]/u;
 
-/** The API accepts a temperature up to 1, no `top_p` beside it, and neither while the model thinks. */
+/**
+ * Adjusts values to the API, which accepts a temperature up to 1, no `top_p` beside it, and neither while the model
+ * thinks.
+ */
 export function fitSampling({ temperature, topP, maxTokens }: Sampling, thinks: boolean): Sampling {
   const isFree = !thinks || isTooLittleToThink(maxTokens);
   return {
@@ -121,12 +133,18 @@ export function fitSampling({ temperature, topP, maxTokens }: Sampling, thinks: 
 
 const minThinkingTokens = 1024;
 
-/** The limit includes what the model thinks. The CLI fits its budget to it, and the limit to the maximum of the model. */
+/**
+ * Whether the limit leaves no tokens for thinking, which counts towards it. The CLI reduces its thinking budget to the
+ * limit, and the limit to the model's maximum.
+ */
 function isTooLittleToThink(maxTokens = Number.POSITIVE_INFINITY): boolean {
   return maxTokens <= minThinkingTokens;
 }
 
-/** As the Messages API has them. Nothing of a client's own object gets here. A forced call leaves no room for thinking. */
+/**
+ * Returns additional fields for the Messages API. No object of a client is copied into them. A forced call excludes
+ * thinking.
+ */
 function extraBodyOf({ offer, sampling = {}, effort, thinking, ...turn }: Turn): object {
   const stop = (turn.stop ?? []).filter((sequence) => visible.test(sequence));
   const { temperature = 1, topP = 1, maxTokens } = sampling;
@@ -150,54 +168,57 @@ function toolChoiceOf({ choice, isParallel }: NonNullable<Turn['offer']>): objec
   return isParallel ? {} : { tool_choice: { type: 'auto', ...single } };
 }
 
-/** Answered without a model call, with a line that has the same id. */
+/** Returns a control request. The CLI answers without a model call, with a line of the same id. */
 export function controlLine(id: string, request: { readonly subtype: string; readonly [field: string]: unknown }) {
   return `${JSON.stringify({ type: 'control_request', request_id: id, request })}\n`;
 }
 
-/** The id of the line with the model and the effort of a turn. */
+/** Id of the request that sets model and effort. */
 export const modelSettings = 'model and effort';
 
-/** The id of the line with how thoughts are shown. */
+/** Id of the request that sets how thoughts are shown. */
 export const thoughtSettings = 'thoughts';
 
-/** Says nothing of whether the model thinks, and how much. */
+/** Returns the request that sets how thoughts are shown. It does not change whether or how much the model thinks. */
 function displayLine(showsThoughts: boolean): string {
   const thinking_display = showsThoughts ? 'summarized' : null;
   return controlLine(thoughtSettings, { subtype: 'set_max_thinking_tokens', thinking_display });
 }
 
-/** As the CLI takes it. `schema` is JSON. */
+/** Returns the schema in the form that the CLI accepts. `schema` is JSON. */
 export function schemaOf(schema: string): unknown {
   return knownToClaude(JSON.parse(schema));
 }
 
-/** As the Messages API takes it. */
+/** Returns the image as a block of the Messages API. */
 export function imageBlock({ mediaType, data }: Image) {
   return { type: 'image', source: { type: 'base64', media_type: mediaType, data } } as const;
 }
 
-/** The first system block of a request describes the CLI. A system text of that form would replace it. */
+/**
+ * Guards a system text. The first system block of a request describes the CLI, and a system text of the same form would
+ * replace it.
+ */
 export function guardedSystem(system: string): string {
   return guarded(system, /^x-anthropic-/);
 }
 
 const slashCommand = /^\//;
 
-/** A newline in front keeps the CLI from taking the text for a command or a block of its own. */
+/** Adds a leading newline if the CLI would take the text for a command or a system block. */
 function guarded(text: string, trigger: RegExp): string {
   return trigger.test(text) ? `\n${text}` : text;
 }
 
 type UserTurn = MessageContent & { readonly results?: readonly ToolResult[] | undefined };
 
-/** `client_composed` asks newer versions to expand nothing in the text and to run no command in it. */
+/** Returns a user line. `client_composed` asks newer versions not to expand or run anything in the text. */
 function userLine(message: UserTurn, extras: { readonly shouldQuery: false } | { readonly uuid: string }): string {
   const line = { type: 'user', message: { role: 'user', content: userContent(message) }, client_composed: true };
   return `${JSON.stringify({ ...line, ...extras })}\n`;
 }
 
-/** Results come first: the API takes them nowhere else. */
+/** Returns the content blocks, results first: the API accepts them only there. */
 function userContent(message: UserTurn) {
   const { results = [] } = message;
   if (results.length === 0) return contentOf(message);
@@ -208,24 +229,24 @@ function resultBlock(result: ToolResult): object {
   return { type: 'tool_result', tool_use_id: result.id, content: blocksOf(result), is_error: result.isError };
 }
 
-/** Older versions take the last piece for a command, if it begins like one. */
+/** Guards the text, because older versions take the last piece for a command if it begins like one. */
 function contentOf(message: MessageContent) {
   return (message.images ?? []).length === 0 ? guarded(message.text, slashCommand) : blocksOf(message);
 }
 
-/** The text, cut where its images stand. */
+/** Splits the message into blocks at the positions of its images. */
 function blocksOf(message: MessageContent): readonly object[] {
   return piecesOf(message).flatMap((piece): readonly object[] =>
     typeof piece === 'string' ? textBlocks(piece) : [imageBlock(piece)],
   );
 }
 
-/** The API takes no blank ones. */
+/** Returns a text block; none for blank text, which the API rejects. */
 function textBlocks(text: string) {
   return text.trim() === '' ? [] : [{ type: 'text', text: guarded(text, slashCommand) } as const];
 }
 
-/** Without ids of their own, 2.1.197 confuses the order of messages with calls. */
+/** Returns an assistant line. Without a message id, 2.1.197 confuses the order of messages with calls. */
 function assistantLine(
   { text, calls = [] }: { readonly text: string; readonly calls?: readonly ToolCall[] | undefined },
   index: number,
@@ -236,20 +257,26 @@ function assistantLine(
   return `{"type":"assistant","message":{"id":"${id}","role":"assistant","content":[${blocks.join(',')}]}}\n`;
 }
 
-/** The JSON of one block. The input stays as the worker has checked it: to parse what a client has sent may take long. */
+/**
+ * Returns the JSON of a call. The input is copied as the worker has checked it, because parsing a client's input may
+ * take long.
+ */
 function callBlock({ id, name, input }: ToolCall): string {
   return `${JSON.stringify({ type: 'tool_use', id, name: nameForCli(name) }).slice(0, -1)},"input":${inputOf(input)}}`;
 }
 
-/** The API takes objects alone. In valid JSON, line ends stand only between values. */
+/**
+ * Returns the input on one line; `{}` unless it is an object, as the API requires. In valid JSON, line breaks occur
+ * only between values.
+ */
 function inputOf(json: string): string {
   const input = json.replace(/[\r\n]/g, ' ').trim();
   return input.startsWith('{') && input.endsWith('}') ? input : '{}';
 }
 
 /**
- * The id of a turn as claude knows it: that of its user line. Newer versions (2.1.330 does, 2.1.197 does not) name it in
- * the lines that answer the turn. It must have the form of a UUID, and is unique within one process.
+ * Returns the id of a turn's user line. Newer versions (2.1.330, not 2.1.197) name it in the lines that answer the
+ * turn. The id must have the form of a UUID, and is unique within one process.
  */
 export function turnIdOf(turn: number): string {
   return `${prefix}${turn.toString(16).padStart(12, '0')}`;
@@ -257,7 +284,7 @@ export function turnIdOf(turn: number): string {
 
 const prefix = '00000000-0000-4000-8000-';
 
-/** Whether a line names a turn of ours, and not this one. An id that is not ours has no meaning. */
+/** Whether a line names another turn of this service. Ids of any other form are ignored. */
 export function isOfOtherTurn(named: string | null | undefined, turn: number | null): boolean {
   return turn !== null && named?.startsWith(prefix) === true && named !== turnIdOf(turn);
 }
@@ -271,21 +298,21 @@ const counts = ['pattern', 'maxItems', 'minItems', 'uniqueItems', 'maxProperties
 const plainKeywords = new Set([...notes, ...names, ...limits, ...counts, 'type', 'enum', 'const', 'required']);
 const deepKeywords = new Set(
   ['items', 'additionalItems', 'contains', 'propertyNames', 'additionalProperties'].concat(
-    ['not', 'if', 'then', 'else', 'anyOf', 'oneOf', 'allOf'], // hold a schema or a list of schemas
+    ['not', 'if', 'then', 'else', 'anyOf', 'oneOf', 'allOf'], // contain a schema or a list of schemas
   ),
 );
 const namedKeywords = new Set(['properties', 'patternProperties', '$defs', 'definitions']);
 
 /**
- * A schema as claude takes it: without a word it drops one that names a newer draft than 07 or holds a keyword which that
- * draft does not know, and then it answers as if there were none. Such keywords stand in the description instead; the
- * answer is checked against the whole schema in any case.
+ * Returns a schema that the CLI accepts. The CLI silently drops a schema that names a newer draft than 07 or has
+ * keywords unknown to that draft, and answers without it. Such keywords move into the description; the answer is
+ * checked against the whole schema in any case.
  */
 export function knownToClaude(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(knownToClaude);
   if (!isObject(schema)) return schema;
   const { $schema: _draft, ...rest } = schema;
-  const isTuple = 'prefixItems' in schema; // then `items` means only what comes after those
+  const isTuple = 'prefixItems' in schema; // `items` then applies only to further elements
   const isTaken = ([keyword, value]: [string, unknown]) =>
     isKnown(keyword) && !(isTuple && keyword === 'items') && !hasOddPattern(keyword, value);
   const entries = Object.entries(rest);
@@ -299,7 +326,7 @@ function isKnown(keyword: string): boolean {
   return plainKeywords.has(keyword) || deepKeywords.has(keyword) || namedKeywords.has(keyword);
 }
 
-/** Whether the CLI cannot compile a pattern: it reads patterns with the flag `u`. */
+/** Whether a keyword contains a pattern that the CLI cannot compile; it uses the flag `u`. */
 function hasOddPattern(keyword: string, value: unknown): boolean {
   const patterns = keyword === 'patternProperties' && isObject(value) ? Object.keys(value) : [value];
   if (keyword !== 'pattern' && keyword !== 'patternProperties') return false;
