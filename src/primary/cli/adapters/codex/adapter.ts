@@ -16,11 +16,11 @@ import { CodexThread, openingLines } from './thread.js';
 
 export interface CodexOptions {
   readonly extraArgs: readonly string[];
-  /** What the program sees of the service's environment. */
+  /** Environment variables that the program inherits from the service. */
   readonly given: Readonly<Record<string, string>>;
 }
 
-/** Codex as an app server: one process, one thread, many turns. Measured on 0.160.1 and 0.169.0. */
+/** Adapter for Codex as an app server: one process, one thread, many turns. Measured on 0.160.1 and 0.169.0. */
 export function codexAdapter(command: readonly [string, ...string[]], options: CodexOptions): Adapter {
   return {
     name: 'codex',
@@ -34,15 +34,18 @@ export function codexAdapter(command: readonly [string, ...string[]], options: C
   };
 }
 
-/** Only the login of the service's user is in it: no instructions, no skills, no MCP servers, no history. */
+/**
+ * Returns a private home that contains only the login of the service user: no instructions, skills, MCP servers or
+ * history.
+ */
 function homeFor(given: Readonly<Record<string, string>>): PrivateHome {
   const variables = { HOME: '.', CODEX_HOME: '.codex' };
   const path = '.codex/auth.json';
   const key = given.OPENAI_API_KEY || given.CODEX_API_KEY;
-  // As an app server the program reads a key from this file alone.
+  // As an app server, the program reads a key only from this file.
   if (key) return { variables, files: [{ path, text: JSON.stringify({ OPENAI_API_KEY: key }) }], links: [] };
   const own = given.CODEX_HOME || `${given.HOME ?? ''}/.codex`;
-  // A login that is renewed is written to where the link leads.
+  // Through the link, a renewed login is written to the original file.
   return { variables, files: [], links: [{ path, to: `${own}/auth.json` }] };
 }
 
@@ -50,7 +53,7 @@ async function learn(consult: Consult, extraArgs: readonly string[]): Promise<Pr
   const version = await versionOf(consult);
   const profile = await findProfile(consult);
   const { catalog } = profile;
-  const args = [...profile.args, ...extraArgs]; // last, because they may open up more
+  const args = [...profile.args, ...extraArgs]; // last, because they may enable more
   const ask = (consult: Consult, queries: Parameters<typeof codexAnswers>[3]) =>
     codexAnswers(consult, args, catalog.text, queries);
   return {
@@ -72,7 +75,7 @@ async function learn(consult: Consult, extraArgs: readonly string[]): Promise<Pr
   };
 }
 
-/** The same for every launch: one process that waits serves everybody. */
+/** Returns the same arguments for every launch, so that one standby process serves every job. */
 function planFor(args: readonly string[], catalog: CodexProfile['catalog']['text'], path: string) {
   return { args: ['app-server', ...args.map((arg) => arg.replace(filePlace, path))], files: [{ path, text: catalog }] };
 }
@@ -83,7 +86,7 @@ async function versionOf(consult: Consult): Promise<string | null> {
   return /\d+\.\d+\.\d+\S*/.exec(stdout)?.[0] ?? null;
 }
 
-/** Whether there is a credential. Only a turn can show whether the API accepts it. */
+/** Returns why no credential exists; null if one does. Only a turn shows whether the API accepts it. */
 function faultOf(answer: unknown): string | null {
   const { data } = accountState.safeParse(answer);
   if (data === undefined) return 'the model CLI does not say whether it is logged in';
@@ -92,7 +95,7 @@ function faultOf(answer: unknown): string | null {
     : 'the model CLI is not logged in: run `codex login` as the service user, or allow OPENAI_API_KEY in MODEL_API_CLI_ENV';
 }
 
-/** With an API of another provider, only that knows its models. */
+/** Returns the listed models; null if the API belongs to another provider, whose models the program does not know. */
 function modelsIn([account, models]: readonly unknown[]): readonly ModelEntry[] | null {
   if (accountState.safeParse(account).data?.requiresOpenaiAuth !== true) return null;
   return modelList.safeParse(models).data?.data.map(entryOf) ?? null;
@@ -106,9 +109,8 @@ const structure = ['properties', 'required', 'additionalProperties', 'items', 'a
 const known: ReadonlySet<string> = new Set([...notes, ...limits, ...structure]);
 
 /**
- * The program holds its model to a schema in the strict way of the API, which refuses every schema that leaves something
- * open: each object must name all of its properties as required and allow no others. Undefined for any other schema: that
- * stands in the prompt. `schema` is JSON.
+ * Returns the schema if the API accepts it in strict mode; undefined for any other, which is then written into the
+ * prompt. Each object must require all of its properties and allow no others. `schema` is JSON.
  */
 export function strictSchema(schema: string): unknown {
   const value: unknown = JSON.parse(schema);

@@ -30,7 +30,7 @@ import { type CodexThread, requestIds } from './thread.js';
 const outOfTurn: readonly TurnEvent[] = [{ type: 'stray' }];
 const nothing = Object.freeze<DecoderEvent[]>([]);
 
-/** What a turn may consist of. Anything else is the work of a tool, or a history that is replaced by a summary. */
+/** Types of items that belong to an answer. Any other is the work of a tool, or a summary that replaces the history. */
 const harmlessItems: ReadonlySet<string> = new Set(['userMessage', 'agentMessage', 'reasoning', 'dynamicToolCall']);
 
 type Notified<Method extends CodexNotification['method']> = Extract<CodexNotification, { method: Method }>['params'];
@@ -44,20 +44,20 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
   #answer = new CodexAnswer();
   readonly #thought = new CodexThought();
   #hasBegun = false;
-  /** The turn that runs, as the program calls it. */
+  /** Program's id of the running turn. */
   #turnId: string | null = null;
   #model: string | null = null;
-  /** Of the whole thread: at the end of the turn before, and now. */
+  /** Tokens of the whole thread at the end of the previous turn. */
   #spent: CodexTokens | null = null;
   #tokens: CodexTokens | null = null;
   #limits: CodexLimits | null = null;
-  /** What the model has called in this message. */
+  /** Calls of the current message. */
   #calls: ToolCall[] = [];
-  /** Of the API's answers in this turn; null where the program does not tell. */
+  /** Usage of the API responses in this turn; null if the program does not report it. */
   #used: Usage | null = null;
-  /** The program's turn goes on when it gets the results of the calls. */
+  /** Whether the program's turn is open and waits for the results of calls. */
   #isHeld = false;
-  /** Whether this version shows the API's answers, which tell all calls of a message, and its end. */
+  /** Whether this version shows the API responses, which contain all calls of a message and its end. */
   #isRaw = false;
 
   constructor(thread: CodexThread) {
@@ -123,7 +123,7 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
     if (method === 'account/rateLimits/updated') return this.#limited(params);
     if (method === 'turn/started') return this.#started(params);
     const turnId = method === 'turn/completed' ? params.turn.id : params.turnId;
-    if (method === 'rawResponseItem/completed' && this.#turnId === null) return nothing; // of the history that it was told
+    if (method === 'rawResponseItem/completed' && this.#turnId === null) return nothing; // belongs to the injected history
     if (turnId !== this.#turnId || params.threadId !== this.#thread.id) return outOfTurn;
     switch (method) {
       case 'rawResponseItem/completed':
@@ -181,8 +181,8 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
   }
 
   /**
-   * With calls, the turn ends here for the client. The program answers a call itself that nobody offered, or whose input
-   * is no object: then it can't go on with this turn.
+   * Ends the client's turn after a message with calls. The program answers a call itself if the tool is unknown or the
+   * input is not an object; it can then not continue this turn.
    */
   #messageEnded(tokens: CodexTokens | null): readonly DecoderEvent[] {
     const used = tokens && usageOf(tokens, null);
@@ -209,13 +209,16 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
     const { data } = callRequest.safeParse(request.params);
     const isCall = request.method === 'item/tool/call' && data?.turnId === this.#turnId;
     if (!isCall || !tools.offers(tools.nameOf(data.tool))) return refused(request);
-    const isTold = this.#isRaw || tools.calls.has(data.callId); // perhaps a moment later
+    const isTold = this.#isRaw || tools.calls.has(data.callId); // the call may be reported a moment later
     const events = isTold ? nothing : this.#untold(data);
     const text = tools.calls.requested(data.callId, request.id);
     return text === '' ? events : [...events, { type: 'reply', text }];
   }
 
-  /** A version that does not show the API's answers: the message ends with its first call, and a further one is replayed. */
+  /**
+   * Handles a call in a version that does not show the API responses: the message ends with its first call, and further
+   * calls are replayed.
+   */
   #untold({ callId, tool, arguments: input }: z.infer<typeof callRequest>): readonly DecoderEvent[] {
     if (this.#isHeld) return outOfTurn;
     return [...this.#called(callId, tool, JSON.stringify(input)), ...this.#messageEnded(null)];
@@ -266,7 +269,7 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
   }
 }
 
-/** So it is where the model declines: the program hides from its clients what the model says of that. */
+/** Failure of a turn without text. The cause may be a refusal, whose text the program hides. */
 const emptyAnswer: readonly TurnEvent[] = [turnFailed('empty_answer', 'the model has said nothing')];
 
 const namesOfRequests: ReadonlyMap<RpcId | null, string> = new Map([
@@ -297,7 +300,7 @@ function kindOf(method: string): RequestKind {
   return method === 'item/tool/call' ? 'tool' : 'other';
 }
 
-/** The program counts the tokens of the thread. */
+/** Returns the usage since `before`, because the program counts the tokens of the whole thread. */
 function usageOf(total: CodexTokens | null, before: CodexTokens | null): Usage {
   if (total === null || total === before) return unknownUsage;
   const since = (name: keyof CodexTokens) => {
@@ -313,13 +316,13 @@ function usageOf(total: CodexTokens | null, before: CodexTokens | null): Usage {
   };
 }
 
-/** Owns the text of one answer: a blank line separates the messages of which it consists. */
+/** Owns the text of one answer, with a blank line between its messages. */
 export class CodexAnswer {
   #streamed = '';
   readonly #said: string[] = [];
   #streaming: string | null = null;
 
-  /** The next piece of a message. Returns what was added to the whole. */
+  /** Adds a piece of a message. Returns the text by which the whole has grown. */
   add(messageId: string, piece: string): string {
     if (piece === '') return '';
     const isNext = this.#streaming !== null && this.#streaming !== messageId;
@@ -329,7 +332,7 @@ export class CodexAnswer {
     return grown;
   }
 
-  /** A message as a whole. One whose stream broke is never completed, and is no part of the answer. */
+  /** Adds a whole message. A message whose stream broke is never completed, and does not belong to the answer. */
   complete(text: string): void {
     if (text !== '') this.#said.push(text);
   }
@@ -338,7 +341,9 @@ export class CodexAnswer {
     return this.#streamed === '' && this.#said.length === 0;
   }
 
-  /** The answer, where it differs from what was streamed; else null. A value for a schema is the last message alone. */
+  /**
+   * Returns the answer if it differs from the streamed text; else null. A value for a schema is only the last message.
+   */
   correction(isValue: boolean): string | null {
     const whole = isValue ? (this.#said.at(-1) ?? '') : this.#said.join('\n\n');
     return whole === '' || whole === this.#streamed ? null : whole;

@@ -32,18 +32,24 @@ const table: FailureTable = {
   ],
 };
 
-/** What no further try would change. Of 500 and more, the program has tried five times before it says so at all. */
+/**
+ * Whether retries are useless for a status. For 500 and above, the program has already tried five times before its
+ * first report.
+ */
 const isFinal = (status: number) => isKnownStatus(status) || status >= 500;
 
-/** A stream that broke, or a limit that the program says is over in seconds. Anything else without a status is an error of the API. */
+/**
+ * Temporary errors: a broken stream, or a limit that ends within seconds. Any other error without a status comes from
+ * the API.
+ */
 const passing = /stream|connection|timed? ?out|rate limit/i;
 
-/** A WebSocket that is refused shows nothing of the API: the program continues without one. */
+/** Error of a WebSocket. It says nothing about the API: the program continues without one. */
 const ofWebSocket = /url: wss?:/;
 
 /**
- * Why there is no use in waiting for a program that says it tries again: its tries take minutes, longer than a job may.
- * Null where it may have luck.
+ * Returns the failure if a retry that the program announces is useless: its retries take minutes, longer than a job
+ * may. Returns null if a retry may succeed.
  */
 export function finalError(error: CodexError, limits: CodexLimits | null, asked: Turn | null): TurnFailed | null {
   const status = statusOf(error.codexErrorInfo);
@@ -68,7 +74,7 @@ function isOfWebSocket(status: number, words: string): boolean {
   return status !== 401 && ofWebSocket.test(words);
 }
 
-/** `limits` is the last report of the account, and `asked` the turn. */
+/** Returns the failure of a turn. `limits` is the last report of the account, and `asked` the turn. */
 export function failed(error: CodexError | null, limits: CodexLimits | null, asked: Turn | null): TurnFailed {
   const { message = '', additionalDetails: details = null, codexErrorInfo: info = null } = error ?? {};
   return failedTurn(table, {
@@ -84,7 +90,7 @@ export function failed(error: CodexError | null, limits: CodexLimits | null, ask
   });
 }
 
-/** The program did not take what it was asked. */
+/** Returns the failure for a request that the program has rejected. */
 export function rejected(reason: CliReason, what: string, words: string): TurnFailed {
   return turnFailed(reason, sentence(`the model CLI does not take the ${what}`, withoutAddress(words)));
 }
@@ -95,8 +101,8 @@ function statusOf(info: CodexError['codexErrorInfo']): number | null {
 }
 
 /**
- * A limit by the minute holds for one model. Of a subscription, or an empty account, the program reports this name; where
- * no window is used up, a job that names a model may have met a limit of that model.
+ * Returns the exhausted quota. A limit per minute applies to one model. `usageLimitExceeded` means a subscription or an
+ * account without credit; if no window is used up and the job names a model, the limit may apply to that model only.
  */
 function quotaOf(info: CodexError['codexErrorInfo'], limits: CodexLimits | null, asked: Turn | null): QuotaRefusal {
   const resetsAt = limits === null ? null : closedUntil(limits);
@@ -105,7 +111,7 @@ function quotaOf(info: CodexError['codexErrorInfo'], limits: CodexLimits | null,
   return isOfAccount ? { scope: 'account', resetsAt } : quotaOfModel;
 }
 
-/** Where the API is, is the operator's business. */
+/** Hides the API's address, which is only the operator's business. */
 function withoutAddress(words: string): string {
   return words.replace(/,? ?url: \S+/g, '');
 }
@@ -119,13 +125,13 @@ const nameByMinutes: ReadonlyMap<number, QuotaWindow['name']> = new Map([
 
 const warningPercent = 90;
 
-/** With an API key there are no windows to report. */
+/** Returns the windows of the account; with an API key there are none. */
 export function quotaReports(limits: CodexLimits): readonly QuotaReport[] {
   const windows = windowsOf(limits).map((window) => windowOf(window, limits.credits?.hasCredits === true));
   return windows.length === 0 ? [] : [{ type: 'quota-report', windows }];
 }
 
-/** When the last of the windows that are used up opens again, milliseconds since the epoch; null if unknown. */
+/** Returns when the last exhausted window opens again, milliseconds since the epoch; null if unknown. */
 export function closedUntil(limits: CodexLimits): number | null {
   const times = windowsOf(limits).flatMap(({ usedPercent, resetsAt }) =>
     usedPercent >= 100 && resetsAt != null ? [resetsAt * 1000] : [],
@@ -137,7 +143,7 @@ function windowsOf({ primary, secondary }: CodexLimits): readonly CodexWindow[] 
   return [primary, secondary].flatMap((window) => (window == null ? [] : [window]));
 }
 
-/** Beyond its limit a window is served from credits, where the account has some. */
+/** Returns the state of a window. An account with credits is served beyond its limit. */
 function windowOf({ usedPercent, windowDurationMins, resetsAt }: CodexWindow, hasCredits: boolean): QuotaWindow {
   const isClosed = usedPercent >= 100 && !hasCredits;
   return {

@@ -4,7 +4,7 @@ import { type RpcId, rpcResult } from '../common/json-rpc.js';
 import { isObject } from '../common/lines.js';
 import { type MessageContent, piecesOf } from '../common/transcript.js';
 
-/** As the protocol takes the input of a turn. */
+/** Returns the input of a turn for the protocol. */
 export function inputOf(message: MessageContent): readonly unknown[] {
   return parts(message, (text) => ({ type: 'text', text, text_elements: [] }), imageInput);
 }
@@ -13,7 +13,7 @@ export function imageInput(image: Image) {
   return { type: 'image', url: dataUrl(image) } as const;
 }
 
-/** As the Responses API takes the messages of the past: calls and results are items of their own. */
+/** Returns a message of the history as items of the Responses API, where calls and results are separate items. */
 export function itemsOf(message: Message): readonly unknown[] {
   const { role, calls = [], results = [] } = message;
   const content = contentParts(message, role === 'assistant' ? 'output_text' : 'input_text');
@@ -22,7 +22,10 @@ export function itemsOf(message: Message): readonly unknown[] {
   return [...results.map(resultItem), ...said, ...calls.map(callItem)];
 }
 
-/** The program refuses a client's tool of such a name, or hides it from the model: it knows them with a small letter only. */
+/**
+ * Lower-case names that the program reserves: it refuses such a tool, or hides it from the model. The relay capitalises
+ * them.
+ */
 const reserved = /^(?:mcp(?:__|$)|(?:exec|shell)_command$)/;
 
 export function nameForCodex(name: string): string {
@@ -44,7 +47,7 @@ export function resultItem(result: ToolResult): unknown {
   return { type: 'function_call_output', call_id: result.id, output };
 }
 
-/** As the program takes the result of a call that it holds. */
+/** Returns the result of an open call for the protocol. */
 export function resultContent(result: ToolResult): readonly unknown[] {
   return parts(
     result,
@@ -61,7 +64,7 @@ function contentParts(message: MessageContent, type: string): readonly unknown[]
   );
 }
 
-/** The API takes no empty pieces. */
+/** Converts a message to parts, without empty texts, which the API rejects. */
 function parts(
   message: MessageContent,
   textPart: (text: string) => unknown,
@@ -75,7 +78,7 @@ function dataUrl({ mediaType, data }: Image): string {
   return `data:${mediaType};base64,${data}`;
 }
 
-/** Owns the tools of the client as one codex thread has them. The program asks the relay for the result of each call. */
+/** Owns the client's tools in one codex thread. The program requests the result of each call from the relay. */
 export class DynamicTools {
   #tools: readonly Tool[] = [];
   readonly calls = new HeldCalls<RpcId | null>((id, result) =>
@@ -86,21 +89,22 @@ export class DynamicTools {
     return this.#tools.some((tool) => tool.name === name);
   }
 
-  /** For the start of the thread, which keeps them to its end. */
+  /** Returns the tools for the start of the thread, which keeps them until its end. */
   introduce(tools: readonly Tool[]): readonly object[] {
     this.#tools = tools;
     return tools.map(toolForCodex);
   }
 
-  /** As the client has named it. */
+  /** Returns the client's name of a tool. */
   nameOf(name: string): string {
     return this.offers(name) ? name : nameForClient(name);
   }
 }
 
 /**
- * The program passes on a part of JSON Schema alone, and of a long one no descriptions: then the whole schema stands in
- * the description of the tool, which it never cuts (20,000 characters tried).
+ * Converts a tool. The program passes on only a part of JSON Schema, and drops the descriptions of a long schema. In
+ * these cases the description of the tool contains the whole schema; the program never cuts it (20,000 characters
+ * tested).
  */
 function toolForCodex({ name, description, schema }: Tool): object {
   const inputSchema: unknown = JSON.parse(schema);

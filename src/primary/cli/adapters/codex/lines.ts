@@ -3,14 +3,14 @@ import type { Consult, ModelEntry } from '../../contract/adapter.js';
 import { type RpcId, type RpcMessage, rpcMessage, rpcRequest } from '../common/json-rpc.js';
 import { openingLines } from './thread.js';
 
-// The protocol drifts between versions, so a bad value in a field that only adds detail must not cost the whole message.
+// The protocol changes between versions, so an invalid value in an optional field must not discard the whole message.
 const detail = z.string().nullish().catch(null);
 const count = z.int().nonnegative().nullish().catch(null);
 const number = z.number().nullish().catch(null);
 
 const ofTurn = { threadId: z.string(), turnId: z.string() };
 
-/** A name, or a name with the status that the API answered with. */
+/** Error name, alone or with the HTTP status of the API. */
 const errorInfo = z.union([z.string(), z.record(z.string(), z.object({ httpStatusCode: number }).catch({}))]).nullish();
 
 const turnError = z.object({
@@ -29,7 +29,7 @@ const tokens = z.object({
   outputTokens: count,
 });
 
-/** As the API has sent it. The type says that these are for internal use, but no other message tells where one ends. */
+/** Item of an API response. The program declares these messages internal, but no other shows where a message ends. */
 const rawItem = z.object({
   type: z.literal('function_call'),
   name: z.string(),
@@ -82,19 +82,19 @@ export type CodexError = z.infer<typeof turnError>;
 export type CodexTokens = z.infer<typeof tokens>;
 export type CodexLimits = z.infer<typeof rateLimits>;
 
-/** What the program writes: a notification, a request, or an answer. */
+/** Message of the program: a notification, a request, or an answer. */
 export type CodexMessage =
   | { readonly type: 'notification'; readonly notification: CodexNotification }
-  /** It shows what it sends to the API, and what the API answers. */
+  /** Sign that the program shows the API's requests and responses; the content is not needed. */
   | { readonly type: 'raw' }
   | Exclude<RpcMessage, { readonly type: 'notification' }>;
 
-/** It repeats what it was given, with all images. */
+/** Matches messages that only repeat input, with all images. */
 const echo = /^\{"method":"item\/(?:started|completed)","params":\{"item":\{"type":"(?:userMessage|dynamicToolCall)"/;
 const rawEcho =
   /^\{"method":"rawResponseItem\/completed","params":\{"threadId":"[^"]*","turnId":"[^"]*","item":\{"type":"(?!function_call")/;
 
-/** Null for what is no message, or no part of an answer. */
+/** Parses a line; returns null if it is invalid or irrelevant to an answer. */
 export function parseMessage(line: string): CodexMessage | null {
   if (echo.test(line)) return null;
   if (rawEcho.test(line)) return { type: 'raw' };
@@ -104,10 +104,10 @@ export function parseMessage(line: string): CodexMessage | null {
   return data === undefined ? null : { type: 'notification', notification: data };
 }
 
-/** The program asks for the result of a call. */
+/** Parameters of the program's request for the result of a call. */
 export const callRequest = z.object({ ...ofTurn, callId: z.string(), tool: z.string(), arguments: z.unknown() });
 
-/** What the program is asked about itself, outside of turns, and what it answers. */
+/** Query about the program itself, outside of turns. */
 export interface CodexQuery {
   readonly method: string;
   readonly params: unknown;
@@ -117,7 +117,7 @@ export const configQuery: CodexQuery = { method: 'config/read', params: {} };
 export const accountQuery: CodexQuery = { method: 'account/read', params: {} };
 export const modelsQuery: CodexQuery = { method: 'model/list', params: { limit: 100 } };
 
-/** The answers, in the order of the questions; undefined where the program refused to answer. No API is asked. */
+/** Returns the answers in the order of the queries; undefined if the program refused one. Calls no API. */
 export async function codexAnswers(
   consult: Consult,
   args: readonly string[],
@@ -141,7 +141,7 @@ function answersIn(stdout: string): ReadonlyMap<RpcId | null, unknown> {
   return answers;
 }
 
-/** An API that needs no login of OpenAI has a model list of its own. */
+/** State of the account. An API without a login of OpenAI has its own list of models. */
 export const accountState = z.object({ account: z.unknown(), requiresOpenaiAuth: z.boolean() });
 
 const listed = z.object({

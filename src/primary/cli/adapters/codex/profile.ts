@@ -5,14 +5,14 @@ import { jsonOf } from '../common/lines.js';
 import { codexAnswers, configQuery } from './lines.js';
 import type { DefaultEfforts } from './thread.js';
 
-/** How one version is started so that it only answers. */
+/** Settings that limit one version to answering. */
 export interface CodexProfile {
-  /** For any of its commands. `{file}` stands for the path of the catalog. */
+  /** Arguments for all commands. `{file}` stands for the path of the catalog. */
   readonly args: readonly string[];
   readonly catalog: CodexCatalog;
 }
 
-/** A key that a version does not know is ignored without a word: whether they hold is asked afterwards. */
+/** Settings of the start. The program silently ignores unknown keys, so the result is checked afterwards. */
 const settings = {
   web_search: 'disabled',
   project_doc_max_bytes: 0,
@@ -28,20 +28,19 @@ const settings = {
   check_for_update_on_startup: false,
 } as const;
 
-/** These must hold in any version. The others save time, or keep data of the host from the maker of the program. */
+/** Settings that every version must support. The others save time, or keep data of the host from the vendor. */
 const vital: readonly (keyof typeof settings)[] = [
   'web_search',
   'project_doc_max_bytes',
   'include_environment_context',
 ];
 
-/** It is named among the features as on, but without `shell_tool` it offers nothing. */
+/** Features that stay listed as enabled but, without `shell_tool`, offer nothing. */
 const harmless: ReadonlySet<string> = new Set(['unified_exec']);
 
 /**
- * Finds out how this version is made inert, and proves it: every feature that is on is switched off, and then nothing but
- * the prompt may be left of what a model would get. Throws `cli_error` for a version where that can't be done. No API
- * is asked.
+ * Finds settings that make this version inert, and proves the result: every enabled feature is switched off, and the
+ * model's input must then be only the prompt. Throws `cli_error` if this is impossible. Calls no API.
  */
 export async function findProfile(consult: Consult): Promise<CodexProfile> {
   const on = featuresOn(await print(consult, ['features', 'list']));
@@ -57,12 +56,12 @@ export async function findProfile(consult: Consult): Promise<CodexProfile> {
     (on) => !harmless.has(on),
   );
   if (left.length > 0) throw unusable(`does not switch off ${left.join(', ')}`);
-  await proveSettings(consult, profile); // first: to print a prompt, the program would start MCP servers
+  await proveSettings(consult, profile); // first, because printing a prompt starts MCP servers
   await provePrompt(consult, profile);
   return profile;
 }
 
-/** As the program lists them: name, stage and state. What was removed has no effect. */
+/** Returns the enabled features of a list with name, stage and state. Removed features have no effect. */
 function featuresOn(stdout: string): readonly string[] {
   return stdout.split('\n').flatMap((line) => {
     const [, name, stage, state] = /^([a-z][\w.]*)\s+(\S.*?)\s+(true|false)\s*$/.exec(line) ?? [];
@@ -77,7 +76,7 @@ const promptItem = z.object({
   content: z.tuple([z.object({ type: z.literal('input_text'), text: z.literal(canary) })]),
 });
 
-/** The program can print what it would send to a model: tools, instructions and files of the host would stand beside the prompt. */
+/** Checks the printed model input: tools, instructions or files of the host would appear beside the prompt. */
 async function provePrompt(consult: Consult, { args, catalog }: CodexProfile): Promise<void> {
   const printed = jsonOf(await print(consult, ['debug', 'prompt-input', ...args, canary], catalog));
   if (!z.tuple([promptItem]).safeParse(printed).success) throw unusable('sends the model more than the prompt');
@@ -104,12 +103,11 @@ function unusable(why: string) {
 }
 
 /**
- * What the program knows of each model decides which tools that model gets, whatever features are switched off: code that
- * it writes, patches of files, agents of its own. So the program is started with a list of its own models in which nothing
- * of that is left.
+ * List of models for the program. Its entries decide which tools a model gets, regardless of disabled features: code
+ * execution, file patches, agents. So the program is started with a copy of its list that enables none of them.
  */
 export interface CodexCatalog {
-  /** As the program takes it, JSON. */
+  /** JSON in the form that the program reads. */
   readonly text: string;
   readonly defaultEfforts: DefaultEfforts;
 }
@@ -117,7 +115,7 @@ export interface CodexCatalog {
 const entry = z.looseObject({ slug: z.string(), default_reasoning_level: z.string().nullish().catch(null) });
 const printed = z.object({ models: z.array(entry).min(1) });
 
-/** How to talk with a model, and nothing of tools. Every other field of an entry is left out. */
+/** Fields that describe how to call a model, but no tools. All other fields are dropped. */
 const passedOn: ReadonlySet<string> = new Set([
   ...['slug', 'display_name', 'description', 'visibility', 'priority', 'supported_in_api', 'model_specialty'],
   ...['default_reasoning_level', 'supported_reasoning_levels', 'supports_reasoning_effort_updates'],
@@ -128,8 +126,8 @@ const passedOn: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Without a window the program never replaces a conversation by a summary of its own: the API says when one is too long.
- * The other keys must be there.
+ * Values for every entry. Without a context window, the program never replaces a conversation by a summary; the API
+ * reports when it is too long. All other keys are mandatory.
  */
 const safe = {
   base_instructions: '',
@@ -145,7 +143,7 @@ const safe = {
   upgrade: null,
 };
 
-/** Null for what is no list of models. */
+/** Returns the catalog for the program's list of models; null if the text is not such a list. */
 export function safeCatalog(stdout: string): CodexCatalog | null {
   const { data } = printed.safeParse(jsonOf(stdout));
   if (data === undefined) return null;

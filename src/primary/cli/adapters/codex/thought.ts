@@ -3,14 +3,14 @@ import type { TurnEvent } from '../../contract/adapter.js';
 type Kind = 'summary' | 'content';
 
 /**
- * Owns the thought that the program streams: a summary in parts, or what an open model has thought itself. Where there are
- * both, the first that comes counts.
+ * Owns the thought that the program streams: a summary in parts, or the raw thoughts of an open model. If both arrive,
+ * the first kind counts.
  */
 export class CodexThought {
   #kind: Kind | null = null;
   #part = 0;
 
-  /** A blank line stands between two parts. */
+  /** Adds a piece, with a blank line between two parts. */
   add(kind: Kind, part: number, piece: string): readonly TurnEvent[] {
     if (piece === '' || (this.#kind !== null && this.#kind !== kind)) return [];
     const isNext = this.#kind !== null && part !== this.#part;
@@ -19,7 +19,7 @@ export class CodexThought {
     return [{ type: 'thought-delta', text: isNext ? `\n\n${piece}` : piece }];
   }
 
-  /** The thought is whole. What was not streamed comes now. */
+  /** Ends the thought. Text that was not streamed is sent now. */
   complete(summary: readonly string[], content: readonly string[]): readonly TurnEvent[] {
     const isStreamed = this.#kind !== null;
     this.#kind = null;

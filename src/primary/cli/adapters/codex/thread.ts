@@ -4,12 +4,12 @@ import type { Effort, Turn, TurnInput, TurnWriter } from '../../contract/adapter
 import { rpcNotification, rpcRequest } from '../common/json-rpc.js';
 import { DynamicTools, inputOf, itemsOf, resultItem } from './input.js';
 
-/** The names of our requests, which the answers repeat. */
+/** Ids of the relay's requests, which the answers repeat. */
 export const requestIds = { initialize: 'initialize', thread: 'thread', history: 'history', turn: 'turn' } as const;
 
 /**
- * The thread of one conversation in one process. `none`: there was no turn yet. `starting`: it was asked for, and the turn
- * waits until it is there. `open`: it takes turns. `unsafe`: it is not what was asked for.
+ * State of the thread in one process. `none`: before the first turn. `starting`: requested; the turn waits for it.
+ * `open`: accepts turns. `unsafe`: differs from the request.
  */
 type ThreadState =
   | { readonly name: 'none' }
@@ -19,14 +19,14 @@ type ThreadState =
       readonly id: string;
       readonly model: string;
       readonly effort: Effort | null;
-      /** Whether the last turn asked for a text of the thoughts. */
+      /** Whether the last turn requested a summary of thoughts. */
       readonly showsThoughts: boolean;
       readonly asksForValue: boolean;
       readonly hasTools: boolean;
     }
   | { readonly name: 'unsafe' };
 
-/** What the process says of a thread that was started. */
+/** Answer to the start of a thread. */
 const startedThread = z.object({
   thread: z.object({ id: z.string() }),
   model: z.string(),
@@ -34,10 +34,10 @@ const startedThread = z.object({
   sandbox: z.object({ type: z.string() }),
 });
 
-/** For each model its effort where a turn names none. */
+/** Default effort of each model. */
 export type DefaultEfforts = ReadonlyMap<string, string>;
 
-/** Asked for as soon as the process runs, so that it is ready when the first turn comes. */
+/** Lines sent as soon as the process runs, so that it is ready for its first turn. */
 export const openingLines = [
   rpcRequest(requestIds.initialize, 'initialize', {
     clientInfo: { name: 'prompt-relay', title: null, version: '1' },
@@ -46,7 +46,7 @@ export const openingLines = [
   rpcNotification('initialized'),
 ].join('');
 
-/** Owns the thread of one codex process, and the settings that it has. */
+/** Owns the thread of one codex process, with its current settings. */
 export class CodexThread implements TurnWriter {
   readonly tools = new DynamicTools();
   readonly #defaultEfforts: DefaultEfforts;
@@ -61,22 +61,22 @@ export class CodexThread implements TurnWriter {
     return this.#state.name === 'open' ? this.#state.id : null;
   }
 
-  /** The model that answers; null before it is known. */
+  /** Model that answers; null before it is known. */
   get model(): string | null {
     return this.#state.name === 'open' ? this.#state.model : null;
   }
 
-  /** The turn that has no answer yet. */
+  /** Turn without an end; null between turns. */
   get asked(): Turn | null {
     return this.#asked;
   }
 
-  /** The turn has its end: a process that waits holds no images. */
+  /** Clears the turn at its end, so that an idle process holds no images. */
   answered(): void {
     this.#asked = null;
   }
 
-  /** Whether the last turn wants a value for a schema. */
+  /** Whether the last turn requests a value for a schema. */
   get asksForValue(): boolean {
     return this.#state.name === 'open' && this.#state.asksForValue;
   }
@@ -89,13 +89,13 @@ export class CodexThread implements TurnWriter {
     return { text: this.#begin(turn), stdin: 'keep-open' };
   }
 
-  /** Without them the program would wait for ever. */
+  /** Returns the results for the open calls. Throws if there are none, because the program would wait forever. */
   #resultLines({ results }: Turn): string {
     if (results === undefined) throw cliError('other', 'the model CLI waits for the results of its calls');
     return this.tools.calls.answer(results);
   }
 
-  /** The tools of a thread are those that it was started with: a turn with others needs another thread. */
+  /** Continues the thread. It keeps the tools of its start, so a turn that adds or drops tools needs a new thread. */
   #next(turn: Turn, { hasTools }: Extract<ThreadState, { readonly name: 'open' }>): string {
     if (hasTools === (turn.offer !== undefined)) return this.#turnLine(turn);
     const { heard = [], history, ...asked } = turn;
@@ -107,7 +107,7 @@ export class CodexThread implements TurnWriter {
     return rpcRequest(requestIds.thread, 'thread/start', this.#threadOf(turn));
   }
 
-  /** The thread is there: returns what to write now, or null where it is not what was asked for. */
+  /** Handles the started thread. Returns the text to write now, or null if the thread is unsafe. */
   started(result: unknown): string | null {
     const { data } = startedThread.safeParse(result);
     if (this.#state.name !== 'starting') return '';
@@ -119,7 +119,7 @@ export class CodexThread implements TurnWriter {
     return isSafe ? this.#historyLine(turn) + this.#turnLine(turn) : null;
   }
 
-  /** With results at its end: then the turn has no input of its own. */
+  /** Returns the history, with the turn's results at its end; the turn then has no separate input. */
   #historyLine({ history, results = [] }: Turn): string {
     const items = [...history.flatMap(itemsOf), ...results.map(resultItem)];
     if (items.length === 0) return '';
@@ -139,7 +139,7 @@ export class CodexThread implements TurnWriter {
     });
   }
 
-  /** An effort holds until the next one: a later turn without an effort gets the usual one of its model. */
+  /** Returns the effort to send. It stays in force, so a later turn without an effort sends the model's default. */
   #effortOf({ effort, schema }: Turn): string | null {
     if (this.#state.name !== 'open') return effort;
     const { effort: current, model } = this.#state;
@@ -147,7 +147,7 @@ export class CodexThread implements TurnWriter {
     return effort ?? (current === null ? null : (this.#defaultEfforts.get(model) ?? 'medium'));
   }
 
-  /** It holds until the next one, too. */
+  /** Returns the summary setting to send, which stays in force like the effort. */
   #summaryOf({ thinking }: Turn): string | null {
     if (this.#state.name !== 'open') return null;
     const { showsThoughts: before } = this.#state;
@@ -157,7 +157,10 @@ export class CodexThread implements TurnWriter {
     return before ? 'none' : null;
   }
 
-  /** Without an environment there is nothing that a tool could work on; without base instructions, it is no coding agent. */
+  /**
+   * Returns the parameters of a thread. Without environments, tools have nothing to work on; empty base instructions
+   * replace those of a coding agent.
+   */
   #threadOf({ model, system, offer }: Turn): object {
     return {
       ephemeral: true,
