@@ -56,7 +56,7 @@ const modelForm = /^(?:[a-z]+\.)?(?:anthropic\.)?claude-|^(?:best|opus|sonnet|ha
 
 const tokenVariable = 'CLAUDE_CODE_OAUTH_TOKEN';
 
-/** Adapter for Claude Code in stream-json: one process, many turns. Measured on 2.1.197, 2.1.328 and 2.1.330. */
+/** Adapter for Claude Code in stream-json, with many turns per process. Measured on 2.1.197, 2.1.328 and 2.1.330. */
 export function claudeAdapter(command: readonly [string, ...string[]], options: ClaudeOptions): Adapter {
   const login = loginOf(options.given, options.hasToken);
   return {
@@ -94,10 +94,7 @@ async function learn(consult: Consult, options: ClaudeOptions): Promise<ProgramV
   };
 }
 
-/**
- * Whether the CLI will use an API key. With both a key and a token it uses the key; but `--bare`, chosen for a key,
- * would ignore the token.
- */
+/** Whether an API key is the only credential, so that `--bare`, which ignores tokens, can be used. */
 function usesApiKey({ given, hasToken }: ClaudeOptions): boolean {
   return !hasToken && !given[tokenVariable] && Boolean(given.ANTHROPIC_API_KEY);
 }

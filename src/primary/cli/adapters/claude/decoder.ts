@@ -123,7 +123,8 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
     if (line.type === 'control_response') return this.#controlled(line);
     if (line.type === 'control_request') return this.#writer.tools.requested(line);
     if (line.type === 'system') return line.subtype === 'init' ? this.#checkTools(line) : this.#retries(line);
-    if (this.#loop === 'waiting') return line.type === 'assistant' ? [] : outOfTurn; // the message was read while it streamed
+    // A whole message repeats the text that has already streamed.
+    if (this.#loop === 'waiting') return line.type === 'assistant' ? [] : outOfTurn;
     const isNamedOther = isOfOtherTurn(line.user_message_uuid, this.#turn);
     if (line.type === 'stream_event') return this.#streamed(line.event, isNamedOther);
     if (isNamedOther) return outOfTurn;
@@ -131,7 +132,8 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
   }
 
   #controlled({ response }: Extract<ClaudeLine, { type: 'control_response' }>): readonly DecoderEvent[] {
-    if (response.subtype !== 'error' || response.request_id === thoughtSettings) return []; // a version without this request reports an error
+    // A version that does not know how to show thoughts reports an error, and answers anyway.
+    if (response.subtype !== 'error' || response.request_id === thoughtSettings) return [];
     return [rejected(response, this.#writer.asked)];
   }
 
@@ -203,7 +205,7 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
   }
 
   /**
-   * Whether a call is meant for the client. A call of an unknown tool is a mistake of the model, unless the CLI has
+   * Whether the client must answer a call. A call of an unknown tool is a mistake of the model, unless the CLI has
    * native tools.
    */
   #isOfClient(name: string): boolean {
@@ -321,11 +323,13 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
     this.#answer = emptyAnswer();
     const { asked } = this.#writer;
     this.#writer.answered();
-    this.#usedSoFar = usageOf(answer.used === noTokens ? line.usage : answer.used, costUsd || null); // for a failed turn
+    // Counts if the turn fails.
+    this.#usedSoFar = usageOf(answer.used === noTokens ? line.usage : answer.used, costUsd || null);
     if (line.is_error || line.num_turns === 0) return [failed(line, answer.error, this.#limits, asked)];
     const { model, used } = answer;
     const { stop } = answer.message;
-    const usage = usageOf(this.#loop === 'none' ? line.usage : used, costUsd); // the CLI counts all rounds of a loop together
+    // The CLI reports all rounds of a loop together, so a round uses its own messages.
+    const usage = usageOf(this.#loop === 'none' ? line.usage : used, costUsd);
     const stopped = stop?.stop_reason === 'stop_sequence' && { stopSequence: stop.stop_sequence ?? null };
     return [{ type: 'turn-end', text: correction(answer, line), model, usage, ...stopped }];
   }

@@ -118,7 +118,7 @@ const trialLines = [
 ].join('');
 
 /**
- * Finds by a trial which parts this version takes over stdin. The API is unreachable meanwhile, because some versions
+ * Finds by a trial which parts this version takes over stdin. The trial runs without the API, because some versions
  * count the tokens of their context there. Parts without a sign of success are set at the start instead. Returns null
  * if the program gives no answer, perhaps because the host is busy.
  */

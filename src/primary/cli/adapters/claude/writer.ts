@@ -119,8 +119,8 @@ const introduction = 'system text and schema';
 const visible = /[^\s\p{C}\p{Z}]/u;
 
 /**
- * Adjusts values to the API, which accepts a temperature up to 1, no `top_p` beside it, and neither while the model
- * thinks.
+ * Adjusts values to the API, which accepts a temperature up to 1, no `top_p` together with it, and neither while the
+ * model thinks.
  */
 export function fitSampling({ temperature, topP, maxTokens }: Sampling, thinks: boolean): Sampling {
   const isFree = !thinks || isTooLittleToThink(maxTokens);
@@ -241,7 +241,7 @@ function blocksOf(message: MessageContent): readonly object[] {
   );
 }
 
-/** Returns a text block; none for blank text, which the API rejects. */
+/** Returns a text block; an empty list for blank text, which the API rejects. */
 function textBlocks(text: string) {
   return text.trim() === '' ? [] : [{ type: 'text', text: guarded(text, slashCommand) } as const];
 }
@@ -266,8 +266,8 @@ function callBlock({ id, name, input }: ToolCall): string {
 }
 
 /**
- * Returns the input on one line; `{}` unless it is an object, as the API requires. In valid JSON, line breaks occur
- * only between values.
+ * Returns the input on one line; `{}` for any value but an object, as the API requires. In valid JSON, line breaks
+ * occur only between values.
  */
 function inputOf(json: string): string {
   const input = json.replace(/[\r\n]/g, ' ').trim();
