@@ -20,7 +20,7 @@ export interface CodexOptions {
   readonly given: Readonly<Record<string, string>>;
 }
 
-/** Adapter for Codex as an app server: one process, one thread, many turns. Measured on 0.160.1 and 0.169.0. */
+/** Adapter for Codex as an app server, with one thread of many turns per process. Measured on 0.160.1 and 0.169.0. */
 export function codexAdapter(command: readonly [string, ...string[]], options: CodexOptions): Adapter {
   return {
     name: 'codex',

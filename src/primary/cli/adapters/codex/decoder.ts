@@ -123,7 +123,8 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
     if (method === 'account/rateLimits/updated') return this.#limited(params);
     if (method === 'turn/started') return this.#started(params);
     const turnId = method === 'turn/completed' ? params.turn.id : params.turnId;
-    if (method === 'rawResponseItem/completed' && this.#turnId === null) return nothing; // belongs to the injected history
+    // The program also reports the items of the injected history.
+    if (method === 'rawResponseItem/completed' && this.#turnId === null) return nothing;
     if (turnId !== this.#turnId || params.threadId !== this.#thread.id) return outOfTurn;
     switch (method) {
       case 'rawResponseItem/completed':

@@ -125,7 +125,7 @@ const nameByMinutes: ReadonlyMap<number, QuotaWindow['name']> = new Map([
 
 const warningPercent = 90;
 
-/** Returns the windows of the account; with an API key there are none. */
+/** Returns the windows of the account; empty with an API key. */
 export function quotaReports(limits: CodexLimits): readonly QuotaReport[] {
   const windows = windowsOf(limits).map((window) => windowOf(window, limits.credits?.hasCredits === true));
   return windows.length === 0 ? [] : [{ type: 'quota-report', windows }];

@@ -76,7 +76,9 @@ const promptItem = z.object({
   content: z.tuple([z.object({ type: z.literal('input_text'), text: z.literal(canary) })]),
 });
 
-/** Checks the printed model input: tools, instructions or files of the host would appear beside the prompt. */
+/**
+ * Checks the printed model input, in which tools, instructions or files of the host would follow or precede the prompt.
+ */
 async function provePrompt(consult: Consult, { args, catalog }: CodexProfile): Promise<void> {
   const printed = jsonOf(await print(consult, ['debug', 'prompt-input', ...args, canary], catalog));
   if (!z.tuple([promptItem]).safeParse(printed).success) throw unusable('sends the model more than the prompt');

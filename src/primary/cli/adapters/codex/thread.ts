@@ -89,7 +89,9 @@ export class CodexThread implements TurnWriter {
     return { text: this.#begin(turn), stdin: 'keep-open' };
   }
 
-  /** Returns the results for the open calls. Throws if there are none, because the program would wait forever. */
+  /**
+   * Returns the results for the open calls. Throws if the turn has no results, because the program would wait forever.
+   */
   #resultLines({ results }: Turn): string {
     if (results === undefined) throw cliError('other', 'the model CLI waits for the results of its calls');
     return this.tools.calls.answer(results);
@@ -159,7 +161,7 @@ export class CodexThread implements TurnWriter {
 
   /**
    * Returns the parameters of a thread. Without environments, tools have nothing to work on; empty base instructions
-   * replace those of a coding agent.
+   * replace the instructions for a coding agent.
    */
   #threadOf({ model, system, offer }: Turn): object {
     return {
