@@ -18,15 +18,15 @@ import { AcpSession, imageBlock } from './session.js';
 
 export interface AcpOptions {
   readonly extraArgs: readonly string[];
-  /** What the program sees of the service's environment. */
+  /** Environment variables that the program inherits from the service. */
   readonly given: GivenVariables;
-  /** Further files below HOME that are linked into the private one. */
+  /** Further files below HOME to link into the private HOME. */
   readonly homeFiles: readonly string[];
-  /** Whether requests may offer tools: else no agent gets a callback. */
+  /** Whether requests may offer tools. If not, agents get no callback. */
   readonly mayHaveTools: boolean;
 }
 
-/** Any agent that speaks version 1 of the Agent Client Protocol: one process, one session, many turns. */
+/** Adapter for any agent with version 1 of the Agent Client Protocol, with one session of many turns per process. */
 export function acpAdapter(
   name: string,
   preset: AcpPreset,
@@ -38,7 +38,7 @@ export function acpAdapter(
   const tools = options.mayHaveTools ? preset.tools : undefined;
   return {
     name,
-    command: [program], // the other words may hold {model}, so they belong to the plan
+    command: [program], // further words may contain {model}, so they belong to the plan
     credentialVariable: null,
     env: preset.env,
     home: homeOf(preset, options),
@@ -89,7 +89,7 @@ function holdsModel(arg: string | undefined): boolean {
   return arg?.includes(modelPlace) === true;
 }
 
-/** Where no model is named, an argument that holds its place is left out, with the flag before it. */
+/** Puts the model into the arguments. Without a model, drops each argument with `{model}` and the flag before it. */
 function argsFor(args: readonly string[], model: string | null): readonly string[] {
   if (model !== null) return args.map((arg) => arg.replaceAll(modelPlace, model));
   return args.filter((arg, index) => !holdsModel(arg) && !(arg.startsWith('-') && holdsModel(args[index + 1])));
@@ -97,17 +97,17 @@ function argsFor(args: readonly string[], model: string | null): readonly string
 
 const notLoggedIn = 'the model CLI is not logged in';
 
-/** The program's own working directory, by a path that is absolute without being known. */
+/** Working directory of the program, as an absolute path that is valid before the directory is known. */
 const ownFolder = '/proc/self/cwd';
 
-/** How an agent is asked about itself. */
+/** Parameters of a query to an agent about itself. */
 export interface AgentQuery {
   readonly consult: Consult;
   readonly args: readonly string[];
   readonly settings: Omit<OpeningSettings, 'workingDirectory'>;
 }
 
-/** What the agent says of itself. Throws `cli_error` where it does not speak the protocol. */
+/** Returns the agent's answer to `initialize`. Throws `cli_error` if the agent does not speak the protocol. */
 export async function askAgent(query: AgentQuery): Promise<Initialized> {
   const { agent, failure } = await openedBy(query, 'agent');
   if (agent !== null) return agent;
@@ -115,7 +115,10 @@ export async function askAgent(query: AgentQuery): Promise<Initialized> {
   throw cliError('other', 'the model CLI does not answer initialize: it may speak no ACP');
 }
 
-/** Why there is no login, as far as the agent checks that before a prompt; else null. Spends no tokens. Throws `cli_error` for another fault. */
+/**
+ * Returns why the login is missing, if the agent checks it before a prompt; else null. Spends no tokens. Throws
+ * `cli_error` for another fault.
+ */
 export async function checkAgent(query: AgentQuery): Promise<string | null> {
   const { session, failure } = await openedBy(query, 'session');
   if (session !== null) return hasNoModel(session) ? `${notLoggedIn}: it offers no model` : null;
@@ -125,18 +128,18 @@ export async function checkAgent(query: AgentQuery): Promise<string | null> {
   return failed.message.replace(/^the model CLI reports/, notLoggedIn);
 }
 
-/** null where the agent does not list them. */
+/** Returns the agent's models; null if it does not list them. */
 export async function listModels(query: AgentQuery): Promise<readonly ModelEntry[] | null> {
   const { session } = await openedBy(query, 'session');
   return session === null || hasNoModel(session) ? null : modelsOf(session);
 }
 
-/** Some name a current model all the same, such as `unknown/unknown`. */
+/** Whether the agent offers no model. Some agents then still name a current one, such as `unknown/unknown`. */
 function hasNoModel({ models, configOptions: { model } }: SessionMade): boolean {
   return model !== null && model.options.length === 0 && (models?.availableModels.length ?? 0) === 0;
 }
 
-/** Speaks with the agent until it has said what is wanted, or refuses. */
+/** Opens an agent until the wanted answer has arrived, or the agent refuses. */
 async function openedBy({ consult, args, settings }: AgentQuery, wanted: 'agent' | 'session') {
   const opening = new AcpOpening({ ...settings, workingDirectory: ownFolder });
   const reader = new OpeningReader(opening);
@@ -146,13 +149,13 @@ async function openedBy({ consult, args, settings }: AgentQuery, wanted: 'agent'
     return isOver() || asksToLogIn(printed) || replies;
   };
   const { stdout } = await consult(args, opening.begin(), isEnough);
-  reader.read(`${stdout}\n`); // the last line may have come without a newline
+  reader.read(`${stdout}\n`); // the last line may lack a newline
   if (opening.agent === null && reader.end === null && asksToLogIn(stdout)) throw cliError('auth', notLoggedIn);
   const { session = null, failure = null } = reader.end ?? {};
   return { agent: opening.agent, session, failure };
 }
 
-/** Reads what an agent prints while a session is opened. */
+/** Reads the output of an agent while a session is opened. */
 class OpeningReader {
   readonly #opening: AcpOpening;
   #length = 0;
@@ -162,7 +165,7 @@ class OpeningReader {
     this.#opening = opening;
   }
 
-  /** `printed`: all whole lines so far. Returns what to write. */
+  /** `printed`: all complete lines so far. Returns the text to write. */
   read(printed: string): string {
     const lines = printed.slice(this.#length).split('\n');
     this.#length = printed.length;
@@ -182,7 +185,10 @@ class OpeningReader {
   }
 }
 
-/** Some ask at the terminal, and would wait for ever. Messages of the protocol may speak of a login, too. */
+/**
+ * Whether the agent prompts for a login at the terminal, where it would wait forever. Protocol messages are ignored,
+ * because they may mention a login too.
+ */
 function asksToLogIn(stdout: string): boolean {
   const printed = stdout.replace(/^\s*\{.*/gm, '');
   return /authorization code|visit the following URL|log ?in to continue/i.test(printed);

@@ -4,7 +4,7 @@ import { methodNotFound, type RpcId, type RpcMessage, rpcFailure, rpcMessage, rp
 import { isObject } from '../common/lines.js';
 import { callResult, serverInfo, serverName } from '../common/mcp.js';
 
-/** An MCP server as the request for a session names it. */
+/** MCP server in the request for a session. */
 export type McpServer = ReturnType<typeof serverAt>;
 
 function serverAt({ url, headers }: Callback) {
@@ -12,7 +12,7 @@ function serverAt({ url, headers }: Callback) {
   return { type: 'http', name: serverName, url, headers: listed } as const;
 }
 
-/** Agents put the name of the server before those of its tools, and cut what is longer than 63 characters then. */
+/** Longest name of a tool. Agents prefix the server's name and cut the result at 63 characters. */
 const maxNameLength = 48;
 
 const parseError = -32700;
@@ -22,37 +22,37 @@ const initializing = z.object({ protocolVersion: z.string() });
 const calling = z.object({ name: z.string(), arguments: z.record(z.string(), z.unknown()).optional() });
 const cancelling = z.object({ requestId: z.union([z.string(), z.number()]) });
 
-/** A call that the agent waits for. */
+/** Call for whose result the agent waits. */
 interface AgentCall extends ToolCall {
   readonly rpcId: RpcId | null;
   readonly answer: CallbackRequest['answer'];
 }
 
 /**
- * Owns the tools of the client as one session of an agent has them: an MCP server at the callback of its process. The client
- * gets one call at a time, because no agent says how many a message has.
+ * Owns the client's tools in one session of an agent: an MCP server at the callback of its process. The client gets one
+ * call at a time, because no agent reports how many calls a message has.
  */
 export class AgentTools {
-  /** Arguments that the agent adds to every tool, for itself. */
+  /** Arguments that the agent adds to every tool for its internal use. */
   readonly #ownArguments: readonly string[];
-  /** By the names that the agent knows. */
+  /** Tools by the names that the agent uses. */
   #tools: ReadonlyMap<string, Tool> = new Map();
   #isListed = false;
-  /** Calls that the client has yet to get. */
+  /** Calls that the client has not received yet. */
   #waiting: AgentCall[] = [];
-  /** The call that the client has. */
+  /** Call that the client has received and not answered. */
   #held: AgentCall | null = null;
 
   constructor(ownArguments: readonly string[]) {
     this.#ownArguments = ownArguments;
   }
 
-  /** Whether the agent has asked for the tools. */
+  /** Whether the agent has requested the list of tools. */
   get isListed(): boolean {
     return this.#isListed;
   }
 
-  /** For a session, which keeps them to its end. */
+  /** Returns the server for a new session, which keeps these tools until its end. */
   introduce(tools: readonly Tool[], callback: Callback): McpServer {
     this.#tools = new Map(tools.map((tool, index) => [nameForAgent(tool.name, index), tool]));
     this.#isListed = false;
@@ -61,7 +61,7 @@ export class AgentTools {
     return serverAt(callback);
   }
 
-  /** `isAsked`: a turn is open, in which the model may call. */
+  /** Handles a request of the agent. `isAsked`: whether a turn is open, in which the model may call. */
   requested(request: CallbackRequest, isAsked: boolean): readonly DecoderEvent[] {
     const message = rpcMessage(request.body);
     if (message?.type === 'request') {
@@ -73,7 +73,7 @@ export class AgentTools {
     return message?.type === 'notification' ? this.#noticed(message) : [];
   }
 
-  /** The next call for the client, which is held from now on. */
+  /** Returns the next call for the client, which then waits for its result; null if no call waits. */
   next(): ToolCall | null {
     this.#held = this.#waiting.shift() ?? null;
     if (this.#held === null) return null;
@@ -81,7 +81,7 @@ export class AgentTools {
     return { id, name, input };
   }
 
-  /** The agent goes on with the result of the call that is held. */
+  /** Sends the agent the result of the client's call. */
   answer(results: readonly ToolResult[]): void {
     const result = results.find(({ id }) => id === this.#held?.id);
     if (this.#held === null || result === undefined) return;
@@ -108,7 +108,10 @@ export class AgentTools {
     return Object.fromEntries(Object.entries(given).filter(([key]) => !isAdded(key)));
   }
 
-  /** An agent that gives up a call goes on with a result that nobody has brought. */
+  /**
+   * Handles a notification. An agent that cancels a call continues with an invented result, so the process must not be
+   * reused.
+   */
   #noticed({ method, params }: Extract<RpcMessage, { readonly type: 'notification' }>): DecoderEvent[] {
     const { data } = cancelling.safeParse(params);
     if (method !== 'notifications/cancelled' || data === undefined) return [];
@@ -130,21 +133,24 @@ export class AgentTools {
 
 type RpcRequest = Extract<RpcMessage, { readonly type: 'request' }>;
 
-/** The first version with servers of this kind. */
+/** First protocol version with servers over HTTP. */
 const oldestVersion = '2025-03-26';
 
 function nameForAgent(name: string, index: number): string {
   return name.length > maxNameLength ? `${name.slice(0, maxNameLength - 4)}_${index}` : name;
 }
 
-/** Agents refuse the whole list where one schema is no object with properties that are objects. */
+/**
+ * Converts a tool. Agents reject the whole list if one schema is not an object, or has a property whose schema is not
+ * one.
+ */
 function toolForAgent([name, { description, schema }]: readonly [string, Tool]): object {
   const { properties, ...rest } = JSON.parse(schema) as Readonly<Record<string, unknown>>;
   const inputSchema = { ...rest, type: 'object', ...(isObject(properties) && { properties: opened(properties) }) };
   return { name, description, inputSchema, annotations: { readOnlyHint: true } };
 }
 
-/** `true` and `false` are schemas too. */
+/** Replaces the schemas `true` and `false` by objects. */
 function opened(properties: Readonly<Record<string, unknown>>): object {
   const schemas = Object.entries(properties).map(([key, schema]) => {
     if (schema === true) return [key, {}];
@@ -153,7 +159,7 @@ function opened(properties: Readonly<Record<string, unknown>>): object {
   return Object.fromEntries(schemas);
 }
 
-/** Of a body, where a message is no line. */
+/** Removes the line break, because a message in a body is not a line. */
 function bodyOf(line: string): string {
   return line.trimEnd();
 }

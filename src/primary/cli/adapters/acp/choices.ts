@@ -1,13 +1,13 @@
 import type { ModelEntry } from '../../contract/adapter.js';
 import type { SessionMade, SessionOption } from './lines.js';
 
-/** A request of the protocol, without its id. */
+/** Request of the protocol, without its id. */
 export interface AcpRequest {
   readonly method: string;
   readonly params: Readonly<Record<string, unknown>>;
 }
 
-/** The request that sets the model of a session; null where the agent takes none. */
+/** Returns the request that sets the model of a session; null if the agent does not support it. */
 export function modelRequest({ sessionId, models, configOptions }: SessionMade, model: string): AcpRequest | null {
   if (configOptions.model) return optionRequest(sessionId, configOptions.model, model);
   return models ? { method: 'session/set_model', params: { sessionId, modelId: model } } : null;
@@ -17,12 +17,12 @@ export function optionRequest(sessionId: string, { id }: SessionOption, value: s
   return { method: 'session/set_config_option', params: { sessionId, configId: id, value } };
 }
 
-/** The model that answers where none is named; null where the agent names none. */
+/** Returns the model of prompts that name no model; null if the agent does not report it. */
 export function currentModel({ models, configOptions }: SessionMade): string | null {
   return configOptions.model?.currentValue ?? models?.currentModelId ?? null;
 }
 
-/** null where the agent does not list them. */
+/** Returns the agent's models; null if it does not list them. */
 export function modelsOf({ models, configOptions }: SessionMade): readonly ModelEntry[] | null {
   if (configOptions.model) return listed(configOptions.model.options, configOptions.model.currentValue);
   if (!models) return null;
@@ -30,7 +30,7 @@ export function modelsOf({ models, configOptions }: SessionMade): readonly Model
   return listed(known, models.currentModelId);
 }
 
-/** The current one may be a name that is not in the list, such as an alias. */
+/** Converts the list. The current model may be missing from it, such as an alias, and is then added. */
 function listed(known: SessionOption['options'], current: string): readonly ModelEntry[] {
   const entries = known.map(({ value, ...rest }) => entryOf(value, rest, current));
   const isListed = entries.some((entry) => entry.default);
@@ -46,7 +46,7 @@ function entryOf(id: string, { name, description }: OfferedModel, current: strin
   return { id, name, default: id === current, ...(description && { description }) };
 }
 
-/** What agents call their modes, the strictest first: those that call no tools, that only read, that ask before they act. */
+/** Names of modes, the strictest first: modes without tools, read-only modes, and modes that request permission. */
 const strictness: readonly RegExp[] = [
   /^chat$/,
   /^read-?only$/,
@@ -60,16 +60,16 @@ interface OfferedModes {
   readonly offered: readonly string[];
 }
 
-/** The request that sets the mode of a session. */
+/** Request that sets the mode of a session. */
 export interface ModeRequest extends AcpRequest {
   readonly mode: string;
-  /** It is in that mode already: the answer only shows that it has said what it says at the beginning of a session. */
+  /** Whether the session already has this mode. Its answer then only shows that the agent has finished its greeting. */
   readonly isCurrent: boolean;
 }
 
 /**
- * The request for the strictest mode that a session offers; for `usual`, where it offers that. A mode whose name says
- * nothing stays. Null without modes.
+ * Returns the request for the strictest mode of a session, or for `usual` if the session offers it. A mode with an
+ * unknown name ranks last. Returns null if the session has no modes.
  */
 export function modeRequest(session: SessionMade, usual: string | null): ModeRequest | null {
   const modes = modesOf(session);
@@ -84,7 +84,7 @@ function strictestOf({ current, offered }: OfferedModes): string {
   return ranks.reduce((best, next) => (next.rank < best.rank ? next : best)).mode;
 }
 
-/** Some modes are named by addresses, of which the last part says what they are. */
+/** Returns the rank of a mode. Some modes are named by addresses, whose last part describes them. */
 function rankOf(mode: string): number {
   const name = mode.split(/[/#:]/).at(-1) ?? mode;
   const words = name

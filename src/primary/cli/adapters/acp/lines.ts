@@ -3,11 +3,14 @@ import type { Aside, RequestKind } from '../../contract/adapter.js';
 import { methodNotFound, type RpcId, type RpcMessage, rpcFailure, rpcResult } from '../common/json-rpc.js';
 import type { McpServer } from './agent-tools.js';
 
-/** What an agent writes in version 1 of the Agent Client Protocol, as far as it is read here. Anything else is ignored. */
+/**
+ * Messages of an agent in version 1 of the Agent Client Protocol. Only the parts that the relay uses are described; all
+ * others are ignored.
+ */
 
 export const protocolVersion = 1;
 
-/** The first request. No files and no terminal are offered. */
+/** First request, which offers no files and no terminal. */
 export const initialize = [
   'initialize',
   {
@@ -17,7 +20,7 @@ export const initialize = [
   },
 ] as const;
 
-/** The request for a session. The path is absolute. */
+/** Returns the request for a session. The path is absolute. */
 export function newSession(workingDirectory: string, mcpServers: readonly McpServer[] = []) {
   return ['session/new', { cwd: workingDirectory, mcpServers }] as const;
 }
@@ -25,7 +28,7 @@ export function newSession(workingDirectory: string, mcpServers: readonly McpSer
 const named = z.object({ name: z.string(), version: z.string() });
 
 const variable = z.object({ name: z.string(), optional: z.boolean().nullish() });
-/** `vars`: of the type `env_var`, the variables from which the agent reads its credential. */
+/** Login method. `vars`: in the type `env_var`, the variables from which the agent reads its credential. */
 const authMethod = z.object({
   id: z.string(),
   name: z.string().catch(''),
@@ -45,7 +48,7 @@ const capabilities = z.object({
   mcpCapabilities: z.object({ http: z.boolean().optional() }).nullish().catch(null),
 });
 
-/** The answer to `initialize`. */
+/** Answer to `initialize`. */
 export const initialized = z.object({
   protocolVersion: z.number(),
   agentCapabilities: capabilities.nullish(),
@@ -69,7 +72,7 @@ const selection = z.object({
 });
 export type SessionOption = z.infer<typeof selection>;
 
-/** The options of a session that choose its model and its mode, or null. */
+/** Options of a session that select its model and its mode, each null if missing. */
 const configOptions = z
   .array(z.unknown())
   .nullish()
@@ -80,7 +83,7 @@ const configOptions = z
     return { model: of('model'), mode: of('mode') };
   });
 
-/** How agents listed their models before there were options. */
+/** Older form in which agents list their models. */
 const modelState = z
   .object({
     availableModels: z.array(z.object({ modelId: z.string(), name: z.string(), description: z.string().nullish() })),
@@ -89,17 +92,17 @@ const modelState = z
   .nullish()
   .catch(null);
 
-/** How agents listed their modes before there were options. */
+/** Older form in which agents list their modes. */
 const modeState = z
   .object({ availableModes: z.array(z.object({ id: z.string(), name: z.string() })), currentModeId: z.string() })
   .nullish()
   .catch(null);
 
-/** The answer to `session/new`. */
+/** Answer to `session/new`. */
 export const sessionMade = z.object({ sessionId: z.string(), models: modelState, modes: modeState, configOptions });
 export type SessionMade = z.infer<typeof sessionMade>;
 
-/** Tokens. */
+/** Number of tokens. */
 const count = z.int().nonnegative();
 
 const usage = z
@@ -112,13 +115,13 @@ const usage = z
   .nullish()
   .catch(null);
 
-/** What gemini reports of a turn in a place of its own. */
+/** Usage of a turn in a field of gemini. */
 const geminiQuota = z.object({
   token_count: z.object({ input_tokens: count, output_tokens: count }),
   model_usage: z.array(z.object({ model: z.string() })).optional(),
 });
 
-/** The answer to `session/prompt`, which ends the turn. */
+/** Answer to `session/prompt`, which ends the turn. */
 export const promptEnded = z.object({
   stopReason: z.string(),
   usage,
@@ -130,7 +133,7 @@ const messageChunk = z.object({
   sessionUpdate: z.literal('agent_message_chunk'),
   content: z.object({ type: z.literal('text'), text: z.string() }),
 });
-/** The model is at work, and says nothing to the user. */
+/** Work of the model without text for the user. */
 const work = z.object({ sessionUpdate: z.literal('plan') });
 const thoughtChunk = z.object({
   sessionUpdate: z.literal('agent_thought_chunk'),
@@ -141,13 +144,13 @@ const toolWork = z.object({
   toolCallId: z.string().catch(''),
   status: z.string().nullish().catch(null),
 });
-/** `cost` is of the whole session. */
+/** Usage; `cost` is the total of the session. */
 const usageUpdate = z.object({
   sessionUpdate: z.literal('usage_update'),
   cost: z.object({ amount: z.number().nonnegative(), currency: z.string() }).nullish(),
 });
 
-/** The notification `session/update`. */
+/** Notification `session/update`. */
 export const sessionUpdated = z.object({
   sessionId: z.string(),
   update: z.discriminatedUnion('sessionUpdate', [messageChunk, thoughtChunk, work, toolWork, usageUpdate]),
@@ -156,7 +159,7 @@ export type SessionUpdate = z.infer<typeof sessionUpdated>['update'];
 
 type AgentRequest = Extract<RpcMessage, { readonly type: 'request' }>;
 
-/** How a request of the agent is answered: nothing is given, whatever it asks for. */
+/** Returns the answer to a request of the agent, which is always refused. */
 export function refused({ id, method }: AgentRequest): readonly Aside[] {
   const request = kindOf(method);
   const text = request === 'permission' ? notPermitted(id) : rpcFailure(id, methodNotFound, `${method} is not offered`);
@@ -172,7 +175,7 @@ function kindOf(method: string): RequestKind {
   return method.startsWith('terminal/') ? 'terminal' : 'other';
 }
 
-/** The one answer that chooses none of the options. */
+/** Returns the only answer that selects no option. */
 function notPermitted(id: RpcId | null): string {
   return rpcResult(id, { outcome: { outcome: 'cancelled' } });
 }

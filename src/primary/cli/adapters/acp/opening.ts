@@ -17,7 +17,7 @@ import {
 } from './lines.js';
 import type { GivenVariables } from './presets.js';
 
-/** Why there is no session. `asked`: the turn for which the agent was started with a model; else null. */
+/** Returns why no session was opened. `asked`: the turn whose model is in the agent's arguments; else null. */
 export type OpeningFailure = (asked: Turn | null) => TurnFailed;
 
 export type OpeningStep =
@@ -25,21 +25,21 @@ export type OpeningStep =
   | { readonly type: 'open'; readonly session: SessionMade }
   | { readonly type: 'closed'; readonly failure: OpeningFailure };
 
-/** What the agent has yet to answer. */
+/** Request that the agent has not answered yet. */
 type Awaited =
   | { readonly name: 'initialize' | 'session' | 'login' }
   | { readonly name: 'mode'; readonly session: SessionMade; readonly request: ModeRequest };
 
 export interface OpeningSettings {
-  /** Absolute. */
+  /** Absolute path. */
   readonly workingDirectory: string;
-  /** What the program sees of the service's environment. */
+  /** Environment variables that the program inherits from the service. */
   readonly given: GivenVariables;
-  /** The session mode to choose where the agent offers it; null: the strictest one. */
+  /** Session mode to choose if the agent offers it; null for the strictest one. */
   readonly mode: string | null;
 }
 
-/** Owns the opening of a session: from the first request until the agent takes prompts. */
+/** Owns the opening of a session, from the first request until the agent accepts prompts. */
 export class AcpOpening {
   readonly #settings: OpeningSettings;
   #awaited: Awaited = { name: 'initialize' };
@@ -56,7 +56,7 @@ export class AcpOpening {
     return this.#lastId;
   }
 
-  /** What the agent says of itself; null before it has. */
+  /** Answer to `initialize`; null before it. */
   get agent(): Initialized | null {
     return this.#agent;
   }
@@ -65,16 +65,16 @@ export class AcpOpening {
     return this.#request(...initialize);
   }
 
-  /** Another session in a process that has one. `lastId`: of the requests since then. */
+  /** Opens another session in the process. `lastId`: id of the last request. */
   another(lastId: number, servers: readonly McpServer[]): string {
     this.#lastId = lastId;
     this.#awaited = { name: 'session' };
     return this.#request(...newSession(this.#settings.workingDirectory, servers));
   }
 
-  /** What follows from an answer; null where it answers nothing that was asked. */
+  /** Returns the next step after an answer; null if the answer belongs to no open request. */
   take(answer: RpcAnswer): OpeningStep | null {
-    const isUnreadable = answer.type === 'error' && answer.id === null; // the agent could not even read the id
+    const isUnreadable = answer.type === 'error' && answer.id === null; // the agent could not read even the id
     if (answer.id !== this.#lastId && !isUnreadable) return null;
     return answer.type === 'error' ? this.#refused(answer.error) : this.#answered(answer.result);
   }
@@ -120,7 +120,7 @@ export class AcpOpening {
     return { type: 'closed', failure: (asked) => failedBy(error, 'opening', asked, this.login.ways) };
   }
 
-  /** A mode that an agent offers and does not take might be all that keeps it from its tools. */
+  /** Fails if the agent rejects a mode that it offers, because this mode may be the only barrier to its tools. */
   #modeRefused({ session, request }: Extract<Awaited, { readonly name: 'mode' }>): OpeningStep {
     if (request.isCurrent) return { type: 'open', session };
     return closed(turnFailed('other', `the model CLI does not take its own mode ${request.mode}`));
@@ -142,30 +142,33 @@ function closed(failed: TurnFailed): OpeningStep {
 
 const maxLength = 300;
 
-/** Owns how one agent may be logged in: by variables that it sees, and only once. */
+/** Owns the login of one agent, which uses variables in its environment, and is tried only once. */
 export class AcpLogin {
   readonly #given: GivenVariables;
   #methods: readonly AuthMethod[] = [];
   #isUsed = false;
 
-  /** `given`: what the program sees of the service's environment. */
+  /** `given`: environment variables that the program inherits from the service. */
   constructor(given: GivenVariables) {
     this.#given = given;
   }
 
-  /** The agent offers these. */
+  /** Stores the methods that the agent offers. */
   offered(methods: readonly AuthMethod[]): void {
     this.#methods = methods;
   }
 
-  /** The parameters of `authenticate`, for the first method whose variables are set; null without one, or after the first use. */
+  /**
+   * Returns the parameters of `authenticate` for the first method whose variables are set; null if no method fits, or
+   * after the first use.
+   */
   take(): { readonly methodId: string } | null {
     const method = this.#isUsed ? undefined : this.#methods.find((each) => this.#isUsable(each));
     this.#isUsed = true;
     return method === undefined ? null : { methodId: method.id };
   }
 
-  /** What the operator can do, in the agent's own words; empty where it offers nothing. */
+  /** Returns the agent's login methods as a hint for the operator; empty if it offers none. */
   get ways(): string {
     const ways = this.#methods.map(({ id, name, vars }) => {
       const variables = vars.length === 0 ? '' : ` (MODEL_API_CLI_ENV=${vars.map((variable) => variable.name).join()})`;
@@ -188,10 +191,13 @@ function otherVersion(version: number): TurnFailed {
   return turnFailed('other', message);
 }
 
-/** The protocol's own code: authentication required. */
+/** Error code of the protocol: authentication required. */
 export const unauthenticated = -32000;
 
-/** JSON-RPC has no codes for the rest: agents pass on the HTTP status of their model's API, as the code or beside it. */
+/**
+ * JSON-RPC has no codes for other causes. Agents pass on the HTTP status of their model's API, as the code or in the
+ * data.
+ */
 const table: FailureTable = {
   codes: [['code', unauthenticated, 'auth', 'account']],
   words: [
@@ -207,14 +213,14 @@ const table: FailureTable = {
 };
 
 /**
- * What the agent was at when it reported an error. `opening`: the session; with a turn, its model is in the arguments of
- * the agent. `choosing`: the model of the turn. `asked`: the turn itself.
+ * Step at which the agent reported an error. `opening`: at the session; with a turn, its model is in the agent's
+ * arguments. `choosing`: at the model of the turn. `asked`: at the turn itself.
  */
 export type AcpStep = 'opening' | 'choosing' | 'asked';
 
 /**
- * An answer that is an error ends the turn. `asked` is null where the agent has received nothing of a client. `ways`
- * says how to log in, where that is missing.
+ * Returns the failure for an error. `asked` is null if the agent has received no data of a client. `ways` lists login
+ * methods, added if the login is missing.
  */
 export function failedBy({ code, message, data }: RpcError, step: AcpStep, asked: Turn | null, ways = ''): TurnFailed {
   const isOfModel = step !== 'asked' && asked !== null && asked.model !== null;
@@ -234,8 +240,8 @@ export function failedBy({ code, message, data }: RpcError, step: AcpStep, asked
 }
 
 /**
- * Agents also say that they need a login because of what a request says or names. With the name of a provider before it,
- * as in `openai/gpt-5`, a model may have an account of its own.
+ * Whether the request may have caused a refused login. Agents also report a missing login because of the content or the
+ * model of a request. A model with the name of a provider, as in `openai/gpt-5`, may use another account.
  */
 function isOfRequest(code: number, step: AcpStep, model: string | null): boolean {
   if (code === unauthenticated) return step !== 'opening' || model !== null;
@@ -246,7 +252,7 @@ export function errorOf(failed: TurnFailed): RelayError {
   return cliError(failed.reason, failed.message, failed);
 }
 
-/** Some agents say `Internal error` and put what matters beside it. */
+/** Returns the words of an error. Some agents report `Internal error` and put the cause into the data. */
 function wordsOf(message: string, data: unknown): string {
   const beside = /^(internal error|invalid params)\.?$/i.test(message.trim())
     ? detailed.safeParse(data).data
@@ -260,7 +266,7 @@ const detailed = z.union([z.string(), details, saying]);
 
 const numbered = z.object({ status: z.number().optional(), statusCode: z.number().optional() });
 
-/** The HTTP status beside an error, where an agent adds it. */
+/** Returns the HTTP status in the data of an error, or null. */
 function statusOf(data: unknown): number | null {
   const found = numbered.safeParse(data).data;
   return found?.status ?? found?.statusCode ?? null;

@@ -1,29 +1,29 @@
 import type { PrivateHome } from '../../contract/adapter.js';
 import { serverName } from '../common/mcp.js';
 
-/** What the program sees of the service's environment. */
+/** Environment variables that the program inherits from the service. */
 export type GivenVariables = Readonly<Record<string, string>>;
 
-/** One agent: how it is started, and what makes it answer and do nothing else. */
+/** How to start one agent, and settings that limit it to answering. */
 export interface AcpPreset {
-  /** The program, where MODEL_API_CLI_COMMAND names no other. */
+  /** Program to start unless MODEL_API_CLI_COMMAND is set. */
   readonly command: readonly [program: string, ...args: string[]];
-  /** Arguments that come after the command. `{model}` stands for the model: without it, the protocol names the model. */
+  /** Arguments after the command. `{model}` stands for the model; without it, the protocol sets the model. */
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
-  /** Folders that are made in the private HOME, by the variable that names each. */
+  /** Folders to create in the private HOME, by the variable that names each. */
   readonly folders: PrivateHome['variables'];
-  /** Files that are written into the private HOME, by their paths. */
+  /** Files to write into the private HOME, by path. */
   readonly files: (given: GivenVariables) => Readonly<Record<string, string>>;
-  /** The session mode to choose, where the strictest one that the agent offers would only change what it answers. */
+  /** Session mode to choose, if the strictest one would change the answers rather than protect the host. */
   readonly mode?: string;
-  /** Files below the operator's HOME that are linked into the private one: where the agent keeps its login. */
+  /** Files with the agent's login below the operator's HOME, to link into the private HOME. */
   readonly credentials: readonly string[];
-  /** The form of the names of its models, where they have one. */
+  /** Pattern of the agent's model names, if they have a form. */
   readonly modelForm?: RegExp;
-  /** Tests show that it calls the client's tools at an MCP server of ours, and no others. */
+  /** Set if tests show that the agent calls the client's tools at the relay's MCP server, and no others. */
   readonly tools?: {
-    /** Arguments that it adds to every tool, for itself. */
+    /** Arguments that the agent adds to every tool for its internal use. */
     readonly ownArguments: readonly string[];
   };
 }
@@ -37,13 +37,18 @@ const plain: AcpPreset = {
   credentials: [],
 };
 
-/** An MCP server of ours is on loopback: no proxy that the operator allows may get in between, or see its secret. */
+/**
+ * Keeps proxies that the operator allows away from the relay's MCP server on loopback: they must not see its secret.
+ */
 const noProxy = { NO_PROXY: '127.0.0.1' };
 
-/** The system text that replaces the agent's own. */
+/** System text that replaces the agent's default. */
 const systemText = 'Answer the messages of the user.';
 
-/** Gemini CLI needs a setting that says how it is logged in. With Google's login and none there, it would ask for it on stdin. */
+/**
+ * Returns the login type that Gemini CLI requires. With Google's login but no stored tokens, the CLI would request the
+ * login on stdin.
+ */
 function geminiLogin(given: GivenVariables): string {
   if (given.GOOGLE_GENAI_USE_GCA === 'true') return 'oauth-personal';
   return given.GOOGLE_GENAI_USE_VERTEXAI === 'true' ? 'vertex-ai' : 'gemini-api-key';
@@ -52,7 +57,7 @@ function geminiLogin(given: GivenVariables): string {
 function geminiSettings(given: GivenVariables) {
   return {
     security: { auth: { selectedType: geminiLogin(given) }, folderTrust: { enabled: true } },
-    // Those of MCP servers, so that the client's can be called; an empty list would allow all of them.
+    // Tools of MCP servers only, which include the client's. An empty list would allow all tools.
     tools: { core: ['mcp_*'], useRipgrep: false },
     mcp: { allowed: [serverName] },
     hooksConfig: { enabled: false },
@@ -60,9 +65,9 @@ function geminiSettings(given: GivenVariables) {
     admin: { extensions: { enabled: false }, skills: { enabled: false } },
     experimental: { enableAgents: false, autoMemory: false },
     context: { fileName: 'none-is-read', includeDirectoryTree: false, discoveryMaxDirs: 0 },
-    // A second try of its own would repeat the text of an answer that has broken off.
+    // A retry by the CLI would repeat the text of an answer that broke off.
     general: { maxAttempts: 1, retryFetchErrors: false, enableAutoUpdate: false, plan: { enabled: false } },
-    // Near the end of its context it would replace the conversation by a summary of its own.
+    // Near the end of its context, the CLI would replace the conversation by a summary.
     model: { compressionThreshold: 1, disableLoopDetection: true, skipNextSpeakerCheck: true },
     privacy: { usageStatisticsEnabled: false },
     telemetry: { enabled: false },
@@ -71,7 +76,7 @@ function geminiSettings(given: GivenVariables) {
   };
 }
 
-/** In this agent an empty list of tools, and one that names none, leaves some of them. */
+/** Tools to exclude by name: with an empty or unknown list of allowed tools, this agent keeps some. */
 const qwenTools = [
   ...['agent', 'skill', 'task', 'tool_search', 'ask_user_question', 'exit_plan_mode', 'todo_write', 'save_memory'],
   ...['read_file', 'write_file', 'edit', 'glob', 'grep_search', 'list_directory', 'run_shell_command', 'web_fetch'],
@@ -95,13 +100,13 @@ function qwenSettings(given: GivenVariables) {
   };
 }
 
-/** None but the client's. */
+/** Permissions for the client's tools only. */
 const noTools = {
   permission: { '*': 'deny', [`${serverName}_*`]: 'allow' },
   tools: { '*': false, [`${serverName}_*`]: true },
 };
 
-/** Of opencode itself. Its free models need no login. */
+/** Provider of opencode itself. Its free models need no login. */
 const ownProvider = 'opencode';
 
 const dayMs = 24 * 60 * 60 * 1000;
@@ -114,12 +119,12 @@ const opencodeConfig = {
   snapshot: false,
   lsp: false,
   formatter: false,
-  experimental: { mcp_timeout: dayMs }, // else it gives up a call after half a minute
+  experimental: { mcp_timeout: dayMs }, // the default cancels a call after 30 s
   instructions: [],
   default_agent: 'relay',
   agent: {
     relay: { mode: 'primary', prompt: systemText, ...noTools },
-    title: { disable: true }, // else it asks the model for a title of each conversation
+    title: { disable: true }, // avoids a model call for a title of each conversation
     build: { disable: true },
     plan: { disable: true },
   },
@@ -128,8 +133,8 @@ const opencodeConfig = {
 const on = '1';
 
 /**
- * The agents that are known by name. A further one is an entry here and its name in `acpAgents` of the configuration;
- * without an entry, MODEL_API_CLI=acp runs it as its own configuration has it.
+ * Presets of the agents known by name. A further agent needs an entry here and its name in `acpAgents` of the
+ * configuration. Without an entry, MODEL_API_CLI=acp runs it with its default settings.
  */
 export const presets = {
   acp: plain,
@@ -140,10 +145,10 @@ export const presets = {
     env: {
       ...plain.env,
       ...noProxy,
-      GEMINI_CLI_NO_RELAUNCH: 'true', // else a second process that only waits for the first
-      GEMINI_CLI_TRUST_WORKSPACE: 'true', // else it has no MCP servers; its folder is empty, and its own
-      GEMINI_MODEL: 'flash', // with `auto`, it would send each prompt to another model that chooses one
-      GEMINI_SYSTEM_MD: '~/.gemini/system.md', // instead of 27 KB about being a coding agent
+      GEMINI_CLI_NO_RELAUNCH: 'true', // avoids a second process that only waits for the first
+      GEMINI_CLI_TRUST_WORKSPACE: 'true', // required for MCP servers; the folder is empty and private
+      GEMINI_MODEL: 'flash', // with `auto`, another model would get each prompt to choose one
+      GEMINI_SYSTEM_MD: '~/.gemini/system.md', // replaces 27 KB of instructions for a coding agent
       GEMINI_TELEMETRY_ENABLED: 'false',
     },
     files: (given) => ({
@@ -181,15 +186,15 @@ export const presets = {
     command: ['qwen'],
     args: ['--acp'],
     env: { ...plain.env, QWEN_CODE_NO_RELAUNCH: 'true', QWEN_SYSTEM_MD: '~/.qwen/system.md' },
-    mode: 'default', // it has no tools left, and in the mode `plan` its model would get the order to make a plan
+    mode: 'default', // no tools remain, and in mode `plan` the model is ordered to plan
     files: (given) => ({
       '.qwen/settings.json': JSON.stringify(qwenSettings(given)),
       '.qwen/system.md': `${systemText}\n`,
-      // Without this file, it asks the model always to answer in English.
+      // Without this file, the agent instructs the model to answer in English.
       '.qwen/output-language.md': '<!-- qwen-code:llm-output-language: that of the user -->\n',
     }),
     credentials: ['.qwen/oauth_creds.json'],
-    modelForm: /^(?:qwen\/)?q(?:wen|wq|vq)/, // at OpenRouter they begin with the name of the CLI
+    modelForm: /^(?:qwen\/)?q(?:wen|wq|vq)/, // at OpenRouter, names begin with the name of the CLI
   },
   goose: {
     ...plain,
@@ -207,7 +212,9 @@ export const presets = {
   },
 } as const satisfies Readonly<Record<string, AcpPreset>>;
 
-/** The preset of an agent. Of opencode's own provider, which everybody may use, nothing is offered unless `providers` names it. */
+/**
+ * Returns the preset of an agent. The provider of opencode, open to all users, is disabled unless `providers` names it.
+ */
 export function presetOf(kind: keyof typeof presets, providers: ReadonlySet<string>): AcpPreset {
   if (kind !== 'opencode' || !providers.has(ownProvider)) return presets[kind];
   const { env } = presets.opencode;

@@ -49,8 +49,9 @@ type SessionState =
   | { readonly name: 'closed'; readonly failure: OpeningFailure };
 
 /**
- * `waiting`: the session is not open yet. `choosing`: the agent has yet to take the model. `asked`: it is at the prompt.
- * `login`: it asked for one then, and has yet to take it. `held`: it is at the prompt, and waits for the result of a call.
+ * State of the turn. `waiting`: the session is not open yet. `choosing`: the agent has not accepted the model yet.
+ * `asked`: the agent works on the prompt. `login`: the agent required a login at the prompt, and has not accepted it
+ * yet. `held`: the prompt is open, and the agent waits for the result of a call.
  */
 type AskedState =
   | { readonly name: 'none' }
@@ -68,23 +69,23 @@ const noTurn: AskedState = { name: 'none' };
 const ignored: readonly DecoderEvent[] = [{ type: 'text-ignored' }];
 const stray: readonly DecoderEvent[] = [{ type: 'stray' }];
 
-/** Owns the session with one agent: how far it is open, and which turn it is at. */
+/** Owns the session with one agent: the state of its opening, and the current turn. */
 export class AcpSession implements TurnWriter, Decoder<DecoderEvent> {
-  /** Whether a model is chosen by a request: else the arguments of the agent have it. */
+  /** Whether a request sets the model. If not, the agent's arguments contain it. */
   readonly #choosesModel: boolean;
   readonly #lines = new JsonLines(rpcMessage, (message) => this.#eventsOf(message));
   readonly read = (chunk: string) => this.#lines.read(chunk);
   readonly exit = (exit: Exit) => this.#lines.exit(exit);
-  /** Only an agent that calls the client's tools has a callback. */
+  /** Handles callback requests; present only if the agent calls the client's tools. */
   readonly requested?: (request: CallbackRequest) => readonly DecoderEvent[];
   readonly #tools: AgentTools | null;
   #callback: Callback | null = null;
-  /** Whether the session has the tools of a client. */
+  /** Whether the session has tools of a client. */
   #hasTools = false;
   #state: SessionState = { name: 'none' };
   #turn: AskedState = noTurn;
   #lastId = 0;
-  /** Of this session. */
+  /** Turns of this session so far. */
   #turns = 0;
   #hasPrompted = false;
   #model: string | null = null;
@@ -123,7 +124,7 @@ export class AcpSession implements TurnWriter, Decoder<DecoderEvent> {
     return { text: next.text, stdin: 'keep-open' };
   }
 
-  /** The results of the round before go where the agent waits for them. */
+  /** Passes the results of the previous round to the agent, which waits for them. */
   #resume(input: Turn, { turn, id }: Extract<AskedState, { readonly name: 'held' }>): TurnInput {
     turn.resume();
     this.#turn = { name: 'asked', input, turn, id };
@@ -156,12 +157,12 @@ export class AcpSession implements TurnWriter, Decoder<DecoderEvent> {
     return waiting === null ? [] : [this.#next(waiting.input, this.#state)];
   }
 
-  /** The turn whose model is in the arguments of the agent; null where the agent was started for any. */
+  /** Returns the turn if the agent was started with its model; null if it was started for any model. */
   #startedFor(input: Turn): Turn | null {
     return this.#choosesModel ? null : input;
   }
 
-  /** The model of a session never changes after its first turn. */
+  /** Starts a turn. The model of a session never changes after its first turn. */
   #next(input: Turn, state: OpenState): StdinReply | TurnFailed {
     if (this.#hasTools !== (input.offer !== undefined)) return this.#another(input, state);
     const { session } = state;
@@ -174,7 +175,10 @@ export class AcpSession implements TurnWriter, Decoder<DecoderEvent> {
     return reply(rpcRequest(id, choice.method, choice.params));
   }
 
-  /** The tools of a session are those that it was made with. What was said in another one is told as a transcript. */
+  /**
+   * Opens another session, because a session keeps its tools. The new session gets the earlier messages as a
+   * transcript.
+   */
   #another({ heard = [], history, ...input }: Turn, { opening }: OpenState): StdinReply {
     const { offer } = input;
     const server = offer && this.#callback && this.#tools?.introduce(offer.tools, this.#callback);
@@ -196,13 +200,16 @@ export class AcpSession implements TurnWriter, Decoder<DecoderEvent> {
     return reply(rpcRequest(id, 'session/prompt', { sessionId, prompt }));
   }
 
-  /** The client gets a call when the agent has reported it too: all that the model said before it has been read then. */
+  /**
+   * Returns the next call for the client once the agent has also reported it on stdout: all text before the call has
+   * then been read.
+   */
   #nextCall(): readonly DecoderEvent[] {
     if (this.#turn.name !== 'asked' || !this.#turn.turn.isCalling) return [];
     const { turn, id } = this.#turn;
     const call = this.#tools?.next() ?? null;
     if (call === null) return [];
-    this.#turn = { name: 'held', turn, id }; // without the input: a process that waits holds no images
+    this.#turn = { name: 'held', turn, id }; // without the input, so that a waiting process holds no images
     return turn.endRound(call);
   }
 
@@ -220,7 +227,7 @@ export class AcpSession implements TurnWriter, Decoder<DecoderEvent> {
     return end;
   }
 
-  /** An agent that asks for a login has not begun: it gets the turn again after that. */
+  /** Handles an error. An agent that requires a login has not begun, so the turn is sent again after the login. */
   #refused(error: RpcError, { name, input }: AwaitedState, login: AcpLogin): StdinReply | TurnFailed {
     const credential = error.code === unauthenticated && !this.hasBegun ? login.take() : null;
     if (credential === null)
@@ -234,14 +241,14 @@ export class AcpSession implements TurnWriter, Decoder<DecoderEvent> {
     const { data } = method === 'session/update' ? sessionUpdated.safeParse(params) : { data: undefined };
     if (data === undefined) return [];
     const isText = data.update.sessionUpdate === 'agent_message_chunk';
-    if (!this.#hasPrompted) return isText ? ignored : []; // many greet, some seconds after the session is open
+    if (!this.#hasPrompted) return isText ? ignored : []; // many agents greet some seconds after the session is open
     if (this.#state.name !== 'open' || data.sessionId !== this.#state.session.sessionId) return [];
     if (this.#turn.name === 'asked') return [...this.#turn.turn.read(data.update), ...this.#nextCall()];
     if (isText) return stray;
     return this.#turn.name === 'held' ? this.#turn.turn.read(data.update) : [];
   }
 
-  /** Any other turn may follow. */
+  /** Ends the turn; any other turn may follow. */
   #fail(failed: TurnFailed): TurnFailed {
     this.#turn = noTurn;
     return failed;
@@ -257,18 +264,18 @@ function reply(text: string): StdinReply {
   return { type: 'reply', text };
 }
 
-/** A content block of a prompt. */
+/** Content block of a prompt. */
 export type PromptBlock = ReturnType<typeof textBlock> | ReturnType<typeof imageBlock>;
 
-/** What agents take for a command of their own where a prompt begins with it, whatever blank stands before. */
+/** Beginning of a prompt that agents take for a command, also after blanks. */
 const command = /^\s*[/$!]/;
 
-/** Only text that begins with something else is taken for what it is. */
+/** Prefix for a prompt that agents would otherwise take for a command. */
 const guard = 'Message:\n';
 
 /**
- * The prompt of a turn. The protocol has no place for a system text and a history, so these stand in front
- * of the first message.
+ * Returns the prompt of a turn. The protocol has no field for a system text or a history, so both precede the first
+ * message.
  */
 export function promptBlocks(turn: Turn, isFirst: boolean): readonly PromptBlock[] {
   const pieces = joined(isFirst ? promptPieces(turn) : furtherPieces(turn));
@@ -279,7 +286,7 @@ export function promptBlocks(turn: Turn, isFirst: boolean): readonly PromptBlock
   });
 }
 
-/** With no empty texts, and none beside another. */
+/** Drops empty texts and joins adjacent ones. */
 function joined(pieces: readonly PromptPiece[]): readonly PromptPiece[] {
   const whole: PromptPiece[] = [];
   for (const piece of pieces.filter((piece) => piece !== '')) {

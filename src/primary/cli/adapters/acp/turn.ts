@@ -9,23 +9,23 @@ import {
 import { turnFailed } from '../common/failure.js';
 import { type PromptEnded, promptEnded, type SessionUpdate } from './lines.js';
 
-/** Owns what is known of one turn while the agent is at it. */
+/** Owns the state of one turn that the agent works on. */
 export class AcpTurn {
   readonly #model: string | null;
   #hasBegun = false;
   #hasText = false;
   readonly #spentBeforeUsd: number;
   #spentUsd: number | null = null;
-  /** Of the tools that run, as the agent reports them. */
+  /** Ids of the running tools that the agent has reported. */
   readonly #running = new Set<string>();
 
-  /** `model`: the one that was asked, as far as is known. `spentUsd`: by the turns before. */
+  /** `model`: requested or current model, if known. `spentUsd`: cost of the previous turns. */
   constructor(model: string | null, spentUsd: number) {
     this.#model = model;
     this.#spentBeforeUsd = spentUsd;
   }
 
-  /** By the session so far, as far as the agent reports it. */
+  /** Cost of the session so far, as reported by the agent. */
   get spentUsd(): number {
     return this.#spentUsd ?? this.#spentBeforeUsd;
   }
@@ -34,12 +34,12 @@ export class AcpTurn {
     return this.#hasBegun;
   }
 
-  /** Whether the agent has reported a call that has no result yet. */
+  /** Whether the agent has reported a call without a result. */
   get isCalling(): boolean {
     return this.#running.size > 0;
   }
 
-  /** The client gets a call, and later what follows from its result. The agent reports the usage of all rounds at the end. */
+  /** Ends a round with a call for the client. The agent reports the usage of all rounds at the end. */
   endRound(call: ToolCall): readonly TurnEvent[] {
     const { id, name, input } = call;
     return [
@@ -49,7 +49,7 @@ export class AcpTurn {
     ];
   }
 
-  /** The next round begins. */
+  /** Begins the next round. */
   resume(): void {
     this.#hasBegun = false;
     this.#hasText = false;
@@ -73,7 +73,7 @@ export class AcpTurn {
     else this.#running.add(toolCallId);
   }
 
-  /** `result`: the answer to the prompt. */
+  /** Returns the end of the turn. `result`: the answer to the prompt. */
   end(result: unknown): TurnEvent {
     const ended = promptEnded.safeParse(result).data;
     if (ended === undefined) return turnFailed('other', 'the model CLI ended its turn in a way that is not known');
@@ -89,7 +89,7 @@ export class AcpTurn {
   }
 }
 
-/** Why a turn that ends for this reason has no answer; null if it has one, or a part of one. */
+/** Returns the failure for a stop reason; null if the turn has at least a part of an answer. */
 export function stoppedBy(stopReason: string, hasText: boolean): TurnFailed | null {
   if (stopReason === 'refusal') return null;
   if (stopReason === 'max_tokens')
