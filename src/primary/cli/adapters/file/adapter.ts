@@ -90,7 +90,10 @@ const modelsShape = z
 
 type Result = (value: unknown, name: string) => unknown;
 
-/** What the functions of the adapter return at once, by their names. Each gives the value to the service, or throws. */
+/**
+ * Checks for the results of synchronous functions of an adapter, by function name. Each returns the value for the
+ * service, or throws.
+ */
 const results: ReadonlyMap<string, Result> = new Map<string, Result>([
   ['plan', (value) => checked(planShape, value)],
   ['protocol', (value, name) => guarded(name, checked(protocolShape, value) as object)],
@@ -101,28 +104,28 @@ const results: ReadonlyMap<string, Result> = new Map<string, Result>([
   ['exit', events],
 ]);
 
-/** What those return that consult the program first. */
+/** Checks for the results of functions that consult the program. */
 const answers: ReadonlyMap<string, z.ZodType> = new Map<string, z.ZodType>([
   ['check', text.nullable()],
   ['listModels', modelsShape],
 ]);
 
-/** The names that members had before. Files that use them still work. */
+/** Former names of members. Files that use them still work. */
 const formerNames: ReadonlyMap<string, string> = new Map([['protocol', 'dialogue']]);
 
 type Call = (...given: readonly unknown[]) => unknown;
 
 /**
- * Stands for an object of the adapter `name`, and for each object in it. What the adapter returns is checked first, and its
- * mistakes are failures of the model CLI, not of the service.
+ * Wraps an object of the adapter `name`, and each object in it. Results are checked, and exceptions become failures of
+ * the model CLI instead of the service.
  */
 export function guarded<T extends object>(name: string, target: T): T {
-  const parts = new Map<string, object>(); // an object that was read once stays the same
+  const parts = new Map<string, object>(); // caches wrapped objects, so that each stays the same
   const get = (_: object, key: string): unknown =>
     parts.get(key) ??
     orFailed(name, () => {
       const member: unknown = Reflect.get(target, key) ?? Reflect.get(target, formerNames.get(key) ?? key);
-      if (key === 'usedSoFar') return checked(usage.nullish(), member); // a new object each time
+      if (key === 'usedSoFar') return checked(usage.nullish(), member); // a new object for each read
       if (typeof member === 'function')
         return guardedCall(name, key, (...given) => Reflect.apply(member, target, given));
       if (typeof member !== 'object' || member === null) return member;
@@ -130,7 +133,7 @@ export function guarded<T extends object>(name: string, target: T): T {
       parts.set(key, part);
       return part;
     });
-  return new Proxy({}, { get }) as T; // not of the target itself: a frozen one could not be guarded
+  return new Proxy({}, { get }) as T; // a Proxy of the target itself could not replace members of a frozen object
 }
 
 function guardedCall(name: string, key: string, call: Call): Call {
@@ -140,7 +143,7 @@ function guardedCall(name: string, key: string, call: Call): Call {
   return (...given) => orFailed(name, () => resultOf(atOnce(call(...given)), name));
 }
 
-/** Runs code of the adapter. What went wrong is for the log: it may hold what the model has said. */
+/** Runs code of the adapter. The cause of an error is only logged, because it may contain an answer of the model. */
 function orFailed<T>(name: string, call: () => T): T {
   try {
     return call();
@@ -159,17 +162,20 @@ async function settled(name: string, shape: z.ZodType, ask: () => unknown): Prom
   }
 }
 
-/** What the adapter does before any turn fails in its own words: no model has said anything yet. */
+/**
+ * Returns the error for code that runs before any turn. It contains the adapter's message, because no answer can be in
+ * it.
+ */
 export function failureOf(name: string, error: unknown): RelayError {
   return error instanceof RelayError ? error : cliError('other', `the adapter ${name} has failed: ${wordsOf(error)}`);
 }
 
-/** Anything can be thrown. */
+/** Returns the message of a thrown value, which may be of any type. */
 export function wordsOf(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown);
 }
 
-/** An adapter may forget to await an answer, or that what decides whether it is enough may be no promise. */
+/** Guards consultations: an adapter may forget to await one, or `isEnough` may wrongly return a promise. */
 export function guardedConsult(consult: Consult): Consult {
   return (args, input, isEnough, file) => {
     const isWhole = isEnough && ((stdout: string) => atOnce(isEnough(stdout)));
@@ -179,7 +185,10 @@ export function guardedConsult(consult: Consult): Consult {
   };
 }
 
-/** `Array.from` makes an empty list of anything else, and an answer would be lost without a word. */
+/**
+ * Checks the events. Other values must throw, because `Array.from` would turn them into an empty list and silently lose
+ * the answer.
+ */
 function events(from: unknown): readonly DecoderEvent[] {
   const list = from as Iterable<DecoderEvent> | null | undefined;
   if (typeof list?.[Symbol.iterator] !== 'function')
@@ -187,7 +196,10 @@ function events(from: unknown): readonly DecoderEvent[] {
   return Array.from(list, (event) => checked(eventShape, event));
 }
 
-/** A promise where none belongs is never awaited, and its rejection would end the service. */
+/**
+ * Rejects a promise from a synchronous function. The service would not await it, and its rejection would end the
+ * service.
+ */
 function atOnce<T>(value: T): T {
   if (!(value instanceof Promise)) return value;
   value.catch(() => {});
@@ -238,7 +250,10 @@ const moduleShape = z.object({
   createAdapter: z.custom<(options: unknown) => unknown>((value) => typeof value === 'function'),
 });
 
-/** The adapter that a module makes. Throws with what is wrong with it. What the adapter does later is checked as it does it. */
+/**
+ * Returns the adapter that a module creates. Throws an error that describes a faulty adapter. Results of its functions
+ * are checked later, at each call.
+ */
 export function fileAdapter(module: unknown, options: object): Adapter {
   const { data } = moduleShape.safeParse(commonJsOf(module));
   if (data === undefined) throw new Error('must export a function createAdapter');
@@ -261,7 +276,7 @@ export function fileAdapter(module: unknown, options: object): Adapter {
   return { ...facts, learn: (consult) => learn(adapter, consult) };
 }
 
-/** Tries the parts that can be tried without a process: a mistake shows in the readiness, and not only in a job. */
+/** Tries all parts that need no process, so that a mistake appears in the readiness, not first in a job. */
 async function learn(adapter: FileAdapter, consult: Consult): Promise<ProgramVersion> {
   const { name } = adapter;
   try {
@@ -281,7 +296,7 @@ function hasFormerName(version: ProgramVersion | Dialect): version is Dialect {
   return (version as Partial<Dialect> | null)?.dialogue !== undefined && !('protocol' in version);
 }
 
-/** Node shows the exports of a CommonJS file by their names only where it finds these in its text. */
+/** Returns the exports of a CommonJS file. Node names them only if it finds the names in the source text. */
 function commonJsOf(module: unknown): unknown {
   const whole = module as { readonly createAdapter?: unknown; readonly default?: unknown } | null;
   return whole?.createAdapter === undefined ? whole?.default : whole;

@@ -15,50 +15,53 @@ import { promptOf } from '../common/transcript.js';
 
 export type * from '../../contract/adapter.js';
 
-/** What an adapter in a file of its own can use of the service, so that it needs to import nothing. */
+/** Functions of the service for an adapter file, so that it needs no imports. */
 export const adapterKit = {
-  /** Reads a program that writes a message a line. */
+  /** Decodes the output of a program that writes one message per line. */
   JsonLines,
-  /** Cuts stdout into lines, and keeps the one that is not finished. */
+  /** Splits stdout into lines, and stores the unfinished one. */
   LineSplitter,
-  /** The value of a line of JSON; null for a line that is none. */
+  /** Parses a line of JSON; returns null if it is invalid. */
   jsonOf,
-  /** A whole turn as one text, for a program that knows no roles: system text and history as a transcript. */
+  /** Returns a whole turn as one text, with system text and history as a transcript, for a program without roles. */
   promptOf,
-  /** The end of a turn whose program has exited in the middle of it. */
+  /** Returns the failure of a turn whose program exited before the turn ended. */
   crashed,
-  /** The usage of a turn whose program reports none. */
+  /** Usage of a turn if its program reports none. */
   unknownUsage,
 } as const;
 
 export type AdapterKit = typeof adapterKit;
 
-/** What the file gets. */
+/** Options for the adapter file. */
 export interface AdapterFileOptions {
-  /** `MODEL_API_CLI_COMMAND`, as words; null where it is not set. */
+  /** Words of `MODEL_API_CLI_COMMAND`; null if it is not set. */
   readonly command: readonly [program: string, ...args: string[]] | null;
-  /** `MODEL_API_CLI_ARGS`, as words. */
+  /** Words of `MODEL_API_CLI_ARGS`. */
   readonly extraArgs: readonly string[];
-  /** What the program will see of the environment of the service. */
+  /** Environment variables that the program inherits from the service. */
   readonly env: Readonly<Record<string, string>>;
   readonly kit: AdapterKit;
 }
 
-/** @deprecated A `ProgramVersion` with the name that `protocol` had. */
+/** @deprecated `ProgramVersion` with the former name of `protocol`. */
 export type Dialect = Omit<ProgramVersion, 'protocol'> & { dialogue(): Protocol };
 
-/** @deprecated The name that `Protocol` had. */
+/** @deprecated Former name of `Protocol`. */
 export type Dialogue = Protocol;
-/** @deprecated The name that `LaunchOptions` had. */
+/** @deprecated Former name of `LaunchOptions`. */
 export type Launch = LaunchOptions;
-/** @deprecated The name that `CommandLine` had. */
+/** @deprecated Former name of `CommandLine`. */
 export type LaunchPlan = CommandLine;
-/** @deprecated The name that `Capabilities` had. */
+/** @deprecated Former name of `Capabilities`. */
 export type Extras = Capabilities;
-/** @deprecated The name that `OutOfTurn` had. */
+/** @deprecated Former name of `OutOfTurn`. */
 export type Stray = OutOfTurn;
 
-/** What a file that `MODEL_API_CLI` names has to export as `createAdapter`. Called once, at the start of the service. */
+/**
+ * Function that a file named in `MODEL_API_CLI` must export as `createAdapter`. Called once, at the start of the
+ * service.
+ */
 export type CreateAdapter = (
   options: AdapterFileOptions,
 ) => Omit<Adapter, 'learn'> & { learn(consult: Consult): Promise<ProgramVersion | Dialect> };
