@@ -2,7 +2,9 @@ import { access, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { jsonOf } from './common/lines.js';
 
-/** Where an administrator puts settings for every user of an agent. Those of claude are examined below. */
+/**
+ * Folders with an administrator's settings for all users of an agent. Claude's settings are examined in detail below.
+ */
 const folders: Readonly<Record<string, string>> = {
   codex: '/etc/codex',
   gemini: '/etc/gemini-cli',
@@ -10,7 +12,7 @@ const folders: Readonly<Record<string, string>> = {
   qwen: '/etc/qwen-code',
 };
 
-/** The settings of this host that apply to the jobs of this kind of model CLI. */
+/** Returns warnings about settings of this host that apply to the jobs of this kind of model CLI. */
 export async function hostSettings(kind: string): Promise<readonly string[]> {
   if (kind === 'claude') return managedWarnings();
   const folder = folders[kind];
@@ -18,11 +20,11 @@ export async function hostSettings(kind: string): Promise<readonly string[]> {
   return names.length === 0 ? [] : [`${folder} may apply to each job of ${kind}: ${names.sort().join(', ')}`];
 }
 
-/** No flag of claude switches them off. */
+/** Folder of claude's managed settings, which no flag disables. */
 const managedFolder = '/etc/claude-code';
 const serversFile = 'managed-mcp.json';
 
-/** What a setting means for a job. Of others, only the name is reported. */
+/** Effects of settings on a job. For any other setting, only the name is reported. */
 const meanings: Readonly<Record<string, string>> = {
   hooks: 'they see prompts and answers',
   availableModels: 'another model may answer',
@@ -30,7 +32,7 @@ const meanings: Readonly<Record<string, string>> = {
   modelOverrides: 'another model may answer',
 };
 
-/** What the managed settings of this host change in each job of claude, one sentence for each file. */
+/** Returns how the managed settings of this host affect each job of claude, one sentence for each file. */
 export async function managedWarnings(folder = managedFolder): Promise<readonly string[]> {
   const files = await settingsFiles(folder);
   const warnings = files.flatMap(({ path, settings }) => {
@@ -41,14 +43,14 @@ export async function managedWarnings(folder = managedFolder): Promise<readonly 
   return fault === null ? warnings : [...warnings, `${folder}: ${fault}`];
 }
 
-/** Why claude can run no job because of the managed settings of this host; null if they do not stop it. */
+/** Returns why the managed settings of this host prevent all jobs of claude; null if they do not. */
 export async function managedFault(folder = managedFolder): Promise<string | null> {
   return faultIn(folder, await settingsFiles(folder));
 }
 
 interface SettingsFile {
   readonly path: string;
-  /** Null if the file is no JSON object. */
+  /** null if the file is not a JSON object. */
   readonly settings: object | null;
 }
 
@@ -66,7 +68,7 @@ function withMeaning(name: string, value: unknown): string {
   return meaning === undefined ? name : `${name} (${meaning})`;
 }
 
-/** Files that cannot be read are left out: claude, which runs as the same user, does not read them either. */
+/** Reads the managed settings. Skips unreadable files: claude, which runs as the same user, cannot read them either. */
 async function settingsFiles(folder: string): Promise<readonly SettingsFile[]> {
   const further = join(folder, 'managed-settings.d');
   const names = (await readdir(further).catch(() => [])).filter((name) => /^[^.].*\.json$/.test(name)).sort();

@@ -17,31 +17,34 @@ import { hostSettings, managedFault } from './host-settings.js';
 
 export type AdapterKind = Exclude<Config['cli'], 'auto' | AdapterFile>;
 
-/** One model CLI of the service. */
+/** Model CLI of the service. */
 export interface CliChoice {
-  /** What it is called before the names of its models, in logs and in metrics. */
+  /** Name in logs and metrics, and before the names of its models. */
   readonly name: string;
   readonly kind: AdapterKind;
-  /** The program and its leading arguments; null: the usual one of its kind. */
+  /** Program and its leading arguments; null for the default of its kind. */
   readonly command: readonly [program: string, ...args: string[]] | null;
 }
 
-/** One whose adapter is in a file. */
+/** Model CLI whose adapter is in a file. */
 type FileChoice = Omit<CliChoice, 'kind'> & { readonly kind: AdapterFile };
 
 type LoadModule = (path: string) => Promise<unknown>;
 
 export interface AdapterChoice {
-  /** The model CLIs, and what the names of their models mean. */
+  /** Model CLIs, and the meaning of model names. */
   readonly names: ModelNames;
-  /** What the operator should know about the choice. */
+  /** Hints for the operator about the choice. */
   readonly warnings: readonly string[];
 }
 
 const demoProgram = join(__dirname, '..', '..', '..', 'demo', 'main.js');
 const demoWarning = 'no claude on PATH: the demo model answers. Install claude, or set MODEL_API_CLI.';
 
-/** `env` is the service's own. Rejects with a ConfigFault for a file that holds no good adapter, and for models that cannot be used. */
+/**
+ * Creates the adapters of the configuration. `env` is the environment of the service. Rejects with a ConfigFault for a
+ * faulty adapter file or unusable models.
+ */
 export async function chooseAdapters(
   config: Config,
   env: Environment,
@@ -64,7 +67,7 @@ export async function chooseAdapters(
   return { names, warnings: [...warnings, ...others] };
 }
 
-/** Settings of the host that apply to the jobs, too. */
+/** Returns warnings about settings of the host that apply to jobs. */
 async function hostWarnings(clis: readonly NamedAdapter[]): Promise<string[]> {
   const kinds = [...new Set(clis.map(({ adapter }) => adapter.name))];
   return (await Promise.all(kinds.map(hostSettings))).flat();
@@ -84,7 +87,7 @@ async function choose(
   return { clis: [{ name: isAdapterFile(name) ? adapter.name : name, adapter }], warnings };
 }
 
-/** Models that the operator has named and no request could use; or the lack of one that is needed. */
+/** Returns faults of configured models that no request could use, or of a required model that is missing. */
 function modelFaults(config: Config, names: ModelNames): string[] {
   const { fallback, fault } = names.choice;
   const { allowedModels } = config;
@@ -95,14 +98,14 @@ function modelFaults(config: Config, names: ModelNames): string[] {
     const wrong = fault?.(names.given(name)) ?? null;
     return wrong === null ? [] : [`${variable}: ${name} ${wrong}`];
   };
-  const isAllowedOne = config.defaultModel === null && allowedModels.length > 0; // its fault is reported with theirs
+  const isAllowedOne = config.defaultModel === null && allowedModels.length > 0; // reported with those models
   return [
     ...(!isAllowedOne && fallback !== null ? faultOf('MODEL_API_DEFAULT_MODEL', fallback) : []),
     ...allowedModels.flatMap((name) => faultOf('MODEL_API_ALLOWED_MODELS', name)),
   ];
 }
 
-/** Aliases of what no request could use. */
+/** Returns faults of aliases whose target no request could use. */
 function aliasFaults({ modelAliases }: Config, names: ModelNames): string[] {
   return modelAliases.flatMap(({ name, target }) => {
     const isAlias = modelAliases.some((other) => other.name === target) && !names.isModel(target);
@@ -111,7 +114,7 @@ function aliasFaults({ modelAliases }: Config, names: ModelNames): string[] {
   });
 }
 
-/** Why a request for this model would be refused; null where it would be run, as far as is known. */
+/** Returns why a request for this model would be refused; null if no fault is known. */
 function whyNot(target: string, names: ModelNames): string | null {
   try {
     modelFor(target === defaultModelName ? target : names.given(target), names.choice);
@@ -148,7 +151,10 @@ async function adapterOfFile(
   }
 }
 
-/** `auto` is claude, or the demo where it can't be started; on a production host, or with a named program, never. */
+/**
+ * Returns the kind of the CLI. `auto` means claude, or the demo if claude is not installed; never the demo on a
+ * production host or with a configured program.
+ */
 export async function chooseKind(config: Config, searchPath: string): Promise<AdapterKind | AdapterFile> {
   if (config.cli !== 'auto') return config.cli;
   if (config.production || config.cliCommand !== null) return 'claude';
@@ -156,12 +162,15 @@ export async function chooseKind(config: Config, searchPath: string): Promise<Ad
   return found.kind === 'found' ? 'claude' : 'demo';
 }
 
-/** Loads a file of an adapter when it is needed. With `import()`, a test would have to be a module itself. */
+/** Loads the file of an adapter when it is needed. `import()` would work only in tests that are modules themselves. */
 function loadPart<Part>(path: string): Part {
   return require(path);
 }
 
-/** The only place that knows adapters by name. It loads the one that is chosen: each costs about 1 MB of memory. */
+/**
+ * Creates an adapter; the only place that knows adapters by name. Loads only the file that is needed, because each
+ * costs about 1 MB of memory.
+ */
 export async function createAdapter({ kind, command }: CliChoice, config: Config, env: Environment): Promise<Adapter> {
   const extraArgs = config.cliArgs;
   const given = launchEnv(env, config.cliEnv, { variable: null, value: null });
@@ -179,7 +188,8 @@ export async function createAdapter({ kind, command }: CliChoice, config: Config
       const { commandAdapter } = loadPart<typeof import('./command/adapter.js')>('./command/adapter.js');
       const words = command ?? [''];
       const { cliTemplate: template, cliStripAnsi: stripAnsi } = config;
-      const defaultModel = config.clis.length > 0 ? null : config.defaultModel; // of several, it names its CLI too
+      // With several CLIs, the name may begin with the name of a CLI.
+      const defaultModel = config.clis.length > 0 ? null : config.defaultModel;
       return commandAdapter(words, { extraArgs, template, stripAnsi, ...commandModel(words, extraArgs, defaultModel) });
     }
     case 'demo': {
@@ -205,14 +215,14 @@ function warningsOf(kind: AdapterKind | AdapterFile, { cliCommand }: Config): st
     : [];
 }
 
-/** Where opencode keeps the logins of its providers, below HOME. */
+/** File with the logins of opencode's providers, below HOME. */
 const logins = '.local/share/opencode/auth.json';
-/** The key of opencode's own provider. */
+/** Variable with the key of opencode's provider. */
 const ownKey = 'OPENCODE_API_KEY';
 
 /**
- * The providers that the operator has named for opencode: by a model, by a login or by a key. Opencode also offers free
- * models of its own provider to everybody, and prompts would go there.
+ * Returns the providers that the operator has configured for opencode, by a model, a login or a key. Opencode also
+ * offers free models of its provider without login, to which prompts must not go unintentionally.
  */
 export async function namedProviders(config: Config, env: Environment): Promise<ReadonlySet<string>> {
   const { defaultModel, allowedModels, modelAliases, apiKeys, namedKeys, clis, cliEnv } = config;
@@ -229,7 +239,7 @@ export async function namedProviders(config: Config, env: Environment): Promise<
   ]);
 }
 
-/** Of several CLIs, the name of one may stand before the provider. */
+/** Returns the provider in a model's name. With several CLIs, a CLI's name may precede it. */
 function providerOf(model: string, clis: readonly string[]): string[] {
   const parts = model.split('/');
   const own = clis.includes(parts[0] ?? '') ? parts.slice(1) : parts;
@@ -241,11 +251,11 @@ async function providersIn(path: string): Promise<string[]> {
     const known: unknown = JSON.parse(await readFile(path, 'utf8'));
     return typeof known === 'object' && known !== null ? Object.keys(known) : [];
   } catch {
-    return []; // there is none, or opencode can't read it either
+    return []; // the file is missing, or unreadable for opencode too
   }
 }
 
-/** What the kernel says of a file. */
+/** Owner and mode of a file. */
 interface FileFacts {
   readonly uid: number;
   readonly mode: number;
@@ -255,8 +265,8 @@ const writableByOthers = 0o022;
 const sticky = 0o1000;
 
 /**
- * Loads a file whose code will run as the service. Rejects with what is wrong with it: it must belong to root or to the
- * user of the service, and no other user may be able to write it, or to put another file in its place.
+ * Loads a file whose code runs as the service. Rejects with a description of the fault unless the file belongs to root
+ * or the service user, and no other user can write or replace it.
  */
 export async function importAdapterModule(
   path: string,
@@ -277,10 +287,13 @@ export async function importAdapterModule(
   });
 }
 
-/** One that awaits what never comes would let the service end without a word, because nothing else keeps it running yet. */
+/**
+ * Time limit for loading a file. While a file awaits a promise that never settles, nothing keeps the service running,
+ * and it would exit silently.
+ */
 const loadLimitMs = 10_000;
 
-/** As `importAdapterModule`, within a limit of time. */
+/** Returns `importAdapterModule` with a time limit. */
 export function adapterLoader(clock: Clock, load: (path: string) => Promise<unknown> = importAdapterModule) {
   return (path: string): Promise<unknown> =>
     new Promise((resolve, reject) => {
@@ -298,7 +311,7 @@ function isOurs({ uid }: FileFacts, own: number): boolean {
   return uid === 0 || uid === own;
 }
 
-/** In a sticky folder no user can replace a file of another. */
+/** Whether other users cannot replace a file in the folder. In a sticky folder, only its owner can. */
 function isSafeFolder(facts: FileFacts, own: number): boolean {
   return isOurs(facts, own) && ((facts.mode & writableByOthers) === 0 || (facts.mode & sticky) !== 0);
 }

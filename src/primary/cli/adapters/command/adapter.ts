@@ -16,15 +16,15 @@ export interface CommandOptions {
   readonly extraArgs: readonly string[];
   readonly takesModel: boolean;
   readonly ownName: string;
-  /** How system text and history are written in front of the question. */
+  /** Form in which system text and history precede the question. */
   readonly template: CommandTemplate;
-  /** Whether the answer goes without commands to a terminal, and without its last line ends. */
+  /** Whether terminal sequences and final line breaks are removed from the answer. */
   readonly stripAnsi: boolean;
 }
 
 /**
- * Any program that reads a prompt from stdin until its end and writes the answer to stdout: one turn a process.
- * `{model}` in an argument stands for the model. The exit code shows whether the answer is good.
+ * Adapter for any program that reads a prompt from stdin until its end and writes the answer to stdout, with one turn
+ * per process. `{model}` in an argument stands for the model. The exit code shows whether the answer is good.
  */
 export function commandAdapter(
   command: readonly [program: string, ...args: string[]],
@@ -34,7 +34,7 @@ export function commandAdapter(
   const args = [...command.slice(1), ...options.extraArgs];
   return {
     name: 'command',
-    command: [command[0]], // the other words may hold {model}, so they belong to the plan
+    command: [command[0]], // further words may contain {model}, so they belong to the plan
     credentialVariable: null,
     env: {},
     models: takesModel ? null : [ownName],
@@ -55,7 +55,7 @@ function programVersion(args: readonly string[], { ownName, template, stripAnsi 
       writer: { write: (turn) => ({ text: inputOf(turn, template), stdin: 'end' }) },
       decoder: plainText(stripAnsi ? new PrintedText() : { add: (chunk) => chunk }),
     }),
-    check: async () => null, // without a prompt, nothing more can be known than that it may be executed
+    check: async () => null, // without a prompt, only the permission to execute can be checked
     listModels: async () => null,
   };
 }
@@ -63,7 +63,7 @@ function programVersion(args: readonly string[], { ownName, template, stripAnsi 
 function plainText(answer: Pick<PrintedText, 'add'>): Decoder {
   let isEmpty = true;
   return {
-    hasBegun: true, // whatever it writes is the answer
+    hasBegun: true, // all output is the answer
     *read(chunk): Generator<TurnEvent> {
       const text = answer.add(chunk);
       isEmpty &&= !/\S/.test(text);
@@ -83,13 +83,13 @@ function empty({ stderr }: Exit): TurnEvent {
   return { type: 'turn-failed', reason: 'empty_answer', message, ...(said !== '' && { stderr: said }) };
 }
 
-/** How system text, history and question reach a program that knows no roles, on its stdin. */
+/** Forms of system text, history and question on stdin, for a program without roles. */
 const templates = {
-  /** The texts alone, with an empty line between them: who said what is lost. */
+  /** Texts only, separated by a blank line, without roles. */
   plain: ({ system, history, text }) => [...(system === null ? [] : [system]), ...textsOf(history), text].join('\n\n'),
-  /** A lone question as it is; anything more with a line before each message that no message can forge. */
+  /** A single question unchanged; a conversation with a line before each message that no message can forge. */
   transcript: promptOf,
-  /** A JSON object a line, the last one with the question. */
+  /** One JSON object per line, the last with the question. */
   jsonl: ({ system, history, text }) => {
     const instruction = system === null ? [] : [{ role: 'system', content: system }];
     const said = history.map((message) => ({ role: message.role, content: message.text }));
@@ -100,7 +100,7 @@ const templates = {
 
 export type CommandTemplate = keyof typeof templates;
 
-/** The whole stdin for a turn. */
+/** Returns the whole stdin of a turn. */
 export function inputOf(turn: Turn, template: CommandTemplate): string {
   return templates[template](turn);
 }

@@ -24,7 +24,7 @@ import { JsonLines, jsonOf } from '../common/lines.js';
 
 const maxLineLength = 1024 * 1024;
 
-/** A line may say which turn it answers. */
+/** Optional number of the turn that a line answers. */
 const turnLine = z.object({ turn: z.number().optional() });
 
 const delta = z
@@ -45,7 +45,7 @@ const error = z
   .object({ type: z.literal('error'), reason: z.enum(cliReasons).catch('other'), message: z.string() })
   .transform(({ reason, message }): TurnFailed => {
     const failed = { type: 'turn-failed', reason, message } as const;
-    return reason === 'auth' ? { ...failed, scope: 'account' } : failed; // a code of its own
+    return reason === 'auth' ? { ...failed, scope: 'account' } : failed; // from an error code, not from words
   });
 
 const call = z
@@ -54,7 +54,7 @@ const call = z
 
 const lineSchema = z.discriminatedUnion('type', [delta, thought, call, end, error]);
 
-/** The demo model's own program: JSON lines both ways, one process, many turns. */
+/** Adapter for the demo model's program, which reads and writes JSON lines, with many turns per process. */
 export function demoAdapter(command: readonly [string, ...string[]]): Adapter {
   return {
     name: 'demo',
@@ -122,7 +122,7 @@ function decoder(): Decoder<DecoderEvent> {
   let calls: ToolCall[] = [];
   const eventsOf = (value: unknown): readonly TurnEvent[] => {
     const { data } = lineSchema.safeParse(value);
-    if (data === undefined) return []; // a message that is not known here
+    if (data === undefined) return []; // unknown message
     const named = turnLine.safeParse(value).data?.turn ?? turn;
     if (turn !== undefined && named !== turn) return [{ type: 'stray' }];
     if (data.type === 'turn-end') return [calls.length === 0 ? data : { ...data, calls: calls.splice(0) }];
@@ -137,7 +137,7 @@ function decoder(): Decoder<DecoderEvent> {
   };
   const lines = new JsonLines(jsonOf, eventsOf, maxLineLength);
   return {
-    hasBegun: true, // it writes nothing but answers
+    hasBegun: true, // it writes only answers
     begin(number) {
       turn = number;
       calls = [];
