@@ -15,20 +15,20 @@ import {
 } from './models.js';
 import type { ModelNames, ModelRouter, OwnModels } from './route.js';
 
-/** How long a list, or a refusal that names the models, waits for one CLI. */
+/** Longest wait for the list of one CLI, milliseconds. */
 const limitMs = 3000;
 
-/** What one CLI lists, and what the last list had. */
+/** List of one CLI, with the last result. */
 interface ModelsOfCli {
   readonly cli: ModelCli;
   readonly list: () => Promise<readonly ModelEntry[]>;
-  /** Makes the list of those that a request may name. */
+  /** Returns the models that a request may name. */
   readonly catalog: () => Promise<ModelList>;
-  /** null before its first list. */
+  /** Models of the last list; null before the first one. */
   known: OwnModels | null;
 }
 
-/** Owns what the CLIs list as their models. */
+/** Owns the lists of models of all CLIs. */
 export class ModelCatalog {
   readonly #clis: AtLeastOne<ModelsOfCli>;
   readonly #router: ModelRouter;
@@ -55,7 +55,7 @@ export class ModelCatalog {
     this.#clis = [listed(first), ...others.map(listed)];
   }
 
-  /** The list of what a request may name. The names behind it that stand for models of it come last. */
+  /** Returns the models that a request may name, then the aliases that are not listed models themselves. */
   async list(): Promise<ModelList> {
     const { models } = await (this.#clis.length === 1 ? this.#clis[0].catalog() : this.#joined());
     const own = models.map((model) => this.#withOwnCapabilities(model));
@@ -65,26 +65,26 @@ export class ModelCatalog {
     return { count: all.length, models: all };
   }
 
-  /** The model that the name of a request stands for: at once, or when its CLI has listed its models for the first time. */
+  /** Returns the model for which a requested name stands: at once, or after the first list of its CLI. */
   target(name: string): string | Promise<string> {
     const { names } = this.#router;
     if (!names.needsList(name)) return names.of(name);
     const { cli } = this.#router.split(name);
     const asked = this.#clis.find((each) => each.cli === cli) ?? this.#clis[0];
     const { known } = asked;
-    const listed = this.#listOf(asked); // in any case: the program may have been updated
+    const listed = this.#listOf(asked); // in any case, because the program may have been updated
     if (known !== null) return names.of(name, known);
     return soon(listed, new Set<string>(), this.#clock).then((own) => names.of(name, own));
   }
 
-  /** The request with the model that its name stands for, as of `target`. What follows knows no other name. */
+  /** Returns the request with the model for which its name stands, see `target`. Later steps know only this name. */
   targeted(request: JobRequest): JobRequest | Promise<JobRequest> {
     if (request.model === null) return request;
     const target = this.target(request.model);
     return typeof target === 'string' ? withModel(request, target) : target.then((model) => withModel(request, model));
   }
 
-  /** The model that a request with this name is run with; null where it is not listed. */
+  /** Returns the model that answers a request with this name; null if it is not listed. */
   async find(name: string): Promise<ModelEntry | null> {
     const target = await this.target(name);
     const { models } = await this.list();
@@ -132,7 +132,7 @@ export class ModelCatalog {
     return asked.known;
   }
 
-  /** The choice at one of several CLIs. */
+  /** Returns the choice of models at one of several CLIs. */
   #choiceOf(cli: ModelCli): ModelChoice {
     const { choice } = this.#router.names;
     const isOf = (name: string) => {
@@ -159,7 +159,7 @@ async function listModels(cli: ModelCli): Promise<readonly ModelEntry[] | null> 
   return listed?.map((model) => ({ ...model, id: cli.publicName(model.id) ?? model.id })) ?? null;
 }
 
-/** What stands in the list for a CLI that is slow. */
+/** Returns the list that stands for a slow CLI. */
 function namesOf({ name }: ModelCli): ModelList {
   return { count: 1, models: [{ id: name, name, default: false }] };
 }
@@ -168,17 +168,23 @@ function aliasOf(name: string, { id, capabilities }: Pick<ModelEntry, 'id' | 'ca
   return { id: name, name, default: false, ...(capabilities && { capabilities }), alias_of: id };
 }
 
-/** A slow CLI delays no request: its list is there for the next request. */
+/**
+ * Returns the list, or `instead` after a time limit, so that a slow CLI delays no request. The list is ready for a
+ * later request.
+ */
 function soon<T, U>(listed: Promise<T>, instead: U, clock: Clock): Promise<T | U> {
   return Promise.race([listed, delay(clock, limitMs).then(() => instead)]);
 }
 
-/** A CLI that was updated may know other models. */
+/** Longest use of a list, because an updated CLI may know other models. */
 const maxAgeMs = 10 * 60_000;
-/** Anybody may ask for the list: a CLI that fails is not started again for each request. */
+/** Delay after a failure, so that a failing CLI is not started again for each request. */
 const retryMs = 5000;
 
-/** Asks a CLI for its models at most every ten minutes; none where it has no list. */
+/**
+ * Returns a function that lists the models of a CLI, and asks the CLI at most every ten minutes; empty if it has no
+ * list or fails.
+ */
 export function modelLister(ask: () => Promise<readonly ModelEntry[] | null>, clock: Clock) {
   const askNowAndThen = cached(async () => (await ask()) ?? [], maxAgeMs, clock);
   let notBeforeMs = 0;
@@ -192,8 +198,8 @@ export function modelLister(ask: () => Promise<readonly ModelEntry[] | null>, cl
 }
 
 /**
- * Lists what a request may name; one of them is the default. Where the models are configured, the list of the CLI only
- * adds details.
+ * Returns a function that lists the models that a request may name, with one default. If the models are configured, the
+ * CLI's list only adds details.
  */
 export function catalogOf(listed: () => Promise<readonly ModelEntry[]>, choice: ModelChoice) {
   return async (): Promise<ModelList> => {
@@ -210,7 +216,7 @@ function idsOf({ allowed, fallback, label }: ModelChoice, known: readonly string
   return ids.size > 0 ? [...ids] : [label ?? 'default'];
 }
 
-/** A list of hundreds is for GET /models. */
+/** Largest number of names in an error; GET /models has all. */
 const maxNames = 40;
 
 export interface KnownModelsParts {
@@ -219,7 +225,7 @@ export interface KnownModelsParts {
   readonly clock: Clock;
 }
 
-/** Adds the models that a client may name, of all CLIs, to the refusal of an unknown one. */
+/** Adds the models that a client may name to an error about an unknown model. */
 export class KnownModels {
   readonly #parts: KnownModelsParts;
 
@@ -227,7 +233,7 @@ export class KnownModels {
     this.#parts = parts;
   }
 
-  /** Whether a model is refused, before its CLI is asked or by that. */
+  /** Whether the error refuses a model, either by the service or by its CLI. */
   static isUnknown(error: unknown): error is RelayError {
     if (!(error instanceof RelayError)) return false;
     return (
@@ -235,7 +241,7 @@ export class KnownModels {
     );
   }
 
-  /** The same error, with the names where it has none. */
+  /** Returns the error with the names, unless it already contains them. */
   async explain(error: RelayError, client: string): Promise<RelayError> {
     const { router } = this.#parts;
     const { choice } = router.names;
@@ -246,7 +252,10 @@ export class KnownModels {
     return all.length === 0 ? error : namesAdded(error, listed(all));
   }
 
-  /** None where no CLI lists its models: the catalog has a name for its default then. */
+  /**
+   * Returns the names of all models; empty if no CLI lists any, in which case the catalog contains only a name for the
+   * default.
+   */
   async #names(): Promise<readonly string[]> {
     const { catalog, clock } = this.#parts;
     const list = catalog.list().catch(() => null);

@@ -22,53 +22,56 @@ import type { Redactor } from './process/redactor.js';
 import type { ModelNames } from './route.js';
 import type { Termination } from './terminate/termination.js';
 
-/** One model CLI of the service, with all that is its own. It names its models as its adapter does. */
+/** Model CLI of the service, with its parts. Its models have the names that its adapter uses. */
 export interface ModelCli extends NamedAdapter {
   readonly history: LaunchHistory;
   readonly pool: ProcessPool;
   readonly standby: StandbyKeeper;
   readonly program: CliProgram;
   readonly health: CliHealth;
-  /** null unless its login is in files, and the program renews it. */
+  /** Renews the login; null unless the login is in files and the program renews it. */
   readonly login: LoginKeeper | null;
-  /** What requests call a model of it; '' and null stand for its default. */
+  /** Returns the public name of a model; '' and null stand for the CLI's default. */
   readonly publicName: (model: string | null) => string | null;
-  /** What runs for a request that asks for nothing. */
+  /** Returns the command line of a default request. */
   readonly commandLine: () => readonly string[];
-  /** A CLI process for a launch and its conversation, if any. Rejects with `spawn_error` or the signal's reason. */
+  /**
+   * Returns a CLI process for a launch, and for a conversation if there is one. Rejects with `spawn_error` or the
+   * signal's reason.
+   */
   readonly acquire: (launch: LaunchOptions, of: ConversationState | null, signal: AbortSignal) => Promise<CliLease>;
 }
 
-/** What they need of the host. */
+/** Resources of the host that all CLIs share. */
 export interface CliHost {
   readonly env: Environment;
   readonly instance: Instance;
   readonly termination: Termination;
   readonly callbacks: CallbackServer;
-  /** A folder of the service's own, mode 0700. */
+  /** Private folder of the service, mode 0700. */
   readonly runtimeDirectory: string;
   readonly workDirectory: string;
-  /** Folders in which programs are searched, as PATH names them. */
+  /** Folders to search for programs, in the format of PATH. */
   readonly searchPath: string;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Numbers from 0 to 1. */
+  /** Returns a random number from 0 to 1. */
   readonly random: () => number;
-  /** Bytes that can be had without swapping. */
+  /** Returns the bytes that are available without swapping. */
   readonly freeMemory: () => number;
 }
 
-/** What they need beside the configuration. */
+/** Dependencies of the CLIs beside configuration and host. */
 export interface CliContext {
   readonly observerOf: (cli: string) => CliObserver;
   readonly onChecked: (entry: ReadinessEntry) => void;
-  /** The circuit of an account, or of a model, has changed. */
+  /** Called when the circuit of an account or of a model changes. */
   readonly onCircuit: (status: CircuitStatus) => void;
-  /** The jobs of this CLI that are next to get a slot. */
+  /** Returns the jobs of this CLI that are next to get a slot. */
   readonly waitingJobs: (cli: ModelCli) => readonly WaitingJob[];
-  /** The conversations that jobs go on with which wait for a slot. */
+  /** Returns the ids of conversations that waiting jobs will continue. */
   readonly awaited: () => ReadonlySet<string>;
-  /** Whether the service takes jobs. */
+  /** Whether the service accepts jobs. */
   readonly isReady: () => boolean;
   readonly redactor: Redactor;
   readonly clients: SeenClients;
@@ -80,18 +83,18 @@ export function createModelClis(
   names: ModelNames,
   context: CliContext,
 ): AtLeastOne<ModelCli> {
-  const serials = { last: 0 }; // of the processes of all CLIs
+  const serials = { last: 0 }; // shared by all CLIs
   const create = (named: NamedAdapter) => createModelCli(config, host, named, names, serials, context);
   const [first, ...others] = names.clis;
   return [create(first), ...others.map(create)];
 }
 
-/** Only this CLI continues the conversation: its processes at the others end. */
+/** Ends the live sessions of a conversation at all CLIs except `but`. */
 export function forgetConversation(clis: readonly ModelCli[], id: string, but: ModelCli | null = null): void {
   for (const cli of clis) if (cli !== but) cli.pool.forget(id);
 }
 
-/** Starts nothing more. Resolves when nothing is left. */
+/** Prevents further starts. Resolves when all processes have ended and the ports are closed. */
 export async function closeClis(
   clis: readonly ModelCli[],
   { termination, callbacks }: Pick<CliHost, 'termination' | 'callbacks'>,
@@ -127,10 +130,10 @@ function createModelCli(
   const ofPool = { launcher, history, clock, observer, redactor, callbacks, awaited, onChange };
   const pool = new ProcessPool(poolSettings(config), ofPool);
   const program = new CliProgram(adapter, searchPath, (...asked) => pool.consult(...asked));
-  const findProgram = coalesced(() => program.find()); // callers in one turn of the event loop share one check of the file
+  const findProgram = coalesced(() => program.find()); // calls in one turn of the event loop share a check of the file
   const probe = async (trigger: ReadinessTrigger): Promise<Verdict> => {
     const verdict = await program.check(trigger, async () => login?.fault());
-    await launcher.tryPlace(adapter.command[0]); // a process could be given no folder now
+    await launcher.tryPlace(adapter.command[0]); // rejects if no folder can be created now
     return { ...verdict, error: verdict.error === null ? null : redactor.redact(verdict.error) };
   };
   const { readinessIntervalMs: intervalMs, historyLimit } = config;
@@ -159,7 +162,7 @@ function poolSettings(config: Config): PoolSettings {
   return { maxSessions: config.liveSessions, idleMs: config.sessionIdleMs, limits };
 }
 
-/** Waits until a program may use the login: no time at all unless the login is due. */
+/** Waits until a program may use the login; returns at once unless a renewal is due. */
 async function untilUsable(login: LoginKeeper | null, signal: AbortSignal): Promise<void> {
   if (login?.isDue === true) await orAborted(login.ready(), signal);
 }

@@ -7,35 +7,35 @@ import type { Adapter, Capabilities, ModelEntry } from './contract/adapter.js';
 
 export type AtLeastOne<T> = readonly [T, ...T[]];
 
-/** An adapter with the name of its CLI. */
+/** Adapter with the name of its CLI. */
 export interface NamedAdapter {
   readonly name: string;
   readonly adapter: Adapter;
 }
 
-/** Which models there are to choose from, and which one answers a request that names none. */
+/** Models that requests may choose from, and the default. */
 export interface ModelChoice {
-  /** The model of a request that names none; null leaves it to the CLI. */
+  /** Model of a request that names no model; null leaves the choice to the CLI. */
   readonly fallback: string | null;
-  /** The models that a request may name; null allows any. */
+  /** Models that a request may name; null allows any. */
   readonly allowed: readonly string[] | null;
-  /** What the operator has set these limits with. */
+  /** Setting by which the operator has limited the models. */
   readonly limitedBy?: string | undefined;
-  /** What to call the model of an answer that doesn't say. */
+  /** Name of the model in an answer that does not report it. */
   readonly label: string | null;
-  /** The one spelling of a model's name; without it, each name has one. */
+  /** Returns the canonical spelling of a model's name. If absent, each name has one spelling. */
   readonly canonical?: (name: string) => string;
-  /** Why the CLI of a model can't run it; null where it may. */
+  /** Returns why the CLI of a model cannot run it; null if no reason is known. */
   readonly fault?: (name: string) => string | null;
 }
 
-/** The models that the configuration names. */
+/** Models in the configuration. */
 export type OfferedModels = Pick<Config, 'defaultModel' | 'allowedModels'>;
 
-/** How the names of what there is follow. */
+/** Start of an error text, before the list of valid names. */
 export const mustBeOneOf = 'must be one of';
 
-/** With one CLI. */
+/** Returns the choice of models for a single CLI. */
 export function modelChoice({ defaultModel, allowedModels }: OfferedModels, adapter: Adapter): ModelChoice {
   const fallback = defaultModel ?? allowedModels[0] ?? null;
   return {
@@ -46,12 +46,15 @@ export function modelChoice({ defaultModel, allowedModels }: OfferedModels, adap
   };
 }
 
-/** A request may also name the model that answers when none is named. */
+/** Adds the default model, which a request may also name explicitly. */
 function withDefault(models: readonly string[] | null, defaultModel: string | null): readonly string[] | null {
   return models === null || defaultModel === null ? models : [...new Set([...models, defaultModel])];
 }
 
-/** The choice of a client that may name these models only; null: that may name all. Its first one stands in for a default that is not among them. */
+/**
+ * Returns the choice of a client that may name only these models; null allows all. The first of them replaces a default
+ * that is not among them.
+ */
 export function narrowed(choice: ModelChoice, named: readonly string[] | null): ModelChoice {
   if (named === null) return choice;
   const own = choice.canonical === undefined ? named : named.map(choice.canonical);
@@ -65,14 +68,17 @@ export function narrowed(choice: ModelChoice, named: readonly string[] | null): 
   };
 }
 
-/** The model that a request names, in its one spelling; null for `default` too, unless a model is called so. */
+/** Returns the canonical name of the requested model; null for no name or `default`, unless a model has that name. */
 export function namedModel(given: string | null, { allowed, canonical = (name) => name }: ModelChoice): string | null {
   if (given === null) return null;
   const named = canonical(given);
   return given === defaultModelName && allowed?.includes(named) !== true ? null : named;
 }
 
-/** The model to run for a request that names this one, or none. Throws `validation_error` for one that is not allowed. */
+/**
+ * Returns the model to run for a request; null leaves the choice to the CLI. Throws `validation_error` for a model that
+ * is not allowed.
+ */
 export function modelFor(given: string | null, choice: ModelChoice): string | null {
   const { allowed, fallback, limitedBy, fault } = choice;
   const named = namedModel(given, choice);
@@ -86,7 +92,7 @@ export function modelFor(given: string | null, choice: ModelChoice): string | nu
   return model;
 }
 
-/** What a request needs beside its text and the program can't take; else null. */
+/** Returns the feature that a request needs and the program lacks; else null. */
 export function unsupported(extras: Capabilities, request: JobRequest): 'images' | 'effort' | null {
   const messages = [request, ...request.history];
   const hasImages = request.earlier?.hasImages === true || messages.some(({ images = [] }) => images.length > 0);
@@ -94,18 +100,23 @@ export function unsupported(extras: Capabilities, request: JobRequest): 'images'
   return request.isEffortNeeded && request.effort !== null && extras.effort === undefined ? 'effort' : null;
 }
 
-/** Whether the relay has the model call tools by a schema, because its program can't, or can't be told to. */
+/**
+ * Whether the relay emulates tool calls with a schema, because the program cannot call tools or cannot force a call.
+ */
 export function isEmulated(extras: Capabilities, { choice }: ToolOffer): boolean {
   if (choice === 'none') return false;
   return extras.tools === undefined || (choice !== 'auto' && extras.toolChoice !== true);
 }
 
-/** Whether the program gets a turn without the tools of a request, and with their results as text. */
+/** Whether the program gets the turn without the tools of the request, and their results as text. */
 export function dropsTools(extras: Capabilities, offer: ToolOffer): boolean {
   return isEmulated(extras, offer) || (offer.choice === 'none' && extras.toolChoice !== true);
 }
 
-/** The wishes of a request that its program can't grant, as far as it is known. A program that makes one call at a time grants `isParallel` anyway. */
+/**
+ * Returns the optional fields of a request that the program ignores; empty if the program is not known yet. A program
+ * with one call at a time satisfies `isParallel: false` in any case.
+ */
 export function ignoredWishes(
   { offer, sampling = {} }: JobRequest,
   extras: Pick<Capabilities, 'tools' | 'wishes'> | null,
@@ -116,10 +127,10 @@ export function ignoredWishes(
   return asked.filter((wish) => !extras.wishes?.includes(wish));
 }
 
-/** What the operator has switched off for all models. */
+/** Features that the operator has switched off for all models. */
 export type CapabilitySwitches = Pick<Config, 'tools' | 'sampling'>;
 
-/** What its program can take, unless the program itself lists that this model does not. */
+/** Returns the features of the program, except those that its list denies for this model. */
 export function capabilitiesOf(
   { capabilities }: Pick<ModelEntry, 'capabilities'>,
   extras: Capabilities,

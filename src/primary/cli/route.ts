@@ -14,32 +14,31 @@ import {
   type OfferedModels,
 } from './models.js';
 
-/** A model as its CLI names it. */
+/** Model by the name that its CLI uses. */
 export interface OwnModel<C> {
   readonly cli: C;
-  /** null: the CLI's default. */
+  /** null stands for the CLI's default. */
   readonly model: string | null;
 }
 
-/** Ids as the CLI itself has them. */
+/** Names of models as the CLI itself lists them. */
 export type OwnModels = ReadonlySet<string>;
 
 /**
- * Owns what the names of models mean. With one CLI, names are as it has them. With several, a name is the CLI and the
- * model, as in `codex/gpt-5`; those of the first CLI are known without it too; a CLI's name alone is its default.
- *
- * A name stands for, in this order: a model of its CLI, an alias, the name of the CLI and a model, the alias of every
- * other name. What is left is for the CLI to know. An alias is never resolved twice.
+ * Resolves names of models. With one CLI, names are as the CLI lists them. With several, a name consists of the CLI and
+ * the model, as in `codex/gpt-5`; models of the first CLI also have short names; a CLI's name alone means its default.
+ * A name is resolved in this order: model of its CLI, alias, name of the CLI with a model, alias `*` for all other
+ * names. Any other name is passed to the CLI. An alias is never resolved twice.
  */
 export class ModelNames {
-  /** The default first. */
+  /** CLIs, the default first. */
   readonly clis: AtLeastOne<NamedAdapter>;
   readonly choice: ModelChoice;
-  /** The model of a request that names none and whose client may name all, and its circuit. */
+  /** Model of a request without a model, for a client without limits, and its circuit. */
   readonly usual: OwnModel<NamedAdapter> & Pick<Route, 'circuit'>;
   readonly #only: NamedAdapter | null;
   readonly #aliases: ReadonlyMap<string, string>;
-  /** Names that the operator gives to models, in their one spelling. */
+  /** Canonical names of models in the configuration. */
   readonly #named: ReadonlySet<string>;
 
   constructor(config: Config, clis: AtLeastOne<NamedAdapter>) {
@@ -57,7 +56,7 @@ export class ModelNames {
     this.usual = { ...usual, circuit: this.#only === null ? (usual.model ?? '') : '' };
   }
 
-  /** Whether each CLI reports what an answer costs. */
+  /** Whether every CLI reports the cost of answers. */
   get reportCosts(): boolean {
     return this.clis.every(({ adapter }) => adapter.reportsCost === true);
   }
@@ -69,25 +68,25 @@ export class ModelNames {
     return cli === undefined ? { cli: this.clis[0], model: name } : { cli, model: rest.join('/') || null };
   }
 
-  /** What requests call a CLI's model; null for the default of the only CLI. */
+  /** Returns the public name of a CLI's model; null for the default of the only CLI. */
   publicName(cli: Pick<NamedAdapter, 'name'>, model: string | null): string | null {
     if (this.#only !== null) return model;
     return model ? `${cli.name}/${model}` : cli.name;
   }
 
-  /** What a name stands for that the operator gives: there, `*` has no effect. */
+  /** Resolves a name in the configuration, where the alias `*` does not apply. */
   given(name: string): string {
     const model = this.isModel(name) ? name : (this.#aliases.get(name) ?? this.#withoutCli(name) ?? name);
     return this.canonical(model);
   }
 
-  /** The one spelling of a name. */
+  /** Returns the canonical spelling of a name. */
   canonical(name: string): string {
     const { cli, model } = this.split(name);
     return this.publicName(cli, model) ?? name;
   }
 
-  /** Whether the CLI has to be asked for its models before `of` can say what the name stands for. */
+  /** Whether `of` needs the CLI's list of models to resolve the name. */
   needsList(name: string): boolean {
     const { cli } = this.split(name);
     if (cli.adapter.models !== null) return false;
@@ -97,17 +96,17 @@ export class ModelNames {
     return this.#aliases.has(name) || (this.#aliases.has(anyOther) && !this.#namesCli(name));
   }
 
-  /** What a name stands for that a request gives. `listed`: the models that its CLI lists. */
+  /** Resolves the name in a request. `listed`: models that its CLI lists. */
   of(name: string, listed: OwnModels = new Set()): string {
     const inner = this.#withoutCli(name);
-    const isInner = inner !== null && listed.has(inner) && !listed.has(name); // though the name may have the form of a model
+    const isInner = inner !== null && listed.has(inner) && !listed.has(name); // the name may look like a model
     if (!isInner && this.#isReal(name, listed)) return name;
     const known = this.#aliases.get(name) ?? inner;
     if (known !== null || this.#namesCli(name)) return known ?? name;
     return this.#aliases.get(anyOther) ?? name;
   }
 
-  /** Whether a CLI is known to have a model of this name, without asking it. */
+  /** Whether a CLI is known to have a model of this name, without its list. */
   isModel(name: string): boolean {
     const { cli, model } = this.split(name);
     const { models, modelForm } = cli.adapter;
@@ -121,7 +120,7 @@ export class ModelNames {
     return model !== null && listed.has(model);
   }
 
-  /** With one CLI: the model that is named behind it; null where the CLI is not named. */
+  /** With one CLI, returns the model after the CLI's name; null if the name does not contain the CLI. */
   #withoutCli(name: string): string | null {
     if (this.#only === null) return null;
     const cli = this.#only.name;
@@ -130,12 +129,12 @@ export class ModelNames {
     return modelNamePattern.test(model) ? model : null;
   }
 
-  /** Whether one of several CLIs is named before the model, in the one spelling of this name. */
+  /** Whether a name contains one of several CLIs, and is in canonical spelling. */
   #namesCli(name: string): boolean {
     return this.#only === null && this.canonical(name) === name;
   }
 
-  /** With several CLIs, the default of the first one answers a request that names no model. */
+  /** Returns the choice of models for several CLIs. The default of the first CLI answers requests without a model. */
   #joinedChoice({ allowedModels, defaultModel }: OfferedModels): ModelChoice {
     const canonical = (name: string) => this.canonical(name);
     const allowed = allowedModels.map(canonical);
@@ -154,42 +153,43 @@ export class ModelNames {
     const { cli, model } = this.split(name);
     const { models, needsModel } = cli.adapter;
     if (model === null) return needsModel === true ? `must name a model of ${cli.name}, as in ${cli.name}/NAME` : null;
-    if (!modelNamePattern.test(model)) return `must have a letter or a digit after ${cli.name}/`; // else it could pass for a flag
+    // The program could take another name for a flag.
+    if (!modelNamePattern.test(model)) return `must have a letter or a digit after ${cli.name}/`;
     if (models === null || models.includes(model)) return null;
     return `${mustBeOneOf} ${models.map((own) => this.publicName(cli, own)).join(', ')}`;
   }
 }
 
-/** Which CLI serves a job, and with which of its models: decided once, at its admission, and never worked out again. */
+/** CLI and model of a job, decided once at its admission. */
 export interface Route<C = ModelCli> {
   readonly cli: C;
-  /** As the CLI calls it; null: its default. */
+  /** Model by the CLI's name; null for its default. */
   readonly adapterModel: string | null;
-  /** As requests call it; null: the default of the only CLI. */
+  /** Model by its public name; null for the default of the only CLI. */
   readonly publicModel: string | null;
-  /** What to call the model of an answer that names none. */
+  /** Name of the model in an answer that does not report it. */
   readonly label: string | null;
-  /** By which the breaker of the CLI knows the model. With one CLI, '' for jobs that name none. */
+  /** Key of the model at the CLI's breaker. With one CLI, '' for jobs without a model. */
   readonly circuit: string;
 }
 
-/** Of a client's API key: the models that it may name; null: all. */
+/** Returns the models that a client's API key may name; null for all. */
 export type ModelsOf = (client: string) => readonly string[] | null;
 
-/** Decides which CLI serves a request, and with which model. */
+/** Decides which CLI and model serve a request. */
 export class ModelRouter<C extends Pick<NamedAdapter, 'name'> = ModelCli> {
   readonly names: ModelNames;
   readonly #clis: AtLeastOne<C>;
   readonly #namedFor: ModelsOf;
 
-  /** `clis`: those of `names`, in the same order. `namedFor`: the models as the API key names them. */
+  /** `clis`: in the order of `names`. `namedFor`: the models in a client's API key. */
   constructor(names: ModelNames, clis: AtLeastOne<C>, namedFor: ModelsOf = () => null) {
     this.names = names;
     this.#clis = clis;
     this.#namedFor = namedFor;
   }
 
-  /** The models that this client may name; null: it may name all. */
+  /** Returns the models that this client may name; null for all. */
   modelsOf(client: string): readonly string[] | null {
     return this.#namedFor(client)?.map((name) => this.names.given(name)) ?? null;
   }
@@ -199,7 +199,7 @@ export class ModelRouter<C extends Pick<NamedAdapter, 'name'> = ModelCli> {
     return { cli: this.#clis[this.names.clis.indexOf(cli)] ?? this.#clis[0], model };
   }
 
-  /** Where a request goes, whether its client may name the model or not. */
+  /** Returns the route of a request, even if its client may not name the model. */
   route({ model, client }: Pick<JobRequest, 'model' | 'client'>): Route<C> {
     const { choice, usual } = this.names;
     const own = this.#choiceOf(client);
