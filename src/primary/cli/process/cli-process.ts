@@ -273,7 +273,8 @@ export class CliProcess {
   async #endTree(reason: EndReason, graceMs: number): Promise<void> {
     const tree = await this.#tree?.catch(() => null);
     await tree?.end(graceMs, reason);
-    (await this.#callback?.catch(() => null))?.close(); // after the program's end, which else would see failed calls
+    // Closed earlier, the callback would look like failed tool calls to the program.
+    (await this.#callback?.catch(() => null))?.close();
     this.#become({ name: 'gone' });
     this.#gone.resolve();
   }

@@ -73,7 +73,8 @@ export class Launcher {
       const child = await spawnProgram(start, containment, this.#context.observer);
       return new ProcessTree(child, containment, () => home.remove(), this.#context);
     } catch (error) {
-      void containment?.clear(); // nothing has run inside, and without descriptors it could not be inspected
+      // Not awaited: nothing has run inside, and without file descriptors it could not be inspected.
+      void containment?.clear();
       await home.remove();
       throw error instanceof RelayError ? error : spawnError(order.program, error as NodeJS.ErrnoException);
     }

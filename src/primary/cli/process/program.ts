@@ -162,7 +162,8 @@ export class CliProgram {
   async #isReplaced(path: string, { question }: Learned, isForced: boolean): Promise<boolean> {
     if (question === null) return isForced;
     const { args, answer } = question;
-    const now = await this.#consultAt(path)(args).catch(() => answer); // e.g. the host is too busy
+    // No answer, for example on a busy host, counts as the same answer.
+    const now = await this.#consultAt(path)(args).catch(() => answer);
     return now.code !== answer.code || now.stdout !== answer.stdout;
   }
 

@@ -142,7 +142,8 @@ export class CgroupContainments implements ContainmentFactory {
   }
 
   async #makeHome(): Promise<void> {
-    await access(new Cgroup(dirname(this.#home.path)).entrance); // rejects in an ordinary folder, so that nothing is created there
+    // Rejects if the parent is an ordinary folder, so that nothing is created in it.
+    await access(new Cgroup(dirname(this.#home.path)).entrance);
     const isNew = await this.#home.create().then(
       () => true,
       (error: NodeJS.ErrnoException) => {
