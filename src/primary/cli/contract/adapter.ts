@@ -52,7 +52,7 @@ export { optionalWishes, quotaWindowNames };
 export interface LaunchOptions {
   readonly model: string | null;
   readonly system: string | null;
-  /** A JSON Schema, as JSON. */
+  /** JSON Schema, as JSON text. */
   readonly schema: string | null;
   readonly effort: Effort | null;
 }
@@ -109,7 +109,7 @@ export interface InputTaken {
 
 export interface TurnEnd {
   readonly type: 'turn-end';
-  /** The whole answer if it differs from the sum of the deltas; else null. */
+  /** Whole answer, if it differs from the sum of the deltas; null otherwise. */
   readonly text: string | null;
   readonly model: string | null;
   readonly usage: Usage;
@@ -387,7 +387,6 @@ export interface Adapter {
   readonly name: string;
   /** Vendor of the models, as OpenTelemetry's `gen_ai.provider.name` spells it; the name of the adapter if absent. */
   readonly provider?: string;
-  /** The program and its leading arguments. */
   readonly command: readonly [program: string, ...args: string[]];
   /** Environment variable from which the program reads its credential; null if it reads none. */
   readonly credentialVariable: string | null;
