@@ -148,7 +148,7 @@ export class CgroupContainments implements ContainmentFactory {
       () => true,
       (error: NodeJS.ErrnoException) => {
         if (error.code !== 'EEXIST') throw error;
-        return false; // another program has created it at the same time
+        return false; // another program has just created the cgroup
       },
     );
     await passOn(this.#home);
@@ -170,7 +170,7 @@ export class CgroupContainments implements ContainmentFactory {
 /** Limits the memory. If it runs out, the kernel kills all processes, because a tree without one of them is useless. */
 async function limitMemory(cgroup: Cgroup, bytes: number): Promise<void> {
   await cgroup.set('memory.max', String(bytes));
-  await cgroup.set('memory.swap.max', '0').catch(() => {}); // missing without swap accounting
+  await cgroup.set('memory.swap.max', '0').catch(() => {}); // the file is missing without swap accounting
   await cgroup.set('memory.oom.group', '1');
 }
 

@@ -7,7 +7,6 @@ export interface ExitStatus {
   readonly signal: NodeJS.Signals | null;
 }
 
-/** Started program. */
 export type Child = ChildProcessWithoutNullStreams & {
   readonly pid: number;
   /** Resolves when the program itself has exited; its children may still run. */

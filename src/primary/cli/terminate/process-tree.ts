@@ -27,8 +27,8 @@ export interface TreeContext {
 }
 
 /**
- * Owns a started program with all its children, until all have ended. Signals a process id only while the program is
- * not reaped: the kernel may then reuse the id for a foreign process.
+ * Owns a started program with all its children, until all have ended. A process id is signalled only until the program
+ * is reaped, because the kernel may then reuse the id for a foreign process.
  */
 export class ProcessTree {
   readonly child: Child;
