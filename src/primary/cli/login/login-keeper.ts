@@ -6,7 +6,6 @@ import { readStat } from '../../../shared/process/proc.js';
 import type { FileLogin, StoredLogin } from '../contract/adapter.js';
 
 export interface LoginParts {
-  /** The name of the CLI. */
   readonly cli: string;
   readonly clock: Clock;
   readonly log: Logger;
@@ -127,7 +126,7 @@ export class LoginKeeper {
       if (!isHeld && earlyMs < 0) return clock.monotonicMs() < this.#retryMs ? undefined : this.#renew();
       await delay(clock, isHeld ? pollMs : earlyMs + 1);
       await this.#read();
-      if (!isSame(before, this.#stored)) return; // another process has renewed it
+      if (!isSame(before, this.#stored)) return; // another process has renewed the login
     }
   }
 
@@ -164,7 +163,7 @@ export class LoginKeeper {
       await delay(clock, pollMs);
       const wasOver = hasEnded;
       const isHeld = await this.#isHeld();
-      await this.#read(); // after the lock, which is released once the new tokens are stored
+      await this.#read(); // read after the lock, which is released once the new tokens are stored
       const tookMs = clock.monotonicMs() - beganMs;
       if (!isHeld && !isSame(before, this.#stored)) return true;
       if (wasOver || tookMs > renewalLimitMs || (!isHeld && (wasHeld || tookMs > beginLimitMs))) return false;
