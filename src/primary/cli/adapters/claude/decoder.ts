@@ -323,7 +323,7 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
     this.#answer = emptyAnswer();
     const { asked } = this.#writer;
     this.#writer.answered();
-    // Counts if the turn fails.
+    // Usage that counts if the turn fails.
     this.#usedSoFar = usageOf(answer.used === noTokens ? line.usage : answer.used, costUsd || null);
     if (line.is_error || line.num_turns === 0) return [failed(line, answer.error, this.#limits, asked)];
     const { model, used } = answer;

@@ -91,7 +91,7 @@ const natural: Ended = {
   calls: 'calls',
   'cut call': 'length',
   'calls and cut call': 'calls, ended',
-  'nothing visible': 'whole', // otherwise the CLI would report a failure
+  'nothing visible': 'whole', // otherwise the CLI would report a failure of the turn
 };
 
 /** Endings by stop reason and content. An unlisted reason is a natural end. */
