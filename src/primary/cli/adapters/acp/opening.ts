@@ -213,8 +213,8 @@ const table: FailureTable = {
 };
 
 /**
- * Step at which the agent reported an error. `opening`: at the session; with a turn, its model is in the agent's
- * arguments. `choosing`: at the model of the turn. `asked`: at the turn itself.
+ * Step in which the agent reported an error. `opening`: it opened the session, with the model of the turn, if any, in
+ * its arguments. `choosing`: the relay set the model. `asked`: the agent worked on the turn.
  */
 export type AcpStep = 'opening' | 'choosing' | 'asked';
 

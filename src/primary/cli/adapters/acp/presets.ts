@@ -205,7 +205,7 @@ export const presets = {
       CONTEXT_FILE_NAMES: '[]',
       GOOSE_DISABLE_KEYRING: on,
       GOOSE_DISABLE_SESSION_NAMING: 'true',
-      GOOSE_MODE: 'chat', // no tools
+      GOOSE_MODE: 'chat', // the mode without tools
     },
     files: () => ({ '.config/goose/config.yaml': 'GOOSE_MODE: chat\nextensions: {}\n' }),
     credentials: ['.config/goose/secrets.yaml'],
