@@ -98,7 +98,8 @@ function modelFaults(config: Config, names: ModelNames): string[] {
     const wrong = fault?.(names.given(name)) ?? null;
     return wrong === null ? [] : [`${variable}: ${name} ${wrong}`];
   };
-  const isAllowedOne = config.defaultModel === null && allowedModels.length > 0; // reported with those models
+  // The default may come from MODEL_API_ALLOWED_MODELS; its fault is then reported under that name only.
+  const isAllowedOne = config.defaultModel === null && allowedModels.length > 0;
   return [
     ...(!isAllowedOne && fallback !== null ? faultOf('MODEL_API_DEFAULT_MODEL', fallback) : []),
     ...allowedModels.flatMap((name) => faultOf('MODEL_API_ALLOWED_MODELS', name)),
@@ -162,7 +163,10 @@ export async function chooseKind(config: Config, searchPath: string): Promise<Ad
   return found.kind === 'found' ? 'claude' : 'demo';
 }
 
-/** Loads the file of an adapter when it is needed. `import()` would work only in tests that are modules themselves. */
+/**
+ * Loads the file of an adapter when it is needed. Uses `require`, because `import()` would require tests that are ES
+ * modules.
+ */
 function loadPart<Part>(path: string): Part {
   return require(path);
 }

@@ -45,7 +45,7 @@ const error = z
   .object({ type: z.literal('error'), reason: z.enum(cliReasons).catch('other'), message: z.string() })
   .transform(({ reason, message }): TurnFailed => {
     const failed = { type: 'turn-failed', reason, message } as const;
-    return reason === 'auth' ? { ...failed, scope: 'account' } : failed; // from an error code, not from words
+    return reason === 'auth' ? { ...failed, scope: 'account' } : failed; // a code, so the account can be blamed
   });
 
 const call = z
@@ -137,7 +137,7 @@ function decoder(): Decoder<DecoderEvent> {
   };
   const lines = new JsonLines(jsonOf, eventsOf, maxLineLength);
   return {
-    hasBegun: true, // it writes only answers
+    hasBegun: true, // the program writes only answers
     begin(number) {
       turn = number;
       calls = [];
