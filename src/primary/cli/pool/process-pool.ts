@@ -116,7 +116,8 @@ export class ProcessPool {
 
   /**
    * Returns a process for one job: the live session of the conversation, a standby process, or a new one. Rejects with
-   * `spawn_error`, or with the signal's reason. `conversation` is null for a job that has no conversation yet.
+   * `spawn_error`, or with the signal's reason. `conversation` is null if the job has no conversation, or one that does
+   * not exist yet.
    */
   async acquire(
     program: KnownProgram,
