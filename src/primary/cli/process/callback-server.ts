@@ -27,7 +27,7 @@ interface OpenListener extends CallbackListener {
 
 /** Limit for the arguments of a call, which a model may write at length. */
 const maxBodyBytes = 4 * 1024 * 1024;
-/** Interval of comments in an open stream: clients abort an answer after five minutes without data. */
+/** Interval of comments in an open stream: programs abort an answer after five minutes without data. */
 const keepAliveMs = 60_000;
 /** Time in which a request must arrive. Any user of the host can connect, so idle connections are closed. */
 const usualReceiveMs = 10_000;
