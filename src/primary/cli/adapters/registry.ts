@@ -297,7 +297,7 @@ export async function importAdapterModule(
  */
 const loadLimitMs = 10_000;
 
-/** Returns `importAdapterModule` with a time limit. */
+/** Returns a loader like `importAdapterModule`, with a time limit. */
 export function adapterLoader(clock: Clock, load: (path: string) => Promise<unknown> = importAdapterModule) {
   return (path: string): Promise<unknown> =>
     new Promise((resolve, reject) => {

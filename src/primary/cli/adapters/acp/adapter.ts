@@ -186,8 +186,8 @@ class OpeningReader {
 }
 
 /**
- * Whether the agent prompts for a login at the terminal, where it would wait forever. Protocol messages are ignored,
- * because they may mention a login too.
+ * Whether the agent waits for a login at the terminal. Protocol messages are ignored, because they may mention a login
+ * too.
  */
 function asksToLogIn(stdout: string): boolean {
   const printed = stdout.replace(/^\s*\{.*/gm, '');

@@ -77,8 +77,8 @@ export function callEvents({ id, name, input }: ToolCall): readonly TurnEvent[] 
 
 /**
  * Way in which a turn continues after a message. `cli`: the CLI decides, and ends its turn or lets the model continue.
- * All others end the turn at once, and also the process, because the CLI would call the model again; only after `calls`
- * the process waits for their results.
+ * Any other value ends the turn at once, and also the process, because the CLI would call the model again; only after
+ * `calls` the process waits for the results.
  */
 type TurnEnding = 'cli' | 'whole' | 'stop' | 'length' | 'refusal' | 'calls' | 'calls, ended';
 
