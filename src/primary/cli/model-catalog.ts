@@ -241,7 +241,7 @@ export class KnownModels {
     );
   }
 
-  /** Returns the error with the names, unless it already contains them. */
+  /** Returns the error with the names added if they are missing. */
   async explain(error: RelayError, client: string): Promise<RelayError> {
     const { router } = this.#parts;
     const { choice } = router.names;

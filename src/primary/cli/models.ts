@@ -130,7 +130,7 @@ export function ignoredWishes(
 /** Features that the operator has switched off for all models. */
 export type CapabilitySwitches = Pick<Config, 'tools' | 'sampling'>;
 
-/** Returns the features of the program, except those that its list denies for this model. */
+/** Returns the features of the program, except features that its list denies for this model. */
 export function capabilitiesOf(
   { capabilities }: Pick<ModelEntry, 'capabilities'>,
   extras: Capabilities,
