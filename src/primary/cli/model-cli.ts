@@ -178,8 +178,7 @@ function createLauncher(
   const { instance, runtimeDirectory, workDirectory, termination, clock, log } = host;
   const credential = { variable: adapter.credentialVariable, value: config.oauthToken };
   const env = { ...adapter.env, ...launchEnv(host.env, config.cliEnv, credential) };
-  const isRenewingLogin = login === null ? {} : { isRenewingLogin: login.isRenewedBy.bind(login) };
-  const context = { killTree: termination.killTree, clock, log, observer, ...isRenewingLogin };
+  const context = { killTree: termination.killTree, clock, log, observer, login };
   const settings = { instance, serials, runtimeDirectory, workDirectory, env, home: adapter.home ?? null };
   return new Launcher(settings, termination.containments, context);
 }

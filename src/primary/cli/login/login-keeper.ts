@@ -20,6 +20,8 @@ export interface LoginParts {
  * renew the token.
  */
 const marginMs = 2000;
+/** A program that ends gets this long for its own end, in which it may still begin a renewal. A busy machine is slow. */
+const endMarginMs = 60_000;
 /** Interval for reading the file again, because a person may have logged in. */
 const rereadMs = 10_000;
 const pollMs = 100;
@@ -63,6 +65,11 @@ export class LoginKeeper {
   /** Whether a program that starts now might renew the login. */
   get isDue(): boolean {
     return this.#stored === undefined || this.#leftMs < this.#login.renewedBeforeMs + marginMs;
+  }
+
+  /** Whether a program that ends now might begin a renewal before it is gone. */
+  get mayBeRenewed(): boolean {
+    return this.#stored === undefined || this.#leftMs < this.#login.renewedBeforeMs + endMarginMs;
   }
 
   /**

@@ -22,8 +22,16 @@ export interface TreeContext {
   readonly clock: Clock;
   readonly log: Logger;
   readonly observer: CliObserver;
-  /** Returns whether one of these processes is renewing the login of its CLI. If absent, the CLI has no such login. */
-  readonly isRenewingLogin?: (pids: () => Promise<readonly number[]>) => Promise<boolean>;
+  /** null if the CLI has no login that its programs renew. */
+  readonly login?: RenewableLogin | null;
+}
+
+/** A login in files, which is lost if a program ends while it renews the login. */
+export interface RenewableLogin {
+  /** Whether a program may begin a renewal now, or soon. */
+  readonly mayBeRenewed: boolean;
+  /** Returns whether one of these processes renews the login now. */
+  isRenewedBy(pids: () => Promise<readonly number[]>): Promise<boolean>;
 }
 
 /**
@@ -72,7 +80,8 @@ export class ProcessTree {
 
   /**
    * Sends SIGTERM to the program and its group, and kills the rest after `graceMs`. If the program has already exited,
-   * its leftovers are killed at once. Resolves when all processes have ended. Later calls join the first.
+   * its leftovers are killed at once. A program that may renew its login is killed without SIGTERM, in a moment without a
+   * renewal. Resolves when all processes have ended. Later calls join the first.
    */
   end(graceMs: number, reason: EndReason): Promise<void> {
     this.#ending ??= this.#end(graceMs, reason);
@@ -80,9 +89,7 @@ export class ProcessTree {
   }
 
   async #end(graceMs: number, reason: EndReason): Promise<void> {
-    await this.#untilLoginIsStored();
-    if (!this.hasExited) await this.#terminate(graceMs, reason);
-    await this.#untilLoginIsStored(); // the renewal may have begun just before the signal
+    if (!(await this.#stopOutsideRenewal()) && !this.hasExited) await this.#terminate(graceMs, reason);
     const isForced = !this.hasExited;
     const { killed, left } = await this.#containment.clear();
     if (isForced) await this.#exited();
@@ -95,14 +102,25 @@ export class ProcessTree {
     await this.#onGone();
   }
 
-  /** Waits while the program renews its login, because its end would lose the login. */
-  async #untilLoginIsStored(): Promise<void> {
-    const { clock, isRenewingLogin } = this.#context;
+  /**
+   * Stops a program that may renew its login, so that it cannot begin a renewal between the check and its end. Waits for
+   * a renewal that has begun. Returns whether the program is stopped; it must be killed then.
+   */
+  async #stopOutsideRenewal(): Promise<boolean> {
+    const { clock, login } = this.#context;
     const untilMs = clock.monotonicMs() + maxRenewalMs;
     const pids = async () => [this.child.pid, ...(await this.#containment.pids())];
-    const isRenewing = () => isRenewingLogin?.(pids).catch(() => false) ?? false;
-    while (!this.hasExited && clock.monotonicMs() < untilMs && (await isRenewing()))
+    const isRenewing = async () => (await login?.isRenewedBy(pids).catch(() => false)) === true;
+    while (login?.mayBeRenewed === true && !this.hasExited) {
+      const isOver = clock.monotonicMs() >= untilMs;
+      if (isOver || !(await isRenewing())) {
+        this.pause();
+        if (isOver || !(await isRenewing())) return true;
+        this.resume();
+      }
       await Promise.race([this.child.exited, delay(clock, pollMs)]);
+    }
+    return false;
   }
 
   /** Kills the program itself: just after its start, it may not have entered its cgroup yet. */

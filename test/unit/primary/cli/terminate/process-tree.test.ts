@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { EndReason } from '../../../../../src/primary/cli/contract/observer.js';
@@ -202,22 +202,57 @@ async function bareTree(script: string, containment = new EmptyContainment(), fu
 }
 
 describe('a program that renews its login', () => {
-  it('gets no signal before the login is stored', async () => {
+  it('is killed only after the login is stored', async () => {
     let isRenewing = true;
     const asked: (readonly number[])[] = [];
-    const isRenewingLogin: TreeContext['isRenewingLogin'] = async (pids) => {
+    const isRenewedBy = async (pids: () => Promise<readonly number[]>) => {
       asked.push(await pids());
       return isRenewing;
     };
-    await using bare = await bareTree('sleep 60', undefined, { isRenewingLogin });
+    await using bare = await bareTree('sleep 60', undefined, { login: { mayBeRenewed: true, isRenewedBy } });
     const ended = bare.tree.end(longGraceMs, 'cancelled');
     await until(() => asked.length > 2, 'questions');
-    expect([asked[0], bare.treeKilled]).toEqual([[bare.child.pid], []]);
+    expect([asked[0], isAlive(bare.child.pid)]).toEqual([[bare.child.pid], true]);
     isRenewing = false;
     await ended;
-    expect(bare.treeKilled).toEqual([bare.child.pid]);
+    expect(await bare.child.exited).toEqual({ code: null, signal: 'SIGKILL' });
+  });
+
+  it('cannot begin a renewal while it is being ended', async () => {
+    await using folder = await temporaryFolder();
+    const renewal = join(folder.path, 'renewal');
+    const program = `trap 'touch ${renewal}' TERM; while :; do sleep 0.01; done`;
+    await using bare = await bareTree(program, undefined, {
+      login: { mayBeRenewed: true, isRenewedBy: async () => false },
+    });
+    await bare.tree.end(longGraceMs, 'cancelled');
+    expect(await bare.child.exited).toEqual({ code: null, signal: 'SIGKILL' });
+    expect(existsSync(renewal)).toBe(false);
+  });
+
+  it('is not killed if a renewal has begun before it was stopped', async () => {
+    const checks = [
+      { state: 'S', isRenewing: false },
+      { state: 'T', isRenewing: true },
+      { state: 'S', isRenewing: true },
+      { state: 'S', isRenewing: false },
+      { state: 'T', isRenewing: false },
+    ];
+    const isRenewedBy = async () => {
+      const { state, isRenewing } = checks.shift() ?? { state: 'none', isRenewing: false };
+      await until(() => stateOf(bare.child.pid) === state, `the state ${state}`);
+      return isRenewing;
+    };
+    await using bare = await bareTree('sleep 60', undefined, { login: { mayBeRenewed: true, isRenewedBy } });
+    await bare.tree.end(longGraceMs, 'cancelled');
+    expect(checks).toEqual([]);
   });
 });
+
+/** Returns the letter of the state of a process: S if it sleeps, T if it is stopped. */
+function stateOf(pid: number): string | undefined {
+  return /\) (\w)/.exec(readFileSync(`/proc/${pid}/stat`, 'latin1'))?.[1];
+}
 
 describe('a program that has been reaped', () => {
   it('is not signalled by its number: neither it, nor its group', async () => {
