@@ -16,24 +16,24 @@ import type { WaitingRoom } from './waiting-room.js';
 export interface AdmissionResources {
   readonly room: WaitingRoom;
   readonly conversations: ConversationStore;
-  /** Whether the store takes what it is asked to keep. */
+  /** Whether the store accepts writes. */
   readonly isStoreUp: () => boolean;
   readonly router: Pick<ModelRouter, 'route' | 'check'>;
   readonly clock: Clock;
 }
 
-/** What was found out of a job. Nothing is taken for it yet. */
+/** Result of the checks of a request. Nothing is reserved yet. */
 interface Examined extends Omit<Prepared, 'chain'> {
   readonly bytes: number;
 }
 
-/** What the job of a caller gets. */
+/** Launch data and queue ticket of an admitted caller's job. */
 interface Admitted {
   readonly prepared: Prepared;
   readonly ticket: Ticket;
 }
 
-/** Decides at once whether a job can be taken, and takes for it what it needs. */
+/** Decides at once whether a job can be admitted, and reserves its turn and its place in the queue. */
 export class Admission {
   readonly #resources: AdmissionResources;
   readonly #recent: RecentChains;
@@ -45,7 +45,10 @@ export class Admission {
     this.#recent = new RecentChains(resources.clock);
   }
 
-  /** Throws `validation_error`, `concurrency_limited` and `store_unavailable`. `isFree`: whether a process waits for just this turn. */
+  /**
+   * Admits the job of a caller. Throws `validation_error`, `concurrency_limited` or `store_unavailable`. `isFree`
+   * returns whether a live process waits for exactly this turn.
+   */
   admit(request: JobRequest, route: Route, isFree: (state: ConversationState) => boolean): Admitted {
     this.#checkStore(request);
     const { launch, turn, bytes } = this.examine(request, route);
@@ -57,7 +60,10 @@ export class Admission {
     return { prepared: { launch, turn, chain: this.#chainOf(request, route, launch, isFree) }, ticket };
   }
 
-  /** A place in the background for a job that was examined. Its turn lines up on its conversation when it gets its slot. */
+  /**
+   * Queues an examined background job. Without a queue shared by several hosts, its turn joins the conversation only
+   * when the job gets its slot.
+   */
   enter(job: Job, { accepted, hooks }: BackgroundPart, bytes: number, isFirst: boolean, onGranted: () => void): Ticket {
     const { request, route } = job;
     const { client, operation, conversationId } = request;
@@ -74,7 +80,7 @@ export class Admission {
     });
   }
 
-  /** Throws as `admit`, for a background job that has its slot. */
+  /** Prepares a background job that has its slot. Throws like `admit`. */
   prepare(job: Job, isFree: (state: ConversationState) => boolean): Prepared {
     const { request, route, background } = job;
     this.#checkStore(request);
@@ -84,14 +90,19 @@ export class Admission {
     return { launch, turn, chain: this.#chainOf(request, route, launch, isFree) };
   }
 
-  /** A process that waits for results takes nothing else: where they become text, all is replayed. */
+  /**
+   * A process that waits for tool results accepts no other input. If the results must be sent as text, a new process
+   * replays the whole conversation instead.
+   */
   #chainOf(request: JobRequest, route: Route, launch: LaunchOptions, isFree: (state: ConversationState) => boolean) {
     const { offer } = request;
     const takesResults = offer === undefined || !dropsTools(route.cli.program.extras ?? {}, offer);
     return JobChain.of({ request, route, launch, takesResults }, this.#recent, isFree);
   }
 
-  /** Whether a background job would get a slot at once; `isPatient`: whether only its CLI and its conversation would let it. */
+  /**
+   * Whether a background job would get a slot at once. With `isPatient`, only its CLI and its conversation are checked.
+   */
   mayStart({ request, route }: Pick<Job, 'request' | 'route'>, isPatient: boolean): boolean {
     const { room, conversations } = this.#resources;
     if (route.cli.health.circuits.refusal({ request, route }) !== null) return false;
@@ -108,12 +119,15 @@ export class Admission {
     return hooks.isHeld() ? 'slot' : null;
   }
 
-  /** No model is run for what can't be kept. */
+  /** Runs no model if the answer could not be stored afterwards. */
   #checkStore({ operation }: JobRequest): void {
     if (operation === 'chat' && !this.#resources.isStoreUp()) throw storeUnavailable();
   }
 
-  /** Throws as `admit` does, but for a full queue. */
+  /**
+   * Checks a request without reserving anything. Throws like `admit`, except for a full queue and for a store that is
+   * down.
+   */
   examine(request: JobRequest, route: Route): Examined {
     const { operation, conversationId, client, system, schema } = request;
     this.#resources.router.check(request);
@@ -128,7 +142,10 @@ export class Admission {
   }
 }
 
-/** The effort that the program will be told. Throws `validation_error` for what it can't be told. */
+/**
+ * Returns the effort to send to the program. Throws `validation_error` if the program does not support a field of the
+ * request.
+ */
 function effortOf(request: JobRequest, { cli }: Route): JobRequest['effort'] {
   const { extras } = cli.program;
   if (extras === null) return request.effort;

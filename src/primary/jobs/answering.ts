@@ -35,45 +35,45 @@ import { Thoughts } from './thoughts.js';
 
 type Uncounted = Omit<Answered, 'estimate' | 'thoughts'>;
 
-/** The end of a job's answer. `text` is the whole of it, where it differs from what was passed on. */
+/** End of a job's answer. `text` is the whole answer if it differs from the streamed text; otherwise null. */
 export interface Answered extends TurnEnd {
   readonly stopSequence: string | null;
-  /** The process waits for the results of the calls. */
+  /** Whether the process waits for the results of its calls. */
   readonly isWaiting: boolean;
-  /** The relay has ended it, so that its process knows more of it than the caller. */
+  /** Whether the service cut or repaired the answer: the process then has a different history than the client. */
   readonly isCut: boolean;
-  /** Wishes of the request that the model has refused. */
+  /** Requested options that the model has refused. */
   readonly ignores?: readonly OptionalWish[];
   readonly estimate: TokenEstimate | null;
-  /** As far as the caller gets them. */
+  /** Thoughts in the form that the caller asked for. */
   readonly thoughts?: readonly Thought[];
 }
 
-/** A value that fits its schema, as JSON; empty where the model has called tools. */
+/** JSON value that fits its schema; empty if the model called tools, or if the answer was cut. */
 interface Valued {
   readonly end: CheckedEnd;
   readonly value: string;
 }
 
-/** `isRepaired`: the process has had a turn that the client does not know. */
+/** `isRepaired`: whether the process has had a turn that the client does not know. */
 type CheckedEnd = TurnEnd & { readonly isRepaired: boolean };
 
-/** Where a turn's answer goes. */
+/** Receiver of the answer of one turn. */
 interface AnswerTarget extends Pick<TextSink, 'write' | 'call'> {
   hasEnough(): boolean;
-  /** Passes on the text that is held back, because a thought comes next. */
+  /** Sends buffered text, because a thought follows. */
   beforeThought?(): void;
-  /** Passes on the text that is held back, because nothing more comes. */
+  /** Sends buffered text, because the answer ends. */
   flush?(): void;
 }
 
 export interface AnsweringParts {
   readonly processes: JobProcesses;
   readonly schemas: Pick<SchemaChecker, 'read'>;
-  /** Takes down what was passed on; null where nobody needs it. */
+  /** Records the sent text for the conversation; null if the job has no conversation. */
   readonly record: Pick<TurnRecord, 'add'> | null;
   readonly countTokens: CountTokens;
-  /** Whether the program reported no tokens for the job before. */
+  /** Whether the program reported no token counts for the previous job. */
   readonly isUsageUnknown: boolean;
   readonly sampling: Pick<SamplingRules, 'fit' | 'repeatable'>;
   readonly charges: Charges;
@@ -81,18 +81,18 @@ export interface AnsweringParts {
 }
 
 /**
- * Owns one job's answer while it is made: has the model say it, ends it before a stop sequence, and checks it against a
- * schema. Of a job with a schema nothing is passed on before the whole value was checked.
+ * Owns one job's answer while it is produced: runs the model's turns, cuts the answer before a stop sequence, and
+ * checks it against a schema. With a schema, the value is sent only after all of it has been checked.
  */
 export class Answering {
   readonly #job: Job;
   readonly #parts: AnsweringParts;
   readonly #said: string[] = [];
   #hasBegun = false;
-  /** The end of the turn in which the model has declined. */
+  /** End of the turn in which the model refused. */
   #refused: TurnEnd | null = null;
   readonly #thoughts: Thoughts;
-  /** What was passed on: the UTF-16 units of the text, and the calls that have begun. */
+  /** Sent text in UTF-16 units, and number of calls whose start was sent. */
   readonly #passed = { at: 0, calls: 0 };
   readonly #passedCalls: string[] = [];
 
@@ -106,12 +106,12 @@ export class Answering {
     return this.#job.chain !== null || this.#job.request.isStreamed;
   }
 
-  /** All that was passed on, if the job has a chain or is streamed. */
+  /** All text sent so far; empty unless the job has a chain or is streamed. */
   get said(): string {
     return this.#said.join('');
   }
 
-  /** The answer of a model that has declined, as far as it was passed on; null if it has not. */
+  /** The part of a refused answer that was sent; null if the model did not refuse. */
   get refusedAnswer(): RefusedAnswer | null {
     if (this.#refused === null) return null;
     const { model, usage, refusal, calls = [] } = this.#refused;
@@ -124,7 +124,7 @@ export class Answering {
   async run(): Promise<Answered> {
     const { request, chain } = this.#job;
     const isLikely = this.#parts.isUsageUnknown || request.stop.length > 0;
-    const heard = chain !== null && isLikely ? this.#countHeard() : null; // while the model thinks
+    const heard = chain !== null && isLikely ? this.#countHeard() : null; // counted in parallel, while the model thinks
     const said = await this.#say();
     this.#thoughts.close(this.#passed);
     const thoughts = this.#thoughts.in(this.#passed.at, said.text !== null);
@@ -135,7 +135,7 @@ export class Answering {
     return model === null ? null : this.#job.route.cli.publicName(model);
   }
 
-  /** A model whose API refuses a field of the sampling has not run yet: it is asked again without that field. */
+  /** Runs the turn. If the API refuses a sampling field, no model has run: repeats the turn without that field. */
   async #say(): Promise<Uncounted> {
     const { sampling, processes } = this.#parts;
     const { route, request } = this.#job;
@@ -205,8 +205,8 @@ export class Answering {
   }
 
   /**
-   * The whole text differs from what was passed on. Passes the rest on, and returns null; or returns the text for a plain
-   * answer. A stream cannot take back what it has sent.
+   * Sends the missing rest of the final text and returns null; if it contradicts the sent text, returns it for a plain
+   * answer. Throws for a stream, because sent text cannot be withdrawn.
    */
   #correct(text: string): string | null {
     const { said } = this;
@@ -214,12 +214,13 @@ export class Answering {
       this.#pass(text.slice(said.length));
       return null;
     }
-    if (this.#isRecorded && withoutBlanks(text) === withoutBlanks(said)) return null; // some programs trim the whole text
+    // some programs trim the whole text
+    if (this.#isRecorded && withoutBlanks(text) === withoutBlanks(said)) return null;
     if (this.#job.request.isStreamed) throw broken();
     return text;
   }
 
-  /** Passes on the calls that the program has not streamed. */
+  /** Sends the calls that the program did not stream. */
   #passCalls(calls: readonly ToolCall[]): void {
     const isKept = this.#passedCalls.every((id, at) => calls[at]?.id === id);
     if (!isKept && this.#job.request.isStreamed) throw broken();
@@ -229,7 +230,7 @@ export class Answering {
     }
   }
 
-  /** One call at most, as a value of a schema that we make of the tools. */
+  /** Emulates tools by a schema built from them; an answer has at most one call. */
   async #emulated(cli: JobCli, asked: Turn, offer: ToolOffer): Promise<Uncounted> {
     const { turn, schema } = emulated(asked, offer, this.#job.launch.schema);
     const { end, value } = await this.#valued(cli, turn, schema, (text) => this.#emulatedFault(offer, text));
@@ -247,7 +248,7 @@ export class Answering {
     return { ...plain, calls: [call] };
   }
 
-  /** What is wrong with an answer that fits the schema of all calls: its arguments must fit that of their tool. */
+  /** Returns why an answer is no valid call: its arguments must also fit the schema of the called tool. */
   async #emulatedFault(offer: ToolOffer, value: string): Promise<string | null> {
     const answer = readAnswer(value, offer, this.#job.launch.schema !== null);
     if (answer.kind === 'fault') return answer.fault;
@@ -270,8 +271,8 @@ export class Answering {
   }
 
   /**
-   * A value by the program's own way, else by the prompt, with one more turn to repair an answer that does not fit, or
-   * with which `faultOf` finds a fault. Without a value where the model has called tools instead.
+   * Gets a value by the program's native schema support; otherwise by the prompt, with one more turn to repair an
+   * answer that does not fit or in which `faultOf` finds a fault. The value is empty if the model called tools.
    */
   async #valued(
     cli: JobCli,
@@ -296,7 +297,7 @@ export class Answering {
     return { end: { ...second, usage: addedUsage(first.usage, second.usage) }, value: repaired.value };
   }
 
-  /** A value that is cut fits no schema. Only the API of an SDK can say that an answer is cut. */
+  /** Throws if only the compatibility APIs could report the cut. A cut value fits no schema. */
   #cutValue(): string {
     if (this.#job.chain !== null) return '';
     throw cliError('output_too_large', 'the model stopped before the end of its answer, at a limit of output');
@@ -310,13 +311,13 @@ export class Answering {
       : ({ value: null, fault: fault ?? '' } as const);
   }
 
-  /** A job that is cut gives back its slot, and does not wait for its turn. */
+  /** A cancelled job stops waiting for the check, so that it releases its slot. */
   #read(schema: string, text: string): Promise<SchemaFinding> {
     const { request, signal } = this.#job;
     return orAborted(this.#parts.schemas.read(schema, text, request.client), signal);
   }
 
-  /** What the model says before it calls tools is passed on. */
+  /** Runs a turn and buffers its text. Text before a tool call is sent with the call. */
   async #whole(cli: JobCli, turn: Turn): Promise<CheckedEnd & { readonly text: string }> {
     const pieces: string[] = [];
     const write = (text: string) => void pieces.push(text);
@@ -329,7 +330,7 @@ export class Answering {
     return { ...end, text: end.text ?? pieces.join('') };
   }
 
-  /** A call of a strict tool is passed on with all of its message, once they fit. The model may repair them once. */
+  /** Sends calls of strict tools only after all of a message fit their schemas; the model may repair them once. */
   async #checkedTurn(cli: JobCli, asked: Turn, to: AnswerTarget): Promise<CheckedEnd> {
     const isStrict = asked.offer?.tools.some((tool) => tool.isStrict) === true;
     if (!isStrict) return { ...(await this.#turn(cli, asked, to)), isRepaired: false };
@@ -423,7 +424,7 @@ export class Answering {
     return waiting.ms < this.#job.leftMs;
   }
 
-  /** Callers that keep the conversation themselves want to know how much of the model's memory it fills. */
+  /** Clients that store the conversation themselves need an estimate to see how full the context window is. */
   async #estimated({ text, usage, calls }: Uncounted, heard: Promise<number> | null): Promise<TokenEstimate | null> {
     if (this.#job.chain === null || usage.outputTokens !== null) return null;
     const outputTokens = this.#countTokens(textsOf({ text: text ?? this.said, calls }));
@@ -450,20 +451,20 @@ export class Answering {
   }
 }
 
-/** The schema of an answer in the form that programs get. */
+/** Returns the schema in the form for programs, and whether it had to be wrapped in an object. */
 function programSchemaOf(schema: string): { readonly schema: string; readonly isWrapped: boolean } {
   const parsed = JSON.parse(schema);
   if (!needsWrapper(parsed)) return { schema, isWrapped: false };
   return { schema: JSON.stringify(wrappedSchema(parsed)), isWrapped: true };
 }
 
-/** The end of a turn whose text has been passed on. */
+/** Returns the end of a turn whose text was already sent. */
 function plainEnd({ model, usage, calls, isCutShort }: TurnEnd): TurnEnd {
   const more = { ...(calls !== undefined && { calls }), ...(isCutShort && { isCutShort }) };
   return { type: 'turn-end', text: null, model, usage, ...more };
 }
 
-/** What was not known when the job was admitted: the program was looked at only now. */
+/** Repeats the check of the admission, which was skipped if the program had not been inspected yet. */
 function checkExtras(extras: Capabilities, { request }: Job): void {
   const what = unsupported(extras, request);
   if (what !== null) throw cliError('other', `the model CLI takes no ${what}`);
@@ -481,13 +482,13 @@ function mismatch(fault: string): Error {
   return cliError('schema_mismatch', `the answer of the model does not fit the schema: ${fault}`);
 }
 
-/** For a program that knows no schemas: the same turn, with the schema told in its text. */
+/** Returns the turn for a program without schema support: the schema is part of its text. */
 export function askingFor<T extends Turn>(turn: T, schema: string): T {
   const request = `Answer with one JSON value alone, without any other text, that fits this JSON Schema:\n${schema}`;
   return { ...turn, text: `${turn.text}\n\n${request}`, schema: null };
 }
 
-/** The turn that has the model repair an answer that did not fit. */
+/** Returns the turn that asks the model to repair an answer that did not fit the schema. */
 export function repairing<T extends Turn>(asked: T, answer: string, fault: string): T {
   const said: readonly Message[] = [
     { role: 'user', text: asked.text, images: asked.images },

@@ -16,30 +16,29 @@ import type { JobRunner } from './job-runner.js';
 import { type JobsOfOtherHosts, jobCancelled, type StoredJobs, withoutText } from './stored-jobs.js';
 import type { WaitingRoom } from './waiting-room.js';
 
-/** A job that could not start is tried again after this time. */
+/** Delay before a job that could not start is tried again. */
 const retryMs = 1000;
-/** How long the caller that cancels a job waits until its end is stored. */
+/** Time limit for a caller that cancels a job, while the job's end is being stored. */
 const cancelLimitMs = 5000;
 
-/** A job in the background. */
 export type BackgroundJob = Job<BackgroundPart>;
 
-/** Background jobs that may wait, that wait, and that run here. */
+/** Limit of waiting background jobs, and the numbers of waiting and running ones. */
 export interface BackgroundLoad {
   readonly max: number;
   readonly waiting: number;
   readonly running: number;
 }
 
-/** A job that an administrator has asked to end. `status`: as it is then. */
+/** Job that an administrator has ended. `status`: the resulting status. */
 export type EndedByAdmin = Pick<JobView, 'id' | 'client' | 'requestId' | 'status'>;
 
 export interface BackgroundObserver {
-  /** The one end of a background job. */
+  /** Called once at the end of each background job. */
   ended(job: BackgroundJob, end: JobEnd): void;
-  /** One of them could not be run at all: that is no end of a job of the model. */
+  /** Called in addition to `ended` if the request was rejected before it ran. */
   refused(client: string): void;
-  /** An administrator has ended a job of another client, in the background or not. */
+  /** Called when an administrator has ended a job of another client, in the background or not. */
   endedByAdmin(by: string, job: EndedByAdmin): void;
 }
 
@@ -55,37 +54,37 @@ export interface BackgroundResources {
 }
 
 /**
- * Owns the background jobs that wait or run on this host, until their ends are stored. No job is started twice: the store
- * has it as started before its program gets anything.
+ * Owns the background jobs that wait or run on this host, until their ends are stored. No job starts twice: the store
+ * marks it as started before its program gets any input.
  */
 export class BackgroundJobs {
   readonly #resources: BackgroundResources;
   readonly #maxJobs: number;
-  /** Jobs that are being accepted, or wait. */
+  /** Jobs that are being accepted, and waiting jobs. */
   readonly #waiting = new FairShare<Sharer>();
   readonly #open = new Map<string, BackgroundJob>();
-  /** Those that are tried or run, until their ends are stored. */
+  /** Jobs that wait for a slot or run, until their ends are stored. */
   readonly #performing = new Map<Job, Promise<'ended' | 'requeue'>>();
-  /** Taken, and not admitted yet. */
+  /** Number of jobs taken from the shared queue and not yet admitted. */
   #entering = 0;
-  /** Until then none starts, by the monotonic clock: the store takes nothing. */
+  /** End of a pause after a store failure, by the monotonic clock: no job starts before. */
   #pausesUntilMs = Number.NEGATIVE_INFINITY;
   #isStopped = false;
   readonly #idleWaiters: (() => void)[] = [];
 
-  /** `maxJobs`: how many may wait. */
+  /** `maxJobs`: maximum number of waiting jobs. */
   constructor(resources: BackgroundResources, { maxJobs }: { readonly maxJobs: number }) {
     this.#resources = resources;
     this.#maxJobs = maxJobs;
   }
 
-  /** Jobs that have been accepted and have not ended. */
+  /** Numbers of accepted jobs that have not ended. */
   get counts(): { readonly queued: number; readonly running: number } {
     const queued = [...this.#open.values()].filter((job) => job.isWaiting).length;
     return { queued, running: this.#open.size - queued };
   }
 
-  /** As it is shown: the jobs that wait are those of all hosts. */
+  /** Load as the status shows it. The waiting jobs are those waiting on all hosts. */
   get load(): BackgroundLoad {
     const { queued, running } = this.counts;
     return { max: this.#maxJobs, waiting: this.#resources.others.waiting(queued), running };
@@ -99,7 +98,7 @@ export class BackgroundJobs {
     return [...this.#open.values()].filter(({ request }) => request.client === client);
   }
 
-  /** Rejects as an admission does, and with `concurrency_limited` if too many wait. */
+  /** Accepts a job and stores it. Rejects like an admission, and with `concurrency_limited` if too many jobs wait. */
   async accept(request: JobRequest, asked: JobForm): Promise<AcceptedView> {
     const { runner, store, others, clock } = this.#resources;
     const model = runner.check(request) ?? asked.model;
@@ -113,13 +112,16 @@ export class BackgroundJobs {
     try {
       await store.accept(accepted);
     } finally {
-      this.#waiting.remove(share); // a job that waits has its own
+      this.#waiting.remove(share); // the waiting job is counted separately, by its `BackgroundPart`
     }
     if (!others.hasQueue) this.#add(accepted);
     return { id, createdAt, isDurable: store.isDurable, ...(form.model !== null && { model }) };
   }
 
-  /** Takes over what the last service has left, also after an attempt that has failed; resolves with how many wait. */
+  /**
+   * Takes over the stored jobs of the previous service. May be repeated after a failure. Resolves with the number of
+   * open jobs.
+   */
   async restore(): Promise<number> {
     const { store, clock } = this.#resources;
     for await (const accepted of store.restore(clock.now())) if (!this.#open.has(accepted.id)) this.#add(accepted);
@@ -130,7 +132,7 @@ export class BackgroundJobs {
     void this.#perform(this.adopt(accepted), false);
   }
 
-  /** From here on it is one of this host. */
+  /** Registers a job that this host will run. */
   adopt(accepted: AcceptedJob): BackgroundJob {
     const { runner, store, others, clock } = this.#resources;
     const log = new EventLog(clock, () => job.place);
@@ -143,7 +145,7 @@ export class BackgroundJobs {
         beforeStart: async () => {
           background.mayHaveStarted = true;
           if (await store.start(accepted.id, clock.now())) return void this.#waiting.remove(background);
-          // One of the other hosts has it, or it was cancelled there: what they say of it counts.
+          // Another host runs the job, or it was cancelled there. The state that this host reports counts.
           throw others.hasQueue ? storeUnavailable() : new RelayError('cancelled', 'the job waits no longer');
         },
       },
@@ -155,14 +157,14 @@ export class BackgroundJobs {
     return job;
   }
 
-  /** Another host may have it. */
+  /** Drops a job that another host may have taken over. */
   lose({ background }: BackgroundJob): void {
     this.#waiting.remove(background);
     this.#open.delete(background.accepted.id);
     background.lose();
   }
 
-  /** Resolves when their ends are stored. If that takes too long, it rejects, and they end all the same. */
+  /** Cancels jobs. Resolves when their ends are stored. Rejects after a time limit, but the jobs still end. */
   async cancel(jobs: readonly BackgroundJob[], reason: Error): Promise<void> {
     for (const { background } of jobs) background.cancel(reason);
     const { promise: isLate, reject } = withResolvers<never>();
@@ -174,13 +176,16 @@ export class BackgroundJobs {
     }
   }
 
-  /** `by`: as of `jobCancelled`. Another host was asked to cancel it, and has ended and counted a job that only waited here: that one is requeued. */
+  /**
+   * Cancels a job at the request of another host. If the job only waited here, the other host has already ended and
+   * counted it, and the job is requeued without effect. `by`: see `jobCancelled`.
+   */
   cancelHere(id: string, by: string | null): void {
     const background = this.#open.get(id)?.background;
     background?.cancel(background.mayHaveStarted ? jobCancelled(by) : storeUnavailable());
   }
 
-  /** Whether there is a slot for one more job, beside those that were taken. */
+  /** Whether a slot is free for one more job, not counting slots for jobs being admitted. */
   get hasRoom(): boolean {
     const { active, limits } = this.#resources.room;
     return active + this.#entering < limits.maxActive;
@@ -195,21 +200,21 @@ export class BackgroundJobs {
   }
 
   /**
-   * For a job that was taken. null: it can't be admitted now. Else resolves when its end is stored, or with `requeue` if it
-   * could not start. `mustHaveSlot`: it does not wait for a slot.
+   * Starts a job taken from the shared queue. Returns null if it cannot be admitted at the moment. Otherwise resolves
+   * when its end is stored, or with `requeue` if it could not start. With `mustHaveSlot`, it does not wait for a slot.
    */
   start(job: BackgroundJob, mustHaveSlot: boolean): Promise<'ended' | 'requeue'> | null {
     const mayStart = !job.background.isResting && this.#resources.runner.mayStart(job, !mustHaveSlot);
     return mayStart ? this.#perform(job, mustHaveSlot) : null;
   }
 
-  /** Starts nothing any more: what waits is for the next service. */
+  /** Starts no more jobs: the next service runs the waiting ones. */
   stop(): void {
     this.#isStopped = true;
     this.#reportIdle();
   }
 
-  /** Resolves when no job waits or runs; once it has been stopped, when none runs. */
+  /** Resolves when no job waits or runs; after `stop`, when no job runs. */
   async idle(): Promise<void> {
     if (this.#isIdle) return;
     await new Promise<void>((resolve) => this.#idleWaiters.push(resolve));
@@ -226,7 +231,10 @@ export class BackgroundJobs {
     return performing;
   }
 
-  /** The whole story of a job: it waits until it can start, and runs to its end. One that was taken is requeued instead. */
+  /**
+   * Runs a job from its wait to its stored end, and retries while it cannot start. A job from the shared queue is
+   * requeued instead of retried.
+   */
   async #untilEnd(job: BackgroundJob, mustHaveSlot: boolean): Promise<'ended' | 'requeue'> {
     for (let isFirst = false; ; isFirst = true) {
       const end = await this.#attempt(job, mustHaveSlot, isFirst);
@@ -239,7 +247,7 @@ export class BackgroundJobs {
     }
   }
 
-  /** null: it could not start now. */
+  /** Runs one attempt. Resolves with null if the job could not start and must be retried. */
   async #attempt(job: BackgroundJob, mustHaveSlot: boolean, isFirst: boolean): Promise<JobEnd | null> {
     const { runner, turnGate } = this.#resources;
     const { request, background } = job;
@@ -259,7 +267,7 @@ export class BackgroundJobs {
     }
   }
 
-  /** It has no place in the waiting room meanwhile. */
+  /** Waits before the next attempt. The job has no place in the queue during this time. */
   async #rest({ hooks, signal }: BackgroundPart): Promise<void> {
     if (hooks.isTaken) return;
     await orAborted(delay(this.#resources.clock, retryMs), signal).catch(() => {});
@@ -285,7 +293,7 @@ export class BackgroundJobs {
     }
   }
 
-  /** The others would only find out the same. */
+  /** Pauses the start of all jobs, because they would meet the same store failure. */
   #pause(): void {
     this.#pausesUntilMs = this.#resources.clock.monotonicMs() + retryMs;
   }

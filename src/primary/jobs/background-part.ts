@@ -5,28 +5,31 @@ import type { AcceptedJob } from '../store/contract/jobs.js';
 import type { EventLog } from './event-log.js';
 import { sizeOf } from './job.js';
 
-/** What the owner of the background jobs decides about one of them, and does for it. */
+/** Decisions and callbacks of the owner of the background jobs for one job. */
 interface BackgroundHooks {
-  /** Whether it waits in the queue of all hosts. Then its turn on a conversation is entered before its admission. */
+  /**
+   * Whether the job was taken from the queue shared by all hosts. If so, its turn joins the conversation before the job
+   * gets its slot.
+   */
   readonly isTaken: boolean;
-  /** Whether it may not start now, for a reason of the owner. */
+  /** Whether the owner forbids the start at the moment. */
   isHeld(): boolean;
-  /** Called when the job has its slot, before anything starts. If it rejects, the job ends with that. */
+  /** Called when the job has its slot, before its program starts. If it rejects, the job ends with this error. */
   beforeStart(): Promise<void>;
 }
 
-/** What a job in the background has beside its request: it waits as long as it takes, and outlives its readers. */
+/** Background data of a job. A background job has no time limit for waiting, and continues without readers. */
 export class BackgroundPart implements Sharer {
   readonly accepted: AcceptedJob;
-  /** Of its texts and images. */
+  /** Size of its texts and images. */
   readonly bytes: number;
   readonly log: EventLog;
   readonly hooks: BackgroundHooks;
-  /** The store may have it as started: its answer may not have come. */
+  /** Whether the store may have marked the job as started, even if the store's reply was lost. */
   mayHaveStarted = false;
-  /** Another host may have it. */
+  /** Whether another host may have taken over the job. */
   isLost = false;
-  /** Called with the end of each attempt: of one that may be repeated, too. */
+  /** Called with the end of each attempt, including attempts that will be repeated. */
   onEnd: (end: JobEnd) => void = () => {};
   readonly #clock: Clock;
   readonly #canceller = new AbortController();
@@ -44,7 +47,7 @@ export class BackgroundPart implements Sharer {
     return this.accepted.request.client;
   }
 
-  /** Aborted when it is cancelled. */
+  /** Aborted when the job is cancelled. */
   get signal(): AbortSignal {
     return this.#canceller.signal;
   }
@@ -57,7 +60,7 @@ export class BackgroundPart implements Sharer {
     return this.#clock.monotonicMs() < this.#restsUntilMs;
   }
 
-  /** It could not start, and is not tried again before this time has passed. */
+  /** Delays the next attempt of a job that could not start. */
   rest(ms: number): void {
     this.#restsUntilMs = this.#clock.monotonicMs() + ms;
     this.log.changed();

@@ -2,25 +2,28 @@ import { holderOf } from '../../shared/client.js';
 import { RelayError } from '../../shared/errors.js';
 import type { Amount, FairShare, Sharer } from '../fairness/fair-share.js';
 
-/** Texts and images of all jobs that wait, together. */
+/** Maximum total size of the texts and images of all waiting background jobs. */
 export const maxWaitingBytes = 64 * 1024 * 1024;
-/** What one client may have of the room: a quarter is never its alone. The same holds for one name of what its key may have. */
+/**
+ * Largest share of one client: other clients can always use at least a quarter. The same limit applies to each
+ * sub-client within the share of its key.
+ */
 const ownShare = 3 / 4;
-/** Where nobody knows better. */
+/** Default of `Retry-After`, because no estimate exists. */
 const retrySeconds = 30;
 
-/** What one client may have where all may have so many jobs: the holder of a key, together with all names that it speaks for. */
+/** Returns the share of one key holder, including all its sub-clients, of a queue for `maxJobs` jobs. */
 export function roomOfHolder(maxJobs: number): Amount {
   return { count: Math.max(1, maxJobs * ownShare), bytes: maxWaitingBytes * ownShare };
 }
 
-/** What one name may have of that. */
+/** Returns the share of one sub-client within its holder's share. */
 export function roomOfName(maxJobs: number): Amount {
   const { count, bytes } = roomOfHolder(maxJobs);
   return { count: Math.max(1, count * ownShare), bytes: bytes * ownShare };
 }
 
-/** Whether one more of this size is within the room. A single job of any size is. */
+/** Whether one more job of this size fits. A first job always fits, whatever its size. */
 function hasRoom(held: Amount, bytes: number, room: Amount): boolean {
   return held.count < room.count && (held.count === 0 || held.bytes + bytes <= room.bytes);
 }
@@ -36,7 +39,7 @@ export function noRoom(whose: keyof typeof refusals): RelayError {
   return new RelayError('concurrency_limited', message, { retryAfterSeconds: retrySeconds });
 }
 
-/** Throws if there is no room for this job beside those that wait. */
+/** Throws `concurrency_limited` if this job does not fit beside the waiting jobs. */
 export function checkRoom<M extends Sharer>({ client, bytes }: Sharer, waiting: FairShare<M>, maxJobs: number): void {
   if (waiting.count >= maxJobs || waiting.bytes + bytes > maxWaitingBytes) throw noRoom('all');
   const ofHolder = waiting.of(client);

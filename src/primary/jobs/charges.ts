@@ -4,18 +4,18 @@ import type { Charge } from '../store/contract/usage.js';
 import { estimateTokens } from '../threads/token-counter.js';
 import { textsOf } from './job.js';
 
-/** One turn, and what has run it. */
+/** A turn, and the process that ran it. */
 export interface UsedTurn {
-  /** The process, which may have further rounds of the same turn. */
+  /** Process of the turn. It may run further rounds of the same turn. */
   readonly process: object;
   readonly cli: { readonly name: string; readonly adapter: Pick<Adapter, 'reportsCost'> };
   readonly turn: Turn;
   readonly use: TurnUse;
 }
 
-/** The rounds of a process that waits for the results of calls: its next report may cover them too. */
+/** Estimates for a process that waits for the results of calls: its next report may include them. */
 interface OpenRounds {
-  /** Estimates that were charged before the report. */
+  /** Tokens and cost that were charged by estimate before the report. */
   readonly inputTokens: number;
   readonly outputTokens: number;
   readonly costUsd: number;
@@ -25,18 +25,18 @@ interface OpenRounds {
 
 const noRounds: OpenRounds = { inputTokens: 0, outputTokens: 0, costUsd: 0, tokens: 0 };
 
-/** Counts a cost until a model CLI that reports costs has reported one: $10 for a million tokens. */
+/** Price until a model CLI with cost reports has reported one: $10 per million tokens. */
 const assumedUsdPerToken = 10 / 1_000_000;
-/** Tokens of an image, where the model CLI reports none. */
+/** Estimated tokens of an image, if the model CLI reports none. */
 const tokensPerImage = 1600;
 
-/** Owns the last known price of each model, and what was charged before a model CLI has reported it. */
+/** Owns the last known price of each model, and the estimates charged before a model CLI reports. */
 export class Charges {
-  /** US dollars per token: by CLI and model, and by CLI alone. */
+  /** US dollars per token, by CLI and model, and by CLI alone. */
   readonly #prices = new Map<string, number>();
   readonly #rounds = new WeakMap<object, OpenRounds>();
 
-  /** Returns what to charge for this turn. Call it once for each turn. */
+  /** Returns the charge for this turn. Must be called once for each turn. */
   chargeTurn({ process, cli, turn, use }: UsedTurn): Charge {
     const { usage, hasCalls } = use;
     const before = this.#rounds.get(process) ?? noRounds;
@@ -67,7 +67,10 @@ export class Charges {
   }
 }
 
-/** What is due of one figure, and what of it stays open until the report. A report covers the estimates before it. */
+/**
+ * Returns the amount to charge for one figure, and the part that stays open until the next report. A report includes
+ * the estimates before it.
+ */
 function dueOf(reported: number | null, openBefore: number, estimate: () => number) {
   if (reported !== null) return { due: Math.max(0, reported - openBefore), open: 0 };
   const due = estimate();

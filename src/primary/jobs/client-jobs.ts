@@ -12,10 +12,12 @@ import type { JobRunner } from './job-runner.js';
 import { type JobsOfOtherHosts, jobCancelled, noSuchJob, type StoredJobs } from './stored-jobs.js';
 
 const removedAtOnce = 100;
-/** The id of a job of a caller: its number, and the service that runs it. A background job has none with a digit first. */
+/**
+ * Id of a caller's job: its number, and the service that runs it. The id of a background job never begins with a digit.
+ */
 const callerId = /^\d+-[\w-]{8}$/;
 
-/** What DELETE /jobs/{job_id} asks for. */
+/** Arguments of DELETE /jobs/{job_id}. */
 type DeleteOrder = RequestOf<PrimaryCalls, 'deleteJob'>;
 
 interface ClientJobParts {
@@ -27,9 +29,9 @@ interface ClientJobParts {
 }
 
 /**
- * Answers what a client asks about its jobs: those of this host first, then those of the store and of other hosts. A job
- * exists for its own client only; an administrator can list and end those of all. The jobs of callers are listed by their
- * own host alone, and ended by any.
+ * Answers the requests of a client about its jobs, first from this host, then from the store and other hosts. Other
+ * clients get `not_found`; an administrator can list and end all jobs. A caller's job is listed only by the host that
+ * runs it, but can be ended through any host.
  */
 export class ClientJobs {
   readonly #jobs: BackgroundJobs;
@@ -38,7 +40,7 @@ export class ClientJobs {
   readonly #stored: StoredJobs;
   readonly #others: JobsOfOtherHosts;
   readonly #observer: ClientJobParts['observer'];
-  /** No job of another host, or of a service before this one, has the same id. */
+  /** Makes the ids of this service differ from those of other hosts and of earlier services. */
   readonly #run = newId().slice(0, 8);
 
   constructor(jobs: BackgroundJobs, { runner, store, stored, others, observer }: ClientJobParts) {
@@ -50,7 +52,7 @@ export class ClientJobs {
     this.#observer = observer;
   }
 
-  /** Of a job of this host, in the background or not. */
+  /** Returns the id of a job on this host, in the background or not. */
   idOf({ background, number }: Pick<Job, 'background' | 'number'>): string {
     return background?.accepted.id ?? `${number}-${this.#run}`;
   }
@@ -61,7 +63,7 @@ export class ClientJobs {
     return job === null ? this.#others.view(await this.#stored.find(id, client)) : this.#viewOfOpen(job);
   }
 
-  /** All events from its beginning until it has ended. Rejects with `not_found`. */
+  /** Yields all events of a job until it has ended. Rejects with `not_found`. */
   async *events(id: string, client: string, signal: AbortSignal): AsyncGenerator<JobEvent, void> {
     const job = this.#openOne(id, client);
     for await (const event of job?.background.log.read(signal) ?? []) {
@@ -71,7 +73,9 @@ export class ClientJobs {
     yield* this.#others.events(id, client, signal);
   }
 
-  /** A piece of the answer of one that has succeeded, and its end. Rejects with `not_found`. */
+  /**
+   * Reads a piece of the answer, and the end, of a succeeded job. `from` is in UTF-16 units. Rejects with `not_found`.
+   */
   async answer(id: string, client: string, from: number): Promise<{ readonly text: string; readonly end: JobDone }> {
     const { end } = await this.#stored.find(id, client);
     if (end?.outcome !== 'ok') throw new Error('only a job that has succeeded has an answer');
@@ -79,8 +83,8 @@ export class ClientJobs {
   }
 
   /**
-   * Of one client or of all: first the jobs of callers, then background jobs, each the newest first. An administrator does
-   * not read what others have asked.
+   * Lists jobs of one client, or of all: first callers' jobs, then background jobs, each newest first. In a list of all
+   * clients the titles are empty, because an administrator must not read prompts.
    */
   async list(order: JobListOrder): Promise<JobViewPage> {
     this.#stored.expire();
@@ -108,8 +112,8 @@ export class ClientJobs {
   }
 
   /**
-   * Ends what waits or runs, and forgets what has ended: never for an administrator, who may come too late. Resolves with
-   * what it is then; null: forgotten. Rejects with `not_found`.
+   * Cancels an open job; removes an ended one, except for an administrator, whose request may be late. Resolves with
+   * the new status, or with null if the job was removed. Rejects with `not_found`.
    */
   async delete({ keepsEnded, ...order }: DeleteOrder): Promise<JobStatus | null> {
     const { id, client, isAdmin } = order;
@@ -134,7 +138,7 @@ export class ClientJobs {
     return 'cancelled';
   }
 
-  /** Ends the job of a caller of this host. null: this host has no such job. */
+  /** Cancels a caller's job on this host. Returns null if this host has no such job. */
   cancelCaller(order: CallerOrder): CallerJob | null {
     const job = this.#callerJob(order);
     if (job === null) return null;
@@ -154,17 +158,17 @@ export class ClientJobs {
     return isAdmin || owner === client ? owner : null;
   }
 
-  /** `by`: as of `jobCancelled`. Ends what waits or runs; what has ended stays as it is. Resolves with what it is then. */
+  /** Cancels an open job; an ended one is unchanged. Resolves with the resulting view. `by`: see `jobCancelled`. */
   async cancel(id: string, client: string, by: string | null = null): Promise<JobView> {
     const job = this.#openOne(id, client);
-    // Other hosts may be asked in the same moment: the store decides who has cancelled a job that waits.
+    // Several hosts may get this request at the same moment: the store decides who cancelled a waiting job.
     const isUndecided = this.#others.hasQueue && job?.background.mayHaveStarted !== true;
     if (job === null || isUndecided) return this.#others.cancel(id, client, by);
     await this.#jobs.cancel([job], jobCancelled(by));
     return job.background.isLost ? this.#others.cancel(id, client, by) : this.view(id, client);
   }
 
-  /** Cancels and forgets all of a client; resolves with how many. */
+  /** Cancels and removes all jobs of a client. Resolves with their number. */
   async removeOf(client: string): Promise<number> {
     await this.#jobs.cancel(this.#jobs.of(client), cancelled('everything of this client is removed'));
     for (let count = 0; ; ) {
@@ -180,7 +184,7 @@ export class ClientJobs {
     return job?.request.client === client ? job : null;
   }
 
-  /** A job that waits or runs here. */
+  /** Returns the view of an open job on this host. */
   #viewOfOpen(job: Job): JobView {
     const { client, operation, requestId, text } = job.request;
     const caller = { title: titleOf(text), form: null, createdAt: job.arrivedAt };
@@ -192,7 +196,7 @@ export class ClientJobs {
   }
 }
 
-/** Of a job that waits or runs here. A background job counts as running until its end is stored. */
+/** Returns the status of an open job on this host. A background job is running until its end is stored. */
 function statusOf({ isWaiting }: Job): JobStatus {
   return isWaiting ? 'queued' : 'running';
 }

@@ -1,16 +1,22 @@
-/** UTF-16 units in a row that a line and a text must have in common; of a shorter one, all of it. */
+/**
+ * Minimum length of a common substring of a line and a text, in UTF-16 units. A shorter text or line must match as a
+ * whole.
+ */
 const minCommon = 16;
-/** What is shorter than this stands in many a line. */
+/** Shorter texts and lines are ignored, because they match too often. */
 const minShort = 4;
-/** UTF-16 units that are compared: of a text, at its begin and as many at its end; and of all texts together. */
+/** Limits of the compared text in UTF-16 units: at the start and at the end of each text, and in total. */
 const maxOfEach = 16 * 1024;
 const maxTotal = 64 * 1024;
-/** Each text counts for so much at least: every line is compared with each that is short. */
+/** Minimum cost of a text within the total, because every line is compared with every short text. */
 const minCost = 64;
 
 const leftOut = '[a line that repeats the prompt]';
 
-/** What a program wrote to stderr, without the lines that repeat what it was told. The texts that matter most come first. */
+/**
+ * Returns stderr without the lines that repeat the program's input. The most important texts come first, because the
+ * total is limited.
+ */
 export function withoutEcho(stderr: string, texts: Iterable<string>): string {
   const parts = Array.from(compared(texts));
   const runs = new Set(parts.flatMap(runsOf));

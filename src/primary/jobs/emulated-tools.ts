@@ -3,17 +3,17 @@ import { movedTo } from '../../shared/text/json-schema.js';
 import type { Image, Message, ToolCall, ToolOffer, ToolResult, Turn } from '../cli/contract/adapter.js';
 
 /**
- * Tools for a program that knows none: they stand in the system text, and the model answers with a value of a schema, which
- * is a text or one call. What was called before stands in the history as that.
+ * Tools for a program without tool support. The system text describes them, and the model answers with a value of a
+ * schema: a text or one call. In the history, earlier calls and results become text.
  */
 
-/** A turn without tools, and the schema of its answer, as JSON. */
+/** Turn without tools, and the JSON schema of its answer. */
 export interface EmulatedTurn {
   readonly turn: Turn;
   readonly schema: string;
 }
 
-/** `schema`: of the text, where the client wants a value; else null. */
+/** Converts a turn with tools. `schema`: schema of the answer text if the client requests a value; otherwise null. */
 export function emulated(turn: Turn, { tools, choice }: ToolOffer, schema: string | null): EmulatedTurn {
   const { stop: _, ...plain } = { ...withoutTools(turn), schema: null }; // a stop sequence would cut the value
   const forced = typeof choice === 'string' ? undefined : tools.find(({ name }) => name === choice.name);
@@ -50,7 +50,7 @@ const howTo = {
   call: `You must call one of the tools below: answer with ${form}. You get its result with the next message. The tools:`,
 };
 
-/** The same turn with calls and results as text. */
+/** Returns the turn with calls and results as text. */
 export function withoutTools({ results, offer: _, history, heard, ...turn }: Turn): Turn {
   const names: NamesById = new Map();
   const plain = (messages: readonly Message[]) => messages.map((message) => messageWithout(message, names));
@@ -60,13 +60,13 @@ export function withoutTools({ results, offer: _, history, heard, ...turn }: Tur
   return { ...turn, text, images, ...before };
 }
 
-/** The same messages with calls and results as text. */
+/** Returns the messages with calls and results as text. */
 export function callsAsText(history: readonly Message[]): Message[] {
   const names: NamesById = new Map();
   return history.map((message) => messageWithout(message, names));
 }
 
-/** Of the calls so far: later ones may repeat an id. */
+/** Tool names by the ids of the calls so far. Later calls may reuse an id. */
 type NamesById = Map<string, string>;
 
 type AnyMessage = Pick<Message, 'role' | 'text'> & {
@@ -101,14 +101,14 @@ function resultText({ id, text, images = [], isError }: ToolResult, names: Names
   return { text: head + text, images: images.map((image) => ({ ...image, at: image.at + head.length })) };
 }
 
-/** What the model has answered. */
+/** Answer of the model to an emulated turn. */
 export type EmulatedAnswer =
   | { readonly kind: 'text'; readonly text: string }
   /** `input` is JSON. */
   | { readonly kind: 'call'; readonly name: string; readonly input: string }
   | { readonly kind: 'fault'; readonly fault: string };
 
-/** A value that fits the schema of an emulated turn with a free choice. */
+/** Value of an emulated turn with a free choice of tools. */
 interface Envelope {
   readonly kind: 'text' | 'call';
   readonly text?: unknown;
@@ -116,7 +116,10 @@ interface Envelope {
   readonly arguments?: object;
 }
 
-/** `value`: JSON that fits the schema of the emulated turn. `hasSchema`: the client wants a value for its text. */
+/**
+ * Decodes an answer. `value`: JSON that fits the schema of the emulated turn. `hasSchema`: whether the client requests
+ * a value instead of text.
+ */
 export function readAnswer(value: string, { choice }: ToolOffer, hasSchema: boolean): EmulatedAnswer {
   if (typeof choice !== 'string') return { kind: 'call', name: choice.name, input: value };
   const { kind, text, name, arguments: input } = parseExactly(value) as Envelope;
@@ -132,7 +135,7 @@ function fault(fault: string): EmulatedAnswer {
   return { kind: 'fault', fault };
 }
 
-/** The schema of a tool's input, as JSON. */
+/** Returns the schema of a tool's input, as JSON. */
 export function schemaOfCall({ tools }: ToolOffer, name: string): string {
   return tools.find((tool) => tool.name === name)?.schema ?? '{}';
 }

@@ -3,21 +3,21 @@ import type { Clock } from '../../shared/clock.js';
 import type { JobEnd, JobEvent, JobStart, WaitReason } from '../../shared/job.js';
 import type { JobEvents } from './job-stream.js';
 
-/** UTF-16 units of a block: what is read at once is one block, and fits into one message of the channel. */
+/** UTF-16 units of a block. A read returns at most one block, which fits into one message of the channel. */
 const blockLength = 16 * 1024;
 
 interface LoggedPiece {
-  /** UTF-16 units before it. */
+  /** UTF-16 units before this block. */
   readonly start: number;
   text: string;
 }
 
-/** A text that grows at its end, and that any number of readers read from any position. */
+/** Text that grows at its end, and that any number of readers read from any position. */
 export class AnswerLog {
   readonly #blocks: LoggedPiece[] = [];
   #length = 0;
 
-  /** UTF-16 units. */
+  /** Length in UTF-16 units. */
   get length(): number {
     return this.#length;
   }
@@ -41,13 +41,13 @@ export class AnswerLog {
     this.#length += text.length;
   }
 
-  /** What is there from that unit on, up to the end of its block; empty at the end. */
+  /** Returns the text from this position to the end of its block; empty at the end of the text. */
   read(from: number): string {
     const block = this.#blocks[this.#indexOf(from)];
     return block === undefined ? '' : block.text.slice(from - block.start);
   }
 
-  /** Of the last block that begins at or before that unit. */
+  /** Returns the index of the last block that begins at or before this position. */
   #indexOf(from: number): number {
     let [low, high] = [0, this.#blocks.length - 1];
     while (low < high) {
@@ -59,31 +59,31 @@ export class AnswerLog {
   }
 }
 
-/** Units that fit into one block, without half of a surrogate pair at the end. */
+/** Returns the number of units that fit into one block and do not split a surrogate pair. */
 function lengthWithoutHalf(text: string): number {
   if (text.length <= blockLength) return text.length;
   return /[\ud800-\udbff]/.test(text.charAt(blockLength - 1)) ? blockLength - 1 : blockLength;
 }
 
-/** How often a reader checks the position of a job that waits. */
+/** Interval at which a reader checks the position of a waiting job. */
 const positionMs = 1000;
 
-/** What a reader has got. */
+/** Progress of a reader. */
 interface LogReader {
   position: number;
   reason: WaitReason | null;
   hasStart: boolean;
-  /** Of the text. */
+  /** UTF-16 units of text already read. */
   length: number;
 }
 
-/** Where a job stands that waits. */
+/** Queue position of a waiting job, and the reason for its wait. */
 interface WaitingPlace {
   readonly position: number;
   readonly reason: WaitReason;
 }
 
-/** The events of one job from its beginning, for any number of readers, each at its own pace. Nothing is dropped. */
+/** All events of one job, for any number of readers at different speeds. No event is dropped. */
 export class EventLog implements JobEvents {
   readonly text = new AnswerLog();
   readonly isFull = false;
@@ -93,7 +93,7 @@ export class EventLog implements JobEvents {
   #end: JobEnd | null = null;
   #isSealed = false;
   #isLost = false;
-  /** Readers that wait for news. */
+  /** Wake functions of readers that wait for a new event. */
   readonly #waiters = new Set<() => void>();
 
   /** `place` is called while the job waits. */
@@ -104,16 +104,16 @@ export class EventLog implements JobEvents {
 
   async room(): Promise<void> {}
 
-  /** The end names the model. */
+  /** Ignored: the end names the model. */
   model(): void {}
 
-  /** The end has all calls. */
+  /** Ignored: the end contains all calls. */
   call(): void {}
 
-  /** Nor do its readers get thoughts: the end has those. */
+  /** Ignored: the end contains all thoughts. */
   thought(): void {}
 
-  /** Readers ask for the position themselves. */
+  /** Ignored: readers poll the position. */
   queued(): boolean {
     return false;
   }
@@ -129,7 +129,7 @@ export class EventLog implements JobEvents {
     this.changed();
   }
 
-  /** The answer is complete, and its end is about to be stored. */
+  /** Rejects later text: the answer is complete, and its end is about to be stored. */
   seal(): void {
     this.#isSealed = true;
   }
@@ -139,18 +139,21 @@ export class EventLog implements JobEvents {
     this.changed();
   }
 
-  /** Another host may have the job: readers get no more here. */
+  /** Ends all readers without an end event: another host may have taken over the job. */
   lose(): void {
     this.#isLost = true;
     this.changed();
   }
 
-  /** There is news for the readers. */
+  /** Wakes the readers. */
   changed(): void {
     for (const resolve of this.#waiters) resolve();
   }
 
-  /** All events until the job has ended or is lost, text in pieces of any size. Rejects with the signal's reason. */
+  /**
+   * Yields all events until the job has ended or is lost; text comes in pieces of any size. Rejects with the reason of
+   * the signal.
+   */
   async *read(signal: AbortSignal): AsyncGenerator<JobEvent, void> {
     const reader: LogReader = { position: 0, reason: null, hasStart: false, length: 0 };
     for (;;) {
@@ -165,7 +168,7 @@ export class EventLog implements JobEvents {
     return this.#start === null && this.#end === null;
   }
 
-  /** The next one that this reader has not got. */
+  /** Returns the next event for this reader; null if the reader has got all events. */
   #eventFor(reader: LogReader): JobEvent | null {
     if (this.#isLost) return null;
     if (this.#isWaiting) {
@@ -184,7 +187,10 @@ export class EventLog implements JobEvents {
     return text === '' ? this.#end : { type: 'text-delta', text };
   }
 
-  /** Nothing may be awaited between the search for an event and this call, else a change would be missed. */
+  /**
+   * Waits for a new event. No `await` may come between the search for an event and this call, because a change would be
+   * missed.
+   */
   async #news(signal: AbortSignal): Promise<void> {
     const { promise, resolve } = withResolvers();
     const stopTimer = this.#isWaiting ? this.#clock.after(positionMs, resolve) : () => {};

@@ -6,24 +6,24 @@ import type { LaunchOptions } from '../cli/contract/adapter.js';
 import type { ConversationState } from '../cli/process/cli-process.js';
 import type { Route } from '../cli/route.js';
 
-/** A job that is to be admitted. */
+/** Job about to be admitted. */
 interface Routed {
   readonly request: JobRequest;
   readonly route: Pick<Route, 'publicModel'>;
   readonly launch: LaunchOptions;
-  /** Whether a program that waits for the results of its calls would get them as such. */
+  /** Whether a program that waits for tool results accepts them as results, instead of as text. */
   readonly takesResults: boolean;
 }
 
-/** No process is kept under this name. */
+/** Id under which no process is ever stored. */
 const nowhere = '';
 
 /**
- * Where a job goes on whose caller keeps the conversation himself: a process is kept under the chain of hashes over all
- * that was said in it, so that a request with exactly that history finds it. It must be closed.
+ * Finds the process for a client that resends the whole history. A process is stored under a hash chain over its whole
+ * conversation, so that a request with exactly this history finds it. A chain must be closed.
  */
 export class JobChain {
-  /** What its process must have heard already; null for a first message. */
+  /** State that the process must have before this message; null for a first message. */
   readonly before: ConversationState | null;
   readonly isLive: boolean;
   readonly #request: JobRequest;
@@ -31,10 +31,13 @@ export class JobChain {
   readonly #model: string | null;
   readonly #recent: RecentChains;
   readonly #arrival: Arrival;
-  /** Whether it goes on with a conversation that the service has answered, in its process or in another one. */
+  /** Whether the conversation was answered by this service before, in its current process or in another one. */
   readonly #goesOn: boolean;
 
-  /** For a job that arrives now; null without a chain. `isKept`: whether a process waits for just this state, and for no other job. */
+  /**
+   * Returns the chain of an arriving job; null if the request has no chain. `isKept` returns whether a process waits
+   * for exactly this state, and for no other job.
+   */
   static of(job: Routed, recent: RecentChains, isKept: (state: ConversationState) => boolean): JobChain | null {
     const { chain } = job.request;
     return chain === null ? null : new JobChain(job, chain, recent, isKept);
@@ -59,10 +62,14 @@ export class JobChain {
     this.isLive = messageCount > 0 && isKept(state);
     this.#goesOn = this.isLive || recent.knows(state.id);
     if (messageCount === 0) this.before = null;
-    else this.before = this.isLive || hasResults ? state : { ...state, id: nowhere }; // what waits for these results in vain ends
+    // with results, the real id ends a process that still waits for them
+    else this.before = this.isLive || hasResults ? state : { ...state, id: nowhere };
   }
 
-  /** Where the conversation stands with this answer. `isWaiting`: its process waits for the results of the calls. */
+  /**
+   * Returns the state of the conversation after this answer. `isWaiting`: whether its process waits for the results of
+   * the calls.
+   */
   after(answer: string, made: readonly ToolCall[] = [], isWaiting = false): ConversationState {
     const { client } = this.#request;
     const calls = this.#asClientKnows(made);
@@ -70,14 +77,15 @@ export class JobChain {
     const place = { id: chainId(chain, client, this.#model), messageCount: messagesBefore(this.#request) + 2, client };
     const renamed = calls !== made && { callIds: new Map(calls.map(({ id }, index) => [id, made[index]?.id ?? id])) };
     const state = isWaiting ? { ...place, openCalls: idsOf(calls), ...renamed } : place;
-    const isForced = isWaiting && this.#request.offer?.choice !== 'auto'; // then the call itself is the answer, most often
+    // with a forced call, the call itself is usually the answer
+    const isForced = isWaiting && this.#request.offer?.choice !== 'auto';
     const other = this.#recent.isBeside(this.#arrival) ? 'side' : 'question';
     const kind = isForced ? 'call' : other;
     this.#recent.answered(this.#arrival, state.id);
     return this.#goesOn ? state : { ...state, guess: { kind, client } };
   }
 
-  /** A client that drops the ids of calls sends their places instead. */
+  /** Replaces the ids of calls by their positions if the client does not send ids back. */
   #asClientKnows(calls: readonly ToolCall[]): readonly ToolCall[] {
     const { hasCallIds = true, history } = this.#request;
     if (hasCallIds) return calls;
@@ -90,10 +98,10 @@ export class JobChain {
   }
 }
 
-/** A process may cut a longer result: it is replayed whole. */
+/** Maximum length of a result for a waiting process. A process may cut a longer one, so it is replayed instead. */
 const maxResultLength = 500_000;
 
-/** The calls that a process which waits for them gets the results of; none where it must be replayed. */
+/** Returns the ids of the calls whose results go to the waiting process; empty if the conversation must be replayed. */
 function answeredCalls({ results = [], text, images }: JobRequest): readonly string[] {
   const isLong = results.some((result) => result.text.length > maxResultLength);
   return text !== '' || images.length > 0 || isLong ? [] : idsOf(results);
@@ -103,36 +111,39 @@ function idsOf(calls: readonly { readonly id: string }[]): readonly string[] {
   return calls.map(({ id }) => id).toSorted();
 }
 
-/** A request of a caller that keeps its conversation itself, until it is answered. */
+/** Open request of a client that stores its conversation itself. */
 export interface Arrival {
   readonly client: string;
   readonly atMs: number;
-  /** Whether it came at once after an answer to its client. */
+  /** Whether the request came directly after an answer to this client. */
   readonly isAfterAnswer: boolean;
 }
 
-/** How long after an answer side requests come: those of qwen 0.04 s. */
+/** A request this soon after an answer counts as a side request: qwen sends them after 0.04 s. */
 const afterMs = 1000;
-/** How long before the request for an answer: opencode asks for a title 0.5 to 1.7 s before. */
+/**
+ * Requests this close together count as side requests: opencode asks for a title 0.5 to 1.7 s before the answer's
+ * request.
+ */
 const beforeMs = 2500;
-/** The oldest beyond these are forgotten. */
+/** Limit of remembered states; the least recently used are evicted. */
 const maxPlaces = 4096;
 const maxClients = 1024;
 
-/** Owns what is known of the conversations that callers keep themselves: hashes and times, no text. */
+/** Owns the recent states of conversations that clients store themselves: hashes and times, no text. */
 export class RecentChains {
   readonly #clock: Clock;
   readonly #open = new Set<Arrival>();
-  /** Where answered conversations stood. */
+  /** States of answered conversations. */
   readonly #places = new Map<string, true>();
-  /** When each client got its last answer, monotonic. */
+  /** Time of the last answer to each client, monotonic. */
   readonly #answeredMs = new Map<string, number>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  /** A request arrives. It must leave. */
+  /** Registers an arriving request. It must be unregistered by `leave`. */
   arrive(client: string): Arrival {
     const atMs = this.#clock.monotonicMs();
     const answeredMs = this.#answeredMs.get(client) ?? Number.NEGATIVE_INFINITY;
@@ -145,18 +156,21 @@ export class RecentChains {
     this.#open.delete(arrival);
   }
 
-  /** The request is answered, and its conversation stands at this place. */
+  /** Records that a request was answered, and the new state of its conversation. */
   answered({ client }: Arrival, place: string): void {
     remember(this.#places, place, true, maxPlaces);
     remember(this.#answeredMs, client, this.#clock.monotonicMs(), maxClients);
   }
 
-  /** Whether the service has answered a conversation that stood there. */
+  /** Whether the service has answered a conversation with this state. */
   knows(place: string): boolean {
     return this.#places.has(place);
   }
 
-  /** Whether it came at once after an answer, or together with another request that takes longer. */
+  /**
+   * Whether this looks like a side request: it came directly after an answer, or together with another request of the
+   * client that is still open.
+   */
   isBeside(arrival: Arrival): boolean {
     const { client, atMs, isAfterAnswer } = arrival;
     const isOther = (open: Arrival) => open !== arrival && open.client === client;
@@ -164,7 +178,7 @@ export class RecentChains {
   }
 }
 
-/** The map is in order of the last use. */
+/** Sets a value and evicts the least recently used one: the map is in order of use. */
 function remember<V>(map: Map<string, V>, key: string, value: V, max: number): void {
   map.delete(key);
   map.set(key, value);

@@ -3,35 +3,38 @@ import type { CliLease } from '../cli/pool/process-pool.js';
 import type { CliProcess, ConversationState } from '../cli/process/cli-process.js';
 import type { Job } from './job.js';
 
-/** What a job needs of a CLI process. */
+/** CLI process as a job uses it. */
 export interface JobCli extends Pick<CliLease, 'turn' | 'usage' | 'release' | 'extras' | 'origin' | 'heldMs'> {
   readonly process: Pick<CliProcess, 'startedMs' | 'startupMs'>;
 }
 
-/** Owns the CLI process of one job: one at a time. */
+/** Owns the CLI process of one job; it has at most one at a time. */
 export class JobProcesses {
   readonly #job: Job;
   readonly #clis: readonly ModelCli[];
   #current: JobCli | null = null;
 
-  /** `clis`: all of the service. */
+  /** `clis`: all model CLIs of the service. */
   constructor(job: Job, clis: readonly ModelCli[]) {
     this.#job = job;
     this.#clis = clis;
   }
 
-  /** The process for the job's turn. */
+  /** Acquires the process for the job's turn. */
   take(): Promise<JobCli> {
     return this.#acquire(this.#job.continues);
   }
 
-  /** A process for one more turn, when the first one has gone. */
+  /** Releases the process and acquires a new one for another turn. */
   async takeAnother(): Promise<JobCli> {
     await this.release(null);
     return this.#acquire(null);
   }
 
-  /** As `CliLease.release`. A conversation that has gone on at this CLI leaves its process at another one. */
+  /**
+   * Releases the process like `CliLease.release`. If the conversation continues here, its processes at other CLIs are
+   * dropped.
+   */
   async release(conversation: ConversationState | null): Promise<void> {
     const cli = this.#current;
     this.#current = null;

@@ -28,51 +28,51 @@ import type { Ticket } from './ticket.js';
 export interface JobLimits {
   readonly queueTimeoutMs: number;
   readonly executionMs: number;
-  /** Whether callers are told what a program wrote to stderr. */
+  /** Whether error messages to callers include stderr of the program. */
   readonly exposeStderr: boolean;
   /** Whether clients may offer tools. */
   readonly tools: SwitchPosition;
-  /** Whether clients may say how the model picks its words. */
+  /** Whether clients may set sampling parameters. */
   readonly sampling: SwitchPosition;
 }
 
 export interface JobObserver {
-  /** The client has sent the results of calls. */
+  /** Called when a client has sent tool results. */
   toolRound(request: JobRequest, outcome: ToolRound): void;
-  /** A job has its slot, after this time in the queue. */
+  /** Called when a job has its slot, with its time in the queue. */
   jobStarted(queueMs: number): void;
-  /** The first text of an answer has come, this long after the job got its slot. */
+  /** Called at the first text of an answer, with the time since the job got its slot. */
   firstDelta(request: JobRequest, ms: number): void;
   /** Called exactly once for each admitted job. */
   jobEnded(request: JobRequest, end: JobEnd, hadSlot: boolean, charge: Charge): void;
-  /** A job failed because of a defect of ours. */
+  /** Called when a job failed because of a defect in this service. */
   jobBroke(thrown: unknown): void;
 }
 
 export interface JobResources extends TurnResources, AdmissionResources {
   readonly clis: readonly ModelCli[];
-  /** Those who have asked for a job of any CLI. */
+  /** Clients that have sent a job to any CLI. */
   readonly clients: SeenClients;
   readonly schemas: Pick<SchemaChecker, 'read'>;
   readonly responses: Pick<StoredResponses, 'text'>;
   readonly observer: JobObserver;
   readonly redactor: Pick<Redactor, 'redact'>;
-  /** The names that a client may use instead of a model that its CLI does not know. */
+  /** Explains an unknown model by listing the names that a client may use instead. */
   readonly knownModels: Pick<KnownModels, 'explain'>;
-  /** Throws `rate_limited` for a client whose budget is used up: it may have been used up while a job waited. */
+  /** Throws `rate_limited` if the client's budget is used up. This can happen while a job waits. */
   readonly checkBudget: (client: string) => void;
-  /** Null if no spans are exported; it returns null if those of this request are not. */
+  /** Creates the spans of a job; null if no spans are exported. It returns null if this request is not exported. */
   readonly spansOf: ((request: JobRequest, route: Route) => JobSpans | null) | null;
 }
 
-/** Owns the jobs from admission to their one outcome. */
+/** Owns all jobs from admission to their single outcome. */
 export class JobRunner {
   readonly #resources: JobResources;
   readonly #admission: Admission;
   readonly #limits: JobLimits;
   readonly #advice: RetryAdvice;
   readonly #sampling: SamplingRules;
-  /** Whether the program reported no tokens for the last job that was answered. */
+  /** Whether the program reported no token counts for the last answered job. */
   #isUsageUnknown = false;
   readonly #charges = new Charges();
   #lastNumber = 0;
@@ -86,16 +86,16 @@ export class JobRunner {
     this.#advice = new RetryAdvice(resources.room.limits.maxActive);
   }
 
-  /** Seconds until the work that there is has been done. */
+  /** Estimated seconds until the present jobs are done. */
   get busySeconds(): number {
     const { room } = this.#resources;
     return this.#advice.seconds(room.active + room.waiting);
   }
 
   /**
-   * Admits the job at once, or throws: `validation_error` for a model or a conversation that can't be used,
-   * `concurrency_limited`. What was admitted ends with exactly one `job-end`; that is all there is of a job that the
-   * breaker holds back.
+   * Admits the job at once, or throws `validation_error` for an unusable model or conversation, or
+   * `concurrency_limited`. An admitted job ends with exactly one `job-end`. If the breaker holds the job back, the
+   * stream has only a `job-end`.
    */
   run(request: JobRequest, caller: AbortSignal): JobStream {
     const route = this.#resources.router.route(request);
@@ -122,7 +122,7 @@ export class JobRunner {
     return stream;
   }
 
-  /** A background job as it is accepted. It is admitted later. */
+  /** Creates an accepted background job. It is admitted later. */
   backgroundJob(request: JobRequest, background: BackgroundPart): Job<BackgroundPart> {
     const route = this.#resources.router.route(request);
     const { clock, spansOf } = this.#resources;
@@ -131,8 +131,8 @@ export class JobRunner {
   }
 
   /**
-   * A background job waits as long as it takes, behind the callers. Throws as `run`, but for a full queue. `isFirst`: it
-   * goes before the others of its client. Resolves with the end of this attempt.
+   * Queues a background job without a time limit, behind the callers. With `isFirst`, it goes before other jobs of its
+   * client. Throws like `run`, except for a full queue. Resolves with the end of this attempt.
    */
   runInBackground(job: Job<BackgroundPart>, isFirst: boolean): Promise<JobEnd> {
     const { request, route, background } = job;
@@ -154,7 +154,7 @@ export class JobRunner {
     });
   }
 
-  /** A background job has its slot. */
+  /** Prepares a background job that got its slot. */
   #prepare(job: Job): void {
     try {
       job.prepare(this.#admission.prepare(job, (state) => this.#isFree(state, job.route.cli)));
@@ -164,19 +164,19 @@ export class JobRunner {
     }
   }
 
-  /** The jobs that hold a slot, the longest running one first. */
+  /** The jobs that hold a slot, longest running first. */
   get running(): readonly Job[] {
     const running = [...this.#open.values()].filter((job) => job.hasStarted);
     return running.sort((a, b) => b.executionMs - a.executionMs);
   }
 
-  /** The jobs of callers that wait or run, the newest first. */
+  /** The open jobs of callers, newest first. */
   get callers(): readonly Job[] {
     const open = [...this.#open.values()].filter((job) => job.background === null && !job.hasEnded);
     return open.sort((a, b) => b.number - a.number);
   }
 
-  /** Of the jobs that are next to get a slot, as many as there are slots, those of this CLI. */
+  /** Returns the jobs for this CLI among the next ones to get a slot; as many jobs are considered as slots exist. */
   next(cli: ModelCli): WaitingJob[] {
     const { room } = this.#resources;
     return room.upcoming(room.limits.maxActive).flatMap((ticket) => {
@@ -185,18 +185,18 @@ export class JobRunner {
     });
   }
 
-  /** The conversations that jobs go on with which wait for a slot. */
+  /** Conversations that waiting jobs will continue. */
   get awaited(): ReadonlySet<string> {
     const waiting = [...this.#open.values()].filter((job) => job.isWaiting);
     return new Set(waiting.flatMap(({ continues }) => continues?.id ?? []));
   }
 
-  /** Ends every job that waits or runs, for this reason. */
+  /** Ends all open jobs with this reason. */
   cutAll(reason: Error): void {
     for (const job of this.#open.values()) job.cut(reason);
   }
 
-  /** Ends every job of a caller that waits and that the breaker of its CLI holds back now. */
+  /** Ends all waiting jobs of callers that the breaker of their CLI holds back at the moment. */
   cutHeld(): void {
     for (const job of this.#open.values()) {
       const isCaller = !job.hasStarted && job.background === null;
@@ -205,30 +205,33 @@ export class JobRunner {
     }
   }
 
-  /** The model of this job, as far as it is known before its CLI tells. Throws what `run` would throw now, but for a full queue. */
+  /** Returns the model of this job; null if only its CLI knows it. Throws like `run`, except for a full queue. */
   check(request: JobRequest): string | null {
     const route = this.#resources.router.route(request);
     this.#admission.examine(request, route);
     return route.label ?? request.model;
   }
 
-  /** Whether a background job would get a slot at once; `isPatient`: whether it could wait for one as a caller does. */
+  /**
+   * Whether a background job would get a slot at once. With `isPatient`: whether it could at least wait in the queue.
+   */
   mayStart(job: Pick<Job, 'request' | 'route'>, isPatient: boolean): boolean {
     return this.#admission.mayStart(job, isPatient);
   }
 
-  /** The end of a job that never got as far as `run`. */
+  /** Ends a job that was refused before its admission. */
   dismiss(request: JobRequest, reason: unknown): JobFailed {
     const end = refusedEnd(toRelayError(reason));
     if (!isRefused(end)) this.#resources.observer.jobEnded(request, end, false, noCharge);
     return end;
   }
 
-  /** This client asks for a job, whatever becomes of it. */
+  /** Records that the client sent a request, even if it is refused. */
   #see(client: string): void {
     const { clients, clis } = this.#resources;
     const isSecond = clients.saw(client);
-    if (isSecond) for (const { health } of clis) health.circuits.tryAgain(); // what holds jobs back may be the first one's doing
+    // the failures behind an open circuit may be caused by the first client alone
+    if (isSecond) for (const { health } of clis) health.circuits.tryAgain();
   }
 
   #refuse(request: JobRequest, refusal: RelayError): JobStream {
@@ -258,19 +261,19 @@ export class JobRunner {
     if (request.results !== undefined) this.#resources.observer.toolRound(request, outcome);
   }
 
-  /** Whether a process waits for just this turn, and no other job goes on there. */
+  /** Whether a process waits for exactly this turn, and no other job continues its conversation. */
   #isFree(state: ConversationState, { pool }: ModelCli): boolean {
     return pool.keeps(state) && ![...this.#open.values()].some((job) => job.continues?.id === state.id);
   }
 
   /**
-   * The whole story of a job. The caller gets the end before the processes are gone, and the conversation is free for its
-   * next turn; the slot is free only when the last process has gone.
+   * Runs a job from its wait to its release. The caller gets the end before the processes have exited, and the
+   * conversation accepts its next turn. The slot is freed only after the last process has exited.
    */
   async #perform(job: Job): Promise<void> {
     const { clis, observer, checkBudget } = this.#resources;
     const processes = new JobProcesses(job, clis);
-    const { ticket } = job; // a background job may have another one before its processes are gone
+    const { ticket } = job; // a retried background job may get another ticket before its processes have exited
     let kept: ConversationState | null = null;
     let answering: Answering | null = null;
     try {
@@ -301,7 +304,7 @@ export class JobRunner {
     }
   }
 
-  /** Only now, so that a job that waits holds no text that its request did not bring. */
+  /** Loads earlier text only after the job got its slot, so that waiting jobs need no memory for it. */
   async #readEarlier(job: Job): Promise<void> {
     const { earlier, client } = job.request;
     if (earlier === undefined) return;
@@ -320,7 +323,7 @@ export class JobRunner {
     if (ticket.isWaiting && events.queued(ticket.position, ticket.reason)) ticket.positionMs = clock.monotonicMs();
     const cut = (reason: Error) => job.cut(reason);
     if (background === null || background.hooks.isTaken) {
-      turn?.ready(signal, cut).then(() => room.next(), cut); // where the same signal has ended the waiting, that does nothing
+      turn?.ready(signal, cut).then(() => room.next(), cut); // has no effect if the same signal has ended the wait
     }
     await ticket.granted(signal);
   }
@@ -335,7 +338,7 @@ export class JobRunner {
     return new Answering(job, { processes, schemas, countTokens, record, onFirstText, ...own });
   }
 
-  /** The one end of a job. */
+  /** Ends a job, exactly once. */
   #end(job: Job, endOfTurn: JobEnd): void {
     const { observer } = this.#resources;
     job.close();
@@ -349,18 +352,24 @@ export class JobRunner {
     observer.jobEnded(job.request, end, job.hasStarted, job.charge);
   }
 
-  /** Its owner decides whether it waits again, and stores its end before readers get it. */
+  /**
+   * Passes the end to the owner of the background jobs, which retries the job or stores its end. Readers get the end
+   * only after that.
+   */
   #endAttempt(job: Job, { log, onEnd }: BackgroundPart, end: JobEnd): void {
     if (job.hasStarted) log.seal();
     onEnd(end);
   }
 
-  /** A background job that waits again has not ended, and one that can't be run never was a job of the model. */
+  /**
+   * Whether an end counts as the end of a job. A background job that will be retried has not ended, and one that cannot
+   * be run never reached a model.
+   */
   #counts({ background, hasStarted }: Job, end: JobEnd): boolean {
     return background === null || !(mustWaitAgain(end, hasStarted) || isRefused(end));
   }
 
-  /** The end as the caller may see it. */
+  /** Returns the end with the details that the caller may see. */
   #shown(end: JobEnd): JobEnd {
     if (end.outcome === 'ok') return end;
     const { stderr, ...failure } = end.failure;
@@ -371,22 +380,22 @@ export class JobRunner {
   }
 
   #retryAfter(outcome: FailedOutcome): number | undefined {
-    if (outcome === 'shutting_down') return this.#advice.seconds(0); // nothing is left of the drain
+    if (outcome === 'shutting_down') return this.#advice.seconds(0); // the drain deadline has passed
     return outcome === 'queue_timeout' ? this.#advice.seconds(this.#resources.room.waiting) : undefined;
   }
 }
 
-/** A program, or its adapter, may name secrets of the operator in what it says of a failure. */
+/** Redacts an error, because programs and adapters may print the operator's secrets. */
 function redacted({ failure, ...end }: JobFailed, redactor: Pick<Redactor, 'redact'>): JobFailed {
   const { message, stderr } = failure;
   const told = { message: redactor.redact(message), ...(stderr !== undefined && { stderr: redactor.redact(stderr) }) };
   return { ...end, failure: { ...failure, ...told } };
 }
 
-/** The median is of so many jobs. */
+/** Number of recent jobs in the median. */
 const maxJobs = 50;
 
-/** Owns how long the last jobs took, and estimates from it when a retry may succeed. */
+/** Owns the durations of recent jobs, and estimates from them when a retry may succeed. */
 export class RetryAdvice {
   /** Milliseconds, oldest first. */
   readonly #durations: number[] = [];
@@ -396,19 +405,19 @@ export class RetryAdvice {
     this.#slots = slots;
   }
 
-  /** A job has given back its slot, after this time. */
+  /** Records the duration of an ended job. */
   took(ms: number): void {
     this.#durations.push(ms);
     if (this.#durations.length > maxJobs) this.#durations.shift();
   }
 
-  /** The median; 0 before any job has ended. */
+  /** Median duration of recent jobs; 0 before any job has ended. */
   get medianMs(): number {
     const sorted = this.#durations.toSorted((a, b) => a - b);
     return sorted[Math.floor(sorted.length / 2)] ?? 0;
   }
 
-  /** Seconds until a job that has this many before it is likely to have a slot: whole ones, between 1 and 300. */
+  /** Estimates the seconds until a job with this many jobs before it gets a slot; an integer from 1 to 300. */
   seconds(ahead: number): number {
     return retrySeconds((ahead / this.#slots) * this.medianMs);
   }

@@ -7,12 +7,12 @@ import type { Turn, TurnEnd } from '../cli/contract/adapter.js';
 import type { Route } from '../cli/route.js';
 import type { JobCli } from './job-processes.js';
 
-/** Where spans go. */
+/** Receiver of spans. */
 export interface SpanSink {
   add(span: Span | string): void;
 }
 
-/** A job, as its spans show it: never a text of it, nor a name that its client has made up. */
+/** Job as its spans describe it: without its texts, and without names that the client chose. */
 export interface TracedJob {
   readonly trace: TraceContext;
   readonly request: JobRequest;
@@ -23,12 +23,12 @@ type SpanParts = Pick<Span, 'name' | 'kind' | 'startMs' | 'attributes' | 'error'
 
 const cliStart = { name: 'cli start', kind: 'internal', attributes: [] } as const;
 
-/** Writes the spans of one job, all under the span of its request: its wait, its turns, and what they waited for. */
+/** Writes the spans of one job, as children of the span of its request: the wait, the turns, and process starts. */
 export class JobSpans {
   readonly #job: TracedJob;
   readonly #sink: SpanSink;
   readonly #clock: Clock;
-  /** Of the last turn: a job may have several on one process. */
+  /** Process of the last turn. A job may have several turns on one process. */
   #lastCli: JobCli | null = null;
 
   constructor(job: TracedJob, sink: SpanSink, clock: Clock) {
@@ -37,13 +37,15 @@ export class JobSpans {
     this.#clock = clock;
   }
 
-  /** It has got its slot, after this time; or has ended without one. */
+  /** Records the wait of a job: `end` is null if the job got its slot. */
   waited(ms: number, end: JobEnd | null): void {
     const error = end === null || end.outcome === 'ok' ? undefined : end.failure.code;
     this.#write({ name: 'wait', kind: 'internal', startMs: this.#clock.now() - ms, attributes: [], error });
   }
 
-  /** A process is being looked for, or started. A client that brings the results of calls may find the one that waits. */
+  /**
+   * Records the search or the start of a process. A client with tool results may find the process that waits for them.
+   */
   acquiring(acquired: Promise<JobCli>): void {
     const sinceMs = this.#clock.now();
     acquired.then(
@@ -52,7 +54,7 @@ export class JobSpans {
     );
   }
 
-  /** From the calls to their results, where the process has waited for them; else that is not known here. */
+  /** Records the time between calls and their results. The time is known only if the process waited for the results. */
   #toolRound(heldMs: number | null): void {
     const { results } = this.#job.request;
     if (results === undefined) return;
@@ -64,7 +66,7 @@ export class JobSpans {
     this.#write({ name: 'tool round', kind: 'internal', startMs, attributes: [attributes] });
   }
 
-  /** From the start of a process for this job to the first byte that it has written. */
+  /** Records the start of a new process, until its first output byte. */
   #started({ origin, process: { startedMs, startupMs } }: JobCli, error: string | undefined): void {
     if (origin !== 'new' || (startupMs === null && error === undefined)) return;
     const nowMs = this.#clock.now();
@@ -73,7 +75,7 @@ export class JobSpans {
     this.#write({ ...cliStart, startMs, endMs, error: startupMs === null ? error : undefined });
   }
 
-  /** A turn begins. Its end is to be reported. */
+  /** Starts the span of a turn. The result must be called at the end of the turn. */
   turn(turn: Turn, cli: JobCli): TurnSpan {
     const startMs = this.#clock.now();
     return {
@@ -135,13 +137,13 @@ export class JobSpans {
   }
 }
 
-/** A turn that is under way. */
+/** Running turn. */
 export interface TurnSpan {
   ended(end: TurnEnd): void;
   failed(error: unknown): void;
 }
 
-/** The spans of each job whose trace is exported. */
+/** Returns a function that creates the spans of jobs whose trace is sampled, and returns null for other jobs. */
 export function spansOfJobs(sink: SpanSink, clock: Clock): (request: JobRequest, route: Route) => JobSpans | null {
   return (request, route) => {
     const { trace } = request;

@@ -10,18 +10,18 @@ import type {
   WaitReason,
 } from '../../shared/job.js';
 
-/** UTF-16 units of text that may be held before the writer is asked to wait. */
+/** Buffered UTF-16 units of text at which the writer must wait. */
 const maxHeldLength = 32 * 1024;
-/** UTF-16 units of text in one event: so much fits in one message of the channel. */
+/** Maximum UTF-16 units of text in one event, which must fit into one message of the channel. */
 const maxDeltaLength = 16 * 1024;
 
-/** Where a job writes its events: a stream with one reader, or a log with many. */
+/** Receiver of the events of a job: a stream with one reader, or a log with many. */
 export interface JobEvents {
-  /** Whether its writer should wait for its reader. */
+  /** Whether the writer should wait for the reader. */
   readonly isFull: boolean;
-  /** Resolves when it is no longer full. */
+  /** Resolves when the buffer has room again. */
   room(): Promise<void>;
-  /** Returns whether that is news for the reader. */
+  /** Reports a queue position. Returns whether it is new to the reader. */
   queued(position: number, reason: WaitReason): boolean;
   started(queueMs: number): void;
   /** The model that answers is known. */
@@ -29,13 +29,13 @@ export interface JobEvents {
   write(text: string): void;
   call(event: CallStart | CallDelta): void;
   thought(event: ThoughtDelta | ThoughtEnd): void;
-  /** The last event. */
+  /** Writes the last event. */
   end(end: JobEnd): void;
 }
 
-/** A string is a piece of the text. */
+/** A piece of the answer; a string is text. */
 type StreamPiece = string | CallStart | CallDelta | ThoughtDelta | ThoughtEnd;
-/** Pieces that are joined with others of their type. */
+/** Types of pieces that are joined when they are adjacent. */
 type DeltaType = 'text-delta' | 'call-delta' | 'thought-delta';
 
 function typeOf(piece: StreamPiece) {
@@ -53,8 +53,8 @@ interface Position {
 }
 
 /**
- * The events of one job, between the job and its reader: the one place where they are held. It is bounded in text, and
- * a position that nobody has taken is replaced by the next one. It has one end.
+ * The only buffer for the events of one job, between the job and its reader. The size of its text is limited, and an
+ * unread queue position is replaced by the next one. It has exactly one end.
  */
 export class JobStream implements JobEvents, AsyncIterableIterator<JobEvent, undefined> {
   readonly #isStreamed: boolean;
@@ -62,7 +62,7 @@ export class JobStream implements JobEvents, AsyncIterableIterator<JobEvent, und
   #position: Position | null = null;
   #start: JobStart | 'taken' | null = null;
   #model: string | null = null;
-  /** Texts, and with them the calls and the thoughts of a streamed answer, in their order. */
+  /** Texts, and for a streamed answer also calls and thoughts, in order. */
   #pieces: StreamPiece[] = [];
   #textLength = 0;
   #lastPosition: Position | null = null;
@@ -70,7 +70,7 @@ export class JobStream implements JobEvents, AsyncIterableIterator<JobEvent, und
   #wakeReader: () => void = () => {};
   #wakeWriter: () => void = () => {};
 
-  /** Where it is not streamed, positions are left out and text comes in few large pieces. */
+  /** If the answer is not streamed, queue positions are omitted and the text comes in few large pieces. */
   constructor(isStreamed: boolean) {
     this.#isStreamed = isStreamed;
   }
@@ -79,7 +79,7 @@ export class JobStream implements JobEvents, AsyncIterableIterator<JobEvent, und
     return this.#textLength >= maxHeldLength && this.#end === null;
   }
 
-  /** Resolves when it is no longer full. */
+  /** Resolves when the buffer has room again. */
   async room(): Promise<void> {
     while (this.isFull) {
       await new Promise<void>((resolve) => {
@@ -88,13 +88,13 @@ export class JobStream implements JobEvents, AsyncIterableIterator<JobEvent, und
     }
   }
 
-  /** The first event of a job that was admitted. */
+  /** Writes the first event of an admitted job. */
   admitted(admission: Omit<JobAdmitted, 'type'>): void {
     this.#admission = { type: 'job-admitted', ...admission };
     this.#wakeReader();
   }
 
-  /** Returns whether that is news for the reader. */
+  /** Reports a queue position. Returns whether it is new to the reader. */
   queued(position: number, reason: WaitReason): boolean {
     if (!this.#isStreamed || this.#start !== null) return false;
     if (position === this.#lastPosition?.position && reason === this.#lastPosition.reason) return false;
@@ -121,17 +121,19 @@ export class JobStream implements JobEvents, AsyncIterableIterator<JobEvent, und
     if (this.#end === null) this.#add(text);
   }
 
-  /** Where the answer is not streamed, its end has all calls. */
+  /** Writes part of a call. If the answer is not streamed, this is omitted, because the end contains all calls. */
   call(event: CallStart | CallDelta): void {
     if (this.#end === null && this.#isStreamed) this.#add(event);
   }
 
-  /** The same of thoughts. */
+  /**
+   * Writes part of a thought. If the answer is not streamed, this is omitted, because the end contains all thoughts.
+   */
   thought(event: ThoughtDelta | ThoughtEnd): void {
     if (this.#end === null && this.#isStreamed) this.#add(event);
   }
 
-  /** The last event. */
+  /** Writes the last event. */
   end(end: JobEnd): void {
     if (this.#end !== null) return;
     this.#end = end;
@@ -150,7 +152,7 @@ export class JobStream implements JobEvents, AsyncIterableIterator<JobEvent, und
     }
   }
 
-  /** The reader has gone: nothing is held for it any more. */
+  /** Drops the buffer, because the reader has disconnected. */
   return(): Promise<IteratorResult<JobEvent, undefined>> {
     this.#pieces = [];
     this.#end = 'taken';
@@ -205,7 +207,7 @@ export class JobStream implements JobEvents, AsyncIterableIterator<JobEvent, und
     return { type, text: this.#taken(type) };
   }
 
-  /** The text of this type at the front, as much of it as is due. What is too long stays. */
+  /** Takes text of this type from the front of the buffer, at most one delta. */
   #taken(type: DeltaType): string {
     const isBehind = !this.#isStreamed || this.#isBehind;
     const other = this.#pieces.findIndex((piece) => typeOf(piece) !== type);
@@ -225,7 +227,7 @@ export class JobStream implements JobEvents, AsyncIterableIterator<JobEvent, und
     this.#wakeReader();
   }
 
-  /** A reader that is behind gets what is held in few large pieces. */
+  /** Whether the reader is slow: a slow reader gets the buffer in few large pieces. */
   get #isBehind(): boolean {
     return this.#textLength > maxDeltaLength;
   }
@@ -238,7 +240,7 @@ export class JobStream implements JobEvents, AsyncIterableIterator<JobEvent, und
   }
 }
 
-/** Units that fit into one delta, without half of a surrogate pair at the end. */
+/** Returns the number of units that fit into one delta and do not split a surrogate pair. */
 function lengthWithoutHalf(text: string): number {
   const isCut = text.length > maxDeltaLength && /[\ud800-\udbff]/.test(text.charAt(maxDeltaLength - 1));
   return isCut ? maxDeltaLength - 1 : maxDeltaLength;

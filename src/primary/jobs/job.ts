@@ -31,29 +31,29 @@ import type { JobSpans } from './job-spans.js';
 import type { JobEvents } from './job-stream.js';
 import type { Ticket } from './ticket.js';
 
-/** An answer as the conversation has it. `isWaiting`: the process waits for the results of its calls. */
+/** Answer as the conversation stores it. `isWaiting`: whether the process waits for the results of its calls. */
 export interface WholeAnswer extends Pick<Answered, 'calls' | 'isWaiting'> {
   readonly text: string;
 }
 
-/** What a job is to be started with, and its turn where it is one of a conversation. */
+/** Data to start a job, and its turn if it belongs to a conversation. */
 export interface Prepared {
   readonly launch: LaunchOptions;
-  /** For `chat`: its turn on the conversation. */
+  /** Turn on the conversation, for `chat`. */
   readonly turn: ConversationTurn | null;
-  /** For `ask` with a chain: where it goes on, and from where. */
+  /** Conversation state of an `ask` with a chain. */
   readonly chain: JobChain | null;
 }
 
-/** What a job is made of. */
+/** Parts of a job. */
 export interface JobDescription<B> {
   readonly request: JobRequest;
-  /** As it was decided at its admission, whatever its client may name by now. */
+  /** Route chosen at the admission. Later changes of the models do not affect it. */
   readonly route: Route;
   readonly events: JobEvents;
-  /** Null for the job of a caller. */
+  /** Background data; null for a caller's job. */
   readonly background: B;
-  /** Null where its spans are not exported. */
+  /** Spans of the job; null if they are not exported. */
   readonly spans: JobSpans | null;
 }
 
@@ -63,18 +63,18 @@ interface JobStartTime {
   readonly at: number;
 }
 
-/** A job that ended may never have started. */
+/** Stage of a job. An ended job may never have started. */
 type JobStage =
   | { readonly name: 'waiting' }
   | { readonly name: 'running'; readonly start: JobStartTime }
   | { readonly name: 'ended'; readonly start: JobStartTime | null };
 
-/** Ends of a job that waited, for a cause that may pass. */
+/** Outcomes of a waiting job whose cause may be temporary. */
 const passingOutcomes: readonly Outcome[] = ['cli_error', 'queue_timeout', 'shutting_down', 'store_unavailable'];
 
 /**
- * One job, of a caller or in the background: what it holds, its signal, its limits and its times. The signal is aborted by
- * the caller, by a limit or by the end of a drain. The first reason wins, and is the error that the job ends with.
+ * One job, of a caller or in the background, with its resources, signal, limits and times. The caller, a limit or the
+ * end of a drain aborts the signal. The first reason becomes the error of the job.
  */
 export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
   readonly route: Route;
@@ -84,20 +84,20 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
   #request: JobRequest;
   #number = 0;
   #stage: JobStage = { name: 'waiting' };
-  /** From its admission on. A background job is admitted again after each attempt that failed. */
+  /** Data from the admission; null before. A background job is admitted again after each failed attempt. */
   #prepared: Prepared | null = null;
-  /** Its place in the waiting room, or its slot. */
+  /** Place in the waiting room, or slot. */
   #ticket: Ticket | null = null;
   #usage = unknownJobUsage;
   #charge = noCharge;
-  /** Of its execution. */
+  /** Execution time limit. */
   #limitMs = Number.POSITIVE_INFINITY;
   readonly #clock: Clock;
   readonly #caller: AbortSignal;
   // Not AbortSignal.any: over a signal that outlives many jobs it leaks on Node 20.
   #controller = new AbortController();
   readonly #onCallerAbort = () => this.cut(this.#caller.reason);
-  /** Of its last admission. */
+  /** Time of the last admission. */
   #arrivedMs = 0;
   #arrivedAt = 0;
   #stopTimer: StopTimer = () => {};
@@ -112,7 +112,7 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
     this.#caller = caller;
   }
 
-  /** `enter` takes its place in the waiting room, or its slot. */
+  /** Admits the job. `enter` reserves its place in the waiting room, or its slot. */
   admit(number: number, prepared: Prepared, enter: () => Ticket): void {
     this.#number = number;
     this.#controller = new AbortController();
@@ -128,14 +128,17 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
     return this.#request;
   }
 
-  /** Puts the text that its request continues before the history of the request. A text without tools has no calls. */
+  /**
+   * Puts the earlier text that the request refers to before its history. Without tools in the request, calls become
+   * text.
+   */
   recall(earlier: readonly Message[]): void {
     const history = inTurns([...earlier, ...this.#request.history]);
     const isPlain = this.#request.offer === undefined;
     this.#request = { ...this.#request, history: isPlain ? callsAsText(history) : history };
   }
 
-  /** Counts up with each admission of the service. */
+  /** Number of the job, which rises with each admission of the service. */
   get number(): number {
     return this.#number;
   }
@@ -160,17 +163,23 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
     return admitted(this.#prepared).chain;
   }
 
-  /** While it waited in the background, its conversation may have gone on. */
+  /** Updates the prepared data, because the conversation may have changed while a background job waited. */
   prepare(prepared: Prepared): void {
     this.#prepared = prepared;
   }
 
-  /** Where the conversation stands that a process may have been kept for; null for a first message, or without one. */
+  /**
+   * State of the conversation for which a process may be waiting; null for a first message, or if there is no
+   * conversation.
+   */
   get continues(): ConversationState | null {
     return this.#withLaunch(this.turn?.state ?? this.chain?.before ?? null);
   }
 
-  /** Where it stands with this answer: what its process may be kept for. `conversation`: with this turn in it. */
+  /**
+   * Returns the state after this answer, under which the process can be reused. `conversation`: the conversation
+   * including this turn.
+   */
   stateAfter({ text, calls = [], isWaiting }: WholeAnswer, conversation: ConversationSnapshot | null) {
     const ofChain = () => this.chain?.after(text, calls, isWaiting) ?? null;
     return this.#withLaunch(this.turn?.stateAt(conversation?.messageCount) ?? ofChain());
@@ -196,22 +205,22 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
     return this.#stage.name === 'ended';
   }
 
-  /** The time of its last admission, milliseconds since the epoch. */
+  /** Time of the last admission, in milliseconds since the epoch. */
   get arrivedAt(): number {
     return this.#arrivedAt;
   }
 
-  /** When it got its slot, milliseconds since the epoch; null while it waits. */
+  /** Time when the job got its slot, in milliseconds since the epoch; null while it waits. */
   get startedAt(): number | null {
     return this.#start?.at ?? null;
   }
 
-  /** Milliseconds from arrival to the slot, or until now. */
+  /** Milliseconds from arrival to the slot; if the job still waits, to the present. */
   get queueMs(): number {
     return Math.round((this.#start?.monotonicMs ?? this.#clock.monotonicMs()) - this.#arrivedMs);
   }
 
-  /** The same, of a background job since it was accepted, whichever host and service had it then. */
+  /** Milliseconds of waiting. For a background job, they count from its acceptance, on any host and in any service. */
   get waitedMs(): number {
     if (this.background === null) return this.queueMs;
     return Math.max(0, (this.startedAt ?? this.#clock.now()) - this.background.accepted.createdAt);
@@ -221,7 +230,7 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
     return this.#start === null ? 0 : Math.round(this.#clock.monotonicMs() - this.#start.monotonicMs);
   }
 
-  /** Where it stands while it waits. */
+  /** Queue position of the waiting job, and the reason for its wait. */
   get place(): { readonly position: number; readonly reason: WaitReason } {
     return { position: Math.max(1, this.#ticket?.position ?? 1), reason: this.#ticket?.reason ?? 'slot' };
   }
@@ -233,7 +242,7 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
     );
   }
 
-  /** The slot is granted: from here on the execution time counts. */
+  /** Marks the job as running, and starts its execution time limit. */
   start(limitMs: number): void {
     this.#limitMs = limitMs;
     this.#stage = { name: 'running', start: { monotonicMs: this.#clock.monotonicMs(), at: this.#clock.now() } };
@@ -244,12 +253,12 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
     this.events.started(this.waitedMs);
   }
 
-  /** The time until its limit, milliseconds. */
+  /** Milliseconds until the execution time limit. */
   get leftMs(): number {
     return this.#limitMs - this.executionMs;
   }
 
-  /** What a process has used for it; null where that is not measured. */
+  /** Adds resources that a process has used; null if they are not measured. */
   addUsage(used: CgroupUsage | null): void {
     if (used === null) return;
     const { processorMs, peakMemoryBytes } = this.#usage;
@@ -260,7 +269,7 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
     };
   }
 
-  /** One of its turns has ended, in whatever way. */
+  /** Adds the charge of an ended turn. */
   addCharge(charge: Charge): void {
     this.#charge = addCharges(this.#charge, charge);
   }
@@ -273,14 +282,14 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
     this.#controller.abort(reason);
   }
 
-  /** Its program has answered or failed: no limit applies any more. */
+  /** Removes limits and listeners after the program has answered or failed. */
   close(): void {
     this.#stopTimer();
     this.#caller.removeEventListener('abort', this.#onCallerAbort);
     this.chain?.close();
   }
 
-  /** Its one end, as its readers get it. */
+  /** Ends the job for its readers. */
   end(end: JobEnd): void {
     this.#stage = { name: 'ended', start: this.#start };
     this.events.end(end);
@@ -298,7 +307,7 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
     return { type: 'job-end', outcome: 'ok', ...answer, ...more, ...this.#figures() };
   }
 
-  /** `answer`: of a model that has declined. */
+  /** Returns the end of a failed job. `answer`: the answer of a model that refused. */
   failed(thrown: unknown, answer: RefusedAnswer | null = null): JobFailed {
     const { stderr, ...failure } = toWire(thrown);
     const heard = stderr === undefined ? {} : { stderr: withoutEcho(stderr, this.#texts()) };
@@ -306,7 +315,7 @@ export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
     return { type: 'job-end', ...end, ...this.#figures() };
   }
 
-  /** All texts that its program was told, the newest first. */
+  /** Yields all texts that the program got, newest first. */
   *#texts(): Generator<string> {
     const { text, results = [], system, history } = this.request;
     yield text;
@@ -334,7 +343,7 @@ function admitted<T>(part: T | null): T {
   return part;
 }
 
-/** What a request holds while it waits, bytes: all of its texts and images. */
+/** Returns the size of a waiting request in bytes: all its texts and images. */
 export function sizeOf({ system, schema, history, offer, ...asked }: JobRequest): number {
   const tools = (offer?.tools ?? []).flatMap(({ description, schema }) => [description, schema]);
   const messages = [asked, ...history];
@@ -349,24 +358,24 @@ type SpokenParts = { readonly [field in 'text' | 'calls' | 'results']?: Message[
   'text'
 >;
 
-/** All that is said in a message. */
+/** Returns all texts of a message. */
 export function textsOf({ text, calls = [], results = [] }: SpokenParts): readonly string[] {
   return [text, ...calls.map(({ input }) => input), ...results.map((result) => result.text)];
 }
 
-/** Whether that is no end of a background job: it waits again. */
+/** Whether a background job must be retried after this end. */
 export function mustWaitAgain(end: JobEnd, hasStarted: boolean): boolean {
   if (hasStarted || end.outcome === 'ok') return false;
   return passingOutcomes.includes(end.outcome) || end.failure.code === 'concurrency_limited';
 }
 
-/** The end of a job that was not started, and waited for nothing. */
+/** Returns the end of a job that was refused without waiting. */
 export function refusedEnd(refusal: RelayError): JobFailed {
   const failure = toWire(refusal);
   return { type: 'job-end', outcome: outcomeOf(refusal), failure, queueMs: 0, executionMs: 0, ...unknownJobUsage };
 }
 
-/** Whether it never was a job of the model: what it asks for can't be done, as when its conversation has been deleted. */
+/** Whether the request was rejected before it ran, for example because its conversation was deleted. */
 export function isRefused(end: JobEnd): end is JobFailed {
   return end.outcome !== 'ok' && end.failure.code !== end.outcome;
 }

@@ -3,11 +3,11 @@ import { unwrappedText, wrappedText } from '../../shared/text/json-schema.js';
 import { distinctIds } from '../../shared/text/turns.js';
 import type { CallDelta, CallStart, Message, Tool, ToolCall, ToolOffer, Turn } from '../cli/contract/adapter.js';
 
-/** The longest name that every program and API takes for a tool. */
+/** Longest tool name that every program and API accepts. */
 const maxNameLength = 64;
 const hashLength = 8;
 
-/** The name by which a program gets a tool. Of a long name, a hash replaces the end. */
+/** Returns the name of a tool for programs. The end of a long name is replaced by a hash. */
 function programName(name: string): string {
   if (name.length <= maxNameLength) return name;
   const hash = createHash('sha256').update(name).digest('hex').slice(0, hashLength);
@@ -15,14 +15,14 @@ function programName(name: string): string {
 }
 
 /**
- * Translates the tools and calls of one turn between the client's form and the form that programs get: long names are
- * shortened, and the input of a tool with a `wrappedSchema` is the value of one property. The client gets different ids,
+ * Translates the tools and calls of one turn between the client's form and the form for programs: long names are
+ * shortened, and the input of a tool with a `wrappedSchema` is wrapped as one property. The client gets different ids,
  * even if the model repeats one.
  */
 export class ProgramTools {
   readonly #tools: ReadonlyMap<string, Tool>;
   readonly #pass: (event: CallStart | CallDelta) => void;
-  /** The pieces of a call whose input must be unwrapped as a whole. */
+  /** Buffered pieces of a call whose input must be unwrapped as a whole; null if no such call is open. */
   #wrapped: string[] | null = null;
   readonly #ownId = distinctIds();
 
@@ -54,7 +54,7 @@ export class ProgramTools {
     return { id, name: shortName, input: isWrapped ? wrappedText(input || '{}') : input };
   }
 
-  /** An event of a call in the program's form. */
+  /** Receives an event of a call in the program's form. */
   take(event: CallStart | CallDelta): void {
     if (event.type === 'call-delta') {
       if (this.#wrapped === null) this.#pass(event);
@@ -67,14 +67,14 @@ export class ProgramTools {
     if (tool?.wrappedSchema !== undefined) this.#wrapped = [];
   }
 
-  /** The last call has all of its input. */
+  /** Ends the current call: all of its input has arrived. */
   endCall(): void {
     const input = this.#wrapped?.join('') ?? '';
     this.#wrapped = null;
     if (input !== '') this.#pass({ type: 'call-delta', text: unwrappedText(input) });
   }
 
-  /** Calls in the client's form. */
+  /** Returns the calls in the client's form. */
   toClient(calls: readonly ToolCall[]): readonly ToolCall[] {
     const ownId = distinctIds();
     return calls.map(({ id, name, input }) => {

@@ -12,29 +12,29 @@ import {
 } from '../fairness/fair-share.js';
 
 export interface PlaceLimits {
-  /** Jobs that may wait for a slot. */
+  /** Maximum number of jobs that wait for a slot. */
   readonly maxWaiting: number;
-  /** Bytes of text that waiting jobs may hold together. */
+  /** Maximum bytes of text of all waiting jobs. */
   readonly maxWaitingBytes: number;
 }
 
-/** One that waits, as far as its place goes. */
+/** Holder of a place in the queue. */
 export interface PlaceHolder extends Sharer {
-  /** Its place goes to another client. Frees the place at once. */
+  /** Gives up the place to another client, at once. */
   giveWay(reason: RelayError): void;
 }
 
-/** So long after its last job a client counts as one that may come again. */
+/** A client stays active for this time after its last job. */
 const mayComeAgainMs = 600_000;
 
-/** What is enough, once so much has become free. */
+/** Tests whether the freed amount suffices. */
 type IsEnough = (freed: Amount) => boolean;
 
 /**
- * Owns the places in the queue, and what each client holds of them. Every client has a share of its own, in places and
- * in bytes. Beyond it a client may hold what is free, but only while it is alone: it takes no more while there are
- * others, and gives the newest of what it has to one that comes and needs its own share. The holder of a key and all
- * names that it speaks for are one client in this, and share by the same rules what that one may have.
+ * Owns the places in the queue. Each client has a share, in places and in bytes. A client may exceed its share while it
+ * is the only active one. When other clients are active, it gets no more places, and its newest jobs are evicted if a
+ * client within its share needs their places. A key holder and its sub-clients count as one client, and divide its
+ * share by the same rules.
  */
 export class QueuePlaces<W extends PlaceHolder> {
   readonly #limits: PlaceLimits;
@@ -54,38 +54,44 @@ export class QueuePlaces<W extends PlaceHolder> {
     return this.#held.count;
   }
 
-  /** Jobs refused since the start: because the queue was full, and because of the bound of their client. */
+  /** Jobs refused since the start, because the queue was full or because of their client's limit. */
   get refused(): { readonly full: number; readonly bound: number } {
     return { full: this.#refusedFull, bound: this.#refusedBound };
   }
 
-  /** Places by client, without those who have none. */
+  /** Places by client; clients without places are omitted. */
   get counts(): ReadonlyMap<string, number> {
     return new Map(this.clients.map(({ client, count }) => [client, count]));
   }
 
-  /** The clients that have places, each name by itself. */
+  /** Clients that hold places; each sub-client is listed separately. */
   get clients(): NameShare<W>[] {
     return [...this.#held.holders.values()].flatMap(({ names }) => names);
   }
 
-  /** A client has asked for a job, whatever becomes of it. */
+  /** Records that a client sent a request, even if the request is refused. */
   saw(client: string): void {
     this.#held.saw(client, this.#clock.monotonicMs());
   }
 
-  /** Throws `concurrency_limited` where its client may hold no more, or where all places are taken by right. */
+  /**
+   * Takes a place, and evicts other jobs if necessary. Throws `concurrency_limited` if the client may hold no more
+   * places, or if no place can be freed.
+   */
   take(waiter: W): void {
     for (const other of this.#whoGivesWay(waiter)) other.giveWay(lostPlace());
     this.#held.add(waiter, this.#clock.now());
   }
 
-  /** Does nothing where it has no place any more. */
+  /** Frees a place; has no effect if the job holds none. */
   leave(waiter: W): void {
     this.#held.remove(waiter);
   }
 
-  /** Those whose places it takes: none where there is room. Throws where there is no place for it. */
+  /**
+   * Returns the jobs to evict for this one; empty if there is room. Throws `concurrency_limited` if evictions cannot
+   * make room.
+   */
   #whoGivesWay(waiter: W): readonly PlaceHolder[] {
     const { client, bytes } = waiter;
     const [holder, own] = [holderOf(client), this.#held.of(client)];
@@ -106,7 +112,7 @@ export class QueuePlaces<W extends PlaceHolder> {
     return yielding;
   }
 
-  /** What the holder may have now. Of one that is alone, only its own bound counts. */
+  /** Returns the current limit of a holder. For the only active holder, only its configured limit counts. */
   #mostOf(holder: string): Amount {
     const { maxQueued } = this.#boundsOf(holder);
     const share = this.#held.hasOthersThan(holder, this.#clock.monotonicMs(), mayComeAgainMs)
@@ -115,14 +121,14 @@ export class QueuePlaces<W extends PlaceHolder> {
     return { count: maxQueued ?? share.count, bytes: share.bytes };
   }
 
-  /** The places and bytes that are a holder's own. */
+  /** Returns the guaranteed share of a holder. */
   #shareOf(holder: string): Amount {
     const { maxWaiting, maxWaitingBytes } = this.#limits;
     const { maxQueued, weight } = this.#boundsOf(holder);
     return { count: maxQueued ?? quarterOf(maxWaiting, weight), bytes: quarterOf(maxWaitingBytes, weight) };
   }
 
-  /** What is a name's own of what its holder may have, while other names want some. */
+  /** Returns the share of a sub-client within its holder's limit, while other sub-clients are active. */
   #shareOfName({ count, bytes }: Amount): Amount {
     const { maxWaiting, maxWaitingBytes } = this.#limits;
     return { count: quarterOf(Math.min(count, maxWaiting)), bytes: quarterOf(Math.min(bytes, maxWaitingBytes)) };
@@ -148,13 +154,16 @@ export class QueuePlaces<W extends PlaceHolder> {
     return `${waiting}, ${share} of the queue (MODEL_API_MAX_QUEUE, MODEL_API_CLIENT_MAX_QUEUE) while there are others`;
   }
 
-  /** Whether there is room for one more of this size, once so much has become free. */
+  /** Whether a job of this size fits after this amount is freed. */
   #hasRoom(freed: Amount, bytes: number): boolean {
     const { maxWaiting, maxWaitingBytes } = this.#limits;
     return this.taken - freed.count < maxWaiting && this.#held.bytes - freed.bytes + bytes <= maxWaitingBytes;
   }
 
-  /** The newest of the holder that is furthest beyond its share, as many as it takes; null where that is not enough. */
+  /**
+   * Returns the newest jobs of the holder that exceeds its share the most, as many as necessary; null if they do not
+   * suffice.
+   */
   #greediestBeside(holder: string, isEnough: IsEnough): readonly PlaceHolder[] | null {
     const beyond = [...this.#held.holders].filter(
       ([name, own]) => name !== holder && isBeyond(own, this.#shareOf(name)),
@@ -179,7 +188,7 @@ export class QueuePlaces<W extends PlaceHolder> {
 
 const unlimited: Amount = { count: Number.POSITIVE_INFINITY, bytes: Number.POSITIVE_INFINITY };
 
-/** Whether one more of this size is within so much. A single job of any size may wait. */
+/** Whether one more job of this size stays within a limit. A first job may wait, whatever its size. */
 function isWithin(held: Amount, bytes: number, most: Amount): boolean {
   return held.count < most.count && (held.count === 0 || held.bytes + bytes <= most.bytes);
 }
@@ -192,7 +201,10 @@ function less(held: Amount, freed: Amount): Amount {
   return { count: held.count - freed.count, bytes: held.bytes - freed.bytes };
 }
 
-/** The first of them, as many as are enough; null where they are not, or where one too many would be taken. */
+/**
+ * Returns the first jobs that together suffice; null if all of them do not suffice, or if `mayGoOn` ends the search
+ * before.
+ */
 function collected(
   waiters: Iterable<PlaceHolder>,
   isEnough: IsEnough,
@@ -209,36 +221,39 @@ function collected(
   return null;
 }
 
-/** Not by its own time limit, but it has waited in vain all the same. */
+/**
+ * Returns the error of an evicted job. Its code is `queue_timeout`, although no time limit has passed, because the
+ * client has waited without success as well.
+ */
 function lostPlace(): RelayError {
   const why = 'it had more waiting than its own share (MODEL_API_CLIENT_MAX_QUEUE), and others came';
   return new RelayError('queue_timeout', `this client lost a place in the queue: ${why}`);
 }
 
-/** A queue that was full for a shorter time is not reported. */
+/** Minimum time for which a queue must be full before it is reported. */
 const leastMs = 10_000;
-/** In a queue that stays full, a place that becomes free is taken again within this time. */
+/** Time within which a freed place is taken again if the queue stays full. */
 const gapMs = 5000;
 
-/** Owns since when the queue has been full. */
+/** Owns the time since when the queue has been full. */
 export class FullQueue {
   readonly #clock: Clock;
-  /** The beginning by the monotonic clock, and in milliseconds since the epoch. */
+  /** Start of the full queue: `ms` by the monotonic clock, `at` in milliseconds since the epoch. */
   #begun: { readonly ms: number; readonly at: number } | null = null;
-  /** Null while no place is free. */
+  /** Time when a place became free, by the monotonic clock; null while no place is free. */
   #freeMs: number | null = null;
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  /** Called when a place was taken or has become free. */
+  /** Called when a place was taken or freed. */
   changed(isPlaceFree: boolean): void {
     if (isPlaceFree) this.#freeMs ??= this.#clock.monotonicMs();
     else this.#filled();
   }
 
-  /** Milliseconds since the epoch; null where it is not full, or not for long enough. */
+  /** Start of the full queue, in milliseconds since the epoch; null if it is not full, or only for a short time. */
   get since(): number | null {
     if (this.#begun === null || !this.#isFull) return null;
     return this.#clock.monotonicMs() - this.#begun.ms < leastMs ? null : this.#begun.at;

@@ -5,7 +5,7 @@ import { type Capabilities, plainLaunch, type Turn } from '../cli/contract/adapt
 import { ignoredWishes } from '../cli/models.js';
 import type { Route } from '../cli/route.js';
 
-/** The model that was remembered first is forgotten at this number. */
+/** Maximum number of remembered fields; the oldest is evicted. */
 const maxModels = 256;
 const memoryMs = 60 * 60 * 1000;
 
@@ -13,27 +13,28 @@ type JobRoute = Pick<Route, 'adapterModel'> & {
   readonly cli: { readonly name: string; readonly program: { readonly extras: Capabilities | null } };
 };
 
-/** The fields of a turn that an API may refuse, by their names there. */
+/** Names of the fields in a turn, by their names in an API that may refuse them. */
 const fields = { temperature: 'temperature', top_p: 'topP', max_tokens: 'maxTokens', stop_sequences: 'stop' } as const;
 type SampledField = keyof typeof fields;
 
 /**
- * Owns which fields of sampling a model does not support: many clients always send a temperature, and newer models refuse
- * each. Only a field that the API itself calls unsupported is remembered, so the value of one client changes no other's.
+ * Owns the sampling fields that each model does not support: many clients always send a temperature, and newer models
+ * refuse each. Only a field that the API itself calls unsupported is remembered, so that the value of one client does
+ * not affect other clients.
  */
 export class SamplingRules {
   readonly #isOn: boolean;
   readonly #clock: Clock;
-  /** By model and field: when it is tried again, monotonic. */
+  /** Time when a field is tried again, monotonic, by model and field. */
   readonly #unsupported = new Map<string, number>();
 
-  /** `isOn`: as the operator has configured it. */
+  /** `isOn`: whether the operator allows sampling parameters. */
   constructor(isOn: boolean, clock: Clock) {
     this.#isOn = isOn;
     this.#clock = clock;
   }
 
-  /** The turn with what this model can be sent of its sampling. */
+  /** Returns the turn without the sampling fields that this model does not support. */
   fit(turn: Turn, route: JobRoute, extras: Capabilities): Turn {
     if (!this.#isOn) return without(turn, 'temperature', 'top_p', 'max_tokens', 'stop_sequences');
     const { sampling: asked = {}, effort, thinking } = turn;
@@ -42,7 +43,10 @@ export class SamplingRules {
     return without({ ...turn, sampling }, ...(refused as SampledField[]));
   }
 
-  /** The wishes of a request that mean nothing here, as far as that is known when it arrives. */
+  /**
+   * Returns the requested options that will have no effect. Options that the program refuses only later are not
+   * included.
+   */
   ignored(request: JobRequest, route: JobRoute): OptionalWish[] {
     const { extras } = route.cli.program;
     if (extras === null) return [];
@@ -56,8 +60,8 @@ export class SamplingRules {
   }
 
   /**
-   * The same turn without the fields for which the API has refused it, so that no model has run; null if it has failed for
-   * another reason.
+   * Returns the turn without the fields that the API has refused, in which case no model has run; null if the turn
+   * failed for another reason.
    */
   repeatable(error: unknown, turn: Turn, route: JobRoute): Turn | null {
     if (!(error instanceof RelayError) || error.code !== 'cli_error') return null;
@@ -92,7 +96,10 @@ function isSent({ sampling = {}, stop = [] }: Turn, field: SampledField): boolea
   return name === 'stop' ? stop.length > 0 : sampling[name] !== undefined;
 }
 
-/** The field is the subject of the sentence, so no text of a client that the API repeats counts. Nor does a condition. */
+/**
+ * Whether an error message calls the field unsupported. The field must be the subject of the sentence, so that client
+ * text quoted by the API does not match. A condition in the sentence does not match, either.
+ */
 function isCalledUnsupported(field: SampledField, message: string): boolean {
   const name = `['"\`]?${field}['"\`]?`;
   const refused = '(?:not supported|unsupported|deprecated|not permitted|not allowed|not available)';
@@ -113,7 +120,7 @@ function without(turn: Turn, ...left: readonly SampledField[]): Turn {
   };
 }
 
-/** The wishes of a request that its turn was sent without. */
+/** Returns the requested options that the turn was sent without. */
 export function unsentWishes({ sampling: asked = {} }: Pick<JobRequest, 'sampling'>, { sampling = {} }: Turn) {
   return optionalWishes.filter(
     (wish) => wish !== 'isParallel' && asked[wish] !== undefined && sampling[wish] === undefined,

@@ -1,11 +1,11 @@
 /**
- * Finds the first of some sequences in a text that comes in pieces, and lets through what stands before it. The first is
- * the one that is complete first: so it is the same one however the text is cut.
+ * Finds the first of several stop sequences in a streamed text, and returns the text before it. The first sequence is
+ * the one that is complete first, so the result does not depend on how the text is split.
  */
 export class StopCutter {
   readonly #sequences: readonly string[];
   readonly #longest: number;
-  /** The end of what has come, as long as a sequence may begin in it. */
+  /** End of the text in which a sequence may begin. */
   #held = '';
   #found: string | null = null;
 
@@ -14,12 +14,12 @@ export class StopCutter {
     this.#longest = Math.max(0, ...sequences.map(({ length }) => length));
   }
 
-  /** The sequence that was found; null as long as there is none. */
+  /** The sequence that was found; null before. */
   get found(): string | null {
     return this.#found;
   }
 
-  /** Returns the text that is certain to stand before any sequence. */
+  /** Returns the text that certainly precedes any sequence. */
   add(piece: string): string {
     if (this.#found !== null) return '';
     const text = this.#held + piece;
@@ -29,7 +29,7 @@ export class StopCutter {
     return text.slice(0, end);
   }
 
-  /** What was held back, when no more comes. */
+  /** Returns the buffered text at the end of the input. */
   rest(): string {
     const rest = this.#held;
     this.#held = '';
@@ -48,7 +48,7 @@ export class StopCutter {
     return first?.at ?? null;
   }
 
-  /** The length of the longest end of the text that a sequence begins with. */
+  /** Returns the length of the longest suffix of the text that is a prefix of a sequence. */
   #beginsAtEnd(text: string): number {
     for (let length = Math.min(this.#longest - 1, text.length); length > 0; length--) {
       const end = text.slice(-length);

@@ -7,29 +7,32 @@ import { AnswerLog, type EventLog } from './event-log.js';
 
 const retryMs = 1000;
 
-/** The background jobs that this host does not have: another host does, or none yet, or they have ended. */
+/** Background jobs that this host does not run: waiting in the shared queue, running on another host, or ended. */
 export interface JobsOfOtherHosts {
-  /** Whether an accepted job waits in the queue of all hosts until one of them takes it. The store bounds that queue. */
+  /** Whether an accepted job waits in a queue shared by all hosts. The store limits that queue. */
   readonly hasQueue: boolean;
-  /** How many wait on all hosts, as of the last renewal. `here`: on this host. */
+  /** Returns the number of waiting jobs on all hosts, as of the last renewal. `here`: those on this host. */
   waiting(here: number): number;
   view(record: JobRecord): JobView | Promise<JobView>;
-  /** All events from the beginning to the end of a job. Rejects with `not_found`, also if it is removed meanwhile. */
+  /**
+   * Yields all events of a job until its end. Rejects with `not_found`, also if the job is removed during the
+   * iteration.
+   */
   events(id: string, client: string, signal: AbortSignal): AsyncIterable<JobEvent>;
-  /** `by`: an administrator; null for the client of the job. Resolves with the state of the job then. */
+  /** Cancels a job. `by`: an administrator; null for the client of the job. Resolves with the resulting view. */
   cancel(id: string, client: string, by: string | null): Promise<JobView>;
-  /** Ends the job of a caller on another host. null: no host has it. */
+  /** Cancels a caller's job on another host. Resolves with null if no host has it. */
   cancelCaller(order: CallerOrder): Promise<CallerJob | null>;
 }
 
-/** The background jobs as the store has them. Without other hosts, no other job exists beside those of this host. */
+/** Background jobs in the store, for a service without other hosts. */
 export class StoredJobs implements JobsOfOtherHosts {
   readonly hasQueue = false;
   readonly #store: JobStore;
   readonly #ttlMs: number;
   readonly #clock: Clock;
 
-  /** An ended job is forgotten `ttlMs` after its end. */
+  /** An ended job is removed `ttlMs` after its end. */
   constructor(store: JobStore, ttlMs: number, clock: Clock) {
     this.#store = store;
     this.#ttlMs = ttlMs;
@@ -40,7 +43,7 @@ export class StoredJobs implements JobsOfOtherHosts {
     return here;
   }
 
-  /** `client`: null for that of any. Rejects with `not_found`. */
+  /** Finds a job. With `client` null, the job may belong to any client. Rejects with `not_found`. */
   async find(id: string, client: string | null): Promise<JobRecord> {
     const record = await this.#store.find(id, client);
     if (record !== null && (record.endedAt ?? Infinity) >= this.#oldestEnd) return record;
@@ -51,7 +54,7 @@ export class StoredJobs implements JobsOfOtherHosts {
     return viewOf(record);
   }
 
-  /** Of a job that has ended. */
+  /** Yields the events of an ended job. */
   async *events(id: string, client: string): AsyncGenerator<JobEvent, void> {
     const { startedAt, createdAt, end } = await this.find(id, client);
     if (end === null) return;
@@ -64,7 +67,10 @@ export class StoredJobs implements JobsOfOtherHosts {
     yield end;
   }
 
-  /** If the job is forgotten meanwhile, the missing rest must not look like the end. */
+  /**
+   * Reads a piece of the answer. Rejects if the job was removed during the read, because the missing text must not look
+   * like the end.
+   */
   async text(id: string, client: string, from: number): Promise<string> {
     const text = await this.#store.text(id, from);
     if (text === '') await this.find(id, client);
@@ -80,8 +86,8 @@ export class StoredJobs implements JobsOfOtherHosts {
   }
 
   /**
-   * Stores the end of a job, and repeats that until the store takes it: the answer is paid for. Resolves with the end that
-   * counts: another one if another host has declared this host dead, and has ended the job.
+   * Stores the end of a job, and retries until it succeeds, because the answer was paid for. Resolves with the end that
+   * counts: another end if another host has declared this host dead and has ended the job.
    */
   async end(id: string, client: string, end: JobEnd, { text }: EventLog): Promise<JobEnd> {
     const ended = { status: statusOf(end), endedAt: this.#clock.now(), end: withoutText(end) };
@@ -96,7 +102,7 @@ export class StoredJobs implements JobsOfOtherHosts {
     }
   }
 
-  /** Forgets what ended long ago. Also called from time to time; after a failure, the next call does it. */
+  /** Removes jobs whose lifetime has passed. It is called periodically, so a failure is ignored. */
   expire(): void {
     this.#store.expire(this.#oldestEnd).catch(() => {});
   }
@@ -106,7 +112,7 @@ export class StoredJobs implements JobsOfOtherHosts {
   }
 }
 
-/** A job as its client gets it, from what the store has of it. */
+/** Returns the view of a job for its client, from its record in the store. */
 export function viewOf({ end, ...record }: JobRecord): JobView {
   const [position, reason] = record.status === 'queued' ? ([1, 'slot'] as const) : [null, null];
   const thrown = end === null || end.outcome === 'ok' ? null : end.failure;
@@ -118,12 +124,12 @@ export function noSuchJob(): RelayError {
   return new RelayError('not_found', 'no such job');
 }
 
-/** `by`: an administrator; null for the client of the job. */
+/** Returns the error of a cancelled job. `by`: an administrator; null for the client of the job. */
 export function jobCancelled(by: string | null): RelayError {
   return by === null ? cancelled('the job was cancelled') : cancelled('an administrator has ended the job', by);
 }
 
-/** The store has the text apart from the end: it may be long. */
+/** Removes the text, which the store saves separately because it may be long. */
 export function withoutText(end: JobEnd): JobEnd {
   return end.outcome === 'ok' ? { ...end, text: null } : end;
 }
@@ -133,7 +139,7 @@ function statusOf({ outcome }: JobEnd): EndedStatus {
   return outcome === 'cancelled' ? 'cancelled' : 'failed';
 }
 
-/** If the program has corrected itself, the answer differs from what was streamed. */
+/** Returns the answer to store. If the program corrected its answer, the final text differs from the streamed text. */
 function answerOf(end: JobEnd, streamed: AnswerLog): AnswerLog {
   if (end.outcome !== 'ok' || end.text === null) return streamed;
   const answer = new AnswerLog();

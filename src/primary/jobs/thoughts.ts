@@ -1,17 +1,17 @@
 import type { ThinkingForm, Thought, ThoughtDelta, ThoughtEnd } from '../../shared/job.js';
 
-/** How much of the answer stands before a thought. */
+/** Position of a thought: the text length in UTF-16 units, and the number of calls, before it. */
 type Place = Pick<Thought, 'calls'> & { readonly at: number };
 
-/** Owns what the model has thought in one answer, as far as the caller of its job gets it. */
+/** Owns the thoughts of one answer, in the form that the caller asked for. */
 export class Thoughts {
   readonly #form: ThinkingForm | undefined;
   readonly #pass: (event: ThoughtDelta | ThoughtEnd) => void;
   readonly #whole: (Thought & Place)[] = [];
-  /** Of the thought that has begun; null between two. */
+  /** Pieces of the current thought; null between thoughts. */
   #pieces: string[] | null = null;
 
-  /** `pass` takes what the caller gets: each thought has its end. */
+  /** `pass` gets the events for the caller: each thought has an end. */
   constructor(form: ThinkingForm | undefined, pass: (event: ThoughtDelta | ThoughtEnd) => void) {
     this.#form = form;
     this.#pass = pass;
@@ -27,12 +27,15 @@ export class Thoughts {
     this.#end(event, place);
   }
 
-  /** What follows is no part of the thought that has begun. */
+  /** Ends the current thought, because other output follows. */
   close(place: Place): void {
     if (this.#pieces !== null) this.#end({ type: 'thought-end' }, place);
   }
 
-  /** Those of the whole answer, whose text has this length. `isCorrected`: the text is another than what was passed on. */
+  /**
+   * Returns the thoughts of an answer with this text length. `isCorrected`: whether the final text differs from what
+   * was streamed.
+   */
   in(length: number, isCorrected: boolean): readonly Thought[] {
     return this.#whole.map((thought) => {
       if (isCorrected) return { ...thought, at: 0 };
@@ -47,7 +50,7 @@ export class Thoughts {
     this.#pass(event);
   }
 
-  /** One that shows nothing is left out, where the caller wants to see it. */
+  /** Ends a thought. If the caller wants to see thoughts, an empty one is omitted. */
   #end({ signature, redacted }: ThoughtEnd, { at, calls }: Place): void {
     const text = (this.#pieces ?? []).join('');
     this.#pieces = null;

@@ -5,42 +5,42 @@ import type { WaitReason } from '../../shared/job.js';
 import type { Member } from '../fairness/fair-queue.js';
 import type { PlaceHolder } from './queue-places.js';
 
-/** What a job brings into the waiting room. */
+/** Properties of a job that enters the waiting room. */
 export interface Entrant extends Member {
-  /** Of its texts and images. */
+  /** Size of its texts and images. */
   readonly bytes: number;
-  /** The name of its CLI. */
+  /** Name of its CLI. */
   readonly cli: string;
-  /** Why it may have no slot, whatever else is free; null where it may. */
+  /** Returns why the job may have no slot, even if one is free; null if it may have one. */
   heldBy(): WaitReason | null;
 }
 
-/** One that waits for as long as it takes. */
+/** Job that waits without a time limit. */
 export interface BackgroundEntrant extends Entrant {
-  /** When it was accepted, milliseconds since the epoch. */
+  /** Time of acceptance, in milliseconds since the epoch. */
   readonly since: number;
-  /** It goes before the others of its client. */
+  /** Whether the job goes before other jobs of its client. */
   readonly isFirst: boolean;
-  /** Called at the very moment it gets its slot. */
+  /** Called synchronously when the job gets its slot. */
   granted(): void;
 }
 
-/** The room, as its tickets know it. */
+/** Waiting room as its tickets use it. */
 interface TicketIssuer {
   positionOf(ticket: Ticket): number;
   reasonOf(ticket: Ticket): WaitReason;
-  /** A ticket gives back its slot, or its place in the room. */
+  /** Releases the slot, or the place in the room, of a ticket. */
   leave(ticket: Ticket, heldSlot: boolean): void;
 }
 
-/** The right to a slot, or to a place in the waiting room, until it is released. */
+/** Right to a slot, or to a place in the waiting room, until it is released. */
 export class Ticket implements PlaceHolder, Member {
   readonly entrant: Entrant;
-  /** Null for the job of a caller. */
+  /** Background properties; null for a caller's job. */
   readonly background: BackgroundEntrant | null;
-  /** Called with its position from time to time while it waits. Returns whether that was news to its reader. */
+  /** Called from time to time with the position while the job waits. Returns whether it was new to the reader. */
   onPosition: (position: number, reason: WaitReason) => boolean = () => false;
-  /** When its reader got the last position, monotonic. */
+  /** Time when the reader got the last position, monotonic. */
   positionMs = Number.NEGATIVE_INFINITY;
   readonly #room: TicketIssuer;
   readonly #granted = withResolvers();
@@ -64,17 +64,17 @@ export class Ticket implements PlaceHolder, Member {
     return this.entrant.bytes;
   }
 
-  /** Called by the room alone. */
+  /** Grants the slot. Only for the room. */
   grant(): void {
     this.#state = 'granted';
     this.background?.granted();
     this.#granted.resolve();
   }
 
-  /** Called by the room alone: `granted` rejects with the reason. */
+  /** Evicts the job: `granted` rejects with the reason. Only for the room. */
   giveWay(reason: RelayError): void {
     if (!this.isWaiting) return;
-    this.#granted.promise.catch(() => {}); // nobody may be listening yet
+    this.#granted.promise.catch(() => {}); // there may be no listener yet
     this.#granted.reject(reason);
     this.release();
   }
@@ -83,17 +83,20 @@ export class Ticket implements PlaceHolder, Member {
     return this.#state === 'waiting';
   }
 
-  /** Slots that must become free until it has one, as things stand. */
+  /** Number of slots that must become free before this job gets one, at present. */
   get position(): number {
     return this.#room.positionOf(this);
   }
 
-  /** Why it waits. */
+  /** Reason why the job waits. */
   get reason(): WaitReason {
     return this.#room.reasonOf(this);
   }
 
-  /** Resolves when the slot is granted. Rejects with the signal's reason; its place in the room is free at once. */
+  /**
+   * Resolves when the slot is granted. If the signal aborts, the place in the room is freed at once, and it rejects
+   * with the reason of the signal.
+   */
   async granted(signal: AbortSignal): Promise<void> {
     const leave = () => this.isWaiting && this.release();
     signal.addEventListener('abort', leave, { once: true });
@@ -101,11 +104,11 @@ export class Ticket implements PlaceHolder, Member {
       await orAborted(this.#granted.promise, signal);
     } finally {
       signal.removeEventListener('abort', leave);
-      if (signal.aborted) leave(); // it may have been aborted before
+      if (signal.aborted) leave(); // the signal may have been aborted before
     }
   }
 
-  /** Gives back the slot, or the place in the room. */
+  /** Releases the slot, or the place in the room. */
   release(): void {
     if (this.#state === 'released') return;
     const heldSlot = this.#state === 'granted';
@@ -114,27 +117,30 @@ export class Ticket implements PlaceHolder, Member {
   }
 }
 
-/** All who wait, each with its position. Is left alone for a while now and then, and goes on with what is there by then. */
+/** All waiting jobs with their positions. The iteration pauses between slices; changes during a pause are picked up. */
 export type Positions = Iterator<readonly [ticket: Ticket, position: number]>;
 
-/** Time before a pass and between two slices of one, milliseconds. */
+/** Pause before a pass and between two of its slices, in milliseconds. */
 const pauseMs = 50;
-/** No reader gets positions more often. */
+/** Minimum interval between two reports to the same reader. */
 const leastMs = 1000;
-/** Each report is a message to a worker and a write to a client, and everything else waits for those of one slice. */
+/**
+ * Maximum number of reports in a slice. Each is a message to a worker and a write to a client, and blocks the event
+ * loop.
+ */
 const maxReports = 32;
-/** To ask one without news costs little, but not nothing. */
+/** Maximum number of tickets checked in a slice: an unchanged ticket is cheap, but not free. */
 const maxAsked = 2000;
 
 /**
- * Owns when the readers of those who wait get their positions: in passes over all of them, cut into slices. A long queue
- * takes longer than a short one, and costs no more. A change during a pass makes for another one.
+ * Sends queue positions to the readers of waiting jobs, in passes over the whole queue that are cut into slices. A long
+ * queue takes more time, but no more load. A change during a pass causes another pass.
  */
 export class PositionReports {
   readonly #clock: Clock;
   readonly #positions: () => Positions;
   #hasNews = false;
-  /** When the first reader may get its next position, of those that were passed over; else infinite. */
+  /** Earliest time at which a skipped reader may get its next position; infinite if no reader was skipped. */
   #dueMs = Number.POSITIVE_INFINITY;
   #isReporting = false;
 
@@ -165,7 +171,7 @@ export class PositionReports {
     return Number.isFinite(untilDueMs) ? Math.max(pauseMs, untilDueMs) : pauseMs;
   }
 
-  /** Returns whether it was the last one. */
+  /** Reports positions for one slice. Returns whether the pass is complete. */
   #reportSlice(pass: Positions): boolean {
     const nowMs = this.#clock.monotonicMs();
     let reports = 0;

@@ -7,22 +7,22 @@ import type { NameShare } from '../fairness/fair-share.js';
 import { FullQueue, type PlaceLimits, QueuePlaces } from './queue-places.js';
 import { type BackgroundEntrant, type Entrant, PositionReports, type Positions, Ticket } from './ticket.js';
 
-/** After this time a background job ranks as a caller. */
+/** Wait after which a background job ranks as a caller. */
 export const patienceMs = 60_000;
 
 export interface RoomLimits extends PlaceLimits {
-  /** Jobs that may hold a slot at once. */
+  /** Maximum number of jobs with a slot. */
   readonly maxActive: number;
-  /** The same for each CLI with a limit of its own, by its name. */
+  /** Maximum number of running jobs for each CLI that has a limit, by its name. */
   readonly cliLimits: Readonly<Record<string, number>>;
 }
 
-/** A client whose jobs wait, and why the oldest one does. */
+/** Client with waiting jobs, and the reason why the oldest one waits. */
 export interface ClientInRoom extends Pick<NameShare<Ticket>, 'client' | 'count' | 'oldestAt'> {
   readonly reason: WaitReason;
 }
 
-/** How many jobs run, by name. A name without any has no entry. */
+/** Number of running jobs by name. Names without running jobs have no entry. */
 class RunningCounts {
   readonly #counts = new Map<string, number>();
 
@@ -38,11 +38,10 @@ class RunningCounts {
 }
 
 /**
- * Owns the slots and all jobs that wait for one. Nothing else counts slots, and nothing else lets a job wait. Admission
- * is decided at once. A slot goes to the next job in fair order for which every gate is open: its client and its CLI
- * are below their limits, and nothing of its own holds it. Jobs of callers go before those in the background. A
- * background job that has waited for a minute ranks as a caller: the oldest of each client, one at a time. All names
- * that the holder of a key speaks for count as the holder.
+ * Owns the slots and the queue; no other part counts slots or lets a job wait. Admission is decided at once. A slot
+ * goes to the next job in fair order that may run: its client and its CLI are below their limits, and no earlier turn
+ * or open circuit blocks it. Callers go before background jobs. After a minute, a background job ranks as a caller: the
+ * oldest of each client, one at a time. A key holder and its sub-clients count as one client.
  */
 export class WaitingRoom {
   readonly limits: RoomLimits;
@@ -53,9 +52,9 @@ export class WaitingRoom {
   readonly #reports: PositionReports;
   readonly #callers: FairQueue<Ticket>;
   readonly #background: FairQueue<Ticket>;
-  /** All background jobs that wait, whatever their rank. */
+  /** All waiting background jobs, whatever their rank. */
   readonly #inBackground = new Set<Ticket>();
-  /** Those of them that rank as callers, by holder. */
+  /** Waiting background jobs that rank as callers, by holder. */
   readonly #promoted = new Map<string, Ticket>();
   readonly #idleWaiters: (() => void)[] = [];
   readonly #onChange: () => void;
@@ -63,7 +62,7 @@ export class WaitingRoom {
   readonly #runningOf = new RunningCounts();
   readonly #runningAt = new RunningCounts();
 
-  /** `onChange` is called when a job has come or gone. */
+  /** `onChange` is called when a job has entered or left. */
   constructor(limits: RoomLimits, clock: Clock, boundsOf: BoundsOf = noBounds, onChange = () => {}) {
     this.#onChange = onChange;
     this.limits = limits;
@@ -82,34 +81,37 @@ export class WaitingRoom {
     return this.#active;
   }
 
-  /** Jobs of callers that wait. */
+  /** Number of waiting jobs of callers. */
   get waiting(): number {
     return this.#places.taken;
   }
 
-  /** Jobs of callers that wait, by client; those who have none are left out. */
+  /** Number of waiting jobs of callers, by client; clients without any are omitted. */
   get waitingByClient(): ReadonlyMap<string, number> {
     return this.#places.counts;
   }
 
-  /** The same, with since when each client waits, and why. */
+  /** Clients with waiting jobs of callers, since when each waits, and why. */
   get waitingClients(): ClientInRoom[] {
     return this.#places.clients.map(({ client, count, oldestAt, oldest }) => {
       return { client, count, oldestAt, reason: this.reasonOf(oldest) };
     });
   }
 
-  /** Background jobs that wait. */
+  /** Waiting background jobs. */
   get waitingInBackground(): readonly Ticket[] {
     return [...this.#inBackground];
   }
 
-  /** Whether a background job waits that ranks as a caller. */
+  /** Whether any waiting background job ranks as a caller. */
   get hasPromoted(): boolean {
     return this.#promoted.size > 0;
   }
 
-  /** Since when the queue has been full, milliseconds since the epoch; null where it is not, or not for long enough. */
+  /**
+   * Time since when the queue has been full, in milliseconds since the epoch; null if it is not full, or only for a
+   * short time.
+   */
   get fullSince(): number | null {
     return this.#full.since;
   }
@@ -119,12 +121,12 @@ export class WaitingRoom {
     return this.#places.refused.full;
   }
 
-  /** Jobs refused because their client had as much of the queue as it may, since the start. */
+  /** Jobs refused because their client was at its queue limit, since the start. */
   get refusedByBound(): number {
     return this.#places.refused.bound;
   }
 
-  /** The tickets that are to get a slot next, in that order, without those that something else holds. */
+  /** Returns the tickets that will get the next slots, in order, without blocked ones. */
   upcoming(count: number): Ticket[] {
     const found: Ticket[] = [];
     for (const ticket of this.#callers) {
@@ -139,10 +141,10 @@ export class WaitingRoom {
     return this.#closedGate(entrant) === null;
   }
 
-  /** A slot now, a place in the room, or `concurrency_limited`. */
+  /** Grants a slot or a place in the queue, or throws `concurrency_limited`. */
   admit(entrant: Entrant): Ticket {
     this.#places.saw(entrant.client);
-    this.#grantNext(); // a limit may have been raised: those who wait go first
+    this.#grantNext(); // a limit may have been raised: waiting jobs go first
     const ticket = new Ticket(entrant, null, this);
     if (this.#mayGo(ticket) && this.hasSlotFor(entrant)) this.#grant(ticket);
     else {
@@ -153,7 +155,10 @@ export class WaitingRoom {
     return ticket;
   }
 
-  /** A slot now, or a place behind all callers, for as long as it takes. Whether there is room for it is not asked here. */
+  /**
+   * Grants a slot, or a place behind all callers without a time limit. The limits of background jobs are checked
+   * elsewhere.
+   */
   enter(entrant: BackgroundEntrant): Ticket {
     const ticket = new Ticket(entrant, entrant, this);
     this.#inBackground.add(ticket);
@@ -164,25 +169,25 @@ export class WaitingRoom {
     return ticket;
   }
 
-  /** Grants what can be granted. Called when what held a job may have gone. */
+  /** Grants free slots. Must be called when the reason why a job waits may have ended. */
   next(): void {
     this.#grantNext();
     this.#changed();
   }
 
-  /** Called every second: time passes, and not all that holds a job says when it has gone. */
+  /** Runs every second: time passes, and some blockers end without an event. */
   check(): void {
     this.#promoteOldest();
     this.next();
   }
 
-  /** Resolves when no job runs and none of a caller waits; at once where that is so. */
+  /** Resolves when no job runs and no caller waits. */
   async idle(): Promise<void> {
     if (this.#active + this.waiting === 0) return;
     await new Promise<void>((resolve) => this.#idleWaiters.push(resolve));
   }
 
-  /** For tickets alone, as the two below. */
+  /** Returns the position of a ticket. Only for tickets, like `reasonOf` and `leave`. */
   positionOf(ticket: Ticket): number {
     const amongCallers = this.#callers.positionOf(ticket);
     return amongCallers > 0 ? amongCallers : this.#callers.size + this.#background.positionOf(ticket);
@@ -199,7 +204,7 @@ export class WaitingRoom {
     if (this.#active + this.waiting === 0) for (const resolve of this.#idleWaiters.splice(0)) resolve();
   }
 
-  /** A queue without places can not be full. */
+  /** Reports a change. A queue without places cannot be full. */
   #changed(): void {
     const { maxWaiting } = this.limits;
     this.#full.changed(maxWaiting === 0 || this.waiting < maxWaiting);
@@ -212,7 +217,7 @@ export class WaitingRoom {
     for (const ticket of this.#callers) yield [ticket, ++position];
   }
 
-  /** Which of the gates that concern more than this job is closed for it. */
+  /** Returns the limit that blocks jobs like this one, of its client, its CLI or the slots; null if none blocks it. */
   #closedGate({ client, cli }: Pick<Entrant, 'client' | 'cli'>): WaitReason | null {
     if (this.#isAtLimit(client)) return 'client';
     if (!this.#isOpen(cli)) return 'cli';
@@ -229,7 +234,7 @@ export class WaitingRoom {
     return limit === undefined || this.#runningAt.of(cli) < limit;
   }
 
-  /** Asked of one that is next in its lane, where a slot is free and its client may have it. */
+  /** Called for the first ticket of a lane, when a slot is free and its client is below its limit. */
   readonly #mayGo = ({ entrant }: Ticket): boolean => this.#isOpen(entrant.cli) && entrant.heldBy() === null;
 
   #grantNext(): void {
@@ -257,13 +262,13 @@ export class WaitingRoom {
     this.#runningAt.add(cli, -1);
   }
 
-  /** A client that had all the slots it may comes back behind the others. */
+  /** Moves a client at its slot limit behind the other clients. */
   #toEnd(client: string): void {
     this.#callers.toEnd(client);
     this.#background.toEnd(client);
   }
 
-  /** It waits no longer. */
+  /** Removes a ticket from the queue. */
   #withdraw(ticket: Ticket): void {
     this.#callers.remove(ticket);
     this.#background.remove(ticket);
@@ -273,7 +278,7 @@ export class WaitingRoom {
     if (this.#promoted.get(holder) === ticket) this.#promoted.delete(holder);
   }
 
-  /** Of each client the one that has waited longest, where none of its jobs ranks as a caller yet. */
+  /** Promotes the longest waiting background job of each client that has no promoted job. */
   #promoteOldest(): void {
     const oldest = new Map<string, Ticket>();
     for (const ticket of this.#inBackground) {
@@ -285,7 +290,7 @@ export class WaitingRoom {
     for (const ticket of oldest.values()) this.#promote(ticket);
   }
 
-  /** Whether it may rank as a caller. */
+  /** Whether a background job may rank as a caller. */
   #isPatient(ticket: Ticket): boolean {
     if (sinceOf(ticket) > this.#clock.now() - patienceMs || this.#promoted.has(holderOf(ticket.client))) return false;
     return ticket.entrant.heldBy() === null;
