@@ -7,7 +7,7 @@ const startupBuckets = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
 const holdBuckets = [0.01, 0.1, 0.5, 1, 5, 15, 60, 300, 1800];
 
-/** Counts what happens to the processes of each model CLI, by its name. */
+/** Returns observers that count the events of the processes of each model CLI, by the name of the CLI. */
 export function cliMetrics(registry = new Registry()): (cli: string) => CliObserver {
   const count = <L extends string>(name: string, help: string, ...labels: L[]) =>
     counter<L | 'cli'>(registry, name, help, 'cli', ...labels);
@@ -50,7 +50,7 @@ export function cliMetrics(registry = new Registry()): (cli: string) => CliObser
       toolsHeld: (ms) => held.observe({ cli }, ms / 1000),
       requestRefused: (request) => refused.inc({ cli, request }),
       textIgnored() {},
-      quotaReported() {}, // the breaker's: it knows what is still true at a scrape
+      quotaReported() {}, // counted by the breaker, which knows at a scrape whether a report is still valid
     };
   };
 }

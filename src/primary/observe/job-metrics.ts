@@ -19,7 +19,7 @@ const durationBuckets = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 6
 const waitBuckets = [0.001, 0.01, 0.1, 0.5, 1, 2.5, 5, 10, 15, 30, 60, 120, 600];
 const memoryBuckets = [16, 64, 128, 256, 512, 1024, 2048, 4096].map((mb) => mb * 1024 ** 2);
 
-/** Jobs that were not admitted since the start, by what there was no room in. */
+/** Jobs refused since the start, by the limit that refused them. */
 export type Refusals = Readonly<Record<'queue_full' | 'client_bound' | 'conversations_busy', number>>;
 
 function familiesIn(registry: Registry) {
@@ -46,7 +46,7 @@ function familiesIn(registry: Registry) {
   };
 }
 
-/** Owns what is counted of jobs. GET /health and GET /status show the same numbers as GET /metrics. */
+/** Owns the counters of jobs. GET /health and GET /status show the same numbers as GET /metrics. */
 export class JobMetrics {
   readonly #families: ReturnType<typeof familiesIn>;
   readonly #refused: () => Refusals;
@@ -153,13 +153,14 @@ export class JobMetrics {
 const maxKeys = 200;
 const maxUsers = 50;
 
-/** The label of all clients that have none of their own: addresses, and keys and users that are too many. */
+/** Label of all clients without a separate label: addresses, and keys and users beyond the limits. */
 export const restLabel = 'other';
 
-/** Owns which clients have a label of their own. One that has it keeps it, so that no counter falls. */
+/** Owns the labels of clients. A client keeps its label, so that no counter decreases. */
 export class ClientLabels {
   readonly #labels = { key: new Set<string>(), user: new Set<string>() };
 
+  /** Returns the label of a client. */
   of(client: string): string {
     const { kind, name } = readClientId(holderOf(client));
     if (kind !== 'key' && kind !== 'user') return restLabel;
@@ -174,13 +175,13 @@ export class ClientLabels {
   }
 }
 
-/** Owns what is counted by client. The label is bounded, and never an address. */
+/** Owns the counters by client. The number of labels is limited, and no label is an address. */
 export class ClientMetrics {
   readonly #labels = new ClientLabels();
   readonly #jobs: Counter<'client' | 'outcome'>;
   readonly #refused: Counter<'client'>;
 
-  /** `waiting`: jobs that wait, by client. */
+  /** `waiting`: number of waiting jobs by client. */
   constructor(registry: Registry, waiting: () => ReadonlyMap<string, number>) {
     const jobs = 'Jobs that were admitted and have ended, by client: API keys, local users, and all others together.';
     this.#jobs = counter(registry, 'client_jobs_total', jobs, 'client', 'outcome');
@@ -206,7 +207,7 @@ export class ClientMetrics {
   }
 }
 
-/** `budgets`: of the keys that have one; read at each scrape. The label is bounded. */
+/** Adds a gauge for the keys with a budget. `budgets` is called at each scrape. The number of labels is limited. */
 export function addBudgetGauge(registry: Registry, budgets: () => readonly BudgetUse[]): void {
   const help =
     'Used share of the budget that an API key has on a day in UTC; more than 1 by what ran when it was used up.';

@@ -3,25 +3,28 @@ import { type Clock, timestamp } from '../../shared/clock.js';
 import type { JobEnd, JobRequest } from '../../shared/job.js';
 import { type FamilyFigures, type FigureValue, metricPrefix } from '../../shared/metrics.js';
 
-/** The upper bound of a bucket is this many times that of the one before. */
+/** Ratio between the upper bounds of adjacent buckets. */
 const growth = 1.04;
 
 /**
- * Owns how often durations of each length were seen, in buckets that grow with the length: quantiles are right within 2 %,
- * and memory does not grow with the number of durations.
+ * Owns a histogram of durations, in buckets that grow with the duration. Quantiles are accurate within 2 %, and the
+ * memory does not depend on the number of durations.
  */
 export class DurationSketch {
   readonly #buckets = new Map<number, number>();
   #count = 0;
 
-  /** Milliseconds. */
+  /** Adds a duration in milliseconds. */
   add(ms: number): void {
     const bucket = Math.ceil(Math.log(ms + 1) / Math.log(growth));
     this.#buckets.set(bucket, (this.#buckets.get(bucket) ?? 0) + 1);
     this.#count++;
   }
 
-  /** The duration, in milliseconds, that this share (from 0 to 1) does not exceed; null where there is none. */
+  /**
+   * Returns the duration in milliseconds that this share (0 to 1) of all durations does not exceed; null if none was
+   * added.
+   */
   quantile(share: number): number | null {
     if (this.#count === 0) return null;
     const rank = Math.max(1, Math.ceil(share * this.#count));
@@ -37,9 +40,9 @@ export class DurationSketch {
 const minuteMs = 60_000;
 const maxMinutes = 60;
 const recentMinutes = 5;
-/** The files of the console: nobody asked the service for anything. */
+/** Route of the console's files, which are not counted as requests. */
 const consoleRoute = '/console/';
-/** They are about the service itself: no totals of requests count them. */
+/** Routes for monitoring, which are not counted in the total of requests. */
 const monitoringRoutes: readonly unknown[] = [
   ...['/health', '/health/history', '/metrics', '/version', '/setup'],
   ...['/status', '/status/stream', consoleRoute],
@@ -48,7 +51,7 @@ const requestsFamily = `${metricPrefix}http_requests_total`;
 
 type MinuteBody = StatusBody['last_hour'][number];
 
-/** What was counted in one minute. */
+/** Figures of one minute. */
 interface Minute {
   requests: number;
   errors: number;
@@ -59,14 +62,14 @@ interface Minute {
 }
 
 /**
- * Owns what was counted in each minute of the last hour. A worker tells of its answers some seconds later: they count for
- * the minute in which it tells.
+ * Owns the figures of each minute of the last hour. Workers report answers some seconds later: these count for the
+ * minute of the report.
  */
 export class LastHour {
   readonly #clock: Pick<Clock, 'now'>;
   readonly #first: number;
   #requests = 0;
-  /** By minutes since the epoch; without those in which nothing was counted. */
+  /** Minutes by their number since the epoch; a minute without any events has no entry. */
   readonly #minutes = new Map<number, Minute>();
 
   constructor(clock: Pick<Clock, 'now'>) {
@@ -74,7 +77,7 @@ export class LastHour {
     this.#first = this.#current;
   }
 
-  /** What a worker has counted since it last told. */
+  /** Counts the requests in a report of a worker. */
   counted(families: readonly FamilyFigures[]): void {
     const family = families.find(({ name }) => name === requestsFamily);
     const values = family?.values.filter(({ labels, value }) => value > 0 && labels.route !== consoleRoute) ?? [];
@@ -92,24 +95,24 @@ export class LastHour {
     minute.durations.add(queueMs + executionMs);
   }
 
-  /** A request was refused before it became a job. */
+  /** Counts a request that was refused before it became a job. */
   refused(): void {
     this.#minute().refused++;
   }
 
-  /** Since the start, without those about the service itself. */
+  /** Requests since the start, without those for monitoring. */
   get totalRequests(): number {
     return this.#requests;
   }
 
-  /** Requests refused in this minute and the four before it. */
+  /** Requests refused in the current minute and the four before it. */
   get recentlyRefused(): number {
     const last = this.#current;
     const recent = Array.from({ length: recentMinutes }, (_, index) => this.#minutes.get(last - index));
     return recent.reduce((sum, minute) => sum + (minute?.refused ?? 0), 0);
   }
 
-  /** From the start of the service on, an hour at most; the minute that runs is the last. */
+  /** Minutes of the last hour, or since the start of the service, ending with the current minute. */
   get body(): MinuteBody[] {
     const last = this.#current;
     const first = Math.min(last, Math.max(this.#first, last - maxMinutes + 1)); // the clock may have been set back
@@ -127,7 +130,10 @@ export class LastHour {
     return this.#minutes.get(current) ?? this.#open(current);
   }
 
-  /** Others than those of the last hour are forgotten: also those after this one, where the clock was set back. */
+  /**
+   * Adds the current minute, and removes minutes outside the last hour, including future ones if the clock was set
+   * back.
+   */
   #open(current: number): Minute {
     for (const known of this.#minutes.keys())
       if (known > current || known <= current - maxMinutes) this.#minutes.delete(known);

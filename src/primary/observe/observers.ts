@@ -20,7 +20,7 @@ export interface JobListeners {
   readonly log: Logger;
 }
 
-/** What is counted and logged of jobs. */
+/** Returns the observer that counts and logs jobs. */
 export function observeJobs({ jobs, clients, usage, lastHour, log }: JobListeners): JobObserver {
   return {
     jobStarted: (queueMs) => jobs.jobStarted(queueMs),
@@ -38,12 +38,15 @@ export function observeJobs({ jobs, clients, usage, lastHour, log }: JobListener
   };
 }
 
-/** Of a job that belongs to a trace. */
+/** Returns the log fields of a job with a trace. */
 function traceFields(trace: JobRequest['trace']) {
   return trace && { trace_id: trace.traceId, span_id: trace.spanId };
 }
 
-/** The request log tells of most ends. Only the primary can tell of a job whose worker has died. */
+/**
+ * Logs the end of a job, mostly at `debug`, because the request log covers it. If the worker of the job has died, only
+ * the primary can log the end.
+ */
 function logEnd(log: Logger, { requestId, trace, operation }: JobRequest, end: JobEnd): void {
   const { outcome, queueMs, executionMs } = end;
   const fields = {
@@ -58,20 +61,23 @@ function logEnd(log: Logger, { requestId, trace, operation }: JobRequest, end: J
   else log.debug('job_ended', fields);
 }
 
-/** Never the message: it holds the model's own words. What a program wrote to stderr is the operator's only trace of a crash. */
+/**
+ * Logs a failure without its message, which may quote the model. The stderr of a program is an operator's only
+ * information about a crash.
+ */
 function logFailure(log: Logger, { requestId, trace }: JobRequest, end: JobEnd): void {
   if (end.outcome !== 'cli_error' && end.outcome !== 'spawn_error') return;
   const { reason, stderr } = end.failure;
   log.warn('cli_failed', { request_id: requestId, ...traceFields(trace), code: end.outcome, reason, stderr });
 }
 
-/** Counts for the metrics, and logs what an operator should know. */
+/** Returns the observer of a CLI that counts its events, and logs those relevant to an operator. */
 export function observeCli(cli: string, counted: Omit<CliObserver, 'textIgnored'>, log: Logger): CliObserver {
   let hasGreeted = false;
   return {
     ...counted,
     textIgnored: () => {
-      if (!hasGreeted) log.info('cli_text_ignored', { cli }); // each of its processes does it
+      if (!hasGreeted) log.info('cli_text_ignored', { cli }); // once, because every process of the CLI does this
       hasGreeted = true;
     },
     requestRefused: (request) => {
@@ -81,7 +87,7 @@ export function observeCli(cli: string, counted: Omit<CliObserver, 'textIgnored'
   };
 }
 
-/** `withName`: there are several CLIs. */
+/** Logs a readiness check. `withName`: whether several CLIs are configured. */
 export function logCheck(entry: ReadinessEntry, withName: boolean, log: Logger): void {
   const { cli, status, trigger, durationMs, error } = entry;
   log.info('readiness_checked', { ...(withName && { cli }), status, trigger, check_ms: durationMs, error });
@@ -94,7 +100,7 @@ export interface BackgroundListeners {
   readonly log: Logger;
 }
 
-/** What is counted and logged of background jobs beside what all jobs have. */
+/** Returns the observer for events that only background jobs have. */
 export function observeBackground({ clients, usage, lastHour, log }: BackgroundListeners): BackgroundObserver {
   return {
     ended: ({ request, background, waitedMs }, end) => {
@@ -116,7 +122,7 @@ export function observeBackground({ clients, usage, lastHour, log }: BackgroundL
   };
 }
 
-/** Counts each request whose tools were ignored, and logs each client once an hour. */
+/** Counts each request whose tools were ignored, and logs each client at most once an hour. */
 export function toolsIgnored(
   { clock, log }: { readonly clock: Clock; readonly log: Logger },
   jobs: Pick<JobMetrics, 'toolsIgnored'>,
@@ -130,20 +136,20 @@ export function toolsIgnored(
 }
 
 const hourMs = 3_600_000;
-/** The client that was logged first is forgotten first. */
+/** Maximum number of clients; the one with the oldest log record is evicted. */
 const maxClients = 10_000;
 
-/** Owns when each client was logged last, so that it is logged once an hour. */
+/** Owns the time of the last log record of each client, to log each client at most once an hour. */
 export class Hourly {
   readonly #clock: Pick<Clock, 'monotonicMs'>;
-  /** In the order of these times. */
+  /** Times in ascending order, monotonic. */
   readonly #loggedMs = new Map<string, number>();
 
   constructor(clock: Pick<Clock, 'monotonicMs'>) {
     this.#clock = clock;
   }
 
-  /** Whether to log the client now; then it counts as logged. */
+  /** Returns whether to log the client; if so, counts the client as logged. */
   isDue(client: string): boolean {
     const now = this.#clock.monotonicMs();
     const loggedMs = this.#loggedMs.get(client);

@@ -2,28 +2,30 @@ import http, { type ClientRequest, type IncomingMessage } from 'node:http';
 import https from 'node:https';
 import type { SpanExport } from '../../shared/config/otlp.js';
 
-/** What a collector has answered. `reason`: what is wrong, for the log. */
+/** Response of a collector. `reason` is for the log. */
 export type PostResult =
   | { readonly kind: 'taken'; readonly rejected: number; readonly reason: string }
   | { readonly kind: 'refused'; readonly reason: string }
-  /** `pauseMs`: as the collector wants it. */
+  /** `pauseMs`: pause that the collector requests. */
   | { readonly kind: 'retry'; readonly reason: string; readonly pauseMs: number | null };
 
-/** Sends a batch, until the signal ends that. Never rejects. */
+/** Sends a batch until the signal aborts. Never rejects. */
 export type PostSpans = (body: string, signal: AbortSignal) => Promise<PostResult>;
 
-/** Of these a collector says that the same batch may be taken later. */
+/** Status codes after which the same batch may be sent again. */
 const passing = [429, 502, 503, 504];
-/** All that is read of an answer, UTF-16 units. */
+/** Maximum length of a response, in UTF-16 units. */
 const maxAnswerLength = 64 * 1024;
 const maxReasonLength = 200;
 
-/** Below the five seconds after which many servers close a connection: none is used that is about to close. */
+/**
+ * Less than the five seconds after which many servers close idle connections, so that no closing connection is reused.
+ */
 const idleMs = 4000;
 
 /**
- * Sends batches as OTLP over HTTP, in JSON. Redirects are not followed: the headers may be secrets. Without `fetch`, which
- * takes 30 MB; and each start of a program costs the more, the more memory the primary has.
+ * Returns a function that sends batches as OTLP over HTTP, in JSON. It follows no redirects, because the headers may be
+ * secret. It does not use `fetch`, which takes 30 MB: starting a program costs more if the primary uses more memory.
  */
 export function postSpans({ url, headers }: Pick<SpanExport, 'url' | 'headers'>): PostSpans {
   const { Agent, request } = new URL(url).protocol === 'https:' ? https : http;
@@ -44,7 +46,7 @@ export function postSpans({ url, headers }: Pick<SpanExport, 'url' | 'headers'>)
 
 const isTaken = ({ statusCode = 0 }: IncomingMessage) => statusCode >= 200 && statusCode < 300;
 
-/** Read to its end, so that the connection can be used again. */
+/** Reads the response to its end, so that the connection can be reused. */
 function answerTo(post: ClientRequest): Promise<{ readonly answer: IncomingMessage; readonly text: string }> {
   return new Promise((resolve, reject) => {
     post.on('error', reject).on('response', (answer) => {
@@ -63,7 +65,7 @@ function answerTo(post: ClientRequest): Promise<{ readonly answer: IncomingMessa
   });
 }
 
-/** A collector may take a part of a batch only. */
+/** Returns the result of a successful request. A collector may reject part of a batch. */
 function takenAs(text: string): PostResult {
   const { rejectedSpans, errorMessage } = partialSuccess(text);
   const rejected = Number(rejectedSpans ?? 0);
@@ -75,7 +77,7 @@ function partialSuccess(text: string): { readonly rejectedSpans?: unknown; reado
   try {
     return JSON.parse(text)?.partialSuccess ?? {};
   } catch {
-    return {}; // it has taken them, whatever it says
+    return {}; // a successful status counts, whatever the body
   }
 }
 

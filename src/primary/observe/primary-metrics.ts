@@ -12,7 +12,7 @@ import { cliMetrics } from './cli-metrics.js';
 import { ClientMetrics, JobMetrics } from './job-metrics.js';
 import { addCounter } from './state-metrics.js';
 
-/** Owns what is counted of conversations that came and went. */
+/** Owns the counters of created and removed conversations. */
 export class ConversationMetrics {
   readonly #removed: Counter<'cause'>;
 
@@ -29,14 +29,14 @@ export class ConversationMetrics {
 
 const checkBuckets = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20];
 
-/** Owns what is counted of readiness checks. */
+/** Owns the figures of readiness checks. */
 export class ReadinessMetrics {
   readonly #checks: Counter<'cli' | 'result' | 'trigger'>;
   readonly #durations: Histogram<'cli'>;
   readonly #ready: Gauge<'cli'>;
   readonly #lastCheck: Gauge<'cli'>;
 
-  /** `clis`: their names. */
+  /** `clis`: names of the model CLIs. */
   constructor(registry: Registry, clis: readonly string[]) {
     const checks = 'Readiness checks of the model CLI, by result and by what caused them.';
     this.#checks = counter(registry, 'readiness_checks_total', checks, 'cli', 'result', 'trigger');
@@ -64,10 +64,10 @@ export class ReadinessMetrics {
   }
 }
 
-/** From a write into a page cache to a disk that is busy with others. */
+/** Seconds, from a write to the page cache up to a write to a busy disk. */
 const buckets = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10];
 
-/** Owns how long the store takes. One in memory takes no time, and is not measured. */
+/** Owns the durations of store operations. The store in memory is not measured. */
 export class StoreMetrics {
   readonly #seconds: Histogram<'operation'>;
 
@@ -81,7 +81,7 @@ export class StoreMetrics {
   }
 }
 
-/** Measures the store, and logs when it goes down or comes back. */
+/** Returns the observer that measures the store, and logs when it fails or recovers. */
 export function storeListener(log: Logger, metrics: { readonly store: Pick<StoreMetrics, 'done'> }): StoreObserver {
   return {
     done: (operation, ms) => metrics.store.done(operation, ms),
@@ -91,7 +91,7 @@ export function storeListener(log: Logger, metrics: { readonly store: Pick<Store
   };
 }
 
-/** Owns the primary's registry: everything but HTTP, which each worker counts for itself. */
+/** Owns the registry of the primary: all figures except HTTP, which each worker counts. */
 export class PrimaryMetrics {
   readonly registry = new Registry();
   readonly jobs: JobMetrics;
@@ -99,12 +99,12 @@ export class PrimaryMetrics {
   readonly conversations: ConversationMetrics;
   readonly readiness: ReadinessMetrics;
   readonly store: StoreMetrics;
-  /** By the name of a CLI. */
+  /** Returns the observer of a CLI by its name. */
   readonly cliOf: (name: string) => CliObserver;
   readonly #restarts: Counter<'cause'>;
   readonly #scrapeFailures: Counter;
 
-  /** What they have counted themselves is read from `room` and `conversations` at each scrape. */
+  /** Figures that `room` and `conversations` count are read from them at each scrape. */
   constructor(
     room: Pick<WaitingRoom, 'refused' | 'refusedByBound' | 'waitingByClient'>,
     conversations: Pick<ConversationStore, 'refused' | 'counts'>,

@@ -4,32 +4,35 @@ import { type FamilyFigures, neverFalls, roundedToGrain, seriesOf } from '../../
 
 type Aggregated = MetricObjectWithValues<MetricValue<string>>;
 
-/** The values of one family by series, as the text format writes them: a text that is made once and used at every scrape. */
+/** Values of one family by series, in the text format. The series text is made once and reused at every scrape. */
 interface Family extends Omit<FamilyFigures, 'values'> {
   readonly values: ReadonlyMap<string, number>;
 }
 
-/** A worker that does not answer in this time is shown as it was last. */
+/** Time limit for a worker. After it, the last figures of the worker are shown. */
 const workerLimitMs = 500;
 
-/** What a scrape needs of a worker. */
+/** Worker as a scrape uses it. */
 export interface ScrapedWorker {
   figures(): Promise<readonly FamilyFigures[]>;
 }
 
-/** Owns the figures of all workers, and joins them with the primary's own when somebody asks. */
+/** Owns the figures of all workers, and merges them with the primary's figures at a scrape. */
 export class Scrape {
   readonly #registry: Registry;
   readonly #clock: Clock;
   readonly #onFailure: () => void;
   readonly #onCounted: (families: readonly FamilyFigures[]) => void;
-  /** The sum of what all workers have ever told, of those that have gone too, so that nothing falls. */
+  /** Sum of all reports of all workers, including exited ones, so that no counter decreases. */
   readonly #totals = new Map<string, Family>();
-  /** The gauges of each living worker, as last told. */
+  /** Gauges of each living worker, as last reported. */
   readonly #gauges = new Map<ScrapedWorker, readonly FamilyFigures[]>();
   #running: Promise<string> | null = null;
 
-  /** `registry` is the primary's own. `onFailure` is told of each worker that did not answer, `onCounted` of all that workers tell. */
+  /**
+   * `registry` is the primary's registry. `onFailure` is called for each worker that did not answer, `onCounted` for
+   * each report.
+   */
   constructor(
     registry: Registry,
     clock: Clock,
@@ -42,12 +45,12 @@ export class Scrape {
     this.#onCounted = onCounted;
   }
 
-  /** From here on a worker can be asked. */
+  /** Registers a worker that answers scrapes. */
   joined(worker: ScrapedWorker): void {
     this.#gauges.set(worker, []);
   }
 
-  /** A worker tells what it has counted since it last told. */
+  /** Adds a report of a worker: changes since its last report. */
   counted(worker: ScrapedWorker, families: readonly FamilyFigures[]): void {
     this.#onCounted(families);
     for (const family of families.filter(neverFalls)) add(this.#totals, family, seriesIn(family));
@@ -55,12 +58,12 @@ export class Scrape {
     if (this.#gauges.has(worker)) this.#gauges.set(worker, gauges);
   }
 
-  /** A worker has gone, and its gauges with it. */
+  /** Removes an exited worker and its gauges. */
   left(worker: ScrapedWorker): void {
     this.#gauges.delete(worker);
   }
 
-  /** The whole exposition, Prometheus text format 0.0.4. Who asks while one is under way gets the same one. */
+  /** Returns the exposition in Prometheus text format 0.0.4. Concurrent callers share one scrape. */
   text(): Promise<string> {
     this.#running ??= this.#scrape().finally(() => {
       this.#running = null;
@@ -68,7 +71,7 @@ export class Scrape {
     return this.#running;
   }
 
-  /** Resolves when each worker has reported what it has counted, or is late. */
+  /** Resolves when each worker has reported its figures, or has exceeded the time limit. */
   async refresh(): Promise<void> {
     await Promise.all([...this.#gauges.keys()].map((worker) => this.#ask(worker)));
   }
@@ -87,7 +90,8 @@ export class Scrape {
   async #ask(worker: ScrapedWorker): Promise<void> {
     const late = delay(this.#clock, workerLimitMs).then(() => null);
     const asked = worker.figures().then(
-      (families) => this.counted(worker, families), // also when it comes late: it is told only once
+      // a late report counts, too, because each change is reported only once
+      (families) => this.counted(worker, families),
       () => null,
     );
     if ((await Promise.race([asked, late])) === null) this.#onFailure();
@@ -98,7 +102,7 @@ function seriesIn({ name, values }: FamilyFigures): [series: string, value: numb
   return values.map((figure) => [seriesOf(name, figure), figure.value]);
 }
 
-/** Families that are told twice, as by primary and workers, are added up series by series. */
+/** Adds figures. A family reported by several processes is summed by series. */
 function add(families: Map<string, Family>, family: Omit<Family, 'values'>, told: Iterable<readonly [string, number]>) {
   const values = new Map(families.get(family.name)?.values);
   for (const [series, value] of told) {
@@ -108,7 +112,7 @@ function add(families: Map<string, Family>, family: Omit<Family, 'values'>, told
   families.set(family.name, { ...family, values });
 }
 
-/** Text format 0.0.4. */
+/** Writes a family in text format 0.0.4. */
 function textOf({ name, help, type, values }: Family): string {
   const lines = Array.from(values, ([series, value]) => `${series} ${value === Infinity ? '+Inf' : value}\n`);
   return `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n${lines.join('')}`;

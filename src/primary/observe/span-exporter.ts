@@ -8,34 +8,34 @@ import type { Host } from '../lifecycle/host.js';
 import { type PostResult, type PostSpans, postSpans } from './post-spans.js';
 
 /**
- * The names of spans and attributes are those of this version: the last one that has the names for models beside those
- * for HTTP. They have moved to a place of their own since, which has published no version.
+ * Schema version of the names of spans and attributes: the last one with names for both models and HTTP. Later versions
+ * moved the names for models to a repository that has not published a version.
  */
 const schemaUrl = 'https://opentelemetry.io/schemas/1.41.1';
 
-/** Spans that wait, beside the batch under way. A further one is dropped. */
+/** Maximum number of waiting spans, not counting the batch being sent. Further spans are dropped. */
 export const maxWaiting = 2048;
 export const maxBatch = 512;
-/** A batch that is not full waits so long. */
+/** Delay before a batch that is not full is sent. */
 const batchMs = 5000;
 const postLimitMs = 10_000;
 const maxTries = 5;
 const firstPauseMs = 1000;
 const maxPauseMs = 30_000;
-/** The end of the service waits so long for the last spans; less where the collector has not taken the ones before. */
+/** Time limits for the last spans at the end of the service; shorter if the collector did not accept earlier ones. */
 const lastMs = { usual: 3000, withFault: 500 } as const;
 
 export interface ExporterParts {
   readonly post: PostSpans;
   readonly clock: Clock;
   readonly log: Logger;
-  /** From 0 to 1: several hosts do not try again at the same time. */
+  /** Returns a number from 0 to 1, so that several hosts do not retry at the same time. */
   readonly random: () => number;
 }
 
 /**
- * Owns the spans that are not sent yet, and sends them in batches, one at a time. What is too much, and what the
- * collector does not take, is dropped and counted. No job waits for it.
+ * Owns unsent spans, and sends them in batches, one batch at a time. Spans beyond the limit, and spans that the
+ * collector rejects, are dropped and counted. No job waits for the export.
  */
 export class SpanExporter {
   readonly counts = { exported: 0, dropped: 0 };
@@ -44,13 +44,13 @@ export class SpanExporter {
   #waiting: (Span | string)[] = [];
   #stopTimer: StopTimer | null = null;
   #sending: Promise<void> | null = null;
-  /** Logged once; null while the collector takes spans. */
+  /** Present fault, logged once; null while the collector accepts spans. */
   #fault: string | null = null;
   #isClosing = false;
   #request: AbortController | null = null;
   #endPause: () => void = () => {};
 
-  /** `resource`: what all spans have in common. */
+  /** `resource`: attributes that all spans share. */
   constructor(resource: Attributes, version: string, parts: ExporterParts) {
     this.#parts = parts;
     const ofResource = `{"resource":{"attributes":${attributesText(resource)}},"schemaUrl":"${schemaUrl}"`;
@@ -58,7 +58,7 @@ export class SpanExporter {
     this.#head = `{"resourceSpans":[${ofResource},"scopeSpans":[${ofScope},"spans":[`;
   }
 
-  /** One that a worker has written comes as its text. */
+  /** Adds a span. A span from a worker is a JSON text. */
   add(span: Span | string): void {
     if (this.#waiting.length >= maxWaiting) return this.#drop(1, 'the collector takes fewer spans than there are');
     this.#waiting.push(span);
@@ -66,7 +66,7 @@ export class SpanExporter {
     else this.#stopTimer ??= this.#parts.clock.after(batchMs, () => this.#begin());
   }
 
-  /** The end of the service. Resolves when the last spans have been sent, or dropped. */
+  /** Ends the export at the end of the service. Resolves when the last spans have been sent or dropped. */
   async close(): Promise<void> {
     this.#isClosing = true;
     this.#endPause();
@@ -128,7 +128,8 @@ export class SpanExporter {
     const dropped = Math.min(count, Math.max(0, rejected));
     this.counts.exported += count - dropped;
     if (dropped > 0) return this.#drop(dropped, reason);
-    if (this.#fault === null || this.#waiting.length >= maxBatch) return; // while it is behind, more will be dropped
+    // with a full batch waiting, more spans are likely to be dropped
+    if (this.#fault === null || this.#waiting.length >= maxBatch) return;
     this.#fault = null;
     this.#parts.log.info('trace_export_back', { dropped: this.counts.dropped });
   }
@@ -145,7 +146,7 @@ export class SpanExporter {
   }
 }
 
-/** The exporter of this service. What the operator says of it wins. */
+/** Creates the exporter of this service. Attributes set by the operator take precedence. */
 export function openSpanExporter(
   settings: SpanExport,
   { product: { version }, clock, log, random }: Pick<Host, 'product' | 'clock' | 'log' | 'random'>,

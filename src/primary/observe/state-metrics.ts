@@ -14,18 +14,20 @@ import type { Store } from '../store/contract/store.js';
 import type { Workers } from '../workers/workers.js';
 import type { SpanExporter } from './span-exporter.js';
 
-/** Families whose figures have an owner elsewhere. They are read from it at each scrape, so nothing is counted twice. */
+/**
+ * Metric families whose figures belong to other parts. They are read at each scrape, so that nothing is counted twice.
+ */
 
-/** Figures by the values of a label; with further labels, by theirs. */
+/** Figures by the values of a label, nested for further labels. */
 export interface Figures {
   readonly [value: string]: number | Figures;
 }
 
-/** A figure, or with labels one for each of their values. */
+/** Returns a single figure, or figures by the values of labels. */
 type Read = () => number | Figures;
 type LabelledFigure = readonly [labels: Record<string, string>, value: number];
 
-/** Each value with its labels. */
+/** Returns each figure with its labels. */
 function samplesOf(figures: number | Figures, [label = '', ...further]: readonly string[]): LabelledFigure[] {
   if (typeof figures === 'number') return [[{}, figures]];
   return Object.entries(figures).flatMap(([value, inner]) =>
@@ -33,7 +35,7 @@ function samplesOf(figures: number | Figures, [label = '', ...further]: readonly
   );
 }
 
-/** Values that are no longer there at a scrape are gone from it. */
+/** Adds a gauge that is read at each scrape. Label values that have disappeared are removed. */
 export function addGauge(registry: Registry, name: string, help: string, read: Read, ...labelNames: string[]): void {
   new Gauge({
     name: metricPrefix + name,
@@ -47,7 +49,7 @@ export function addGauge(registry: Registry, name: string, help: string, read: R
   });
 }
 
-/** For figures that only grow. */
+/** Adds a counter that is read at each scrape, for figures that never decrease. */
 export function addCounter(registry: Registry, name: string, help: string, read: Read, ...labelNames: string[]): void {
   new Counter({
     name: metricPrefix + name,
@@ -61,7 +63,7 @@ export function addCounter(registry: Registry, name: string, help: string, read:
   });
 }
 
-/** A gauge that is always 1 and whose labels carry facts. */
+/** Adds a gauge that is always 1 and has facts as its labels. */
 export function addFacts(
   registry: Registry,
   name: string,
@@ -92,7 +94,7 @@ export interface GaugeSources {
   readonly spans: Pick<SpanExporter, 'counts'> | null;
 }
 
-/** The state of the service. Each figure is read from its owner at a scrape. */
+/** Adds the gauges of the service state. Each figure is read from its owner at a scrape. */
 export function addServiceGauges(registry: Registry, sources: GaugeSources): void {
   const { config, host, clis, room, background, conversations, responses, workers, supervisor, store, spans } = sources;
   const gauge = (name: string, help: string, read: () => number) => addGauge(registry, name, help, read);
@@ -139,7 +141,7 @@ export function addServiceGauges(registry: Registry, sources: GaugeSources): voi
 
 type ReadHealth = (health: MeasuredCli['health']) => Readonly<Record<string, number>>;
 
-/** `figures`: of the health of each CLI, by its name; read at a scrape. */
+/** Adds the metrics of health. `figures` reads the health of each CLI, by name, at a scrape. */
 function addHealthMetrics(registry: Registry, figures: (read: ReadHealth) => Figures): void {
   const open = '1 while jobs are blocked, by the reason: the quota is used up, or the credential is refused.';
   addGauge(registry, 'breaker_open', open, () => figures(({ circuits }) => circuits.openFor), 'cli', 'reason');

@@ -5,18 +5,18 @@ import type { WrittenSections } from '../../shared/ipc/protocol.js';
 import type { Sections } from './status.js';
 
 const betweenUpdatesMs = 500;
-/** The last hour has many rows, and every job changes the last one. */
+/** The last hour is large, and every job changes its last row: it is sent less often. */
 const betweenHoursMs = 5000;
 
 interface Written {
   readonly text: string;
-  /** In which edition of the status it last changed. */
+  /** Edition of the status in which the section last changed. */
   readonly edition: number;
 }
 
 /**
- * Owns the status as it was last sent to its subscribers. While there are any, it composes all sections twice a second,
- * and sends those that have changed. A slow subscriber misses changes that a later one has replaced.
+ * Owns the status as last sent to the subscribers. While there are subscribers, it composes all sections twice a second
+ * and sends the changed ones. A slow subscriber gets only the latest state of each section.
  */
 export class StatusFeed {
   readonly #sections: Sections;
@@ -34,13 +34,13 @@ export class StatusFeed {
     this.#clock = clock;
   }
 
-  /** The body of GET /status. */
+  /** Returns the body of GET /status. */
   get text(): string {
     const sections = Object.entries(this.#sections).map(([name, compose]) => [name, compose()]);
     return JSON.stringify(Object.fromEntries(sections));
   }
 
-  /** All sections at once, then those that have changed. Ends with the signal. */
+  /** Yields all sections at first, then changed sections. Ends when the signal aborts. */
   async *watch(signal: AbortSignal): AsyncGenerator<WrittenSections> {
     this.#enter();
     try {
@@ -64,13 +64,13 @@ export class StatusFeed {
     if (--this.#subscribers === 0) this.#stopUpdates();
   }
 
-  /** A defect in a section ends the streams, and nothing else. */
+  /** Updates the status. A defect in a section ends only the streams. */
   #updateOrFail(): void {
     try {
       this.#update();
     } catch (error) {
       const { promise, reject } = this.#takeNext();
-      promise.catch(() => {}); // perhaps every subscriber is busy
+      promise.catch(() => {}); // all subscribers may be busy
       reject(error);
     }
   }
@@ -87,7 +87,7 @@ export class StatusFeed {
     this.#takeNext().resolve();
   }
 
-  /** Returns whether it has changed. */
+  /** Composes a section. Returns whether it has changed. */
   #write(name: SectionName): boolean {
     const text = JSON.stringify(this.#sections[name]());
     if (this.#written.get(name)?.text === text) return false;

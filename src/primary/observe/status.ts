@@ -23,9 +23,9 @@ import type { Workers } from '../workers/workers.js';
 import type { LastHour } from './last-hour.js';
 import type { PrimaryMetrics } from './primary-metrics.js';
 
-/** What GET /health, /status, /setup and /version show: one section for each thing, from which each route selects. */
+/** Content of GET /health, /status, /setup and /version, in sections from which each route selects. */
 
-/** The owners of what is shown. */
+/** Parts of the service whose state is shown. */
 export interface StatusSources {
   readonly supervisor: Pick<Supervisor, 'phase' | 'drainEndsAt'>;
   readonly room: Pick<WaitingRoom, 'active' | 'waiting' | 'limits' | 'fullSince' | 'waitingClients'>;
@@ -42,13 +42,13 @@ export interface StatusSources {
   readonly host: Pick<Host, 'product' | 'termination' | 'clock' | 'defects'>;
 }
 
-/** Makes one section of the body of GET /status. */
+/** Functions that each make one section of GET /status. */
 export type Sections = { readonly [N in SectionName]: () => StatusBody[N] };
 
 const maxClients = 50;
 const maxChecks = 100;
 
-/** Composes the answers of GET /health, /status and /version, from state alone. */
+/** Composes the bodies of GET /health, /status and /version. It reads only state, and starts nothing. */
 export class Status {
   readonly #sources: StatusSources;
   readonly #startedAt: string;
@@ -60,7 +60,7 @@ export class Status {
     this.#startedMs = sources.host.clock.monotonicMs();
   }
 
-  /** `withPids`: process ids of the workers too. */
+  /** Returns the body of GET /health. `withPids`: whether to include process ids of workers. */
   health(withPids: boolean): HealthBody {
     const { clis, config, store, supervisor } = this.#sources;
     const { drainEndsAt } = supervisor;
@@ -75,7 +75,7 @@ export class Status {
     };
   }
 
-  /** Whether the service takes jobs: the status code of GET /health. */
+  /** Whether the service accepts jobs, which decides the status code of GET /health. */
   get isUsable(): boolean {
     const { clis, config } = this.#sources;
     const isAnyReady = clis.some(({ health }) => health.checks.current.status === 'ready');
@@ -99,8 +99,8 @@ export class Status {
   }
 
   /**
-   * The sections of GET /status. They hold times instead of ages, so that nothing changes only because time passes.
-   * `withNames`: names of clients and process ids of workers too.
+   * Returns the sections of GET /status. They contain times instead of ages, so that they do not change merely because
+   * time passes. `withNames`: whether to include names of clients and process ids of workers.
    */
   live(withNames: boolean): Sections {
     const { host, config, supervisor, room, background, clis, lastHour, metrics } = this.#sources;
@@ -130,7 +130,7 @@ export class Status {
     };
   }
 
-  /** How the service is, in one word, and why. */
+  /** Status of the service in one word, and the reasons. */
   get #verdict(): Pick<StatusBody['service'], 'status' | 'reasons'> {
     const { phase } = this.#sources.supervisor;
     const reasons = degradedReasons(this.#sources);
@@ -196,12 +196,12 @@ export class Status {
   }
 }
 
-/** What the report of the set-up is made from. */
+/** Data for the set-up report. */
 export interface SetupSources {
   readonly config: Config;
   readonly host: Pick<Host, 'termination'>;
   readonly url: string;
-  /** Where clients of Ollama have a port of their own. */
+  /** Null unless Ollama clients have a separate port. */
   readonly ollamaUrl: string | null;
   /** Names of the API keys. */
   readonly keys: readonly string[];
@@ -211,7 +211,7 @@ export interface SetupSources {
   readonly warnings: readonly string[];
 }
 
-/** The body of GET /setup, and what `check` finds before there is a service. */
+/** Returns the body of GET /setup, also for `check` without a running service. */
 export function setupReportOf({ config, host, clis, commandOf, models, ...found }: SetupSources): SetupReport {
   const { containments, fault } = host.termination;
   const setupOf = (cli: ModelCli) => ({ command: commandOf(cli), ...foundBy(cli.health.checks.current) });
@@ -240,7 +240,7 @@ export function setupReportOf({ config, host, clis, commandOf, models, ...found 
   };
 }
 
-/** Without passwords. */
+/** Returns the location of the store, without passwords; null for the store in memory. */
 function placeOf(store: StorePlace): string | null {
   if (store.kind === 'redis') return urlOfRedis(store);
   return store.kind === 'memory' ? null : store.path;
@@ -251,7 +251,7 @@ function foundBy({ adapter, version, status, durationMs, error }: ReadinessEntry
   return { adapter, version, ready: status === 'ready', duration_ms: durationMs, error: error ?? unknown };
 }
 
-/** The first CLI, and where there are several, all of them by their names. */
+/** Returns the body of the first CLI, and with several CLIs also the bodies of all, with their names. */
 function firstAndAll<B>(clis: AtLeastOne<ModelCli>, bodyOf: (cli: ModelCli) => B) {
   const all = clis.length > 1 && { model_clis: clis.map((cli) => ({ cli: cli.name, ...bodyOf(cli) })) };
   return { model_cli: bodyOf(clis[0]), ...all };
@@ -270,13 +270,13 @@ function readinessBodyOf({ checkedAt, durationMs, error, ...entry }: ReadinessEn
   };
 }
 
-/** The checks of all CLIs, oldest first; with `since` (milliseconds since the epoch) only what was checked strictly later. */
+/** Returns the checks of all CLIs, oldest first; with `since` (milliseconds since the epoch) only later ones. */
 export function historyOf(clis: readonly Pick<ModelCli, 'health'>[], since: number | null): readonly ReadinessEntry[] {
   const entries = clis.flatMap(({ health }) => health.checks.history(since));
   return clis.length === 1 ? entries : entries.sort((a, b) => (a.checkedAt ?? 0) - (b.checkedAt ?? 0));
 }
 
-/** The processes of all CLIs, by what they are doing. */
+/** Returns the number of processes of all CLIs, by state. */
 export function countsOf(clis: readonly Pick<ModelCli, 'pool'>[]): ReturnType<ModelCli['pool']['counts']> {
   const sum = { standby: 0, live: 0, tools: 0, busy: 0, stopping: 0 };
   for (const { pool } of clis) {
@@ -288,7 +288,10 @@ export function countsOf(clis: readonly Pick<ModelCli, 'pool'>[]): ReturnType<Mo
 
 const allClosed: CircuitStatus = { state: 'closed', model: null, reason: null, since: null, until: null };
 
-/** For all jobs, then for each model whose circuit is open; of several CLIs, the account of one has its name. */
+/**
+ * Returns the circuit for all jobs, then each model's open circuit. With several CLIs, the account circuit of a CLI is
+ * listed under its name.
+ */
 export function breakerBodyOf(clis: AtLeastOne<ModelCli>): BreakerBody {
   const [account, ...models] =
     clis.length === 1 ? clis[0].health.circuits.status : [allClosed, ...clis.flatMap(openedBy)];
@@ -322,10 +325,10 @@ function timeOrNull(at: number | null): string | null {
   return at === null ? null : timestamp(at);
 }
 
-/** The owners of what may be wrong. */
+/** Parts of the service that can be degraded. */
 export type ReasonSources = Pick<StatusSources, 'clis' | 'names' | 'store'> & { readonly host: Pick<Host, 'defects'> };
 
-/** Why the service is degraded; empty where it is not. Nothing else decides this. */
+/** Returns why the service is degraded; empty if it is not. No other code decides this. */
 export function degradedReasons({ clis, names, store, host }: ReasonSources): ReasonBody[] {
   const ofClis = clis.flatMap((cli) => {
     const open = openCircuits(cli, names);
@@ -342,10 +345,10 @@ function reasonOfDefect(lastAt: number | null): ReasonBody[] {
   return [{ part: 'service', name: 'primary', message }];
 }
 
-/** `model`: null for the whole account. */
+/** Open circuit. `model` is null for the whole account. */
 type OpenCircuit = Pick<CircuitStatus, 'model' | 'until'> & { readonly reason: BreakerReason };
 
-/** What keeps all jobs of one CLI from being started, or those that name no model. */
+/** Returns the open circuits that block all jobs of a CLI, or jobs without a model name. */
 function openCircuits(cli: ModelCli, { choice, usual }: ReasonSources['names']): readonly OpenCircuit[] {
   const isUsual = (model: string) => model === '' || (cli.name === usual.cli.name && model === usual.model);
   const publicName = (model: string) => cli.publicName(model) || (choice.fallback ?? choice.label ?? 'default');
@@ -355,7 +358,10 @@ function openCircuits(cli: ModelCli, { choice, usual }: ReasonSources['names']):
   });
 }
 
-/** A check that has failed only because of an open circuit says nothing beside that circuit. */
+/**
+ * Returns the reasons of one CLI. A check that failed only because of an open circuit is omitted, because the circuit
+ * is listed.
+ */
 function reasonsOfCli(entry: ReadinessEntry, open: readonly OpenCircuit[]): ReasonBody[] {
   const circuits = open.map((circuit) => reasonOfCircuit(entry.cli, circuit));
   const isSaid = entry.status === 'ready' || (entry.isHeld === true && circuits.length > 0);

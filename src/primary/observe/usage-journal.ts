@@ -4,25 +4,25 @@ import { storeUnavailable } from '../../shared/errors.js';
 import { maxDays, type Period, type UsageDelta, type UsageStore } from '../store/contract/usage.js';
 import { reportOf, type UsageLedger } from './usage-ledger.js';
 
-/** What has been used since is lost where the service is killed. */
+/** Interval of writes: usage after the last write is lost if the service is killed. */
 const betweenAddsMs = 1000;
 const dayMs = 86_400_000;
 
-/** One may be under way, and one may have failed before: then comes what was counted since. */
+/** Maximum writes before a report: one may be running, one may repeat a failed write, and the last adds newer usage. */
 const addsForAll = 3;
 
 type UsageFigures = Pick<UsageLedger, 'keepGrowth' | 'takeGrowth' | 'restore' | 'report'>;
 
-/** Owns what the journal does not have yet of the figures of the ledger. */
+/** Owns the usage of the ledger that is not in the journal yet. */
 export class UsageJournal {
   readonly #ledger: UsageFigures;
   readonly #journal: UsageStore;
   readonly #clock: Clock;
-  /** Given to the journal, and not taken yet: the very same array is given again. */
+  /** Rows passed to the journal and not confirmed yet: the same array is passed again after a failure. */
   #open: readonly UsageDelta[] = [];
   #adding: Promise<void> | null = null;
   #stop: StopTimer = () => {};
-  /** `waiting`: what earlier services have left was not read yet. */
+  /** `waiting`: the usage of earlier services has not been read yet. */
   #state: 'unused' | 'waiting' | 'whole' = 'unused';
 
   constructor(ledger: UsageFigures, journal: UsageStore, clock: Clock) {
@@ -31,14 +31,14 @@ export class UsageJournal {
     this.#clock = clock;
   }
 
-  /** From now on the journal gets what is counted, as soon as it takes it. */
+  /** Starts writing usage to the journal periodically. */
   start(): void {
     this.#state = 'waiting';
     this.#ledger.keepGrowth();
     this.#stop = this.#clock.every(betweenAddsMs, () => void this.add());
   }
 
-  /** Takes over what earlier services have left, once. Rejects with a StoreFault. */
+  /** Reads the usage of earlier services, once. Rejects with a StoreFault. */
   async restore(): Promise<void> {
     if (this.#state === 'whole') return;
     const since = timestamp(this.#clock.now() - maxDays * dayMs).slice(0, 10);
@@ -48,7 +48,7 @@ export class UsageJournal {
     this.#state = 'whole';
   }
 
-  /** Resolves when the journal has all of it, or takes nothing at the moment. One at a time. */
+  /** Writes usage to the journal, one write at a time. Resolves when the write has succeeded or failed. */
   add(): Promise<void> {
     this.#adding ??= this.#add().finally(() => {
       this.#adding = null;
@@ -56,24 +56,24 @@ export class UsageJournal {
     return this.#adding;
   }
 
-  /** As `UsageLedger.report`, of all services on the store. Rejects with `store_unavailable`. */
+  /** Returns usage like `UsageLedger.report`, of all services on the store. Rejects with `store_unavailable`. */
   report(client: string | null, period: Period): UsageRow[] | Promise<UsageRow[]> {
     if (this.#state === 'waiting') throw storeUnavailable();
     const { report } = this.#journal;
     return report === null ? this.#ledger.report(client, period) : this.#reportOfAll(client, () => report(period));
   }
 
-  /** What was counted here by now is in it. */
+  /** Reports usage from the store, including all usage counted here before the call. */
   async #reportOfAll(client: string | null, read: () => Promise<readonly UsageDelta[]>): Promise<UsageRow[]> {
     for (let added = 0; added < addsForAll; added++) await this.add();
     return reportOf((await read()).filter((row) => client === null || row.client === client));
   }
 
-  /** The last figures. */
+  /** Writes the last usage. */
   async close(): Promise<void> {
     this.#stop();
     await this.add();
-    if (this.#open.length === 0) await this.add(); // what came while the last ones were added
+    if (this.#open.length === 0) await this.add(); // usage counted during the last write
   }
 
   async #add(): Promise<void> {
@@ -82,6 +82,6 @@ export class UsageJournal {
     try {
       await this.#journal.add(this.#open);
       this.#open = [];
-    } catch {} // the store says so itself: the rows are given again
+    } catch {} // the store logs its failure, and the rows are written again later
   }
 }

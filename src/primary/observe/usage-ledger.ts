@@ -5,14 +5,17 @@ import { type JobEnd, type JobRequest, type Outcome, outcomes } from '../../shar
 import { type Charge, maxDays, type Period, sumOf, type UsageDelta } from '../store/contract/usage.js';
 
 const maxClientsPerDay = 1000;
-/** Names that the holders of keys give are as many as they like: the rest is for clients of other kinds. */
+/**
+ * Smaller limit for sub-clients: a key holder can create any number of them, and the rest must remain for other
+ * clients.
+ */
 const maxClientsWithSubClients = 500;
-/** All rows are written out in one piece, which must not take long. */
+/** Maximum number of rows, because all rows are written synchronously in one piece. */
 const maxRows = 10_000;
-/** Stands for the clients of a day that came when there were too many. */
+/** Name under which clients beyond the limit of a day are counted. */
 const theRest = 'other other';
 
-/** What one client has used on one day. */
+/** Usage of one client on one day. */
 interface Used {
   readonly jobs: Record<Outcome, number>;
   refused: number;
@@ -24,12 +27,12 @@ interface Used {
 
 type Days = Map<string, Map<string, Used>>;
 
-/** Owns what each client has used, by day in UTC, for as many days as there is room. */
+/** Owns the usage of each client by day in UTC. When the limits are reached, it drops the oldest day. */
 export class UsageLedger {
   readonly #clock: Clock;
   readonly #days: Days = new Map();
   #rows = 0;
-  /** What has been used since it was taken last; null where nobody takes it. */
+  /** Usage since the last `takeGrowth`; null if growth is not recorded. */
   #growth: Days | null = null;
 
   constructor(clock: Clock) {
@@ -46,14 +49,14 @@ export class UsageLedger {
     });
   }
 
-  /** A job was not admitted. */
+  /** Counts a job that was not admitted. */
   refused(client: string): void {
     this.#grow(client, (used) => {
       used.refused++;
     });
   }
 
-  /** Of one client, or (null) of all; the earliest day first, and the clients of a day by name. */
+  /** Reports the usage of one client, or of all clients (null), sorted by day and client name. */
   report(client: string | null, { since, until }: Period): UsageRow[] {
     const days = [...this.#days.keys()].filter((day) => (since ?? day) <= day && day <= (until ?? day)).sort();
     return days.flatMap((day) => {
@@ -62,7 +65,7 @@ export class UsageLedger {
     });
   }
 
-  /** What an earlier service has counted. This one may have counted the same client already. */
+  /** Adds the usage counted by an earlier service, also to a client that this service has already counted. */
   restore({ day, client, jobs, ...more }: UsageDelta): void {
     const clients = this.#clientsOf(day);
     const used = clients.get(client) ?? this.#open(clients, client, nothingUsed());
@@ -71,19 +74,19 @@ export class UsageLedger {
     used.costUsd = sumOf(used.costUsd, more.costUsd);
   }
 
-  /** From now on what is used can be taken by `takeGrowth`. */
+  /** Starts recording growth for `takeGrowth`. */
   keepGrowth(): void {
     this.#growth ??= new Map();
   }
 
-  /** What has been used since the last time. */
+  /** Returns the usage since the last call. */
   takeGrowth(): UsageDelta[] {
     const taken = [...(this.#growth ?? [])];
     this.#growth?.clear();
     return taken.flatMap(([day, clients]) => [...clients].map(([client, used]) => ({ day, client, ...used })));
   }
 
-  /** Returns of how many days it was. What others have used stays, also of those days. */
+  /** Removes the usage of a client. Returns the number of days affected. The usage of other clients is unchanged. */
   forget(client: string): number {
     const days = [...this.#days.values()].filter((clients) => clients.delete(client));
     for (const clients of this.#growth?.values() ?? []) clients.delete(client);
@@ -127,7 +130,7 @@ function nothingUsed(): Used {
   return { jobs, refused: 0, inputTokens: 0, outputTokens: 0, costUsd: null, modelMs: 0 };
 }
 
-/** The name under which a client is counted on this day. */
+/** Returns the name under which a client is counted on this day. */
 function nameIn(clients: ReadonlyMap<string, Used>, client: string): string {
   const most = holderOf(client) === client ? maxClientsPerDay : maxClientsWithSubClients;
   return clients.has(client) || clients.size < most ? client : theRest;
@@ -141,7 +144,7 @@ function placeIn(days: Days, day: string, client: string): Used {
   return used;
 }
 
-/** The earliest day first, and the clients of a day by name. */
+/** Converts rows, sorted by day and client name. */
 export function reportOf(rows: readonly UsageDelta[]): UsageRow[] {
   const all = rows.map(({ day, client, ...used }) => rowOf(day, client, used));
   return all.sort((a, b) => (a.day === b.day ? byName(a, b) : a.day < b.day ? -1 : 1));
