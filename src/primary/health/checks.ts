@@ -3,18 +3,22 @@ import { RelayError } from '../../shared/errors.js';
 import type { ReadinessEntry, ReadinessTrigger, Verdict } from '../../shared/health.js';
 
 export interface CheckSettings {
-  /** The name of the CLI. */
+  /** Name of the CLI. */
   readonly cli: string;
   readonly adapter: string;
-  /** Time between checks, milliseconds; 0: only at start, when forced and when a job shows otherwise. */
+  /**
+   * Interval of the checks in milliseconds; 0: checks run only at the start, when forced, and after a suspicious job.
+   */
   readonly intervalMs: number;
   readonly historyLimit: number;
 }
 
-/** A check that takes longer counts as not ready. The programs that it starts have limits of their own. */
+/**
+ * Time limit of a check, after which the CLI counts as not ready. The programs started by a check have separate limits.
+ */
 const checkLimitMs = 20_000;
 const tooLong: Verdict = { version: null, error: `the check took longer than ${checkLimitMs} ms` };
-/** Intervals vary by ±10 %, so that the checks of several services do not fall together. */
+/** Intervals vary by ±10 %, so that several services do not check at the same time. */
 const jitter = 0.1;
 const asksAboutNow: ReadonlySet<ReadinessTrigger> = new Set(['forced', 'failure']);
 
@@ -23,7 +27,7 @@ interface Check {
   trigger: ReadinessTrigger;
 }
 
-/** Owns the checks of one model CLI: when they run, and their history. Callers with the same cause share one check. */
+/** Owns the checks of one model CLI: their schedule and their history. Concurrent callers share one check. */
 export class Checks {
   readonly #judge: (trigger: ReadinessTrigger) => Promise<Verdict>;
   readonly #settings: CheckSettings;
@@ -33,12 +37,12 @@ export class Checks {
   readonly #unchecked: ReadinessEntry;
   readonly #history: ReadinessEntry[] = [];
   #running: Check | null = null;
-  /** Begins when the running one has ended. */
+  /** Check that begins when the running one has ended. */
   #next: Check | null = null;
   #stopTimer: StopTimer = () => {};
   #isOver = false;
 
-  /** `judge` makes one check. `random` gives numbers from 0 to 1. */
+  /** `judge` performs one check. `random` returns a number from 0 to 1. */
   constructor(
     judge: (trigger: ReadinessTrigger) => Promise<Verdict>,
     settings: CheckSettings,
@@ -58,7 +62,7 @@ export class Checks {
     return this.#history.at(-1) ?? this.#unchecked;
   }
 
-  /** Oldest first; with `since` (milliseconds since the epoch) only what was checked strictly later. */
+  /** Returns the checks, oldest first; with `since` (milliseconds since the epoch) only later ones. */
   history(since: number | null): readonly ReadinessEntry[] {
     return since === null ? this.#history : this.#history.filter((entry) => (entry.checkedAt ?? 0) > since);
   }
@@ -68,18 +72,21 @@ export class Checks {
     this.#schedule();
   }
 
-  /** The service ends, and with it the programs of a running check. The last entry stays as it is. */
+  /** Stops the checks, because the service ends the programs of a running check: its result must not be recorded. */
   stop(): void {
     this.#isOver = true;
     this.#stopTimer();
   }
 
-  /** A job failed in a way that casts doubt on the CLI: checks again, unless it is known not to be ready. */
+  /** Checks again after a suspicious failure of a job, unless the CLI is already known not to be ready. */
   recheck(): void {
     if (this.current.status !== 'not_ready') void this.check('failure');
   }
 
-  /** A forced check, or one after a failure, asks about now: it shares no check that began earlier. Never rejects. */
+  /**
+   * Runs or joins a check. A forced check, or one after a failure, never joins a check that began earlier for another
+   * cause. Never rejects.
+   */
   check(trigger: ReadinessTrigger): Promise<ReadinessEntry> {
     if (this.#isOver) return Promise.resolve(this.current);
     if (this.#running === null) return this.#begin(trigger);

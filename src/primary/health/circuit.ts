@@ -3,7 +3,7 @@ import { RelayError } from '../../shared/errors.js';
 import { type BreakerReason, type BreakerState, breakerReasons } from '../../shared/health.js';
 import type { JobRequest } from '../../shared/job.js';
 
-/** What a circuit is doing. `half_open`: the first job that comes is the probe; the others wait while it is open. */
+/** State of a circuit. `half_open`: the first admitted job is the probe; other jobs are refused while it runs. */
 export type CircuitState =
   | { readonly name: 'closed' }
   | { readonly name: 'open'; readonly reason: BreakerReason; readonly sinceMs: number; readonly untilMs: number }
@@ -14,50 +14,50 @@ export type CircuitState =
       readonly probe: JobRequest | null;
     };
 
-/** How a circuit stands. Times are in milliseconds since the epoch. */
+/** Public state of a circuit. Times are in milliseconds since the epoch. */
 export interface CircuitStatus {
   readonly state: BreakerState;
-  /** The model whose jobs it holds; null for all jobs. */
+  /** Model whose jobs it blocks; null for all jobs. */
   readonly model: string | null;
   readonly reason: BreakerReason | null;
   readonly since: number | null;
-  /** When the next job is let through; null where it is not open. */
+  /** Time when the next job is admitted; null unless the circuit is open. */
   readonly until: number | null;
 }
 
-/** Without a known time of reset: 30 s, doubled at each failed probe. */
+/** Wait without a known reset time, doubled at each failed probe. */
 const firstWaitMs = 30_000;
 const maxBackoffMs = 10 * 60_000;
-/** A job an hour costs little, and a CLI that reports nonsense must not close the service for longer. */
+/** Maximum wait: one probe per hour costs little, and a wrong report of a CLI must not block jobs for longer. */
 const maxWaitMs = 60 * 60_000;
-/** The longest window is of a week. A reset that is further away is nonsense. */
+/** Longest plausible time until a reset: the longest quota window is a week. */
 const maxResetMs = 8 * 24 * 60 * 60_000;
-/** How long a job that comes while a probe runs is asked to wait. */
+/** `Retry-After` for jobs that arrive while a probe runs. */
 const probeRetrySeconds = 5;
 
-/** A larger change is a jump of the wall clock. */
+/** Tolerated drift between the clocks. A larger change is a jump of the wall clock. */
 const wobbleMs = 50;
 
 const faults: Readonly<Record<BreakerReason, string>> = {
   quota: 'the account of the model CLI has used up its quota',
   auth: 'the credential of the model CLI is refused',
 };
-/** Of one model alone. */
+/** Faults of one model alone. */
 const modelFaults: Readonly<Record<BreakerReason, string>> = {
   ...faults,
   auth: 'the account of the model CLI may not use this model',
 };
 
-/** Owns whether jobs are let through to one account, or to one model of it. */
+/** Decides whether jobs are admitted to an account, or to one model of it. */
 export class Circuit {
   readonly #model: string | null;
   readonly #clock: Clock;
   readonly #onChange: (circuit: Circuit) => void;
   #state: CircuitState = { name: 'closed' };
-  /** Openings since it was last closed. */
+  /** Number of openings since the circuit was last closed. */
   #tries = 0;
   #stopTimer: StopTimer = () => {};
-  /** How far the wall clock is ahead of the monotonic one. */
+  /** Difference between wall clock and monotonic clock. */
   #aheadMs = Number.NEGATIVE_INFINITY;
 
   /** `model` is null for the whole account. */
@@ -79,7 +79,7 @@ export class Circuit {
     return { state, model, reason: this.#state.reason, since: this.#epochMs(this.#state.sinceMs), until };
   }
 
-  /** Why jobs are not started, as `cli_error`. */
+  /** Error for refused jobs, with the code `cli_error`; null if the circuit is closed. */
   get refusal(): RelayError | null {
     if (this.#state.name === 'closed') return null;
     const { reason } = this.#state;
@@ -94,13 +94,13 @@ export class Circuit {
     return new RelayError('cli_error', message, { reason, retryAfterSeconds });
   }
 
-  /** Whether this job may be started now. */
+  /** Returns whether this job may start at the moment. */
   admits(request: JobRequest): boolean {
     if (this.#state.name === 'closed') return true;
     return this.#state.name === 'half_open' && (this.#state.probe === null || this.#state.probe === request);
   }
 
-  /** A job that it admits has been admitted by all: where it is half open, this is the probe. */
+  /** Records an admitted job. In a half-open circuit, this job becomes the probe. */
   admitted(request: JobRequest): void {
     if (this.#state.name === 'half_open') this.#state = { ...this.#state, probe: request };
   }
@@ -109,14 +109,20 @@ export class Circuit {
     return this.#state.name === 'half_open' && this.#state.probe === request;
   }
 
-  /** The model answers this job. Others may have begun before the circuit was opened, and prove nothing. */
+  /**
+   * Closes the circuit when the model answers the probe. Other jobs may have begun before the circuit opened, and prove
+   * nothing.
+   */
   served(request: JobRequest): void {
     if (!this.isProbe(request)) return;
     this.#tries = 0;
     this.#become({ name: 'closed' });
   }
 
-  /** A job was refused; null: a check shows that it would be. `resetsAt` is in milliseconds since the epoch. */
+  /**
+   * Opens the circuit after a refused job; with `request` null, after a check that predicts a refusal. `resetsAt` is in
+   * milliseconds since the epoch.
+   */
   refused(request: JobRequest | null, reason: BreakerReason, resetsAt: number | null): void {
     if (this.#state.name !== 'closed' && !this.isProbe(request)) return;
     this.#tries++;
@@ -126,12 +132,12 @@ export class Circuit {
     this.#stopTimer = this.#clock.after(waitMs, () => this.tryAgain());
   }
 
-  /** The job has ended. A probe that shows nothing leaves its place to the next job. */
+  /** Records the end of a job. If a probe ended without a result, the next job becomes the probe. */
   left(request: JobRequest): void {
     if (this.#state.name === 'half_open' && this.isProbe(request)) this.#state = { ...this.#state, probe: null };
   }
 
-  /** The next job is let through. */
+  /** Lets the next job through as a probe. */
   tryAgain(): void {
     if (this.#state.name !== 'open') return;
     const { reason, sinceMs } = this.#state;
@@ -142,7 +148,7 @@ export class Circuit {
     this.#stopTimer();
   }
 
-  /** The wall clock may jump, so the time of reset becomes a time to wait at once. */
+  /** Returns the wait in milliseconds. It is computed at once, because the wall clock may jump later. */
   #waitMs(resetsAt: number | null): number {
     const resetMs = resetsAt === null ? 0 : resetsAt - this.#clock.now();
     if (resetMs > 0 && resetMs <= maxResetMs) return Math.min(resetMs, maxWaitMs);
@@ -155,7 +161,10 @@ export class Circuit {
     this.#onChange(this);
   }
 
-  /** Of a time of the monotonic clock, as the wall clock goes now. Without the wobble of the two it is always the same. */
+  /**
+   * Converts a monotonic time to milliseconds since the epoch. Small drift between the clocks is ignored, so that
+   * repeated conversions give the same result.
+   */
   #epochMs(monotonicMs: number): number {
     const aheadMs = this.#clock.now() - this.#clock.monotonicMs();
     if (Math.abs(aheadMs - this.#aheadMs) > wobbleMs) this.#aheadMs = aheadMs;
@@ -163,27 +172,27 @@ export class Circuit {
   }
 }
 
-/** A job, which is known by its request, as far as circuits go. */
+/** Job as circuits use it, identified by its request. */
 export interface CircuitJob {
   readonly request: JobRequest;
-  /** `circuit`: what the account calls the model that it names; '' for none. */
+  /** `circuit`: name of the model for the account; '' if the job names no model. */
   readonly route: { readonly circuit: string };
 }
 
-/** Models with a circuit at once. One more takes the place of the oldest. */
+/** Maximum number of models with a circuit; the oldest is evicted. */
 const maxModels = 16;
 
 /**
- * Owns the circuits of one model CLI: while that of its account is open, no job is started. What concerns one model alone
- * holds back that model's jobs alone.
+ * Owns the circuits of one model CLI. While the account circuit is open, no job starts. The circuit of a model blocks
+ * only jobs for this model.
  */
 export class Circuits {
-  /** Of a job that names no model. */
+  /** Circuit of a job that names no model. */
   readonly usual: string;
   readonly account: Circuit;
   readonly #clock: Clock;
   readonly #onChange: (status: CircuitStatus) => void;
-  /** By the `circuit` of the routes. Closed ones are removed. */
+  /** Circuits of models, by the `circuit` of the routes. Closed ones are removed. */
   readonly #models = new Map<string, Circuit>();
   readonly #openings = new Map<BreakerReason, number>(breakerReasons.map((reason) => [reason, 0]));
 
@@ -194,27 +203,27 @@ export class Circuits {
     this.account = new Circuit(null, clock, (circuit) => this.#changed(circuit));
   }
 
-  /** Why this job may not be started now, as `cli_error`; null where it may. */
+  /** Returns why this job may not start at the moment, as `cli_error`; null if it may start. */
   refusal({ request, route }: CircuitJob): RelayError | null {
     return this.#circuitsOf(route.circuit).find((circuit) => !circuit.admits(request))?.refusal ?? null;
   }
 
-  /** A job that was not refused has been admitted. */
+  /** Records an admitted job. */
   admitted({ request, route }: CircuitJob): void {
     for (const circuit of this.#circuitsOf(route.circuit)) circuit.admitted(request);
   }
 
-  /** The model answers this job. */
+  /** Records that the model answers this job. */
   served({ request, route }: CircuitJob): void {
     for (const circuit of this.#circuitsOf(route.circuit)) circuit.served(request);
   }
 
-  /** The job has ended. */
+  /** Records the end of a job. */
   left({ request, route }: CircuitJob): void {
     for (const circuit of this.#circuitsOf(route.circuit)) circuit.left(request);
   }
 
-  /** The circuit of a model; null: of the account. */
+  /** Returns the circuit of a model; with null, of the account. */
   of(model: string | null): Circuit {
     if (model === null) return this.account;
     const known = this.#models.get(model);
@@ -229,34 +238,34 @@ export class Circuits {
     return circuit;
   }
 
-  /** The next job is let through by every open circuit. */
+  /** Lets the next job through at every open circuit. */
   tryAgain(): void {
     for (const circuit of this.#all) circuit.tryAgain();
   }
 
-  /** Why a job that names no model is not started; null where the next one is. */
+  /** Reason why jobs that name no model are blocked; null if they are not. */
   get error(): string | null {
     return this.#circuitsOf(this.usual).find(({ state }) => state.name === 'open')?.refusal?.message ?? null;
   }
 
-  /** Whether jobs that name no model run as usual. */
+  /** Whether jobs that name no model are admitted without a probe. */
   get isClosed(): boolean {
     return this.#circuitsOf(this.usual).every(({ state }) => state.name === 'closed');
   }
 
-  /** For the account, then for each model whose circuit is not closed. */
+  /** Status of the account, then of each model whose circuit is not closed. */
   get status(): readonly [CircuitStatus, ...CircuitStatus[]] {
     return [this.account.status, ...[...this.#models.values()].map(({ status }) => status)];
   }
 
-  /** 1 for each reason for which one is open. */
+  /** For each reason, 1 if any circuit is open for it, else 0. */
   get openFor(): Readonly<Record<string, number>> {
     const states = this.#all.map(({ state }) => state);
     const isOpen = (reason: BreakerReason) => states.some((state) => state.name === 'open' && state.reason === reason);
     return Object.fromEntries(breakerReasons.map((reason) => [reason, isOpen(reason) ? 1 : 0]));
   }
 
-  /** By reason, since the start. */
+  /** Number of openings by reason since the start. */
   get openings(): Readonly<Record<string, number>> {
     return Object.fromEntries(this.#openings);
   }

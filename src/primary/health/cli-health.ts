@@ -16,23 +16,23 @@ import { type CircuitJob, type CircuitStatus, Circuits } from './circuit.js';
 import { Evidence, type SeenClients } from './evidence.js';
 
 export interface HealthSettings extends CheckSettings {
-  /** The circuit of a job that names no model. */
+  /** Circuit of a job that names no model. */
   readonly usual: string;
 }
 
 export interface HealthParts {
   /** Asks the CLI whether it can run jobs. */
   readonly probe: (trigger: ReadinessTrigger) => Promise<Verdict>;
-  /** What requests call the model of a circuit. */
+  /** Returns the public name of a circuit's model. */
   readonly publicName: (model: string | null) => string | null;
   readonly clients: SeenClients;
   readonly clock: Clock;
-  /** Numbers from 0 to 1. */
+  /** Returns a number from 0 to 1. */
   readonly random: () => number;
   readonly log: Logger;
   readonly onChecked: (entry: ReadinessEntry) => void;
   readonly onCircuit: (status: CircuitStatus) => void;
-  /** Processes that wait may hold a credential that is refused, or a program that does not start. */
+  /** Called when idle processes should be replaced, because they may use a refused credential or a broken program. */
   readonly onSpoiled: () => void;
 }
 
@@ -43,17 +43,17 @@ interface Shortage {
   readonly untilMs: number;
 }
 
-/** If an overloaded API does not say when it may be asked again. */
+/** Time for which an overloaded API counts as busy if it names no time. */
 const overloadedMs = 30_000;
 
-/** Ends of jobs are in whole milliseconds. */
+/** Rounding error of job durations, which are in whole milliseconds. */
 const roundingMs = 1;
-/** The faults of a program itself. All other reasons come from its account, from the API, or from the request. */
+/** Failures caused by the program itself. All other reasons come from its account, the API or the request. */
 const faultsOfCli: ReadonlySet<string> = new Set(['crashed', 'empty_answer', 'other'] satisfies CliReason[]);
 
 /**
- * Owns whether one model CLI is usable: it is, if it says so itself, no job has shown that its credential is refused, jobs
- * do not fail one after the other, and its account lets jobs through. Each of its parts is read where it is shown.
+ * Owns whether one model CLI is usable. It is usable if its readiness check succeeds, no job has shown that its
+ * credential is refused, jobs do not fail repeatedly, and its account has quota. Each part has public state.
  */
 export class CliHealth {
   readonly checks: Checks;
@@ -78,7 +78,7 @@ export class CliHealth {
     this.circuits.stop();
   }
 
-  /** The model CLI has reported the quota of its account. */
+  /** Records a quota report of the model CLI, and logs warnings. */
   reported(windows: readonly QuotaWindow[]): void {
     for (const { name, utilization, resetsAt } of this.windows.report(windows)) {
       const resets_at = resetsAt === null ? null : timestamp(resetsAt);
@@ -86,13 +86,13 @@ export class CliHealth {
     }
   }
 
-  /** A program waits before it asks the API again. A limit of one model does not concern the jobs that name none. */
+  /** Records that a program waits before it asks the API again. A limit of one model does not concern jobs without a model name. */
   apiWaits({ route }: Pick<CircuitJob, 'route'>, { ms, failure: { reason, quota } }: Waiting): void {
     const isOfOthers = quota?.scope === 'model' && route.circuit !== this.circuits.usual;
     if (reason === 'overloaded' || (reason === 'quota' && !isOfOthers)) this.#lacksRoom(reason, ms);
   }
 
-  /** Why jobs wait or fail, though they are started, and until when, in milliseconds since the epoch; null if they do not. */
+  /** Why the API refuses the requests of jobs, and until when, in milliseconds since the epoch; null if it accepts them. */
   get shortage(): { readonly reason: Shortage['reason']; readonly until: number } | null {
     const { clock } = this.#parts;
     if (this.#shortage === null) return null;
@@ -107,7 +107,7 @@ export class CliHealth {
     this.#shortage = { reason, sinceMs: nowMs, untilMs: nowMs + ms };
   }
 
-  /** An operator, who may know better, asks: the next job is let through, and what the last ones showed is forgotten. */
+  /** Checks at the request of an operator: forgets earlier refusals, and lets the next job through. */
   forceCheck(): Promise<ReadinessEntry> {
     if (this.#evidence.isCredentialRefused) this.#parts.onSpoiled();
     this.#evidence.forgetRefusals();
@@ -116,7 +116,7 @@ export class CliHealth {
     return this.checks.check('forced');
   }
 
-  /** Learns from the end of a job. Returns the end for the caller, with the time to wait. */
+  /** Evaluates the end of a job. Returns the end for the caller, with `Retry-After` if jobs are blocked. */
   ended(job: CircuitJob, end: JobEnd, hadSlot: boolean): JobEnd {
     if (hadSlot) this.#learn(job, end);
     this.circuits.left(job);
@@ -134,9 +134,12 @@ export class CliHealth {
     else if (faultsOfCli.has(end.failure.reason ?? '')) this.#failed(end.failure.reason ?? '', job.request.client);
   }
 
-  /** What a check has found wrong, such as a full disk, may be over then: it is checked again. */
+  /**
+   * Records an answered job. If the last check failed, for example because of a full disk, the CLI is checked again,
+   * because the fault may be over.
+   */
   #answered(job: CircuitJob, beganMs: number): void {
-    this.circuits.served(job); // its answer may have had no text
+    this.circuits.served(job); // again, because an answer may have no text
     if (this.#shortage !== null && beganMs >= this.#shortage.sinceMs) this.#shortage = null;
     const isNews = this.#evidence.answered(job.route.circuit, beganMs);
     const isContradicted = this.checks.current.status === 'not_ready' && !this.#evidence.isCredentialRefused;
@@ -150,14 +153,18 @@ export class CliHealth {
     this.#parts.onSpoiled();
   }
 
-  /** The CLI still gets jobs: only one that is answered can show that it is well. */
+  /**
+   * Records a failure of the program. The CLI still gets jobs, because only an answered job can show that it has
+   * recovered.
+   */
   #failed(failureClass: string, client: string | null): void {
     if (this.#evidence.failed(failureClass, client)) void this.checks.check('failure');
   }
 
   /**
-   * One refusal may be a token that was just renewed. A code of the account is about the account. Anything else is about
-   * the model that the job names: only jobs that name none, or a check, speak for the account then.
+   * Records a refused credential. A single refusal may be caused by a token that was being renewed. If the error code
+   * names the account, the refusal counts for the account. Otherwise it counts for the model of the job; only jobs
+   * without a model name, or a check, then count for the account.
    */
   #unauthorized({ request, route }: CircuitJob, { failure }: JobFailed, beganMs: number): void {
     const { account, usual } = this.circuits;
@@ -171,7 +178,7 @@ export class CliHealth {
     if (isCertain) this.#parts.onSpoiled();
   }
 
-  /** Where no code says so, it takes a second failure, too. */
+  /** Records an exhausted quota. If no error code confirms it, a second failure is required. */
   #exhausted({ request, route }: CircuitJob, { failure }: JobFailed, beganMs: number): void {
     const { scope, resetsAt } = failure.quota ?? { scope: 'model', resetsAt: null };
     const model = scope === 'account' ? null : route.circuit;
@@ -191,7 +198,7 @@ export class CliHealth {
     return { ...end, failure: { ...failure, retryAfterSeconds } };
   }
 
-  /** The verdict of one check: of the CLI itself, else of its account, else of its jobs. */
+  /** Returns the verdict of one check: of the CLI itself, else of its circuits, else of earlier jobs. */
   async #judge(trigger: ReadinessTrigger): Promise<Verdict> {
     if (trigger === 'forced') this.#evidence.reset(this.#parts.clock.monotonicMs() + roundingMs);
     const verdict = await this.#parts.probe(trigger);
@@ -210,7 +217,7 @@ export class CliHealth {
     this.#saysNotReady = error !== null;
   }
 
-  /** The CLI is checked, so that the history shows each change. */
+  /** Reacts to a changed circuit. The CLI is checked, so that the history shows each change. */
   #circuitChanged(status: CircuitStatus): void {
     const { log, publicName, onCircuit, onSpoiled } = this.#parts;
     const { state, reason, until } = status;
@@ -224,7 +231,7 @@ export class CliHealth {
   }
 }
 
-/** A program that reports nonsense must not be believed for longer than the longest window lasts. */
+/** Maximum age of a report: longer than the longest quota window, so that a wrong report expires. */
 const maxAgeMs = 8 * 24 * 60 * 60_000;
 
 interface Heard {
@@ -232,7 +239,7 @@ interface Heard {
   readonly heardMs: number;
 }
 
-/** Owns the last report of each window of its account, until the window's reset. */
+/** Owns the last report of each quota window of the account, until the window resets. */
 export class QuotaWindows {
   readonly #clock: Clock;
   readonly #heard = new Map<QuotaWindowName, Heard>();
@@ -241,7 +248,7 @@ export class QuotaWindows {
     this.#clock = clock;
   }
 
-  /** Returns those that are about to close, and were not before. */
+  /** Records a report. Returns the windows that have newly reached their warning level. */
   report(windows: readonly QuotaWindow[]): readonly QuotaWindow[] {
     const before = new Map(this.current.map((window) => [window.name, window]));
     for (const { name, status, utilization, resetsAt } of windows) {
@@ -259,7 +266,7 @@ export class QuotaWindows {
     );
   }
 
-  /** By window; 0 where nothing is known. */
+  /** Used share by window; 0 if it is unknown. */
   get utilization(): Readonly<Record<string, number>> {
     const known = new Map(this.current.map(({ name, utilization }) => [name, utilization ?? 0]));
     return Object.fromEntries(quotaWindowNames.map((name) => [name, known.get(name) ?? 0]));
@@ -271,7 +278,7 @@ export class QuotaWindows {
   }
 }
 
-/** It may be a little above 1. */
+/** Returns null for an implausible share. It may be slightly above 1. */
 function sane(utilization: number | null): number | null {
   return utilization !== null && utilization >= 0 && utilization <= 100 ? utilization : null;
 }

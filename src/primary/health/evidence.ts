@@ -1,12 +1,12 @@
 import { holderOf } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 
-/** A refusal, as far as it speaks against the account or a model. */
+/** Refusal of a job, as evidence against the account or a model. */
 export interface Refusal {
   readonly client: string;
-  /** When its job began, monotonic. */
+  /** Start of the job, monotonic. */
   readonly beganMs: number;
-  /** A code says so. Else the request may be the cause. */
+  /** Whether an error code confirms the cause. Otherwise the request itself may be the cause. */
   readonly isCertain: boolean;
 }
 
@@ -14,37 +14,37 @@ interface FirstRefusal extends Refusal {
   readonly sinceMs: number;
 }
 
-/** Jobs that have failed one after the other. */
+/** Sequence of failed jobs without a success. */
 interface Streak {
   readonly count: number;
-  /** Whose job failed first; null where no request can be the cause. */
+  /** Client of the first failed job; null if no request could have caused the failure. */
   readonly first: string | null;
-  /** A job of another client has failed too, or one failed whatever it asked for. */
+  /** Whether jobs of several clients failed, or a job failed independently of its request. */
   readonly isOfMany: boolean;
   readonly lastClass: string;
 }
 
 const noStreak: Streak = { count: 0, first: null, isOfMany: false, lastClass: '' };
-/** Bogus names of models must not fill memory. */
+/** Limit of remembered models, because clients may send any model name. */
 const maxModels = 64;
 const maxFailures = 3;
-/** Without jobs for a CLI that is not ready, none of them could show that it is well again. */
+/** Time after which repeated failures expire: a CLI that is not ready may get no jobs that could show its recovery. */
 const quietMs = 5 * 60_000;
 const credentialRefused =
   "the model CLI's credential was refused when a job used it: log in anew and recheck, or replace it and restart";
 
 /**
- * Owns what jobs have shown of one model CLI: of its credential, of its account and models, and of its program. The jobs of
- * one client alone show little if there are others: its own requests may be what makes them fail.
+ * Owns the evidence from jobs about one model CLI: its credential, its account and models, and its program. Failures of
+ * one client alone prove little if there are several clients, because its requests may cause them.
  */
 export class Evidence {
   readonly #clock: Clock;
   readonly #clients: SeenClients;
-  /** The job that began last decides, because a credential may be replaced while others run. */
+  /** Verdict of the job that began last, because the credential may be replaced while earlier jobs run. */
   #credential = { isRefused: false, beganMs: Number.NEGATIVE_INFINITY };
-  /** When a job was first refused for the credential, by a code or in words, if none was answered since. */
+  /** Time of the first refusal of the credential since the last answer, monotonic; null if none. */
   #suspectedMs: number | null = null;
-  /** The first refusal in a row, by model; null for the account. */
+  /** First refusal of each sequence, by model; null is the account. */
   readonly #refusals = new Map<string | null, FirstRefusal>();
   #streak = noStreak;
   #failedMs = Number.NEGATIVE_INFINITY;
@@ -54,17 +54,17 @@ export class Evidence {
     this.#clients = clients;
   }
 
-  /** The CLI knows that it has a credential; only the API knows whether it is still valid. */
+  /** Whether the API refuses the credential. The CLI only knows that a credential exists. */
   get isCredentialRefused(): boolean {
     return this.#credential.isRefused;
   }
 
-  /** A check that says so, too, decides. */
+  /** Whether a job suggests a refused credential. A check that agrees confirms it. */
   get isCredentialSuspected(): boolean {
     return this.#suspectedMs !== null;
   }
 
-  /** Why the CLI is not ready; null where it is, as far as jobs have shown. */
+  /** Reason why the CLI is not ready, from jobs alone; null if it seems ready. */
   get fault(): string | null {
     return this.isCredentialRefused ? credentialRefused : this.#faultOfStreak;
   }
@@ -73,14 +73,17 @@ export class Evidence {
     this.#suspectedMs ??= this.#clock.monotonicMs();
   }
 
-  /** A code refused the credential to a job that began then. Returns whether that is news. */
+  /**
+   * Records that an error code refused the credential of a job that began at this time. Returns whether this is new.
+   */
   refuseCredential(beganMs: number): boolean {
     return this.#judgeCredential(beganMs, true);
   }
 
   /**
-   * Whether a refusal is the second in a row: its job began after the first one. Where no code says so, the two must be of
-   * two clients, if there are two. `model` is null for the account.
+   * Records a refusal. Returns whether it confirms an earlier one, because its job began after the earlier refusal.
+   * Without an error code, the two jobs must be of different clients if there are several clients. `model` is null for
+   * the account.
    */
   confirms(model: string | null, refusal: Refusal): boolean {
     const first = this.#refusals.get(model);
@@ -90,8 +93,8 @@ export class Evidence {
   }
 
   /**
-   * A job has failed for a fault of the program. `failureClass` is a word of ours, never the model's; `client` is null for
-   * a failure that no request can cause. Returns whether that makes the CLI not ready, until a job is answered.
+   * Records a failure of the program. `failureClass` is chosen by this service, never by the model; `client` is null if
+   * no request could have caused the failure. Returns whether the CLI has become not ready.
    */
   failed(failureClass: string, client: string | null): boolean {
     const wasFailing = this.#faultOfStreak !== null;
@@ -103,7 +106,10 @@ export class Evidence {
     return !wasFailing && this.#faultOfStreak !== null;
   }
 
-  /** A job of this model that began then was answered. Returns whether the credential counted as refused until now. */
+  /**
+   * Records that a job of this model, which began at this time, was answered. Returns whether the credential counted as
+   * refused before.
+   */
   answered(model: string, beganMs: number): boolean {
     this.#streak = noStreak;
     if (this.#suspectedMs !== null && beganMs >= this.#suspectedMs) this.#suspectedMs = null;
@@ -114,19 +120,19 @@ export class Evidence {
     return this.#judgeCredential(beganMs, false);
   }
 
-  /** Jobs of this model are let through again; null: all jobs. */
+  /** Forgets refusals of this model, or (null) of the account, when jobs are admitted again. */
   forget(model: string | null): void {
     this.#refusals.delete(model);
     if (model === null) this.#suspectedMs = null;
   }
 
-  /** An operator asks for another try: no refusal has a first one any more. */
+  /** Forgets all refusals, at the request of an operator. */
   forgetRefusals(): void {
     this.#refusals.clear();
     this.#suspectedMs = null;
   }
 
-  /** A forced check begins: the credential may have been replaced, and the next job alone decides about the program. */
+  /** Starts a forced check: the credential may have been replaced, and earlier failures of the program expire. */
   reset(beganMs: number): void {
     this.#judgeCredential(beganMs, false);
     this.#failedMs = Number.NEGATIVE_INFINITY;
@@ -159,14 +165,14 @@ export class Evidence {
 }
 
 /**
- * Owns whether more than one client has asked this service since its start. What only the requests of one client show
- * of a model CLI may be that client's own doing: it stops no job of another.
+ * Records whether several clients have sent requests since the start of the service. Failures of one client alone may
+ * be caused by that client, and must not block jobs of other clients.
  */
 export class SeenClients {
   #first: string | null = null;
   #areMany = false;
 
-  /** This client asks for a job, whatever becomes of it. Returns whether it is the second one. */
+  /** Records that a client sent a request, even if it is refused. Returns whether this is the second client. */
   saw(client: string): boolean {
     if (this.#areMany) return false;
     const holder = holderOf(client);
@@ -175,7 +181,9 @@ export class SeenClients {
     return this.#areMany;
   }
 
-  /** Whether failures of these clients may count against all: they are two, or no other has ever asked. */
+  /**
+   * Whether failures of these clients may count against all: they are different clients, or there has been only one.
+   */
   mayAccuse(client: string, other = client): boolean {
     return !this.#areMany || holderOf(client) !== holderOf(other);
   }
