@@ -7,21 +7,23 @@ import type { Host } from './host.js';
 
 type BannerHost = Pick<Host, 'product' | 'clock' | 'logStyle' | 'show'>;
 
-/** What is known of the service before it serves. */
+/** Facts about the service that are known before its start. */
 export interface BannerFacts {
   readonly version: string;
   readonly adapter: string;
-  /** Null where the console is switched off. */
+  /** Null if the console is switched off. */
   readonly consolePath: string | null;
   readonly needsKey: boolean;
 }
 
-/** A check that takes longer is only in the log. */
+/** Maximum wait for the first check. A later result appears only in the log. */
 const waitMs = 2000;
 
 type CheckedCli = Pick<ReadinessEntry, 'status' | 'version' | 'error'>;
 
-/** Owns the greeting at the terminal where the service is started. Shows it once, with the first check if that ends soon. */
+/**
+ * Owns the greeting in the terminal that started the service. It appears once, with the first check if that ends soon.
+ */
 export class Banner {
   readonly #facts: BannerFacts;
   readonly #clock: Clock;
@@ -40,7 +42,7 @@ export class Banner {
     this.#show = show;
   }
 
-  /** The service can be reached at this URL, and by clients of Ollama at the other. */
+  /** Called when the service can be reached at this URL; `ollamaUrl` is for Ollama clients. */
   serving(url: string, ollamaUrl: string | null): void {
     this.#url = url;
     this.#ollamaUrl = ollamaUrl;
@@ -48,7 +50,7 @@ export class Banner {
     this.#stopTimer = this.#clock.after(waitMs, () => this.#showOnce());
   }
 
-  /** A readiness check has ended. */
+  /** Called when a readiness check has ended. */
   checked(entry: CheckedCli): void {
     this.#checked = entry;
     if (this.#url !== null) this.#showOnce();
@@ -69,7 +71,7 @@ export function createBanner(config: Pick<Config, 'console' | 'needsKey'>, host:
   return new Banner(facts, clock, paintFor(logStyle === 'coloured'), (lines) => host.show(lines));
 }
 
-/** The URL, the console, the model CLI and its version, how to ask. */
+/** Returns the lines of the greeting: URL, console, model CLI with its version, and an example request. */
 export function bannerLines(
   facts: BannerFacts,
   { url, ollamaUrl }: { readonly url: string; readonly ollamaUrl: string | null },

@@ -12,33 +12,36 @@ import type { HostTools } from '../cli/terminate/termination.js';
 import type { Defects } from './defects.js';
 import type { Systemd } from './systemd.js';
 
-/** What the service is given of the world outside. */
+/** Environment of the service: process, operating system and systemd. */
 export interface Host extends CliHost {
   readonly product: { readonly version: string; readonly commit: string | null };
   readonly systemd: Systemd;
-  /** Where the service leaves traces, should it be killed. */
+  /** Locations of runtime files and cgroups, which remain if the service is killed. */
   readonly traces: TracePlaces;
-  /** The exceptions that nothing has caught. */
+  /** Exceptions that no code has caught. */
   readonly defects: Defects;
-  /** How the log is written, here and by the workers. */
+  /** Style of the log of the primary and its workers. */
   readonly logStyle: LogStyle;
-  /** Writes lines between those of a log for people; elsewhere nothing. */
+  /** Writes lines between the records of a human-readable log; has no effect in other log styles. */
   show(lines: readonly string[]): void;
-  /** Called for each piece of work. Gives memory back to the system in the next quiet. */
+  /** Called at each piece of work, to return memory to the system during the next quiet time. */
   readonly heap: { touch(): void };
-  /** Log records of the primary that could not be written. */
+  /** Returns the number of log records of the primary that could not be written. */
   logWriteErrors(): number;
-  /** Memory that can be had without swapping, bytes. */
+  /** Returns the memory that is available without swapping, in bytes. */
   freeMemory(): number;
-  /** Numbers from 0 to 1. */
+  /** Returns a number from 0 to 1. */
   random(): number;
   exit(code: ServiceExit): void;
 }
 
-/** Memory that can be had without swapping: of the host, but no more than the container or the unit may use, bytes. */
+/**
+ * Returns the memory that is available without swapping, in bytes: that of the host, limited by the container or the
+ * systemd unit.
+ */
 export function freeMemoryIn(cgroup: Cgroup | null): number {
   const free = cgroup?.freeMemory ?? Number.POSITIVE_INFINITY;
-  // Node knows limits of cgroup v1, but of v2 only those of the cgroup itself.
+  // Node knows the limits of cgroup v1, but with v2 only limits of the innermost cgroup.
   return Math.min(freemem(), free === Number.POSITIVE_INFINITY ? process.availableMemory() : free);
 }
 
@@ -50,7 +53,10 @@ export async function findHostTools(searchPath: string): Promise<HostTools> {
   return { setpriv: isSound ? setpriv.path : null, hasPs: ps.kind === 'found' };
 }
 
-/** Tries it out: busybox and older hosts have a setpriv without `--pdeathsig`. */
+/**
+ * Whether the program exits with 0. This is tried, because busybox and older hosts have a setpriv without
+ * `--pdeathsig`.
+ */
 async function endsWell(program: string, args: readonly string[]): Promise<boolean> {
   const limits = { timeout: trialLimitMs, killSignal: 'SIGKILL' } as const;
   try {
@@ -61,7 +67,7 @@ async function endsWell(program: string, args: readonly string[]): Promise<boole
   }
 }
 
-/** Path of `systemd-notify`; null where it is not installed. */
+/** Returns the path of `systemd-notify`; null if it is not installed. */
 export async function findNotifier(searchPath: string): Promise<string | null> {
   const notifier = await findProgram('systemd-notify', searchPath);
   return notifier.kind === 'found' ? notifier.path : null;

@@ -8,24 +8,30 @@ import { eraseFromEnviron, readVirtualFile } from '../../shared/process/proc.js'
 import { escaped } from '../../shared/text/paint.js';
 import { type Handover, takeHandover } from './systemd.js';
 
-/** What this process was started with. What its children must not inherit has been removed from its environment. */
+/**
+ * Input of the start of this process. Secrets and other settings were removed from the environment that children
+ * inherit.
+ */
 export interface StartEnvironment {
   readonly handover: Handover;
   readonly env: Environment;
   readonly warnings: readonly string[];
 }
 
-/** Settings of another service than this process. `keepsOwn`: they are beside the environment of this process. */
+/** Settings of a service other than this process. `keepsOwn`: whether the environment of this process applies, too. */
 export interface OtherSettings {
   readonly env: Environment;
   readonly keepsOwn: boolean;
-  /** Texts of files by their paths: they are not read. */
+  /** Texts of files by path, to be used instead of reading them. */
   readonly files: ReadonlyMap<string, string>;
-  /** Null where nothing is known of them. */
+  /** Cgroups of the other service; null if they are unknown. */
   readonly cgroups: UnitCgroups | null;
 }
 
-/** `settings` are those of the command line: they win over the environment. */
+/**
+ * Reads the environment of the process and removes settings from it. `settings` come from the command line, and take
+ * precedence over the environment.
+ */
 export async function takeEnvironment(
   own: Record<string, string | undefined>,
   pid: number,
@@ -44,14 +50,20 @@ const visibleSecrets =
   'the environment of this process holds a key or a token and can be read in /proc by every program of its user: ' +
   'use MODEL_API_KEY_FILE and MODEL_CODE_OAUTH_TOKEN_FILE';
 
-/** There are credentials among our variables, perhaps under a mistyped name. Returns the environment as it was. */
+/**
+ * Removes the service's variables from `env`, because they include credentials, possibly under a mistyped name. Returns
+ * a copy of the original environment.
+ */
 export function takeSettings(env: Record<string, string | undefined>): Environment {
   const whole = Object.freeze({ ...env });
   for (const name of Object.keys(env).filter(isSetting)) delete env[name];
   return whole;
 }
 
-/** Reads the files too that the settings name, but for those whose texts are `known`. Rejects with a ConfigFault. */
+/**
+ * Reads the configuration, including the files that the settings name. Texts in `known` replace files. Rejects with a
+ * ConfigFault.
+ */
 export function readConfig(env: Environment, known: ReadonlyMap<string, string> = new Map()): Promise<Config> {
   return loadConfig(
     env,
@@ -68,8 +80,8 @@ const firstAfterStdio = 3;
 const closeOnExec = 0o2000000;
 
 /**
- * Closes the descriptors that this process was started with by accident. Node keeps only the low ones from the programs that
- * it starts, so that every model CLI would have the others. `kept` were meant for this process.
+ * Closes descriptors that this process inherited by accident. Node closes only low descriptors in the programs that it
+ * starts, so every model CLI would inherit the others. `kept` are intended for this process.
  */
 export async function closeInherited(kept: readonly number[]): Promise<void> {
   const names = await readdir('/proc/self/fd').catch(() => []);
@@ -77,14 +89,14 @@ export async function closeInherited(kept: readonly number[]): Promise<void> {
   await Promise.all(others.map(async (fd) => (await isInherited(fd)) && promisify(close)(fd).catch(() => {})));
 }
 
-/** Node marks all that it opens itself. */
+/** Whether a descriptor was inherited: Node sets close-on-exec on all descriptors that it opens. */
 async function isInherited(fd: number): Promise<boolean> {
   const text = await readVirtualFile(`/proc/self/fdinfo/${fd}`).then(String, () => '');
   const flags = /^flags:\s*([0-7]+)$/m.exec(text)?.[1];
   return flags !== undefined && (Number.parseInt(flags, 8) & closeOnExec) === 0;
 }
 
-/** Why the service can't start, for people and for the log. */
+/** Reason why the service cannot start, as text for people and as log records. */
 export interface StartFault {
   readonly isConfigFault: boolean;
   readonly text: string;
@@ -107,7 +119,10 @@ export function startFault(error: unknown): StartFault {
   };
 }
 
-/** Where both streams end at one place, such as a terminal or the journal, a fault is told there once. */
+/**
+ * Returns where to write a fault. If stdout and stderr end at the same place, such as a terminal or the journal, this
+ * avoids printing the fault twice.
+ */
 export function placesOfFault(isSamePlace: boolean, isLogForPeople: boolean): { inText: boolean; inLog: boolean } {
   if (!isSamePlace) return { inText: true, inLog: true };
   return { inText: isLogForPeople, inLog: !isLogForPeople };

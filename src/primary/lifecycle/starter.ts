@@ -3,26 +3,26 @@ import { isatty } from 'node:tty';
 import type { Clock } from '../../shared/clock.js';
 import type { Environment } from '../../shared/config/config.js';
 
-/** The standard streams. */
+/** File descriptors of the standard streams. */
 const streams = [0, 1, 2];
 const lookMs = 1000;
-/** A shell sends SIGHUP before it goes, and its terminal goes after it. */
+/** Wait after SIGHUP for the terminal to close: a shell sends SIGHUP before it exits. */
 const hangUpMs = 1500;
 
-/** Whether one of the standard streams is a terminal now: one that was closed is none any more. */
+/** Whether any standard stream is an open terminal. */
 export function hasTerminal(): boolean {
   return streams.some((fd) => isatty(fd));
 }
 
-/** What a hang-up can mean. */
+/** Possible reactions to SIGHUP. */
 export interface HangUpActions {
   reload(): void;
   end(): void;
 }
 
 /**
- * SIGHUP asks for a reload, but it also tells that a terminal has been closed. A service that was started at one and has
- * none left ends with it; with `nohup` it was never at one.
+ * Returns the handler of SIGHUP, which requests a reload, but is also sent when a terminal closes. A service that was
+ * started in a terminal and has no terminal left ends. With `nohup`, it never had a terminal.
  */
 export function hangUpHandler(clock: Clock, isAtTerminal: () => boolean, actions: HangUpActions): () => void {
   const wasAtTerminal = isAtTerminal();
@@ -34,15 +34,18 @@ export function hangUpHandler(clock: Clock, isAtTerminal: () => boolean, actions
   };
 }
 
-/** How a process is placed: its parent, and that one's parent where the parent is only a shell that npm has put between. */
+/** Returns an identifier of the parent, including the grandparent if the parent is a shell started by npm. */
 export type ReadAncestors = () => Promise<string>;
 
-/** `npx prompt-relay serve` and `npm start` wait for the service: whoever ends them means the service. */
+/**
+ * Whether npm started the service and waits for it, as `npx prompt-relay serve` and `npm start` do. Ending npm must
+ * then end the service.
+ */
 export function isStartedByNpm(env: Environment): boolean {
   return ['exec', 'start'].includes(env.npm_command ?? '');
 }
 
-/** Calls `end` once when a process that has started this one has gone. */
+/** Calls `end` once when the process that started this one has exited. */
 export async function watchStarter(clock: Clock, readAncestors: ReadAncestors, end: () => void): Promise<void> {
   const first = await readAncestors();
   const stop = clock.every(lookMs, () => void look());
@@ -53,7 +56,10 @@ export async function watchStarter(clock: Clock, readAncestors: ReadAncestors, e
   };
 }
 
-/** The ids of parent and grandparent. An orphan is given to another parent at once. */
+/**
+ * Returns the ids of parent and grandparent. They change at once when the parent exits, because an orphan gets another
+ * parent.
+ */
 export async function ancestors(): Promise<string> {
   const parent = process.ppid;
   const stat = await readFile(`/proc/${parent}/stat`, 'latin1').catch(() => '');

@@ -3,30 +3,39 @@ import { retrySeconds, shuttingDown } from '../../shared/errors.js';
 import type { Logger } from '../../shared/log/logger.js';
 import { type Phase, type ServiceExit, serviceExits } from '../../shared/phase.js';
 
-/** What the supervisor stops, in this order, and what follows from a phase. */
+/** Steps of the shutdown, in this order, and the effects of a phase. */
 export interface ShutdownSteps {
   /** Resolves when no job runs or waits. */
   idle(): Promise<void>;
   counts(): { readonly running: number; readonly queued: number };
-  /** Ends every job that runs or waits, for this reason. */
+  /** Ends all open jobs with this reason. */
   cutAll(reason: Error): void;
-  /** No worker takes a new connection any more. Resolves when every one has answered what it has, and has exited. */
+  /**
+   * Makes all workers stop accepting connections. Resolves when every worker has finished its open requests and has
+   * exited.
+   */
   retireWorkers(): Promise<void>;
-  /** Resolves when no process of the model CLI is left. Nothing more is started. */
+  /** Ends all processes of the model CLIs, and prevents new ones. Resolves when none is left. */
   endProcesses(): Promise<void>;
-  /** Resolves when every worker has exited, with whether all answers were sent. May be called again, for less time. */
+  /**
+   * Stops the workers. Resolves when every worker has exited, with whether all answers were sent. May be called again
+   * with a shorter limit.
+   */
   stopWorkers(limitMs: number): Promise<boolean>;
   /** Called with each new phase. */
   entered(phase: Phase): void;
-  /** Called once, as the very last step. */
+  /** Called once, as the last step. */
   exit(code: ServiceExit): void;
 }
 
-/** Work that was cut gets this long to end its processes. */
+/** Time limit for jobs that were cut to end their processes. */
 const cutLimitMs = 15_000;
-/** The last answers get what is left of the drain time to reach their clients, and at least this long. */
+/** Minimum time for sending the last answers; the rest of the drain time applies if it is longer. */
 const minSendMs = 2000;
-/** One Ctrl-C may arrive twice within this time: npm passes on what the terminal has sent to the whole group. */
+/**
+ * Time within which a second identical signal is ignored: at one Ctrl-C, npm also forwards the signal that the terminal
+ * sent to the whole process group.
+ */
 const echoMs = 500;
 
 const nextPhases: Readonly<Record<Phase, readonly Phase[]>> = {
@@ -45,10 +54,10 @@ export class Supervisor {
   #phase: Phase = 'starting';
   #hurry: () => void = () => {};
   #firstSignal = '';
-  /** Since when old work is finished, also before the drain. */
+  /** Monotonic start of the hand-over or the drain; null before. */
   #endingSinceMs: number | null = null;
   #drainEndsAt: number | null = null;
-  /** The jobs that were cut; null until then. */
+  /** Numbers of jobs that were cut; null before. */
   #cutJobs: ReturnType<ShutdownSteps['counts']> | null = null;
 
   constructor(drainMs: number, clock: Clock, log: Logger, steps: ShutdownSteps) {
@@ -62,24 +71,24 @@ export class Supervisor {
     return this.#phase;
   }
 
-  /** Until when a drain may last, milliseconds since the epoch; null before it. */
+  /** Deadline of the drain, in milliseconds since the epoch; null before the drain. */
   get drainEndsAt(): number | null {
     return this.#drainEndsAt;
   }
 
-  /** The rest of the drain, for clients that are refused in it: whole seconds, between 1 and 300. */
+  /** Remaining seconds of the drain, for refused clients: an integer from 1 to 300. */
   get drainSecondsLeft(): number {
     return retrySeconds(this.#cutJobs !== null ? 0 : this.#drainLeftMs());
   }
 
-  /** A worker listens. Returns whether it is the first one. */
+  /** Called when a worker listens. Returns whether it is the first one. */
   becomeReady(): boolean {
     return this.#phase === 'starting' && this.#become('ready');
   }
 
   /**
-   * A successor is about to start at the same addresses, where new connections wait for it. So the workers finish what is
-   * open first, with new requests on open connections, and nobody is refused. A further signal begins the drain.
+   * Hands over to a successor at the same addresses, where new connections wait for it. The workers finish all open
+   * connections first, including new requests on them, and no client is refused. Another signal begins the drain.
    */
   async handOver(signal: string): Promise<void> {
     if (this.#phase !== 'ready' || this.#endingSinceMs !== null) return this.terminate(signal);
@@ -89,7 +98,9 @@ export class Supervisor {
     if (this.#phase === 'ready') await this.terminate(signal);
   }
 
-  /** At the first signal new work is refused and old work is finished. At the second, what is left is cut at once. */
+  /**
+   * Drains and stops the service: new jobs are refused, and open ones finish. A second signal cuts the remaining jobs.
+   */
   async terminate(signal: string): Promise<void> {
     if (this.#phase === 'draining' && !this.#isEchoOf(signal)) return this.#hurry();
     if (!this.#become('draining')) return;
@@ -100,14 +111,14 @@ export class Supervisor {
     await this.#stop(isFinished ? serviceExits.clean : serviceExits.cut);
   }
 
-  /** Nothing can be served: all work is cut, and the process exits with this code. */
+  /** Cuts all jobs and exits with this code, because the service cannot serve. */
   async fail(code: ServiceExit): Promise<void> {
     if (!this.#become('draining')) return;
     await this.#cut();
     await this.#stop(code);
   }
 
-  /** The only place where the phase changes. Returns false where it can't become this one from where it is. */
+  /** Changes the phase; no other code does. Returns false if the transition is not allowed. */
   #become(phase: Phase): boolean {
     if (!nextPhases[this.#phase].includes(phase)) return false;
     this.#phase = phase;
@@ -133,7 +144,7 @@ export class Supervisor {
     return Math.max(0, this.#drainMs - this.#drainedMs());
   }
 
-  /** Returns whether all work came to its end by itself. */
+  /** Resolves with whether all jobs finished before the deadline and before a second signal. */
   #drain(): Promise<boolean> {
     const hurried = new Promise<boolean>((resolve) => {
       this.#hurry = () => resolve(false);
@@ -154,7 +165,7 @@ export class Supervisor {
       isHurried = true;
     };
     await this.#steps.endProcesses();
-    // The workers go last: until then every request gets an answer instead of a refused connection.
+    // The workers stop last, so that every request gets an answer instead of a refused connection.
     const isAllSent = await this.#send(isHurried);
     this.#become('stopped');
     this.#end(code === serviceExits.clean && !isAllSent ? serviceExits.cut : code);

@@ -5,20 +5,20 @@ import { closingFailed } from '../../shared/node-internals/spawned-children.js';
 import type { Phase } from '../../shared/phase.js';
 import type { WorkerState } from '../workers/worker-handle.js';
 
-/** What systemd has passed to this process. */
+/** Data that systemd passed to this process. */
 export interface Handover {
-  /** Where systemd wants to be notified; null where it does not. */
+  /** Socket for notifications; null if systemd expects none. */
   readonly notifySocket: string | null;
-  /** Within this time systemd wants a watchdog notification, milliseconds; null where it does not. */
+  /** Interval within which systemd expects a watchdog notification, in milliseconds; null if it expects none. */
   readonly watchdogMs: number | null;
-  /** Descriptors of the sockets that systemd has opened for us. */
+  /** Descriptors of sockets that systemd has opened for this process. */
   readonly passedFds: readonly number[];
 }
 
 const firstPassedFd = 3;
 const variableNames = ['NOTIFY_SOCKET', 'WATCHDOG_PID', 'WATCHDOG_USEC', 'LISTEN_PID', 'LISTEN_FDS', 'LISTEN_FDNAMES'];
 
-/** Removes the variables from the environment, so that no child sees them. */
+/** Reads the variables and removes them from the environment, so that no child inherits them. */
 export function takeHandover(env: Record<string, string | undefined>, pid: number): Handover {
   const [notifySocket, watchdogPid, watchdogUsec, listenPid, listenFds] = variableNames.map((name) => env[name]);
   for (const name of variableNames) delete env[name];
@@ -34,7 +34,7 @@ function countOf(value = ''): number {
   return /^\d{1,15}$/.test(value) ? Number(value) : 0;
 }
 
-/** What systemd is told about. */
+/** State of the service that systemd is notified of. */
 export interface Vitals {
   phase(): Phase;
   readonly slots: { readonly active: number; readonly waiting: number };
@@ -44,17 +44,19 @@ export interface Vitals {
 const statusEveryMs = 2000;
 const sendLimitMs = 5000;
 
-/** Notifies systemd of the state of the service. Node has no Unix datagrams, so `systemd-notify` sends them. */
+/**
+ * Notifies systemd of the state of the service. It runs `systemd-notify`, because Node has no Unix datagram sockets.
+ */
 export class Systemd {
   readonly #handover: Handover;
   readonly #program: string | null;
   readonly #pid: number;
   readonly #clock: Clock;
-  /** Notifications are sent one after the other: READY must not overtake RELOADING. */
+  /** Last notification. They are sent one at a time, because READY must not overtake RELOADING. */
   #sent: Promise<void> = Promise.resolve();
   #lastStatus = '';
 
-  /** `program` is the path of `systemd-notify`; where it is null, nothing is sent. */
+  /** `program`: path of `systemd-notify`; null disables notifications. */
   constructor(handover: Handover, program: string | null, pid: number, clock: Clock) {
     this.#handover = handover;
     this.#program = handover.notifySocket === null ? null : program;
@@ -62,12 +64,15 @@ export class Systemd {
     this.#clock = clock;
   }
 
-  /** Whether systemd has started this process, and starts it again after a failure. */
+  /** Whether systemd started this process and restarts it after a failure. */
   get isThere(): boolean {
     return this.#handover.notifySocket !== null;
   }
 
-  /** A supervisor that waits for a notification ends the service as one that did not start. */
+  /**
+   * Warnings for the log. If systemd expects a notification and gets none, it treats the service as not started and
+   * ends it.
+   */
   get warnings(): readonly string[] {
     if (this.#handover.notifySocket === null || this.#program !== null) return [];
     return [
@@ -80,7 +85,10 @@ export class Systemd {
     return this.#handover.passedFds;
   }
 
-  /** Watchdog notifications come from a timer of the main loop, and only while a worker answers, or finishes what it has. */
+  /**
+   * Starts periodic notifications. Watchdog notifications come from a timer of the main event loop, and only while a
+   * worker listens or finishes requests, or during a drain.
+   */
   start(vitals: Vitals): void {
     if (this.#program === null) return;
     const { watchdogMs } = this.#handover;
@@ -93,7 +101,7 @@ export class Systemd {
     if (phase === 'draining') this.#notify('STOPPING=1');
   }
 
-  /** Notifies of a reload and of its end. The service runs on even where it has failed. */
+  /** Notifies systemd of a reload and its end. The service continues even if the reload failed. */
   async reloading(reload: Promise<boolean>): Promise<boolean> {
     this.#notify('RELOADING=1');
     const isComplete = await reload;
@@ -126,10 +134,10 @@ function sentenceOf({ phase, slots, workers }: Vitals): string {
   return `${phase()}: ${slots.active} running, ${slots.waiting} waiting, ${workers.counts().ready} workers`;
 }
 
-/** Never rejects: where notifying fails, the watchdog fires. */
+/** Runs `systemd-notify`. Never rejects: if notifications fail, the watchdog acts. */
 async function run(program: string, args: readonly string[], notifySocket: string): Promise<void> {
   const options = { env: { NOTIFY_SOCKET: notifySocket }, timeout: sendLimitMs };
   try {
-    await closingFailed(() => promisify(execFile)(program, args, options)); // throws at once for want of memory
+    await closingFailed(() => promisify(execFile)(program, args, options)); // throws synchronously if memory is short
   } catch {}
 }

@@ -9,15 +9,15 @@ import { endLeftovers, removeTracesOf, type TracePlaces } from '../../shared/pro
 import { folderPrefix, type Instance, instanceOfProcess } from '../../shared/process/proc.js';
 import { cgroupParent } from '../cli/terminate/termination.js';
 
-/** Where every primary makes a folder of its own, and the variable that says so. */
+/** Parent of the runtime directories of all primaries, and the variable that sets it. */
 export interface RuntimeParent {
   readonly variable: 'RUNTIME_DIRECTORY' | 'TMPDIR';
   readonly path: string;
 }
 
 /**
- * systemd's RuntimeDirectory where there is one, the first of several, else the folder for temporary files. The path is
- * absolute, because programs that are told of it work in another folder.
+ * Returns the first RuntimeDirectory of systemd if it is set, otherwise the directory for temporary files. The path is
+ * absolute, because programs with another working directory get it.
  */
 export function runtimeParent({ RUNTIME_DIRECTORY: own }: Environment): RuntimeParent {
   const [first] = own?.split(':') ?? [];
@@ -25,7 +25,10 @@ export function runtimeParent({ RUNTIME_DIRECTORY: own }: Environment): RuntimeP
   return { variable: 'TMPDIR', path: resolve(tmpdir()) };
 }
 
-/** A folder of our own, mode 0700. Its name tells whose it is, should it be left behind. Rejects with a ConfigFault. */
+/**
+ * Creates a private directory with mode 0700. Its name identifies the owner, in case it is left behind. Rejects with a
+ * ConfigFault.
+ */
 export async function makeRuntimeDirectory({ variable, path }: RuntimeParent, owner: Instance): Promise<string> {
   try {
     return await mkdtemp(join(path, `${folderPrefix(owner)}-`));
@@ -35,15 +38,15 @@ export async function makeRuntimeDirectory({ variable, path }: RuntimeParent, ow
   }
 }
 
-/** Those of this primary, at its end. One path may be named twice. */
+/** Removes directories of this primary at its end. A path may occur twice. */
 export async function removeDirectories(paths: readonly string[]): Promise<void> {
   for (const path of paths) await rm(path, { recursive: true, force: true });
 }
 
-/** A disk may not answer; the next start removes what is left. */
+/** Time limit, because a disk may not respond. The next start removes the rest. */
 const removeLimitMs = 1000;
 
-/** Owns what this process makes for itself on the host: its folders and its cgroup. */
+/** Owns the directories and the cgroup that this process creates on the host. */
 export class OwnTraces {
   readonly #clock: Clock;
   #places: TracePlaces | null = null;
@@ -54,7 +57,7 @@ export class OwnTraces {
     this.#clock = clock;
   }
 
-  /** Calls `make`, which makes all of it in these places. Never resolves once the process is about to end. */
+  /** Calls `make`, which creates them at these locations. Never resolves after `remove` was called. */
   make<T>(places: TracePlaces, make: () => Promise<T>): Promise<T> {
     if (this.#removing !== null) return new Promise(() => {});
     this.#places = places;
@@ -63,7 +66,7 @@ export class OwnTraces {
     return made;
   }
 
-  /** The process is about to end: nothing more is made. Resolves when all is gone, or after a second. */
+  /** Removes everything, and prevents further creation. Resolves when all is removed, or after one second. */
   remove(): Promise<void> {
     this.#removing ??= Promise.race([this.#removeAll(), delay(this.#clock, removeLimitMs)]);
     return this.#removing;
@@ -75,7 +78,10 @@ export class OwnTraces {
   }
 }
 
-/** Throws a ConfigFault where something else is in the way of the Unix socket. What can't be seen, listening tells. */
+/**
+ * Throws a ConfigFault if the path of the Unix socket is another kind of file. Unreadable paths are ignored here,
+ * because listening reports them.
+ */
 export async function checkSocketPath(path: string): Promise<void> {
   const found = await lstat(path).catch(() => null);
   if (found === null || found.isSocket()) return;
@@ -83,11 +89,11 @@ export async function checkSocketPath(path: string): Promise<void> {
 }
 
 /**
- * Removes the socket of a predecessor that was killed. One that still answers is left alone, and one that can't be
- * removed stays: listening then fails. Throws a ConfigFault for anything that is not a socket.
+ * Removes the socket of a predecessor that was killed. A socket that accepts connections, or cannot be removed, is
+ * left: listening then fails. Rejects with a ConfigFault if the path is another kind of file.
  */
 export async function clearStaleSocket(path: string): Promise<void> {
-  await checkSocketPath(path); // a plain file refuses connections too
+  await checkSocketPath(path); // a plain file refuses connections, too
   if (await refusesConnections(path)) await unlink(path).catch(() => {});
 }
 
@@ -102,14 +108,14 @@ function refusesConnections(path: string): Promise<boolean> {
   });
 }
 
-/** Ends what services that died have left behind, and clears what is in the way. */
+/** Ends processes of dead services, and removes their runtime files and a stale socket. */
 export async function endPredecessors(config: Config, env: Environment, log: Logger, clock: Clock): Promise<void> {
   const reaped = await endLeftovers(clock, await tracesOf(config, env));
   if (reaped > 0) log.warn('orphans_reaped', { processes: reaped });
   if (config.socketPath !== null) await clearStaleSocket(config.socketPath);
 }
 
-/** Where a service of this configuration leaves traces. */
+/** Returns the locations that a service with this configuration uses. */
 export async function tracesOf(config: Config, env: Environment): Promise<TracePlaces> {
   const parent = await cgroupParent(config.cgroup);
   return { runtimeParent: runtimeParent(env).path, cgroupParent: parent?.path ?? null };
