@@ -34,14 +34,17 @@ import type { TokenCounter } from '../threads/token-counter.js';
 import type { Addresses } from '../workers/addresses.js';
 import type { SharedHandlers } from '../workers/worker-handle.js';
 
-/** A worker inherits the open addresses behind its standard streams and its channel. */
+/** First inherited descriptor of a listening address in a worker, after its standard streams and its channel. */
 const firstInheritedFd = 4;
 
-/** A client that takes nothing for this part of a drain shall not make it last to its end, nor end with work that is cut. */
+/**
+ * Share of the drain time after which a client that reads nothing is disconnected, so that it neither prolongs the
+ * drain nor causes jobs to be cut.
+ */
 const unreadShare = 1 / 3;
 const minUnreadMs = 1000;
 
-/** The part of the configuration that workers need: no credential of the CLI, no key in clear text. */
+/** Returns the configuration for workers, without credentials of the CLI or keys in plain text. */
 export function workerSettings(
   config: Config,
   keys: WorkerSettings['keys'],
@@ -73,7 +76,7 @@ export function workerSettings(
   };
 }
 
-/** The conversations of this host, or of all hosts. */
+/** Conversations of this host, or of all hosts. */
 interface ReadableConversations {
   snapshot(id: string, client: string): TitledConversation | Promise<TitledConversation>;
   list(
@@ -85,13 +88,13 @@ interface ReadableConversations {
   read(order: TranscriptOrder): TranscriptItem | Promise<TranscriptItem>;
 }
 
-/** What the primary answers its workers with. */
+/** Parts of the primary that answer the calls of the workers. */
 export interface Services {
   phase(): Phase;
-  /** The rest of a drain. */
+  /** Returns the remaining seconds of a drain. */
   drainSecondsLeft(): number;
   workerSettings(): WorkerSettings;
-  /** null where no spans are exported: then no worker sends any. */
+  /** Null if no spans are exported; then no worker sends any. */
   readonly spans: SpanSink | null;
   readonly runner: Pick<JobRunner, 'run'>;
   readonly background: Pick<BackgroundJobs, 'accept'>;
@@ -110,27 +113,27 @@ export interface Services {
   readonly jobMetrics: Pick<JobMetrics, 'refusedDraining' | 'refusedByBudget' | 'rateLimited'>;
   readonly toolsIgnored: SharedHandlers['toolsIgnored'];
   readonly budgets: Pick<Budgets, 'check' | 'of'>;
-  /** Of the keys in force. */
+  /** Returns the names of the API keys in force. */
   keyNames(): readonly string[];
   readonly usage: Pick<UsageLedger, 'refused'> & Pick<UsageJournal, 'report'>;
   readonly clientMetrics: Pick<ClientMetrics, 'refused'>;
   readonly lastHour: Pick<LastHour, 'refused'>;
   readonly status: Pick<Status, 'health' | 'isUsable' | 'history' | 'version'>;
-  /** One feed with names of clients and process ids, one without. */
+  /** Feeds with and without names of clients and process ids. */
   readonly feeds: Readonly<Record<'named' | 'nameless', Pick<StatusFeed, 'text' | 'watch'>>>;
-  /** What an operator does with the store. */
+  /** Operations of an operator on the store. */
   readonly upkeep: Pick<SharedHandlers, 'backupStore' | 'verifyStore' | 'purgeClient'>;
   setup(): Promise<SetupReport>;
   recheck(): Promise<void>;
   readonly catalog: Pick<ModelCatalog, 'list' | 'find' | 'targeted'>;
-  /** Resolves when the workers have reported what they have counted. */
+  /** Resolves when the workers have reported their figures. */
   countRequests(): Promise<void>;
   metrics(): Promise<string>;
-  /** Is told of each call that leaves garbage behind. */
+  /** Called after each call that leaves garbage, to schedule garbage collection. */
   worked(): void;
 }
 
-/** A handler for every call that all workers are answered alike. */
+/** Returns the handlers of all calls that are the same for every worker. */
 export function apiHandlers(services: Services): SharedHandlers {
   const { jobMetrics } = services;
   const turn = turns();
@@ -182,7 +185,7 @@ export function apiHandlers(services: Services): SharedHandlers {
 
 type StatusCalls = 'health' | 'history' | 'version' | 'recheck' | 'status' | 'statusFeed' | 'setup';
 
-/** The service itself. */
+/** Returns the handlers for the state of the service. */
 function statusHandlers(services: Services): Pick<SharedHandlers, StatusCalls> {
   const { status, feeds } = services;
   const feedOf = (withNames: boolean) => feeds[withNames ? 'named' : 'nameless'];
@@ -265,7 +268,7 @@ function responseHandlers(
   };
 }
 
-/** A check for which too many wait refuses the job. */
+/** Runs a check, and counts a refusal if it rejects. */
 async function orRefused<T>(services: Services, client: string, check: () => Promise<T>): Promise<T> {
   try {
     return await check();
@@ -303,19 +306,22 @@ function backgroundHandlers(services: Services, turn: () => Promise<void>): Pick
   };
 }
 
-/** A turn of the loop for each piece of what is kept: however many read it, other calls are not held up. */
+/**
+ * Returns a function that resolves in a later turn of the event loop, one caller per turn: any number of readers of
+ * stored text cannot block other calls.
+ */
 function turns(): () => Promise<void> {
   const inOrder = inLine();
   return () => inOrder(endOfLoopTurn);
 }
 
-/** The worker may not know of a drain yet. */
+/** Throws during a drain, which the worker may not know of yet. */
 function checkPhase(services: Services, { client }: JobRequest): void {
   if (!isOver(services.phase())) return;
   throw shuttingDown(refuseDraining(services, client).retryAfterSeconds);
 }
 
-/** The runner checks it again when a job that has waited gets its slot. */
+/** Throws if the budget is used up. The runner checks it again when a waiting job gets its slot. */
 function checkBudget(services: Services, { client }: JobRequest): void {
   try {
     services.budgets.check(client);
@@ -331,7 +337,7 @@ function run(services: Services, request: JobRequest, signal: AbortSignal): Asyn
   return later(admission, (events) => events);
 }
 
-/** The events that come of something: at once where it is there at once. */
+/** Streams the events of a value, at once unless the value is a promise. */
 function later<T>(what: T | Promise<T>, eventsOf: (what: T) => AsyncIterable<JobEvent>): AsyncIterable<JobEvent> {
   return what instanceof Promise ? awaited(what, eventsOf) : eventsOf(what);
 }
@@ -350,7 +356,7 @@ function admitted(services: Services, request: JobRequest, signal: AbortSignal):
   }
 }
 
-/** A refusal that has to find out the names of models first. */
+/** Rejects with an error that lists the known models, which must be determined first. */
 // biome-ignore lint/correctness/useYield: all that it has to tell is its error
 async function* explained(
   { knownModels }: Services,

@@ -8,7 +8,7 @@ import type { UsageLedger } from '../observe/usage-ledger.js';
 import { type Counts, expiryAt, type Store } from '../store/contract/store.js';
 import type { SharedHandlers } from '../workers/worker-handle.js';
 
-/** What holds something of a client. */
+/** Parts that store data of a client. */
 export interface PurgedParts {
   readonly conversations: Pick<ConversationStore, 'list' | 'remove'>;
   readonly clientJobs: Pick<ClientJobs, 'removeOf'>;
@@ -18,7 +18,7 @@ export interface PurgedParts {
   readonly clis: readonly { readonly pool: { forgetClient(client: string): void } }[];
 }
 
-/** What an operator asks of the store. */
+/** Returns the operations of an operator on the store. */
 export function storeUpkeep(
   parts: PurgedParts & { readonly config: Config; readonly host: Pick<Host, 'clock' | 'log'> },
 ): Pick<SharedHandlers, 'backupStore' | 'verifyStore' | 'purgeClient'> {
@@ -35,22 +35,22 @@ export function storeUpkeep(
 }
 
 /**
- * Forgets a client: first in memory, so that nothing of it is shown any more, then in the store. Rejects with
- * `store_unavailable` where it is not gone from there: the same again then. Turns that run still answer, and the first
- * turn of a conversation still makes one.
+ * Removes all data of a client: first from memory, to hide it at once, then from the store. Rejects with
+ * `store_unavailable` if the store still has data; the call must then be repeated. Running turns still answer, and a
+ * first turn still creates its conversation.
  */
 export async function purgeClient(parts: PurgedParts, client: string): Promise<PurgeReport> {
   const { conversations, clientJobs, usage, usageJournal, store, clis } = parts;
   for (const { pool } of clis) pool.forgetClient(client);
   const jobs = await clientJobs.removeOf(client);
   const held = { conversations: removeConversations(conversations, client), jobs };
-  await usageJournal.add(); // else it would be added after the purge
+  await usageJournal.add(); // otherwise it would be written after the purge
   const days = usage.forget(client);
   const rows = await store.upkeep.purge(client);
   return { client, removed: larger(rows, { ...held, usage: days }), copies: await store.upkeep.copies() };
 }
 
-/** Memory and store have mostly the same. */
+/** Returns the larger number for each name, because most data are both in memory and in the store. */
 function larger(some: Counts, others: Counts): Counts {
   const names = Object.keys({ ...some, ...others });
   return Object.fromEntries(names.map((name) => [name, Math.max(some[name] ?? 0, others[name] ?? 0)]));

@@ -15,7 +15,7 @@ import { cliMetrics } from '../observe/cli-metrics.js';
 import { setupReportOf } from '../observe/status.js';
 
 /**
- * Asks each model CLI what a readiness check would ask, and starts nothing else; with `asks`, also the default model a
+ * Runs a readiness check of each model CLI and returns the set-up. With `asks`, the default model also answers a
  * question.
  */
 export async function reportSetup(config: Config, host: Host, asks: boolean): Promise<CheckReport> {
@@ -55,7 +55,7 @@ export async function reportSetup(config: Config, host: Host, asks: boolean): Pr
 
 export const trialQuestion = 'Say hello in one short sentence.';
 
-/** Has the model answer one question, as a job would, but with no queue. It spends tokens. Never rejects. */
+/** Runs one trial question on the model, like a job but without the queue. It costs tokens. Never rejects. */
 export async function askForTrial(
   { cli, adapterModel, label }: Pick<Route, 'cli' | 'adapterModel' | 'label'>,
   limitMs: number,
@@ -78,7 +78,7 @@ export async function askForTrial(
   }
 }
 
-/** Owns the answer to the question while it comes, and its times. */
+/** Owns the answer to the trial question while it is streamed, and its times. */
 class Trial {
   readonly hasEnough = false;
   readonly isFull = false;
