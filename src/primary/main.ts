@@ -60,22 +60,25 @@ import { asConfigFault, checkEngine, openStore } from './store/open.js';
 import { addressFault, mayBeHadSoon, openAddresses } from './workers/addresses.js';
 
 const stderrFd = 2;
-/** Less than TimeoutStartSec of the unit, with what else a start does. */
+/** Less than TimeoutStartSec of the unit, because the start has other steps, too. */
 const addressLimitMs = 20_000;
 const addressRetryMs = 500;
 
 const noOutput: LogDestination = { write: () => {}, flush: async () => true };
 const silent = { logStyle: 'json', show: () => {}, logWriteErrors: () => 0 } as const;
 
-/** Runs the service in this process, until it ends the process. `settings` win over the environment. */
+/**
+ * Runs the service in this process, which it ends at the end of the service. `settings` take precedence over the
+ * environment.
+ */
 export function start(settings: Environment = {}): void {
   if (cluster.isWorker) return refuseCluster();
-  const style = styleOfLog({ ...process.env, ...settings }); // before the settings are taken out of the environment
+  const style = styleOfLog({ ...process.env, ...settings }); // before the settings are removed from the environment
   const own = new OwnTraces(systemClock);
   main(settings, style, own).catch((error: unknown) => failToStart(error, style, own));
 }
 
-/** Under pm2, only this stream is shown. */
+/** Writes to stderr: under pm2, only this stream is shown. */
 function refuseCluster(): void {
   process.stderr.write(
     'prompt-relay cannot run as a worker of node:cluster, as with "exec_mode": "cluster" of pm2: use "fork". ' +
@@ -89,8 +92,8 @@ function styleOfLog(env: Environment): LogStyle {
 }
 
 /**
- * What a service that is started here and now would use, or one with these settings; with `asks`, its model answers a
- * question. Throws a ConfigFault. The caller ends the process.
+ * Reports the set-up of a service started with the current or the given settings. With `asks`, its model answers a
+ * question. Throws a ConfigFault. The caller must end the process.
  */
 export async function inspectSetup(
   settings: Environment = {},
@@ -114,13 +117,16 @@ export async function inspectSetup(
   }
 }
 
-/** A signal that came before the service was there, and the service once it is. */
+/** Signal that came before the service was built, and the service afterwards. */
 interface PendingSignal {
   signal: NodeJS.Signals | null;
   service: Service | null;
 }
 
-/** A start goes on to where it can end in order. A second signal ends one that hangs. */
+/**
+ * Installs the signal handlers. The first signal waits until the start has reached a point where the service can shut
+ * down cleanly; a second signal kills the process.
+ */
 function listenForSignals(own: OwnTraces): PendingSignal {
   const pending: PendingSignal = { signal: null, service: null };
   const terminate = (signal: NodeJS.Signals) => {
@@ -138,11 +144,11 @@ function listenForSignals(own: OwnTraces): PendingSignal {
     if (pending.service !== null) void pending.service.reload();
   };
   process.on('SIGHUP', hangUpHandler(systemClock, hasTerminal, { reload, end: () => terminate('SIGHUP') }));
-  process.on('SIGUSR1', () => {}); // else Node opens its debugger, to every program of this machine
+  process.on('SIGUSR1', () => {}); // otherwise Node opens its debugger to every program of this machine
   return pending;
 }
 
-/** As the system would without us: process.exit would wait for a disk that does not answer. */
+/** Ends the process by the signal itself, because `process.exit` would wait for a disk that does not respond. */
 function endAtOnce(signal: NodeJS.Signals): void {
   process.removeAllListeners(signal);
   process.kill(process.pid, signal);
@@ -162,7 +168,7 @@ async function main(settings: Environment, logStyle: LogStyle, own: OwnTraces): 
     if (pending.service?.hasStarted === true) defects.record(error);
     else die(log, error, own);
   });
-  process.on('unhandledRejection', defects.record); // nothing waits for its promise, so nothing depends on it
+  process.on('unhandledRejection', defects.record); // nothing awaits the promise, so no result depends on it
   await endPredecessors(config, given.env, log, systemClock);
   const show = (lines: readonly string[]) =>
     logStyle !== 'json' && output.write(lines.map((line) => `${line}\n`).join(''));
@@ -190,7 +196,7 @@ async function main(settings: Environment, logStyle: LogStyle, own: OwnTraces): 
   else await pending.service.terminate(pending.signal);
 }
 
-/** The code for several hosts is large, and loaded only if they share a Redis. */
+/** Opens the store. The code for several hosts is large, and is loaded only if hosts share a Redis. */
 async function openStoreOf(config: Config, clock: Clock): Promise<Pick<StartInput, 'store' | 'hosts'>> {
   const { store: place } = config;
   if (place.kind !== 'redis') return { store: await openStore(place, clock, endByKill), hosts: null };
@@ -199,7 +205,10 @@ async function openStoreOf(config: Config, clock: Clock): Promise<Pick<StartInpu
   return { store: hosts.store, hosts };
 }
 
-/** Under systemd, the start waits for an address that may come: else some failed starts in a row would be the last ones. */
+/**
+ * Opens the ports. Under systemd, it retries for a while if an address may become available, because systemd gives up
+ * after several failed starts.
+ */
 async function portsInTime(
   config: Config,
   host: Host,
@@ -232,7 +241,7 @@ async function openPorts(config: Config, { systemd, clock }: Host): Promise<Pick
   }
 }
 
-/** Loaded only where spans are exported: what sends them takes memory. */
+/** Loads the exporter only if spans are exported, because it needs memory. */
 async function openExporter({ spanExport }: Config, host: Host): Promise<StartInput['spans']> {
   if (spanExport === null) return null;
   const { openSpanExporter } = await import('./observe/span-exporter.js');
@@ -240,7 +249,9 @@ async function openExporter({ spanExport }: Config, host: Host): Promise<StartIn
 }
 
 type Logging = Pick<Host, 'log' | 'logStyle' | 'show' | 'logWriteErrors' | 'clock' | 'defects'>;
-/** A visitor looks at the host and goes, perhaps for a unit with these cgroups. */
+/**
+ * Purpose of this process: run the service, or only inspect the host, for a unit with these cgroups if they are set.
+ */
 type Role = 'service' | { readonly cgroups: OtherSettings['cgroups'] };
 
 async function createHost(
@@ -254,7 +265,7 @@ async function createHost(
   return own.make(traces, () => makeHost(config, given, { ...logging, traces }, role, own));
 }
 
-/** The service moves into a cgroup of its own. */
+/** Creates the host. A service moves into its cgroup. */
 async function makeHost(
   config: Config,
   { handover, env }: StartEnvironment,
@@ -272,7 +283,7 @@ async function makeHost(
   const unitCgroups = role === 'service' ? null : role.cgroups;
   const settings = { cgroup: config.cgroup, unitCgroups, ...limits };
   const termination = await chooseTermination(settings, tools, instance, role === 'service', clock, known.log);
-  const cgroup = await ownCgroup(); // after the service has moved into its own
+  const cgroup = await ownCgroup(); // after the service has moved into its cgroup
   const removeAll = () => removeDirectories([workDirectory, runtimeDirectory]).then(() => own.remove());
   return {
     env,
@@ -292,7 +303,10 @@ async function makeHost(
   };
 }
 
-/** For what is made at once: everything else that the process makes meanwhile would be masked too. */
+/**
+ * Calls a synchronous `make` under this umask. The umask applies to the whole process, so nothing asynchronous may run
+ * under it.
+ */
 function withUmask<T>(mask: number, make: () => T): T {
   const before = process.umask(mask);
   try {
@@ -302,18 +316,24 @@ function withUmask<T>(mask: number, make: () => T): T {
   }
 }
 
-/** process.exit() would wait for a thread that waits for its disk. Other parts still come to their end. */
+/**
+ * Replaces the exit by SIGKILL, because process.exit() would wait for a thread that waits for its disk. Other exit
+ * steps still run.
+ */
 function endByKill(): void {
   process.once('exit', () => process.kill(process.pid, 'SIGKILL'));
 }
 
-/** During the start. The workers notice that the primary has gone, end what is left of its processes, and exit too. */
+/**
+ * Ends the process after a defect during the start. The workers notice that the primary has exited, end its remaining
+ * processes, and exit, too.
+ */
 function die(log: Logger, reason: unknown, own: OwnTraces): void {
   log.error('internal_error', { error: describeError(reason) });
   void leave(log, serviceExits.internal, own);
 }
 
-/** An end that was not foreseen. */
+/** Ends the process in an unplanned way. */
 async function leave(log: Logger, code: ServiceExit, own: OwnTraces): Promise<void> {
   await own.remove();
   return exit(log, code);
@@ -321,14 +341,14 @@ async function leave(log: Logger, code: ServiceExit, own: OwnTraces): Promise<vo
 
 async function exit(log: Logger, code: ServiceExit): Promise<void> {
   if (await log.flush()) process.exit(code);
-  process.kill(process.pid, 'SIGKILL'); // process.exit() would wait for a write that blocks
+  process.kill(process.pid, 'SIGKILL'); // process.exit() would wait for a blocked write
 }
 
 function openOutput(onLost: () => void): LogDestination {
   return new LogOutput(openForLog(stdoutFd), systemClock, onLost);
 }
 
-/** The log level may not be known yet, or be the fault itself. */
+/** Reports a failed start. The configured log level is not used, because it may be unknown or be the fault itself. */
 function failToStart(error: unknown, style: LogStyle, own: OwnTraces): Promise<void> {
   const { isConfigFault, text, records } = startFault(error);
   const { inText, inLog } = placesOfFault(areSameFile(stdoutFd, stderrFd), style !== 'json');

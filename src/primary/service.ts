@@ -54,35 +54,35 @@ import type { Addresses } from './workers/addresses.js';
 import { Workers, type WorkersObserver } from './workers/workers.js';
 
 const maxWaitingBytes = 64 * 1024 * 1024;
-/** What a worker needs beyond the two limits of a job to receive a request and to send the answer. */
+/** Time for a worker to receive a request and send its answer, beyond the two time limits of a job. */
 const exchangeOverheadMs = 60_000;
 const expiryCheckMs = 10_000;
 const backgroundCheckMs = 1000;
-/** /metrics is open to all, and a scrape takes milliseconds of every process. */
+/** Pause between scrapes: /metrics needs no API key by default, and a scrape costs milliseconds in every process. */
 const betweenScrapesMs = 100;
-/** With several hosts, so late does each know what a key has used at the others. */
+/** How often budgets are refreshed from a store that several hosts share. */
 const budgetRefreshMs = 5000;
 
-/** What the service is made from. */
+/** Inputs of the service. */
 export interface StartInput {
   readonly config: Config;
   readonly host: Host;
-  /** The model CLIs, and what the names of their models mean. */
+  /** Model CLIs, and the meanings of model names. */
   readonly names: ModelNames;
   readonly addresses: Addresses;
-  /** null where no front asks for the health of this host. */
+  /** Null if no load balancer checks the health of this host. */
   readonly agent: HealthAgent | null;
   readonly store: Store;
-  /** null unless several hosts share the store. */
+  /** Null unless several hosts share the store. */
   readonly hosts: Hosts | null;
-  /** null where no spans are exported. */
+  /** Null if no spans are exported. */
   readonly spans: SpanExporter | null;
   readonly warnings: readonly string[];
 }
 
 /**
- * Builds all parts of the primary, in an order in which each knows only those before it. Nothing runs before `start`. A
- * function that an earlier part calls may name a later one, because it is called after the start.
+ * Builds all parts of the primary in order: each part knows only earlier ones. Nothing runs before `start`, so
+ * callbacks may use parts created later.
  */
 function compose(input: StartInput) {
   const { config, host, names, addresses, agent, hosts, store, spans } = input;
@@ -104,7 +104,7 @@ function compose(input: StartInput) {
   const conversations = new ConversationStore(conversationLimits(config), clock, (cause, id) => {
     metrics.conversations.removed(cause);
     forgetConversation(clis, id);
-    if (cause !== 'deleted') store.conversations.forget(id); // else it is no longer there
+    if (cause !== 'deleted') store.conversations.forget(id); // a deletion has already removed it from the store
   });
   const kept = new JournaledConversations(conversations, store.conversations, clock);
   const onStale = (id: string) => forgetConversation(clis, id);
@@ -112,7 +112,7 @@ function compose(input: StartInput) {
   const { turnGate } = conversations;
   const responses = new StoredResponses(store.responses, responseLimits(config), clock);
 
-  // What is counted
+  // Figures
   const cliNames = names.clis.map(({ name }) => name);
   const metrics = new PrimaryMetrics(room, conversations, cliNames);
   const lastHour = new LastHour(clock);
@@ -143,7 +143,7 @@ function compose(input: StartInput) {
   };
   const onCircuit = ({ state }: CircuitStatus) => {
     if (state === 'open') runner.cutHeld();
-    else room.next(); // what waits in the background may go
+    else room.next(); // background jobs may start
     standbyChanged();
   };
   const clis = createModelClis(config, host, names, {
@@ -193,14 +193,15 @@ function compose(input: StartInput) {
   const feeder = hosts?.puller(background, clientJobs) ?? null;
   const claims = new Claims(store.answers, clock, () => runner.busySeconds);
 
-  // Phases, processes in advance, workers
+  // Phases, standby processes, workers
   const supervisor = new Supervisor(config.drainMs, clock, log, {
     idle: async () => {
       await background.idle();
       await room.idle();
     },
     counts: () => {
-      const inBackground = store.jobs.isDurable ? 0 : room.waitingInBackground.length; // else the next service has them
+      // a durable store keeps them for the next service
+      const inBackground = store.jobs.isDurable ? 0 : room.waitingInBackground.length;
       return { running: room.active, queued: room.waiting + inBackground };
     },
     cutAll: (reason) => {
@@ -216,7 +217,7 @@ function compose(input: StartInput) {
       await closeClis(clis, host);
     },
     stopWorkers: async (limitMs) => {
-      addresses.close(); // else clients would wait for a worker that never comes
+      addresses.close(); // otherwise clients would wait for a worker that never starts
       agent?.close();
       const isAllSent = await workers.stop(limitMs);
       await spans?.close();
@@ -228,7 +229,7 @@ function compose(input: StartInput) {
       workers.tell((peer) => peer.call('phase', { phase }));
       systemd.announce(phase);
       standbyChanged();
-      if (phase === 'draining' && store.jobs.isDurable) background.stop(); // what waits is for the next service
+      if (phase === 'draining' && store.jobs.isDurable) background.stop(); // the next service runs the waiting jobs
     },
     exit: (code) => host.exit(code),
   });
@@ -275,7 +276,7 @@ function compose(input: StartInput) {
 
 type Parts = ReturnType<typeof compose>;
 
-/** The service as its main file drives it. */
+/** Service as `main.ts` controls it. */
 export class Service {
   readonly #parts: Parts;
 
@@ -283,7 +284,10 @@ export class Service {
     this.#parts = compose(input);
   }
 
-  /** Takes over what the last service has left: now, or once the store can be opened. Called once, before the start. */
+  /**
+   * Takes over the state of the previous service, at once or when the store can be opened. Must be called once, before
+   * `start`.
+   */
   async restore(): Promise<void> {
     const { conversations, usageJournal, store } = this.#parts;
     conversations.isRestored = false;
@@ -291,13 +295,14 @@ export class Service {
     await store.restore(() => this.#takeOver());
   }
 
-  /** May be called again after it has failed. */
+  /** Restores the state. May be called again after a failure. */
   async #takeOver(): Promise<void> {
     const { host, kept, usageJournal, budgets, background, store } = this.#parts;
     const conversations = await kept.restore();
     this.#parts.conversations.isRestored = true;
     if (store.kind !== 'memory') await usageJournal.restore();
-    await budgets.refresh(usageJournal).catch(() => {}); // Redis may come later, and so does the next refresh
+    // Redis may be reachable only later, and the next refresh repeats this
+    await budgets.refresh(usageJournal).catch(() => {});
     const jobs = await background.restore();
     if (store.kind !== 'memory') host.log.info('store_opened', { store: store.kind, conversations, jobs });
   }
@@ -332,7 +337,7 @@ export class Service {
       for (const each of [conversations, responses, stored, claims]) each.expire();
     });
     const { store, budgets, usageJournal } = this.#parts;
-    const refresh = () => void budgets.refresh(usageJournal).catch(() => {}); // the store says so itself
+    const refresh = () => void budgets.refresh(usageJournal).catch(() => {}); // the store logs its failures
     if (store.usage.report !== null) clock.every(budgetRefreshMs, refresh);
     clock.every(backgroundCheckMs, () => {
       room.check();
@@ -340,27 +345,34 @@ export class Service {
     });
   }
 
-  /** Drains, once the front knows of it. A further call ends that wait; in the drain it cuts what is left. */
+  /**
+   * Drains after the load balancer has noticed that this host leaves. A second call skips this wait; a call during the
+   * drain cuts the remaining jobs.
+   */
   async terminate(signal: string): Promise<void> {
     const { agent, host, supervisor } = this.#parts;
-    const mayBeSent = agent !== null && supervisor.phase === 'ready'; // requests are served until the front knows
+    // requests are still served until the load balancer has noticed
+    const mayBeSent = agent !== null && supervisor.phase === 'ready';
     if (mayBeSent && agent.isAsked) host.log.info('leaving_front', { signal });
     if (!mayBeSent || (await agent.leave())) await supervisor.terminate(signal);
   }
 
-  /** Drains for a successor. Where this process has opened the addresses itself, nothing holds connections until that comes. */
+  /**
+   * Drains for a successor. If this process has opened the addresses itself, new connections would be refused, so it
+   * terminates normally.
+   */
   async handOver(signal: string): Promise<void> {
     const { agent, host, supervisor } = this.#parts;
     if (agent !== null || host.systemd.passedFds.length === 0) await this.terminate(signal);
     else await supervisor.handOver(signal);
   }
 
-  /** The process that has started the service is gone: the service drains, unless it does so already. */
+  /** Drains because the process that started the service has exited; has no effect during a drain. */
   async endWithStarter(): Promise<void> {
     if (this.#parts.supervisor.phase !== 'draining') await this.terminate('its starter has gone');
   }
 
-  /** Replaces the workers. Jobs, queue and conversations stay as they are. */
+  /** Replaces the workers. Jobs, the queue and conversations are unaffected. */
   async reload(): Promise<void> {
     const { host, supervisor, workers, keysFile } = this.#parts;
     if (supervisor.phase !== 'ready') return;
@@ -374,13 +386,13 @@ function urlOf({ host, port }: Addresses['main']): string {
   return localUrl(host, port);
 }
 
-/** What the workers call. */
+/** Returns the handlers of the calls of the workers. */
 function handlersOf(parts: Parts) {
   const { config, host, addresses, supervisor, clients, metrics, scrape, clis, usage, usageJournal } = parts;
   const { conversations, shared, kept, catalog } = parts;
   const status = new Status(parts);
   const urls = { url: urlOf(addresses.main), ollamaUrl: addresses.ollama && urlOf(addresses.ollama) };
-  const commandOf = ({ adapter }: ModelCli) => adapter.command; // without the arguments: some may be secret
+  const commandOf = ({ adapter }: ModelCli) => adapter.command; // without the arguments, which may include secrets
   const rest = () => delay(host.clock, betweenScrapesMs);
   const feedOf = (withNames: boolean) => new StatusFeed(status.live(withNames), host.clock);
   return apiHandlers({
