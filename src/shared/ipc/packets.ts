@@ -5,15 +5,16 @@ import { wireError } from '../errors.js';
 
 const id = z.int().nonnegative();
 
-/** The path of a long text in its message. The text itself has been sent before, in pieces. */
+/** Path of a long text in its message. The text itself was sent before, in pieces. */
 const textPath = z.array(z.union([z.string(), z.int()])).readonly();
 type TextPath = z.infer<typeof textPath>;
 const textPaths = z.array(textPath).readonly().optional();
 
 /**
- * The envelope of every message. A call is answered once, or by a stream of items with one end; either may fail instead.
- * A stream can be cancelled, and `credit` says that the caller has taken items. Ids belong to the caller. A `piece` belongs
- * to the next message with its id from the same side: it continues the text at this index of its `texts`.
+ * Envelope of every message. A call is answered once, or by a stream of items with one end; either may fail instead. A
+ * stream can be cancelled, and `credit` reports that the caller has taken items. The caller assigns the ids. A `piece`
+ * belongs to the next message with its id from the same side: it continues the text at this index of the message's
+ * `texts`.
  */
 const messageSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('call'), id, name: z.string(), request: z.unknown(), texts: textPaths }),
@@ -31,23 +32,23 @@ type LongTextPiece = Extract<Sent, { kind: 'piece' }>;
 export type PeerMessage = Exclude<Sent, LongTextPiece>;
 export type CallMessage = Extract<PeerMessage, { kind: 'call' }>;
 
-/** The messages that one side sends in one write. */
+/** Messages that one side sends in one write. */
 const packetSchema = z.array(messageSchema);
 
-/** The size of a packet, in UTF-16 units. The other side parses it within a millisecond or two. */
+/** Maximum size of a packet, in UTF-16 units. The other side parses it within one or two milliseconds. */
 const packetUnits = 256 * 1024;
-/** A longer text of a long message is sent in pieces. */
+/** Length above which a text of a long message is sent in pieces. */
 const longTextUnits = 1024;
-/** The bound of a message without its long texts. V8 can make no JSON text of more than 512 Mi units. */
+/** Maximum size of a message without its long texts. V8 limits a JSON text to 512 Mi units. */
 const maxUnits = 32 * 1024 * 1024;
 
-/** A message that waits, with its size. */
+/** Waiting message with its size. */
 interface WaitingMessage {
   readonly message: PeerMessage;
   readonly units: number;
 }
 
-/** A message that is sent in pieces, and the messages of its call that must come behind it. */
+/** Message sent in pieces, and later messages of the same call, which must be sent after it. */
 interface LongMessage {
   readonly packets: Sent[][];
   readonly behind: PeerMessage[];
@@ -56,19 +57,19 @@ interface LongMessage {
 type Transmit = (packet: readonly Sent[], done: (error: Error | null) => void) => void;
 
 /**
- * Owns the messages that wait for one channel. Messages of one turn of the event loop leave together, because each write
- * costs a system call and wakes the other side. Long messages leave in pieces between the others.
+ * Owns the messages that wait for one channel. Messages of one turn of the event loop are sent together, because each
+ * write costs a system call and wakes the other side. Pieces of long messages are sent between other messages.
  */
 export class Outbox {
   readonly #transmit: Transmit;
   readonly #onLost: (message: PeerMessage, cause: unknown) => void;
   readonly #flushing: () => void;
   #waiting: WaitingMessage[] = [];
-  /** By call. */
+  /** Long messages by call. */
   readonly #long = new Map<string, LongMessage>();
   #isScheduled = false;
 
-  /** `transmit` may throw. `onLost` gets each message that cannot be sent, alone. */
+  /** `transmit` may throw. `onLost` is called for each message that cannot be sent. */
   constructor(
     transmit: Transmit,
     onLost: (message: PeerMessage, cause: unknown) => void,
@@ -97,14 +98,14 @@ export class Outbox {
     else this.#long.set(callOf(message), { packets: packetsOf(message), behind: [] });
   }
 
-  /** A packet that is not the last one is followed by the next when it has left. */
+  /** Sends one packet, and schedules the next one after it was written. */
   #flush(): void {
     const packet = this.#nextPacket();
     this.#isScheduled = this.#waiting.length > 0 || this.#long.size > 0;
     this.#sendPacket(packet, this.#isScheduled ? () => void endOfLoopTurn().then(this.#flushing) : () => {});
   }
 
-  /** Short messages come first. Long messages take turns. */
+  /** Returns the next packet. Short messages come first, and long messages take turns. */
   #nextPacket(): readonly Sent[] {
     if (this.#waiting.length > 0) return this.#shortMessages();
     const [next] = this.#long;
@@ -121,14 +122,17 @@ export class Outbox {
     let room = packetUnits;
     let count = 0;
     for (const { units } of this.#waiting) {
-      if (units > room) break; // the first one always has room
+      if (units > room) break; // the first message always fits
       room -= units;
       count++;
     }
     return this.#waiting.splice(0, count).map(({ message }) => message);
   }
 
-  /** What a write throws is the failure of single messages. A write that fails later is a channel that closes. */
+  /**
+   * Sends a packet. If the write throws, single messages are retried and fail separately. A write that fails later
+   * means that the channel closes.
+   */
   #sendPacket(packet: readonly Sent[], done: () => void): void {
     try {
       this.#transmit(packet, done);
@@ -141,11 +145,11 @@ export class Outbox {
   }
 }
 
-/** Owns the pieces of long texts that have come over one channel, until the messages of these texts have come. */
+/** Owns the received pieces of long texts until their messages arrive. */
 export class Inbox {
   readonly #texts = new Map<string, string[]>();
 
-  /** Reads the whole messages in a packet. Throws if the packet fits no schema. */
+  /** Returns the complete messages in a packet. Throws if the packet does not fit the schema. */
   read(packet: unknown): PeerMessage[] {
     const { data: messages, error } = packetSchema.safeParse(packet);
     if (error !== undefined) throw new Error(`a message fits no schema: ${error.message}`);
@@ -171,13 +175,13 @@ export class Inbox {
   }
 }
 
-/** The name of a call on its channel: both sides count their calls from 1. */
+/** Returns a key for a call on its channel. Both sides count their calls from 1, so the key includes the side. */
 function callOf(message: Sent): string {
   const isOfCaller = ['call', 'cancel', 'credit'].includes(message.kind);
   return `${message.kind === 'piece' ? message.isCall : isOfCaller} ${message.id}`;
 }
 
-/** The size of a value as JSON, about. Throws for a value that holds itself. */
+/** Returns the approximate size of a value as JSON. Throws for a circular value. */
 function unitsOf(value: unknown): number {
   if (typeof value === 'string') return value.length + 2;
   if (typeof value !== 'object' || value === null) return 8;
@@ -187,7 +191,7 @@ function unitsOf(value: unknown): number {
   return units;
 }
 
-/** The packets of a long message: its long texts in pieces, then the message without them. */
+/** Returns the packets of a long message: its long texts in pieces, then the message without these texts. */
 function packetsOf(message: PeerMessage): Sent[][] {
   const texts: { readonly path: TextPath; readonly text: string }[] = [];
   const rest = withoutLongTexts(message, (path, text) => texts.push({ path, text })) as PeerMessage;
@@ -210,7 +214,10 @@ function packetsOf(message: PeerMessage): Sent[][] {
   return packets;
 }
 
-/** A copy in which each long text is empty, or the value itself if it has none. `path` is where the value lies in its message. */
+/**
+ * Returns a copy with empty long texts, or the value itself if it has no long text. `path`: path of the value in its
+ * message.
+ */
 function withoutLongTexts(
   value: unknown,
   take: (path: TextPath, text: string) => void,

@@ -4,19 +4,19 @@ import { contained } from '../contained.js';
 import { callerDied, cancelled, fromWire, isDefect, toWire } from '../errors.js';
 import { type CallMessage, Inbox, Outbox, type PeerMessage } from './packets.js';
 
-/** A call that is answered once. */
+/** Call with one answer. */
 interface UnaryCall {
   readonly request: z.ZodType;
   readonly answer: z.ZodType;
 }
 
-/** A call that is answered by any number of items. */
+/** Call with any number of items as its answer. */
 interface StreamCall {
   readonly request: z.ZodType;
   readonly item: z.ZodType;
 }
 
-/** What can be called in one direction, by name. */
+/** Calls of one direction, by name. */
 export type Calls = Readonly<Record<string, UnaryCall | StreamCall>>;
 type UnaryNames<C extends Calls> = { [K in keyof C]: C[K] extends UnaryCall ? K : never }[keyof C] & string;
 type StreamNames<C extends Calls> = { [K in keyof C]: C[K] extends StreamCall ? K : never }[keyof C] & string;
@@ -24,16 +24,19 @@ export type RequestOf<C extends Calls, K extends keyof C> = z.infer<C[K]['reques
 export type AnswerOf<C extends Calls, K extends keyof C> = C[K] extends UnaryCall ? z.infer<C[K]['answer']> : never;
 type ItemOf<C extends Calls, K extends keyof C> = C[K] extends StreamCall ? z.infer<C[K]['item']> : never;
 
-/** What serves the calls of one direction. The signal of a stream is aborted when its caller cancels or goes away. */
+/** Handlers of the calls of one direction. The signal of a stream aborts when its caller cancels or disconnects. */
 export type Handlers<C extends Calls> = {
   readonly [K in keyof C]: C[K] extends StreamCall
     ? (request: RequestOf<C, K>, signal: AbortSignal) => AsyncIterable<ItemOf<C, K>>
     : Record<string, never> extends AnswerOf<C, K>
-      ? (request: RequestOf<C, K>) => void // an answer that says nothing need not be returned
+      ? (request: RequestOf<C, K>) => void // an empty answer need not be returned
       : (request: RequestOf<C, K>) => AnswerOf<C, K> | Promise<AnswerOf<C, K>>;
 };
 
-/** Items of a stream that may be under way. A delta has up to 16 Ki UTF-16 units: a slow reader holds 128 Ki here. */
+/**
+ * Maximum number of unread items of a stream. An item has up to 16 Ki UTF-16 units of text, so a slow reader buffers
+ * 128 Ki at most.
+ */
 export const streamWindow = 8;
 
 /** Owns the credit and the signal of one stream that this end serves. */
@@ -56,7 +59,7 @@ export class ServedStream {
     this.#wake?.();
   }
 
-  /** Waits until one more item may be sent. Returns false when the caller has gone. */
+  /** Waits until one more item may be sent. Resolves with false if the caller has cancelled or disconnected. */
   async takeCredit(): Promise<boolean> {
     while (this.#credit === 0 && !this.signal.aborted) {
       await new Promise<void>((resolve) => {
@@ -68,11 +71,11 @@ export class ServedStream {
   }
 }
 
-/** A call that this end has made and that has not ended. */
+/** Open call made by this end. */
 interface OpenCall {
   readonly schema: z.ZodType;
   readonly name: string;
-  /** Takes the answer, or an item. */
+  /** Receives the answer, or an item. */
   take(value: unknown): void;
   finish(): void;
   fail(error: Error): void;
@@ -82,8 +85,8 @@ type AnyUnary = (request: unknown) => unknown;
 type AnyStream = (request: unknown, signal: AbortSignal) => AsyncIterable<unknown>;
 
 /**
- * One end of a channel: makes the calls of `Out` and serves those of `In`. When the channel closes, every call made is
- * rejected as cancelled, and every stream served is aborted.
+ * One end of a channel: makes the calls of `Out` and serves the calls of `In`. When the channel closes, all open calls
+ * reject as cancelled, and all served streams abort.
  */
 export class Peer<Out extends Calls, In extends Calls> {
   readonly #out: Out;
@@ -98,7 +101,10 @@ export class Peer<Out extends Calls, In extends Calls> {
   #lastId = 0;
   #closed: Error | undefined;
 
-  /** `onFault` gets messages that fit no schema, and what handlers throw by mistake: defects, never a client's doing. */
+  /**
+   * `onFault` gets messages that fit no schema, and unexpected errors of handlers. These are defects, never caused by a
+   * client.
+   */
   constructor(channel: Channel, out: Out, serving: In, handlers: Handlers<In>, onFault: (fault: unknown) => void) {
     this.#out = out;
     this.#in = serving;
@@ -111,7 +117,7 @@ export class Peer<Out extends Calls, In extends Calls> {
     channel.onClose(contained(() => this.#close(), onFault));
   }
 
-  /** A call that is answered once. */
+  /** Makes a call with one answer. */
   call<K extends UnaryNames<Out>>(name: K, request: RequestOf<Out, K>): Promise<AnswerOf<Out, K>> {
     const { answer: schema } = this.#out[name] as Extract<Calls[string], { answer: unknown }>;
     return new Promise((resolve, reject) => {
@@ -122,7 +128,10 @@ export class Peer<Out extends Calls, In extends Calls> {
     });
   }
 
-  /** Starts at the first `next()`. Leaving the loop early, or the signal, cancels it. */
+  /**
+   * Makes a call with a stream of items. The call starts at the first `next()`. Leaving the loop early, or aborting the
+   * signal, cancels it.
+   */
   async *stream<K extends StreamNames<Out>>(
     name: K,
     request: RequestOf<Out, K>,
@@ -165,7 +174,7 @@ export class Peer<Out extends Calls, In extends Calls> {
     return { id, items };
   }
 
-  /** A stream that has ended needs no cancel. */
+  /** Cancels a stream; has no effect if it has ended. */
   #cancel(id: number): void {
     if (this.#made.delete(id)) this.#send({ kind: 'cancel', id });
   }
@@ -189,7 +198,7 @@ export class Peer<Out extends Calls, In extends Calls> {
     }
   }
 
-  /** Nothing is open when the call was cancelled here while the message was on its way. */
+  /** Passes a value to its call. The call may have been cancelled while the message was in transit. */
   #take(id: number, value: unknown): void {
     const call = this.#made.get(id);
     if (call === undefined) return;
@@ -229,7 +238,7 @@ export class Peer<Out extends Calls, In extends Calls> {
       }
       if (!stream.signal.aborted) this.#send({ kind: 'end', id });
     } catch (error) {
-      if (!stream.signal.aborted || isDefect(error)) throw error; // else no caller waits for it
+      if (!stream.signal.aborted || isDefect(error)) throw error; // otherwise no caller waits for the error
     } finally {
       this.#served.delete(id);
     }
@@ -239,7 +248,7 @@ export class Peer<Out extends Calls, In extends Calls> {
     this.#outbox.send(message);
   }
 
-  /** A message that cannot be sent is the failure of its call, at both ends. */
+  /** Fails the call of a message that cannot be sent, at both ends. */
   #lost(message: PeerMessage, cause: unknown): void {
     this.#onFault(cause);
     if (message.kind === 'call') this.#ended({ kind: 'fail', id: message.id, failure: toWire(cause) });
@@ -258,16 +267,16 @@ export class Peer<Out extends Calls, In extends Calls> {
 
 import cluster, { type Worker } from 'node:cluster';
 
-/** Carries messages both ways, in order, until it closes. */
+/** Carries messages in both directions, in order, until it closes. */
 export interface Channel {
-  /** `done` is called when the message has left, or with the error that stopped it. */
+  /** `done` is called when the message was written, or with the error that prevented it. */
   send(message: object, done: (error: Error | null) => void): void;
   onMessage(listener: (message: unknown) => void): void;
-  /** Called once; never again after that is anything received. */
+  /** Called once, when the channel has closed. No message is received afterwards. */
   onClose(listener: () => void): void;
 }
 
-/** The primary's end of the cluster channel to one worker. */
+/** Returns the primary's end of the cluster channel to a worker. */
 export function channelToWorker(worker: Worker): Channel {
   return {
     send: (message, done) => {
@@ -282,7 +291,10 @@ export function channelToWorker(worker: Worker): Channel {
   };
 }
 
-/** If a worker is killed while a connection is passed to it, Node emits `exit` but never `disconnect`. */
+/**
+ * Calls `listener` when a worker has disconnected. If a worker is killed while a connection is passed to it, Node emits
+ * `exit` but never `disconnect`.
+ */
 function onceGone(worker: Worker, listener: () => void): void {
   const gone = () => {
     worker.off('disconnect', gone).off('exit', gone);
@@ -291,11 +303,11 @@ function onceGone(worker: Worker, listener: () => void): void {
   worker.once('disconnect', gone).once('exit', gone);
 }
 
-/** The worker's end of the cluster channel. What happens when it closes is for the worker to decide. */
+/** Returns the worker's end of the cluster channel. The worker decides how to react when it closes. */
 export function channelToPrimary(self: NodeJS.Process): Channel {
   const { worker } = cluster;
   worker?.once('disconnect', () => {
-    worker.exitedAfterDisconnect = true; // else Node ends the process here and now
+    worker.exitedAfterDisconnect = true; // otherwise Node ends the process immediately
   });
   return {
     send: (message, done) => {

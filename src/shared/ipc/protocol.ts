@@ -18,31 +18,31 @@ import { claimItem, claimOrder, recordedAnswer, recordedPieceOrder } from './ide
 
 const nothing = z.object({});
 
-/** Which conversation or job, and who asks for it. */
+/** Id of a conversation or job, and the client that requests it. */
 const ownedKey = z.object({ id: z.string(), client: z.string() });
 
-/** An API key as a worker knows it: by its SHA-256 digest (hex). */
+/** API key as a worker stores it: by its SHA-256 digest (hex). */
 const workerKey = z.object({
   name: z.string(),
   digest: z.string(),
   scopes: z.array(z.enum(scopes)),
-  /** Whether it has a rate of its own. */
+  /** Whether the key has a separate rate cap. */
   isCapped: z.boolean(),
-  /** Whether its holder may name those whom it speaks for. */
+  /** Whether the holder may name sub-clients. */
   hasSubclients: z.boolean(),
-  /** Refused from then on, milliseconds since the epoch. */
+  /** Time after which the key is refused, in milliseconds since the epoch; null if it does not expire. */
   expiresAt: z.number().nullable(),
 });
 export type WorkerKey = z.infer<typeof workerKey>;
 
-/** null: none is configured, and requests need none. */
+/** API keys; null if no key is configured, and requests need none. */
 const workerKeys = z.array(workerKey).nullable();
 
-/** What a worker needs to serve HTTP. */
+/** Settings that a worker needs to serve HTTP. */
 export const workerSettingsSchema = z.object({
-  /** Open addresses that the worker has inherited under these numbers: it listens on all of them. */
+  /** Inherited descriptors of listening addresses. The worker listens on all of them. */
   fds: z.array(z.int()),
-  /** The one of them that is for Ollama's clients. */
+  /** Descriptor of the address for Ollama clients; null if no such address is open. */
   ollamaFd: z.int().nullable(),
   bodyLimitBytes: z.int(),
   allowedHosts: z.array(z.string()).nullable(),
@@ -50,51 +50,54 @@ export const workerSettingsSchema = z.object({
   trustedProxies: z.array(z.string()),
   keys: workerKeys,
   localUsers: z.enum(localUserModes),
-  /** Names and ids; none: all may call. */
+  /** Names and ids of users; if empty, all users may call. */
   allowedUsers: z.array(z.string()),
   /** Whether GET /metrics needs a key. */
   metricsAuth: z.boolean(),
   /** Whether the web console is served. */
   hasConsole: z.boolean(),
-  /** Whether what was said in a conversation can be read, and forked. */
+  /** Whether clients may read and fork conversations. */
   readBack: z.boolean(),
   logLevel: z.string(),
   logStyle: z.enum(logStyles),
-  /** Whether there is a cap for clients without one of their own. */
+  /** Whether clients without a separate cap have a default cap. */
   isCapped: z.boolean(),
   phase: z.enum(phases),
-  /** In a drain, a client that takes nothing of its answer for so long is given up. */
+  /** Time after which a client that reads nothing is disconnected during a drain. */
   drainUnreadMs: z.number(),
-  /** Which requests have spans; null where none are exported. */
+  /** Rule for which requests have spans; null if no spans are exported. */
   sampler: z.object({ isParentBased: z.boolean(), ratio: z.number() }).readonly().nullable(),
-  /** Where the primary leaves traces, should it be killed. */
+  /** Locations of runtime files and cgroups, which remain if the primary is killed. */
   traces: z.object({ runtimeParent: z.string(), cgroupParent: z.string().nullable() }),
 });
 export type WorkerSettings = z.infer<typeof workerSettingsSchema>;
 
-/** What a worker has counted since its last report. */
+/** Figures of a worker: growth of counters since its last report, and all gauges. */
 const figures = z.object({ families: z.array(familyFiguresSchema) });
 
-/** Whether a client may send this request, how many more in this window, and the seconds until it ends, rounded up. */
+/**
+ * Whether the client may send this request, the remaining requests of the window, and the seconds until its end,
+ * rounded up.
+ */
 const rateVerdict = z.object({
   isAllowed: z.boolean(),
   remaining: z.number(),
   resetSeconds: z.number(),
-  /** The cap of this client; 0: it has none. */
+  /** Rate cap of this client; 0 if it is unlimited. */
   maxRequests: z.int(),
   windowSeconds: z.number(),
 });
 export type RateVerdict = z.infer<typeof rateVerdict>;
 
-/** The body of GET /health, and whether the service can be used. */
+/** Body of GET /health, and whether the service accepts jobs. */
 const healthText = z.object({ text: z.string(), isUsable: z.boolean() });
 
 const day = z.string().nullable();
-/** Sections of the status that have changed since the item before, each written out as JSON; all of them at first. */
+/** Changed sections of the status, each as JSON. The first item has all sections. */
 const writtenSections = z.partialRecord(z.enum(sectionNames), z.string());
 export type WrittenSections = z.infer<typeof writtenSections>;
 
-/** `scopes`: of the key that asks; null where none is needed. */
+/** `scopes`: scopes of the API key; null if no key is required. */
 const usageOrder = z.object({
   client: z.string(),
   scopes: z.array(z.enum(scopes)).readonly().nullable(),
@@ -103,118 +106,128 @@ const usageOrder = z.object({
 });
 
 /**
- * What was said, in pieces: each message begins with its role, then come its text and its images. A system text comes first.
+ * Part of a transcript. Each message begins with its role, then come its text and its images. The system text comes
+ * first.
  */
 const transcriptPart = z.discriminatedUnion('type', [
   z
     .object({
       type: z.literal('message'),
       role: z.enum(['system', 'user', 'assistant']),
-      /** Of an answer, if they are stored. */
+      /** Stored figures of an answer. */
       figures: turnFigures.optional(),
     })
     .readonly(),
   z.object({ type: z.literal('text'), text: z.string() }).readonly(),
-  /** `bytes`: of the image itself. */
+  /** `bytes`: size of the image itself. */
   z.object({ type: z.literal('image'), mediaType: z.enum(imageTypes), bytes: z.int() }).readonly(),
-  /** Base64, of the image before. */
+  /** Base64 of the preceding image. */
   z.object({ type: z.literal('image-data'), data: z.string() }).readonly(),
 ]);
 export type TranscriptPart = z.infer<typeof transcriptPart>;
 
-/** Where a reader is: in the system text (-1) or a message, there in the text (-1) or an image, after so many bytes of it. */
+/** Position of a reader: index of the message (-1: system text), index of the image in it (-1: text), and offset. */
 const transcriptPlace = z
   .object({
     message: z.int(),
     image: z.int(),
     at: z.int(),
-    /** The messages there were when the reader began. */
+    /** Number of messages when the reader began. */
     messageCount: z.int(),
   })
   .readonly();
 export type TranscriptPlace = z.infer<typeof transcriptPlace>;
 
-/** How a conversation is read: by so much as fits into one message of the channel, from a place to the next. */
+/** Request for the next part of a conversation, which fits into one message of the channel. */
 const transcriptOrder = z.object({
   id: z.string(),
   client: z.string(),
   withImages: z.boolean(),
-  /** null: from its beginning. */
+  /** Position to read from; null for the beginning. */
   from: transcriptPlace.nullable(),
 });
 const transcriptItem = z.object({
   parts: z.array(transcriptPart).readonly(),
-  /** null at the end. */
+  /** Position of the next part; null at the end. */
   next: transcriptPlace.nullable(),
 });
 export type TranscriptOrder = z.infer<typeof transcriptOrder>;
 export type TranscriptItem = z.infer<typeof transcriptItem>;
 
-/** How much of the body of a stored response is read at once. */
+/** Maximum size of one read of the body of a stored response. */
 export const responsePieceBytes = 192 * 1024;
 
-/** A response of the Responses API that its client wants stored. */
+/** Response of the Responses API to store. */
 const responseToStore = z.object({
   id: z.string(),
-  /** The stored response that it follows. */
+  /** Id of the stored response that it follows. */
   previous: z.string().nullable(),
-  /** What it adds to the text of the previous one: its input, and the answer with its calls. */
+  /** Messages added to the previous response: its input, and the answer with its calls. */
   messages: z.array(message).readonly(),
-  /** What a request that continues its text needs to know of the text. */
+  /** Data about the text for requests that continue it. */
   head: continuedText,
-  /** The JSON that its client reads. */
+  /** JSON body for the client. */
   body: z.string(),
 });
 
-/** What workers ask of the primary. */
+/** Calls from workers to the primary. */
 export const primaryCalls = {
   hello: { request: nothing, answer: workerSettingsSchema },
-  /** The worker listens on all of its addresses. */
+  /** Reports that the worker listens on all of its addresses. */
   listening: { request: nothing, answer: nothing },
   heartbeat: { request: nothing, answer: nothing },
   /** An exception was caught by nothing in this worker: it serves on, until it has a successor. */
   broke: { request: nothing, answer: nothing },
   figures: { request: figures, answer: nothing },
-  /** The worker exits now, with this code: where it must kill itself, because a write of its log blocks, the code is lost. */
+  /**
+   * Reports that the worker exits with this code. The real exit code is lost if the worker must kill itself because a
+   * write of its log blocks.
+   */
   leaving: { request: z.object({ code: z.int() }), answer: nothing },
   run: { request: jobRequest, item: jobEvent },
-  /** The spans of requests that have ended, each as JSON of OTLP. */
+  /** Sends the spans of ended requests, each as JSON of OTLP. */
   spans: { request: z.object({ texts: z.array(z.string()) }), answer: nothing },
   /** Accepts a background job. */
   accept: { request: z.object({ job: jobRequest, form: jobForm }), answer: acceptedView },
   job: { request: ownedKey, answer: jobView },
-  /** All events of a job from its beginning until it has ended, text in pieces of any size. */
+  /** Streams all events of a job until its end; text comes in pieces of any size. */
   jobEvents: { request: ownedKey, item: jobEvent },
-  /** A piece of the answer of one that has succeeded, from that UTF-16 unit on, and its end; no text behind the last piece. */
+  /**
+   * Reads a piece of the answer of a succeeded job, from a UTF-16 position, and its end. After the last piece, the text
+   * is empty.
+   */
   jobAnswer: {
     request: ownedKey.extend({ from: z.int().nonnegative() }),
     answer: z.object({ text: z.string(), end: jobDone }),
   },
   jobs: { request: jobListOrder, answer: jobPage },
-  /** Ends what waits or runs; what has ended stays as it is. */
+  /** Cancels an open job; an ended one is unchanged. */
   cancelJob: { request: ownedKey, answer: jobView },
   /**
-   * Ends what waits or runs, also the job of a caller, and forgets what has ended, unless `keepsEnded`. `isAdmin`: the job
-   * may be that of any client; then what has ended is not forgotten. null: it is forgotten.
+   * Cancels an open job, including a caller's, and removes an ended one unless `keepsEnded`. With `isAdmin`, the job
+   * may belong to any client, and an ended job is not removed. `status` is null if the job was removed.
    */
   deleteJob: {
     request: ownedKey.extend({ isAdmin: z.boolean(), keepsEnded: z.boolean() }),
     answer: z.object({ status: z.enum(jobStatuses).nullable() }),
   },
-  /** One item, and no end where that is a claim: cancelling the call gives it up. */
+  /**
+   * Claims a key. The stream has one item; if that is a claim, it stays open, and cancelling the call releases the
+   * claim.
+   */
   claim: { request: claimOrder, item: claimItem },
-  /** Resolves when the answer is stored, or is not. The claim is over then. */
+  /** Records an answer. Resolves with whether it was stored; the claim has then ended. */
   record: {
     request: z.object({ claim: z.int(), answer: recordedAnswer }),
     answer: z.object({ isRecorded: z.boolean() }),
   },
-  /** A piece of the body of a recorded answer; no text where it is gone. */
+  /** Reads a piece of the body of a recorded answer; empty if the answer was removed. */
   recordedPiece: { request: recordedPieceOrder, answer: z.object({ text: z.string() }) },
   conversation: { request: ownedKey, answer: titledConversation },
-  /** `title`: null for its first words. */
+  /** `title`: null restores the first words of the conversation. */
   renameConversation: { request: ownedKey.extend({ title: z.string().nullable() }), answer: titledConversation },
   deleteConversation: { request: ownedKey, answer: nothing },
-  /** `before`: the `next` of the page before. `search`: null for all, else what a title contains, in capitals or not. */
+  /** `before`: `next` of the previous page. `search`: text in a title, case-insensitive; null for all. */
   conversations: {
     request: z.object({
       client: z.string(),
@@ -224,88 +237,107 @@ export const primaryCalls = {
     }),
     answer: conversationPage,
   },
-  /** The next piece. Each reader has its own place; the primary remembers none. */
+  /** Reads the next part. The reader has its position; the primary stores none. */
   transcript: { request: transcriptOrder, answer: transcriptItem },
-  /** `messageCount`: how many of its messages the fork has; null: all. */
+  /** `messageCount`: number of messages to copy; null for all. */
   forkConversation: {
     request: ownedKey.extend({ messageCount: z.int().nullable() }),
     answer: titledConversation,
   },
   /**
-   * Resolves when it is stored. Rejects with `not_found` if the previous response is gone by now, and with
-   * `validation_error` if its text is larger than what can be stored.
+   * Stores a response. Rejects with `not_found` if the previous response was removed, and with `validation_error` if
+   * the whole text is too large.
    */
   storeResponse: { request: z.object({ client: z.string(), response: responseToStore }), answer: nothing },
-  /** A piece of its body, from that byte on; no text behind the last piece. `bytes`: the size of the whole body. */
+  /**
+   * Reads a piece of the body, from a byte position. After the last piece, the text is empty. `bytes`: size of the
+   * whole body.
+   */
   responsePiece: {
     request: ownedKey.extend({ from: z.int().nonnegative() }),
     answer: z.object({ text: z.string(), bytes: z.int() }),
   },
-  /** The messages that a stored response has answered, with those of the text before it; from that one on, in either direction. */
+  /**
+   * Reads the messages that a stored response has answered, with those of the conversation before it, from this index on,
+   * in either direction.
+   */
   responseInput: {
     request: ownedKey.extend({ isReversed: z.boolean(), from: z.int().nonnegative().nullable() }),
     item: z.object({ index: z.int(), message }),
   },
-  /** Rejects with `validation_error` if its text is larger than a conversation may be. */
+  /** Rejects with `validation_error` if the text is larger than a conversation may be. */
   continuedText: { request: ownedKey, answer: continuedText },
-  /** Those that follow it stay. */
+  /** Removes a response. Responses that follow it are kept. */
   deleteResponse: { request: ownedKey, answer: nothing },
-  /** Takes one request from the window of this client. */
+  /** Counts one request in the rate window of this client. */
   rate: { request: z.object({ client: z.string() }), answer: rateVerdict },
-  /** Counts a wrong key of this caller: a user or an address, as of `shared/client.ts`. 0: it is not blocked. */
+  /**
+   * Counts a wrong key of this caller, a user or an address (see `shared/client.ts`). `blockedSeconds` is 0 if the
+   * caller is not blocked.
+   */
   wrongKey: { request: z.object({ caller: z.string() }), answer: z.object({ blockedSeconds: z.int() }) },
-  /** A connection on the Unix socket, by the user at its other end: one item, and no end. Cancelling the call closes it. */
+  /**
+   * Registers a connection on the Unix socket with the user at its other end. The stream has one item and stays open;
+   * cancelling the call ends the registration.
+   */
   connection: { request: z.object({ uid: z.int().nullable() }), item: z.object({ isAllowed: z.boolean() }) },
-  /** A worker has refused a job of this client because the service drains. */
+  /** Counts a job that a worker refused because of a drain. */
   refusedDraining: { request: z.object({ client: z.string() }), answer: z.object({ retryAfterSeconds: z.int() }) },
-  /** A request of this client has tools, and they are ignored. */
+  /** Counts a request whose tools are ignored. */
   toolsIgnored: { request: z.object({ client: z.string(), route: z.enum(toolRoutes) }), answer: nothing },
-  /** What is wrong with a JSON Schema (JSON); null where it can be used. */
+  /** Returns the fault of a JSON schema; null if it is usable. */
   schemaFault: {
     request: z.object({ schema: z.string(), client: z.string() }),
     answer: z.object({ fault: z.string().nullable() }),
   },
-  /** Which of these JSON Schemas (JSON) of tools can't be used, by its place, and what is wrong with it; null where all can. */
+  /** Returns the index and the fault of the first unusable JSON schema of tools; null if all are usable. */
   toolFault: {
     request: z.object({ schemas: z.array(z.string()), client: z.string() }),
     answer: z.object({ wrong: z.object({ index: z.int(), fault: z.string() }).nullable() }),
   },
-  /** An estimate of the tokens of all texts together. */
+  /** Estimates the total number of tokens of all texts. */
   countTokens: {
     request: z.object({ texts: z.array(z.string()).readonly(), client: z.string() }),
     answer: z.object({ tokens: z.int() }),
   },
-  /** What an operator does with the store. */
+  /** Backs up the store. This and the next two calls are for operators. */
   backupStore: { request: z.object({ name: z.string() }), answer: storeBackup },
   verifyStore: { request: nothing, answer: storeReport },
   purgeClient: { request: z.object({ client: z.string() }), answer: purgeReport },
-  /** The body of GET /usage: all of it for an admin, else the client's own rows. Days are both included. */
+  /**
+   * Returns the body of GET /usage: all rows for an administrator, otherwise the rows of the client. Both days are
+   * included.
+   */
   usage: { request: usageOrder, answer: z.object({ text: z.string() }) },
-  /** `withPids`: process ids of the workers too. */
+  /** `withPids`: whether to include process ids of workers. */
   health: { request: z.object({ withPids: z.boolean() }), answer: healthText },
-  /** The body of GET /status. `withNames`: names of clients and process ids of workers too. */
+  /** Returns the body of GET /status. `withNames`: whether to include names of clients and process ids of workers. */
   status: { request: z.object({ withNames: z.boolean() }), answer: z.object({ text: z.string() }) },
-  /** The same as it changes, until it is cancelled. */
+  /** Streams changes of the status until the call is cancelled. */
   statusFeed: { request: z.object({ withNames: z.boolean() }), item: writtenSections },
   setup: { request: nothing, answer: setupReport },
   recheck: { request: nothing, answer: healthText },
   history: { request: z.object({ since: z.number().nullable(), withPids: z.boolean() }), answer: historyBody },
   models: { request: nothing, answer: modelList },
-  /** The model that a request with this name is run with, as far as the CLIs list it. */
+  /** Returns the model that runs requests with this name; null if the CLIs do not list it. */
   model: { request: z.object({ name: z.string() }), answer: z.object({ model: modelEntry.nullable() }) },
   metrics: { request: nothing, answer: z.object({ text: z.string() }) },
   version: { request: nothing, answer: versionBody },
 };
 export type PrimaryCalls = typeof primaryCalls;
 
-/** What the primary sends to workers. */
+/** Calls from the primary to workers. */
 export const workerCalls = {
   phase: { request: z.object({ phase: z.enum(phases) }), answer: nothing },
-  /** The keys that are in force from now on. */
+  /** Replaces the API keys in force. */
   keys: { request: z.object({ keys: workerKeys }), answer: nothing },
-  /** The service ends: close each connection when its answer has been sent, then exit, with 0 if all were. */
+  /**
+   * Stops the worker: each connection closes after its answer, then the worker exits, with 0 if all answers were sent.
+   */
   stop: { request: z.object({ limitMs: z.number() }), answer: nothing },
-  /** A successor listens: take no new connection, finish what is open, then exit. */
+  /**
+   * Retires the worker after its successor listens: it accepts no new connections, finishes the open ones, and exits.
+   */
   retire: { request: z.object({ limitMs: z.number() }), answer: nothing },
   figures: { request: nothing, answer: figures },
 };
