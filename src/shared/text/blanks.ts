@@ -1,13 +1,14 @@
-/** UTF-16 units that are encoded at once. */
+/** UTF-16 units encoded at a time. */
 const pieceLength = 65_536;
 const blank = 0x20;
-/** By byte: 1 if a blank can begin with it. */
+/** Table by byte: 1 if a blank can begin with this byte. */
 const blankBegins = new Uint8Array(256);
 for (const byte of [0x20, 9, 10, 11, 12, 13, 0xc2, 0xe1, 0xe2, 0xe3, 0xef]) blankBegins[byte] = 1;
 
 /**
- * The text in UTF-8, with one space for each run of blanks, and without those at its ends: the bytes of
- * `text.replace(/\s+/g, ' ').trim()`, which takes a second for a text of 15 MB where each second character is a blank.
+ * Yields the text in UTF-8 with each run of blanks replaced by one space, and without blanks at its ends: the bytes of
+ * `text.replace(/\s+/g, ' ').trim()`. That expression takes a second for a text of 15 MB in which every second
+ * character is a blank.
  */
 export function* collapsedBlanks(text: string): Generator<Uint8Array> {
   const state = { isAfterText: false, isAfterBlank: false };
@@ -18,10 +19,10 @@ export function* collapsedBlanks(text: string): Generator<Uint8Array> {
   }
 }
 
-/** `state`: what the piece before has ended with. */
+/** Collapses a piece. `state`: state at the end of the previous piece. */
 function collapse(bytes: Uint8Array, state: { isAfterText: boolean; isAfterBlank: boolean }): Uint8Array {
   let { isAfterText, isAfterBlank } = state;
-  const collapsed = Buffer.allocUnsafe(bytes.length + 1); // a blank of the piece before may come first
+  const collapsed = Buffer.allocUnsafe(bytes.length + 1); // a blank of the previous piece may come first
   let length = 0;
   for (let index = 0; index < bytes.length; ) {
     const byte = bytes[index] as number;
@@ -41,7 +42,7 @@ function collapse(bytes: Uint8Array, state: { isAfterText: boolean; isAfterBlank
   return collapsed.subarray(0, length);
 }
 
-/** Cuts no surrogate pair. */
+/** Returns the end of a piece that does not split a surrogate pair. */
 function endOfPiece(text: string, at: number): number {
   const end = at + pieceLength;
   if (end >= text.length) return text.length;
@@ -49,7 +50,7 @@ function endOfPiece(text: string, at: number): number {
   return last >= 0xd800 && last <= 0xdbff ? end - 1 : end;
 }
 
-/** Bytes of the blank that begins here, as `\s` has them; 0 if there is none. */
+/** Returns the byte length of a blank at this position, as `\s` defines blanks; 0 if another character begins there. */
 function blankWidth(bytes: Uint8Array, at: number): number {
   const first = bytes[at] as number;
   if (first < 0x80) return 1;
@@ -57,7 +58,7 @@ function blankWidth(bytes: Uint8Array, at: number): number {
   return isWideBlank((first << 16) | ((bytes[at + 1] as number) << 8) | (bytes[at + 2] as number)) ? 3 : 0;
 }
 
-/** U+1680, U+2000 to U+200A, U+2028, U+2029, U+202F, U+205F, U+3000 and U+FEFF. */
+/** Tests for U+1680, U+2000 to U+200A, U+2028, U+2029, U+202F, U+205F, U+3000 and U+FEFF. */
 function isWideBlank(code: number): boolean {
   if (code >= 0xe28080 && code <= 0xe280af)
     return code <= 0xe2808a || code === 0xe280a8 || code === 0xe280a9 || code === 0xe280af;

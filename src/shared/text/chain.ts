@@ -5,10 +5,10 @@ import { isObject } from './json-schema.js';
 
 /**
  * A chain of hashes (hex) over the messages of a conversation. Two chains with the same end have the same texts, images
- * and roles in the same order. The text can't be read from it.
+ * and roles in the same order. The hash does not reveal the text.
  */
 
-/** The start of a chain: what a process gets before the first message. */
+/** Returns the start of a chain: the hash of the input before the first message. */
 export function chainStart(system: string | null, schema: string | null, tools: readonly Tool[] = []): string {
   const sorted = tools.map(({ name, description, schema }) => [name, description, canonical(schema)]).toSorted();
   return createHash('sha256')
@@ -16,14 +16,15 @@ export function chainStart(system: string | null, schema: string | null, tools: 
     .digest('hex');
 }
 
-/** The chain over a stored text. With another start, such as other instructions, it is another chain. */
+/** Returns the chain over a stored text. A different start, such as other instructions, gives a different chain. */
 export function continuedChain({ hash, start: known }: Pick<ContinuedText, 'hash' | 'start'>, start: string): string {
   return start === known ? hash : createHash('sha256').update(`${start}\0${hash}`).digest('hex');
 }
 
 /**
- * The chain with one more message. No text holds NUL. Blanks in an answer don't count: clients such as Open WebUI store it
- * without those at its ends, and some APIs cut it into blocks. Nor does the order of results, and that of keys in an input.
+ * Adds a message to a chain. No text contains NUL. Blanks in an answer are ignored, because clients such as Open WebUI
+ * trim it before they store it, and some APIs split it into blocks. The order of results and of keys in an input is
+ * ignored, too.
  */
 export function chained(before: string, message: Message): string {
   const { role, text, images, calls = [], results = [] } = message;
@@ -43,15 +44,18 @@ function addImages(hash: ReturnType<typeof createHash>, images: Message['images'
   for (const { mediaType, at, data } of images) hash.update(`${mediaType}\0${at}\0`).update(data).update('\0');
 }
 
-/** The id of a call whose client knows none: its place among all calls of the conversation. */
+/** Returns an id for a call if the client does not send ids: its position among all calls of the conversation. */
 export function callIdAt(place: number): string {
   return `call_${place}`;
 }
 
-/** A longer text is compared as it is: its keys would take long to order. */
+/** Length above which JSON is compared as it is, because sorting its keys would take too long. */
 const maxOrderedLength = 256 * 1024;
 
-/** JSON with its keys in order; a text that is no JSON, or nested too deeply, or very long, as it is. */
+/**
+ * Returns JSON with sorted keys. A text that is not JSON, or is nested too deeply, or is too long, is returned
+ * unchanged.
+ */
 function canonical(json: string): string {
   if (json.length > maxOrderedLength) return json;
   try {
@@ -65,7 +69,7 @@ function inOrder(value: object): object {
   return Object.fromEntries(Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-/** The name of a conversation of this client with this model that stands at this point. */
+/** Returns the id of a client's conversation with this model at this point. */
 export function chainId(chain: string, client: string, model: string | null): string {
   return createHash('sha256')
     .update(JSON.stringify([chain, client, model]))

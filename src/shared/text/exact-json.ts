@@ -1,17 +1,17 @@
 import { randomUUID } from 'node:crypto';
 
 /**
- * JSON whose numbers stay as they were written: JavaScript would change integers beyond 2^53. Between `parseExactly` and
- * `stringifyExactly`, such a number is a string that begins with a mark, which no other text can know.
+ * JSON with unchanged numbers: JavaScript would change integers beyond 2^53. Between `parseExactly` and
+ * `stringifyExactly`, such a number is a string that begins with a random mark, which no other text can contain.
  */
 const mark = randomUUID();
 const marked = new RegExp(`"${mark}([^"]+)"`, 'g');
 const numbers = /-?\d[\d.eE+-]*/g;
 const [quote, backslash] = [0x22, 0x5c];
 
-/** Throws `SyntaxError`. */
+/** Parses JSON. Throws `SyntaxError`. */
 export function parseExactly(json: string, revive?: (name: string, value: unknown) => unknown): unknown {
-  JSON.parse(json); // a mark could make JSON of a text that is none
+  JSON.parse(json); // checks the original, because a mark could turn invalid JSON into valid JSON
   return JSON.parse(markedNumbers(json), revive);
 }
 
@@ -19,7 +19,10 @@ export function stringifyExactly(value: unknown): string {
   return JSON.stringify(value).replace(marked, '$1');
 }
 
-/** No pattern skips the strings: a long one with many escapes would exceed the stack of the engine. */
+/**
+ * Marks the numbers outside of strings. A pattern that skips strings would overflow the stack of the regex engine for a
+ * long string with many escapes.
+ */
 function markedNumbers(json: string): string {
   const parts: string[] = [];
   for (let at = 0; at < json.length; ) {
@@ -32,7 +35,7 @@ function markedNumbers(json: string): string {
   return parts.join('');
 }
 
-/** The place behind the quote that ends the string which begins here. */
+/** Returns the position after the closing quote of the string that begins at this position. */
 function endOfString(json: string, begin: number): number {
   let at = begin + 1;
   while (json.charCodeAt(at) !== quote) at += json.charCodeAt(at) === backslash ? 2 : 1;

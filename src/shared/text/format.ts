@@ -1,6 +1,6 @@
 import { colourCodes } from './paint.js';
 
-/** At most two units, such as `3 h 12 min`. */
+/** Formats a duration with at most two units, such as `3 h 12 min`. */
 export function formatDuration(ms: number): string {
   if (ms < 1000) return `${Math.round(ms)} ms`;
   const seconds = ms / 1000;
@@ -24,7 +24,7 @@ export function formatNumber(value: number): string {
   return new Intl.NumberFormat('en', { maximumFractionDigits: digits }).format(value);
 }
 
-/** A number and its noun, such as `1 job` or `2 jobs`. */
+/** Formats a number and its noun, such as `1 job` or `2 jobs`. */
 export function formatCount(count: number, noun: string): string {
   return `${formatNumber(count)} ${noun}${count === 1 ? '' : 's'}`;
 }
@@ -49,17 +49,17 @@ export function alignColumns(rows: readonly (readonly string[])[]): string[] {
   );
 }
 
-/** Lines of at most this many columns, broken between words. A longer word stands alone. */
+/** Wraps a text into lines of at most this many columns, broken between words. A longer word gets a separate line. */
 export function wrapped(text: string, columns: number): string[] {
   return wrappedWords(text.split(' '), columns);
 }
 
-/** What a terminal shows of it: codes of colours take no space. */
+/** Returns the number of visible columns: colour codes take no space. */
 function columnsOf(text: string): number {
   return text.replace(colourCodes, '').length;
 }
 
-/** The same for words that hold spaces. */
+/** Wraps words that may contain spaces, like `wrapped`. */
 export function wrappedWords(words: readonly string[], columns: number): string[] {
   const lines: string[] = [];
   for (const word of words) {
@@ -70,10 +70,10 @@ export function wrappedWords(words: readonly string[], columns: number): string[
   return lines;
 }
 
-/** The narrowest column of text that can be read. */
+/** Minimum readable width of a text column. */
 const minTextColumns = 30;
 
-/** Labels with their texts beside them, or below them if the columns are too few. No line is longer than the columns. */
+/** Puts each text next to its label, or below the label if the width is too small. No line exceeds the width. */
 export function wrappedRows(
   rows: readonly (readonly [label: string, text: string])[],
   columns: number,
@@ -88,12 +88,15 @@ export function wrappedRows(
   });
 }
 
-/** Text in single quotes for a POSIX shell. A quote in the text ends the quotes, follows escaped, and begins them again. */
+/**
+ * Quotes text for a POSIX shell with single quotes. For a quote in the text, the quotes are closed, and reopened after
+ * an escaped quote.
+ */
 export function shellQuoted(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`;
 }
 
-/** A word for a POSIX shell, in quotes only if it needs them. */
+/** Returns a word for a POSIX shell, quoted only if necessary. */
 export function shellWord(word: string): string {
   return /^[\w@%+=:,./{}-]+$/.test(word) ? word : shellQuoted(word);
 }

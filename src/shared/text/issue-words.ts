@@ -1,4 +1,4 @@
-/** What a schema has found, as zod passes it to the maker of its message. */
+/** Issue of a schema, as zod passes it to the function that makes the message. */
 interface Issue {
   readonly code?: string | undefined;
   readonly [detail: string]: unknown;
@@ -16,7 +16,9 @@ const kinds: Readonly<Record<string, string>> = {
   null: 'null',
 };
 
-/** Says what a value must be, for each issue without a message of its own: users know nothing of our validator. */
+/**
+ * Returns a message for each issue without a custom message, in words that do not require knowledge of the validator.
+ */
 export function issueWords(issue: Issue): string {
   const { code, expected, values, origin } = issue;
   const unit = origin === 'string' ? ' characters' : '';

@@ -1,9 +1,9 @@
 type JsonSchema = Readonly<Record<string, unknown>>;
 
-/** A schema in the form of draft 2020-12, and the parts of the original that have no such form. */
+/** Schema converted to draft 2020-12, and the parts that could not be converted. */
 export interface ModernSchema {
   readonly schema: JsonSchema;
-  /** One phrase for each lost part, such as `enum has no values`; empty if the schema means the same as before. */
+  /** Phrases for lost parts, such as `enum has no values`; empty if the meaning is unchanged. */
   readonly losses: readonly string[];
 }
 
@@ -22,13 +22,13 @@ const namedKeywords: ReadonlySet<string> = new Set([
   'definitions',
   'dependentSchemas',
 ]);
-/** Keywords of older drafts and of OpenAPI, for which others stand in draft 2020-12. */
+/** Keywords of older drafts and of OpenAPI that draft 2020-12 replaces by other keywords. */
 const olderKeywords: ReadonlySet<string> = new Set(['$schema', 'nullable', 'dependencies', 'additionalItems']);
 
 /**
- * Translates a schema of an older draft, of OpenAPI 3.0 or of Python's validators to draft 2020-12. A part that cannot be
- * translated is left out, and its text is added to the description at its place. Throws `RangeError` for a schema that is
- * nested thousands of levels deep.
+ * Translates a schema of an older draft, of OpenAPI 3.0 or of Python's validators to draft 2020-12. A part that cannot
+ * be translated is omitted, and its text is added to the description at the same place. Throws `RangeError` for a
+ * schema with thousands of levels.
  */
 export function modernSchema(root: JsonSchema): ModernSchema {
   const losses: string[] = [];
@@ -78,7 +78,7 @@ function isOlder(keyword: string, value: unknown): boolean {
 
 type Lose = (keyword: string, value: unknown, phrase: string) => undefined;
 
-/** Undefined if the keyword is left out. */
+/** Translates a keyword. Returns undefined if it must be omitted. */
 function translateKeyword(keyword: string, value: unknown, to: Translation, lose: Lose): unknown {
   if (keyword === 'type') return translateType(value, lose);
   if (keyword === 'required') return translateRequired(value, lose);
@@ -96,7 +96,7 @@ function translateKeyword(keyword: string, value: unknown, to: Translation, lose
   return named;
 }
 
-/** The type `any` of draft 03 allows each value, as no type does. */
+/** Translates a type. `any` of draft 03 allows each value, like a schema without a type. */
 function translateType(value: unknown, lose: Lose): unknown {
   const types = [value].flat();
   const known = [...new Set(types.filter((type) => typeNames.has(type)))];
@@ -106,7 +106,7 @@ function translateType(value: unknown, lose: Lose): unknown {
   return Array.isArray(value) ? known : value;
 }
 
-/** In draft 03, `required` is a boolean at the property itself. */
+/** Translates `required`, which is a boolean of the property in draft 03. */
 function translateRequired(value: unknown, lose: Lose): unknown {
   if (typeof value === 'boolean') return undefined;
   if (Array.isArray(value) && value.every(isString)) return [...new Set(value)];
@@ -117,7 +117,7 @@ function translateEnum(value: unknown, lose: Lose): unknown {
   return Array.isArray(value) && value.length > 0 ? value : lose('enum', value, 'enum has no values');
 }
 
-/** Also takes patterns that are valid without the flag `u`, or in Python. */
+/** Translates a pattern. It also accepts patterns that are valid only without the flag `u`, or in Python. */
 function translatePattern(value: unknown, lose: Lose): string | undefined {
   if (!isString(value)) return undefined;
   const pattern = [value, fromPython(value)].find(isPattern);
@@ -146,7 +146,10 @@ function compiles(pattern: string, flags: string): boolean {
   }
 }
 
-/** A reference into the schema itself must point to something in it; a reference to another document is lost. */
+/**
+ * Translates a reference. A reference into the schema must point to an existing part, and a reference to another
+ * document is lost.
+ */
 function translateReference(value: unknown, { root }: Translation, lose: Lose): string | undefined {
   if (isString(value) && (/^#(?!\/)/.test(value) || pointsTo(value, root))) return value;
   if (isString(value) && !value.startsWith('#') && !value.includes(':')) return value; // may be the $id of a part
@@ -172,7 +175,7 @@ function decoded(step: string): string {
   }
 }
 
-/** In draft 04, `exclusiveMinimum` is a boolean beside `minimum`. */
+/** Translates bounds: in draft 04, `exclusiveMinimum` is a boolean next to `minimum`. */
 function translateBounds(schema: JsonSchema, result: Record<string, unknown>): void {
   for (const [exclusive, inclusive] of [
     ['exclusiveMinimum', 'minimum'],
@@ -184,7 +187,7 @@ function translateBounds(schema: JsonSchema, result: Record<string, unknown>): v
   }
 }
 
-/** Before draft 2020-12, a list of schemas in `items` described a tuple. */
+/** Translates items: before draft 2020-12, a list of schemas in `items` described a tuple. */
 function translateItems(schema: JsonSchema, result: Record<string, unknown>, to: Translation): void {
   const { items, additionalItems } = schema;
   if (!Array.isArray(items)) return;
@@ -201,7 +204,7 @@ function translateDependencies({ dependencies }: JsonSchema, result: Record<stri
   }
 }
 
-/** The schema of OpenAPI's `nullable: true`. */
+/** Returns the equivalent of OpenAPI's `nullable: true`. */
 function nullable(schema: JsonSchema): JsonSchema {
   const { type, enum: values } = schema;
   if (type === undefined) {
@@ -232,10 +235,10 @@ export function movedTo(place: string, schema: unknown): unknown {
 
 const wrapperName = 'input';
 
-/** Names of properties that the APIs of models take at the top of a schema. */
+/** Property names that the APIs of models accept at the top level of a schema. */
 const plainName = /^[a-zA-Z0-9_.-]{1,64}$/;
 
-/** Whether the APIs of models refuse the schema for what stands at its top. */
+/** Whether the APIs of models reject the top level of the schema. */
 export function needsWrapper(schema: JsonSchema): boolean {
   const { type, properties } = schema;
   if (type !== 'object' || ['anyOf', 'oneOf', 'allOf', '$ref', 'enum', 'const', 'not'].some((word) => word in schema))
@@ -243,20 +246,23 @@ export function needsWrapper(schema: JsonSchema): boolean {
   return isObject(properties) && !Object.keys(properties).every((name) => plainName.test(name));
 }
 
-/** The schema of an object with one property, whose value fits the given schema. `unwrappedText` reads such an object. */
+/**
+ * Returns the schema of an object with one property, whose value fits the given schema. `unwrappedText` reads such an
+ * object.
+ */
 export function wrappedSchema(schema: JsonSchema): JsonSchema {
   const properties = { [wrapperName]: movedTo(`#/properties/${wrapperName}`, schema) };
   return { type: 'object', properties, required: [wrapperName], additionalProperties: false };
 }
 
-/** JSON for a schema of `wrappedSchema`, from the JSON of the value. */
+/** Wraps the JSON of a value for a schema of `wrappedSchema`. */
 export function wrappedText(json: string): string {
   return `{${JSON.stringify(wrapperName)}:${json}}`;
 }
 
 /**
- * The JSON of the value in an object of `wrappedText`, digit for digit. A text of another form is returned as it is: some
- * models leave the wrapper out.
+ * Returns the JSON of the value in an object of `wrappedText`, with all digits unchanged. Other texts are returned
+ * unchanged, because some models omit the wrapper.
  */
 export function unwrappedText(json: string): string {
   const inner = /^\s*\{\s*"input"\s*:([\s\S]*)\}\s*$/.exec(json)?.[1]?.trim();
@@ -273,12 +279,12 @@ function isJson(text: string): boolean {
   }
 }
 
-/** Defines a property of any name, also `__proto__`. */
+/** Defines a property with any name, including `__proto__`. */
 function setOwn(object: Record<string, unknown>, name: string, value: unknown): void {
   Object.defineProperty(object, name, { value, writable: true, enumerable: true, configurable: true });
 }
 
-/** Whether a parsed JSON value is an object, and no list. */
+/** Whether a parsed JSON value is an object and not a list. */
 export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

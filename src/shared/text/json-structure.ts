@@ -1,4 +1,4 @@
-/** Values are elements of lists and fields of objects. */
+/** Limits of a JSON text. Values are elements of lists and fields of objects. */
 export interface StructureLimits {
   readonly maxValues: number;
   readonly maxDepth: number;
@@ -6,16 +6,16 @@ export interface StructureLimits {
 
 const [quote, backslash, comma] = [0x22, 0x5c, 0x2c];
 const [openList, closeList, openObject, closeObject] = [0x5b, 0x5d, 0x7b, 0x7d];
-/** Blanks of JSON are all up to it. */
+/** All blanks of JSON are at or below this code. */
 const space = 0x20;
 const [zero, nine] = [0x30, 0x39];
 /** JavaScript reads each number with fewer digits exactly. */
 const longDigits = 16;
 
 /**
- * Counts the values and the depth of one JSON text over its bytes, as they arrive. The parser takes some hundred bytes of
- * memory for each bracket, and blocks the loop for seconds. Of a text that is no JSON it counts what the parser reads
- * before it stops.
+ * Counts the values and the depth of a JSON text over its bytes, as they arrive. This protects the parser, which takes
+ * some hundred bytes of memory for each bracket and can block the event loop for seconds. In an invalid text, it counts
+ * the part that the parser would read.
  */
 export class JsonStructure {
   readonly #limits: StructureLimits;
@@ -24,17 +24,17 @@ export class JsonStructure {
   #depth = 0;
   #isInString = false;
   #isEscaped = false;
-  /** Of the number that is read. */
+  /** Number of digits of the current number so far. */
   #digits = 0;
   #hasLongNumber = false;
-  /** The last byte that is no blank has opened a list or an object: the next one says whether it is empty. */
+  /** Whether the last non-blank byte opened a list or an object: the next byte shows whether it is empty. */
   #hasOpened = false;
 
   constructor(limits: StructureLimits) {
     this.#limits = limits;
   }
 
-  /** The bytes of all texts. */
+  /** Total bytes of all texts. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -44,7 +44,9 @@ export class JsonStructure {
     return this.#hasLongNumber;
   }
 
-  /** As `take`, for a further text, which is whole. Its values count together with those before, its depth alone. */
+  /**
+   * Counts another, complete text like `take`. The values of all texts are summed; the depth is counted for each text.
+   */
   takeText(text: string): string | null {
     this.#depth = 0;
     this.#isInString = false;
@@ -53,7 +55,9 @@ export class JsonStructure {
     return this.take(Buffer.from(text));
   }
 
-  /** What is wrong with the text up to here; null while it keeps to the limits. Takes a millisecond or two for a megabyte. */
+  /**
+   * Counts further bytes. Returns the fault; null while the limits are met. Takes one or two milliseconds per megabyte.
+   */
   take(bytes: Uint8Array): string | null {
     const { maxValues, maxDepth } = this.#limits;
     this.#bytes += bytes.length;
@@ -66,7 +70,7 @@ export class JsonStructure {
     return null;
   }
 
-  /** The place of the quote that ends the string, or the length if the string continues in the next bytes. */
+  /** Returns the position of the closing quote, or the length if the string continues in the next bytes. */
   #endOfString(bytes: Uint8Array, from: number): number {
     let at = this.#isEscaped ? from + 1 : from;
     this.#isEscaped = false;

@@ -1,11 +1,11 @@
-/** The known name that is fewest single-character edits away, if it is close enough to be a slip of the hand. */
+/** Returns the known name with the fewest single-character edits; null if none is close enough to be a typing error. */
 export function nearest(name: string, known: readonly string[]): string | null {
   const ranked = known.map((candidate) => ({ candidate, edits: editsBetween(name, candidate) }));
   const best = ranked.reduce((a, b) => (b.edits < a.edits ? b : a), { candidate: '', edits: Number.POSITIVE_INFINITY });
   return best.edits <= name.length / 3 ? best.candidate : null;
 }
 
-/** Levenshtein's distance, one row at a time. */
+/** Returns the Levenshtein distance, computed one row at a time. */
 function editsBetween(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, j) => j);
   for (let i = 1; i <= a.length; i++) {

@@ -25,7 +25,7 @@ export function paintFor(isColoured: boolean): Paint {
 
 export const colourCodes = new RegExp(`${csi.replace('[', '\\[')}[0-9;]*m`, 'g');
 
-/** Cuts a line to this number of columns. Colour codes take no space; none is cut. */
+/** Cuts a line to this number of columns. Colour codes take no space and are preserved. */
 export function clip(line: string, columns: number): string {
   const text = line.replace(colourCodes, '');
   if ([...text].length <= columns) return line;
@@ -46,7 +46,7 @@ export function plain(text: string): string {
 
 const paintedOrControl = new RegExp(`(${csi.replace('[', '\\[')}(?:1|2|22|3[1-36]|39)m)|(?![\\n\\t])\\p{Cc}`, 'gu');
 
-/** Removes control characters as `plain` does, but for the styles of `Paint`. */
+/** Removes control characters like `plain`, except the styles of `Paint`. */
 export function plainButPaint(text: string): string {
   return text.replace(paintedOrControl, (_, style: string | undefined) => style ?? '');
 }
@@ -57,7 +57,10 @@ export function plainJson(value: unknown): string {
   return JSON.stringify(value).replace(/\p{Cc}/gu, escaped);
 }
 
-/** One line for a terminal: what could steer it, or turn the direction of the text, is written as its code. */
+/**
+ * Returns one line for a terminal: characters that control the terminal, or change the direction of text, are replaced
+ * by their codes.
+ */
 export function escaped(text: string): string {
   return text.replace(/[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029]/gu, (odd) => {
     const code = (odd.codePointAt(0) as number).toString(16);

@@ -1,4 +1,4 @@
-/** What an error of the operating system means, in words. */
+/** Meanings of operating system errors. */
 const meanings: Readonly<Record<string, string>> = {
   ENOENT: 'there is no such file or folder',
   EACCES: 'permission denied',
@@ -19,13 +19,13 @@ const meanings: Readonly<Record<string, string>> = {
   EAI_AGAIN: 'the name of the host cannot be looked up now',
 };
 
-/** Of an error without a known code, its own message. */
+/** Returns the meaning of an error; for an unknown code, the error's message. */
 export function meaningOf({ code, message }: NodeJS.ErrnoException): string {
   const meaning = code === undefined ? undefined : meanings[code];
   return meaning ?? (message || String(code));
 }
 
-/** For an error at a file. */
+/** Returns the message for an error of a file operation. */
 export function fileFault(path: string, error: NodeJS.ErrnoException): string {
   return error.code !== undefined && error.code in meanings ? `${path}: ${meaningOf(error)}` : error.message;
 }

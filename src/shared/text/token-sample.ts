@@ -1,10 +1,10 @@
-/** The tokenizer counts texts up to this size, bytes of all together. Larger ones are estimated from so much of them. */
+/** Total size up to which the tokenizer counts texts. Larger texts are estimated from a sample of this size. */
 export const maxCountedBytes = 100_000;
 
-/** The beginning of long texts, for an estimate of their tokens. */
+/** Beginning of long texts, for an estimate of their tokens. */
 export interface TokenSample {
   readonly texts: readonly string[];
-  /** The size of the whole, divided by that of the sample. */
+  /** Ratio of the total size to the size of the sample. */
   readonly factor: number;
 }
 
@@ -22,7 +22,7 @@ export function sampleForTokens(texts: readonly string[]): TokenSample {
   return { texts: sample, factor: bytes / (maxCountedBytes - left) };
 }
 
-/** At most this many bytes, and nearly as many where the characters are alike. */
+/** Returns a beginning of at most this many bytes, and almost as many if all characters have similar sizes. */
 function beginningOf(text: string, maxBytes: number): string {
   const piece = text.slice(0, maxBytes);
   const bytes = Buffer.byteLength(piece);

@@ -1,9 +1,12 @@
 import { bytesOfImages, type JobRequest, type Message } from '../job.js';
 
-/** What stands between two texts of one message. */
+/** Separator of two texts in one message. */
 export const blankLine = '\n\n';
 
-/** A conversation in which the roles take turns: what is empty is left out, and neighbours of one role become one message. */
+/**
+ * Returns a conversation in which the roles alternate: empty messages are omitted, and adjacent messages of one role
+ * are merged.
+ */
 export function inTurns(messages: readonly Message[]): Message[] {
   const turns: Message[][] = [];
   for (const message of messages.map(withoutBlanks).filter(saysSomething)) {
@@ -14,7 +17,7 @@ export function inTurns(messages: readonly Message[]): Message[] {
   return turns.map(merged);
 }
 
-/** APIs refuse a blank text beside calls, too. */
+/** Removes a blank text: APIs reject it even in a message with calls. */
 function withoutBlanks(message: Message): Message {
   return message.images === undefined && message.text.trim() === '' ? { ...message, text: '' } : message;
 }
@@ -23,7 +26,7 @@ function saysSomething({ text, images, calls, results }: Message): boolean {
   return text !== '' || images !== undefined || calls !== undefined || results !== undefined;
 }
 
-/** There may be thousands, so each is read once. */
+/** Merges messages. Each is read only once, because there may be thousands. */
 function merged(messages: readonly Message[]): Message {
   const [first, ...others] = messages as [Message, ...Message[]];
   if (others.length === 0) return first;
@@ -44,8 +47,8 @@ function merged(messages: readonly Message[]): Message {
 }
 
 /**
- * Gives each call of a message an id of its own, because a model or a server may repeat one. `others`: the ids of all calls
- * of the message, if they are known; then the ids do not depend on the order.
+ * Returns a function that gives each call of a message a distinct id, because a model or a server may repeat one. `others`:
+ * the ids of all calls of the message, if they are known; the new ids then do not depend on the order of the calls.
  */
 export function distinctIds(others: readonly string[] = []): (id: string) => string {
   const reserved = new Set(others);
@@ -61,7 +64,7 @@ export function distinctIds(others: readonly string[] = []): (id: string) => str
   };
 }
 
-/** The same messages, in each of which calls have different ids. The first result with an id belongs to the first such call. */
+/** Returns messages in which all calls of a message have different ids. The first result with an id belongs to the first such call. */
 export function withDistinctIds(messages: readonly Message[]): Message[] {
   return messages.map((message) => {
     const { calls, results } = message;
@@ -75,7 +78,7 @@ function renamed<T extends { readonly id: string }>(parts: readonly T[]): T[] {
   return parts.map((part) => ({ ...part, id: ownId(part.id) }));
 }
 
-/** The size of all that is said in these messages, about. */
+/** Returns the approximate size of all texts and images of messages, in bytes. */
 export function bytesOfMessages(messages: readonly Message[]): number {
   let bytes = 0;
   for (const { text, images, calls = [], results = [] } of messages) {
@@ -87,7 +90,7 @@ export function bytesOfMessages(messages: readonly Message[]): number {
   return bytes;
 }
 
-/** What a message takes beside its texts: so the number of messages is bounded too. */
+/** Size of a message in addition to its texts, which also limits the number of messages. */
 const overheadBytes = 64;
 
 export function haveImages(messages: readonly Message[]): boolean {
@@ -96,7 +99,7 @@ export function haveImages(messages: readonly Message[]): boolean {
   );
 }
 
-/** How many messages a request has before its own text. */
+/** Returns the number of messages before the text of a request. */
 export function messagesBefore({ earlier, history }: Pick<JobRequest, 'earlier' | 'history'>): number {
   return (earlier?.messageCount ?? 0) + history.length;
 }

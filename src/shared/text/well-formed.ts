@@ -1,16 +1,19 @@
 import { parseExactly, stringifyExactly } from './exact-json.js';
 
-/** NUL and lone surrogates, which APIs of models refuse. */
+/** Matches NUL and lone surrogates, which the APIs of models reject. */
 const unsendable = /\0|\p{Surrogate}/gu;
 
-/** The text with U+FFFD in the place of each NUL and each lone surrogate: it stays as long as it was. */
+/** Replaces each NUL and each lone surrogate by U+FFFD, so that the length is unchanged. */
 export function wellFormed(text: string): string {
   return text.replace(unsendable, '\ufffd');
 }
 
 const escaped = /\\u(?:0000|d[89a-f])/i;
 
-/** The same for the strings in a JSON text, where such characters may be escaped. Other texts stay what they are. */
+/**
+ * Applies `wellFormed` to the strings in a JSON text, where such characters may be escaped. In a text that is not JSON,
+ * escapes are unchanged.
+ */
 export function wellFormedJson(json: string): string {
   const text = wellFormed(json);
   if (!escaped.test(text)) return text;
