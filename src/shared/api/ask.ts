@@ -5,7 +5,7 @@ import { efforts, type Image, imageTypes, type TurnFigures } from '../job.js';
 
 type ImageType = Image['mediaType'];
 
-/** What the first bytes of a file of each type are, in hexadecimal. */
+/** First bytes of a file of each type, in hexadecimal. */
 const signatures: Readonly<Record<ImageType, RegExp>> = {
   'image/png': /^89504e470d0a1a0a/,
   'image/jpeg': /^ffd8ff/,
@@ -13,16 +13,19 @@ const signatures: Readonly<Record<ImageType, RegExp>> = {
   'image/webp': /^52494646.{8}57454250/,
 };
 
-/** Base64 of the longest signature, and more. */
+/** Base64 length that covers the longest signature. */
 const beginLength = 32;
 
-/** Searches for one wrong character. A pattern for the whole text would backtrack over megabytes, until the stack ends. */
+/**
+ * Whether a text is base64. It searches for one wrong character, because a pattern for the whole text would backtrack
+ * over megabytes and overflow the stack.
+ */
 function isBase64(data: string): boolean {
   const padding = data.endsWith('==') ? 2 : Number(data.endsWith('='));
   return data.length > padding && data.length % 4 === 0 && !/[^A-Za-z0-9+/]/.test(data.slice(0, -padding || undefined));
 }
 
-/** What is wrong with an image; null where nothing is. A CLI would turn a broken one into a note to the model. */
+/** Returns the fault of an image; null if it is valid. A CLI would replace a broken image by a note to the model. */
 export function imageFault(mediaType: ImageType, data: string): string | null {
   if (!isBase64(data)) return 'must be base64';
   const begin = Buffer.from(data.slice(0, beginLength), 'base64').toString('hex');
@@ -44,25 +47,25 @@ const requestImage = z
 
 export const maxImages = 100;
 
-/** They stand before the text. */
+/** Images before the text. */
 export const requestImages = z
   .array(requestImage, 'must be a list')
   .max(maxImages, `must be ${maxImages} at most`)
   .meta({ description: 'Images for the model, before the text. 400 if the model CLI takes none.' });
 
-/** As a job carries them, in front of its text. */
+/** Converts images for a job, which places them before its text. */
 export function leadingImages(images: z.infer<typeof requestImages> = []): Image[] {
   return images.map(({ media_type: mediaType, data }) => ({ mediaType, data, at: 0 }));
 }
 
-/** Text that goes to a model: byte for byte as sent, so only what can't be sent is refused. */
+/** Text for a model, which is sent unchanged: only text that cannot be sent is rejected. */
 export const modelText = z
   .string('must be a string')
   .refine((value) => value.trim() !== '', 'must not be empty')
   .refine((value) => !value.includes('\0'), 'must not contain NUL')
   .refine((value) => !/\p{Surrogate}/u.test(value), 'must not contain a lone surrogate');
 
-/** A model's name, as GET /models lists it or as the CLI knows it. */
+/** Name of a model, as GET /models lists it or as the CLI accepts it. */
 export const model = modelName.meta({
   description: 'The model to ask, or an alias. Default: the default model.',
   examples: ['default'],
@@ -74,7 +77,7 @@ export const streamFlag = z.boolean('must be true or false').meta({
 
 export const maxSchemaBytes = 64 * 1024;
 
-/** A JSON Schema with an object at its root. Whether it is one, ajv finds out. */
+/** JSON schema with an object at its root. ajv checks later whether it is a valid schema. */
 export const answerSchema = z.record(z.string(), z.unknown(), 'must be a JSON Schema, an object').meta({
   description: `A JSON Schema of at most ${maxSchemaBytes / 1024} KB, with an object at its root: the answer is a value that fits it.`,
   examples: [{ type: 'object', properties: { name: { type: 'string' } }, required: ['name'] }],
@@ -84,7 +87,7 @@ export const effort = z.enum(efforts, `must be one of ${efforts.join(', ')}`).me
   description: 'How hard the model thinks. 400 if the model CLI has no such option.',
 });
 
-/** The schema as a job carries it. `path` is where it stands in the request. Throws `validation_error`. */
+/** Returns the schema as JSON for a job. `path`: its path in the request. Throws `validation_error`. */
 export function schemaText(schema: Readonly<Record<string, unknown>>, path: string): string {
   const text = jsonOf(schema, path);
   if (Buffer.byteLength(text) > maxSchemaBytes) throw invalid(path, `must be ${maxSchemaBytes} bytes of JSON at most`);
@@ -100,7 +103,7 @@ function jsonOf(schema: object, path: string): string {
   }
 }
 
-/** A root that refers to a definition may be one of objects; ajv and the model will see. */
+/** Whether the schema describes objects. A root with a reference is accepted here, because ajv checks it later. */
 function isOfObjects({ type, $ref: reference, properties }: Readonly<Record<string, unknown>>): boolean {
   return type === 'object' || (type === undefined && (properties !== undefined || reference !== undefined));
 }
@@ -117,7 +120,7 @@ export const askRequest = z
   })
   .meta({ id: 'AskRequest' });
 
-/** Tokens and cost as the model CLI reports them, null where it reports nothing. */
+/** Tokens and cost that the model CLI reports; null for a figure that it does not report. */
 export const usageBody = z
   .strictObject({
     input_tokens: z.int().nonnegative().nullable(),
@@ -128,7 +131,7 @@ export const usageBody = z
 
 type UsageBody = z.infer<typeof usageBody>;
 
-/** null where the CLI reports nothing. */
+/** Returns null if the CLI reports no figures. */
 export function usageOf({ inputTokens, outputTokens, costUsd }: TurnFigures['usage']): UsageBody | null {
   if (inputTokens === null && outputTokens === null && costUsd === null) return null;
   return { input_tokens: inputTokens, output_tokens: outputTokens, ...(costUsd !== null && { cost_usd: costUsd }) };

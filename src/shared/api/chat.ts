@@ -11,7 +11,9 @@ import {
   usageBody,
 } from './ask.js';
 
-/** `system` is for a new conversation only; the older payload with `messages` is not accepted. */
+/**
+ * Request of POST /chat. `system` is only for a new conversation, and the older payload with `messages` is rejected.
+ */
 export const chatRequest = z
   .strictObject({
     message: modelText.meta({ description: 'The next message of the user.', examples: ['What is my name?'] }),
@@ -33,7 +35,7 @@ export const chatRequest = z
   })
   .meta({ id: 'ChatRequest' });
 
-/** The message for a client that still sends the older payload. */
+/** Error message for a client that still sends the older payload. */
 export const legacyPayload = 'a list of messages is not accepted: send message, and conversation_id to continue';
 
 const count = z.int().nonnegative();

@@ -3,7 +3,7 @@ import { imageTypes } from '../job.js';
 import { usageBody } from './ask.js';
 import { conversationBody } from './chat.js';
 
-/** One conversation in a list: no text but its title. */
+/** Conversation in a list: without text except its title. */
 const listedConversation = conversationBody
   .omit({ success: true, status: true, request_id: true })
   .extend({

@@ -1,12 +1,12 @@
 import type { PublicCode } from '../errors.js';
 
-/** Every path can answer with these: a malformed request, a Host or Origin that is not allowed. */
+/** Errors of every path: a malformed request, or a Host or Origin that is not allowed. */
 export const commonErrors = ['validation_error', 'forbidden'] as const satisfies readonly PublicCode[];
 
-/** Status of what is no complete HTTP request. The code is always `validation_error`. */
+/** Statuses for incomplete HTTP requests. The code is always `validation_error`. */
 export const brokenHttp = { malformed: 400, tooSlow: 408, headersTooLarge: 431 } as const;
 
-/** A wrong key, a scope or a user that is not allowed, too many wrong keys. */
+/** Errors of a wrong key, a missing scope, a user that is not allowed, or too many wrong keys. */
 const accessErrors = ['unauthorized', 'forbidden', 'rate_limited'] as const satisfies readonly PublicCode[];
 
 const jobErrors = [
@@ -24,7 +24,7 @@ const jobErrors = [
   'timeout',
 ] as const satisfies readonly PublicCode[];
 
-/** Without the failures of jobs, which are results of tools there. */
+/** Errors of the MCP endpoint. Failures of jobs are missing, because MCP reports them as tool results. */
 const mcpErrors = [
   ...accessErrors,
   'idempotency_in_progress',
@@ -36,10 +36,10 @@ const mcpErrors = [
   'not_found',
 ] as const satisfies readonly PublicCode[];
 
-/** Of what the store is asked for. */
+/** Errors of endpoints that use the store. */
 const keptErrors = [...accessErrors, 'store_unavailable'] as const satisfies readonly PublicCode[];
 
-/** Of what reads a body, and starts nothing. */
+/** Errors of endpoints that read a body and start no job. */
 const readingErrors = [
   ...accessErrors,
   'payload_too_large',
@@ -86,7 +86,7 @@ const list = [
   { method: 'GET', route: '/console/', errors: [] },
 ] as const;
 
-/** Their errors come in the form of the API whose clients they serve, with its statuses. */
+/** Endpoints of compatibility APIs. Their errors have the form and the statuses of the emulated API. */
 const doors = [
   { method: 'GET', route: '/v1/models', errors: [] },
   { method: 'GET', route: '/v1/models/{id}', errors: ['not_found'] },
@@ -110,22 +110,22 @@ const doors = [
 type Listed = (typeof list)[number] | (typeof doors)[number];
 type NameOf<E extends Listed> = E extends Listed ? `${E['method']} ${E['route']}` : never;
 
-/** A path, with the names of its parameters in braces. */
+/** Path with the names of its parameters in braces. */
 export type RoutePath = Listed['route'];
 export type EndpointName = NameOf<Listed>;
 
 export interface Endpoint {
   readonly method: Listed['method'];
   readonly route: RoutePath;
-  /** Error codes it can answer with, beside the common ones. */
+  /** Error codes in addition to the common ones. */
   readonly errors: readonly PublicCode[];
-  /** The status of its success; 200 where it is left out. */
+  /** Status of a success; 200 if it is omitted. */
   readonly success?: 200 | 201;
-  /** Statuses of other answers that are no errors. */
+  /** Other statuses that are not errors. */
   readonly others?: readonly (202 | 204)[];
 }
 
-/** Those that take tools. */
+/** Endpoints that accept tools. */
 export const toolRoutes = [
   '/v1/chat/completions',
   '/v1/responses',
@@ -134,10 +134,10 @@ export const toolRoutes = [
 ] as const satisfies readonly RoutePath[];
 export type ToolRoute = (typeof toolRoutes)[number];
 
-/** Every endpoint of the service's own API. HTTP metrics start from both lists, and the OpenAPI document is built from them. */
+/** All endpoints of the service's native API. The HTTP metrics and the OpenAPI document are built from both lists. */
 export const endpoints: readonly Endpoint[] = list;
 
-/** Every endpoint that speaks as another API does. */
+/** All endpoints of compatibility APIs. */
 export const doorEndpoints: readonly Endpoint[] = doors;
 
 export function nameOf({ method, route }: Endpoint): EndpointName {

@@ -31,7 +31,7 @@ const circuit = {
   }),
   reason: z.enum(breakerReasons).optional(),
   since: time.optional(),
-  /** When the next job is let through. */
+  /** Time when the next job is admitted. */
   until: time.optional(),
 };
 
@@ -55,7 +55,7 @@ export const breakerBody = z
   .meta({ id: 'Breaker' });
 export type BreakerBody = z.infer<typeof breakerBody>;
 
-/** What may be wrong with a service that still answers. */
+/** Parts of the service that can be degraded, and causes. */
 export const reasonParts = ['cli', 'store', 'quota', 'overloaded', 'service'] as const;
 
 export const reasonBody = z
@@ -74,7 +74,7 @@ export const reasonBody = z
   .meta({ id: 'Reason' });
 export type ReasonBody = z.infer<typeof reasonBody>;
 
-/** What shows that more was asked of the service than it can do. */
+/** Figures that show whether the service is overloaded. */
 export const pressureShape = {
   queue_full_since: time.nullable().meta({
     description: 'Since when the queue is full; null unless that has lasted for 10 s.',
@@ -92,7 +92,7 @@ export const observabilityBody = z
     model_runtime: z.strictObject({
       active_requests: count,
       queued_requests: count,
-      /** How long each running job has had its slot, longest first. */
+      /** Time for which each running job has had its slot, longest first. */
       active_ages_ms: z.array(count).optional(),
       max_concurrent: count,
       max_queue: count,
@@ -106,7 +106,7 @@ export const observabilityBody = z
     workers: z.array(
       z.strictObject({
         id: z.int().positive(),
-        /** Not shown to everybody once API keys are configured. */
+        /** Process id; visible only to administrators if API keys are configured. */
         pid: z.int().nullable().optional(),
         state: z.enum(['starting', 'ready', 'stopping']),
         restarts: count,
@@ -117,7 +117,7 @@ export const observabilityBody = z
 
 export type PressureBody = z.infer<z.ZodObject<typeof pressureShape>>;
 
-/** Kinds of stores: what outlives the service, and what does not. */
+/** Kinds of stores: `memory` does not survive a restart of the service. */
 export const storeKinds = ['memory', 'sqlite', 'redis'] as const;
 export type StoreKind = (typeof storeKinds)[number];
 
@@ -160,7 +160,7 @@ export const historyBody = z
   .meta({ id: 'HealthHistory' });
 export type HistoryBody = z.infer<typeof historyBody>;
 
-/** A time with its offset. */
+/** Time with a UTC offset. */
 export const sinceQuery = z.iso.datetime({ offset: true }).meta({
   description: 'Only checks that began after this time.',
   examples: ['2026-01-31T12:00:00Z'],

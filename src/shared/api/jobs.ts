@@ -5,7 +5,7 @@ import { askResult } from './ask.js';
 import { chatResult } from './chat.js';
 import { errorBody } from './error.js';
 
-/** Jobs: those whose requests are open, and background jobs, which outlive their requests. */
+/** Jobs in the API: jobs with an open request, and background jobs, which continue without a request. */
 
 const time = z.iso.datetime({ precision: 3 });
 const jobId = z

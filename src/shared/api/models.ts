@@ -39,7 +39,7 @@ const ofList = { count: z.int().nonnegative(), models: z.array(modelEntry) };
 export const modelList = z.object(ofList);
 export type ModelList = z.infer<typeof modelList>;
 
-/** A model as the OpenAI API has it. */
+/** Model in the form of the OpenAI API. */
 export const openAiModel = z.strictObject({
   id: z.string(),
   object: z.literal('model'),

@@ -16,7 +16,9 @@ const modelCliSetup = z.strictObject(ofModelCli).readonly();
 
 const namedModel = z.strictObject({ id: z.string(), default: z.boolean(), alias_of: z.string().optional() }).readonly();
 
-/** What a service uses, or would use if it were started now. Keys stand by their names. */
+/**
+ * Set-up of a running service, or of one that would be started with these settings. Keys appear only by their names.
+ */
 export const setupReport = z
   .strictObject({
     url: z.string(),
@@ -59,19 +61,19 @@ export const setupReport = z
   .meta({ id: 'SetupReport' });
 export type SetupReport = z.infer<typeof setupReport>;
 
-/** How the model answered one question. */
+/** Answer of the model to one trial question. */
 export interface TrialAnswer {
   readonly question: string;
-  /** Null where it failed. */
+  /** Null if the trial failed. */
   readonly answer: string | null;
   readonly model: string | null;
-  /** From the start of the program to the first piece of the answer; null where none came. */
+  /** Time from the start of the program to the first piece of the answer; null if no piece arrived. */
   readonly first_delta_ms: number | null;
-  /** Pieces in which the answer came. */
+  /** Number of pieces of the answer. */
   readonly deltas: number;
   readonly duration_ms: number;
   readonly error: string | null;
 }
 
-/** `asked` is there where the model was asked a question. */
+/** `asked`: present if the model got a trial question. */
 export type CheckReport = SetupReport & { readonly asked?: TrialAnswer };

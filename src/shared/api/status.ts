@@ -97,7 +97,7 @@ const totalsBody = z
       'Counted since the start of the service. On the stream, workers report requests up to ten seconds later.',
   });
 
-/** Each member is a section: a change on the stream replaces whole sections. */
+/** Status of the service. Each member is a section: the stream always sends whole sections. */
 export const statusBody = z
   .strictObject({
     service: z.strictObject({
@@ -131,6 +131,6 @@ export type StatusBody = z.infer<typeof statusBody>;
 export const sectionNames = Object.keys(statusBody.shape) as [SectionName, ...SectionName[]];
 export type SectionName = keyof StatusBody;
 
-/** What has changed since the event before: whole sections of the status. */
+/** Changed sections of the status since the previous event. */
 export const statusChange = statusBody.partial().meta({ id: 'StatusChange' });
 export type StatusChange = z.infer<typeof statusChange>;

@@ -3,7 +3,7 @@ import { storeKinds } from './health.js';
 
 const count = z.int().nonnegative();
 
-/** No path: what the service writes lies beside its store. */
+/** Name of a file next to the store. Paths are not allowed. */
 export const backupName = z
   .string()
   .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/, 'must be 1 to 128 letters, digits and . _ -, and no path');
@@ -27,7 +27,7 @@ export type StoreBackup = z.infer<typeof storeBackup>;
 
 const countsByTable = z.record(z.string(), count);
 
-/** Without fields: so that the body can grow. */
+/** Empty object, so that fields can be added later. */
 export const verifyRequest = z.strictObject({}).meta({ id: 'VerifyRequest' });
 
 export const storeReport = z

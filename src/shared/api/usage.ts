@@ -5,7 +5,7 @@ import { outcomes } from '../job.js';
 
 const count = z.int().nonnegative();
 
-/** A day in UTC, such as 2026-01-31. */
+/** Day in UTC, such as 2026-01-31. */
 export const dayQuery = z.iso.date();
 
 const usageRow = z
