@@ -1,6 +1,6 @@
 import { type Clock, endOfLoopTurn } from './clock.js';
 
-/** As `Promise.withResolvers`, which Node 20 does not have. */
+/** Replaces `Promise.withResolvers`, which Node 20 does not have. */
 export function withResolvers<T = void>() {
   let settle = {} as { readonly resolve: (value: T) => void; readonly reject: (reason: unknown) => void };
   const promise = new Promise<T>((resolve, reject) => {
@@ -9,7 +9,10 @@ export function withResolvers<T = void>() {
   return { promise, ...settle };
 }
 
-/** Rejects with the signal's reason as soon as it aborts. The promise itself is not cancelled: others may share it. */
+/**
+ * Waits for a promise. Rejects with the signal's reason as soon as it aborts. The promise itself is not cancelled,
+ * because other callers may share it.
+ */
 export async function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   signal.throwIfAborted();
   const aborted = withResolvers<never>();
@@ -23,8 +26,9 @@ export async function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Pr
 }
 
 /**
- * The callers of one turn of the event loop share one call, which is made at the end of the turn. No answer is older than
- * its question. A call under way is not joined: the loop would idle until it ends, and each call would serve fewer requests.
+ * Returns a function whose callers in one turn of the event loop share one call, made at the end of the turn. So each
+ * result is newer than its request. A running call is not shared: waiting for it would leave the event loop idle, and
+ * each call would serve fewer requests.
  */
 export function coalesced<T>(call: () => Promise<T>): () => Promise<T> {
   let next: Promise<T> | null = null;
@@ -38,7 +42,10 @@ export function coalesced<T>(call: () => Promise<T>): () => Promise<T> {
   };
 }
 
-/** Calls again only when the last answer is older than this, or was a failure. */
+/**
+ * Returns a function that caches the result of a call. It calls again if the last result is older than `maxAgeMs` or
+ * was a failure.
+ */
 export function cached<T>(call: () => Promise<T>, maxAgeMs: number, clock: Clock): () => Promise<T> {
   let answer: Promise<T> | null = null;
   let askedMs = 0;
@@ -55,8 +62,8 @@ export function cached<T>(call: () => Promise<T>, maxAgeMs: number, clock: Clock
 }
 
 /**
- * Makes one call at a time, with a pause after each if one is given. All who ask during a call share the next one, so a crowd
- * costs no more than one caller, and no answer is older than its question.
+ * Returns a function that makes one call at a time, with an optional pause after each. All callers during a call share
+ * the next one, so that many callers cost no more than one, and each result is newer than its request.
  */
 export function oneAtATime<T>(call: () => Promise<T>, pause: () => Promise<unknown> = noPause): () => Promise<T> {
   let next: Promise<T> | null = null;
@@ -73,13 +80,13 @@ export function oneAtATime<T>(call: () => Promise<T>, pause: () => Promise<unkno
   };
 }
 
-/** Makes calls one after the other, in the order they came. */
+/** Returns a function that makes calls one after the other, in order of arrival. */
 export function inLine(): <T>(call: () => Promise<T>) => Promise<T> {
   const inLineOf = inLines();
   return (call) => inLineOf('', call);
 }
 
-/** As `inLine`, with a line for each name. */
+/** Works like `inLine`, with a separate queue for each name. */
 export function inLines(): <T>(name: string, call: () => Promise<T>) => Promise<T> {
   const lasts = new Map<string, Promise<unknown>>();
   return (name, call) => {
@@ -97,8 +104,8 @@ async function noPause(): Promise<void> {}
 type QueueEnding = { readonly error: unknown } | 'finished';
 
 /**
- * Owns the items that have arrived and are not taken yet. It has one writer and one reader. It calls `onTake` after each
- * item that is taken; the writer counts these calls to stay within its bound.
+ * Queue between one writer and one reader. It calls `onTake` after each item that is taken; the writer counts these
+ * calls to limit the queue.
  */
 export class BoundedQueue<T> implements AsyncIterableIterator<T, undefined> {
   readonly #onTake: () => void;
@@ -121,19 +128,19 @@ export class BoundedQueue<T> implements AsyncIterableIterator<T, undefined> {
     this.#wake();
   }
 
-  /** No more items come. The reader gets those that wait, then the end. */
+  /** Ends the queue. The reader gets the remaining items, then the end. */
   finish(): void {
     this.#ending ??= 'finished';
     this.#wake();
   }
 
-  /** The same, with this error in place of the end. */
+  /** Ends the queue with an error. The reader gets the remaining items, then the error. */
   fail(error: unknown): void {
     this.#ending ??= { error };
     this.#wake();
   }
 
-  /** The reader gets the error at once. Items that wait are dropped. */
+  /** Ends the queue at once with an error. Remaining items are dropped. */
   cut(error: unknown): void {
     if (this.#ending === 'finished' && this.#items.length === 0) return;
     this.#items = [];
@@ -166,7 +173,7 @@ export class BoundedQueue<T> implements AsyncIterableIterator<T, undefined> {
 
   #take(): T {
     const item = this.#items[this.#head++] as T;
-    // Cuts the array when half of it is taken, so that a slow reader holds no taken items in memory.
+    // Cuts the array when half of it has been taken, so that taken items do not stay in memory.
     if (this.#head * 2 >= this.#items.length) {
       this.#items = this.#items.slice(this.#head);
       this.#head = 0;

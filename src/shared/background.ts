@@ -2,16 +2,16 @@ import { z } from 'zod';
 import { wireError } from './errors.js';
 import { operations, toolForm, waitReasons } from './job.js';
 
-/** Jobs as their clients can list and read them. A background job is one that outlives its request. */
+/** Jobs as clients can list and read them. A background job continues without its request. */
 
 export const jobStatuses = ['queued', 'running', 'succeeded', 'failed', 'cancelled'] as const;
 export type JobStatus = (typeof jobStatuses)[number];
 
-/** The form of its answer: that of the endpoint which accepted the request. */
+/** Form of the answer, which depends on the endpoint that accepted the request. */
 export const jobForm = z
   .object({
     route: z.enum(['/ask', '/chat', '/v1/responses']),
-    /** For a door: the model, and how calls of some tools are written. */
+    /** For compatibility APIs: the model, and the form in which calls of some tools are written. */
     model: z.string().nullable(),
     tools: z.record(z.string(), toolForm).readonly().optional(),
     /** Whether the answer is a value that fits a schema. */
@@ -24,42 +24,42 @@ export type JobForm = z.infer<typeof jobForm>;
 
 const time = z.number();
 
-/** A background job, or the job of a caller. Times are milliseconds since the epoch. */
+/** Public view of a background job or a caller's job. Times are in milliseconds since the epoch. */
 export const jobView = z
   .object({
     id: z.string(),
     client: z.string(),
-    /** Empty if it is not known, and in a list of all clients. */
+    /** Empty if it is unknown, and in a list of all clients. */
     title: z.string(),
     operation: z.enum(operations),
     requestId: z.string(),
-    /** Null for the job of a caller: its request gets the answer. */
+    /** Null for a caller's job, because its request gets the answer. */
     form: jobForm.nullable(),
     status: z.enum(jobStatuses),
-    /** Of one that waits: how many slots must become free before it has one, as things stand. */
+    /** Number of slots that must become free before a waiting job gets one; null for other jobs. */
     position: z.int().positive().nullable(),
-    /** Of one that waits: why. */
+    /** Reason why a job waits; null for other jobs. */
     reason: z.enum(waitReasons).nullable(),
     createdAt: time,
     startedAt: time.nullable(),
     endedAt: time.nullable(),
-    /** Why it has failed. */
+    /** Error of a failed job; null for other jobs. */
     failure: wireError.nullable(),
-    /** Whether an administrator has cancelled it, and not its client. */
+    /** Whether an administrator, instead of the client, cancelled the job. */
     isEndedByAdmin: z.boolean(),
   })
   .readonly();
 export type JobView = z.infer<typeof jobView>;
 
-/** `model`: for a door. */
+/** `model`: only for compatibility APIs. */
 export const acceptedView = z
   .object({ id: z.string(), createdAt: time, isDurable: z.boolean(), model: z.string().nullable().optional() })
   .readonly();
 export type AcceptedView = z.infer<typeof acceptedView>;
 
 /**
- * `client`: null for the jobs of all clients. `before`: the `next` of the page before. It is negative as long as jobs of
- * callers follow, which come before all background jobs; the store gets only those of background jobs.
+ * `client`: null for the jobs of all clients. `before`: `next` of the previous page. A negative value means that
+ * callers' jobs follow, which come before all background jobs; the store gets only values for background jobs.
  */
 export const jobListOrder = z.object({
   client: z.string().nullable(),
@@ -69,11 +69,11 @@ export const jobListOrder = z.object({
 });
 export type JobListOrder = z.infer<typeof jobListOrder>;
 
-/** Who ends the job of a caller. `isAdmin`: it may be that of any client. */
+/** Request to cancel a caller's job. `isAdmin`: whether the job may belong to any client. */
 export const callerOrder = z.object({ id: z.string(), client: z.string(), isAdmin: z.boolean() }).readonly();
 export type CallerOrder = z.infer<typeof callerOrder>;
 
-/** The job of a caller. */
+/** Caller's job that was cancelled. */
 export const callerJob = z.object({ client: z.string(), requestId: z.string() }).readonly();
 export type CallerJob = z.infer<typeof callerJob>;
 

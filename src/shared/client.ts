@@ -1,43 +1,46 @@
 import { createHash } from 'node:crypto';
 
 /**
- * The client of a request. The queue, the rate cap and the log count the request for it, and it sees its own conversations
- * only. The first word says what names it: a key, a user and an address of the same name are three clients.
+ * Client of a request: the queue, the rate cap and the log use it, and it sees only its conversations. The first word
+ * is the kind: a key, a user and an address with the same name are three clients.
  */
 
-/** The holder of the API key with this name. */
+/** Returns the client for an API key. */
 export function keyClient(name: string): string {
   return `key ${name}`;
 }
 
 const maxPlainSubclient = 64;
 
-/** A client that the holder of a key names. A long or odd name is replaced by its digest. */
+/** Returns the client for a sub-client of a key holder. A long or unusual name is replaced by its digest. */
 export function subClient(holder: string, name: string): string {
   const isPlain = name.length <= maxPlainSubclient && /^[\w.@+-]+$/.test(name);
   return `${holder}/${isPlain ? name : createHash('sha256').update(name).digest('hex').slice(0, 32)}`;
 }
 
-/** The holder of the key that a sub-client uses; any other client itself. */
+/** Returns the key holder of a sub-client, and any other client unchanged. */
 export function holderOf(client: string): string {
   const end = client.startsWith('key ') ? client.indexOf('/') : -1;
   return end < 0 ? client : client.slice(0, end);
 }
 
-/** The user of this machine with this name. */
+/** Returns the client for a user of this machine. */
 export function userClient(name: string): string {
   return `user ${name}`;
 }
 
-/** All callers from this address. `addressOf` gives all callers of this machine the same address. */
+/**
+ * Returns the client for all callers from an address. `addressOf` returns the same address for all callers of this
+ * machine.
+ */
 export function addressClient(address: string): string {
   return `address ${address}`;
 }
-/** What names a client. `other` stands for the clients that are counted together. */
+/** Kinds of clients. `other` is the sum of several clients. */
 export const clientKinds = ['key', 'user', 'address', 'other'] as const;
 export type ClientKind = (typeof clientKinds)[number];
 
-/** The client of a request in two words, as in `key alice`, `user bob` and `address 192.0.2.1`. */
+/** Client of a request in two words, such as `key alice`, `user bob` or `address 192.0.2.1`. */
 export interface ClientId {
   readonly kind: ClientKind;
   readonly name: string;

@@ -1,17 +1,17 @@
-/** Stops a timer. Does nothing where the timer has fired or been stopped already. */
+/** Stops a timer; has no effect if the timer has fired or was stopped. */
 export type StopTimer = () => void;
 
-/** The only source of time. Tests hand in a fake one. */
+/** The only source of time, so that tests can replace it. */
 export interface Clock {
-  /** Wall-clock time, milliseconds since the epoch: for people and records. */
+  /** Returns the wall-clock time in milliseconds since the epoch, for display and records. */
   now(): number;
-  /** Milliseconds that never jump: for measuring and for limits. */
+  /** Returns milliseconds that never jump, for measurements and limits. */
   monotonicMs(): number;
   after(ms: number, action: () => void): StopTimer;
   every(ms: number, action: () => void): StopTimer;
 }
 
-/** 24 days. Node fires a longer timer at once, and warns of it on stderr. */
+/** Longest timer, 24 days: for a longer one, Node fires at once and prints a warning. */
 const maxTimerMs = 2 ** 31 - 1;
 
 export const systemClock: Clock = {
@@ -19,7 +19,7 @@ export const systemClock: Clock = {
   monotonicMs: () => performance.now(),
   after(ms, action) {
     if (ms > maxTimerMs) return afterMonths(ms, action);
-    const timer = setTimeout(action, Math.max(0, ms)); // of a negative time, Node warns too
+    const timer = setTimeout(action, Math.max(0, ms)); // Node also warns about a negative time
     return () => clearTimeout(timer);
   },
   every(ms, action) {
@@ -41,14 +41,14 @@ export function delay(clock: Clock, ms: number): Promise<void> {
   });
 }
 
-/** Resolves at the end of this turn of the event loop, when everything that has arrived by now has been handled. */
+/** Resolves at the end of this turn of the event loop, when all received events have been handled. */
 export function endOfLoopTurn(): Promise<void> {
   return new Promise((resolve) => {
     setImmediate(resolve);
   });
 }
 
-/** RFC 3339 in UTC with milliseconds. */
+/** Formats a time as RFC 3339 in UTC with milliseconds. */
 export function timestamp(epochMs: number): string {
   return new Date(epochMs).toISOString();
 }

@@ -1,10 +1,10 @@
 import type { Clock } from './clock.js';
 
-/** Receives what an action has thrown by mistake. */
+/** Receives unexpected errors. */
 export type OnFault = (fault: unknown) => void;
 
 /**
- * The same listener, except that what it throws goes to `onFault`. An exception in a listener, a timer or a tick would end
+ * Returns the listener with its exceptions passed to `onFault`. An exception in a listener, a timer or a tick would end
  * the process, and with it the jobs of all clients.
  */
 export function contained<A extends readonly unknown[]>(
@@ -20,7 +20,7 @@ export function contained<A extends readonly unknown[]>(
   };
 }
 
-/** The same clock, except that what an action of a timer throws goes to `onFault`. */
+/** Returns the clock with exceptions of timer actions passed to `onFault`. */
 export function containedClock(clock: Clock, onFault: OnFault): Clock {
   return {
     now: () => clock.now(),

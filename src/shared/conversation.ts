@@ -1,11 +1,11 @@
 import { z } from 'zod';
 
-/** What may be known of a conversation: everything but its text. Times are milliseconds since the epoch. */
+/** Public data of a conversation, without its text. Times are in milliseconds since the epoch. */
 export const conversationSnapshot = z
   .object({
     id: z.string(),
     messageCount: z.int(),
-    /** Estimated from the conversation's own text with the o200k tokenizer; the model's own count differs. */
+    /** Estimate for the conversation's text by the o200k tokenizer; the model's count differs. */
     tokensUsed: z.int(),
     createdAt: z.number(),
     lastActivityAt: z.number(),
@@ -14,15 +14,15 @@ export const conversationSnapshot = z
   .readonly();
 export type ConversationSnapshot = z.infer<typeof conversationSnapshot>;
 
-/** With what it is called: what its client named it, else its first words. */
+/** Conversation with its title: the client's title, otherwise its first words. */
 export const titledConversation = conversationSnapshot.unwrap().extend({ title: z.string() }).readonly();
 export type TitledConversation = z.infer<typeof titledConversation>;
 
-/** One page of the conversations of a client. A search may find none on a page that is not the last. */
+/** One page of a client's conversations. A search may return an empty page that is not the last. */
 export const conversationPage = z
   .object({
     conversations: z.array(titledConversation).readonly(),
-    /** Where the next page begins; null on the last. */
+    /** Start of the next page; null on the last page. */
     next: z.int().nullable(),
   })
   .readonly();

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** Every code an error body can carry, with its HTTP status. The list is closed: the contract names no other. */
+/** All codes of error bodies, with their HTTP statuses. The public contract has no other codes. */
 export const httpStatusOf = {
   validation_error: 400,
   unauthorized: 401,
@@ -21,15 +21,15 @@ export const httpStatusOf = {
   timeout: 504,
 } as const;
 
-/** A code that an answer can have. */
+/** Error code that clients can get. */
 export type PublicCode = keyof typeof httpStatusOf;
 export const publicCodes = Object.keys(httpStatusOf) as [PublicCode, ...PublicCode[]];
 
-/** `cancelled` is never sent: the caller has gone and waits for no answer. */
+/** `cancelled` is never sent, because the client has disconnected. */
 export const errorCodes = [...publicCodes, 'cancelled'] as const;
 export type ErrorCode = PublicCode | 'cancelled';
 
-/** Why a model CLI failed, as far as it lets us know. */
+/** Reasons of a model CLI's failure, if they are known. */
 export const cliReasons = [
   'auth',
   'quota',
@@ -49,43 +49,48 @@ export const cliReasons = [
 export type CliReason = (typeof cliReasons)[number];
 
 /**
- * What `reason` of an error body can be: of `cli_error`, of the 400 for a conversation that can't be used, or of the 429
- * for a budget that is used up.
+ * Values of `reason` in an error body: for `cli_error`, for the 400 of an unusable conversation, or for the 429 of an
+ * exhausted budget.
  */
 export const errorReasons = [...cliReasons, 'conversation_unknown', 'budget'] as const;
 export type ErrorReason = (typeof errorReasons)[number];
 
-/** What a refused quota is about: the whole account, or the model that was asked. `resetsAt` is in milliseconds since the epoch. */
+/**
+ * Refusal because of an exhausted quota: of the whole account, or of one model. `resetsAt` is in milliseconds since the
+ * epoch.
+ */
 const quotaRefusal = z.object({ scope: z.enum(['account', 'model']), resetsAt: z.number().nullable() }).readonly();
 export type QuotaRefusal = z.infer<typeof quotaRefusal>;
 
-/** One fault of a request: where it is, and what is wrong there. Never repeats a value. */
+/** Fault in a request: its path, and a message, which never includes the faulty value. */
 const detail = z.object({ path: z.string(), message: z.string() }).readonly();
 export type Detail = z.infer<typeof detail>;
 
-/** A RelayError as a plain record, which can cross from one process to another. */
+/** RelayError as a plain record, which can be sent between processes. */
 export const wireError = z
   .object({
     code: z.enum(errorCodes),
     message: z.string(),
     reason: z.enum(errorReasons).optional(),
-    /** For the reason `quota`, where a code says so. Not sent to clients. */
+    /** For the reason `quota`, if an error code confirms it. Not sent to clients. */
     quota: quotaRefusal.optional(),
-    /** For the reason `auth`, where a code says that the account's credential is refused. Not sent to clients. */
+    /**
+     * For the reason `auth`, if an error code confirms that the account's credential is refused. Not sent to clients.
+     */
     scope: z.literal('account').optional(),
-    /** The end of what the model CLI wrote to stderr. For the log: without known secrets, but it may name paths. */
+    /** End of the model CLI's stderr, for the log. Known secrets are removed, but it may include paths. */
     stderr: z.string().optional(),
-    /** For `validation_error`. */
+    /** Only for `validation_error`. */
     details: z.array(detail).readonly().optional(),
     retryAfterSeconds: z.number().optional(),
-    /** For `cancelled`: the client that has asked for it, where the API was asked. Not sent to clients. */
+    /** Client that requested the cancellation through the API, for `cancelled`. Not sent to clients. */
     cancelledBy: z.string().optional(),
   })
   .readonly();
 export type WireError = z.infer<typeof wireError>;
 export type ErrorExtras = Omit<WireError, 'code' | 'message'>;
 
-/** An expected failure. `message` is written for the client and holds no secret. */
+/** Expected failure. `message` is written for the client and contains no secrets. */
 export class RelayError extends Error {
   override readonly name = 'RelayError';
   readonly code: ErrorCode;
@@ -124,19 +129,19 @@ export function invalid(path: string, message: string, reason?: 'conversation_un
 
 const maxRetrySeconds = 300;
 
-/** A time to wait as it is sent to clients: whole seconds, between 1 and 300. */
+/** Returns the value of `Retry-After`: an integer from 1 to 300. */
 export function retrySeconds(ms: number): number {
   return Math.min(Math.max(Math.ceil(ms / 1000), 1), maxRetrySeconds);
 }
 
-/** The default: a service that restarts is back within a few seconds. */
+/** Default, because a restart takes a few seconds. */
 const restartSeconds = 5;
 
 export function shuttingDown(retryAfterSeconds = restartSeconds): RelayError {
   return new RelayError('shutting_down', 'the service is shutting down', { retryAfterSeconds });
 }
 
-/** By then a disk may have room again. */
+/** Time after which a full disk may have space again. */
 const storeSeconds = 5;
 
 export function storeUnavailable(): RelayError {
@@ -155,29 +160,29 @@ export function idempotencyInProgress(retryAfterSeconds: number): RelayError {
   return new RelayError('idempotency_in_progress', message, { retryAfterSeconds });
 }
 
-/** The caller no longer wants the result: the client has gone, or the worker that spoke for it. */
+/** Makes the error for a caller that no longer needs the result, because the client or its worker has disconnected. */
 export function cancelled(message: string, cancelledBy?: string): RelayError {
   return new RelayError('cancelled', message, { cancelledBy });
 }
 
-/** The caller has died. For a job that is its worker, which can't log the request any more. */
+/** Message for a call whose caller has died. For a job, this is its worker, which can no longer log the request. */
 export const callerDied = 'the caller has gone';
 
 export function isCancelled(thrown: unknown): boolean {
   return thrown instanceof RelayError && thrown.code === 'cancelled';
 }
 
-/** Whether a thrown value is a bug of ours, which belongs in the log. */
+/** Whether a thrown value is a defect of this service, which must be logged. */
 export function isDefect(thrown: unknown): boolean {
   return !(thrown instanceof RelayError);
 }
 
-/** What a client may know of a thrown value: a RelayError as it is, anything else as `internal_error`. */
+/** Returns an error that is safe for clients: a RelayError unchanged, any other value as `internal_error`. */
 export function toRelayError(thrown: unknown): RelayError {
   return thrown instanceof RelayError ? thrown : new RelayError('internal_error', 'internal error');
 }
 
-/** With `fromWire`, the only way an error crosses from one process to another. */
+/** Converts an error for another process. Errors are sent between processes only by `toWire` and `fromWire`. */
 export function toWire(thrown: unknown): WireError {
   const { code, message, reason, quota, scope, stderr, details, retryAfterSeconds, cancelledBy } = toRelayError(thrown);
   return { code, message, reason, quota, scope, stderr, details, retryAfterSeconds, cancelledBy };

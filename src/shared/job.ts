@@ -2,12 +2,12 @@ import { z } from 'zod';
 import { conversationSnapshot } from './conversation.js';
 import { wireError } from './errors.js';
 
-/** A job as it crosses between worker and primary. */
+/** Schemas of a job, as workers and the primary exchange it. */
 
 export const operations = ['ask', 'chat'] as const;
 export type Operation = (typeof operations)[number];
 
-/** How a job that was admitted can end. Exactly one of these, once. */
+/** Outcomes of an admitted job. Each job has exactly one. */
 export const outcomes = [
   'ok',
   'timeout',
@@ -25,11 +25,14 @@ export type FailedOutcome = Exclude<Outcome, 'ok'>;
 
 const ms = z.number().nonnegative();
 
-/** What a client gets of the model's thoughts: their text, as the model CLI shows it, or only that there are some. */
+/**
+ * Forms in which a client gets the model's thoughts: their text, as the model CLI shows it, or only the fact that the
+ * model has thought.
+ */
 export const thinkingForms = ['summarized', 'omitted'] as const;
 export type ThinkingForm = (typeof thinkingForms)[number];
 
-/** How hard the model is to think. */
+/** How much the model should think. */
 export const efforts = ['low', 'medium', 'high'] as const;
 export type Effort = (typeof efforts)[number];
 
@@ -40,7 +43,7 @@ const image = z
     mediaType: z.enum(imageTypes),
     /** Base64. */
     data: z.string(),
-    /** Where it stands in the text of its message: the UTF-16 units before it. */
+    /** Position in the text of its message: number of UTF-16 units before the image. */
     at: z.int().nonnegative(),
   })
   .readonly();
@@ -48,22 +51,22 @@ export type Image = z.infer<typeof image>;
 
 const images = z.array(image).readonly();
 
-/** The bytes of their base64, which is ASCII. */
+/** Returns the total length of the images in base64, which equals their bytes because base64 is ASCII. */
 export function bytesOfImages(images: readonly Image[] = []): number {
   return images.reduce((sum, { data }) => sum + data.length, 0);
 }
 
-/** The model has called a tool of the client, which runs it. `input` is JSON, as the model has written it. */
+/** Call of a client's tool by the model. The client runs the tool. `input` is the JSON written by the model. */
 const toolCall = z.object({ id: z.string(), name: z.string(), input: z.string() }).readonly();
 export type ToolCall = z.infer<typeof toolCall>;
 
-/** What the client's tool has returned for the call with this id. */
+/** Result of the client's tool for the call with this id. */
 const toolResult = z
   .object({ id: z.string(), text: z.string(), images: images.optional(), isError: z.boolean() })
   .readonly();
 export type ToolResult = z.infer<typeof toolResult>;
 
-/** Each list is left out where it is empty. An assistant's calls stand behind its text, a user's results before it. */
+/** Message. Empty lists are omitted. An assistant's calls come after its text, a user's results before it. */
 export const message = z
   .object({
     role: z.enum(['user', 'assistant']),
@@ -75,21 +78,21 @@ export const message = z
   .readonly();
 export type Message = z.infer<typeof message>;
 
-/** A tool of the client. `schema` is JSON, and describes its input, an object. */
+/** Tool of the client. `schema` is JSON, and describes the tool's input, which is an object. */
 const tool = z
   .object({
     name: z.string(),
     description: z.string(),
     schema: z.string(),
-    /** A call is sent to the client only if its input fits the schema. */
+    /** Whether a call is sent to the client only if its input fits the schema. */
     isStrict: z.literal(true).optional(),
-    /** JSON of the schema that programs get, in which the input is the value of one property; left out if they get `schema`. */
+    /** JSON schema for programs, in which the input is wrapped as one property; omitted if programs get `schema`. */
     wrappedSchema: z.string().optional(),
   })
   .readonly();
 export type Tool = z.infer<typeof tool>;
 
-/** The tools that the model may call, at least one, and how. `choice` with a name: it must call that one. */
+/** Tools that the model may call, at least one. If `choice` has a name, the model must call this tool. */
 const toolOffer = z
   .object({
     tools: z.array(tool).readonly(),
@@ -99,111 +102,118 @@ const toolOffer = z
   .readonly();
 export type ToolOffer = z.infer<typeof toolOffer>;
 
-/** How the calls of a tool are written for its client: some APIs have tools whose input is a text, or group them. */
+/**
+ * Form in which calls of a tool are written for its client: some APIs have tools with a text as input, or group tools.
+ */
 export const toolForm = z
   .object({ isCustom: z.boolean(), name: z.string(), namespace: z.string().optional() })
   .readonly();
 export type ToolForm = z.infer<typeof toolForm>;
-/** By the name that the model knows; only of tools that are more than a function. */
+/** Forms by the tool name that the model knows; only for tools that are not plain functions. */
 export type ToolForms = Readonly<Record<string, ToolForm>>;
 
-/** Whether a request with results has found the process that waits for them; refused where it was not admitted. */
+/** Whether a request with tool results found the process that waits for them; `refused` if it was not admitted. */
 export const toolRounds = ['live', 'replay', 'refused'] as const;
 export type ToolRound = (typeof toolRounds)[number];
 
-/** How the model picks its words. What is left out is the model's own. */
+/** Sampling parameters. The model's defaults apply to omitted ones. */
 const sampling = z
   .object({
     temperature: z.number().optional(),
     topP: z.number().optional(),
-    /** Of the answer, at most. */
+    /** Maximum number of output tokens. */
     maxTokens: z.int().positive().optional(),
   })
   .readonly();
 export type Sampling = z.infer<typeof sampling>;
 
-/** Wishes that a model CLI may be unable to grant: then they are reported to the client, and the job runs without. */
+/**
+ * Requested options that a model CLI may not support. In this case they are reported to the client, and the job runs
+ * without them.
+ */
 export const optionalWishes = ['temperature', 'topP', 'maxTokens', 'isParallel'] as const;
 export type OptionalWish = (typeof optionalWishes)[number];
 
-/** The trace that it belongs to, as of `shared/trace/context.ts`. */
+/** Trace of the request (see `shared/trace/context.ts`). */
 const traceContext = z
   .object({ traceId: z.string(), spanId: z.string(), isSampled: z.boolean(), state: z.string().optional() })
   .readonly();
 
-/** The text of a stored response, which a request continues: what is known of it without the text itself. */
+/** Data about the text of a stored response that a request continues, without the text itself. */
 export const continuedText = z
   .object({
-    /** The response. */
+    /** Id of the response. */
     id: z.string(),
-    /** The chain of hashes over its messages, and where that chain begins. */
+    /** Chain of hashes over its messages, and the start of the chain. */
     hash: z.string(),
     start: z.string(),
     messageCount: z.int(),
-    /** The size of all that is said in it. */
+    /** Approximate size of all its texts and images, in bytes. */
     bytes: z.int(),
     hasImages: z.boolean(),
-    /** The calls of its last message. The inputs of these calls are left out. */
+    /** Calls of its last message, without their inputs. */
     openCalls: z.array(toolCall).readonly(),
   })
   .readonly();
 export type ContinuedText = z.infer<typeof continuedText>;
 
-/** One request for one answer. */
+/** Request for one answer. */
 export const jobRequest = z
   .object({
     operation: z.enum(operations),
     requestId: z.string(),
     trace: traceContext.optional(),
-    /** Whose job it is, as of `shared/client.ts`. Conversations belong to it. */
+    /** Client of the job (see `shared/client.ts`), which owns its conversations. */
     client: z.string(),
-    /** For `chat`: the conversation to continue; null for a new one. */
+    /** Conversation to continue, for `chat`; null for a new one. */
     conversationId: z.string().nullable(),
     text: z.string(),
     images,
-    /** What the client's tools have returned for all open calls of the last message in `history`: they come before the text. */
+    /** Results of the client's tools for all open calls of the last message in `history`. They come before the text. */
     results: z.array(toolResult).readonly().optional(),
     system: z.string().nullable(),
     model: z.string().nullable(),
-    /** A JSON Schema, as JSON: the answer must be a value that fits it. */
+    /** JSON schema, as JSON, that the answer must fit. */
     schema: z.string().nullable(),
     effort: z.enum(efforts).nullable(),
-    /** Whether the job is refused if the model CLI knows no effort; else it runs without. */
+    /** Whether the job is refused if the model CLI does not support effort; otherwise it runs without effort. */
     isEffortNeeded: z.boolean(),
-    /** The answer ends before the first of these. */
+    /** Stop sequences: the answer ends before the first of them. */
     stop: z.array(z.string()).readonly(),
     offer: toolOffer.optional(),
-    /** The client drops the ids of calls: those of this request are named by their places, as of `callIdAt`. */
+    /** Present if the client does not send ids of calls back. The calls then have ids from `callIdAt`. */
     hasCallIds: z.literal(false).optional(),
-    /** Without it, the caller gets nothing of what the model thinks. */
+    /** Form of the model's thoughts; if omitted, the caller gets none. */
     thinking: z.enum(thinkingForms).optional(),
     sampling: sampling.optional(),
-    /** For `ask`, from a caller that keeps the conversation: what was said before, oldest first. */
+    /** Earlier messages, oldest first, for `ask` from a caller that stores the conversation itself. */
     history: z.array(message).readonly(),
-    /** The text before `history`, which the primary reads when the job starts. */
+    /** Text before `history`, which the primary reads when the job starts. */
     earlier: continuedText.optional(),
-    /** The chains of hashes over the messages before this job's text, and with it; null if no later turn can follow. */
+    /**
+     * Chains of hashes over the messages before this job's text, and including it; null if no later turn can follow.
+     */
     chain: z.object({ before: z.string(), asked: z.string() }).readonly().nullable(),
-    /** Whether the caller wants each event as it comes; else only the whole answer matters. */
+    /** Whether the caller needs each event at once; otherwise only the whole answer matters. */
     isStreamed: z.boolean(),
   })
   .readonly();
 export type JobRequest = z.infer<typeof jobRequest>;
 
-/** Tokens and cost as the model CLI reports them; null where it reports nothing. */
+/** Tokens and cost that the model CLI reports; null for a figure that it does not report. */
 const usage = z
   .object({
     inputTokens: z.number().nullable(),
     outputTokens: z.number().nullable(),
     costUsd: z.number().nullable(),
-    /** Of the input: what was read from the model's cache, and what was written to it. */
+    /** Input tokens that were read from the model's cache, or written to it. */
     cacheReadTokens: z.number().nullable(),
     cacheWriteTokens: z.number().nullable(),
   })
   .readonly();
 export type Usage = z.infer<typeof usage>;
 
-/** What a conversation stores of an answer beside its text: the model, and what it has used. */
+/** Data that a conversation stores with an answer: the model and its usage. */
 export const turnFigures = z
   .object({
     model: z.string().nullable(),
@@ -215,68 +225,68 @@ export type TurnFigures = z.infer<typeof turnFigures>;
 const textDelta = z.object({ type: z.literal('text-delta'), text: z.string() }).readonly();
 export type TextDelta = z.infer<typeof textDelta>;
 
-/** The model begins to call a tool. */
+/** Start of a tool call by the model. */
 const callStart = z.object({ type: z.literal('call-start'), id: z.string(), name: z.string() }).readonly();
 export type CallStart = z.infer<typeof callStart>;
 
-/** More of the input of the call that has begun last. */
+/** Further input of the last call. */
 const callDelta = z.object({ type: z.literal('call-delta'), text: z.string() }).readonly();
 export type CallDelta = z.infer<typeof callDelta>;
 
-/** More of what the model thinks. */
+/** Further text of the model's thoughts. */
 const thoughtDelta = z.object({ type: z.literal('thought-delta'), text: z.string() }).readonly();
 export type ThoughtDelta = z.infer<typeof thoughtDelta>;
 
 const thoughtMarks = {
-  /** With it, the API of the model knows the thought again. */
+  /** Signature by which the API of the model recognises the thought. */
   signature: z.string().optional(),
-  /** A thought that its API shows to nobody, encrypted: it has no text. */
+  /** Encrypted thought without text, which the API does not reveal. */
   redacted: z.string().optional(),
 };
 
-/** The thought that has begun is whole, or one without text has come. */
+/** End of the current thought, or a thought without text. */
 const thoughtEnd = z.object({ type: z.literal('thought-end'), ...thoughtMarks }).readonly();
 export type ThoughtEnd = z.infer<typeof thoughtEnd>;
 
-/** What the model has thought at one place of its answer. */
+/** Thought of the model at one position of its answer. */
 const thought = z
   .object({
     text: z.string(),
     ...thoughtMarks,
-    /** The UTF-16 units of the answer's text before it; null: all of the text. */
+    /** Number of UTF-16 units of the answer's text before it; null: after the whole text. */
     at: z.int().nonnegative().nullable(),
-    /** How many of the answer's calls stand before it. */
+    /** Number of the answer's calls before it. */
     calls: z.int().nonnegative(),
   })
   .readonly();
 export type Thought = z.infer<typeof thought>;
 
-/** The first event of every job that was admitted. */
+/** First event of every admitted job. */
 const jobAdmitted = z
   .object({
     type: z.literal('job-admitted'),
-    /** For a job with a chain: whether a process waits that has had all of its history. */
+    /** Whether a live process has the whole history, for a job with a chain. */
     session: z.enum(['live', 'replay']).nullable(),
-    /** The caller's effort means nothing to the model CLI. */
+    /** Whether the model CLI does not support the requested effort. */
     ignoresEffort: z.boolean(),
-    /** Other wishes of the request that mean nothing to the model CLI. */
+    /** Other requested options that the model CLI does not support. */
     ignores: z.array(z.enum(optionalWishes)).readonly().optional(),
-    /** For a job with a chain: the model that runs it, as far as it is known before its CLI reports it. */
+    /** Model of a job with a chain, if it is known before its CLI reports it. */
     model: z.string().nullable().optional(),
-    /** For `chat`: a new conversation exists only once its first turn is answered. */
+    /** Id for `chat`. A new conversation exists only after its first turn was answered. */
     conversationId: z.string().optional(),
   })
   .readonly();
 export type JobAdmitted = z.infer<typeof jobAdmitted>;
 
 /**
- * Why a job waits: all slots are taken; its client, or its CLI, has as many jobs running as it may; another turn on its
- * conversation comes first; for a background job alone: the account of its CLI holds jobs back.
+ * Reasons why a job waits: all slots are taken; its client or its CLI is at its limit of running jobs; an earlier turn
+ * of its conversation has not ended; for a background job: its CLI's account is blocked.
  */
 export const waitReasons = ['slot', 'client', 'cli', 'conversation', 'account'] as const;
 export type WaitReason = (typeof waitReasons)[number];
 
-/** The job waits. `position` slots must become free before it has one, as things stand. */
+/** Event of a waiting job. `position`: number of slots that must become free before it gets one, at present. */
 const jobQueued = z
   .object({ type: z.literal('job-queued'), position: z.int().positive(), reason: z.enum(waitReasons) })
   .readonly();
@@ -284,22 +294,25 @@ const jobQueued = z
 const jobStart = z.object({ type: z.literal('job-start'), queueMs: ms }).readonly();
 export type JobStart = z.infer<typeof jobStart>;
 
-/** The model that answers is known. Of a streamed answer, this comes before its first text. */
+/** Event that names the model that answers. In a streamed answer, it comes before the first text. */
 const jobModel = z.object({ type: z.literal('job-model'), model: z.string() }).readonly();
 
-/** How the API of the model names why the model declines; null if the API does not say. */
+/** Category of a refusal by the model, in the words of its API; null if the API does not report it. */
 const refusal = z.object({ category: z.string().nullable(), explanation: z.string().nullable() }).readonly();
 export type ModelRefusal = z.infer<typeof refusal>;
 
-/** What the processes of a job have used, where the service can measure it; else null. */
+/** Resources used by the processes of a job; null if they cannot be measured. */
 const jobUsage = {
-  /** Processor time of all processes together, milliseconds. */
+  /** Total processor time of all processes, in milliseconds. */
   processorMs: ms.nullable(),
   peakMemoryBytes: z.number().nullable(),
 };
 const jobEnd = { type: z.literal('job-end'), queueMs: ms, executionMs: ms, ...jobUsage };
 
-/** The answer is the sum of the deltas, unless `text` says otherwise: a CLI may correct itself at the end. */
+/**
+ * End of a successful job. If `text` is null, the answer is the sum of the deltas; otherwise a CLI has corrected its
+ * answer.
+ */
 export const jobDone = z
   .object({
     ...jobEnd,
@@ -307,28 +320,28 @@ export const jobDone = z
     text: z.string().nullable(),
     model: z.string().nullable(),
     usage,
-    /** For a job with a chain where the CLI reports no tokens: what the o200k tokenizer counts. */
+    /** Token counts by the o200k tokenizer, for a job with a chain if the CLI reports none. */
     estimate: z.object({ inputTokens: z.int(), outputTokens: z.int() }).readonly().nullable(),
-    /** The sequence of `stop` that has ended the answer. */
+    /** Stop sequence that ended the answer. */
     stopSequence: z.string().nullable(),
-    /** The calls that the client is to answer, in their order; left out if there are none. */
+    /** Calls that the client must answer, in order; omitted if the model has made none. */
     calls: z.array(toolCall).readonly().optional(),
-    /** The model has stopped before the end of its answer, at a limit: `maxTokens`, or one of the model itself. */
+    /** Whether the model stopped before the end of its answer, at `maxTokens` or at a limit of the model. */
     isCutShort: z.boolean().optional(),
-    /** The model has declined to continue. */
+    /** Present if the model refused to continue. */
     refusal: refusal.optional(),
-    /** In their order; left out if the model has thought nothing, or the caller did not ask for it. */
+    /** Thoughts in order; omitted if the model has not thought, or if the caller did not request thoughts. */
     thoughts: z.array(thought).readonly().optional(),
-    /** Wishes of the request that the model has refused. */
+    /** Requested options that the model has refused. */
     ignores: z.array(z.enum(optionalWishes)).readonly().optional(),
-    /** For `chat`: the conversation with this turn in it. */
+    /** Conversation including this turn, for `chat`. */
     conversation: conversationSnapshot.nullable(),
   })
   .readonly();
 export type JobDone = z.infer<typeof jobDone>;
 export type TokenEstimate = NonNullable<JobDone['estimate']>;
 
-/** The answer of a model that has declined to continue: its text is the sum of the deltas. */
+/** Partial answer of a model that refused to continue. Its text is the sum of the deltas. */
 const refusedAnswer = jobDone.unwrap().pick({ model: true, usage: true, calls: true, thoughts: true, refusal: true });
 export type RefusedAnswer = Readonly<z.infer<typeof refusedAnswer>>;
 
@@ -337,7 +350,7 @@ const jobFailed = z
     ...jobEnd,
     outcome: z.enum(outcomes).exclude(['ok']),
     failure: wireError,
-    /** For the reason `refused`, if the model CLI reports how far the model has come. */
+    /** Partial answer for the reason `refused`, if the model CLI reports it. */
     answer: refusedAnswer.readonly().optional(),
   })
   .readonly();

@@ -9,10 +9,10 @@ import {
 } from 'prom-client';
 import { z } from 'zod';
 
-/** Every metric of the service begins with this. */
+/** Prefix of all metrics of the service. */
 export const metricPrefix = 'model_api_';
 
-/** Short ways to declare a family; `name` goes without the prefix. */
+/** Declares a family; `name` is without the prefix. */
 
 export function counter<L extends string>(registry: Registry, name: string, help: string, ...labels: L[]): Counter<L> {
   return new Counter({ name: metricPrefix + name, help, labelNames: labels, registers: [registry] });
@@ -22,7 +22,7 @@ export function gauge<L extends string>(registry: Registry, name: string, help: 
   return new Gauge({ name: metricPrefix + name, help, labelNames: labels, registers: [registry] });
 }
 
-/** `buckets` are upper bounds in the unit of the family. */
+/** Declares a histogram. `buckets` are upper bounds in the unit of the family. */
 export function histogram<L extends string>(
   registry: Registry,
   name: string,
@@ -33,14 +33,20 @@ export function histogram<L extends string>(
   return new Histogram({ name: metricPrefix + name, help, buckets, labelNames: labels, registers: [registry] });
 }
 
-/** Gauges whose names end as a counter's does; the same figures stand by type beside them. */
+/** Gauges with names of counters, which are removed. Other gauges have the same figures by type. */
 const misnamed = ['nodejs_active_handles_total', 'nodejs_active_requests_total', 'nodejs_active_resources_total'];
 const startTime = 'process_start_time_seconds';
 
-/** The delay of the event loop is measured by a timer. With prom-client's own 10 ms, that timer is all that an idle service does. */
+/**
+ * Interval of the timer that measures the event loop delay. prom-client's default of 10 ms would be most of the work of
+ * an idle service.
+ */
 const eventLoopMonitoringPrecision = 2000;
 
-/** prom-client's default metrics of this process. Those of the workers are joined; those of the primary stand apart. */
+/**
+ * Adds prom-client's default metrics of this process. The metrics of all workers are merged, separately from the
+ * primary's.
+ */
 export function addProcessMetrics(registry: Registry, process: 'primary' | 'worker'): void {
   collectDefaultMetrics({
     register: registry,
@@ -52,7 +58,7 @@ export function addProcessMetrics(registry: Registry, process: 'primary' | 'work
   if (process === 'primary') addStartTime(registry, process);
 }
 
-/** prom-client's own is left out where registries are joined; that of the primary is the start of the service. */
+/** Adds the start time of the service. prom-client's gauge is removed, because merged registries omit it. */
 function addStartTime(registry: Registry, process: string): void {
   const help = 'Start time of the process since unix epoch in seconds.';
   const config = { name: metricPrefix + startTime, help, labelNames: ['process'], aggregator: 'first' } as const;
@@ -62,11 +68,11 @@ function addStartTime(registry: Registry, process: string): void {
 const value = z.object({
   labels: z.record(z.string(), z.union([z.string(), z.number()])),
   value: z.number(),
-  /** Histograms name each value: `…_bucket`, `…_sum`, `…_count`. */
+  /** Name of a histogram's value: `…_bucket`, `…_sum` or `…_count`. */
   metricName: z.string().optional(),
 });
 
-/** What a worker reports of one family: the values of a gauge; of any other, their growth since its last report. */
+/** Report of a worker about one family: the values of a gauge; for other types, the growth since its last report. */
 export const familyFiguresSchema = z.object({
   name: z.string(),
   help: z.string(),
@@ -78,12 +84,12 @@ export const familyFiguresSchema = z.object({
 export type FigureValue = z.infer<typeof value>;
 export type FamilyFigures = z.infer<typeof familyFiguresSchema>;
 
-/** A scrape of the text format 0.0.4 as OpenMetrics 1.0.0 has it: the family of a counter goes without `_total`. */
+/** Returns a scrape in the text format 0.0.4 as OpenMetrics 1.0.0, in which the family name of a counter has no `_total`. */
 export function openMetricsOf(text: string): string {
   return `${text.replace(/^(# (?:HELP|TYPE) \S+?)_total /gm, '$1 ').replace(/\n+/g, '\n')}# EOF\n`;
 }
 
-/** A series of this family as the Prometheus text format writes it. */
+/** Returns the series of a figure in the Prometheus text format. */
 export function seriesOf(family: string, { metricName = family, labels }: Omit<FigureValue, 'value'>): string {
   const pairs = Object.entries(labels).map(([name, value]) => `${name}="${escaped(String(value))}"`);
   return pairs.length === 0 ? metricName : `${metricName}{${pairs.join(',')}}`;
@@ -97,7 +103,7 @@ export function neverFalls({ type }: Pick<FamilyFigures, 'type'>): boolean {
   return type !== 'gauge';
 }
 
-/** About a millionth, as a power of two: multiples of it add up to the same sum in every order. */
+/** Rounding unit, about a millionth. It is a power of two, so that sums do not depend on the order. */
 const grain = 2 ** -20;
 
 /** Owns the values of the last report. */
@@ -105,11 +111,15 @@ export class FigureReport {
   readonly #reported = new Map<string, number>();
   readonly #families = new Set<string>();
 
-  /** What has grown since the last call, and every gauge, of what a prom-client registry holds. At first also families without a series. */
+  /**
+   * Returns the growth since the last call, and all gauges, from a snapshot of a prom-client registry. The first call that
+   * sees a family returns it even if it has no series.
+   */
   changes(snapshot: readonly MetricObjectWithValues<MetricValue<string>>[]): FamilyFigures[] {
     return snapshot.flatMap(({ name, help, type, aggregator, values }) => {
       const family = { name, help, type: String(type) as FamilyFigures['type'], aggregator: String(aggregator) };
-      const figures = (values as FigureValue[]).filter((figure) => Number.isFinite(figure.value)); // an average of nothing is NaN
+      // the average of no values is NaN
+      const figures = (values as FigureValue[]).filter((figure) => Number.isFinite(figure.value));
       const news = neverFalls(family) ? figures.flatMap((figure) => this.#growth(name, figure)) : figures;
       if (news.length === 0 && this.#families.has(name)) return [];
       this.#families.add(name);
@@ -127,7 +137,7 @@ export class FigureReport {
   }
 }
 
-/** Fractions as they are would add up differently by a last digit in another order. */
+/** Rounds a figure, because the sum of unrounded fractions depends on their order. */
 export function roundedToGrain(value: number): number {
   return Math.round(value / grain) * grain;
 }

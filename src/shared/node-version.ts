@@ -1,9 +1,9 @@
 /**
- * Imported first by each main file. Ends the process before anything is read or ended if this Node.js is too old. Here and in
- * the main files there is only syntax that Node.js 12 can read, because a syntax error would come before the message.
+ * Must be imported first by each main file. Ends the process before any other effect if this Node.js is too old. This
+ * file and the main files may use only syntax of Node.js 12, because a syntax error would come before the message.
  */
 
-/** As `engines` in package.json says. */
+/** Same version as `engines` in package.json. */
 const oldest = '20.19.2';
 
 const [major = 0, minor = 0, patch = 0] = process.versions.node.split('.').map(Number);
@@ -12,5 +12,5 @@ const isOld = major - oldestMajor || minor - oldestMinor || Number.parseInt(Stri
 
 if (isOld < 0) {
   process.stderr.write(`prompt-relay needs Node.js ${oldest} or newer; this is ${process.versions.node}\n`);
-  process.exit(78); // as `serviceExits.config`
+  process.exit(78); // same as `serviceExits.config`
 }
