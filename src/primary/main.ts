@@ -93,7 +93,7 @@ function styleOfLog(env: Environment): LogStyle {
 
 /**
  * Reports the set-up of a service started with the current or the given settings. With `asks`, its model answers a
- * question. Throws a ConfigFault. The caller must end the process.
+ * question. Rejects with a ConfigFault. The caller must end the process.
  */
 export async function inspectSetup(
   settings: Environment = {},

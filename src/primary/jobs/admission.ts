@@ -119,7 +119,7 @@ export class Admission {
     return hooks.isHeld() ? 'slot' : null;
   }
 
-  /** Runs no model if the answer could not be stored afterwards. */
+  /** Throws `store_unavailable` for a chat if the answer could not be stored, so that no model runs in this case. */
   #checkStore({ operation }: JobRequest): void {
     if (operation === 'chat' && !this.#resources.isStoreUp()) throw storeUnavailable();
   }

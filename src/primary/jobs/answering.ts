@@ -297,7 +297,10 @@ export class Answering {
     return { end: { ...second, usage: addedUsage(first.usage, second.usage) }, value: repaired.value };
   }
 
-  /** Throws if only the compatibility APIs could report the cut. A cut value fits no schema. */
+  /**
+   * Returns an empty value for the compatibility APIs, which report the cut; throws for other jobs. A cut value fits no
+   * schema.
+   */
   #cutValue(): string {
     if (this.#job.chain !== null) return '';
     throw cliError('output_too_large', 'the model stopped before the end of its answer, at a limit of output');

@@ -8,7 +8,7 @@ const minShort = 4;
 /** Limits of the compared text in UTF-16 units: at the start and at the end of each text, and in total. */
 const maxOfEach = 16 * 1024;
 const maxTotal = 64 * 1024;
-/** Minimum cost of a text within the total, because every line is compared with every short text. */
+/** Minimum amount by which a text counts towards the total, because every line is compared with every short text. */
 const minCost = 64;
 
 const leftOut = '[a line that repeats the prompt]';

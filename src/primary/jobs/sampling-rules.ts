@@ -19,8 +19,8 @@ type SampledField = keyof typeof fields;
 
 /**
  * Owns the sampling fields that each model does not support: many clients always send a temperature, and newer models
- * refuse each. Only a field that the API itself calls unsupported is remembered, so that the value of one client does
- * not affect other clients.
+ * reject it. Only a field that the API itself calls unsupported is remembered, so that the value of one client does not
+ * affect other clients.
  */
 export class SamplingRules {
   readonly #isOn: boolean;
