@@ -297,10 +297,7 @@ export class Answering {
     return { end: { ...second, usage: addedUsage(first.usage, second.usage) }, value: repaired.value };
   }
 
-  /**
-   * Returns an empty value for the compatibility APIs, which report the cut; throws for other jobs. A cut value fits no
-   * schema.
-   */
+  /** Returns an empty value for the compatibility APIs, which report the cut; throws for other jobs. */
   #cutValue(): string {
     if (this.#job.chain !== null) return '';
     throw cliError('output_too_large', 'the model stopped before the end of its answer, at a limit of output');

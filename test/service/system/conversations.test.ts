@@ -78,7 +78,7 @@ describe('A conversation', () => {
   });
 
   it('stays deleted when it is deleted during a turn, and the turn still answers', async () => {
-    await using service = await startListener({ MODEL_API_TIMEOUT: '2' });
+    await using service = await startListener({ MODEL_API_TIMEOUT: '4' });
     const { id } = await chat(service, 'begin');
     await untilJobs(service, 0, 0); // the processes of that turn are gone
     const running = service.post('/chat', { message: 'hang', conversation_id: id });

@@ -1,5 +1,7 @@
+import { answerTo } from '../door.js';
 import { viewStatus } from '../event-stream.js';
 import { untilJobs } from '../jobs.js';
+import { request } from '../raw-http.js';
 import type { Service } from '../service.js';
 import { keys, type Open, oneKey } from './house.js';
 
@@ -85,6 +87,7 @@ export function describeEndpoints(open: Open): void {
       expect((await service.get('/openapi.yaml')).text).toMatch(/^openapi: 3\.1\.\d$/m);
       const { status, text } = await service.get('/docs');
       expect([status, text.includes('swagger-ui')]).toEqual([200, true]);
+      expect((await answerTo(service, request('GET /console'))).status).toBe(302);
       expect((await service.get('/console/')).text).toContain('<title>prompt-relay</title>');
     });
   });
