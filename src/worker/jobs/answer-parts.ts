@@ -1,34 +1,40 @@
 import type { JobDone, Thought } from '../../shared/job.js';
 import type { WrittenCall } from './tool-offer.js';
 
-/** A part of an answer, in the order in which the model has written it. The parts of the text are the whole of it. */
+/**
+ * Part of an answer. Parts are in the order in which the model has written them; the text parts together are the whole
+ * text.
+ */
 export type AnswerPart =
-  /** Stands for a part of the text, which may be long: only for JSON strings. */
+  /** Piece of the text, or a placeholder that `bodyAround` replaces: use it only inside JSON strings. */
   | { readonly type: 'text'; readonly text: string }
   | { readonly type: 'call'; readonly call: WrittenCall }
   | ({ readonly type: 'thought' } & Pick<Thought, 'text' | 'signature' | 'redacted'>);
 
-/** Between two thoughts, which have one field together. */
+/** Separator of texts that share one field. */
 export const blankLine = '\n\n';
 
-/** All thoughts as one text, for an API with one field for them. Empty where none has a text. */
+/** Joins the texts of all thoughts for an API that has one field for them. Returns '' if no thought has a text. */
 export function thoughtText(parts: readonly AnswerPart[]): string {
   const texts = parts.flatMap((part) => (part.type === 'thought' && part.text !== '' ? [part.text] : []));
   return texts.join(blankLine);
 }
 
-/** Where thoughts cut the text of an answer: UTF-16 units. */
+/** Returns the positions in the text of an answer at which thoughts stand, in UTF-16 units, without the start. */
 export function cutsIn({ thoughts = [] }: Pick<JobDone, 'thoughts'>): number[] {
   const places = thoughts.flatMap(({ at }) => (at === null || at === 0 ? [] : [at]));
   return [...new Set(places)];
 }
 
-/** A text as it is cut there. */
+/** Splits a text at these positions. */
 export function slicesOf(text: string, cuts: readonly number[]): string[] {
   return [0, ...cuts].map((from, index) => text.slice(from, cuts[index]));
 }
 
-/** `slices`: of the text, as the thoughts cut it; none without any text. */
+/**
+ * Returns the parts of an answer in the order in which the model has written them. `slices`: the text, split at the
+ * positions of `cutsIn`; empty if there is no text.
+ */
 export function partsIn(
   thoughts: readonly Thought[],
   slices: readonly string[],

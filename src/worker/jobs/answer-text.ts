@@ -5,22 +5,22 @@ import { StringDecoder } from 'node:string_decoder';
 import type { Logger } from '../../shared/log/logger.js';
 import type { SentBody } from '../http/responses.js';
 
-/** UTF-16 units of an answer that stay in memory: a slow reader needs its answer for long. */
+/** UTF-16 units of an answer that stay in memory. A slow client would occupy more memory for a long time. */
 const maxInMemory = 32 * 1024;
 
 /**
- * Owns the text of the answer of one job that runs, escaped as in a JSON string, without the quotes. A long one is in a
- * file. A pair of surrogates that comes in two halves is two escapes, which a reader joins again.
+ * Owns the answer text of one running job, escaped as in a JSON string, without the quotes. A long text is in a file. A
+ * surrogate pair that arrives in two halves becomes two escapes, which a JSON parser joins again.
  */
 export class AnswerText implements SentBody, AsyncDisposable {
   readonly #folder: Pick<SpillFolder, 'file'> | null;
-  /** What comes before the text in memory. */
+  /** Beginning of the text; `#inMemory` continues it. */
   #file: SpillFile | null = null;
   #inMemory: string[] = [];
   #units = 0;
   #canSpill: boolean;
 
-  /** `folder`: where long answers are written; null: they stay in memory. */
+  /** `folder`: where long answers are written. If it is null, they stay in memory. */
   constructor(folder: Pick<SpillFolder, 'file'> | null) {
     this.#folder = folder;
     this.#canSpill = folder !== null;
@@ -33,13 +33,13 @@ export class AnswerText implements SentBody, AsyncDisposable {
     if (this.#units > maxInMemory && this.#canSpill) await this.#spill();
   }
 
-  /** The model CLI has corrected itself. */
+  /** Replaces the whole text, because the model CLI has corrected it. */
   async replace(text: string): Promise<void> {
     await this[Symbol.asyncDispose]();
     for (let at = 0; at < text.length; at += maxInMemory) await this.add(text.slice(at, at + maxInMemory));
   }
 
-  /** The whole text, where all of it is in memory; else null. */
+  /** Whole text if all of it is in memory, else null. */
   get short(): string | null {
     return this.#file === null ? this.#inMemory.join('') : null;
   }
@@ -61,12 +61,12 @@ export class AnswerText implements SentBody, AsyncDisposable {
     yield* this.#inMemory;
   }
 
-  /** As `bodyAround` this text. */
+  /** Returns `bodyAround` for this text. */
   body(form: BodyForm, write: WriteAround): SentBody {
     return bodyAround(this, form, write);
   }
 
-  /** If the disk is full, the rest stays in memory. */
+  /** Moves the text in memory to the file. If the disk is full, the rest of the answer stays in memory. */
   async #spill(): Promise<void> {
     this.#file ??= (await this.#folder?.file()) ?? null;
     this.#canSpill = (await this.#file?.append(Buffer.from(this.#inMemory.join('')))) ?? false;
@@ -87,16 +87,22 @@ export class AnswerText implements SentBody, AsyncDisposable {
 }
 
 export interface BodyForm {
-  /** Whether the text is a value, too. */
+  /** Whether the job has a schema, which makes the text a JSON value. */
   readonly isStructured: boolean;
-  /** Where else than at its ends the text is cut: UTF-16 units, in their order. */
+  /** Positions at which the text is split, in UTF-16 units, ascending, without both ends. */
   readonly cuts: readonly number[];
 }
 
-/** Writes JSON for any text and its slices, which may stand in JSON strings only, and for any value that the text is. */
+/**
+ * Writes JSON around placeholders. `text` and `slices` may be used only inside JSON strings; `value` stands for the
+ * JSON value of a structured answer, and is undefined if there is none.
+ */
 export type WriteAround = (text: string, value: string | undefined, slices: readonly string[]) => string;
 
-/** JSON in which a text stands, once or several times. Its value is undefined where the model has given none. */
+/**
+ * Returns JSON that contains the answer once or several times. `write` gets placeholders, which are replaced by the
+ * text, its slices or its value. `value` is undefined if the answer is not structured or empty.
+ */
 export function bodyAround(answer: SentBody, { isStructured, cuts }: BodyForm, write: WriteAround): SentBody {
   const [text, value] = [randomUUID(), randomUUID()];
   const hasValue = isStructured && answer.short !== '';
@@ -111,17 +117,17 @@ export function bodyAround(answer: SentBody, { isStructured, cuts }: BodyForm, w
   return joined(written.split(new RegExp(`(${[...parts.keys()].join('|')})`)).map((part) => parts.get(part) ?? part));
 }
 
-/** As in a JSON string, without the quotes. */
+/** Escapes a text as in a JSON string, without the quotes. */
 export function escaped(text: string): string {
   return JSON.stringify(text).slice(1, -1);
 }
 
-/** The value that a text is, on one line. */
+/** Returns the JSON value that an escaped text contains, on one line. */
 export function valueIn(text: SentBody): SentBody {
   return rewritten(text, () => onOneLine);
 }
 
-/** A part of a text, by its UTF-16 units. */
+/** Returns a part of an escaped text; positions in UTF-16 units. */
 function sliceOf(text: SentBody, from: number, to = Number.POSITIVE_INFINITY): SentBody {
   return rewritten(text, () => {
     let before = 0;
@@ -133,7 +139,9 @@ function sliceOf(text: SentBody, from: number, to = Number.POSITIVE_INFINITY): S
   });
 }
 
-/** A text whose pieces are written in another way. `begin` is called for each reader. */
+/**
+ * Applies a function to the unescaped pieces of a text. `begin` is called for each reader and returns that function.
+ */
 function rewritten(text: SentBody, begin: () => (piece: string) => string): SentBody {
   return {
     get short() {
@@ -159,19 +167,22 @@ function rewritten(text: SentBody, begin: () => (piece: string) => string): Sent
   };
 }
 
-/** At the end of a piece: the first half of a pair of surrogates, and an escape that continues in the next piece. */
+/**
+ * Matches the end of a piece that must wait for the next one: the first half of a surrogate pair, or an incomplete
+ * escape.
+ */
 const openEscape = /(?:^|[^\\])(?:\\\\)*((?:\\ud[89ab][\da-f]{2})?(?:\\(?:u[\da-f]{0,3})?)?)$/;
 
 function unescaped(text: string): string {
   return JSON.parse(`"${text}"`);
 }
 
-/** In JSON, line ends stand between values only. They would end a server-sent event. */
+/** Replaces line ends, which would end a server-sent event. JSON has line ends only between values. */
 function onOneLine(json: string): string {
   return json.replaceAll(/[\r\n]/g, ' ');
 }
 
-/** These one after the other, of which no long one is ever in memory as a whole. */
+/** Joins parts in order, without loading a long one into memory. */
 export function joined(parts: readonly (string | SentBody)[]): SentBody {
   return {
     get short() {
@@ -198,7 +209,7 @@ export function joined(parts: readonly (string | SentBody)[]): SentBody {
 
 const pieceBytes = 32 * 1024;
 
-/** Makes the files that hold what is too long for memory. */
+/** Creates files for answers that are too long for memory. */
 export class SpillFolder {
   readonly #path: string;
   readonly #log: Pick<Logger, 'warn'>;
@@ -209,7 +220,7 @@ export class SpillFolder {
     this.#log = log;
   }
 
-  /** A new file without a name, so that no other process can open it. Null if it can't be made. */
+  /** Creates a file and unlinks it, to prevent other processes from opening it. Returns null if this fails. */
   async file(): Promise<SpillFile | null> {
     const path = join(this.#path, `prompt-relay-answer-${randomUUID()}`);
     try {
@@ -222,7 +233,10 @@ export class SpillFolder {
     }
   }
 
-  /** Logs the first of several failures in a row: a full disk would be logged with every answer. Null is a success. */
+  /**
+   * Logs the first of several failures in a row, because a full disk would be logged with every answer. null reports a
+   * success.
+   */
   report(error: unknown): void {
     const { code = 'unknown' } = (error ?? {}) as NodeJS.ErrnoException;
     if (error !== null && !this.#isFailing) this.#log.warn('answer_not_spilled', { error: code });
@@ -230,7 +244,7 @@ export class SpillFolder {
   }
 }
 
-/** Owns one file without a name, until it is closed. */
+/** Owns one unlinked file until it is closed. */
 export class SpillFile {
   readonly #handle: FileHandle;
   readonly #folder: SpillFolder;
@@ -245,7 +259,7 @@ export class SpillFile {
     return this.#bytes;
   }
 
-  /** Returns whether all of it was written. Else the file is as it was before. */
+  /** Returns whether all bytes were written. If not, the length of the file does not change. */
   async append(bytes: Buffer): Promise<boolean> {
     try {
       for (let done = 0; done < bytes.length; ) {
@@ -261,7 +275,7 @@ export class SpillFile {
     }
   }
 
-  /** All that was written, from the beginning. */
+  /** Reads the file from its beginning. */
   async *pieces(): AsyncGenerator<Buffer> {
     for (let at = 0; at < this.#bytes; ) {
       const piece = Buffer.allocUnsafeSlow(Math.min(pieceBytes, this.#bytes - at));

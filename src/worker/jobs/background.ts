@@ -10,10 +10,13 @@ import { AnswerText, bodyAround, escaped } from './answer-text.js';
 import { type RequestedJob, requestOf } from './job-request.js';
 import { type CompletedAnswer, completed } from './run-job.js';
 
-/** UTF-16 units of a stored answer that a reader has in memory at once: it may read slowly. */
+/** UTF-16 units of a stored answer in memory for one client, which may read slowly. */
 const maxInMemory = 32 * 1024;
 
-/** Leaves the job to the primary, and answers with where to ask for it. `more`: further fields, in the form of an SDK's API. */
+/**
+ * Submits a background job to the primary, and answers 202 with the URL of the job. `more`: further fields, in the form
+ * of an SDK's API.
+ */
 export async function acceptJob(
   primary: Primary,
   res: Reply,
@@ -34,7 +37,7 @@ export async function acceptJob(
   });
 }
 
-/** Leaves the job to the primary. `send` answers the request. */
+/** Submits a background job to the primary. `send` answers the request. */
 export async function leaveJob(
   primary: Primary,
   res: Reply,
@@ -48,13 +51,13 @@ export async function leaveJob(
   });
 }
 
-/** The form of the answer of a background job. Throws `not_found` for the job of a caller. */
+/** Returns the form of a background job's answer. Throws `not_found` if the job is not a background job. */
 export function formOf({ form }: JobView): JobForm {
   if (form !== null) return form;
   throw new RelayError('not_found', 'this is no background job: the request that has sent it gets its answer');
 }
 
-/** What GET /jobs says of each. */
+/** Returns the entry of GET /jobs for one job. */
 export function listedJob(job: JobView): ListedJob {
   const { id, title, form, operation, status, position, reason, createdAt, startedAt, endedAt } = job;
   return {
@@ -72,20 +75,20 @@ export function listedJob(job: JobView): ListedJob {
   };
 }
 
-/** Clients are not sent the name of the administrator. */
+/** Returns who cancelled the job, without the name of the administrator, which clients must not learn. */
 export function cancelledBy(isAdmin: boolean): Pick<ListedJob, 'cancelled_by'> {
   return isAdmin ? { cancelled_by: 'administrator' } : {};
 }
 
-/** Which background job, and who asks for its answer. */
+/** Id of a background job, and the client that requests its answer. */
 interface JobKey {
   readonly id: string;
   readonly client: string;
 }
 
 /**
- * What is sent of a background job that has succeeded. `write` writes it out for its answer. Rejects with `not_found`
- * where the answer has expired.
+ * Returns the response body of a background job that has succeeded. `write` formats the answer. Rejects with
+ * `not_found` if the answer has expired.
  */
 export async function storedBody(
   primary: Primary,

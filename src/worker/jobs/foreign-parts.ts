@@ -2,20 +2,24 @@ import { wellFormed } from '../../shared/text/well-formed.js';
 import type { ShownPart } from './message-parts.js';
 
 /**
- * Parts of a history whose types only the servers of another provider know, such as `server_tool_use` and
- * `web_search_call`. They are left out, but for their text: a client sends its history again and again.
+ * Parts of a history with types that only another provider's servers know, such as `server_tool_use` and
+ * `web_search_call`. Only their text is passed to the model. Refusing them would block the conversation, because a
+ * client sends its history with every request.
  */
 
-/** A part as a client sends it. */
+/** Part of a message, as the client sent it. */
 export interface ForeignPart {
   readonly type?: string | null | undefined;
   readonly [field: string]: unknown;
 }
 
-/** What stands for a part without a text. `refused`: the question itself would lose it. */
+/**
+ * Replacement for a part without text: nothing, a note for the model, or `refused` if the question itself would lose
+ * the part.
+ */
 export type WithoutText = 'nothing' | 'a-note' | 'refused';
 
-/** What the model gets instead; null if the part must be refused. */
+/** Returns parts that the model can read, or null if the part must be refused. */
 export function foreignParts(part: ForeignPart, withoutText: WithoutText): ShownPart[] | null {
   const text = textsIn(part)
     .filter((each) => each.trim() !== '')
@@ -38,7 +42,7 @@ const textFields = new Set([
   'results',
 ]);
 
-/** Each string that a reader would read: no ids, no encrypted content, no files. */
+/** Collects the readable strings of a value: no ids, encrypted content or files. */
 function textsIn(value: unknown): string[] {
   if (Array.isArray(value)) return value.flatMap(textsIn);
   if (typeof value !== 'object' || value === null) return [];
@@ -49,7 +53,7 @@ function textsIn(value: unknown): string[] {
   return [...found, ...inner.flatMap(([, part]) => (typeof part === 'string' ? [part] : textsIn(part)))];
 }
 
-/** The types among these parts that are not known, each once, as fields of this name. */
+/** Returns the unknown types of these parts as `name.type`, each once. */
 export function foreignTypes(name: string, parts: readonly ForeignPart[], known: ReadonlySet<string>): string[] {
   const types = parts.flatMap(({ type }) =>
     type == null || known.has(type) ? [] : [`${name}.${typeForHeader(type)}`],
@@ -57,7 +61,7 @@ export function foreignTypes(name: string, parts: readonly ForeignPart[], known:
   return [...new Set(types)];
 }
 
-/** The types that are left out stand in a header and in a failure: a client may send anything as one. */
+/** Replaces a type that is unsafe in a header or an error message, because a client may send any string. */
 export function typeForHeader(type: string): string {
   return /^[\w.-]{1,64}$/.test(type) ? type : '(odd name)';
 }

@@ -1,12 +1,13 @@
 import type { Message } from '../../shared/job.js';
 import { messageOf } from './message-parts.js';
 
-/** A piece of a request: an instruction of its client, or a message of the conversation. */
+/** Piece of a request: an instruction of the client, or a message of the conversation. */
 export type SentPiece = { readonly instruction: string } | { readonly message: Message };
 
 /**
- * Instructions from before the first answer are the system text. A later one stands at its place: Claude Code sends another one
- * with each round, and under a new system text no conversation could go on. `isBegun`: an earlier request had an answer.
+ * Splits a request into system text and conversation. Instructions before the first answer form the system text. Later
+ * ones become reminders inside the conversation: Claude Code sends one with each round, and a changed system text would
+ * prevent the reuse of the CLI process. `isBegun`: whether the request continues an earlier answer.
  */
 export function instructed(said: readonly SentPiece[], isBegun = false): { instructions: string[]; spoken: Message[] } {
   const answer = said.findIndex((each) => 'message' in each && each.message.role === 'assistant');
@@ -25,7 +26,10 @@ export function instructed(said: readonly SentPiece[], isBegun = false): { instr
   return { instructions, spoken };
 }
 
-/** Behind results it belongs to the last of them: a model CLI that waits for results can be brought nothing else. */
+/**
+ * Adds reminders to the conversation. After results, they extend the last result, because a model CLI that waits for
+ * results accepts nothing else.
+ */
 function remind(spoken: Message[], reminders: readonly string[]): void {
   if (reminders.length === 0) return;
   const { results = [], ...last } = spoken.at(-1) ?? { role: 'user', text: '' };
@@ -40,7 +44,7 @@ function remind(spoken: Message[], reminders: readonly string[]): void {
 
 const mark = 'system-reminder';
 
-/** Set apart from what the user says and from what a tool has returned. */
+/** Wraps an instruction in a tag that separates it from texts of users and tools. */
 function marked(instruction: string): string {
   return instruction.trimStart().startsWith(`<${mark}>`) ? instruction : `<${mark}>\n${instruction}\n</${mark}>`;
 }

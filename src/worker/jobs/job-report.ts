@@ -7,7 +7,9 @@ type JobState =
   | { readonly name: 'running'; readonly sinceMs: number; readonly queueMs: number }
   | { readonly name: 'ended'; readonly end: JobEnd; readonly hadSlot: boolean };
 
-/** What the request log says of a job. A job that has not ended when its response closes is cancelled by that. */
+/**
+ * Progress of one job for the request log. If the response closes before the job has ended, its outcome is `cancelled`.
+ */
 export class JobReport implements JobProgress {
   readonly #clock: Clock;
   readonly #arrivedMs: number;
@@ -18,18 +20,21 @@ export class JobReport implements JobProgress {
     this.#arrivedMs = clock.monotonicMs();
   }
 
-  /** Whether the job was admitted: its first event says so. */
+  /** Whether the job was admitted, which its first event reports. */
   get wasAdmitted(): boolean {
     return this.#state.name !== 'asked';
   }
 
-  /** Whether the job had its slot. */
+  /** Whether the job has received a slot. */
   get hasStarted(): boolean {
     const state = this.#state;
     return state.name === 'running' || (state.name === 'ended' && state.hadSlot);
   }
 
-  /** Ends the call as soon as the job has ended: a client that leaves after that has not cancelled the job. */
+  /**
+   * Passes the events on, and ends the call as soon as the job has ended: a client that disconnects later has not
+   * cancelled the job.
+   */
   async *following(events: AsyncGenerator<JobEvent>): AsyncGenerator<JobEvent> {
     try {
       for (let step = await events.next(); step.done !== true; step = await events.next()) {

@@ -20,13 +20,13 @@ import type { TraceContext } from '../../shared/trace/context.js';
 import type { Primary, Reply } from '../http/exchange.js';
 import { checkedSchema, type WishFields } from './tool-offer.js';
 
-/** A JSON Schema, and where it stands in the request. */
+/** JSON Schema with its field in the request. */
 export interface RequestedSchema {
   readonly path: string;
   readonly value: Readonly<Record<string, unknown>>;
 }
 
-/** What a request body asks for. What is left out is not wanted. */
+/** Content of a request body in a form that all APIs share. Fields that the client did not send are left out. */
 export interface RequestedJob {
   readonly operation: Operation;
   readonly conversationId?: string | undefined;
@@ -37,23 +37,23 @@ export interface RequestedJob {
   readonly model?: string | undefined;
   readonly schema?: RequestedSchema | undefined;
   readonly effort?: Effort | undefined;
-  /** Whether the job is refused if the model CLI knows no effort. */
+  /** Whether the job is refused if the model CLI does not support effort. */
   readonly isEffortNeeded: boolean;
   readonly stop?: readonly string[] | undefined;
   readonly offer?: ToolOffer | undefined;
-  /** Left out where the client sends the ids of calls. */
+  /** `false` if the client sends no ids of calls. */
   readonly hasCallIds?: false | undefined;
   readonly sampling?: Sampling | undefined;
-  /** What the caller gets of the model's thoughts. */
+  /** Form in which the client gets the model's thoughts. */
   readonly thinking?: ThinkingForm | undefined;
-  /** From a caller that stores the conversation itself: the messages before. */
+  /** Earlier messages, from a client that stores the conversation itself. */
   readonly history?: readonly Message[] | undefined;
-  /** The text of the stored response that stands before `history`. */
+  /** Stored response that `history` continues. */
   readonly earlier?: ContinuedText | undefined;
   readonly stream: boolean;
 }
 
-/** The job that is requested. Throws `validation_error` for a schema that cannot be used. */
+/** Returns the job request for the primary. Throws `validation_error` for an unusable schema. */
 export async function requestOf(job: RequestedJob, primary: Primary, res: Reply): Promise<JobRequest> {
   const { operation, text, images = [], stop = [], history, stream: isStreamed, isEffortNeeded } = job;
   const { conversationId = null, system = null, model = null, effort = null } = job;
@@ -77,7 +77,7 @@ export async function requestOf(job: RequestedJob, primary: Primary, res: Reply)
   return { ...asked, ...more, history: history ?? [], chain, requestId, client, isStreamed };
 }
 
-/** The chain of hashes before the history of a request. */
+/** Returns the start of the hash chain, before the history of the request. */
 function startOf({
   system,
   schema,
@@ -88,12 +88,12 @@ function startOf({
   return earlier === undefined ? start : continuedChain(earlier, start);
 }
 
-/** Of a request that is being traced, only what its job needs. */
+/** Returns the part of a trace context that the job needs. */
 function contextOf({ traceId, spanId, isSampled, state }: TraceContext): TraceContext {
   return { traceId, spanId, isSampled, ...(state !== undefined && { state }) };
 }
 
-/** Other tools may have any schema: nobody checks their calls against it. */
+/** Checks the schemas of strict tools. Other tools may have any schema, because their calls are not checked. */
 async function checkTools({ tools }: ToolOffer, primary: Primary, client: string): Promise<void> {
   const strict = tools.filter(({ isStrict }) => isStrict);
   if (strict.length === 0) return;
@@ -116,39 +116,39 @@ function chainOf(history: readonly Message[], asked: Message, start: string): Jo
   return { before, asked: chained(before, asked) };
 }
 
-/** Whether the caller would rather not wait for the answer (RFC 7240). There, an empty value is none. */
+/** Whether the client sends `Prefer: respond-async` (RFC 7240, by which an empty value counts as no value). */
 export function prefersAsync(req: Pick<Request, 'get'>): boolean {
   const strings = /"(?:\\.?|[^"\\])*(?:"|$)/g;
   const unquoted = (req.get('prefer') ?? '').replace(strings, (text) => (text === '""' ? '' : 'string'));
   return unquoted.split(',').some((preference) => /^\s*respond-async\s*(=\s*)?(;|$)/i.test(preference));
 }
 
-/** What a request asks for. */
+/** Request body of any API, checked and translated. */
 export interface ParsedRequest extends FailureWords {
   readonly job: RequestedJob;
-  /** The model by the name that the caller gave it. */
+  /** Model name as the client sent it. */
   readonly model: string;
-  /** How calls of some tools are written. */
+  /** How the calls of some tools are written. */
   readonly forms: ToolForms;
-  /** The types of tools that are left out, because the servers of the API would run them. */
+  /** Types of the tools that are ignored, because only the provider's servers could run them. */
   readonly droppedTools: readonly string[];
-  /** The fields of wishes that the model CLI may be unable to grant. */
+  /** Request fields of settings that a model CLI may not support. */
   readonly wishFields: WishFields;
-  /** Fields that mean nothing here. */
+  /** Fields that the service ignores. */
   readonly ignored: readonly string[];
-  /** The field of the effort; null if none was sent. */
+  /** Field of the effort; null if the client sent none. */
   readonly effortField: string | null;
 }
 
-/** What a failure may be about in the request of an SDK. */
+/** Details of a request that error messages refer to. */
 export interface FailureWords {
-  /** The field of its first image; null without images. */
+  /** Field of the first image; null if the request has no images. */
   readonly imageField: string | null;
-  /** Where it wants a JSON object and describes none: how to send the schema of one. Else null. */
+  /** How the client can send a schema, for a request that requires a JSON object without one; else null. */
   readonly schemaWish: string | null;
 }
 
-/** A failure in the words of the request: with the field that it has sent, or with what it lacks. */
+/** Rephrases an error for this request: names the field that the client sent, or the schema that is missing. */
 export function inWordsOf({ imageField, schemaWish }: FailureWords, thrown: unknown): unknown {
   if (!(thrown instanceof RelayError)) return thrown;
   if (imageField !== null && isOfImages(thrown))
@@ -162,7 +162,7 @@ function isOfImages({ code, details }: RelayError): boolean {
   return code === 'validation_error' && details?.[0]?.path === 'images';
 }
 
-/** The field of the first part of this type in these contents, which stand with their fields; null if none is of this type. */
+/** Returns the field of the first part that has this type, such as `messages.0.content.1`, or null if there is none. */
 export function partFieldIn(
   contents: readonly (readonly [field: string, content: unknown])[],
   type: string,
@@ -174,37 +174,43 @@ export function partFieldIn(
   return null;
 }
 
-/** A request of the service's own API: nothing of it is ignored, and failures name its fields already. */
+/**
+ * Wraps a request of the service's native API, which ignores no fields and already has the field names of error
+ * messages.
+ */
 export function ownRequest(job: RequestedJob): ParsedRequest {
   const { model = '' } = job;
   const nothing = { forms: {}, droppedTools: [], wishFields: {}, ignored: [] };
   return { job, model, ...nothing, effortField: null, imageField: null, schemaWish: null };
 }
 
-/** A job for an SDK: its caller stores the conversation, and effort that the model CLI does not know is ignored. */
+/**
+ * Returns a job of an SDK: the client stores the conversation, and effort is ignored if the model CLI does not support
+ * it.
+ */
 export function sdkJob(job: Omit<RequestedJob, 'operation' | 'conversationId' | 'isEffortNeeded'>): RequestedJob {
   return { operation: 'ask', ...job, isEffortNeeded: false };
 }
 
-/** As many as fit into the 4 KB that proxies have for all headers. */
+/** Fields in one header. Proxies often allow 4 KB for all headers. */
 const maxIgnored = 40;
 
-/** Must come before the response begins. */
+/** Sets `X-Ignored-Parameters`. Must be called before the headers are sent. */
 export function setIgnored(res: Reply, fields: readonly string[]): void {
   if (fields.length > 0) res.set('X-Ignored-Parameters', fields.slice(0, maxIgnored).join(', '));
 }
 
-/** What can stand in a header, and is long enough for any field that an SDK sends. */
+/** Matches field names that are valid in a header; longer than any field that an SDK sends. */
 const fieldName = /^[\w.$-]{1,64}$/;
 
 type SentFields = Readonly<Record<string, unknown>>;
 
-/** The fields that a schema names, but for those that mean nothing in some requests. */
+/** Returns the fields of a schema, except `others`, which have no effect in some requests. */
 export function fieldsOf({ shape }: { readonly shape: SentFields }, ...others: readonly string[]): ReadonlySet<string> {
   return new Set(Object.keys(shape).filter((field) => !others.includes(field)));
 }
 
-/** The fields of a body that mean nothing here, apart from those that say nothing. */
+/** Returns the fields of a body that the service ignores, except null and undefined ones. */
 export function ignoredFields(body: SentFields, known: ReadonlySet<string>): string[] {
   const others = Object.entries(body).filter(
     ([name, value]) => !known.has(name) && value !== undefined && value !== null,
@@ -212,7 +218,7 @@ export function ignoredFields(body: SentFields, known: ReadonlySet<string>): str
   return others.slice(0, maxIgnored).map(([name]) => (fieldName.test(name) ? name : '(odd name)'));
 }
 
-/** The same of parts of the body, which have this name: each field once. An empty list says nothing either. */
+/** Returns the ignored fields of several parts as `name.field`, each once. Empty lists are skipped. */
 export function ignoredIn(
   name: string,
   parts: readonly (SentFields | null | undefined)[],
@@ -231,7 +237,7 @@ function isEmptyList(value: unknown): boolean {
   return Array.isArray(value) && value.length === 0;
 }
 
-/** Has the primary count and log that a client sends tools which are left out. */
+/** Reports to the primary, which counts and logs it, that a client sent tools that are ignored. */
 export function noteDroppedTools(
   primary: Primary,
   res: Reply,
@@ -240,5 +246,5 @@ export function noteDroppedTools(
   const { client } = res.locals;
   const route = toolRoutes.find((each) => each === res.locals.route);
   if (route === undefined || droppedTools.length === 0) return;
-  primary.call('toolsIgnored', { client, route }).catch(() => {}); // the answer does not depend on it
+  primary.call('toolsIgnored', { client, route }).catch(() => {}); // the answer does not depend on this call
 }

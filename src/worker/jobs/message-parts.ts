@@ -8,9 +8,9 @@ import { wellFormed, wellFormedJson } from '../../shared/text/well-formed.js';
 import { mustBeSent } from '../http/body.js';
 import { checkCalls } from './tool-offer.js';
 
-/** A piece of a foreign message. */
+/** Part of a message in a form that all compatibility APIs share. */
 export type Part = ShownPart | ({ readonly type: 'call' } & ToolCall) | ResultPart;
-/** What can stand in a result, too. */
+/** Part that may also stand in a tool result. */
 export type ShownPart =
   | { readonly type: 'text'; readonly text: string }
   | ({ readonly type: 'image' } & Omit<Image, 'at'>);
@@ -18,10 +18,13 @@ type ResultPart = { readonly type: 'result' } & ToolResult;
 
 const noString = 'must be a string';
 
-/** Text of a message may be empty, because clients store empty answers too. They also store what a tool or a model has written. */
+/**
+ * Text in a message. Clients store empty answers too, so it may be empty. Malformed Unicode is replaced, because tools
+ * and models may write it.
+ */
 export const plainText = z.string(noString).overwrite(wellFormed);
 
-/** The text at this place of a request. Throws `validation_error`. */
+/** Returns the text at this field of a request. Throws `validation_error`. */
 export function textAt(value: unknown, path: string): string {
   if (typeof value === 'string') return wellFormed(value);
   throw invalid(path, value === undefined ? mustBeSent : noString);
@@ -30,7 +33,7 @@ export function textAt(value: unknown, path: string): string {
 const maxStops = 16;
 const maxStopLength = 500;
 
-/** The end of every delta is compared with each. */
+/** Short, because every delta is compared with each stop sequence. */
 export const stopSequence = z
   .string(noString)
   .refine((value) => wellFormed(value) === value, 'must not contain NUL or a lone surrogate')
@@ -41,20 +44,20 @@ export const askedModel = modelName.meta({
   description: 'The model to ask, as GET /v1/models lists it, or `default`.',
 });
 
-/** Whether the fault is a model that does not exist; not that none was named. */
+/** Whether the error says that the model does not exist, not that the field is missing or no string. */
 export function isOfUnknownModel({ code, details }: RelayError): boolean {
   const [fault] = details ?? [];
   const isOfModel = (code === 'validation_error' || code === 'not_found') && fault?.path === 'model';
   return isOfModel && fault.message !== mustBeSent && fault.message !== noString;
 }
 
-/** Several texts as one, without those that say nothing. */
+/** Joins the texts that are not blank; undefined if all are blank. */
 export function joined(texts: readonly string[]): string | undefined {
   const spoken = texts.filter((text) => text.trim() !== '');
   return spoken.length === 0 ? undefined : spoken.join(blankLine);
 }
 
-/** The parts of a message as one text, with the images at their places in it. A blank line stands between two texts. */
+/** Builds a message: joins its texts with blank lines, and records the position of each image in the joined text. */
 export function messageOf(role: Message['role'], parts: readonly Part[]): Message {
   const calls = parts.flatMap((part) =>
     part.type === 'call' ? [{ ...withoutType(part), input: wellFormedJson(part.input) }] : [],
@@ -68,7 +71,7 @@ function withoutType<T extends { readonly type: string }>({ type: _, ...rest }: 
   return rest;
 }
 
-/** The result of a call, with its texts and images as in a message. */
+/** Builds the result of a call, with texts and images as in a message. */
 export function resultOf(id: string, parts: readonly ShownPart[], isError: boolean): ResultPart {
   return { type: 'result', id, ...contentOf(parts), isError };
 }
@@ -86,8 +89,8 @@ function contentOf(parts: readonly ShownPart[]): Pick<Message, 'text' | 'images'
 }
 
 /**
- * The last message, which must be the user's, and the messages before it. The results of the first message belong to
- * `openCalls`. Throws `validation_error` that names the field.
+ * Splits a conversation into its last message, which must be the user's, and its history. The results of the first
+ * message belong to `openCalls`. Throws `validation_error` that names the field.
  */
 export function lastOfUser(
   messages: readonly Message[],
@@ -106,7 +109,7 @@ export function lastOfUser(
   return { asked: turns.at(-1) ?? last, history: turns.slice(0, -1) };
 }
 
-/** An image that was sent as its bytes. Some encoders break the lines of base64. Throws `validation_error`. */
+/** Returns an image from its base64, in which some encoders break the lines. Throws `validation_error`. */
 export function imageOf(mediaType: string, sent: string, path: string): ShownPart {
   const data = sent.replace(/\s+/g, '');
   const known = imageType.safeParse(mediaType);
@@ -118,10 +121,13 @@ export function imageOf(mediaType: string, sent: string, path: string): ShownPar
 
 const dataUrl = /^data:([a-z]+\/[a-z0-9.+-]+)(?:;[^;,]*)*;base64,/i;
 
-/** Of a data URL, with its parameters. */
+/** Limit of the head of a data URL, with its parameters. */
 const maxHeadLength = 500;
 
-/** An image in a data URL: nothing is ever fetched for a caller. Throws `validation_error`. */
+/**
+ * Returns the image of a data URL. Other URLs are refused, because the service never fetches one for a client. Throws
+ * `validation_error`.
+ */
 export function imageOfUrl(url: string, path: string): ShownPart {
   const [head = '', mediaType = ''] = dataUrl.exec(url.slice(0, maxHeadLength)) ?? [];
   if (head === '') throw invalid(path, 'must be a data URL with base64: images are not fetched');
@@ -130,7 +136,7 @@ export function imageOfUrl(url: string, path: string): ShownPart {
 
 const functionName = /^[\w.-]{1,128}$/;
 
-/** Owns what is known of calls under keys that they may repeat, such as ids: the first result of a key is for the first call. */
+/** Stores calls under keys that may repeat, such as ids: the first result of a key belongs to the first call. */
 export class CallsByKey<Known> {
   readonly #calls = new Map<unknown, { readonly known: Known[]; hasResult: boolean }>();
 
@@ -140,7 +146,7 @@ export class CallsByKey<Known> {
     else before.known.push(known);
   }
 
-  /** What is known of the call that the next result of this key is for. The last one may have several. */
+  /** Returns the call that the next result of this key belongs to. The last call may get several results. */
   take(key: unknown): Known | undefined {
     const calls = this.#calls.get(key);
     if (calls === undefined) return undefined;
@@ -149,12 +155,12 @@ export class CallsByKey<Known> {
   }
 }
 
-/** The names of the functions that have been called so far, by the ids of the calls. */
+/** Names of the functions called so far, by the ids of the calls. */
 export type CallNames = CallsByKey<unknown>;
 
-/** The result of a call as text for the model, with the name of the function, which distinguishes several results. */
+/** Returns a result as text for the model, with the name of the function, which distinguishes several results. */
 export function resultParts(name: unknown, result: readonly ShownPart[], isError = false): ShownPart[] {
   const what = typeof name === 'string' && functionName.test(name) ? name : 'the function';
-  const end: ShownPart[] = result.at(-1)?.type === 'image' ? [{ type: 'text', text: '' }] : []; // so that a blank line follows
+  const end: ShownPart[] = result.at(-1)?.type === 'image' ? [{ type: 'text', text: '' }] : []; // adds a blank line
   return [{ type: 'text', text: `${isError ? 'Error' : 'Result'} of ${what}:` }, ...result, ...end];
 }

@@ -24,29 +24,29 @@ import { JobReport } from './job-report.js';
 import { inWordsOf, noteDroppedTools, type ParsedRequest, requestOf, setIgnored } from './job-request.js';
 import { type WrittenCall, writtenCall } from './tool-offer.js';
 
-/** Why an answer has ended: it was whole, a stop sequence came, it calls tools, it is as long as it may be, or the model refuses. */
+/** Why an answer ended. `whole` is a regular end; `length` means that it reached the maximum. */
 export type Ending = 'whole' | 'stop-sequence' | 'tool-call' | 'length' | 'refusal';
 
-/** An answer, as a format writes it. */
+/** Finished answer, as an API format gets it. */
 export interface CompletedAnswer {
   readonly requestId: string;
-  /** The one that has answered, as far as it is known; else as the caller named it. */
+  /** Model that answered, if its CLI has reported it; else the name that the client sent. */
   readonly model: string;
-  /** How calls of some tools are written. */
+  /** How the calls of some tools are written. */
   readonly forms: ToolForms;
-  /** Whether the model could call tools. */
+  /** Whether the request offered tools. */
   readonly hasTools: boolean;
-  /** Whether its caller gets what the model thinks. */
+  /** Whether the client gets the model's thoughts. */
   readonly hasThoughts: boolean;
-  /** The calls that the client is to answer. */
+  /** Calls that the client must answer. */
   readonly calls: readonly WrittenCall[];
-  /** What the model has written, in its order: a text is among it, if there is any, and if there is nothing else. */
+  /** Output of the model, in order. A text is included if it is not empty, or if there are no calls. */
   readonly parts: readonly AnswerPart[];
-  /** Stands for the text, which may be long: only for JSON strings. */
+  /** Text of the answer, or a placeholder for it: use it only inside JSON strings. */
   readonly text: string;
-  /** Whether there is any. */
+  /** Whether the text is not empty. */
   readonly hasText: boolean;
-  /** Of a job with a schema: stands for the value that the text is. */
+  /** Placeholder for the JSON value of a structured answer. */
   readonly value: string | undefined;
   readonly ending: Ending;
   readonly stopSequence: string | null;
@@ -54,59 +54,59 @@ export interface CompletedAnswer {
   readonly end: JobDone;
 }
 
-/** Tokens: as the model CLI reports them, else as the tokenizer counts them. */
+/** Token counts from the model CLI, else from the service's tokenizer. */
 export interface TokenUsage {
-  /** All of the input, what was cached included. */
+  /** All input tokens, including cached ones. */
   readonly input: number;
   readonly output: number;
   readonly cacheRead: number;
   readonly cacheWrite: number;
 }
 
-/** An answer before its end is sent. */
+/** Finished answer whose end the client does not have yet. */
 export interface UnsentAnswer {
-  /** As the next request has it in its history. */
+  /** Returns the answer as the history of the next request will contain it. */
   message(): Promise<Message>;
-  /** As a plain answer has it. */
+  /** Returns the JSON body of the answer without streaming. */
   body(): Promise<string>;
 }
 
-/** What is known when a stream begins. */
+/** Data that is available when a stream begins. */
 export type Opening = Pick<CompletedAnswer, 'requestId' | 'model' | 'forms' | 'hasTools' | 'hasThoughts'>;
 
-/** How an API writes a streamed answer: server-sent events, or lines of JSON. An empty text sends nothing. */
+/** Stream of one answer in the form of an API: server-sent events, or JSON lines. An empty string sends nothing. */
 export interface StreamFormat {
   begin(): string;
   queued(position: number, reason: WaitReason): string;
   started(queueMs: number): string;
   delta(text: string): string;
-  /** Sent in a silence; a comment where this is left out. */
+  /** Text to send while the stream is silent; a comment by default. */
   ping?(): string;
-  /** A call begins. The input of a custom tool comes whole. */
+  /** Begins a call. The input of a custom tool arrives in one delta. */
   callStart(call: Pick<WrittenCall, 'id' | 'name' | 'namespace' | 'isCustom'>): string;
   callDelta(text: string): string;
-  /** Left out where the API has no form for thoughts. */
+  /** Left out if the API has no form for thoughts. */
   thoughtDelta?(text: string): string;
-  /** Comes for each thought, also for one without text. */
+  /** Called for each thought, also without text. */
   thoughtEnd?(thought: Pick<ThoughtEnd, 'signature' | 'redacted'>): string;
-  /** May repeat the whole text, in JSON strings. */
+  /** May repeat the whole text inside JSON strings. */
   end(answer: CompletedAnswer): string;
   failure(error: RelayError): string;
 }
 
-/** How an API writes answers. */
+/** Form of an API's answers. */
 export interface AnswerFormat {
-  /** Where SDKs read it, a failure says whether to try again. */
+  /** Whether SDKs read the answer. A failure after the start of the job then has the header `x-should-retry: false`. */
   readonly isForSdks: boolean;
-  /** A refusal by the model is an answer; else it is an error. */
+  /** Whether the model's refusal is an answer; otherwise it is an error. */
   readonly showsRefusals?: true;
-  /** Left out: server-sent events. */
+  /** Default: server-sent events. */
   readonly manner?: StreamManner;
   body(answer: CompletedAnswer): object;
   stream(opening: Opening): StreamFormat;
 }
 
-/** What the streams for SDKs have in common: they know no events of the queue, but skip comments. */
+/** Base of streams for SDKs, which skip comments and know no events of the queue. */
 export abstract class SdkStream {
   queued(position: number): string {
     return `: queued ${position}\n\n`;
@@ -117,17 +117,19 @@ export abstract class SdkStream {
   }
 }
 
-/** An API's first event names the model, so it waits for the first event that comes from the model. */
+/**
+ * Whether the event precedes the model's output. The first event of an API names the model, and is delayed until then.
+ */
 function comesBeforeAnswer({ type }: JobEvent): boolean {
   return type === 'job-admitted' || type === 'job-queued' || type === 'job-start' || type === 'job-end';
 }
 
-/** What an event says in this format, but for the beginning and the end of the job. */
+/** Writes an event of a job in this format, except the beginning and the end of the answer. */
 export function eventIn(format: StreamFormat, event: JobEvent, forms: ToolForms = {}): string {
   switch (event.type) {
     case 'job-admitted':
     case 'job-model':
-      return ''; // the beginning waits until the model answers
+      return ''; // `begin` writes the beginning
     case 'job-queued':
       return format.queued(event.position, event.reason);
     case 'job-start':
@@ -147,14 +149,14 @@ export function eventIn(format: StreamFormat, event: JobEvent, forms: ToolForms 
   }
 }
 
-/** An answer whose end is known. */
+/** Builds an answer whose end is known. */
 export function completed(
   opening: Opening,
   {
     slices,
     ...answer
   }: Pick<CompletedAnswer, 'text' | 'hasText' | 'value' | 'end'> & {
-    /** Of the text, as the thoughts cut it. */
+    /** Text of the answer, split at the thoughts. */
     readonly slices: readonly string[];
   },
 ): CompletedAnswer {
@@ -184,7 +186,7 @@ function tokensOf({ usage, estimate }: JobDone): TokenUsage {
 
 const unknown = { inputTokens: null, outputTokens: null, costUsd: null, cacheReadTokens: null, cacheWriteTokens: null };
 
-/** The end of an answer that the model refuses; null for another failure. */
+/** Returns the end of an answer that the model refused, or null for any other failure. */
 export function refusedEnd({ failure, answer, outcome: _, ...end }: JobFailed): JobDone | null {
   if (failure.reason !== 'refused') return null;
   const nothing = { model: null, usage: unknown, refusal: { category: null, explanation: null } };
@@ -192,7 +194,7 @@ export function refusedEnd({ failure, answer, outcome: _, ...end }: JobFailed): 
   return { ...end, ...plain, ...nothing, ...answer };
 }
 
-/** What the routes of jobs work with. */
+/** Dependencies of the routes that run jobs. */
 export interface JobParts {
   readonly primary: Primary;
   readonly bodies: BodyMemory;
@@ -201,9 +203,9 @@ export interface JobParts {
 }
 
 /**
- * Has the primary run the job for as long as the client stays, and answers in this format. A request with a key that has
- * its answer already gets that, and runs nothing. Throws what can still be sent as an error body. `whenWhole` is awaited
- * before the end of the answer is sent.
+ * Has the primary run the job until it ends or the client disconnects, and answers in this format. A repeated
+ * `Idempotency-Key` gets the recorded answer, and no job runs. Throws if an error body can still be sent, if the client
+ * disconnects, and for defects. `whenWhole` is awaited before the end of the answer is sent.
  */
 export async function answerWithJob(
   parts: Omit<JobParts, 'bodies'>,
@@ -226,14 +228,14 @@ export async function answerWithJob(
       if (parsed.job.stream) await writer.stream(events, parts.clock);
       else await writer.plain(events);
     } catch (error) {
-      if (!report.wasAdmitted && !isCancelled(error)) res.locals.job = null; // refused: there never was a job
-      if (format.isForSdks && report.hasStarted && !res.headersSent) res.set('x-should-retry', 'false'); // the model is paid already
+      if (!report.wasAdmitted && !isCancelled(error)) res.locals.job = null; // the job was refused
+      if (format.isForSdks && report.hasStarted && !res.headersSent) res.set('x-should-retry', 'false'); // already paid
       throw error;
     }
   });
 }
 
-/** Owns how far the answer to one request is written. */
+/** Writes the answer to one request. */
 class AnswerWriter {
   readonly #res: Reply;
   readonly #parsed: ParsedRequest;
@@ -241,7 +243,7 @@ class AnswerWriter {
   readonly #text: AnswerText;
   readonly #signal: AbortSignal;
   #admission: JobAdmitted | null = null;
-  /** The model that answers, once its CLI has reported it. */
+  /** Model that answers, when its CLI has reported it. */
   #model: string | null = null;
 
   readonly #whenWhole: (answer: UnsentAnswer) => Promise<void>;
@@ -271,8 +273,8 @@ class AnswerWriter {
   }
 
   /**
-   * The stream begins when the job is admitted: a failure before that is an ordinary error body, and one after it an event,
-   * where no SDK sends the request again.
+   * Streams the answer. An error before the admission of the job is sent as an error body. A later error is sent as an
+   * event, after which no SDK repeats the request.
    */
   async stream(events: AsyncIterable<JobEvent>, clock: Clock): Promise<void> {
     let format = this.#format.stream(this.#opening);
@@ -280,7 +282,7 @@ class AnswerWriter {
     const begin = () => {
       if (hasBegun) return '';
       hasBegun = true;
-      format = this.#format.stream(this.#opening); // the model is known now, as far as its CLI reports it before its end
+      format = this.#format.stream(this.#opening); // the model is known now, if its CLI reports it early
       return format.begin();
     };
     using out = new EventStream(this.#res, clock, format.ping && (() => format.ping?.() ?? ''), this.#format.manner);
@@ -313,10 +315,10 @@ class AnswerWriter {
     await out.writeFailure(written(), failure, this.#signal);
     if (error === failure) return;
     out.end();
-    throw error; // a defect of ours: it belongs in the log, too
+    throw error; // a defect of this service, which must also be logged
   }
 
-  /** Rejects with why there is no answer. */
+  /** Waits for the end of the job. Rejects with the error of a job without an answer. */
   async #endOf(events: AsyncIterable<JobEvent>, take: (event: JobEvent) => Promise<void>): Promise<JobDone> {
     try {
       const end = await follow(events, async (event) => {
@@ -363,7 +365,7 @@ class AnswerWriter {
     if (session !== null) this.#res.set('X-Session', session);
   }
 
-  /** `refused`: wishes that the model has refused since. */
+  /** `refused`: optional settings that the model has refused since the admission. */
   #setIgnored(refused: readonly OptionalWish[] = []): void {
     const { ignored, effortField, wishFields } = this.#parsed;
     const { ignoresEffort = false, ignores = [] } = this.#admission ?? {};
@@ -372,7 +374,9 @@ class AnswerWriter {
     setIgnored(this.#res, [...ignored, ...ofEffort, ...ofWishes]);
   }
 
-  /** A front that can't read the body sends the next turn to where the process of the conversation is. */
+  /**
+   * Sets the header by which a front, which cannot read the body, sends the next turn to the host of the conversation.
+   */
   #nameConversation(id: string | undefined): void {
     if (id !== undefined) this.#res.set('X-Conversation-Id', id);
   }
@@ -390,15 +394,18 @@ class AnswerWriter {
   }
 }
 
-/** A caller whose job was ended through the API is still there. SDKs do not send a request with this answer again. */
+/**
+ * Returns the error for the client. A job that was cancelled through the API ends with `forbidden`: its client is still
+ * connected, and SDKs do not repeat a request after this code.
+ */
 export function failureOf({ failure }: JobFailed): RelayError {
   const isEnded = failure.cancelledBy !== undefined;
   return isEnded ? new RelayError('forbidden', failure.message) : fromWire(failure);
 }
 
 /**
- * Hands each event of a job to `take` as it comes, for the client of a request or for a reader of a background job. Returns
- * the end; null if the events stop before it.
+ * Passes each event of a job to `take`, for the client of a request or a reader of a background job. Returns the end,
+ * or null if the events stop without one.
  */
 export async function follow(
   events: AsyncIterable<JobEvent>,

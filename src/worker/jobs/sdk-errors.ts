@@ -3,9 +3,9 @@ import type { ErrorForm } from '../http/exchange.js';
 import { publicCodeOf } from '../http/responses.js';
 import { isOfUnknownModel } from './message-parts.js';
 
-/** An error as the APIs of OpenAI and Anthropic have it. */
+/** Error in the forms of OpenAI's and Anthropic's APIs. */
 interface SdkError {
-  /** The status of both, where they have one. */
+  /** HTTP status, unless `anthropic.status` is set. */
   readonly status: number;
   readonly openAi: { readonly type: string; readonly code: string };
   readonly anthropic: { readonly type: string; readonly status?: number };
@@ -41,7 +41,7 @@ const unknownModel: SdkError = {
   anthropic: { type: 'not_found_error' },
 };
 
-/** Failures of the model CLI that a client can act on. */
+/** Errors for failures of the model CLI that a client can react to, by their reason. */
 const byReason: Readonly<Record<string, SdkError>> = {
   overloaded: {
     status: 503,
@@ -72,7 +72,7 @@ function sdkErrorOf(error: RelayError): SdkError {
   return known ?? { status, openAi: { type: openAi, code: error.reason ?? code }, anthropic: { type: anthropic } };
 }
 
-/** The field that is wrong, as the OpenAI API names it; null where it is the body as a whole, or a header. */
+/** Returns the wrong field in OpenAI's notation, or null for the whole body or a header. */
 function paramOf({ details }: RelayError): string | null {
   const path = details?.[0]?.path ?? '';
   return /^[a-z]/.test(path) && path !== 'body' ? path.replace(/\.(\d+)(?=\.|$)/g, '[$1]') : null;
@@ -87,21 +87,24 @@ function openAiErrorBody(error: RelayError): OpenAiErrorBody {
   return { error: { message: messageOf(error), type, code, param: paramOf(error) } };
 }
 
-/** The end of a stream that fails. */
+/** Returns the error that ends a stream. */
 export function openAiStreamError(error: RelayError): OpenAiErrorBody {
   const { error: body } = openAiErrorBody(error);
   return { error: isPaid(error) && body.type === server ? { ...body, type: 'api_error' } : body };
 }
 
 /**
- * Whether a model was asked for it. opencode and Continue repeat a request whose stream ends with a `server_error`, up to
- * ten times.
+ * Whether the model may have been paid. opencode and Continue repeat a request up to ten times if its stream ends with
+ * a `server_error`.
  */
 function isPaid({ code, reason }: RelayError): boolean {
   return code === 'timeout' || code === 'internal_error' || (code === 'cli_error' && reason !== 'overloaded');
 }
 
-/** Clients such as LangChain know by these words that a conversation has to be shortened, not by the code. */
+/**
+ * Returns the error message. Clients such as LangChain recognize by these words, not by the code, that a conversation
+ * is too long.
+ */
 function messageOf({ reason, message }: RelayError): string {
   return reason === 'prompt_too_long' ? `the input exceeds the context window of the model: ${message}` : message;
 }
@@ -111,12 +114,12 @@ export const openAiErrors: ErrorForm = (error) => ({
   body: openAiErrorBody(error),
 });
 
-/** Also a line of a stream. */
+/** Returns an error body, which is also a line of a stream. */
 export function ollamaErrorBody(error: RelayError): { readonly error: string } {
   return { error: messageOf(error) };
 }
 
-/** This API has a sentence alone. */
+/** Ollama's API has only a sentence as its error. */
 export const ollamaErrors: ErrorForm = (error) => ({ status: sdkErrorOf(error).status, body: ollamaErrorBody(error) });
 
 export function anthropicErrorBody(error: RelayError, requestId: string): object {

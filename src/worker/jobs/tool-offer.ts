@@ -15,13 +15,13 @@ import { type ModernSchema, modernSchema, needsWrapper, wrappedSchema } from '..
 import { mustBeSent } from '../http/body.js';
 import { typeForHeader } from './foreign-parts.js';
 
-/** A tool as a request has it. */
+/** Tool as the client sent it. */
 export interface SentTool {
-  /** Its field. */
+  /** Field of the tool in the request. */
   readonly path: string;
-  /** `custom`: its input is a text. `provider`: the servers of the API would run it. */
+  /** `custom`: the input is a text. `provider`: only the provider's servers could run it. */
   readonly kind: 'function' | 'custom' | 'provider';
-  /** As the API calls this kind. */
+  /** Name of this kind in the API. */
   readonly type: string;
   readonly name: string | null | undefined;
   readonly description?: string | null | undefined;
@@ -32,30 +32,30 @@ export interface SentTool {
 
 export interface ToolWish {
   readonly choice: ToolOffer['choice'];
-  /** The field of the choice. */
+  /** Request field of the choice. */
   readonly path: string;
   readonly isParallel: boolean;
-  /** The names of the only tools that may be called; left out if all may. */
+  /** Names of the only tools that may be called; left out if all may. */
   readonly allowed?: readonly string[] | undefined;
 }
 
-/** What a request offers to the model. */
+/** Tools of a request, checked and translated. */
 export interface ParsedTools {
-  /** Undefined where it offers nothing. */
+  /** Undefined if the request offers no tools that the client runs. */
   readonly offer: ToolOffer | undefined;
   readonly forms: ToolForms;
-  /** The types of those that the servers of the API would run: they are left out. */
+  /** Types of the tools that are ignored, because only the provider's servers could run them. */
   readonly dropped: readonly string[];
 }
 
 const maxTools = 128;
 const maxToolBytes = 256 * 1024;
 const toolName = /^[a-zA-Z0-9_-]{1,128}$/;
-/** With the name of its namespace in front. */
+/** Limit of a name with its namespace as a prefix. */
 const longestName = 256;
 const textInput = { type: 'object', properties: { input: { type: 'string' } }, required: ['input'] };
 
-/** Throws `validation_error` that names the field. */
+/** Checks and translates the tools of a request. Throws `validation_error` that names the field. */
 export function parsedTools(sent: readonly SentTool[], { choice, path, isParallel, allowed }: ToolWish): ParsedTools {
   const own = sent.filter(({ kind }) => kind !== 'provider');
   const dropped = [...new Set(sent.filter(({ kind }) => kind === 'provider').map(({ type }) => typeForHeader(type)))];
@@ -77,7 +77,10 @@ export function parsedTools(sent: readonly SentTool[], { choice, path, isParalle
   return { offer: allowed === undefined ? offer : narrowed(offer, allowed, path), forms: formsOf(own), dropped };
 }
 
-/** The tools of servers are among the allowed ones, too: their names are not here. */
+/**
+ * Reduces the offer to the allowed tools. `allowed` does not name provider-hosted tools, so it may be empty: the choice
+ * is then `none`.
+ */
 function narrowed(offer: ToolOffer, allowed: readonly string[], path: string): ToolOffer {
   const unknown = allowed.find((allowedName) => !offer.tools.some(({ name }) => name === allowedName));
   if (unknown !== undefined) throw invalid(path, 'must allow tools of this request alone');
@@ -99,7 +102,10 @@ function checkedTool(sent: SentTool): Tool {
   return { name, description, schema: JSON.stringify(schema), ...(isStrict && { isStrict }), ...wrapped };
 }
 
-/** Throws `validation_error` if the input is no object, or if a strict tool has a schema that cannot be checked. */
+/**
+ * Returns the input schema of a tool. Throws `validation_error` if the input is not an object, or if the schema of a
+ * strict tool cannot be checked.
+ */
 function inputSchema({ path, schema }: SentTool, isStrict: boolean): Readonly<Record<string, unknown>> {
   const type = schema?.type ?? 'object';
   if (type !== 'object' && !(Array.isArray(type) && type.includes('object')))
@@ -110,7 +116,7 @@ function inputSchema({ path, schema }: SentTool, isStrict: boolean): Readonly<Re
   return { ...modern.schema, type: 'object' };
 }
 
-/** The schema in the form of draft 2020-12. Throws `validation_error` if it is nested too deeply. */
+/** Translates a schema to draft 2020-12. Throws `validation_error` if it is nested too deeply. */
 export function checkedSchema(schema: Readonly<Record<string, unknown>>, path: string): ModernSchema {
   try {
     return modernSchema(schema);
@@ -119,7 +125,10 @@ export function checkedSchema(schema: Readonly<Record<string, unknown>>, path: s
   }
 }
 
-/** Before the schemas are translated: that takes long for large ones. Throws `validation_error`. */
+/**
+ * Throws `validation_error` for too many or too large tools. Must precede the translation of the schemas, which is slow
+ * for large ones.
+ */
 function checkSize(sent: readonly SentTool[]): void {
   if (sent.length > maxTools) throw invalid('tools', `must be ${maxTools} at most`);
   const texts = sent.map(({ name, description, schema }) => [name, description, schema]);
@@ -133,7 +142,7 @@ function checkNames(tools: readonly Tool[], sent: readonly SentTool[]): void {
   if (twice >= 0) throw invalid(`${sent[twice]?.path}.name`, 'must not be that of another tool');
 }
 
-/** The model knows a tool of a namespace by one name. */
+/** Returns the one name by which the model knows a tool, with its namespace as a prefix. */
 export function nameOf({ name, namespace }: Pick<SentTool, 'name' | 'namespace'>): string {
   return namespace === undefined ? (name ?? '') : `${namespace}__${name}`;
 }
@@ -148,7 +157,7 @@ function formsOf(tools: readonly SentTool[]): ToolForms {
   );
 }
 
-/** A call in the form of its tool. */
+/** Call in the form of its tool. */
 export interface WrittenCall extends ToolForm {
   readonly id: string;
   /** JSON, or the text of a custom tool. */
@@ -162,28 +171,28 @@ export function writtenCall({ id, name, input }: ToolCall, forms: ToolForms): Wr
   return { ...form, id, input: form.isCustom ? textIn(json) : json };
 }
 
-/** The one text in the input of a custom tool. */
+/** Returns the text in the JSON input of a custom tool. */
 export function textIn(input: string): string {
   const { data } = z.object({ input: z.string() }).safeParse(parsed(input, JSON.parse));
   return data?.input ?? input;
 }
 
 /**
- * The input of an earlier call as model CLIs take it: JSON of an object. A client may send anything. Its text is not parsed
- * again after this.
+ * Returns the input of an earlier call unchanged if it is the JSON of an object, else `{}`: a client may send any text,
+ * and later code does not check it.
  */
 export function callInput(json: string): string {
   const value = parsed(json, JSON.parse);
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? json : '{}';
 }
 
-/** The input of a call as an object, for `stringifyExactly`. What the model writes may be none. */
+/** Parses the input of a call for `stringifyExactly`. Returns {} if the model did not write an object. */
 export function inputObject(input: string): object {
   const value = parsed(input, parseExactly);
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : {};
 }
 
-/** The input of a custom tool as the model writes it. */
+/** Returns the JSON input that the model writes for a custom tool with this text. */
 export function wrappedText(text: string): string {
   return JSON.stringify({ input: text });
 }
@@ -196,14 +205,14 @@ function parsed(json: string, parse: (json: string) => unknown): unknown {
   }
 }
 
-/** Where the request asks how words are to be picked: the field of each wish. */
+/** Request fields of the sampling settings in a request. */
 export type WishFields = Readonly<Partial<Record<OptionalWish, string>>>;
 
 export const temperature = z.number('must be a number').min(0, 'must be 0 to 2').max(2, 'must be 0 to 2');
 export const topP = z.number('must be a number').min(0, 'must be 0 to 1').max(1, 'must be 0 to 1');
 export const maxTokens = z.int('must be a whole number').min(1, 'must be at least 1');
 
-/** Undefined without any wish. */
+/** Returns undefined if the request sets nothing. */
 export function samplingOf(
   wishes: { readonly [wish in keyof Sampling]?: number | null | undefined },
 ): Sampling | undefined {
@@ -215,8 +224,8 @@ const maxIdLength = 256;
 const maxResultLength = 16 * 1024 * 1024;
 
 /**
- * Each call must have its one result in the next message: a model CLI would make up one that is missing. Throws
- * `validation_error` that names the ids.
+ * Checks that each call has exactly one result in the next message, because a model CLI would invent a missing one.
+ * Throws `validation_error` that names the ids.
  */
 export function checkCalls(messages: readonly Message[], field: string): void {
   for (const [index, { calls = [] }] of messages.entries()) {
@@ -241,7 +250,7 @@ function checkIds(parts: readonly { readonly id: string }[], what: string, field
   if (wrong !== undefined) throw invalid(field, `must have an id of 1 to ${maxIdLength} characters for each ${what}`);
 }
 
-/** How many of these have each id: a model may give several calls of a message the same one. */
+/** Counts the parts with each id: a model may give several calls of a message the same id. */
 function countsOf(parts: readonly { readonly id: string }[]): ReadonlyMap<string, number> {
   const counts = new Map<string, number>();
   for (const { id } of parts) counts.set(id, (counts.get(id) ?? 0) + 1);
