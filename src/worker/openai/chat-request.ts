@@ -141,7 +141,10 @@ const chatParts: PartForms = {
   },
 };
 
-/** What is said in the request; without tools, calls and results as text. Throws `validation_error` that names the field. */
+/**
+ * Returns the conversation of a request. Without tools, calls and results become text. Throws `validation_error` that
+ * names the field.
+ */
 export function spokenIn({ messages }: ChatCompletionRequest, hasTools = false) {
   const names: CallNames | null = hasTools ? null : new CallsByKey();
   const last = messages.findLastIndex(({ role }) => role === 'user');
@@ -155,7 +158,10 @@ export function spokenIn({ messages }: ChatCompletionRequest, hasTools = false) 
   return { system: joined(instructions), ...lastOfUser(spoken, 'messages') };
 }
 
-/** Calls and results from before there were tools have no ids: a result belongs to the first open call of its name. */
+/**
+ * Assigns ids to the calls and results of the older `functions`, which have none: a result belongs to the first open
+ * call of its name.
+ */
 class OpenCalls {
   #count = 0;
   readonly #ids = new CallsByKey<string>();
@@ -175,7 +181,7 @@ function isSystem({ role }: ChatMessage): boolean {
   return role === 'system' || role === 'developer';
 }
 
-/** `names`: of the functions that were called; null where calls and results stay what they are. */
+/** `names`: names of the called functions if calls and results become text, else null. */
 function messageSaid(
   message: ChatMessage,
   path: string,
@@ -200,7 +206,7 @@ function resultSaid(message: ChatMessage, path: string, names: CallNames | null,
   return [resultOf(role === 'tool' ? textAt(id, `${path}.tool_call_id`) : open.take(name), said, false)];
 }
 
-/** A call stands in the history as its arguments, as which the model has said it. */
+/** Returns earlier calls as texts: their arguments, which are what the model wrote. */
 function callTexts({ tool_calls: calls, function_call: call }: ChatMessage, names: CallNames): Part[] {
   for (const made of calls ?? []) names.add(made.id, (made.function ?? made.custom)?.name);
   const made = (calls ?? []).map((each) => each.function?.arguments ?? each.custom?.input ?? '');
@@ -220,7 +226,7 @@ function callsIn({ tool_calls: calls, function_call: legacy }: ChatMessage, path
   return [...made, { type: 'call', id: open.add(name), name, input: callInput(legacy.arguments) }];
 }
 
-/** The field of the first image; null without images. */
+/** Returns the field of the first image, or null if the request has no images. */
 export function imageFieldOf({ messages }: ChatCompletionRequest): string | null {
   const contents = messages.map(({ content }, at) => [`messages.${at}.content`, content] as const);
   return partFieldIn(contents, chatParts.image.type);
@@ -232,7 +238,7 @@ const knownOfPart = new Set(['type', 'text', 'refusal', 'image_url']);
 
 const ownParts = new Set([...Object.keys(chatParts.texts), chatParts.image.type]);
 
-/** Fields and parts of the messages that mean nothing here. */
+/** Returns fields and parts of the messages that the service ignores. */
 export function ignoredInMessages({ messages }: ChatCompletionRequest): string[] {
   const isResult = ({ role }: ChatMessage) => role === 'tool' || role === 'function';
   const parts = messages.flatMap(({ content }) => (Array.isArray(content) ? content : []));
@@ -266,8 +272,8 @@ const path = 'response_format';
 const guided = 'guided_json';
 
 /**
- * The form that the answer is to have: that of `response_format`, else of vLLM's `guided_json`. `isBare`: it is a JSON
- * object that nothing more is said of. Throws `validation_error`.
+ * Returns the requested answer format: `response_format`, else vLLM's `guided_json`. `isBare`: whether a JSON object
+ * without a schema is requested. Throws `validation_error`.
  */
 function formatIn(body: ChatCompletionRequest) {
   const { response_format: format, guided_json: json } = body;
@@ -285,7 +291,7 @@ function formatIn(body: ChatCompletionRequest) {
 function ignoredInFormat({ response_format: format }: ChatCompletionRequest): string[] {
   const { type, json_schema: named } = format ?? {};
   const isNamed = type === 'json_schema';
-  const hasSchema = type === 'json_object' || (isNamed && named == null); // the second as some servers have it
+  const hasSchema = type === 'json_object' || (isNamed && named == null); // some servers allow `schema`
   const known = new Set(['type', ...(isNamed ? ['json_schema'] : []), ...(hasSchema ? ['schema'] : [])]);
   return [
     ...ignoredIn(path, [format], known),
@@ -293,30 +299,30 @@ function ignoredInFormat({ response_format: format }: ChatCompletionRequest): st
   ];
 }
 
-/** As an object, or written out. */
+/** Returns `guided_json`, which may be an object or its JSON text. */
 function schemaIn(json: NonNullable<ChatCompletionRequest['guided_json']>): RequestedSchema['value'] {
   if (typeof json !== 'string') return json;
   let value: unknown = null;
   try {
     value = JSON.parse(json);
-  } catch {} // refused below
+  } catch {} // the check below throws
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as RequestedSchema['value'];
   throw invalid(guided, 'must be a JSON Schema, an object, or its JSON');
 }
 
-/** Fields that are followed, refused where they ask for too much, or named below where they mean nothing. */
+/** Fields that the service supports, refuses, or reports in `meaningless`. */
 const known = fieldsOf(chatCompletionRequest, 'top_logprobs', 'user');
 
 export interface ParsedChat extends ParsedRequest {
   readonly wantsUsage: boolean;
-  /** Whether a call is written as it was before there were tools. */
+  /** Whether calls are written as `function_call`, the form before `tools`. */
   readonly isLegacyCall: boolean;
 }
 
 const schemaWish =
   'response_format: {"type": "json_schema", "json_schema": {"name": …, "schema": …}} (Vercel AI SDK: supportsStructuredOutputs: true)';
 
-/** The job that a chat completion asks for. Throws `validation_error` for what this service can't do. */
+/** Returns the job of a chat completion. Throws `validation_error` for unsupported requests. */
 export function parseChat(body: ChatCompletionRequest): ParsedChat {
   refuseUnable(body);
   const { model, max_completion_tokens: most, max_tokens: older } = body;
@@ -367,7 +373,7 @@ function refuseUnable({ n, logprobs, top_logprobs, audio, modalities }: ChatComp
 const knownOfTool = new Set(['type', 'function', 'custom']);
 const knownOfFunction = new Set(['name', 'description', 'parameters', 'strict']);
 
-/** Fields that are known, and mean nothing in this request. */
+/** Returns known fields that have no effect in this request. */
 function meaningless(body: ChatCompletionRequest, hasSchema: boolean): string[] {
   const { reasoning_effort: effort, stream_options: options, tools, functions, parallel_tool_calls: parallel } = body;
   const own = (tools ?? []).filter(({ type }) => type === 'function' || type === 'custom');
@@ -387,10 +393,7 @@ function stopsOf({ stop }: ChatCompletionRequest): string[] {
   return sequences.filter((sequence) => sequence !== '');
 }
 
-/**
- * What the request offers as its tools, else as its functions, as they were before there were tools (`isLegacy`). Throws
- * `validation_error`.
- */
+/** Returns the offered `tools`, or the older `functions` (`isLegacy`). Throws `validation_error`. */
 function toolsIn(body: ChatCompletionRequest): ParsedTools & { readonly isLegacy: boolean } {
   const { tools, tool_choice: choice, functions, function_call: call } = body;
   const isLegacy = (tools ?? []).length === 0 && choice == null && ((functions ?? []).length > 0 || call != null);

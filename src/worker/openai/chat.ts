@@ -35,11 +35,11 @@ function usageOf({ usage }: CompletedAnswer): object {
 
 interface ChatManner {
   readonly wantsUsage: boolean;
-  /** Whether a call is written as it was before there were tools. */
+  /** Whether calls are written as `function_call`, the form before `tools`. */
   readonly isLegacyCall: boolean;
 }
 
-/** `nowSeconds` is the time of the answer, since the epoch. */
+/** `nowSeconds`: time of the answer, in seconds since the epoch. */
 export function chatCompletionFormat(nowSeconds: number, wantsUsage: boolean, isLegacyCall = false): AnswerFormat {
   const manner = { wantsUsage, isLegacyCall };
   return {
@@ -82,8 +82,8 @@ function idOf(requestId: string): string {
 }
 
 /**
- * Writes events without names: the OpenAI SDK fails at any other in a chat completion. Owns how many
- * calls have begun, and the input of a custom one until it is whole.
+ * Writes events without names, because the OpenAI SDK fails on named ones in a chat completion. Counts the calls that
+ * have begun, and buffers the input of a custom tool until its end.
  */
 class ChatCompletionStream extends SdkStream implements StreamFormat {
   readonly #opening: Opening;
@@ -92,7 +92,7 @@ class ChatCompletionStream extends SdkStream implements StreamFormat {
   #model: string;
   #calls = 0;
   #custom: string[] | null = null;
-  /** Whether the function that is being called has no input yet. */
+  /** Whether the open function call has no input yet. */
   #isBare = false;
   #thought: 'none' | 'open' | 'whole' = 'none';
 
@@ -134,7 +134,7 @@ class ChatCompletionStream extends SdkStream implements StreamFormat {
     return this.#callEnd() + this.#choice({ reasoning_content: isNext ? blankLine + text : text });
   }
 
-  /** One without a text is not shown. */
+  /** Ignores a thought without text. */
   thoughtEnd(): string {
     if (this.#thought === 'open') this.#thought = 'whole';
     return '';

@@ -10,7 +10,7 @@ export const named = z.string('must be a string');
 
 export const jsonSchema = z.record(z.string(), z.unknown(), 'must be a JSON Schema, an object');
 
-/** The form that the answer is to have. */
+/** Requested answer format. */
 export interface AskedFormat {
   readonly type: string;
   readonly path: string;
@@ -18,7 +18,7 @@ export interface AskedFormat {
   readonly schemaPath: string;
 }
 
-/** Undefined for plain text. Throws `validation_error`. */
+/** Returns undefined for plain text. Throws `validation_error`. */
 export function schemaOf({ type, path, schema, schemaPath }: AskedFormat): RequestedSchema | undefined {
   if (type === 'text') return undefined;
   if (type === 'json_object' && schema == null) return { path, value: { type: 'object' } };
@@ -37,39 +37,39 @@ const efforts: Readonly<Record<string, Effort>> = {
   max: 'high',
 };
 
-/** Undefined for `none` and for an unknown value. */
+/** Returns undefined for `none` and for an unknown value. */
 export function effortOf(name: string | null | undefined): Effort | undefined {
   return name == null || !Object.hasOwn(efforts, name) ? undefined : efforts[name];
 }
 
-/** A piece of content. What its type is decides what else it holds. */
+/** Part of a message's content. The type decides which other fields it has. */
 const part = z.looseObject({ type: z.string('must be a string') });
 type SentPart = z.infer<typeof part>;
 
 export const content = z.union([z.string(), z.array(part)], 'must be text, or a list of parts with a type each');
 export type SentContent = z.infer<typeof content>;
 
-/** What the parts of an API are called. */
+/** Names of content parts in one of OpenAI's APIs. */
 export interface PartForms {
-  /** For each type of a part that is text: the field that holds it. */
+  /** Field with the text, for each type that is text. */
   readonly texts: Readonly<Record<string, string>>;
   readonly image: { readonly type: string; readonly urlIn: (part: SentPart) => unknown; readonly urlField: string };
 }
 
-/** Whether images can stand in content, and what becomes of a part that is neither text nor image and has no text. */
+/** Whether content may have images, and how to replace an unknown part that has no text. */
 export interface ContentRules {
   readonly mayShow: boolean;
   readonly withoutText: WithoutText;
 }
 
-/** `isLast`: no later message is the user's. */
+/** `isLast`: whether no later message is the user's. */
 export function rulesOf(role: 'system' | 'user' | 'assistant' | 'tool', isLast = false): ContentRules {
   if (role === 'tool') return { mayShow: true, withoutText: 'a-note' };
   const isAsked = role === 'system' || (role === 'user' && isLast);
   return { mayShow: role === 'user', withoutText: isAsked ? 'refused' : 'nothing' };
 }
 
-/** The parts of content. Throws `validation_error` that names a part which is refused. */
+/** Translates the parts of content. Throws `validation_error` that names a refused part. */
 export function partsOf(content: SentContent, path: string, forms: PartForms, rules: ContentRules): ShownPart[] {
   if (typeof content === 'string') return [{ type: 'text', text: textAt(content, path) }];
   return content.flatMap((each, index) => {
@@ -92,7 +92,7 @@ function imageIn(each: SentPart, at: string, { urlIn, urlField }: PartForms['ima
   return imageOfUrl(url, path);
 }
 
-/** Content that can only be text. */
+/** Returns content that may only be text. */
 export function textOf(content: SentContent, path: string, forms: PartForms): string {
   const texts = partsOf(content, path, forms, rulesOf('system')).map((each) => (each.type === 'text' ? each.text : ''));
   return joined(texts) ?? '';

@@ -12,7 +12,9 @@ interface Item extends Readonly<Record<string, unknown>> {
 
 const usualLimit = '20';
 
-/** Lists what a stored response has answered, with the text before it, an item at a time. */
+/**
+ * Sends one page of the input of a stored response, including the earlier conversation. Items are written one by one.
+ */
 export async function sendInputItems(primary: Primary, req: Request, res: Reply, id: string): Promise<void> {
   const [isReversed, limit] = [isReversedIn(req), limitIn(req)];
   const after = afterIn(req, id);
@@ -50,7 +52,7 @@ function limitIn({ query }: Request): number {
   return Number(parsed.data);
 }
 
-/** The item that the page begins behind. */
+/** Returns the item after which the page begins; null for the first page. Throws `validation_error`. */
 function afterIn({ query }: Request, response: string): { readonly id: string; readonly index: number } | null {
   if (query.after === undefined) return null;
   const id = String(query.after);
@@ -61,7 +63,7 @@ function afterIn({ query }: Request, response: string): { readonly id: string; r
 
 type ItemIds = (kind: 'msg' | 'fc' | 'fco', place: number) => string;
 
-/** The results of a message stand before its text, and its calls behind it. */
+/** Returns the items of a message: results, then its text, then its calls. */
 function itemsOf({ role, text, images = [], results = [], calls = [] }: Message, idOf: ItemIds): Item[] {
   const status = 'completed';
   const isSaid = text !== '' || images.length > 0 || results.length + calls.length === 0;

@@ -22,23 +22,23 @@ import { type Repeated, repeatedOf } from './responses-repeated.js';
 
 type ResponseStatus = ItemStatus | 'queued' | 'failed' | 'cancelled';
 
-/** What a response says of its own storing. */
+/** Fields of a response that concern its storage. */
 export interface ResponsePlace {
   readonly store: boolean;
   readonly previous_response_id: string | null;
 }
 
-/** What a response says beside its answer. Times are seconds since the epoch. */
+/** Fields of a response other than its answer. Times are in seconds since the epoch. */
 export interface ResponseFrame {
   readonly createdAt: number;
   readonly repeated: Repeated;
-  /** When it was completed; read at its end. */
+  /** Returns the time of completion. Called at the end of the response. */
   completedAt(): number;
-  /** As it is now. */
+  /** Returns the current values: `store` becomes false if the response could not be stored. */
   place(): ResponsePlace;
 }
 
-/** That of a response that is not stored, and whose request says nothing more. */
+/** Returns the frame of a response that is not stored. `more` replaces its fields. */
 export function frameOf(createdAt: number, more: Partial<ResponseFrame> = {}): ResponseFrame {
   const place = () => ({ store: false, previous_response_id: null });
   return { createdAt, repeated: repeatedOf({}), completedAt: () => createdAt, place, ...more };
@@ -53,12 +53,12 @@ export function responseFormat(frame: ResponseFrame): AnswerFormat {
   };
 }
 
-/** Of a background job that has no answer, or none yet. */
+/** Returns the response of a background job that has no answer (yet). */
 export function openResponse(opening: Opening, frame: ResponseFrame, status: ResponseStatus): object {
   return { ...responseOf(opening, frame, status), background: true };
 }
 
-/** What this service never has is there all the same, as the API has it. */
+/** Returns all fields of the API's response. Unsupported ones have the API's default. */
 function responseOf({ requestId, model, hasTools }: Opening, frame: ResponseFrame, status: ResponseStatus): object {
   return {
     id: `resp_${requestId}`,
@@ -112,7 +112,7 @@ function usageOf({ usage }: CompletedAnswer): object {
 
 type ItemKind = keyof typeof itemIds;
 
-/** The item that is being written. */
+/** Item that is being written. */
 interface OpenItem {
   readonly kind: ItemKind;
   readonly id: string;
@@ -121,18 +121,18 @@ interface OpenItem {
 }
 
 /**
- * Owns where in the response a stream is. Where a message is the only item that can come, it is begun at once, before there
- * is anything in it; else the first item is begun with the failure, if not before: an error before any item makes the AI SDK
- * send the request again.
+ * Writes a response as a stream. If only a message can come, it begins at once, before its text. Otherwise the first
+ * item begins with the first output or, at the latest, with a failure: an error before any item makes the AI SDK repeat
+ * the request.
  */
 class ResponseStream extends SdkStream implements StreamFormat {
   readonly #opening: Opening;
   readonly #frame: ResponseFrame;
   #next = 0;
   #open: OpenItem | null = null;
-  /** The items that are whole. */
+  /** Items that have ended. */
   readonly #items: object[] = [];
-  /** Items that have begun. */
+  /** Numbers of items that have begun. */
   readonly #counts: Record<ItemKind, number> = { thought: 0, text: 0, call: 0 };
 
   constructor(opening: Opening, frame: ResponseFrame) {
@@ -162,7 +162,7 @@ class ResponseStream extends SdkStream implements StreamFormat {
     return stop + this.#added(callItem(id, { ...call, input: '' }, 'in_progress'));
   }
 
-  /** The input of a custom tool is sent when it is whole. */
+  /** Buffers the input of a custom tool, which is sent at its end. */
   callDelta(text: string): string {
     this.#open?.pieces.push(text);
     if (this.#open?.call?.isCustom !== false) return '';
@@ -184,7 +184,10 @@ class ResponseStream extends SdkStream implements StreamFormat {
     return start + this.#stop();
   }
 
-  /** Where there is one text, it is that of the answer: the model may have corrected itself. */
+  /**
+   * Ends the response. A single message ends with the final text, because the model may have corrected the streamed
+   * one.
+   */
   end(answer: CompletedAnswer): string {
     const status = statusOf(answer);
     const isAlone = answer.calls.length === 0;
@@ -197,8 +200,8 @@ class ResponseStream extends SdkStream implements StreamFormat {
   }
 
   /**
-   * With the error one level down, as all versions of the SDKs know it; the newest would find it at the top, too. codex knows
-   * only the event behind it.
+   * Ends with two events. `error` has the error one level down, which all versions of the SDKs read; the newest would
+   * also accept it at the top. codex reads only `response.failed`.
    */
   failure(error: Parameters<StreamFormat['failure']>[0]): string {
     const body = openAiStreamError(error);
@@ -209,7 +212,7 @@ class ResponseStream extends SdkStream implements StreamFormat {
     return start + this.#event('error', body) + this.#event('response.failed', { response: failed });
   }
 
-  /** Whether other items than a message can come. */
+  /** Whether items other than a message can come. */
   get #isMixed(): boolean {
     return this.#opening.hasTools || this.#opening.hasThoughts;
   }
@@ -237,7 +240,7 @@ class ResponseStream extends SdkStream implements StreamFormat {
     return this.#added(thoughtItem(this.#begun('thought'), ''));
   }
 
-  /** `text`: of a message, where it is known as a whole. */
+  /** Ends the open item. `text`: the whole text of a message; by default the buffered pieces. */
   #stop(text?: string, status: ItemStatus = 'completed'): string {
     const open = this.#open;
     if (open === null) return '';

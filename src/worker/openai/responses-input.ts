@@ -27,10 +27,13 @@ const tool = z.looseObject({
   strict: z.boolean('must be true or false').nullish(),
 });
 
-/** A namespace has tools of its own. */
+/** Tools, and namespaces, which contain tools. */
 const tools = z.array(tool.extend({ tools: z.array(tool, 'must be a list').nullish() }), 'must be a list');
 
-/** A message, or another thing that a response was made of. Its type decides what it holds; a message may come without. */
+/**
+ * Item of the input: a message, or an item of an earlier response. The type decides which fields it has; a message may
+ * have no type.
+ */
 const item = z.looseObject({
   type: named.nullish(),
   role: named.nullish(),
@@ -91,7 +94,10 @@ const responseParts: PartForms = {
   image: { type: 'input_image', urlIn: ({ image_url: url }) => url, urlField: 'image_url' },
 };
 
-/** What is said in the request; without tools, calls and results as text. Throws `validation_error` that names the field. */
+/**
+ * Returns the conversation of a request. Without tools, calls and results become text. Throws `validation_error` that
+ * names the field.
+ */
 export function spokenIn(
   { input, instructions }: ResponsesRequest,
   hasTools = false,
@@ -113,7 +119,7 @@ function saidIn(items: readonly InputItem[], hasTools: boolean): SentPiece[] {
   return items.flatMap((item, index) => saidBy(item, `input.${index}`, names, index >= last));
 }
 
-/** What the model once thought is not sent to it again. */
+/** Translates one item. Reasoning is dropped: earlier thoughts are not sent to the model again. */
 function saidBy(item: InputItem, path: string, names: CallNames | null, isLast: boolean): SentPiece | [] {
   const type = item.type ?? 'message';
   switch (type) {
@@ -140,7 +146,7 @@ function saidBy(item: InputItem, path: string, names: CallNames | null, isLast: 
   }
 }
 
-/** Of a tool that a server runs, or of one that is not known here: the model gets its text. */
+/** Returns the text of an item that this service does not know, such as a tool of OpenAI's servers. */
 function foreignItem(item: InputItem, type: string, path: string, isLast: boolean): SentPiece | [] {
   const isOutput = type.endsWith('_output');
   const parts = foreignParts({ ...item }, isOutput && isLast ? 'refused' : 'nothing');
@@ -148,7 +154,7 @@ function foreignItem(item: InputItem, type: string, path: string, isLast: boolea
   return parts.length === 0 ? [] : { message: messageOf(isOutput ? 'user' : 'assistant', parts) };
 }
 
-/** Without tools, a call stands in the history as its arguments, as which the model has said it. */
+/** Translates a call. Without tools, it becomes the text of its arguments, which are what the model wrote. */
 function called(item: InputItem, input: string, path: string, names: CallNames | null): SentPiece {
   names?.add(item.call_id, item.name);
   if (names !== null) return { message: { role: 'assistant', text: input } };
@@ -178,10 +184,10 @@ function messageSaid({ role, content: said }: InputItem, path: string, isLast: b
   return { message: messageOf(role, partsOf(said, at, responseParts, rulesOf(role, isLast))) };
 }
 
-/** codex offers some models all its tools in an item of this type. */
+/** Type of the item in which codex offers tools to some models. */
 const moreTools = 'additional_tools';
 
-/** The lists of tools in the request, each with its field. */
+/** Returns the lists of tools in the request, each with its field. */
 export function toolLists({ tools, input }: ResponsesRequest): ToolList[] {
   const items = typeof input === 'string' ? [] : input;
   const more = items.flatMap(({ type, tools }, at): ToolList[] =>
@@ -190,7 +196,7 @@ export function toolLists({ tools, input }: ResponsesRequest): ToolList[] {
   return [{ path: 'tools', tools: tools ?? [] }, ...more];
 }
 
-/** The field of the first image; null without images. */
+/** Returns the field of the first image, or null if the request has no images. */
 export function imageFieldOf({ input }: ResponsesRequest): string | null {
   const items = typeof input === 'string' ? [] : input;
   const contents = items.flatMap(({ content: said, output }, at) => [
@@ -200,7 +206,7 @@ export function imageFieldOf({ input }: ResponsesRequest): string | null {
   return partFieldIn(contents, responseParts.image.type);
 }
 
-const labels = ['id', 'status', 'call_id', 'name', 'namespace']; // of an item of an answer that comes back
+const labels = ['id', 'status', 'call_id', 'name', 'namespace']; // fields of answer items that clients send back
 const knownOfItem = new Set(['type', 'role', 'content', 'arguments', 'input', 'output', 'tools', ...labels]);
 const knownOfPart = new Set(['type', 'text', 'refusal', 'image_url']);
 
@@ -208,7 +214,7 @@ const ownParts = new Set([...Object.keys(responseParts.texts), responseParts.ima
 const calls = ['function_call', 'function_call_output', 'custom_tool_call', 'custom_tool_call_output'];
 const ownItems = new Set(['message', 'reasoning', 'item_reference', moreTools, ...calls]);
 
-/** Fields, items and parts of the input that mean nothing here. */
+/** Returns fields, items and parts of the input that the service ignores. */
 export function ignoredInInput({ input }: ResponsesRequest): string[] {
   const all = typeof input === 'string' ? [] : input;
   const items = all.filter(({ type }) => type !== 'reasoning' && ownItems.has(type ?? 'message'));

@@ -3,7 +3,7 @@ import type { WrittenCall } from '../jobs/tool-offer.js';
 
 export type ItemStatus = 'in_progress' | 'completed' | 'incomplete';
 
-/** The items of an answer, with the ids that they have in a stream. `status`: of its last message. */
+/** Returns the items of an answer, with the same ids as in a stream. `status`: status of the last message. */
 export function itemsOf(answer: CompletedAnswer, status: ItemStatus): object[] {
   const { requestId, parts } = answer;
   const counts = { thought: 0, text: 0, call: 0 };
@@ -16,14 +16,14 @@ export function itemsOf(answer: CompletedAnswer, status: ItemStatus): object[] {
   });
 }
 
-/** By how many items of the kind stand before it. */
+/** Returns the id of an item from the number of earlier items of its kind. */
 export const itemIds = { thought: idsFor('rs'), text: idsFor('msg'), call: idsFor('fc') } as const;
 
 function idsFor(prefix: string) {
   return (requestId: string, count: number) => `${prefix}_${requestId}${count === 0 ? '' : `_${count}`}`;
 }
 
-/** A text of null: it has none yet. */
+/** `text` is null if the message has no text yet. */
 export function messageItem(id: string, text: string | null, status: ItemStatus): object {
   return { id, type: 'message', status, role: 'assistant', content: text === null ? [] : [textPart(text)] };
 }
@@ -35,7 +35,7 @@ export function callItem(id: string, call: WrittenCall, status: ItemStatus): obj
   return { ...made, type: 'function_call', arguments: input };
 }
 
-/** One without a text has no summary. */
+/** Returns a thought, which has no summary if it has no text. */
 export function thoughtItem(id: string, text: string): object {
   return { id, type: 'reasoning', summary: text === '' ? [] : [summaryPart(text)] };
 }

@@ -1,14 +1,14 @@
 import type { ResponsesRequest } from './responses-input.js';
 
-/** What a response repeats of its request. */
+/** Fields of a request that its response repeats. */
 export type Repeated = ReturnType<typeof repeatedOf>;
 
-/** Of one field, as JSON. A stream has the response three times. */
+/** Limit of each field, in UTF-16 units of its JSON. A stream contains the response three times. */
 const maxLength = 256 * 1024;
-/** The same where it is stored with a job that waits. */
+/** Limit of each field that is stored with a background job. */
 export const maxStoredLength = 1024;
 
-/** What the request does not say is as the API has it then. What is longer than `max` is left out. */
+/** Returns the repeated fields. Missing fields get the API's default; fields longer than `max` are left out. */
 export function repeatedOf(body: Partial<ResponsesRequest>, max = maxLength) {
   const { instructions, metadata, reasoning, safety_identifier: holder, prompt_cache_key: key, user } = body;
   const { tools, tool_choice: choice, parallel_tool_calls: isParallel } = body;
@@ -41,7 +41,7 @@ function formatOf(format: SentFormat): { readonly type: string; readonly [field:
 
 type RepeatedTool = NonNullable<ResponsesRequest['tools']>[number];
 
-/** Those of a provider's servers are left out, because the model has not got them. */
+/** Returns a tool, or an empty list for a provider-hosted one, which the model does not get. */
 function toolOf(tool: RepeatedTool): object[] {
   if (tool.type === 'custom' || tool.type === 'namespace') return [tool];
   if (tool.type !== 'function') return [];

@@ -20,15 +20,15 @@ import {
   toolLists,
 } from './responses-input.js';
 
-/** Fields that are followed, refused where they ask for too much, or named below where they mean nothing. */
+/** Fields that the service supports, refuses, or reports in `meaningless`. */
 const known = fieldsOf(responsesRequest, 'user');
 
 const effortField = 'reasoning.effort';
 const schemaWish = 'text.format: {"type": "json_schema", "name": …, "schema": …}';
 
 /**
- * The job that a request for a response asks for. `earlier`: the text that the request continues. Throws `validation_error`
- * for what this service can't do.
+ * Returns the job of a request. `earlier`: the stored response that the request continues. Throws `validation_error`
+ * for unsupported requests.
  */
 export function parseResponses(body: ResponsesRequest, earlier: ContinuedText | null = null): ParsedRequest {
   refuseUnable(body);
@@ -75,7 +75,9 @@ export function parseResponses(body: ResponsesRequest, earlier: ContinuedText | 
   };
 }
 
-/** Without a summary, it only says where the model has thought. */
+/**
+ * Returns the form of thoughts. Without a requested summary, they only mark the places at which the model has thought.
+ */
 function thinkingOf({ reasoning }: ResponsesRequest, effort: Effort | undefined): ThinkingForm | undefined {
   if (reasoning?.summary != null && summaries.has(reasoning.summary)) return 'summarized';
   return effort === undefined ? undefined : 'omitted';
@@ -83,7 +85,7 @@ function thinkingOf({ reasoning }: ResponsesRequest, effort: Effort | undefined)
 
 const summaries: ReadonlySet<string> = new Set(['auto', 'concise', 'detailed']);
 
-/** Whether the answer is to be a JSON object that nothing more is said of. */
+/** Whether the request requires a JSON object without a schema. */
 function isBare({ text }: ResponsesRequest): boolean {
   return text?.format?.type === 'json_object' && text.format.schema == null;
 }
@@ -97,7 +99,7 @@ function refuseUnable({ top_logprobs, prompt, ...body }: ResponsesRequest): void
 
 const knownOfTool = new Set(['type', 'name', 'description', 'parameters', 'strict', 'format', 'tools']);
 
-/** Fields that are known, and mean nothing in this request. */
+/** Returns known fields that have no effect in this request. */
 function meaningless(body: ResponsesRequest): string[] {
   const { tool_choice: choice, parallel_tool_calls: parallel, reasoning, text } = body;
   const knownOfFormat = new Set(['type', ...(text?.format?.type === 'text' ? [] : ['name', 'schema', 'strict'])]);
@@ -114,7 +116,7 @@ function meaningless(body: ResponsesRequest): string[] {
 type FlatTool = ToolList['tools'][number];
 type PlainTool = Pick<FlatTool, 'type' | 'name' | 'description' | 'parameters' | 'strict'>;
 
-/** Any other tool is one that OpenAI's servers run. */
+/** Types of the tools that the client runs. OpenAI's servers would run all others. */
 const ownTypes: ReadonlySet<string> = new Set(['function', 'custom', 'namespace']);
 
 /** Throws `validation_error`. */

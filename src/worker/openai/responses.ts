@@ -52,7 +52,7 @@ function secondsOf(ms: number): number {
 
 const storedId = /^resp_(.+)$/;
 
-/** What is known of the text that the request continues; null if it continues none. Rejects with `not_found`. */
+/** Returns the stored response that the request continues, or null. Rejects with `not_found`. */
 async function continuedBy(
   { previous_response_id: previous }: ResponsesRequest,
   primary: Primary,
@@ -67,7 +67,7 @@ type BodyReader = (
   key: RequestOf<PrimaryCalls, 'continuedText'>,
 ) => AsyncGenerator<AnswerOf<PrimaryCalls, 'responsePiece'>>;
 
-/** Reads the bodies of stored responses in pieces. Each client has one piece at a time between primary and worker. */
+/** Reads the bodies of stored responses in pieces. For each client, the primary sends one piece at a time. */
 function bodyReader(primary: Primary): BodyReader {
   const inLineOf = inLines();
   return async function* (key) {
@@ -80,12 +80,13 @@ function bodyReader(primary: Primary): BodyReader {
   };
 }
 
-/** Of an item of an answer: its kind, and the response that it belongs to. */
+/** Id of an answer's item: its kind, and the id of its response. */
 const itemId = /^(?:msg|fc|rs)_([\da-f-]{36})(?:_\d+)?$/;
 
 /**
- * The request with the stored items that it refers to. Each response is read once, and what is read and what is put into the
- * request count against the limit of a body. Throws `validation_error` and `payload_too_large`, and rejects with `not_found`.
+ * Replaces references to stored items by the items. Each response is read once. The bytes that are read, and the
+ * resulting body, must each fit into the body limit. Throws `validation_error` and `payload_too_large`, and rejects
+ * with `not_found`.
  */
 async function withReferences(
   body: ResponsesRequest,
@@ -112,7 +113,7 @@ interface ReferredItem {
   readonly bytes: number;
 }
 
-/** Owns the items of stored responses that one request refers to, and their size. */
+/** Owns the stored items that one request refers to, and counts their bytes. */
 class References {
   readonly #res: Reply;
   readonly #limitBytes: number;
@@ -159,7 +160,7 @@ class References {
   }
 }
 
-/** An answer is paid for: where it can't be stored, it is sent all the same, and says so. */
+/** Stores the response. If that fails, the answer is sent with `store: false`, because it is already paid for. */
 async function storeResponse(
   primary: Primary,
   res: Reply,
@@ -189,7 +190,7 @@ async function storeResponse(
   });
 }
 
-/** What an SDK of OpenAI expects is there too. */
+/** Submits a background job, and answers with the fields that an OpenAI SDK expects. */
 async function acceptResponse(primary: Primary, res: Reply, parsed: ParsedRequest, repeated: Repeated): Promise<void> {
   const { model, forms, ignored, job } = parsed;
   setIgnored(res, ignored);
@@ -208,7 +209,7 @@ async function acceptResponse(primary: Primary, res: Reply, parsed: ParsedReques
   });
 }
 
-/** Background jobs as an SDK of OpenAI asks for them: a response that was begun with `background`. */
+/** Routes for responses that were requested with `background` or stored. */
 
 const statusOf = {
   queued: 'queued',
@@ -234,7 +235,7 @@ export function getResponse(primary: Primary): AsyncHandler {
   };
 }
 
-/** The input of a background job is not stored. */
+/** Sends the input of a response. The input of a background job is not stored. */
 export function getResponseInput(primary: Primary): AsyncHandler {
   return async (req, res) => {
     const { id } = ownId(req, res);
@@ -244,7 +245,7 @@ export function getResponseInput(primary: Primary): AsyncHandler {
   };
 }
 
-/** One that has ended stays as it is. */
+/** Cancels a background job; does nothing if the job has ended. */
 export function cancelResponse(primary: Primary): AsyncHandler {
   return async (req, res) => {
     const { id } = await jobOf(primary, req, res);
@@ -252,7 +253,7 @@ export function cancelResponse(primary: Primary): AsyncHandler {
   };
 }
 
-/** What waits or runs is cancelled first. */
+/** Deletes a response. An unfinished background job is cancelled first. */
 export function deleteResponse(primary: Primary): AsyncHandler {
   return async (req, res) => {
     const key = ownId(req, res);
@@ -272,7 +273,10 @@ async function jobOf(primary: Primary, req: Request, res: Reply): Promise<JobVie
   throw new RelayError('not_found', 'no such response');
 }
 
-/** A job of another endpoint is no response; null too for a response that was stored when it was sent. */
+/**
+ * Returns the background job of a response, or null if the response was stored without one or the job belongs to
+ * another endpoint.
+ */
 async function backgroundJob(primary: Primary, req: Request, res: Reply): Promise<JobView | null> {
   const job = await primary.call('job', ownId(req, res)).catch(unlessMissing);
   return job?.form?.route === '/v1/responses' ? job : null;
@@ -297,14 +301,14 @@ async function send(primary: Primary, res: Reply, job: JobView): Promise<void> {
   await sendBody(res, body, caller.signal);
 }
 
-/** The body of a background job that has succeeded. */
+/** Returns a function that writes the body of a background job that has succeeded. */
 export function endedJob(job: JobView): (answer: CompletedAnswer) => object {
   const form = responseFormat(frameOfJob(job));
   return (answer) => ({ ...form.body(answer), background: true });
 }
 
 function frameOfJob({ form, createdAt, endedAt }: JobView): ResponseFrame {
-  const repeated = (form?.repeated as Repeated | undefined) ?? repeatedOf({}); // an earlier version has stored none
+  const repeated = (form?.repeated as Repeated | undefined) ?? repeatedOf({}); // not stored by earlier versions
   return frameOf(secondsOf(createdAt), { repeated, completedAt: () => secondsOf(endedAt ?? createdAt) });
 }
 
