@@ -1,6 +1,6 @@
 /**
- * Tools of Anthropic's API that the client runs itself, although it sends no schema for them: the models know them by their
- * types. The model CLI gets them as any other tool.
+ * Tool of Anthropic's API that the client runs but sends without a schema, because Anthropic's models know its type.
+ * The model CLI gets it like any other tool.
  */
 interface ClientTool {
   readonly description: string;
@@ -56,7 +56,7 @@ const families: readonly (readonly [type: RegExp, tool: ClientTool])[] = [
   ],
 ];
 
-/** Undefined for a tool of any other type. */
+/** Returns undefined for any other type. */
 export function clientToolOf(type: string | null | undefined): ClientTool | undefined {
   return families.find(([form]) => form.test(type ?? ''))?.[1];
 }

@@ -24,7 +24,7 @@ import {
 } from '../jobs/message-parts.js';
 import { temperature, topP } from '../jobs/tool-offer.js';
 
-/** A piece of content. What its type is decides what else it holds. */
+/** Block of a message's content. The type decides which other fields it has. */
 const block = z.looseObject({ type: z.string('must be a string') });
 export type Block = z.infer<typeof block>;
 
@@ -35,7 +35,7 @@ const said = z.looseObject({ role: z.string('must be a string'), content: blockC
 
 const jsonSchema = z.record(z.string(), z.unknown(), 'must be a JSON Schema, an object');
 
-/** Tools of a server have a type and often no schema. */
+/** Tool of the client or the provider. Provider-hosted tools have a type, and often no schema. */
 const tool = z.looseObject({
   type: z.string().nullish(),
   name: z.string().nullish(),
@@ -60,12 +60,12 @@ export const messagesRequest = z.looseObject({
       disable_parallel_tool_use: z.boolean('must be true or false').nullish(),
     })
     .nullish(),
-  /** 0: the model writes nothing. */
+  /** 0 means that the model writes nothing. */
   max_tokens: z.int('must be a whole number').min(0, 'must be at least 0').nullish(),
   temperature: temperature.nullish(),
   top_p: topP.nullish(),
   output_config: z.looseObject({ format: outputFormat.nullish(), effort: z.string().nullish() }).nullish(),
-  /** What `output_config.format` was called while it was tried out. */
+  /** Name of `output_config.format` during its beta. */
   output_format: outputFormat.nullish(),
   thinking: z
     .looseObject({
@@ -87,7 +87,7 @@ const imageBlock = z.looseObject({
   }),
 });
 
-/** What the model once thought is not sent to it again. */
+/** Blocks that are dropped: earlier thoughts are not sent to the model again. */
 const thoughts = new Set(['thinking', 'redacted_thinking']);
 
 export interface Spoken {
@@ -97,8 +97,8 @@ export interface Spoken {
 }
 
 /**
- * What is said in the request; without tools, calls and results as text. `isCounted`: it may end anywhere. Throws
- * `validation_error` that names the field.
+ * Returns the conversation of a request. Without tools, calls and results become text. `isCounted`: whether only its
+ * tokens are counted; it may then end with any role. Throws `validation_error` that names the field.
  */
 export function spokenIn({ system, messages }: MessagesRequest, hasTools = false, isCounted = false): Spoken {
   const names: CallNames | null = hasTools ? null : new CallsByKey();
@@ -114,7 +114,7 @@ export function spokenIn({ system, messages }: MessagesRequest, hasTools = false
   return { system: all, ...lastOfUser(spoken, 'messages') };
 }
 
-/** Without an empty message, if the conversation ends with one of the user. */
+/** Splits off the last message if it is the user's; otherwise `asked` is empty. */
 function lastOfAny(turns: Message[]): Pick<Spoken, 'asked' | 'history'> {
   const last = turns.at(-1);
   if (last?.role === 'user') return { asked: last, history: turns.slice(0, -1) };
@@ -132,7 +132,7 @@ function messageSaid({ role, content }: SaidMessage, path: string, names: CallNa
   return messageOf(role, partsOf(content, `${path}.content`, partOf));
 }
 
-/** Of content that can only be text. */
+/** Returns content that may only be text. */
 function textOf(content: BlockContent, path: string): string {
   const texts = partsOf(content, path, (block, at) => [textPart(block, at) ?? refuse(at, 'must be text')]);
   return joined(texts.map((part) => (part.type === 'text' ? part.text : ''))) ?? '';
@@ -163,7 +163,7 @@ function partsOfAssistant(block: Block, at: string, names: CallNames | null): Pa
   return said === null ? (foreignParts(block, 'nothing') ?? []) : [said];
 }
 
-/** Without tools, the model gets the result as text. */
+/** Translates a result. Without tools, the model gets it as text. */
 function resultSaid(
   { content, tool_use_id: id, is_error: isError }: Block,
   at: string,
@@ -187,7 +187,7 @@ function textPart(block: Block, at: string): ShownPart | null {
   return block.type === 'text' ? { type: 'text', text: textAt(block.text, `${at}.text`) } : null;
 }
 
-/** Claude Code finds tools that it has not offered before, and offers them with the same request. */
+/** Returns a note about a tool that Claude Code has found by search, and now offers in the same request. */
 function foundTool({ type, tool_name: name }: Block, at: string): ShownPart | null {
   if (type !== 'tool_reference') return null;
   return { type: 'text', text: `The tool ${textAt(name, `${at}.tool_name`)} can be called now.` };
@@ -199,7 +199,7 @@ function imagePart(block: Block, at: string): ShownPart | null {
   return imageOf(mediaType, data, `${at}.source`);
 }
 
-/** Without tools, a call stands in the history as its arguments, as which the model has said it. */
+/** Translates a call. Without tools, it becomes the text of its arguments, which are what the model wrote. */
 function callPart(block: Block, at: string, names: CallNames | null): Part | null {
   if (block.type !== 'tool_use') return null;
   const input = inputText(block.input, at);

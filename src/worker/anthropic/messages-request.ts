@@ -16,9 +16,9 @@ import { blocksIn, type MessagesRequest, messagesRequest, spokenIn } from './mes
 
 interface AskedEffort {
   readonly value: Effort | undefined;
-  /** The field that it comes from; null if none was sent. */
+  /** Field that sets the effort; null if none does. */
   readonly field: string | null;
-  /** Fields about effort that mean nothing. */
+  /** Fields about effort that have no effect. */
   readonly ignored: readonly string[];
 }
 
@@ -30,13 +30,13 @@ const byName: Readonly<Record<string, Effort>> = {
   max: 'high',
 };
 
-/** Of the tokens to think with: those of a budget below `below` are this effort. */
+/** Effort for a thinking budget, in tokens: the first entry whose `below` exceeds the budget; else `high`. */
 const byBudget = [
   { below: 4096, effort: 'low' },
   { below: 16_384, effort: 'medium' },
 ] as const;
 
-/** How hard the model is to think: by name, else by the tokens it may think with. Any other wish is ignored. */
+/** Returns the effort: the named one, else one for the thinking budget. Unknown names are ignored. */
 export function effortOf({ output_config: config, thinking }: MessagesRequest): AskedEffort {
   const name = config?.effort ?? null;
   const named = name !== null && Object.hasOwn(byName, name) ? byName[name] : undefined;
@@ -55,7 +55,10 @@ function isOn({ type }: NonNullable<MessagesRequest['thinking']>): boolean {
   return type === 'enabled' || type === 'adaptive';
 }
 
-/** Whoever asks for effort gets to see what the model thinks, too, unless he says otherwise. */
+/**
+ * Returns the form of thoughts. Setting effort also shows thinking, unless thinking is off or its `display` is
+ * `omitted`.
+ */
 function thinkingOf({ thinking }: MessagesRequest, { value }: AskedEffort): ThinkingForm | undefined {
   if (thinking == null ? value === undefined : !isOn(thinking)) return undefined;
   return thinking?.display === 'omitted' ? 'omitted' : 'summarized';
@@ -67,14 +70,14 @@ function ofBudget(thinking: MessagesRequest['thinking']): Effort | undefined {
   return byBudget.find(({ below }) => tokens < below)?.effort ?? 'high';
 }
 
-/** Fields that are followed, or named below where they mean nothing. */
+/** Fields that the service supports, or reports in `meaningless`. */
 const known = fieldsOf(messagesRequest, 'metadata');
 const knownOutput = new Set(['format', 'effort']);
 const knownOfTool = new Set(['type', 'name', 'description', 'input_schema', 'strict']);
 
 /**
- * The job that a request for a message asks for; `isCounted`: of which only the tokens are counted. Throws
- * `validation_error` for what this service can't do.
+ * Returns the job of a request. `isCounted`: whether only its tokens are counted. Throws `validation_error` for
+ * unsupported requests.
  */
 export function parseMessages(body: MessagesRequest, isCounted = false): ParsedRequest {
   const { offer, forms, dropped } = toolsIn(body);
@@ -112,7 +115,7 @@ export function parseMessages(body: MessagesRequest, isCounted = false): ParsedR
   };
 }
 
-/** Fields that are known, and mean nothing in this request. */
+/** Returns known fields that have no effect in this request. */
 function meaningless(body: MessagesRequest, hasSchema: boolean): string[] {
   const { tools, tool_choice: choice, output_config: config, output_format: format, stop_sequences: stop } = body;
   const own = (tools ?? []).filter(isOfCaller);
@@ -127,7 +130,7 @@ function meaningless(body: MessagesRequest, hasSchema: boolean): string[] {
 
 type OfferedTool = NonNullable<MessagesRequest['tools']>[number];
 
-/** Any other tool is one that Anthropic's servers run. */
+/** Whether the client runs the tool. Anthropic's servers would run all others. */
 function isOfCaller({ type }: OfferedTool): boolean {
   return type == null || type === 'custom' || clientToolOf(type) !== undefined;
 }
@@ -164,7 +167,7 @@ function schemaOf({ output_config: config, output_format: older }: MessagesReque
   return { path: `${path}.schema`, value: format.schema };
 }
 
-/** The field of the first image, which may be in a result; null without images. */
+/** Returns the field of the first image, which may be in a result, or null if the request has no images. */
 export function imageFieldOf({ messages }: MessagesRequest): string | null {
   const contents = messages.flatMap(({ content }, at) => {
     const field = `messages.${at}.content`;
@@ -188,7 +191,7 @@ const ownTypes = new Set([
   'redacted_thinking',
 ]);
 
-/** Fields and blocks of the messages that mean nothing here. */
+/** Returns fields and blocks of the messages that the service ignores. */
 export function ignoredInMessages({ messages, system }: MessagesRequest): string[] {
   const blocks = blocksIn(messages);
   const own = blocks.filter(({ type }) => ownTypes.has(type));

@@ -30,7 +30,7 @@ const stopReasons = {
   refusal: 'refusal',
 } as const satisfies Record<Ending, string>;
 
-/** `input`: about how many tokens the prompt has. A stream says it before the model CLI does. */
+/** `input`: estimated tokens of the prompt, which a stream reports before the model CLI has counted them. */
 function messageFormat(input: number): AnswerFormat {
   return {
     isForSdks: true,
@@ -76,7 +76,7 @@ function endOf({ ending, stopSequence, end: { refusal } }: CompletedAnswer): obj
   return { stop_reason: stopReasons[ending], stop_sequence: stopSequence, stop_details: details };
 }
 
-/** Anthropic reports the tokens of the cache beside the others of the input, not among them. */
+/** Returns the token counts. Anthropic's `input_tokens` does not include the cached tokens. */
 function usageOf({ usage: { input, output, cacheRead, cacheWrite } }: Pick<CompletedAnswer, 'usage'>): object {
   return {
     input_tokens: Math.max(0, input - cacheRead - cacheWrite),
@@ -86,12 +86,12 @@ function usageOf({ usage: { input, output, cacheRead, cacheWrite } }: Pick<Compl
   };
 }
 
-/** Of a message that has only a prompt yet. */
+/** Returns the token counts of a message without an answer. */
 function usageOfPrompt(input: number): object {
   return usageOf({ usage: { input, output: 0, cacheRead: 0, cacheWrite: 0 } });
 }
 
-/** Owns where in the message a stream is: its blocks of content come one after the other. */
+/** Writes a message as a stream. Its blocks follow each other without overlap. */
 class MessageStream extends SdkStream implements StreamFormat {
   readonly #opening: Opening;
   readonly #input: number;
@@ -183,7 +183,10 @@ export function postMessages(parts: JobParts): AsyncHandler {
   };
 }
 
-/** With `max_tokens: 0`, a client fills the cache of Anthropic's API. Here it gets the tokens of its prompt; no job runs. */
+/**
+ * Answers a request with `max_tokens: 0`, by which clients fill the cache of Anthropic's API. The answer has only the
+ * tokens of the prompt; no job runs.
+ */
 async function answerWithNothing({ primary }: JobParts, res: Reply, parsed: ParsedRequest): Promise<void> {
   const { model, job, ignored } = parsed;
   const input = await tokensOf(await requestOf(job, primary, res), primary);
@@ -197,7 +200,7 @@ async function answerWithNothing({ primary }: JobParts, res: Reply, parsed: Pars
   sendTyped(res, 'text/event-stream; charset=utf-8', begin + rest);
 }
 
-/** Counts what the model would be sent. That is no job, and starts nothing. */
+/** Counts the tokens of a prompt, without a job. */
 export function postCountTokens(parts: JobParts): AsyncHandler {
   return async (req, res) => {
     const body = await readRequest(req, res, parts);
@@ -214,7 +217,7 @@ async function tokensOf(request: JobRequest, primary: JobParts['primary']): Prom
   return Math.round(tokens * factor) + tokensOfImages(request);
 }
 
-/** About what the tokenizer would count: its count would hold up the answer. */
+/** Estimates the tokens of a prompt. The tokenizer would delay the answer. */
 function estimateOf({ schema, ...job }: RequestedJob, { messages }: MessagesRequest): number {
   const texts = textsOf({ ...job, schema: schema && JSON.stringify(schema.value) });
   const bytes = texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
@@ -222,7 +225,7 @@ function estimateOf({ schema, ...job }: RequestedJob, { messages }: MessagesRequ
   return Math.max(1, tokens);
 }
 
-/** Of English text. */
+/** Average for English text. */
 const bytesOfToken = 4;
 
 async function readRequest(req: Request, res: Reply, { bodies }: JobParts): Promise<MessagesRequest> {
@@ -231,7 +234,7 @@ async function readRequest(req: Request, res: Reply, { bodies }: JobParts): Prom
   return usesUser ? { ...body, metadata: undefined } : body;
 }
 
-/** What of a job the model reads. */
+/** Parts of a job that the model reads. */
 interface PromptParts extends Pick<RequestedJob, 'text' | 'images' | 'results' | 'history' | 'offer'> {
   readonly system?: string | null | undefined;
   readonly schema?: string | null | undefined;
@@ -250,7 +253,7 @@ function textsIn({
   return [text, ...calls.map(({ input }) => input), ...results.map((result) => result.text)];
 }
 
-/** About what Anthropic's models take for an image of the greatest size that they don't make smaller. */
+/** Approximate tokens of an image, at the largest size that Anthropic's models do not scale down. */
 const tokensOfImage = 1600;
 
 function tokensOfImages({ history = [], images = [], results = [] }: PromptParts): number {
@@ -259,7 +262,7 @@ function tokensOfImages({ history = [], images = [], results = [] }: PromptParts
   return count * tokensOfImage;
 }
 
-/** Of a page of a PDF, as Anthropic's documents say, and about the base64 of one. */
+/** Tokens of a PDF page, by Anthropic's documentation, and its approximate length in base64. */
 const tokensOfPage = 2000;
 const lengthOfPage = 100_000;
 
