@@ -8,13 +8,13 @@ import type { AnswerFormat, CompletedAnswer, StreamFormat } from '../jobs/run-jo
 import { ollamaErrorBody } from '../jobs/sdk-errors.js';
 import { inputObject } from '../jobs/tool-offer.js';
 
-/** What a model has written beside its text. */
+/** Output of a model in addition to its text. */
 interface Beside {
   readonly calls?: readonly object[] | undefined;
   readonly thinking?: string | undefined;
 }
 
-/** Where one of the endpoints has its text and what is beside it. */
+/** Puts text and other output into the fields of one endpoint. */
 type Content = (text: string, beside?: Beside) => object;
 
 const chatContent: Content = (content, { calls, thinking } = {}) => ({
@@ -22,7 +22,7 @@ const chatContent: Content = (content, { calls, thinking } = {}) => ({
 });
 const generateContent: Content = (response, { thinking } = {}) => ({ response, ...(thinking && { thinking }) });
 
-/** A refusal by the model is an error here: this API has no word for it. */
+/** Returns the format of an endpoint. A refusal by the model is an answer with the `done_reason` `refusal`. */
 function formatOf(content: Content, clock: Clock): AnswerFormat {
   return {
     isForSdks: false,
@@ -45,7 +45,7 @@ export function ollamaGenerateFormat(clock: Clock): AnswerFormat {
   return formatOf(generateContent, clock);
 }
 
-/** The whole answer to a request that only loads a model, or unloads it. */
+/** Returns the answer to a request that only loads or unloads a model. */
 export function loadedBody(endpoint: 'chat' | 'generate', model: string, isUnload: boolean, clock: Clock): object {
   const content = endpoint === 'chat' ? chatContent : generateContent;
   const reason = isUnload ? 'unload' : 'load';
@@ -75,15 +75,15 @@ function endOf({ ending, usage, end }: CompletedAnswer): object {
 }
 
 /**
- * In nanoseconds. The wait for a slot counts as loading. A CLI does not say how long the model has read. None is 0, because
- * programs divide by them.
+ * Returns durations in nanoseconds. The wait for a slot counts as loading. The time for reading the prompt is unknown,
+ * because model CLIs do not report it. No duration is 0, because clients divide by them.
  */
 function durationsOf({ queueMs, executionMs }: Pick<JobDone, 'queueMs' | 'executionMs'>): object {
   const [load, run] = [queueMs, executionMs].map((ms) => Math.max(1, Math.round(ms * 1e6))) as [number, number];
   return { total_duration: load + run, load_duration: load, prompt_eval_duration: 1, eval_duration: run };
 }
 
-/** Writes a line of JSON for each piece. Calls come whole, because their arguments are objects. */
+/** Writes a line of JSON for each delta. Calls are sent at the end, because their arguments are JSON objects. */
 class LineStream implements StreamFormat {
   readonly #model: string;
   readonly #content: Content;
@@ -96,7 +96,7 @@ class LineStream implements StreamFormat {
     this.#clock = clock;
   }
 
-  /** A blank before a line of JSON is no part of it. Some clients would take an empty line for one. */
+  /** Returns a space, which JSON parsers skip before the next line. Some clients would parse an empty line as JSON. */
   ping(): string {
     return ' ';
   }
@@ -123,7 +123,7 @@ class LineStream implements StreamFormat {
     return this.#piece(this.#content('', { thinking: isNext ? blankLine + text : text }));
   }
 
-  /** One without a text is not shown. */
+  /** Ignores a thought without text. */
   thoughtEnd(): string {
     if (this.#thought === 'open') this.#thought = 'whole';
     return '';

@@ -34,7 +34,7 @@ const message = z.looseObject({
   images: images.nullish(),
   tool_calls: z.array(call, 'must be a list').nullish(),
   tool_name: z.string(noString).nullish(),
-  /** What `tool_name` was before. */
+  /** Older name of `tool_name`. */
   name: z.string(noString).nullish(),
   tool_call_id: z.string(noString).nullish(),
 });
@@ -59,18 +59,18 @@ export const ollamaChatRequest = z.looseObject({
 export type OllamaChatRequest = z.infer<typeof ollamaChatRequest>;
 
 /**
- * The calls that wait for their results. Older clients drop the ids of calls, so that they are named by their places in
- * the conversation here. A result belongs to the call that it names, else to the first one of its function, else to the
- * first one. Ollama also takes results without a call, and calls without a result: they are text for the model.
+ * Assigns results to calls. Older clients drop the ids of calls, so calls get ids by their position in the
+ * conversation. A result belongs to the call that it names, else to the first open call of its function, else to the
+ * first open call. Results without a call and calls without a result, which Ollama accepts, become text.
  */
 class UnansweredCalls {
   #count = 0;
   #open: { readonly id: string; readonly sentId: string | null; readonly name: string }[] = [];
   readonly #left = new Set<string>();
-  /** Of the calls with results, by the ids that they had first. */
+  /** New ids of the calls with results, by their temporary ids. */
   readonly #ids = new Map<string, string>();
 
-  /** The results of the calls so far have come. */
+  /** Marks the open calls as unanswered: no results can follow. */
   close(): void {
     for (const { id } of this.#open.splice(0)) this.#left.add(id);
   }
@@ -81,7 +81,7 @@ class UnansweredCalls {
     return id;
   }
 
-  /** The id of the call that the result belongs to; null if there is none. */
+  /** Returns the id of the call that the result belongs to, or null if no call is open. */
   take({ tool_call_id: sentId, tool_name: name, name: olderName }: OllamaMessage): string | null {
     const wanted = name ?? olderName ?? null;
     const byId = this.#open.findIndex((call) => call.sentId !== null && call.sentId === sentId);
@@ -90,7 +90,7 @@ class UnansweredCalls {
     return taken?.id ?? null;
   }
 
-  /** The message with only those calls that have a result, named by their places. The messages must come in their order. */
+  /** Returns the message with new ids; calls without a result become text. Messages must be passed in order. */
   numbered({ calls = [], results, text, ...said }: Message): Message {
     const answered = calls.filter(({ id }) => !this.#left.has(id));
     const others = calls.filter(({ id }) => this.#left.has(id)).map(({ input }) => input);
@@ -119,7 +119,7 @@ function spokenIn(messages: readonly OllamaMessage[], hasTools: boolean) {
   return { system: joined(instructed.map(({ content }) => content ?? '')), ...lastOfUser(said, 'messages') };
 }
 
-/** Without tools, calls and results stand in the history as text. */
+/** Translates one message. Without tools, calls and results become text. */
 function messageSaid(message: OllamaMessage, path: string, hasTools: boolean, calls: UnansweredCalls): Message {
   const { role } = message;
   if (role === 'user') return messageOf(role, partsOf(message, path));
@@ -164,7 +164,7 @@ const known = fieldsOf(ollamaChatRequest, 'keep_alive');
 const knownOfMessage = new Set(['thinking', ...fieldsOf(message)]);
 const knownOfTool = fieldsOf(tool);
 
-/** Null for a request that only loads the model. Throws `validation_error` for what this service can't do. */
+/** Returns null for a request that only loads the model. Throws `validation_error` for unsupported requests. */
 export function parseOllamaChat(body: OllamaChatRequest): ParsedRequest | null {
   const messages = body.messages ?? [];
   if (messages.length === 0) return null;

@@ -13,10 +13,13 @@ export const ollamaGenerateRequest = z.looseObject({
 });
 export type OllamaGenerateRequest = z.infer<typeof ollamaGenerateRequest>;
 
-/** `template`, `raw` and `context` belong to programs that run a model themselves. */
+/**
+ * Fields that the service supports. `template`, `raw` and `context` are ignored, because only a program that runs the
+ * model itself can use them.
+ */
 const known = fieldsOf(ollamaGenerateRequest, 'keep_alive');
 
-/** Null for a request that only loads the model. Throws `validation_error` for what this service can't do. */
+/** Returns null for a request that only loads the model. Throws `validation_error` for unsupported requests. */
 export function parseOllamaGenerate(body: OllamaGenerateRequest): ParsedRequest | null {
   const { prompt, suffix, system } = body;
   const shown = body.images ?? [];

@@ -10,7 +10,7 @@ import { ollamaChatRequest, parseOllamaChat } from './chat-request.js';
 import { ollamaGenerateRequest, parseOllamaGenerate } from './generate-request.js';
 import { listedModel, resolvedName } from './models.js';
 
-/** The two endpoints that run a model. */
+/** Endpoints of Ollama's API that run a model. */
 
 export function postOllamaChat(parts: JobParts): AsyncHandler {
   const answer = answering(parts, 'chat', ollamaChatFormat(parts.clock));
@@ -22,7 +22,7 @@ export function postOllamaGenerate(parts: JobParts): AsyncHandler {
   return async (req, res) => answer(res, await bodyOf(req, res, parts, ollamaGenerateRequest), parseOllamaGenerate);
 }
 
-/** Clients such as curl say nothing of the type of their body, or the type of a form. */
+/** Reads the body. Any content type is accepted, because clients such as curl send none or that of a form. */
 async function bodyOf<T extends { readonly model: string }>(
   req: Request,
   res: Reply,
@@ -38,7 +38,7 @@ interface LoadRequest {
   readonly keep_alive?: unknown;
 }
 
-/** Answers with a job; a request that says nothing to the model is answered at once. */
+/** Returns a function that answers with a job, or at once if the request only loads or unloads the model. */
 function answering(parts: JobParts, endpoint: 'chat' | 'generate', format: AnswerFormat) {
   return async <T extends LoadRequest>(res: Reply, body: T, parse: (body: T) => ParsedRequest | null) => {
     const parsed = parse(body);

@@ -8,14 +8,14 @@ import type { AsyncHandler, Handler, Primary } from '../http/exchange.js';
 import { sendJson, sendTyped } from '../http/responses.js';
 import { askedModel } from '../jobs/message-parts.js';
 
-/** What Ollama's clients ask about models, and about the server. */
+/** Routes of Ollama's API for models and the version. */
 
-/** The release of Ollama whose API this is. Clients ask for the least one that they can use. */
+/** Release of Ollama with the same API. Clients check that it is not too old. */
 const ollamaVersion = '0.33.0';
 
 export const getOllamaVersion: Handler = (_req, res) => sendJson(res, { version: ollamaVersion });
 
-/** What clients send to find out whether there is an Ollama. */
+/** Answers the request by which clients detect Ollama. */
 export const ollamaIsRunning: Handler = (_req, res) => sendTyped(res, 'text/plain; charset=utf-8', 'Ollama is running');
 
 export function getTags(primary: Primary): AsyncHandler {
@@ -25,7 +25,7 @@ export function getTags(primary: Primary): AsyncHandler {
   };
 }
 
-/** No model is loaded or unloaded here: all are ready. */
+/** Lists all models as running, because none has to be loaded. */
 export function getRunningModels(primary: Primary): AsyncHandler {
   return async (_req, res) => {
     const { models } = await primary.call('models', {});
@@ -34,12 +34,12 @@ export function getRunningModels(primary: Primary): AsyncHandler {
   };
 }
 
-/** The default model first. */
+/** Sorts the default model first. */
 function sorted(models: readonly ModelEntry[]): ModelEntry[] {
   return models.toSorted((a, b) => Number(b.default) - Number(a.default));
 }
 
-/** Not known. */
+/** Date in place of an unknown one. */
 const modifiedAt = '1970-01-01T00:00:00Z';
 const never = '2200-01-01T00:00:00Z';
 const architecture = 'prompt-relay';
@@ -53,13 +53,16 @@ const details = {
   quantization_level: '',
 };
 
-/** There is no file: its digest is that of the name, and its size the length of the name. */
+/**
+ * Returns the entry of a model. Model CLIs have no model file: the digest is that of the name, and the size is its
+ * length.
+ */
 function tagOf({ id }: ModelEntry): object {
   const digest = createHash('sha256').update(id).digest('hex');
   return { name: id, model: id, modified_at: modifiedAt, size: Buffer.byteLength(id), digest, details };
 }
 
-/** Older clients send a `name`. */
+/** Body of POST /api/show. Older clients send `name`. */
 export const showRequest = z.looseObject({ model: askedModel.optional(), name: askedModel.optional() });
 
 export function postShow(primary: Primary, bodies: BodyMemory): AsyncHandler {
@@ -85,7 +88,7 @@ function wordsFor(can: Partial<ModelCapabilities> = {}): string[] {
   return Object.entries(words).flatMap(([word, isThere]) => (isThere ? [word] : []));
 }
 
-/** The model with this name. Rejects with `not_found`. */
+/** Returns the model with this name. Rejects with `not_found`. */
 export async function listedModel(primary: Primary, name: string): Promise<ModelEntry> {
   const { model } = await primary.call('model', { name });
   if (model !== null) return model;
@@ -95,7 +98,7 @@ export async function listedModel(primary: Primary, name: string): Promise<Model
 
 const usualTag = ':latest';
 
-/** Clients add a tag to a name without one. A model that is called so keeps its name. */
+/** Removes the tag that clients add to a name, unless a model has this exact name. */
 export async function resolvedName(primary: Primary, name: string): Promise<string> {
   if (!name.endsWith(usualTag)) return name;
   const { model } = await primary.call('model', { name });
@@ -105,7 +108,7 @@ export async function resolvedName(primary: Primary, name: string): Promise<stri
 const absentHere = new Set(['blobs', 'copy', 'create', 'delete', 'embed', 'embeddings', 'pull', 'push']);
 const present = 'POST /api/chat, /api/generate and /api/show, and GET /api/tags, /api/ps and /api/version';
 
-/** For a path below /api that is not there. Express has taken the /api from it. */
+/** Answers an unknown path below /api. Express has already removed /api from it. */
 export const noSuchOllamaPath: Handler = ({ path }) => {
   const [, name = ''] = path.split('/');
   const what = absentHere.has(name)

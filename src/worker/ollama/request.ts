@@ -5,11 +5,11 @@ import { fieldsOf, ignoredIn, type ParsedRequest, type RequestedSchema } from '.
 import { askedModel, imageOf, imageOfUrl, type ShownPart, stopSequence, stopSequences } from '../jobs/message-parts.js';
 import { maxTokens, samplingOf, temperature, topP } from '../jobs/tool-offer.js';
 
-/** What the requests for an answer have in common. */
+/** Fields that both endpoints for answers share. */
 
 const isSet = 'must be true or false';
 
-/** A number below 1 is no limit: -1 says so, -2 is as much as the context holds. */
+/** Limit of tokens. A number below 1 means that there is no limit: -1 is infinite, -2 fills the context. */
 const numPredict = z.int('must be a whole number').transform((count) => (count < 1 ? null : count));
 
 const options = z.looseObject(
@@ -31,7 +31,7 @@ export const images = z.array(z.string('must be base64'), 'must be a list');
 
 export const commonFields = {
   model: askedModel.meta({ description: 'The model to ask, as GET /api/tags lists it, or `default`.' }),
-  /** Left out, it is true. */
+  /** true by default. */
   stream: z.boolean(isSet).nullish(),
   format: format.nullish(),
   options: options.nullish(),
@@ -43,7 +43,7 @@ type CommonRequest = z.infer<typeof common>;
 
 const levels: Readonly<Record<string, Effort>> = { low: 'low', medium: 'medium', high: 'high', max: 'high' };
 
-/** Nothing where the caller wants no thoughts: a model CLI may think all the same. */
+/** Returns neither thoughts nor effort if the client wants no thoughts. The model CLI may think nevertheless. */
 function thinkingIn({ think }: CommonRequest): { thinking?: ThinkingForm; effort?: Effort } {
   if (think == null || think === false) return {};
   return { thinking: 'summarized', ...(think !== true && { effort: effortOf(think) }) };
@@ -63,7 +63,7 @@ function schemaIn({ format }: CommonRequest): RequestedSchema | undefined {
 const knownOptions = fieldsOf(options);
 const schemaWish = 'format: {"type": "object", "properties": …}';
 
-/** What these fields ask for. Throws `validation_error`. */
+/** Translates the shared fields. Throws `validation_error`. */
 export function wishesIn(body: CommonRequest) {
   const { model, options, format } = body;
   const schema = schemaIn(body);
@@ -89,10 +89,10 @@ export function wishesIn(body: CommonRequest) {
   } satisfies Partial<Omit<ParsedRequest, 'job'>> & { readonly job: object };
 }
 
-/** The first bytes of each type, in base64. */
+/** First characters of each image type in base64. */
 const beginnings = { 'image/png': 'iVBORw0KG', 'image/jpeg': '/9j/', 'image/gif': 'R0lGOD', 'image/webp': 'UklGR' };
 
-/** Images as their bytes in base64, which say themselves what they are. Throws `validation_error`. */
+/** Decodes the types of images from their bytes. Throws `validation_error`. */
 export function imagesIn(sent: readonly string[], path: string): ShownPart[] {
   return sent.map((data, index) => {
     const at = `${path}.${index}`;
