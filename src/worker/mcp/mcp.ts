@@ -25,7 +25,7 @@ import { acceptedResult, askFormat, jobResult, succeededResult, toolErrors, valu
 import { askArguments, jobArguments, listedTools, modelsArguments, toolNames } from './tools.js';
 import { isStateless } from './versions.js';
 
-/** The server of the Model Context Protocol. Each request stands for itself: there are no sessions. */
+/** Server of the Model Context Protocol, without sessions: each request is independent. */
 export function postMcp(parts: JobParts, beforeJob: readonly AsyncHandler[]): AsyncHandler {
   const tools = listedTools();
   const server = cached(() => serverInfo(parts), Number.POSITIVE_INFINITY, parts.clock);
@@ -34,7 +34,7 @@ export function postMcp(parts: JobParts, beforeJob: readonly AsyncHandler[]): As
     const { id, method, params } = sent;
     if (id !== undefined) res.locals.errorForm = refusalOf(id);
     const greetsNobody = isStateless(req, sent);
-    if (id === undefined || method === undefined) return void res.status(202).end(); // asks for nothing
+    if (id === undefined || method === undefined) return void res.status(202).end(); // requires no answer
     const answer = answersTo(id, greetsNobody ? await server() : null);
     if (method === 'tools/call') return callTool(new McpCall(parts, beforeJob, req, res, id, answer), params);
     if (method === 'tools/list') return sendJson(res, answer({ tools, ...(greetsNobody && cacheable) }));
@@ -63,7 +63,7 @@ function greeting(params: Params): object {
 
 const capabilities = { tools: {} };
 
-/** The same for every client, as long as this version runs. */
+/** Caching fields of results that are equal for all clients while this version of the service runs. */
 const cacheable = { ttlMs: 60_000, cacheScope: 'public' };
 
 const discovery = { supportedVersions, capabilities, instructions, ...cacheable };
@@ -83,7 +83,7 @@ function paramsOf<T>(params: Params, schema: z.ZodType<T>): T {
 
 async function callTool(call: McpCall, params: Params): Promise<void> {
   const { name, arguments: given = {}, _meta: meta } = paramsOf(params, callParams);
-  const sent = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== null)); // as if it were missing
+  const sent = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== null)); // null means missing
   call.answerErrors();
   switch (name) {
     case 'ask':
@@ -97,7 +97,7 @@ async function callTool(call: McpCall, params: Params): Promise<void> {
   }
 }
 
-/** One call of a tool. */
+/** Call of a tool. */
 class McpCall {
   readonly #parts: JobParts;
   readonly #beforeJob: readonly AsyncHandler[];
@@ -122,7 +122,7 @@ class McpCall {
     this.#answer = answer;
   }
 
-  /** From here on, what goes wrong is the result of the call. */
+  /** Makes later errors results of the call. */
   answerErrors(): void {
     this.#res.locals.errorForm = toolErrors(this.#id, this.#answer, this.#res);
   }

@@ -4,36 +4,36 @@ import { notJson } from '../http/body.js';
 import type { ErrorForm } from '../http/exchange.js';
 import { publicCodeOf } from '../http/responses.js';
 
-/** The messages of the Model Context Protocol: JSON-RPC 2.0, one in each request. */
+/** Messages of the Model Context Protocol: JSON-RPC 2.0, one in each request. */
 
-/** Of clients that greet their server first. The newest first. */
+/** Versions in which a client first sends `initialize`. Newest first. */
 export const greetingVersions = ['2025-11-25', '2025-06-18'] as const;
 
-/** Of clients that greet nobody: each of their requests names its version, and headers repeat what it is for. */
+/** Versions without `initialize`: each request names its version, and headers repeat its method and tool. */
 export const statelessVersions = ['2026-07-28'] as const;
 
 export const supportedVersions: readonly string[] = [...statelessVersions, ...greetingVersions];
 
-/** Where a request of a client that greets nobody names its version and what it is capable of, and a result its server. */
+/** Keys in `_meta`: version and capabilities of the client in a stateless request, and the server in its result. */
 export const metaKeys = {
   version: 'io.modelcontextprotocol/protocolVersion',
   capabilities: 'io.modelcontextprotocol/clientCapabilities',
   server: 'io.modelcontextprotocol/serverInfo',
 } as const;
 
-/** Both are sent back as they came, the token with each notification. */
+/** Limit of ids and progress tokens. The server sends both back, tokens with each notification. */
 const maxNameLength = 256;
 const name = z.union(
   [z.string().max(maxNameLength), z.int()],
   `must be an integer or ${maxNameLength} characters at most`,
 );
 
-/** What may be missing: many clients write null then. */
+/** Makes a field optional. Many clients send null for a missing one. */
 function nullable<T>(type: z.ZodType<T>) {
   return type.nullish().transform((value) => value ?? undefined);
 }
 
-/** Of a request, of a notification, or of an answer to a request, which this server never sends. */
+/** Request, notification, or answer to a request. The server ignores answers, because it sends no requests. */
 export const message = z
   .looseObject({
     jsonrpc: z.literal('2.0', 'must be "2.0"'),
@@ -63,19 +63,19 @@ export const rpcErrors = {
   notARequest: -32600,
   unknownMethod: -32601,
   wrongParams: -32602,
-  /** A header says something else than the request. */
+  /** A header contradicts the body. */
   otherHeader: -32020,
   unknownVersion: -32022,
-  /** The first of those that JSON-RPC leaves to servers. */
+  /** First of the codes that JSON-RPC reserves for servers. */
   refused: -32000,
 } as const;
 
-/** Writes a result as the answer to one request. */
+/** Wraps a result as the answer to one request. */
 export type WriteAnswer = (result: object) => object;
 
 /**
- * `server`: what a client that greets nobody learns of its server from each result; null for any other client. Those get
- * only the fields of their version: some refuse a result with others.
+ * Returns the function that wraps results. `server`: identity to add for stateless clients; null for others, some of
+ * which reject unknown fields.
  */
 export function answersTo(id: RequestId, server: object | null): WriteAnswer {
   const more = server && { resultType: 'complete', _meta: { [metaKeys.server]: server } };
@@ -88,7 +88,7 @@ export function rpcError(id: RequestId | null, code: number, text: string, data?
 
 type WrongCallStatus = 200 | 400 | 404;
 
-/** What a client must not do. Its status is 200 where the request has come through, and only its content is wrong. */
+/** Protocol error of a client. The status is 200 if only the content of the request is wrong. */
 export class WrongCall extends RelayError {
   readonly rpcCode: number;
   readonly status: WrongCallStatus;
@@ -102,10 +102,10 @@ export class WrongCall extends RelayError {
   }
 }
 
-/** Errors before the id of a request is known. */
+/** Form of errors before the id of the request is known. */
 export const mcpErrors: ErrorForm = (error, requestId) => refusalOf(null)(error, requestId);
 
-/** The errors of the request with this id, but for those of tools. */
+/** Returns the form of errors of one request. Tool calls use `toolErrors`. */
 export function refusalOf(id: RequestId | null): ErrorForm {
   return (error, requestId) => {
     if (error instanceof WrongCall)

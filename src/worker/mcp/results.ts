@@ -10,7 +10,7 @@ import type { AnswerFormat, CompletedAnswer, StreamFormat } from '../jobs/run-jo
 import { type RequestId, refusalOf, type WriteAnswer, WrongCall } from './messages.js';
 import type { JobOutput } from './tools.js';
 
-/** What the tools return. */
+/** Results of the tools. */
 
 type Value = Readonly<Record<string, unknown>>;
 
@@ -24,7 +24,7 @@ function text(...texts: readonly string[]): Pick<CallResult, 'content'> {
   return { content: texts.map((each) => ({ type: 'text', text: each })) };
 }
 
-/** A value, which also stands in the text, for clients that know no values. */
+/** Returns a value, also as text for clients without support for structured content. */
 export function valueResult(value: Value): CallResult {
   return { ...text(JSON.stringify(value)), structuredContent: value };
 }
@@ -33,7 +33,7 @@ export function acceptedResult({ id, createdAt, isDurable }: AcceptedView): Call
   return valueResult({ job_id: id, status: 'queued', created_at: timestamp(createdAt), durable: isDurable });
 }
 
-/** Of a job that has not succeeded. */
+/** Returns a job that has not succeeded. */
 export function jobResult(job: JobView): CallResult {
   const listed = listedJob(job);
   if (job.failure === null) return valueResult(listed);
@@ -49,7 +49,7 @@ export function succeededResult(job: JobView, answer: CompletedAnswer): CallResu
   return { ...text(JSON.stringify(listed), response), structuredContent: output };
 }
 
-/** The place of a value in JSON that is still to be written. */
+/** Marks the placeholder of a JSON value, which replaces it later. */
 function placed(value: string): Value {
   return value as unknown as Value;
 }
@@ -64,10 +64,13 @@ function failedResult(error: RelayError): CallResult {
   return { ...text(`${reason === undefined ? code : `${code} (${reason})`}: ${message}`), isError: true };
 }
 
-/** What the model that calls the tool can act on. */
+/** Errors that the calling model can react to. */
 const forModels: readonly PublicCode[] = ['validation_error', 'not_found', 'cli_error', 'spawn_error'];
 
-/** The errors of a tool call: the failure of a job is a result, a refusal is none. */
+/**
+ * Returns the form of a tool call's errors. Failures of a job, and errors that the calling model can react to, are
+ * results; all others are JSON-RPC errors.
+ */
 export function toolErrors(id: RequestId, answer: WriteAnswer, { locals }: Reply): ErrorForm {
   const refusal = refusalOf(id);
   return (error, requestId) => {
@@ -85,10 +88,10 @@ export function askFormat(answer: WriteAnswer, token: RequestId | undefined, clo
   };
 }
 
-/** Between two notifications about the text. */
+/** Minimum time between notifications about the text. */
 const pauseMs = 1000;
 
-/** Owns the progress of one call as its client knows it. It grows with each notification, and with the text. */
+/** Reports the progress of one call. The number grows with each notification and with the text. */
 class ProgressStream implements StreamFormat {
   readonly #answer: WriteAnswer;
   readonly #token: RequestId | undefined;
@@ -132,7 +135,7 @@ class ProgressStream implements StreamFormat {
     return '';
   }
 
-  /** A client may give up a call that shows no progress. */
+  /** Prevents clients from timing out, which some do without progress. */
   ping(): string {
     return this.#notify(this.#message);
   }

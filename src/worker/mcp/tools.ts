@@ -3,7 +3,7 @@ import { answerSchema, model, modelText, structuredValue } from '../../shared/ap
 import { jobBody } from '../../shared/api/jobs.js';
 import { modelEntry } from '../../shared/api/models.js';
 
-/** What a program that speaks the Model Context Protocol can call. */
+/** Tools that programs can call through the Model Context Protocol. */
 
 export const askArguments = z.strictObject({
   prompt: modelText.meta({ description: 'The prompt. The model sees no files and no conversation.' }),
@@ -38,7 +38,7 @@ interface ServedTool {
   readonly title: string;
   readonly description: string;
   readonly input: z.ZodType;
-  /** Left out where the result may have another form. */
+  /** Left out if the form of the result varies. */
   readonly output?: z.ZodType;
   readonly annotations: Readonly<Record<string, boolean>>;
 }
@@ -69,7 +69,7 @@ const tools = {
 
 export const toolNames = Object.keys(tools);
 
-/** As `tools/list` returns them. */
+/** Returns the tools for `tools/list`. */
 export function listedTools(): object[] {
   return Object.entries<ServedTool>(tools).map(([name, { title, description, input, output, annotations }]) => ({
     name,
@@ -81,7 +81,7 @@ export function listedTools(): object[] {
   }));
 }
 
-/** Without its `$schema`: some validators know no newer one than draft 7. */
+/** Removes `$schema`, because some validators support only draft 7. */
 function jsonSchemaOf(schema: z.ZodType): object {
   const { $schema: _, ...rest } = z.toJSONSchema(schema, { io: 'input' });
   return rest;

@@ -15,14 +15,14 @@ type Headers = Pick<Request, 'get'>;
 const headers = { version: 'MCP-Protocol-Version', method: 'Mcp-Method', name: 'Mcp-Name' } as const;
 
 /**
- * Whether a message is of a client that greets nobody. Throws for a version that is not known, for headers that say something
- * else than the message, and for a request of such a client that does not say what each of its requests has to.
+ * Whether the message comes from a stateless client, which never sends `initialize`. Throws for an unknown version, for
+ * headers that contradict the body, and for a stateless request without its required fields.
  */
 export function isStateless(req: Headers, sent: SentMessage): boolean {
   const { id, method, params } = sent;
   const meta = params?._meta as Params;
   const [header, named] = [req.get(headers.version), meta?.[metaKeys.version] ?? undefined];
-  if (method === 'initialize' && named === undefined) return false; // its params name the version
+  if (method === 'initialize' && named === undefined) return false; // the params name the version
   if (named !== undefined && typeof named !== 'string') throw wrongMeta(metaKeys.version, 'a string');
   if (named !== undefined && header !== undefined && named !== header) throw otherHeader(headers.version);
   const version = named ?? header;
@@ -33,7 +33,9 @@ export function isStateless(req: Headers, sent: SentMessage): boolean {
   return true;
 }
 
-/** A front that reads headers alone must not take the request for another one. */
+/**
+ * Checks that the headers match the body: a front that reads only headers must not mistake the request for another one.
+ */
 function checkRequest(req: Headers, method: string, params: Params): void {
   const meta = params?._meta as Params;
   const version = meta?.[metaKeys.version] ?? undefined;
@@ -48,7 +50,10 @@ function checkRequest(req: Headers, method: string, params: Params): void {
     throw wrongMeta(metaKeys.capabilities, 'an object');
 }
 
-/** A name that cannot stand in a header is sent as base64, between these marks. undefined: what is sent is no base64 of a text. */
+/**
+ * Decodes a header. A name that is invalid in a header is sent as base64 between markers. Returns undefined if that is
+ * not the base64 of a text.
+ */
 function decoded(value: string | undefined): string | undefined {
   const [, base64] = /^=\?base64\?(.*)\?=$/.exec(value ?? '') ?? [];
   if (base64 === undefined) return value;
