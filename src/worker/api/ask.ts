@@ -54,7 +54,7 @@ function requestedSchema(schema: Record<string, unknown> | undefined): Requested
   return schema && { path: 'schema', value: schema };
 }
 
-/** The service's own formats. The body of a plain answer is also the last event of a streamed one. */
+/** Answer formats of the native API. The last event of a stream has the body of a plain answer. */
 export const ownFormats = {
   '/ask': ownFormat(askResultOf),
   '/chat': ownFormat(chatResultOf),
@@ -68,7 +68,7 @@ export function ownFormat(bodyOf: (answer: CompletedAnswer) => object): AnswerFo
   };
 }
 
-/** An event for each thing that happens to the job. */
+/** Stream with one event for each change of the job. */
 export class OwnStream implements StreamFormat {
   readonly #bodyOf: (answer: CompletedAnswer) => object;
   readonly #requestId: string;
@@ -86,7 +86,7 @@ export class OwnStream implements StreamFormat {
     return eventText('queued', { position, reason });
   }
 
-  /** There are no tools here. */
+  /** The native API has no tools. */
   callStart(): string {
     return '';
   }
@@ -146,7 +146,7 @@ function chatResultOf(answer: CompletedAnswer): ChatResult {
   };
 }
 
-/** For an answer that has a value, the value. */
+/** Returns the JSON value of a structured answer. */
 function structuredOf({ value }: CompletedAnswer): { structured?: Record<string, unknown> } {
   return value === undefined ? {} : { structured: value as unknown as Record<string, unknown> };
 }

@@ -8,15 +8,18 @@ import { notFound, sendTyped } from '../http/responses.js';
 
 const folder = join(__dirname, '..', '..', 'console');
 
-/** Of languages whose code the console shows in colours. */
+/** Grammars of the languages that the console highlights. */
 const grammars = 'bash c cpp csharp css diff go java javascript json php python ruby rust sql typescript xml yaml'
   .split(' ')
   .map((name) => `@highlightjs/cdn-assets/es/languages/${name}.min.js`);
 
-/** What makes a module of a script. */
+/** Text to append to a script that is not a module, to export its value. */
 const endings: Readonly<Record<string, string>> = { 'temml/dist/temml.min.js': '\nexport default temml;\n' };
 
-/** What the pages import by the name of its package: the file that holds it, beside what the package names as its own; null: it is the name. */
+/**
+ * Packages that the pages import. Each has the name of its module in the folder of the file that Node resolves, or null
+ * if the import names that file.
+ */
 const packages: Readonly<Record<string, string | null>> = {
   preact: 'preact.mjs',
   'preact/hooks': 'hooks.mjs',
@@ -34,7 +37,7 @@ const types: Readonly<Record<string, string>> = {
   '.svg': 'image/svg+xml; charset=utf-8',
 };
 
-/** Only files of this service, no inline script and no inline style. `data:` is for images that a user is about to send. */
+/** Allows only files of this service, no inline scripts or styles. `data:` is for images that a user attaches. */
 const contentSecurityPolicy = [
   "default-src 'none'",
   "script-src 'self'",
@@ -53,34 +56,37 @@ const headers = {
 
 const compress = promisify(gzip);
 
-/** The name of a file changes with the content of any: what a browser has under a name holds for good. */
+/** A changed file changes the hash in all paths, so the content of a path never changes. */
 const forGood = 'public, max-age=31536000, immutable';
 const hashLength = 16;
-/** Of another version, as a page that was opened before an update names it. */
+/** Matches the hash of any version: a page that was opened before an update has an older one. */
 const ofEdition = new RegExp(`^/[0-9a-f]{${hashLength}}(?=/)`);
 
 interface ConsoleFile {
   readonly type: string;
   readonly content: Buffer;
-  /** The same for clients that take gzip. It has no secret, so its length may reveal anything. */
+  /** Content as gzip. Compression reveals nothing, because the files contain no secrets. */
   readonly compressed: Buffer;
 }
 
-/** What is served below /console. */
+/** Files that are served below /console. */
 interface Edition {
   readonly page: ConsoleFile;
-  /** By their path below the folder that is named by the hash. */
+  /** Files by their path below `folder`, whose name is the hash. */
   readonly files: ReadonlyMap<string, ConsoleFile>;
   readonly folder: string;
 }
 
-/** The page of the console and its files, read when this is called and only then. Nothing else can be had. */
+/**
+ * Serves the page of the console and its files. The files are read once, during this call; no other file can be
+ * requested.
+ */
 export function consoleFiles(): AsyncHandler {
   const reading = readEdition();
-  reading.catch(() => {}); // reported to the clients that ask for them
+  reading.catch(() => {}); // requests for the files report it
   return async (req, res, next) => {
     const edition = await reading;
-    const file = fileAt(edition, req.path); // as it was sent: no escape and no dot is resolved
+    const file = fileAt(edition, req.path); // raw path: escapes and dots are not resolved
     if (file === undefined) return notFound(req, res, next);
     res.set(headers).vary('Accept-Encoding');
     res.locals.isFile = file !== edition.page;
@@ -91,13 +97,16 @@ export function consoleFiles(): AsyncHandler {
   };
 }
 
-/** Hosts behind one front may have different versions for a while. Each serves its own, and no client may store that. */
+/**
+ * Returns the file of a path, also for the hash of another version, because hosts behind one front may differ during an
+ * update. The client must not store such a file.
+ */
 function fileAt({ page, files }: Edition, path: string): ConsoleFile | undefined {
   if (path === '/' || path === '/index.html') return page;
   return ofEdition.test(path) ? files.get(path.replace(ofEdition, '')) : undefined;
 }
 
-/** Relative, so that it holds behind a proxy that serves this at a path of its own. */
+/** Redirects to a relative URL, which is also correct behind a proxy that adds a path prefix. */
 export const redirectToConsole: Handler = (_req, res) => {
   res.writeHead(302, { Location: 'console/', 'Content-Length': 0 }).end();
 };
@@ -118,7 +127,7 @@ async function readEdition(): Promise<Edition> {
   if (page === undefined) throw new Error('the console has no page');
   const hash = hashOf(files);
   const made = new Map<string, ConsoleFile>();
-  for (const [path, text] of Object.entries(files)) made.set(path, await fileOf(path, text)); // at once they take 8 MB
+  for (const [path, text] of Object.entries(files)) made.set(path, await fileOf(path, text)); // all at once need 8 MB
   return {
     page: await fileOf(
       pagePath,
@@ -131,10 +140,10 @@ async function readEdition(): Promise<Edition> {
 
 const pagePath = '/index.html';
 
-/** To a file of the console, in its page. */
+/** Matches a reference from the page to a file of the console. */
 const reference = /\b(href|src)="(\w+\.\w+)"/g;
 
-/** Of all files together, because they name each other. */
+/** Returns one hash of all files, because they refer to each other. */
 function hashOf(files: Readonly<Record<string, string>>): string {
   const sorted = Object.entries(files).sort(([a], [b]) => (a < b ? -1 : 1));
   return createHash('sha256').update(JSON.stringify(sorted)).digest('hex').slice(0, hashLength);
@@ -150,20 +159,20 @@ async function fileOf(path: string, text: string): Promise<ConsoleFile> {
   return { type: types[extname(path)] as string, content, compressed: await compress(content) };
 }
 
-/** An import in code as tsc and minifiers write it, of a package that is served. */
+/** Matches an import of a served package, as tsc and minifiers write it. */
 const bareImport = new RegExp(
   String.raw`(\b(?:from|import)\s*\(?\s*)(['"])(${Object.keys(packages).join('|')})\2`,
   'g',
 );
 
-/** Browsers know no package by its name without an import map, and that would be an inline script. */
+/** Replaces package names by paths. Browsers resolve names only with an import map, which would be an inline script. */
 function withPaths(code: string, depth: number): string {
   const up = depth === 0 ? './' : '../'.repeat(depth);
   return code
     .replace(bareImport, (_, before: string, quote: string, name: string) => {
       return `${before}${quote}${up}${packagePath(name).slice(1)}${quote}`;
     })
-    .replace(/^\/\/# sourceMappingURL=.*$/m, ''); // maps are not served
+    .replace(/^\/\/# sourceMappingURL=.*$/m, ''); // source maps are not served
 }
 
 function packagePath(name: string): string {

@@ -29,7 +29,7 @@ import {
   written,
 } from './transcripts.js';
 
-/** Refuses to show what was said, where the operator wants that. */
+/** Refuses to return messages and titles if the operator has disabled that. */
 export function readBackGuard({ readBack }: Pick<WorkerSettings, 'readBack'>): Handler {
   return (_req, _res, next) => {
     if (readBack) return next();
@@ -37,7 +37,7 @@ export function readBackGuard({ readBack }: Pick<WorkerSettings, 'readBack'>): H
   };
 }
 
-/** Its title may be what was said. */
+/** Hides the title if messages may not be read, because it may quote one. */
 export function getConversation(primary: Primary, { readBack }: Pick<WorkerSettings, 'readBack'>): AsyncHandler {
   return async (req, res) => {
     const { client, requestId } = res.locals;
@@ -102,7 +102,10 @@ export function getConversations(primary: Primary): AsyncHandler {
   };
 }
 
-/** Readers get their pieces in turn. One piece is under way at a time, however many readers there are, so that other calls don't wait. */
+/**
+ * Sends the messages of a conversation. The worker requests one piece at a time for all clients together, in turn, to
+ * keep other calls fast.
+ */
 export function getMessages(primary: Primary): AsyncHandler {
   const line = inLine();
   return async (req, res) => {
@@ -148,7 +151,10 @@ function acceptedFormat(req: Request): 'json' | 'markdown' {
   return req.accepts(['application/json', 'text/markdown']) === 'text/markdown' ? 'markdown' : 'json';
 }
 
-/** Written only when the conversation was found: then its id holds nothing but letters, digits, `-` and `_`. */
+/**
+ * Returns the header of a download. The header is sent only if the conversation exists, so the id has only letters,
+ * digits, `-` and `_`.
+ */
 function asFile(id: string, { extension }: TranscriptWriter) {
   return { 'Content-Disposition': `attachment; filename="conversation-${id}.${extension}"` };
 }

@@ -6,19 +6,22 @@ import type { AsyncHandler, Handler } from '../http/exchange.js';
 import { sendTyped } from '../http/responses.js';
 
 const folder = join(__dirname, '..', '..', '..', '..', 'docs');
-/** Committed; a test compares it with what the schemas give. */
+/** Committed file. A test compares it with the schemas. */
 const documentPath = join(folder, 'openapi.yaml');
 
-/** Reads the file at once and only then: the folder of a running service may be replaced. */
+/**
+ * Serves the OpenAPI document. The file is read once, at the start, because an update may replace the folder of a
+ * running service.
+ */
 export function getOpenApi(): AsyncHandler {
   const document = readFile(documentPath);
-  document.catch(() => {}); // reported to the clients that ask for it
+  document.catch(() => {}); // requests for the document report it
   return async (_req, res) => {
     sendTyped(res, 'application/yaml', await document);
   };
 }
 
-/** Only files of this service, and no inline script. Swagger UI has inline styles. */
+/** Allows only files of this service and no inline scripts. Swagger UI has inline styles. */
 const contentSecurityPolicy = [
   "default-src 'none'",
   "script-src 'self'",
@@ -30,7 +33,7 @@ const contentSecurityPolicy = [
   "frame-ancestors 'none'",
 ].join('; ');
 
-/** The files that Swagger UI's page loads. The package has more, and large ones. */
+/** Files that Swagger UI's page loads. The package has others, some of them large. */
 const files = [
   '/swagger-ui.css',
   '/swagger-ui-bundle.js',
@@ -40,10 +43,12 @@ const files = [
   '/favicon-16x16.png',
 ];
 
-/** Conditional requests: no answer may be stored, so there is nothing to compare. */
+/**
+ * Headers of conditional requests, which are removed: no response may be stored, so a client has nothing to compare.
+ */
 const ofCopies = ['if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since'];
 
-/** Without Swagger's own brand and its choice of one server. Its colours have too little contrast. */
+/** Hides Swagger's brand and its choice of a server, and increases the contrast of its colours. */
 const customCss = `
 .swagger-ui :is(.topbar, .scheme-container .schemes-server-container) { display: none !important }
 .swagger-ui .info .title small { background: #5b6270 }
@@ -56,7 +61,7 @@ const customCss = `
 .swagger-ui .opblock.opblock-delete .opblock-summary-method { background: #b3261e }
 `;
 
-/** Swagger UI with all its files from this service. */
+/** Serves Swagger UI with all its files. */
 export function docsPages(): Router {
   const page = generateHTML(undefined, {
     customSiteTitle: 'prompt-relay',
@@ -77,13 +82,13 @@ export function docsPages(): Router {
   return router;
 }
 
-/** Relative, as the redirects to the console: a proxy may serve all of this below a path of its own. */
+/** Adds a relative base URL, because a proxy may add a path prefix. */
 function basedOn(page: string, url: string): string {
   const base = /^[^?]*\/(\?|$)/.test(url) ? './' : 'docs/';
   return page.replace('<head>', `<head>\n  <base href="${base}">`);
 }
 
-/** A page of the documents, which the console shows. It is not there while another version is being installed. */
+/** Serves a page of the documentation for the console. The page is missing while an update is being installed. */
 const sendPage: RequestHandler = async (req, res, next) => {
   const { page } = req.params;
   if (typeof page !== 'string' || !/^[\w-]+\.md$/.test(page)) return next();

@@ -7,24 +7,27 @@ import { anthropicErrors, ollamaErrors, openAiErrors } from '../jobs/sdk-errors.
 import { mcpErrors } from '../mcp/messages.js';
 
 /**
- * Base URLs as people set them: with /v1, without it, with /v1 twice, with a slash at the end. A request to any of them goes
- * to the path below /v1, unless it has one of the service's own.
+ * Base URLs in the forms that users configure: with /v1, without it, with /v1 twice, with a slash at the end. A request
+ * to any of them is routed below /v1, unless the native API has its path.
  */
 
-/** How the paths of the doors begin. Of GET /chat/{conversation_id}, no id is `completions`. */
+/**
+ * Matches the beginning of a door's path. `GET /chat/{conversation_id}` has no conflict, because no id is
+ * `completions`.
+ */
 const doors = /^(?:chat\/completions|responses|messages)(?:\/|$)|^models\/./;
 
-/** What the APIs of OpenAI and Anthropic have, and this service has not. None begins a path of its own. */
+/** Paths of OpenAI's and Anthropic's APIs that this service does not support. No native path begins with one. */
 const absentHere = new Set(
   (
     'assistants audio batches complete completions containers conversations edits embeddings engines evals files ' +
     'fine_tuning images moderations organization realtime rerank skills threads uploads vector_stores videos'
   ).split(' '),
 );
-/** Those of them that the API of Anthropic has. */
+/** Paths of `absentHere` that Anthropic's API has. */
 const ofAnthropic = new Set(['batches', 'complete', 'files', 'skills']);
 
-/** Whether only the API of OpenAI has such a path: a gateway may send the version of Anthropic's on every one. */
+/** Whether only OpenAI's API has this path. A gateway may add Anthropic's version header to all requests. */
 export function isOnlyOpenAi(path: string): boolean {
   const [, , name = ''] = path.split('/', 3);
   return name === 'chat' || name === 'responses' || (absentHere.has(name) && !ofAnthropic.has(name));
@@ -32,7 +35,7 @@ export function isOnlyOpenAi(path: string): boolean {
 
 const target = /^([a-z][a-z0-9+.-]*:\/\/[^/?#]*)?([^?#]*)(.*)$/is;
 
-/** Gives a request for a door the path of its door. The log has the path as it was sent. */
+/** Rewrites the path of a request for a door. The log has the original path. */
 export function findDoor(): Handler {
   return (req, _res, next) => {
     const [, authority = '', path = '', rest = ''] = target.exec(req.url) ?? [];
@@ -42,12 +45,15 @@ export function findDoor(): Handler {
   };
 }
 
-/** The path below /v1; null for what is no door's. `isAnthropic`: for /models, which has one form of its own. */
+/**
+ * Returns the path below /v1 or /api, or null if the path belongs to no door. `isAnthropic` decides about /models,
+ * which the native API has too.
+ */
 function doorPath(path: string, isAnthropic: boolean): string | null {
   const named = trimmed(path);
   const ofOllama = ollamaPath(named);
   if (ofOllama !== null) return ofOllama;
-  const below = withoutV1(withoutV1(withoutV1(named))); // twice in the base URL, and once more from an SDK of Anthropic
+  const below = withoutV1(withoutV1(withoutV1(named))); // twice in the base URL, and once from Anthropic's SDK
   if (below !== named) return below === '' ? '/v1' : `/v1/${below}`;
   const [first = ''] = below.split('/', 1);
   const isList = below === 'models' && (isAnthropic || path !== '/models');
@@ -55,13 +61,13 @@ function doorPath(path: string, isAnthropic: boolean): string | null {
   return isDoor ? `/v1/${below}` : null;
 }
 
-/** A base URL for Ollama's clients may end in /api, or in the /v1 of another API. */
+/** Returns the path below /api. A base URL for Ollama's clients may end in /api or in another API's /v1. */
 function ollamaPath(named: string): string | null {
   const [, below] = /^(?:v1\/+)?(?:api\/+)+([^/].*)$/.exec(named) ?? [];
   return below === undefined ? null : `/api/${below}`;
 }
 
-/** Without the slashes at both ends. Not by one pattern: many slashes could keep it busy. */
+/** Removes the slashes at both ends. A regular expression for both would be slow for many slashes. */
 function trimmed(path: string): string {
   let end = path.length;
   while (path[end - 1] === '/') end--;
@@ -83,7 +89,7 @@ function isOfOllama({ path }: Pick<Request, 'path'>): boolean {
 const present =
   'POST /v1/chat/completions, /v1/responses, /v1/messages and /v1/messages/count_tokens, and GET /v1/models';
 
-/** For a path below /v1 that is not there. Express has taken the /v1 from it. */
+/** Answers an unknown path below /v1. Express has already removed /v1 from it. */
 export const noSuchDoor: Handler = ({ path }) => {
   const [, first = '', second = ''] = path.split('/');
   const name = first === 'messages' && second === 'batches' ? second : first;
@@ -91,7 +97,7 @@ export const noSuchDoor: Handler = ({ path }) => {
   throw new RelayError('not_found', `${what}: there are ${present}`);
 };
 
-/** Calls of the Responses API whose paths look like that of a stored response, and what to do instead. */
+/** Unsupported calls of the Responses API whose paths look like that of a stored response, with the alternative. */
 const absentResponsesCalls = {
   compact: 'does not compact a conversation: its client can send less of the history',
   input_tokens: 'does not count the tokens of a response: POST /v1/messages/count_tokens counts those of a message',
@@ -104,13 +110,16 @@ export const noSuchResponsesCall: Handler = ({ path }) => {
   throw new RelayError('not_found', `this service ${absentResponsesCalls[name]}`);
 };
 
-/** Both have GET /v1/models: only the SDKs of Anthropic send a version. A gateway may send one on every path. */
+/**
+ * Whether the client expects Anthropic's form. OpenAI's API has GET /v1/models too, but its SDKs send no
+ * `anthropic-version`; a gateway may add it to all requests.
+ */
 export function speaksAnthropic(req: Request): boolean {
   if (isOnlyOpenAi(req.path)) return false;
   return req.get('anthropic-version') !== undefined || /^\/v1\/messages(\/|$)/.test(req.path);
 }
 
-/** From here on, every error has the form that the client knows. */
+/** Sets the form of all later errors to that of the client's API. */
 export function speakAsClient(): Handler {
   return (req, res, next) => {
     if (req.path === '/mcp' || req.path === '/mcp/') res.locals.errorForm = mcpErrors;
@@ -124,10 +133,10 @@ export function speakAsClient(): Handler {
   };
 }
 
-/** When a model was made is not known. */
+/** Date in place of an unknown one. */
 const noDate = '1970-01-01T00:00:00Z';
 
-/** Both SDKs ask here. The default model comes first. */
+/** Lists the models for both SDKs, the default model first. */
 export function getDoorModels(primary: Primary): AsyncHandler {
   return async (req, res) => {
     const { models } = await primary.call('models', {});
@@ -168,7 +177,7 @@ function openAiModel({ id, alias_of: target, capabilities }: ModelEntry): OpenAi
   };
 }
 
-/** Anthropic's fields for what this service does not know of a model. Our own capabilities have another shape than theirs. */
+/** Fields of Anthropic's API whose values are unknown here. The service's `capabilities` have another form. */
 const unknownToAnthropic = {
   capabilities: null,
   max_input_tokens: null,

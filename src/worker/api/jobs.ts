@@ -22,7 +22,7 @@ import { type CompletedAnswer, eventIn, follow, type JobParts } from '../jobs/ru
 import { endedJob } from '../openai/responses.js';
 import { OwnStream, ownFormats } from './ask.js';
 
-/** Jobs: those whose requests are open, and background jobs, which were sent with `Prefer: respond-async`. */
+/** Routes for jobs with open requests, and for background jobs, which were sent with `Prefer: respond-async`. */
 
 export function getJobs(primary: Primary): AsyncHandler {
   return async (req, res) => {
@@ -55,7 +55,10 @@ export function getJob(primary: Primary): AsyncHandler {
   };
 }
 
-/** From the beginning, or after the event that the caller has had last. `closing`: this worker is about to exit. */
+/**
+ * Streams the events of a background job from the beginning, or after the client's last event. `closing` is aborted
+ * when this worker is about to exit.
+ */
 export function getJobEvents(
   { primary, clock }: Pick<JobParts, 'primary' | 'clock'>,
   closing: AbortSignal,
@@ -67,7 +70,7 @@ export function getJobEvents(
     formOf(job);
     using out = new EventStream(res, clock);
     const isOpen = job.endedAt === null;
-    if (isOpen || req.method === 'HEAD') out.begin(); // the first event may come late
+    if (isOpen || req.method === 'HEAD') out.begin(); // the first event may be late
     if (req.method === 'HEAD') return out.end();
     using caller = untilGone(res, isOpen ? closing : undefined);
     try {
@@ -76,7 +79,7 @@ export function getJobEvents(
       if (error !== workerLeaves || res.writableNeedDrain) throw error;
     }
     if (res.headersSent) out.end();
-    else res.status(204).end(); // it has had them all: a browser's EventSource comes again after anything else
+    else res.status(204).end(); // EventSource reconnects after any other status
   };
 }
 
@@ -105,21 +108,20 @@ function jobBodyOf(job: JobView, requestId: string): JobBody {
 }
 
 /**
- * The id of the end, beyond those of all texts. It can't depend on the text: a reader may have been sent more while the job
- * ran than the store has, where its host has died or the program has corrected itself.
+ * Id of the last event, greater than the id of any text. The number is fixed, because a client may have received more
+ * text than the store has, if the host died or the program corrected its text.
  */
 export const endId = 999_999_999_999_999;
 
 /**
- * Owns how far one reader of a job's events has come: they are those of a streamed request, with ids. The id of the start
- * is 1, of a piece of text one more than the UTF-16 units up to its end. So a reader that comes again gets the rest,
- * whatever pieces it comes in.
+ * Adds ids to the events for one client. The id of the start is 1; the id of a text is 1 plus the number of UTF-16
+ * units up to its end. A client that reconnects gets the missing text, however it is split.
  */
 class NumberedStream extends OwnStream {
   readonly #after: number;
   #length = 0;
 
-  /** `after`: the id of the last event that the reader has. */
+  /** `after`: id of the client's last event. */
   constructor(bodyOf: (answer: CompletedAnswer) => object, requestId: string, after: number) {
     super(bodyOf, requestId);
     this.#after = after;
@@ -152,13 +154,13 @@ class NumberedStream extends OwnStream {
   }
 }
 
-/** The format of the plain request. */
+/** Returns the format of the corresponding plain request. */
 function formatOf(job: JobView): (answer: CompletedAnswer) => object {
   const form = formOf(job);
   return form.route === '/v1/responses' ? endedJob(job) : ownFormats[form.route].body;
 }
 
-/** Sends all events of a job to a reader that has had `after` last. The answer is that of the store. */
+/** Sends all events after the id `after` to a client. The final answer comes from the store. */
 export async function sendJobEvents(
   primary: Primary,
   job: JobView,

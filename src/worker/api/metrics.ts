@@ -8,7 +8,10 @@ import { sendTyped } from '../http/responses.js';
 
 const zip = promisify(gzip);
 
-/** All who ask at once are sent the same bytes, which have crossed from the primary once. The primary limits how often. */
+/**
+ * Serves the metrics. Simultaneous requests share one call to the primary and its bytes. The primary limits the rate of
+ * calls.
+ */
 export function getMetrics(primary: Primary): AsyncHandler {
   const scraped = oneAtATime(async () => (await primary.call('metrics', {})).text);
   const forms = {
@@ -24,7 +27,7 @@ export function getMetrics(primary: Primary): AsyncHandler {
     const content = await (isZipped ? zipped() : bytes());
     res.vary('Accept, Accept-Encoding');
     if (isZipped) res.set('Content-Encoding', 'gzip');
-    sent = sent.then(endOfLoopTurn); // the bytes are many: between two answers of a crowd other requests have their turn
+    sent = sent.then(endOfLoopTurn); // the text is large: lets other requests run between two responses
     await sent;
     sendTyped(res, type, content);
   };
@@ -35,7 +38,7 @@ function formOf(type: string, text: () => Promise<string>) {
   return { type, bytes, zipped: oneAtATime(async () => zip(await bytes())) };
 }
 
-/** Whether a client likes OpenMetrics 1.0.0 at least as much as the older text, which one that takes anything gets. */
+/** Whether the client prefers OpenMetrics 1.0.0 at least as much as the older text format, which is the default. */
 function wantsOpenMetrics(accept = ''): boolean {
   const weights = { 'application/openmetrics-text': 0, 'text/plain': 0 };
   for (const range of accept.toLowerCase().split(',')) {

@@ -16,7 +16,7 @@ import { sendJson, sendWritten } from '../http/responses.js';
 import { openAiList } from './doors.js';
 import type { StatusViewers } from './status.js';
 
-/** The answer changes only with a readiness check, apart from the time since the start. */
+/** Lifetime of the cached answer. Apart from the uptime, it changes only with a readiness check. */
 const versionAgeMs = 100;
 
 /** `seesPids`: whether a request may see the process ids of the workers. */
@@ -43,7 +43,10 @@ export function getHistory(primary: Primary, seesPids: SeesPids): AsyncHandler {
   };
 }
 
-/** Milliseconds since the epoch; null where nothing was sent. A `+` that a client forgot to escape arrives as a space. */
+/**
+ * Returns milliseconds since the epoch, or null if the client sent no time. A `+` that was not escaped arrives as a
+ * space.
+ */
 function sinceOf(value: unknown): number | null {
   if (value === undefined) return null;
   const parsed = sinceQuery.safeParse(typeof value === 'string' ? value.replace(' ', '+') : value);
@@ -57,7 +60,7 @@ export function getVersion(primary: Primary, clock: Clock): AsyncHandler {
   return async (_req, res) => sendWritten(res, await version());
 }
 
-/** With the list that the SDKs of OpenAI expect, because a base URL without /v1 leads here. */
+/** Lists the models, also in the form of OpenAI's SDKs, because a base URL without /v1 leads to this route. */
 export function getModels(primary: Primary): AsyncHandler {
   return async (_req, res) => {
     const { count, models } = await primary.call('models', {});
@@ -87,7 +90,7 @@ export function postPurge(primary: Primary, bodies: BodyMemory): AsyncHandler {
   };
 }
 
-/** Everything for a key with the scope `admin`; else the rows of the one who asks. */
+/** Returns the rows of all clients to a key with the scope `admin`, otherwise the client's rows. */
 export function getUsage(primary: Primary): AsyncHandler {
   return async (req, res) => {
     const [since, until] = [dayOf(req.query, 'since'), dayOf(req.query, 'until')];
@@ -105,7 +108,9 @@ function dayOf(query: Request['query'], name: string): string | null {
   throw invalid(name, 'must be one day such as 2026-01-31');
 }
 
-/** With names for a key with the scope `admin`, and for all where no key is needed. */
+/**
+ * Returns the status. Names are included for keys with the scope `admin`, and for all clients if no key is required.
+ */
 export function getStatus(primary: Primary, authority: Authority): AsyncHandler {
   const named = coalesced(() => primary.call('status', { withNames: true }));
   const nameless = coalesced(() => primary.call('status', { withNames: false }));

@@ -7,14 +7,14 @@ import { EventStream, writtenEvent } from '../http/event-stream.js';
 import type { Primary, Reply } from '../http/exchange.js';
 import { untilGone } from '../http/responses.js';
 
-/** Each holds a connection, and what its client has not taken yet. */
+/** Limit for one worker. Each viewer occupies a connection and unsent data. */
 const maxViewers = 200;
-/** A key that is revoked or has expired shows nothing any more after this time. */
+/** Interval of access checks: a stream may outlast its key by this time. */
 const betweenChecksMs = 5000;
 const retryAfterSeconds = 10;
 const tooMany = `${maxViewers} streams of the status are open already: end one, or read GET /status from time to time`;
 
-/** What a viewer sees, and whether it still may: asked again and again. */
+/** Access of one viewer. `isAllowed` is checked repeatedly. */
 export interface View {
   readonly client: string;
   readonly withNames: boolean;
@@ -24,8 +24,8 @@ export interface View {
 type OpenView = View & { readonly end: () => void };
 
 /**
- * Owns the open answers to GET /status/stream of this worker. They end when the client goes, when it may no longer see
- * what it sees, and when the worker is about to exit: a client that wants to see more comes again.
+ * Owns the open answers to GET /status/stream of this worker. A stream ends when the client disconnects, when its
+ * access changes, and when the worker is about to exit. The client can then reconnect.
  */
 export class StatusViewers {
   readonly #clock: Clock;
@@ -44,12 +44,12 @@ export class StatusViewers {
     closing.addEventListener('abort', () => this.#endAll(() => true), { once: true });
   }
 
-  /** Answers with the stream, until it ends. Throws `concurrency_limited`. */
+  /** Streams the status until the stream ends. Throws `concurrency_limited`. */
   async show(res: Reply, view: View): Promise<void> {
     if (this.#views.size >= maxViewers) this.#makeRoomFor(view.client);
     using client = untilGone(res);
     using out = new EventStream(res, this.#clock);
-    res.set('Connection', 'close'); // else a client that comes again comes to a worker that is about to exit
+    res.set('Connection', 'close'); // else a reconnecting client reaches this worker, which may be exiting
     out.begin();
     if (res.req.method === 'HEAD') return out.end();
     const ended = withResolvers();
@@ -59,11 +59,13 @@ export class StatusViewers {
     await ended.promise;
     this.#leave(res, view);
     if (res.writableLength > 0)
-      res.destroy(); // a client that does not read would keep its worker from exiting
+      res.destroy(); // an unread response would delay the exit of the worker
     else if (!res.destroyed) res.end();
   }
 
-  /** The client with most of them gives one up to a client with fewer: nobody can keep others from viewing. */
+  /**
+   * Ends a stream of the client that has the most, if the new client has fewer, so that one client cannot block others.
+   */
   #makeRoomFor(client: string): void {
     const counts = new Map<string, number>([[client, 0]]);
     for (const view of this.#views.values()) counts.set(view.client, (counts.get(view.client) ?? 0) + 1);
@@ -94,13 +96,13 @@ export class StatusViewers {
   }
 }
 
-/** `behind`: it was not sent a change, so that it needs a whole snapshot. */
+/** `behind`: the viewer has missed a change and needs a whole snapshot. */
 type Standing = 'behind' | 'current';
 
 /**
- * Owns the viewers of the status of one kind, and the status as the primary sent it last. One subscription at the primary
- * serves them all, and all are sent the same bytes. Nothing waits for a viewer that takes nothing: it gets a fresh
- * snapshot once it does.
+ * Owns the viewers with the same access, and the latest status. All viewers share one subscription at the primary and
+ * the bytes of its events. A slow viewer delays no others: it misses changes, and gets a new snapshot when it reads
+ * again.
  */
 export class Audience {
   readonly #primary: Primary;
@@ -111,7 +113,7 @@ export class Audience {
   #snapshot: Buffer | null = null;
   #subscription: AbortController | null = null;
 
-  /** `onFailure` is called when the primary sends no more. */
+  /** `onFailure` is called when the subscription fails. */
   constructor(primary: Primary, withNames: boolean, onFailure: () => void) {
     this.#primary = primary;
     this.#withNames = withNames;
@@ -140,11 +142,11 @@ export class Audience {
     const { signal } = subscription;
     try {
       for await (const changed of this.#primary.stream('statusFeed', { withNames: this.#withNames }, signal)) {
-        if (signal.aborted) return; // it was on its way: for nobody, or for those of the next subscription
+        if (signal.aborted) return; // a late item, whose viewers have left
         this.#send(changed);
       }
     } catch {
-      if (!signal.aborted) this.#onFailure(); // a defect is in the primary's log
+      if (!signal.aborted) this.#onFailure(); // the primary logs defects
     }
   }
 
@@ -170,7 +172,7 @@ export class Audience {
   }
 }
 
-/** An event whose members are written out already. */
+/** Writes an event whose members are JSON texts. */
 function eventOf(event: string, sections: ReadonlyMap<string, string>): Buffer {
   const members = Array.from(sections, ([name, text]) => `${JSON.stringify(name)}:${text}`);
   return Buffer.from(writtenEvent(event, `{${members.join(',')}}`));

@@ -3,22 +3,22 @@ import type { TranscriptItem, TranscriptOrder, TranscriptPart } from '../../shar
 import type { Reply } from '../http/exchange.js';
 import { write } from '../http/responses.js';
 
-/** Writes a conversation out, part by part, in one form. */
+/** Writes a conversation in one format, part by part. */
 export interface TranscriptWriter {
   readonly type: string;
-  /** Of the name of a file. */
+  /** Extension of a file name. */
   readonly extension: string;
-  /** Whether the content of images is part of it. */
+  /** Whether the content of images is included. */
   readonly withImages: boolean;
   head(): string;
   write(part: TranscriptPart): string;
   tail(): string;
 }
 
-/** Which piece of a conversation. */
+/** Piece of a conversation to request. */
 export type PieceOrder = Pick<TranscriptOrder, 'from' | 'withImages'>;
 
-/** What is sent: a conversation piece by piece, written out. Each is asked for when the one before was taken. */
+/** Yields a conversation as text, piece by piece. Each piece is requested after the previous one was consumed. */
 export async function* written(
   read: (order: PieceOrder) => Promise<TranscriptItem>,
   writer: TranscriptWriter,
@@ -33,10 +33,10 @@ export async function* written(
   yield writer.tail();
 }
 
-/** Which string is open. */
+/** JSON string that is open. */
 type OpenPart = 'none' | 'system' | 'content' | 'image';
 
-/** Ends what is open, so that the next message, or the end of the list, can follow. */
+/** Text that closes an open part before the next message or the end of the list. */
 const closing: Readonly<Record<OpenPart, string>> = {
   none: 'null,"messages":[',
   system: '","messages":[',
@@ -44,7 +44,7 @@ const closing: Readonly<Record<OpenPart, string>> = {
   image: '"}]}',
 };
 
-/** A conversation as the body `ConversationMessages`. */
+/** Writes a conversation as the body `ConversationMessages`. */
 export class JsonTranscript implements TranscriptWriter {
   readonly type = 'application/json; charset=utf-8';
   readonly extension = 'json';
@@ -92,7 +92,7 @@ export class JsonTranscript implements TranscriptWriter {
   }
 }
 
-/** All of a message but its text and its images. */
+/** Returns the fields of a message except its text and images. */
 function headOf({ role, figures }: TranscriptPart & { type: 'message' }) {
   const { model = null, usage } = figures ?? {};
   const used = usage === undefined ? null : usageOf(usage);
@@ -101,20 +101,20 @@ function headOf({ role, figures }: TranscriptPart & { type: 'message' }) {
 
 const headings = { system: 'System', user: 'User', assistant: 'Assistant' } as const;
 
-/** All but tab and line feed: they mean nothing in a text, but something to a terminal. */
+/** Control characters except tab and line feed, because they could control a reader's terminal. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what must not get through
 const controlCharacters = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]/g;
 
 /**
- * A conversation as Markdown. Each message is a block quote: whatever stands in it, a heading or a code fence that is
- * never closed, ends with it.
+ * Writes a conversation as Markdown. Each message is a block quote, which ends any heading or unclosed code fence in
+ * it.
  */
 export class MarkdownTranscript implements TranscriptWriter {
   readonly type = 'text/markdown; charset=utf-8';
   readonly extension = 'md';
   readonly withImages = false;
   readonly #id: string;
-  /** A line break may come in two pieces. */
+  /** Whether the last text ended with a carriage return: a line break may be split. */
   #endsWithReturn = false;
 
   constructor(id: string) {
@@ -137,7 +137,7 @@ export class MarkdownTranscript implements TranscriptWriter {
     return '\n';
   }
 
-  /** A carriage return alone is a line break to Markdown, too. */
+  /** Quotes a text. In Markdown, a single carriage return is a line break too. */
   #quoted(text: string): string {
     const rest = this.#endsWithReturn && text.startsWith('\n') ? text.slice(1) : text;
     this.#endsWithReturn = text.endsWith('\r');
@@ -145,13 +145,13 @@ export class MarkdownTranscript implements TranscriptWriter {
   }
 }
 
-/** UTF-16 units that wait before anything is sent. What is no longer has a Content-Length, and can still become an error. */
+/**
+ * UTF-16 units to buffer before the response begins. Shorter transcripts get a Content-Length, and an error can still
+ * replace them.
+ */
 const maxUnsentLength = 32 * 1024;
 
-/**
- * Sends text as it comes, no faster than the client takes it. What fails after the first bytes were sent cuts the
- * response off.
- */
+/** Sends text as fast as the client reads. An error after the first bytes cuts the response off. */
 export async function sendPieces(
   res: Reply,
   headers: Readonly<Record<string, string>>,
