@@ -77,7 +77,7 @@ export interface AppParts extends ExchangeParts, JobParts {
   readonly closing: AbortSignal;
 }
 
-/** Every route, with the checks before it in the order that the contract has. */
+/** Creates the app with all routes. The order of their checks is part of the API contract. */
 export function createApp(parts: AppParts): Express {
   const { settings } = parts;
   const app = checkedApp(parts);
@@ -92,7 +92,7 @@ export function createApp(parts: AppParts): Express {
   return closedApp(app, parts);
 }
 
-/** The app of the port for Ollama's clients: that API, and that of OpenAI, which Ollama has too. */
+/** Creates the app for the port of Ollama's clients, with Ollama's and OpenAI's APIs. */
 export function createOllamaApp(parts: AppParts): Express {
   const app = checkedApp(parts);
   addDoorRoutes(app, parts);
@@ -116,7 +116,7 @@ function closedApp(app: Express, { log }: AppParts): Express {
   return app;
 }
 
-/** POST /ask and /chat, and the same as a tool. */
+/** Adds POST /ask and /chat, and the tools of the Model Context Protocol. */
 function addJobRoutes(app: Express, parts: AppParts): void {
   const { primary, settings, authority, phase } = parts;
   const mayAsk = authenticate(authority, 'ask');
@@ -134,7 +134,7 @@ function addJobRoutes(app: Express, parts: AppParts): void {
   for (const path of ['/mcp', '/mcp/']) addRoute(app, '/mcp', { post: mcp }, path);
 }
 
-/** The same through the APIs that SDKs speak. */
+/** Adds the compatibility APIs for SDKs. */
 function addDoorRoutes(app: Express, parts: AppParts): void {
   const { primary, settings, authority, phase } = parts;
   const mayAsk = authenticate(authority, 'ask');
@@ -154,12 +154,12 @@ function addDoorRoutes(app: Express, parts: AppParts): void {
   addRoute(app, '/v1/responses/{response_id}/input_items', { get: [...mayCall, getResponseInput(primary)] });
   addRoute(app, '/v1/responses/{response_id}/cancel', { post: [...mayCall, cancelResponse(primary)] });
   addRoute(app, '/v1/models', { get: [getDoorModels(primary)] });
-  // A name such as codex/gpt-5 is one name, with its slash encoded or not.
+  // A name such as codex/gpt-5 is one parameter, also if its slash is not encoded.
   addRoute(app, '/v1/models/{id}', { get: [getDoorModel(primary)] }, '/v1/models/*id');
   addOllamaRoutes(app, parts, throughDoor);
 }
 
-/** As for the models of the other APIs, the lists need no key. */
+/** Adds Ollama's API. The lists of models need no key, as in the other APIs. */
 function addOllamaRoutes(app: Express, parts: AppParts, throughDoor: readonly Handler[]): void {
   const { primary, authority, bodies } = parts;
   addRoute(app, '/api/tags', { get: [getTags(primary)] });
@@ -170,7 +170,7 @@ function addOllamaRoutes(app: Express, parts: AppParts, throughDoor: readonly Ha
   addRoute(app, '/api/generate', { post: [...throughDoor, postOllamaGenerate(parts)] });
 }
 
-/** Jobs that outlive their request. */
+/** Adds the routes for jobs, including background jobs. */
 function addBackgroundRoutes(app: Express, { primary, authority, clock, closing }: AppParts): void {
   const mayCall = [authenticate(authority, null), subClientByHeader()];
   addRoute(app, '/jobs', { get: [...mayCall, getJobs(primary)] });
@@ -191,7 +191,7 @@ function addConversationRoutes(app: Express, { primary, settings, authority, bod
   addRoute(app, '/chat/{conversation_id}/fork', { post: [...mayRead, capped, postFork(primary, bodies)] });
 }
 
-/** What every caller may see; an admin sees more of some. */
+/** Adds the routes that every client may read; some show more to an admin. */
 function addReadingRoutes(app: Express, { primary, settings, authority, clock, viewers }: AppParts): void {
   const seesPids = (req: Request) => maySee(authority, req, 'admin');
   const mayScrape = settings.metricsAuth ? [authenticate(authority, 'metrics')] : [];
@@ -220,8 +220,8 @@ const methodsOf = { get: ['GET', 'HEAD'], post: ['POST'], patch: ['PATCH'], dele
 type Verb = keyof typeof methodsOf;
 
 /**
- * Adds the route of a template: `{id}` there is `:id` in express, or what `path` says. Requests are counted by the template.
- * Each other method is refused.
+ * Adds a route by its template, which also names it in the metrics. `path`: path for Express; by default, `{id}`
+ * becomes `:id`. Other methods are refused.
  */
 function addRoute(
   app: Express,
@@ -238,14 +238,14 @@ function addRoute(
 const onlyReading: Handler = (req, res, next) =>
   req.method === 'GET' || req.method === 'HEAD' ? next() : methodNotAllowed(...methodsOf.get)(req, res, next);
 
-/** All that leads to it is counted as it. */
+/** Adds the console. Redirects to it are counted under its route. */
 function addConsole(app: Express): void {
   for (const path of ['/', '/console']) addRoute(app, '/console/', { get: [redirectToConsole] }, path);
   app.get(/^\/console\/(ask|docs|documents|jobs|now|setup|usage)(\/?)$/, atRoute('/console/'), redirectToPage);
   app.use('/console', atRoute('/console/'), onlyReading, consoleFiles());
 }
 
-/** For an address that people type, such as `/console/now`. Relative, as of `redirectToConsole`. */
+/** Redirects a typed address such as `/console/now` to the page, by a relative URL as in `redirectToConsole`. */
 const redirectToPage: Handler = ({ params, url }, res) => {
   const query = url.includes('?') ? url.slice(url.indexOf('?')) : '';
   const location = `${params[1] === '/' ? '../' : './'}#/${params[0]}${query}`;

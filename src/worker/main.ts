@@ -24,28 +24,31 @@ import { HttpServer, Listeners } from './http/server.js';
 import { SpillFolder } from './jobs/answer-text.js';
 
 const heartbeatMs = 2000;
-/** What was counted is sent this often, so that little is lost with a worker that is killed. */
+/** Interval of sending counts to the primary. A worker that is killed loses those since the last time. */
 const figuresMs = 10_000;
 const lastFiguresLimitMs = 500;
-/** A worker is replaced after the first one. */
+/** A worker is replaced after its first uncaught exception. */
 const maxLoggedDefects = 10;
-/** More than it takes to end what a dead primary has left behind. */
+/** Longer than it takes to end the processes of a dead primary. */
 const outliveMs = 30_000;
-/** The folder of long answers, if TMPDIR names no other one: on a disk, which /tmp may not be. */
+/** Default folder of long answers: on a disk, while /tmp may be in memory. */
 const spillPath = '/var/tmp';
 
-/** What this worker knows of itself and of the service. */
+/** State of this worker, and of the service as the worker knows it. */
 interface WorkerContext {
   phase: Phase;
-  /** In a drain, a client that takes nothing of its answer for so long is given up; Infinity before the primary has sent its settings. */
+  /**
+   * Milliseconds without reading, after which the worker closes a connection during a drain. Infinity until the primary
+   * has sent its settings.
+   */
   drainUnreadMs: number;
-  /** At the level `info` until the primary has sent the configured one. */
+  /** Has the level `info` until the primary has sent the configured one. */
   log: Logger;
-  /** Where the primary leaves traces; null before it has sent its settings. */
+  /** Places in which the primary's processes can be found; null until the primary has sent its settings. */
   traces: TracePlaces | null;
-  /** null where no spans are exported. */
+  /** null if no spans are exported. */
   spans: RequestSpans | null;
-  /** Exceptions that nothing has caught. */
+  /** Number of uncaught exceptions. */
   defects: number;
   readonly keys: KeyRing;
   readonly listeners: Listeners;
@@ -53,9 +56,9 @@ interface WorkerContext {
 }
 
 async function main(): Promise<void> {
-  // A terminal's Ctrl-C and a unit's stop reach every process of the group. Workers wait for the primary's word.
+  // Ctrl-C and systemd's stop signal reach every process of the group. Workers wait for a command of the primary.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGUSR2']) process.on(signal, () => {});
-  process.on('SIGUSR1', () => {}); // else Node opens its debugger, to every program of this machine
+  process.on('SIGUSR1', () => {}); // Node would open its debugger to all local programs
   const primaryPid = process.ppid;
   const metrics = new HttpMetrics();
   const output = new LogOutput(openForLog(stdoutFd), systemClock, () => metrics.logWriteFailed());
@@ -145,7 +148,7 @@ async function serve(context: WorkerContext, primary: Primary, settings: WorkerS
     log.error('listen_failed', { error: (error as Error).message });
     return exit(log, workerExits.cannotListen);
   }
-  await sendFigures(primary, metrics); // every family is there from the first scrape on
+  await sendFigures(primary, metrics); // makes every metric visible from the first scrape
   await primary.call('listening', {});
   heap.touch();
 }
@@ -154,7 +157,7 @@ async function sendFigures(primary: Primary, metrics: HttpMetrics): Promise<void
   await primary.call('figures', { families: await metrics.changes() }).catch(() => {});
 }
 
-/** Sends the last spans, and what was counted last. A primary that has gone, or has no time, is not waited for. */
+/** Sends the last spans and counts, then exits. A primary that has died or is busy delays this only briefly. */
 async function leave(primary: Primary, { spans, metrics, log }: WorkerContext, code: number): Promise<void> {
   if (spans !== null) spans.send();
   const sent = Promise.all([sendFigures(primary, metrics), primary.call('leaving', { code }).catch(() => {})]);
@@ -162,22 +165,25 @@ async function leave(primary: Primary, { spans, metrics, log }: WorkerContext, c
   return exit(log, code);
 }
 
-/** The primary has died. Every worker ends what it has left behind: doing so twice does no harm. */
+/** Ends the processes of a primary that has died. Every worker does this, which is harmless. */
 async function outlive(primaryPid: number, { traces, listeners }: WorkerContext): Promise<never> {
-  void listeners.close('retire', outliveMs); // a front sends a client elsewhere if it can't connect, but not one that is lost here
-  // Its channel closes a moment before it is gone, and as long as it lives, its processes are not left behind.
+  void listeners.close('retire', outliveMs); // a front retries a refused connection elsewhere, but not a lost one
+  // The channel closes shortly before the primary exits. Until then, its processes must not be ended.
   for (let tries = 0; process.ppid === primaryPid && tries < 40; tries++) await delay(systemClock, 10);
   if (traces !== null) await endLeftovers(systemClock, traces);
   process.exit(workerExits.clean);
 }
 
-/** Its open requests are not lost: the primary replaces this worker, and it exits after their answers. */
+/**
+ * Logs an uncaught exception and reports it to the primary, which replaces this worker. Open requests are finished
+ * first.
+ */
 function serveOn(context: WorkerContext, primary: Primary, thrown: unknown): void {
   if (++context.defects <= maxLoggedDefects) context.log.error('internal_error', { error: describeError(thrown) });
   primary.call('broke', {}).catch(() => {});
 }
 
-/** During its start. */
+/** Exits after an uncaught exception during the start. */
 function die(log: Logger, reason: unknown): Promise<void> {
   log.error('internal_error', { error: describeError(reason) });
   return exit(log, workerExits.broken);
@@ -185,7 +191,7 @@ function die(log: Logger, reason: unknown): Promise<void> {
 
 async function exit(log: Logger, code: number): Promise<void> {
   if (await log.flush()) process.exit(code);
-  process.kill(process.pid, 'SIGKILL'); // process.exit() would wait for a write that blocks
+  process.kill(process.pid, 'SIGKILL'); // process.exit() would wait for a blocked write
 }
 
 main().catch((error: unknown) => {
