@@ -29,7 +29,10 @@ const figuresMs = 10_000;
 const lastFiguresLimitMs = 500;
 /** A worker is replaced after its first uncaught exception. */
 const maxLoggedDefects = 10;
-/** Longer than it takes to end the processes of a dead primary. */
+/**
+ * Time limit of open requests after the primary has died. Ending its processes, after which the worker exits, takes
+ * less.
+ */
 const outliveMs = 30_000;
 /** Default folder of long answers: on a disk, while /tmp may be in memory. */
 const spillPath = '/var/tmp';
@@ -38,13 +41,13 @@ const spillPath = '/var/tmp';
 interface WorkerContext {
   phase: Phase;
   /**
-   * Milliseconds without reading, after which the worker closes a connection during a drain. Infinity until the primary
-   * has sent its settings.
+   * Milliseconds that a client may leave its answer unread during a drain, before the worker closes the connection.
+   * Infinity until the primary has sent its settings.
    */
   drainUnreadMs: number;
   /** Has the level `info` until the primary has sent the configured one. */
   log: Logger;
-  /** Places in which the primary's processes can be found; null until the primary has sent its settings. */
+  /** Information for finding the primary's processes; null until the primary has sent its settings. */
   traces: TracePlaces | null;
   /** null if no spans are exported. */
   spans: RequestSpans | null;

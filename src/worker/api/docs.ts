@@ -15,7 +15,7 @@ const documentPath = join(folder, 'openapi.yaml');
  */
 export function getOpenApi(): AsyncHandler {
   const document = readFile(documentPath);
-  document.catch(() => {}); // requests for the document report it
+  document.catch(() => {}); // reported by requests for the document
   return async (_req, res) => {
     sendTyped(res, 'application/yaml', await document);
   };

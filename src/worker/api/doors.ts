@@ -133,7 +133,7 @@ export function speakAsClient(): Handler {
   };
 }
 
-/** Date in place of an unknown one. */
+/** Placeholder, because the date of a model is unknown. */
 const noDate = '1970-01-01T00:00:00Z';
 
 /** Lists the models for both SDKs, the default model first. */

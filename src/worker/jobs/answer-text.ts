@@ -5,7 +5,7 @@ import { StringDecoder } from 'node:string_decoder';
 import type { Logger } from '../../shared/log/logger.js';
 import type { SentBody } from '../http/responses.js';
 
-/** UTF-16 units of an answer that stay in memory. A slow client would occupy more memory for a long time. */
+/** Maximum UTF-16 units of an answer that stay in memory, because a slow client occupies it for a long time. */
 const maxInMemory = 32 * 1024;
 
 /**
@@ -14,7 +14,7 @@ const maxInMemory = 32 * 1024;
  */
 export class AnswerText implements SentBody, AsyncDisposable {
   readonly #folder: Pick<SpillFolder, 'file'> | null;
-  /** Beginning of the text; `#inMemory` continues it. */
+  /** File with the beginning of the text; null if all of the text is in `#inMemory`. */
   #file: SpillFile | null = null;
   #inMemory: string[] = [];
   #units = 0;
@@ -122,12 +122,12 @@ export function escaped(text: string): string {
   return JSON.stringify(text).slice(1, -1);
 }
 
-/** Returns the JSON value that an escaped text contains, on one line. */
+/** Unescapes the text of a structured answer to its JSON value, on one line. */
 export function valueIn(text: SentBody): SentBody {
   return rewritten(text, () => onOneLine);
 }
 
-/** Returns a part of an escaped text; positions in UTF-16 units. */
+/** Returns the part of an escaped text between two positions, which count UTF-16 units of the unescaped text. */
 function sliceOf(text: SentBody, from: number, to = Number.POSITIVE_INFINITY): SentBody {
   return rewritten(text, () => {
     let before = 0;
@@ -259,7 +259,7 @@ export class SpillFile {
     return this.#bytes;
   }
 
-  /** Returns whether all bytes were written. If not, the length of the file does not change. */
+  /** Returns whether all bytes were written. If not, readers get none of them. */
   async append(bytes: Buffer): Promise<boolean> {
     try {
       for (let done = 0; done < bytes.length; ) {

@@ -10,7 +10,7 @@ import { AnswerText, bodyAround, escaped } from './answer-text.js';
 import { type RequestedJob, requestOf } from './job-request.js';
 import { type CompletedAnswer, completed } from './run-job.js';
 
-/** UTF-16 units of a stored answer in memory for one client, which may read slowly. */
+/** Maximum UTF-16 units of a stored answer that stay in memory, because a client may read slowly. */
 const maxInMemory = 32 * 1024;
 
 /**

@@ -121,7 +121,7 @@ export function imageOf(mediaType: string, sent: string, path: string): ShownPar
 
 const dataUrl = /^data:([a-z]+\/[a-z0-9.+-]+)(?:;[^;,]*)*;base64,/i;
 
-/** Limit of the head of a data URL, with its parameters. */
+/** Maximum length of the head of a data URL, including its parameters. */
 const maxHeadLength = 500;
 
 /**

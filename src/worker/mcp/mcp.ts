@@ -97,7 +97,7 @@ async function callTool(call: McpCall, params: Params): Promise<void> {
   }
 }
 
-/** Call of a tool. */
+/** One call of a tool. Each method runs a tool and sends its result. */
 class McpCall {
   readonly #parts: JobParts;
   readonly #beforeJob: readonly AsyncHandler[];
@@ -122,7 +122,7 @@ class McpCall {
     this.#answer = answer;
   }
 
-  /** Makes later errors results of the call. */
+  /** Sends all later errors as the result of the call. Earlier ones are JSON-RPC errors. */
   answerErrors(): void {
     this.#res.locals.errorForm = toolErrors(this.#id, this.#answer, this.#res);
   }

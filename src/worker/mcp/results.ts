@@ -10,7 +10,7 @@ import type { AnswerFormat, CompletedAnswer, StreamFormat } from '../jobs/run-jo
 import { type RequestId, refusalOf, type WriteAnswer, WrongCall } from './messages.js';
 import type { JobOutput } from './tools.js';
 
-/** Results of the tools. */
+/** Results of the tools that the Model Context Protocol offers. */
 
 type Value = Readonly<Record<string, unknown>>;
 

@@ -39,7 +39,7 @@ function sorted(models: readonly ModelEntry[]): ModelEntry[] {
   return models.toSorted((a, b) => Number(b.default) - Number(a.default));
 }
 
-/** Date in place of an unknown one. */
+/** Placeholder, because the date of a model is unknown. */
 const modifiedAt = '1970-01-01T00:00:00Z';
 const never = '2200-01-01T00:00:00Z';
 const architecture = 'prompt-relay';

@@ -10,7 +10,7 @@ export const named = z.string('must be a string');
 
 export const jsonSchema = z.record(z.string(), z.unknown(), 'must be a JSON Schema, an object');
 
-/** Requested answer format. */
+/** Requested answer format. `path` and `schemaPath` are request fields, for errors. */
 export interface AskedFormat {
   readonly type: string;
   readonly path: string;
@@ -18,7 +18,7 @@ export interface AskedFormat {
   readonly schemaPath: string;
 }
 
-/** Returns undefined for plain text. Throws `validation_error`. */
+/** Returns the requested schema, or undefined for plain text. Throws `validation_error`. */
 export function schemaOf({ type, path, schema, schemaPath }: AskedFormat): RequestedSchema | undefined {
   if (type === 'text') return undefined;
   if (type === 'json_object' && schema == null) return { path, value: { type: 'object' } };
@@ -62,7 +62,7 @@ export interface ContentRules {
   readonly withoutText: WithoutText;
 }
 
-/** `isLast`: whether no later message is the user's. */
+/** Returns the rules for a role. `isLast`: whether no later message is from the user. */
 export function rulesOf(role: 'system' | 'user' | 'assistant' | 'tool', isLast = false): ContentRules {
   if (role === 'tool') return { mayShow: true, withoutText: 'a-note' };
   const isAsked = role === 'system' || (role === 'user' && isLast);

@@ -308,7 +308,7 @@ export function endedJob(job: JobView): (answer: CompletedAnswer) => object {
 }
 
 function frameOfJob({ form, createdAt, endedAt }: JobView): ResponseFrame {
-  const repeated = (form?.repeated as Repeated | undefined) ?? repeatedOf({}); // not stored by earlier versions
+  const repeated = (form?.repeated as Repeated | undefined) ?? repeatedOf({}); // earlier versions stored none
   return frameOf(secondsOf(createdAt), { repeated, completedAt: () => secondsOf(endedAt ?? createdAt) });
 }
 
