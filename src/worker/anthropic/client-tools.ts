@@ -56,7 +56,7 @@ const families: readonly (readonly [type: RegExp, tool: ClientTool])[] = [
   ],
 ];
 
-/** Returns undefined for any other type. */
+/** Returns the tool of a type, or undefined if the client does not run it or must send its schema. */
 export function clientToolOf(type: string | null | undefined): ClientTool | undefined {
   return families.find(([form]) => form.test(type ?? ''))?.[1];
 }

@@ -135,7 +135,7 @@ function isOfCaller({ type }: OfferedTool): boolean {
   return type == null || type === 'custom' || clientToolOf(type) !== undefined;
 }
 
-/** Throws `validation_error`. */
+/** Returns the offered tools. Throws `validation_error`. */
 function toolsIn({ tools, tool_choice: choice }: MessagesRequest): ParsedTools {
   const isParallel = choice?.disable_parallel_tool_use !== true;
   return parsedTools((tools ?? []).map(sentTool), { choice: choiceIn(choice), path: 'tool_choice', isParallel });

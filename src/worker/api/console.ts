@@ -127,7 +127,8 @@ async function readEdition(): Promise<Edition> {
   if (page === undefined) throw new Error('the console has no page');
   const hash = hashOf(files);
   const made = new Map<string, ConsoleFile>();
-  for (const [path, text] of Object.entries(files)) made.set(path, await fileOf(path, text)); // all at once need 8 MB
+  // Compressing all files at the same time would need 8 MB.
+  for (const [path, text] of Object.entries(files)) made.set(path, await fileOf(path, text));
   return {
     page: await fileOf(
       pagePath,

@@ -44,7 +44,7 @@ export const askedModel = modelName.meta({
   description: 'The model to ask, as GET /v1/models lists it, or `default`.',
 });
 
-/** Whether the error says that the model does not exist, not that the field is missing or no string. */
+/** Whether the error says that the model does not exist, rather than that the field is missing or not a string. */
 export function isOfUnknownModel({ code, details }: RelayError): boolean {
   const [fault] = details ?? [];
   const isOfModel = (code === 'validation_error' || code === 'not_found') && fault?.path === 'model';

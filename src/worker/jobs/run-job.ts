@@ -243,7 +243,7 @@ class AnswerWriter {
   readonly #text: AnswerText;
   readonly #signal: AbortSignal;
   #admission: JobAdmitted | null = null;
-  /** Model that answers, when its CLI has reported it. */
+  /** Model that answers; null until its CLI has reported it. */
   #model: string | null = null;
 
   readonly #whenWhole: (answer: UnsentAnswer) => Promise<void>;

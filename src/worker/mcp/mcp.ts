@@ -122,7 +122,7 @@ class McpCall {
     this.#answer = answer;
   }
 
-  /** Sends all later errors as the result of the call. Earlier ones are JSON-RPC errors. */
+  /** Sends later errors in the form of a tool call (`toolErrors`). */
   answerErrors(): void {
     this.#res.locals.errorForm = toolErrors(this.#id, this.#answer, this.#res);
   }

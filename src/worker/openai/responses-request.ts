@@ -119,7 +119,7 @@ type PlainTool = Pick<FlatTool, 'type' | 'name' | 'description' | 'parameters' |
 /** Types of the tools that the client runs. OpenAI's servers would run all others. */
 const ownTypes: ReadonlySet<string> = new Set(['function', 'custom', 'namespace']);
 
-/** Throws `validation_error`. */
+/** Returns the offered tools. Throws `validation_error`. */
 function toolsIn(body: ResponsesRequest): ParsedTools {
   const { tool_choice: choice, parallel_tool_calls: parallel } = body;
   const sent = toolLists(body).flatMap(({ path, tools }) =>
