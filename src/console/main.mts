@@ -14,10 +14,10 @@ import { TabMemory } from './base/tab-memory.mjs';
 import { KeyDialog, Who } from './ui/caller.mjs';
 import { ErrorNotice } from './ui/notices.mjs';
 
-/** Relative to this file: the name of its folder changes with each version. */
+/** Resolved relative to this file, because the name of its folder changes with each version. */
 const icon = new URL('icon.svg', import.meta.url).href;
 
-/** The whole console: header, footer and the page that the address names. */
+/** Shows the whole console: header, footer and the page that the address names. */
 export function App() {
   const { page, params, before } = usePlace();
   const current =
@@ -55,13 +55,13 @@ function useVisited(current: PageEntry): readonly PageEntry[] {
 interface HeaderProps {
   readonly current: PageEntry;
   readonly main: RefObject<HTMLElement | null>;
-  /** The conversation that was on the page last. */
+  /** Address of the conversation that was shown last. */
   readonly askAddress: string;
 }
 
 function Header({ current, main, askAddress }: HeaderProps) {
   const skip = (event: Event) => {
-    event.preventDefault(); // the part after # names the page
+    event.preventDefault(); // the hash names the page, so it must not change
     main.current?.focus();
   };
   return html`<header class="top">
@@ -85,7 +85,7 @@ type PageCode =
   | { readonly state: 'here'; readonly component: FunctionComponent<PageProps> }
   | { readonly state: 'missing'; readonly error: Error };
 
-/** A hidden page stays at its last parameters. */
+/** Shows a page. A hidden page has the parameters of its last visit. */
 function PageOf({ entry, params }: { readonly entry: PageEntry; readonly params?: PageProps['params'] }) {
   const lastParams = useRef<PageProps['params']>({});
   if (params !== undefined) lastParams.current = params;
@@ -104,13 +104,16 @@ function PageOf({ entry, params }: { readonly entry: PageEntry; readonly params?
 interface PageEntry {
   readonly id: string;
   readonly title: string;
-  /** Loads its code when it is first shown. */
+  /** Loads the code of the page when it is first shown. */
   readonly load: () => Promise<FunctionComponent<PageProps>>;
-  /** Another page hides it instead of removing it: an answer may still be coming. It names the tab itself. */
+  /**
+   * Whether another page hides this one instead of removing it: an answer may be open. This page sets the title of the
+   * tab itself.
+   */
   readonly staysDrawn?: boolean;
 }
 
-/** Every page, in the order of the navigation. The first one is the default. */
+/** All pages in the order of the navigation. The first one is the default. */
 export const pages: readonly [PageEntry, ...PageEntry[]] = [
   { id: 'ask', title: 'Ask', load: async () => (await import('./ask/page.mjs')).AskPage, staysDrawn: true },
   { id: 'now', title: 'Now', load: async () => (await import('./now/page.mjs')).NowPage },
@@ -119,14 +122,14 @@ export const pages: readonly [PageEntry, ...PageEntry[]] = [
   { id: 'setup', title: 'Set-up', load: async () => (await import('./setup/page.mjs')).SetupPage },
 ];
 
-/** Not in the navigation: other pages link to it. */
+/** Page that is not in the navigation; other pages link to it. */
 const documents: PageEntry = {
   id: 'docs',
   title: 'Documents',
   load: async () => (await import('./setup/documents.mjs')).DocumentPage,
 };
 
-/** Version of the service, and the link to its API pages. */
+/** Shows the version of the service, and links to its documents and its API. */
 function Footer() {
   const [version] = useLoad<VersionBody>('/version');
   const nameOf = ({ version, model_cli: cli }: VersionBody) =>
@@ -138,7 +141,7 @@ function Footer() {
   </footer>`;
 }
 
-/** Shown while the server does not answer, wherever one has scrolled to. */
+/** Notice in the header, visible at any scroll position, while the server does not answer. */
 function GoneBanner() {
   const { link } = useParts();
   const isGone = useValue(link.state) === 'gone';
@@ -161,7 +164,7 @@ function consoleParts(): ConsoleParts {
 
 const root = document.getElementById('console');
 if (root !== null) {
-  root.replaceChildren(); // removes the loading text
+  root.replaceChildren(); // removes the text for browsers without JavaScript
   keepFocus();
   render(html`<${ConsoleContext.Provider} value=${consoleParts()}><${App} /><//>`, root);
 }

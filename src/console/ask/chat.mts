@@ -9,17 +9,17 @@ import type { TabMemory } from '../base/tab-memory.mjs';
 import { pathOf } from '../conversations/entry.mjs';
 import { ChatTurn, chatBodyOf, rememberTurns, turnsOf, type UserMessage, withRemembered } from './turn.mjs';
 
-/** A conversation as the page shows it. */
+/** Conversation as the page shows it. */
 export interface ChatView {
   readonly turns: readonly ChatTurn[];
-  /** null before the first answer. */
+  /** ID of the conversation; null before the first answer. */
   readonly conversationId: string | null;
-  /** Names a conversation that began on this page, for its address; null for one that the service has listed. */
+  /** Local name of a conversation that began on this page, for its address; null for one read from the service. */
   readonly local: string | null;
-  /** Set by the first message; null if it has none. */
+  /** System text that the first message sets; null without one. */
   readonly system: string | null;
   readonly state: 'ready' | 'reading' | { readonly failure: Error };
-  /** The conversation that its first messages were copied from. */
+  /** ID of the conversation that the first messages were copied from; null without one. */
   readonly origin: string | null;
 }
 
@@ -32,14 +32,14 @@ const nothing: ChatView = {
   origin: null,
 };
 
-/** A conversation with its one request. */
+/** Conversation and its only request. */
 interface Talk {
   view: ChatView;
   request: AbortController;
 }
 
 const talkOf = (view: Partial<ChatView>): Talk => ({ view: { ...nothing, ...view }, request: new AbortController() });
-/** Whether nothing was asked yet. */
+/** Whether the conversation is new and has no message. */
 export const isEmptyView = ({ turns, conversationId, state }: ChatView) =>
   turns.length === 0 && conversationId === null && state === 'ready';
 
@@ -48,26 +48,28 @@ export function isAnswering({ turns }: ChatView): boolean {
   return turns.some(({ isOpen }) => isOpen);
 }
 
-/** A browser has six connections to one server: the rest is for the other requests of the page. */
+/** Maximum number of open answers. A browser has six connections to one server: the others are for other requests. */
 const maxOpenAnswers = 4;
 
-/** Owns the conversation on the page, and those that the reader left while they were answered. Each has one request. */
+/** Owns the conversation on the page, and all that the user left while an answer was open. Each has one request. */
 export class Chat {
   readonly view = new Observable<ChatView>(nothing);
   /** Whether an answer is open in the conversation on the page. */
   readonly isBusy = new Observable(false);
-  /** The conversations of this page that the service may not list as they are: being answered, or begun here. */
+  /**
+   * Conversations that the service may not list, or not with their last turn: an answer is open, or they began here.
+   */
   readonly talks = new Observable<readonly ChatView[]>([]);
-  /** When the conversations expire that were answered on this page: milliseconds since the epoch. */
+  /** Expiry of each conversation that was answered on this page, by ID: milliseconds since the epoch. */
   readonly expiry = new Map<string, number>();
   readonly #api: Api;
   readonly #clock: PageClock;
   readonly #memory: TabMemory;
-  /** On the page. */
+  /** Conversation on the page. */
   #current = talkOf({});
-  /** Left before their answers were stored. */
+  /** Conversations that the user left before their answers were stored. */
   #others: readonly Talk[] = [];
-  /** The IDs of conversations that began on this page, by their local names. */
+  /** IDs of conversations that began on this page, by local name. */
   readonly #ids = new Map<string, string>();
   #nextId = 1;
   readonly #takeId = () => this.#nextId++;
@@ -78,7 +80,7 @@ export class Chat {
     this.#memory = memory;
   }
 
-  /** Does nothing while an answer is open in this conversation. */
+  /** Sends a message. Does nothing while an answer is open in this conversation. */
   async ask(asked: UserMessage): Promise<void> {
     const talk = this.#current;
     const { conversationId, local, state, turns } = talk.view;
@@ -95,7 +97,7 @@ export class Chat {
       turn.state.set({ kind: 'done', result });
       const system = conversationId === null && asked.system.trim() !== '' ? asked.system : null;
       const { conversation_id: id, expires_at: expiresAt } = result;
-      rememberTurns(this.#memory, name, []); // from now on under its ID
+      rememberTurns(this.#memory, name, []); // the ID replaces the local name
       if (name !== null) this.#ids.set(name, id);
       this.expiry.set(id, Date.parse(expiresAt));
       this.#show(talk, { conversationId: id, ...(system && { system }) });
@@ -119,8 +121,8 @@ export class Chat {
   }
 
   /**
-   * Asks this instead of a turn. The service changes no conversation that there is: a new one begins with the messages
-   * before the turn, and the old one stays.
+   * Replaces the message of a turn. The service does not change stored turns: a new conversation begins with the
+   * messages before the turn, and the old one is unchanged. A turn that is not stored is replaced in place.
    */
   async askInstead(turn: ChatTurn, asked: UserMessage): Promise<void> {
     const { conversationId, turns, system, state } = this.view.value;
@@ -141,7 +143,7 @@ export class Chat {
     this.remember();
   }
 
-  /** Whether the page shows a new conversation with these turns now. */
+  /** Opens a conversation that begins with these turns. Resolves with whether the page shows it. */
   async #branch(turns: readonly ChatTurn[]): Promise<boolean> {
     const old = this.#current;
     const { conversationId: origin, system } = old.view;
@@ -173,7 +175,7 @@ export class Chat {
     if (!isEmptyView(this.view.value)) this.#open(talkOf({}));
   }
 
-  /** Forgets a conversation that the reader has deleted. */
+  /** Removes a conversation that the user has deleted. */
   forget(conversationId: string): void {
     if (this.view.value.conversationId === conversationId) this.reset();
     const gone = this.#others.filter(({ view }) => view.conversationId === conversationId);
@@ -182,7 +184,7 @@ export class Chat {
     this.#update();
   }
 
-  /** Shows a conversation that began on this page, or what the tab remembers of it after a reload. */
+  /** Shows a conversation that began on this page, or the turns of it that the tab restored after a reload. */
   async recall(local: string): Promise<void> {
     if (this.view.value.local === local) return;
     const known = this.#others.find(({ view }) => view.local === local);
@@ -193,13 +195,13 @@ export class Chat {
     this.#open(talkOf({ turns, local: turns.length === 0 ? null : local }));
   }
 
-  /** Saves the turns that the service does not store, for a reload of the page. */
+  /** Saves the turns that the service does not store, to be restored after a reload. */
   remember(): void {
     for (const { view } of [...this.#others, this.#current]) this.#remember(view);
   }
 
   #remember({ conversationId, local, turns, state }: ChatView): void {
-    if (state === 'reading' || (conversationId ?? local) === null) return; // what it remembers is not on the page yet
+    if (state === 'reading' || (conversationId ?? local) === null) return; // its saved turns are not on the page yet
     rememberTurns(this.#memory, conversationId ?? local, turns);
   }
 
@@ -216,7 +218,7 @@ export class Chat {
       this.#show(talk, { turns, system: said.system, state: 'ready' });
     } catch (error) {
       const failure = asError(error);
-      // Where reading back is not allowed, the conversation can still be continued.
+      // If reading back is not allowed, the conversation can still be continued.
       const isThere = failure instanceof ApiError && failure.body?.error === 'forbidden';
       const id = isThere ? conversationId : null;
       this.#show(talk, { conversationId: id, turns: this.#withRemembered(conversationId, []), state: { failure } });
@@ -227,7 +229,7 @@ export class Chat {
     return withRemembered(this.#memory, conversationId, stored, this.#takeId);
   }
 
-  /** The tab remembers what was on the page. An answer that is open there goes on. */
+  /** Shows another conversation, and saves the turns of the previous one. An answer that is open there continues. */
   #open(talk: Talk): Talk {
     const left = this.#current;
     this.#remember(left.view);
@@ -251,7 +253,10 @@ export class Chat {
     this.view.set(view);
   }
 
-  /** Sends the message again and again while the queue is full, as often as the service says, until the user stops it. */
+  /**
+   * Sends the message. While the queue is full, sends it again after the delay that the service names, until the user
+   * stops it.
+   */
   async #answerInTime(turn: ChatTurn, conversationId: string | null, signal: AbortSignal): Promise<ChatResult> {
     for (;;) {
       try {
@@ -268,7 +273,7 @@ export class Chat {
     }
   }
 
-  /** Rejects with the reason of the signal. */
+  /** Resolves after `ms`; rejects with the reason of the signal. */
   #pause(ms: number, signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       const stopTimer = this.#clock.after(ms, resolve);
@@ -288,7 +293,7 @@ export class Chat {
         const result = this.#take(turn, text, event);
         if (result !== null) return result;
       }
-      throw new ServerGone(); // a stream ends with `done` or `error`
+      throw new ServerGone(); // a complete stream ends with `done` or `error`
     } finally {
       text.close();
     }
@@ -305,12 +310,12 @@ export class Chat {
     if (event === 'error') throw new ApiError(200, content as ErrorBody);
     if (event !== 'done') return null;
     const result = content as ChatResult;
-    text.settle(result.response); // a model may correct itself at the end
+    text.settle(result.response); // the final text may differ from the streamed pieces
     return result;
   }
 }
 
-/** When a message that found no place in the queue is sent again; null for another failure. */
+/** Returns the milliseconds after which a message is sent again if the queue was full; null for any other error. */
 export function retryMsOf(error: unknown): number | null {
   const body = error instanceof ApiError && error.status === 429 ? error.body : null;
   if (body?.error !== 'concurrency_limited') return null;

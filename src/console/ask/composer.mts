@@ -19,10 +19,10 @@ import { type ChosenEffort, efforts, type UserMessage } from './turn.mjs';
 export interface ComposerProps {
   readonly draft: Draft;
   readonly onChange: (change: Partial<Draft>) => void;
-  /** The draft as a message to the chosen model, or what is wrong with it. */
+  /** Draft as a message to the selected model, or its fault. */
   readonly read: ReadDraft;
   readonly models: readonly ModelEntry[];
-  /** The chosen model, if it is listed. */
+  /** Selected model; undefined if it is not listed. */
   readonly model: ModelEntry | undefined;
   readonly isBusy: boolean;
   readonly areOptionsOpen: boolean;
@@ -31,12 +31,12 @@ export interface ComposerProps {
   readonly background: BackgroundSending;
   readonly onStop: () => void;
   readonly onSnippet: () => void;
-  /** Once the conversation has begun, its system text is fixed. */
+  /** Whether the conversation has a stored turn: its system text is then fixed. */
   readonly hasBegun: boolean;
   readonly system: string | null;
 }
 
-/** The form for a message and its options. */
+/** Shows the form for a message and its options. */
 export function Composer(props: ComposerProps) {
   const { draft, read, onChange, onSend, isBusy, model, areOptionsOpen: isOpen, onOptions: setOpen } = props;
   const [addImages, faults] = useImages(draft, onChange, model);
@@ -76,7 +76,7 @@ export function Composer(props: ComposerProps) {
   </form>`;
 }
 
-/** Only on devices with a mouse: on a phone, the keyboard would cover the page. */
+/** Focuses the field at first, but only on devices with a mouse: on a phone, the keyboard would cover the page. */
 function useFocusAtFirst() {
   const field = useRef<HTMLTextAreaElement>(null);
   useEffect(() => {
@@ -85,7 +85,7 @@ function useFocusAtFirst() {
   return field;
 }
 
-/** Enter sends, Shift+Enter starts a new line. While an input method composes a word, Enter belongs to it. */
+/** Sends on Enter; Shift+Enter starts a new line. While an input method composes a word, Enter completes the word. */
 function sendByEnter(event: KeyboardEvent): void {
   if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
   event.preventDefault();
@@ -102,7 +102,7 @@ function useImages(
   const [faults, setFaults] = useState<readonly string[]>([]);
   const current = useRef(draft.images);
   current.current = draft.images;
-  useEffect(() => setFaults([]), [draft.model]); // not when the list of models arrives
+  useEffect(() => setFaults([]), [draft.model]); // on a change of the selection, not when the list of models arrives
   const add = async (files: readonly File[]) => {
     if (!takesImages(model)) return setFaults([noImages(model)]);
     const { images, faults: unreadable } = await readImages(files);
@@ -118,7 +118,7 @@ function removeFrom({ images }: Draft, onChange: ComposerProps['onChange']) {
   return (removed: Draft['images'][number]) => onChange({ images: images.filter((image) => image !== removed) });
 }
 
-/** Takes dropped files; otherwise the browser would open them instead of the page. */
+/** Accepts dropped files. Otherwise the browser would open them instead of the page. */
 function useDrop(addImages: AddImages) {
   const [isOver, setOver] = useState(false);
   return {
@@ -147,7 +147,7 @@ function Tools(props: ToolsProps) {
   const files = useRef<HTMLInputElement>(null);
   const choose = () => {
     addImages([...(files.current?.files ?? [])]);
-    if (files.current) files.current.value = ''; // so that the same file can be chosen again
+    if (files.current) files.current.value = ''; // allows the user to choose the same file again
   };
   const count = optionsOf(draft, model);
   return html`<div class="row tools">
@@ -169,7 +169,7 @@ function Tools(props: ToolsProps) {
   </div>`;
 }
 
-/** The options that the next message has, while their fields are closed. */
+/** Shows the options of the next message while their fields are closed. */
 function Chips({ draft, onChange, model, hasBegun }: FieldsProps) {
   const { system, schemaText, effort } = draft;
   const chips = [
@@ -184,7 +184,7 @@ function Chips({ draft, onChange, model, hasBegun }: FieldsProps) {
   </div>`;
 }
 
-/** How many options the message has: they are usually hidden. */
+/** Counts the options that are set. Their fields are usually hidden. */
 function optionsOf({ system, effort, schemaText }: Draft, model: ComposerProps['model']): number {
   return [system.trim() !== '', effort !== null && takesEffort(model), schemaText.trim() !== ''].filter(Boolean).length;
 }
@@ -198,7 +198,7 @@ interface ToolProps {
   readonly isBusy?: boolean;
 }
 
-/** A narrow page shows only the icon. */
+/** Button with an icon and a word. A narrow page shows only the icon. */
 function Tool({ icon, word, onPress, isOpen, isSet = false, isBusy = false }: ToolProps) {
   const kind = `button quiet tool${isSet ? ' set' : ''}`;
   return html`<button type="button" class=${kind} title=${word} aria-expanded=${isOpen} disabled=${isBusy} onClick=${onPress}>
@@ -212,7 +212,7 @@ interface Typed {
   readonly currentTarget: HTMLTextAreaElement | HTMLSelectElement;
 }
 
-/** The options: system text, effort, the schema of the answer. */
+/** Shows the fields of the options: system text, effort, JSON Schema of the answer. */
 export function ComposerFields(props: FieldsProps) {
   const { draft, onChange, model, hasBegun, system } = props;
   const schema = readSchema(draft.schemaText);
@@ -241,7 +241,7 @@ export function ComposerFields(props: FieldsProps) {
 
 type ChoiceProps = Pick<ComposerProps, 'draft' | 'onChange' | 'models'>;
 
-/** Until the list is loaded, the only choice is the default model. */
+/** Select for the model. Before the list is loaded, the default model can be chosen, or an earlier selection. */
 export function ModelChoice({ draft, onChange, models }: ChoiceProps) {
   const own = models.find((model) => model.default);
   const others = models.filter((model) => model !== own);

@@ -8,7 +8,7 @@ import { type AttachedImage, type ChosenEffort, chatBodyOf, type UserMessage } f
 
 const maxSchemaBytes = 64 * 1024;
 
-/** What a pasted JSON Schema is: nothing where the field is empty, a value to send, or what is wrong with it. */
+/** Result of reading the schema field: nothing if it is empty, a schema to send, or a fault. */
 type PastedSchema =
   | { readonly kind: 'none' }
   | { readonly kind: 'schema'; readonly value: object }
@@ -38,28 +38,28 @@ function parsed(text: string): unknown {
   }
 }
 
-/** What stands in the fields: the next message, not sent yet. */
+/** Content of the form: the next message, not sent yet. */
 export interface Draft {
   readonly text: string;
   readonly images: readonly AttachedImage[];
   readonly system: string;
   readonly model: string | null;
   readonly effort: ChosenEffort | null;
-  /** As it was pasted. */
+  /** Text of the schema field, not parsed. */
   readonly schemaText: string;
 }
 
 export const emptyDraft: Draft = { text: '', images: [], system: '', model: null, effort: null, schemaText: '' };
 
-/** What a draft is sent to. */
+/** Model and state of the conversation that a draft is sent to. */
 interface DraftTarget {
-  /** As the service lists it; undefined where it lists none, or not yet. */
+  /** Model as the service lists it; undefined if it is not listed, or the list is not loaded. */
   readonly model: Pick<ModelEntry, 'name' | 'capabilities'> | undefined;
-  /** The conversation is not on the page yet. */
+  /** Whether the conversation is still being loaded. */
   readonly isReading: boolean;
 }
 
-/** Why a draft cannot be sent. `field` is what has to be changed. */
+/** Reason why a draft cannot be sent. `field` is the field that the user has to change. */
 export interface DraftFault {
   readonly field: 'text' | 'schema' | 'images' | 'conversation';
   readonly message: string;
@@ -69,7 +69,10 @@ export type ReadDraft =
   | { readonly kind: 'message'; readonly message: UserMessage }
   | { readonly kind: 'fault'; readonly fault: DraftFault };
 
-/** The message that a draft is, or what is missing or wrong. An effort that the model does not take is left out. */
+/**
+ * Converts a draft to a message, or returns its fault. An effort is left out if the model does not
+ * support it.
+ */
 export function readDraft({ schemaText, ...rest }: Draft, { model, isReading }: DraftTarget): ReadDraft {
   const schema = readSchema(schemaText);
   if (schema.kind === 'fault') return faultOf('schema', `The JSON Schema cannot be used. ${schema.message}`);
@@ -81,7 +84,7 @@ export function readDraft({ schemaText, ...rest }: Draft, { model, isReading }: 
   return { kind: 'message', message: { ...rest, effort, schema: schema.kind === 'schema' ? schema.value : null } };
 }
 
-/** Where nothing is known, the service decides. */
+/** Whether the model takes images. If that is unknown, true: the service decides. */
 export function takesImages(model: DraftTarget['model']): boolean {
   return model?.capabilities?.images ?? true;
 }
@@ -98,7 +101,7 @@ function faultOf(field: DraftFault['field'], message: string): ReadDraft {
   return { kind: 'fault', fault: { field, message } };
 }
 
-/** The message that is being written. A reload leaves it as it is, but for images that take too much room. */
+/** Returns the message that is being written. A reload restores it, without its images if they need too much space. */
 export function useDraft(memory: TabMemory): [draft: Draft, change: (change: Partial<Draft>) => void] {
   const [draft, setDraft] = useState(() => memory.recall<Draft>('draft-1') ?? emptyDraft);
   useLeaving(() => memory.remember('draft-1', ...(isEmpty(draft) ? [] : [draft, { ...draft, images: [] }])));
@@ -111,15 +114,15 @@ function isEmpty(draft: Draft): boolean {
 
 type TrySending = (send: (message: UserMessage) => void) => void;
 
-/** A draft that somebody tried to send, and could not. */
+/** Draft that the user tried to send although it has a fault. */
 interface Refused {
   readonly draft: Draft;
   readonly field: DraftFault['field'];
 }
 
 /**
- * Sends what can be sent, and says why a draft cannot be. That nothing is written yet is said only to somebody who tries
- * to send it. What has to be changed gets the focus then.
+ * Returns a function that sends a draft without faults, and the fault to show. A fault of the schema or the images is
+ * shown at once, any other after an attempt to send; then the field to change gets the focus.
  */
 export function useSending(
   draft: Draft,
@@ -142,14 +145,16 @@ export function useSending(
   return [isShown ? message : null, tryToSend];
 }
 
-/** How a message is sent whose answer is not waited for. */
+/** Function and state for messages that are sent as background jobs. */
 export interface BackgroundSending {
   readonly send: (message: UserMessage) => void;
   readonly isSending: boolean;
   readonly failure: Error | null;
 }
 
-/** A message as a turn of this conversation. Once it is accepted, its job is shown. */
+/**
+ * Sends a message as a turn of this conversation, in a background job. Opens the page of the job once it is accepted.
+ */
 export function useBackground(conversationId: string | null, onSent: () => void): BackgroundSending {
   const { api } = useParts();
   const { run, isRunning, failure } = useAction();

@@ -3,7 +3,7 @@ import { bytesText } from '../base/format.mjs';
 import { Icon } from '../ui/controls.mjs';
 import type { AttachedImage } from './turn.mjs';
 
-/** What the first bytes of a file of each type that the API takes are, in hexadecimal. */
+/** First bytes of each image type that the API accepts, in hexadecimal. */
 const signatures: readonly (readonly [mediaType: string, begin: RegExp])[] = [
   ['image/png', /^89504e470d0a1a0a/],
   ['image/jpeg', /^ffd8ff/],
@@ -11,21 +11,26 @@ const signatures: readonly (readonly [mediaType: string, begin: RegExp])[] = [
   ['image/webp', /^52494646.{8}57454250/],
 ];
 
-/** For the button that opens files. */
+/** Media types for the file input. */
 export const imageTypesText = signatures.map(([mediaType]) => mediaType).join(',');
 
 const maxImages = 100;
-/** The service's own limit for a request, unless it is configured otherwise: 16 MB, with room for the text. */
+/**
+ * Maximum size of a message's images in base64. The default limit of the service for a request is 16 MB; the rest is
+ * for the text.
+ */
 const maxImageBytes = 15_500_000;
 const longestSignatureBytes = 12;
 
-/** The type that the bytes of a file begin like, whatever its name says; null for none that the API takes. */
+/**
+ * Returns the media type by the first bytes of a file, whatever its name is; null if the API does not accept the file.
+ */
 export function mediaTypeOf(begin: Uint8Array): string | null {
   const hex = Array.from(begin, (byte) => byte.toString(16).padStart(2, '0')).join('');
   return signatures.find(([, signature]) => signature.test(hex))?.[0] ?? null;
 }
 
-/** Why images can't go together with a message; null where they can. */
+/** Returns why the images do not fit into one message; null if they do. */
 export function tooMany(images: readonly AttachedImage[]): string | null {
   if (images.length > maxImages) return `A message takes ${maxImages} images at most.`;
   const bytes = images.reduce((sum, { data }) => sum + data.length, 0);
@@ -33,7 +38,7 @@ export function tooMany(images: readonly AttachedImage[]): string | null {
   return `Together these images take ${bytesText(bytes)} as they are sent; ${bytesText(maxImageBytes)} fit into a message.`;
 }
 
-/** What became of files: the images that they are, and a sentence for each that is none. */
+/** Images read from files, and a sentence for each file that was rejected. */
 interface ReadImages {
   readonly images: readonly AttachedImage[];
   readonly faults: readonly string[];
@@ -70,11 +75,11 @@ function base64Of(file: File): Promise<string> {
 
 interface ImageStripProps {
   readonly images: readonly AttachedImage[];
-  /** Without it they stay. */
+  /** Called to remove an image. Without it, the images have no such button. */
   readonly onRemove?: (image: AttachedImage) => void;
 }
 
-/** Small pictures of images that go with a message. */
+/** Shows small pictures of the images of a message. */
 export function ImageStrip({ images, onRemove }: ImageStripProps) {
   if (images.length === 0) return null;
   return html`<ul class="images">

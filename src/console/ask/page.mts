@@ -15,7 +15,7 @@ import { SnippetDialog } from './snippets.mjs';
 import { chatBodyOf, type UserMessage } from './turn.mjs';
 import { Announcement, TurnList } from './turns.mjs';
 
-/** A chat with the model. */
+/** Shows the page Ask: the list of conversations and the chat. */
 export function AskPage({ params }: PageProps) {
   const chat = useChat();
   const view = useValue(chat.view);
@@ -26,7 +26,7 @@ export function AskPage({ params }: PageProps) {
   const [areOptionsOpen, setOptionsOpen] = useState(false);
   const begin = () => {
     chat.reset();
-    change({ system: '', schemaText: '', effort: null }); // they were for the conversation before
+    change({ system: '', schemaText: '', effort: null }); // these options were for the previous conversation
   };
   useConversation(chat, params, begin);
   useAddress(chat, view, params);
@@ -72,7 +72,7 @@ function useChat(): Chat {
   return useMemo(() => new Chat(api, clock, memory), [api, clock, memory]);
 }
 
-/** Another text whenever the list of conversations may be out of date. */
+/** Returns a text that changes whenever the list of conversations may be out of date. */
 function useAnswering(chat: Chat): string {
   return `${useValue(chat.view).conversationId} ${useValue(chat.talks).filter(isAnswering).length}`;
 }
@@ -84,7 +84,7 @@ interface HistoryProps {
   readonly begin: () => void;
 }
 
-/** The conversations beside the chat, with those that are only on this page. */
+/** Shows the conversations beside the chat, including conversations that exist only on this page. */
 function History({ chat, pages, begin }: HistoryProps) {
   const view = useValue(chat.view);
   const { conversationId: id } = view;
@@ -100,7 +100,7 @@ function History({ chat, pages, begin }: HistoryProps) {
   return html`<${Conversations} pages=${pages} openId=${id} talks=${entries} onNew=${onNew} onDeleted=${leave} />`;
 }
 
-/** The message that is being written, and the model that it goes to. */
+/** Returns the message that is being written, and the model that it is sent to. */
 function useComposing({ state }: ChatView) {
   const { memory } = useParts();
   const [draft, change] = useDraft(memory);
@@ -109,9 +109,9 @@ function useComposing({ state }: ChatView) {
   return { draft, change, models, model, read: readDraft(draft, { model, isReading: state === 'reading' }) };
 }
 
-/** Shows what the address names: a conversation of the service, one of this page, or a new one. */
+/** Shows the conversation that the address names: a stored one, one of this page, or a new one. */
 function useConversation(chat: Chat, params: PageProps['params'], begin: () => void): void {
-  const id = params.conversation ?? params.id; // in old addresses of the page Conversations
+  const id = params.conversation ?? params.id; // `id` is the name in old addresses of the page Conversations
   useEffect(() => {
     if (id !== undefined) void chat.read(id);
     else if (params.new !== undefined) void chat.recall(params.new);
@@ -119,7 +119,7 @@ function useConversation(chat: Chat, params: PageProps['params'], begin: () => v
   }, [params]);
 }
 
-/** What the list shows of a conversation of this page. */
+/** Builds the list entry of a conversation of this page. */
 function entryOf({ turns, conversationId: id, local }: ChatView, isOpen: boolean): TalkEntry {
   const state = turns.at(-1)?.state.value.kind ?? 'done';
   return {
@@ -145,27 +145,29 @@ function firstWords(turns: ChatView['turns']): string {
   return text.replace(/\s+/g, ' ').trim().slice(0, 80) || 'An image';
 }
 
-/** As the list names it, if it is there. */
+/** Returns the title in the list; if the conversation is not listed, its first words, or null if it has no turns. */
 function titleIn(items: readonly ListedConversation[] | null, { conversationId, turns }: ChatView): string | null {
   const item = items?.find(({ conversation_id: id }) => id === conversationId);
   if (item !== undefined) return titleOf(item);
   return turns.length === 0 ? null : firstWords(turns);
 }
 
-/** How long any of them is stored after its last message. */
+/**
+ * Returns the milliseconds for which the service stores a conversation after its last message; null if none is listed.
+ */
 function lifetimeOf(items: readonly ListedConversation[] | null): number | null {
   const [item] = items ?? [];
   return item === undefined ? null : Date.parse(item.expires_at) - Date.parse(item.last_activity_at);
 }
 
-/** Names the tab after the conversation, while the page is shown. */
+/** Sets the title of the tab to that of the conversation while the page is shown. */
 function useTabTitle(page: RefObject<HTMLElement | null>, title: string | null, params: PageProps['params']): void {
   useEffect(() => {
     if (page.current?.closest('[hidden]') === null) document.title = `${title ?? 'Ask'} · prompt-relay`;
   }, [title, params]);
 }
 
-/** Empty until the list is loaded. */
+/** Returns the models of the service; empty until the list is loaded. */
 function useModels(): readonly ModelEntry[] {
   const [list] = useLoad<ModelList>('/models');
   return list.state === 'ready' ? list.value.models : [];
@@ -175,7 +177,7 @@ function chosenModel(models: readonly ModelEntry[], id: string | null): ModelEnt
   return models.find((model) => (id === null ? model.default : model.id === id));
 }
 
-/** A conversation that is opened continues with the model of its last answer, if that is listed. */
+/** Selects the model of the last answer when a conversation is opened, if that model is listed. */
 function useModelOf(
   { conversationId, local, turns, state }: ChatView,
   models: readonly ModelEntry[],
@@ -198,17 +200,17 @@ function addressOf(conversationId: string | null, local: string | null): string 
   return hrefOf('ask', local === null ? {} : { new: local });
 }
 
-/** The address names the conversation, so that a reload and a bookmark lead back to it. */
+/** Writes the conversation into the address, so that a reload or a bookmark leads to it. */
 function useAddress(chat: Chat, view: ChatView, params: PageProps['params']): void {
   useEffect(() => {
-    const { conversationId, local } = chat.view.value; // another address may just have changed it
+    const { conversationId, local } = chat.view.value; // a change of the address may just have replaced the view
     if (conversationId === null && local === null) return;
     const isShown = /^(#\/(ask|conversations)\b.*|#?\/?)$/.test(location.hash);
     if (isShown) history.replaceState(null, '', addressOf(conversationId, local));
   }, [view.conversationId, view.local, params]);
 }
 
-/** Works wherever the focus is on this page. An open dialog and a form take the key themselves. */
+/** Handles Escape anywhere on this page. An open dialog and a form handle the key themselves. */
 function useEscape(page: RefObject<HTMLElement | null>, onEscape: () => void): void {
   const latest = useRef(onEscape);
   latest.current = onEscape;
@@ -238,7 +240,7 @@ function exampleOf({ schemaText: _, ...draft }: Draft): Omit<UserMessage, 'schem
   return { ...draft, text: 'Hello, my name is Ada' };
 }
 
-/** Shows the draft, else the last message, as a program would send it. */
+/** Shows code that sends the draft; if it cannot be sent, code for the last message or an example. */
 function Snippet({ view, draft, onClose }: SnippetProps) {
   const { keys } = useParts();
   const sent = view.turns.at(-1);
@@ -254,7 +256,10 @@ function Snippet({ view, draft, onClose }: SnippetProps) {
 
 const nearPx = 60;
 
-/** Scrolls with the growing answer while the reader is at the end of the page, and returns whether that is so. A new turn always scrolls to the end. */
+/**
+ * Scrolls with the growing answer while the user is at the end of the page, and to the end at each new turn. Returns
+ * whether the user is at the end.
+ */
 function useFollowing(element: RefObject<HTMLElement | null>, newest: number | undefined): boolean {
   const [isShownAtEnd, setAtEnd] = useState(true);
   useLayoutEffect(() => {
@@ -263,7 +268,7 @@ function useFollowing(element: RefObject<HTMLElement | null>, newest: number | u
   useEffect(() => {
     if (element.current === null) return;
     let isAtEnd = true;
-    const isHidden = () => element.current?.offsetParent === null; // the scroll position is that of another page
+    const isHidden = () => element.current?.offsetParent === null; // the scroll position belongs to another page
     const follow = () => {
       if (isHidden()) return;
       isAtEnd = innerHeight + scrollY >= document.documentElement.scrollHeight - nearPx;

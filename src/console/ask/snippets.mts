@@ -4,15 +4,15 @@ import { shellQuoted } from '../base/format.mjs';
 import { CodeBlock, Dialog } from '../ui/controls.mjs';
 import type { ChatBody } from './turn.mjs';
 
-/** A request as a program sends it. The key is never in it: it comes from the environment. */
+/** Request for which code is shown. The key is never part of it: the code reads it from the environment. */
 interface SnippetRequest {
-  /** Of POST /chat. */
+  /** URL of POST /chat. */
   readonly url: string;
   readonly body: ChatBody;
   readonly needsKey: boolean;
 }
 
-/** The first one is shown first. */
+/** Languages of the code. The first one is shown first. */
 export const languages = ['OpenAI SDK', 'curl', 'Python', 'JavaScript'] as const;
 export type Language = (typeof languages)[number];
 
@@ -27,7 +27,10 @@ const writers: Readonly<Record<Language, (request: SnippetRequest) => string>> =
   JavaScript: javaScriptOf,
 };
 
-/** For the package `openai` of Python. The API that it speaks has no conversations: it sends the message alone. */
+/**
+ * Writes code for the Python package `openai`. The API of OpenAI has no conversations: the code sends the message
+ * alone.
+ */
 function openAiOf({ url, body, needsKey }: SnippetRequest): string {
   const { message, system, model = 'default', effort, schema, images = [] } = body as Partial<SnippetBody>;
   const shown = images.map(({ media_type: type, data }) => ({
@@ -61,8 +64,8 @@ interface SnippetBody {
 }
 
 /**
- * The body stands in a here-document with a quoted end, where a shell leaves every character as it is. No line of the body
- * can be that end: JSON holds no line break inside a text.
+ * Writes a curl command with the body in a here-document. Its delimiter is quoted, so the shell expands nothing. No
+ * line of the body can be the delimiter: JSON strings contain no line breaks.
  */
 function curlOf({ url, body, needsKey }: SnippetRequest): string {
   const key = needsKey ? ` \\\n  -H "X-API-Key: $MODEL_API_KEY"` : '';
@@ -84,7 +87,7 @@ with urllib.request.urlopen(request) as answer:
 `;
 }
 
-/** A value of JSON as Python writes it: texts are alike, the three words are not. */
+/** Writes a JSON value as Python. Strings are the same in both, `null`, `true` and `false` are not. */
 function pythonLiteral(value: unknown, indent = ''): string {
   const inner = `${indent}    `;
   const lines = (items: readonly string[]) => items.map((item) => `\n${inner}${item},`).join('');
@@ -98,7 +101,10 @@ function pythonLiteral(value: unknown, indent = ''): string {
 
 const pythonWords: Readonly<Record<string, string>> = { null: 'None', true: 'True', false: 'False' };
 
-/** In code, the plain name would set the prototype. Inside a text its quotes are escaped. */
+/**
+ * Writes a JSON value as JavaScript. A plain `"__proto__"` key would set the prototype, so it is written as a computed
+ * key. Inside a string, the quotes are escaped and do not match.
+ */
 function javaScriptLiteral(value: unknown): string {
   return JSON.stringify(value, null, 2).replaceAll('"__proto__":', '["__proto__"]:');
 }
@@ -126,7 +132,7 @@ interface SnippetDialogProps {
   readonly onClose: () => void;
 }
 
-/** The request as it would be sent now, for a program to send. */
+/** Shows code that sends the current request. */
 export function SnippetDialog({ request, onClose }: SnippetDialogProps) {
   const [language, setLanguage] = useState<Language>(languages[0]);
   return html`<${Dialog} title="Code" isWide onClose=${onClose}>

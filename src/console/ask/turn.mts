@@ -6,21 +6,21 @@ import type { TabMemory } from '../base/tab-memory.mjs';
 export const efforts = ['low', 'medium', 'high'] as const;
 export type ChosenEffort = (typeof efforts)[number];
 
-/** An image that goes with a message. */
+/** Image attached to a message. */
 export interface AttachedImage {
   readonly name: string;
   readonly mediaType: string;
-  /** Base64. */
+  /** Content of the file in base64. */
   readonly data: string;
 }
 
-/** One message of the user, with everything that goes with it. */
+/** Message of the user with its images and options. */
 export interface UserMessage {
   readonly text: string;
   readonly images: readonly AttachedImage[];
-  /** Used only in the first message. */
+  /** System text, sent only with the first message of a conversation. */
   readonly system: string;
-  /** null: the default model. */
+  /** ID of the model; null for the default. */
   readonly model: string | null;
   readonly effort: ChosenEffort | null;
   readonly schema: object | null;
@@ -28,7 +28,7 @@ export interface UserMessage {
 
 export type ChatBody = Readonly<Record<string, unknown>>;
 
-/** The body of POST /chat. Without an ID it starts a conversation. */
+/** Builds the body of POST /chat. Without an ID, the request starts a conversation. */
 export function chatBodyOf(message: UserMessage, conversationId: string | null): ChatBody {
   const { text, images, system, model, effort, schema } = message;
   return {
@@ -42,7 +42,7 @@ export function chatBodyOf(message: UserMessage, conversationId: string | null):
   };
 }
 
-/** What is known of an answer beside its text. The service stores only model and usage. */
+/** Properties of an answer besides its text. The service stores only model and usage. */
 export type AnswerFigures = Pick<ChatResult, 'model' | 'usage'> &
   Partial<Pick<ChatResult, 'queue_ms' | 'duration_ms' | 'structured'>>;
 
@@ -51,20 +51,20 @@ export type TurnState =
   | { readonly kind: 'sent'; readonly sinceMs: number }
   | { readonly kind: 'queued'; readonly sinceMs: number; readonly position: number }
   | { readonly kind: 'running'; readonly sinceMs: number }
-  /** The queue was full. The message is sent again at this time. */
+  /** The queue was full. The message is sent again at `atMs`. */
   | { readonly kind: 'retrying'; readonly atMs: number; readonly error: Error }
   | { readonly kind: 'done'; readonly result: AnswerFigures }
   | { readonly kind: 'stopped' }
-  /** Remembered by this tab from before a reload. */
+  /** The tab has restored the turn after a reload. */
   | { readonly kind: 'unfinished' }
   | { readonly kind: 'failed'; readonly error: Error };
 
-/** Owns one message on the page and its answer. */
+/** Owns a message on the page and its answer. */
 export class ChatTurn {
   readonly id: number;
   readonly asked: UserMessage;
   readonly state: Observable<TurnState>;
-  /** The answer so far. */
+  /** Text of the answer so far. */
   readonly text: Observable<string>;
 
   constructor(id: number, asked: UserMessage, state: TurnState, text = '') {
@@ -78,7 +78,7 @@ export class ChatTurn {
     return ['sent', 'queued', 'running', 'retrying'].includes(this.state.value.kind);
   }
 
-  /** Whether the service stores it in the conversation. */
+  /** Whether the service stores the turn in the conversation. */
   get isStored(): boolean {
     return this.state.value.kind === 'done';
   }
@@ -86,7 +86,7 @@ export class ChatTurn {
 
 type Said = ConversationMessages['messages'][number];
 
-/** A conversation as the page shows it: each message of the user with the answer after it. */
+/** Converts a stored conversation to turns: each message of the user with the answer after it. */
 export function turnsOf({ messages }: ConversationMessages, nextId: () => number): ChatTurn[] {
   return messages.flatMap((said, index) => {
     if (said.role !== 'user') return [];
@@ -103,28 +103,31 @@ function imageOf({ media_type: mediaType, data }: NonNullable<Said['images']>[nu
   return { name: 'image', mediaType, data };
 }
 
-/** A turn that failed or was stopped, so the service does not store it. */
+/** Turn that the service does not store, because it failed, was stopped or is still open. */
 interface UnstoredTurn {
   readonly asked: UserMessage;
   readonly answer: string;
-  /** The answer was still open when the reader left the page: the service may have stored it since. */
+  /** Whether the answer was still open when the user left the page: the service may have stored it since. */
   readonly wasOpen: boolean;
-  /** How many stored turns come before it. */
+  /** Number of stored turns before this one. */
   readonly keptBefore: number;
 }
 
-/** What this tab knows of a conversation, and the service does not. */
+/** Turns of a conversation that only this tab stores. */
 interface RememberedConversation {
-  /** Before the first answer, the name that the page gave it. */
+  /** ID of the conversation; before its first answer, the local name that the page gave it. */
   readonly conversationId: string | null;
   readonly turns: readonly UnstoredTurn[];
 }
 
 const memoryName = 'turns-2';
-/** The conversations that were on the page last. */
+/** Maximum number of conversations with remembered turns. The oldest ones are dropped. */
 const maxRemembered = 20;
 
-/** Remembers the turns that the service does not store; without their images if these take too much space. */
+/**
+ * Remembers the turns that the service does not store. If there is not enough space, drops their images, then the other
+ * conversations.
+ */
 export function rememberTurns(memory: TabMemory, conversationId: string | null, turns: readonly ChatTurn[]): void {
   const known = memory.recall<RememberedConversation[]>(memoryName) ?? [];
   const others = known.filter((one) => one.conversationId !== conversationId).slice(1 - maxRemembered);
@@ -140,7 +143,7 @@ function unstoredTurn({ asked, text, isOpen }: ChatTurn, before: readonly ChatTu
   return { asked, answer: text.value, wasOpen: isOpen, keptBefore };
 }
 
-/** The stored turns of a conversation, with those that this tab remembers in their places. */
+/** Inserts the remembered turns of a conversation between its stored ones, at their former positions. */
 export function withRemembered(
   memory: TabMemory,
   conversationId: string | null,

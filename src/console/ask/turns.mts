@@ -21,12 +21,12 @@ interface TurnListProps {
   readonly view: ChatView;
   /** Whether the chosen model takes images. */
   readonly takesImages: boolean;
-  /** What stands in the fields: another answer comes from the model that is chosen there. */
+  /** Model selected in the form. If a message is sent again with another text, this model answers. */
   readonly model: string | null;
   readonly effort: ChosenEffort | null;
 }
 
-/** The turns of the conversation, oldest first. */
+/** Shows the turns of the conversation, oldest first. */
 export function TurnList({ chat, view, lifetimeMs, takesImages, model, effort }: TurnListProps) {
   const { turns, system, state, origin } = view;
   const choices = { model, effort };
@@ -45,18 +45,18 @@ function Origin({ id }: { readonly id: string }) {
   return html`<p class="muted"><small>Copied from <a href=${hrefOf('ask', { conversation: id })}>an earlier conversation</a>, which stays as it is.</small></p>`;
 }
 
-/** Whether the service has no such conversation, or shows it to nobody here. */
+/** Whether the service has no such conversation, or hides it from this client. */
 function isGone(error: Error): boolean {
   return error instanceof ApiError && (error.status === 404 || error.body?.reason === 'conversation_unknown');
 }
 
 interface GoneNoticeProps extends Pick<TurnListProps, 'lifetimeMs'> {
-  /** When it would have expired: milliseconds since the epoch. */
+  /** Expiry of the conversation in milliseconds since the epoch. */
   readonly expiresAt?: number | undefined;
   readonly children?: ComponentChildren;
 }
 
-/** The service does not say why a conversation is gone. */
+/** Reports that a conversation was not found. The service does not say why. */
 function GoneNotice({ lifetimeMs, expiresAt, children }: GoneNoticeProps) {
   const now = useNow();
   const hasExpired = expiresAt !== undefined && expiresAt <= now;
@@ -87,7 +87,7 @@ type MarkdownCode = ReturnType<typeof useMarkdown>;
 
 interface TurnProps {
   readonly turn: ChatTurn;
-  /** Asks again after a failure. */
+  /** Chat that sends a failed message again. */
   readonly chat: Chat;
   readonly lifetimeMs: TurnListProps['lifetimeMs'];
 }
@@ -97,7 +97,7 @@ interface TurnArticleProps extends TurnProps {
   readonly choices: Pick<UserMessage, 'model' | 'effort'>;
 }
 
-/** A message and its answer. While an answer grows, only its own turn is drawn again. */
+/** Shows a message and its answer. While an answer grows, only its own turn is drawn again. */
 function TurnArticle({ turn, chat, markdown, choices, lifetimeMs }: TurnArticleProps) {
   const state = useValue(turn.state);
   const isBusy = useValue(chat.isBusy);
@@ -137,11 +137,11 @@ function TurnArticle({ turn, chat, markdown, choices, lifetimeMs }: TurnArticleP
 interface EditFormProps {
   readonly text: string;
   readonly onSend: (text: string) => void;
-  /** With what the field has by then; null: it is not needed any more. */
+  /** Called with the text to restore when the form is opened again; null discards the text. */
   readonly onLeave: (edited: string | null) => void;
 }
 
-/** In place of the message. Escape closes it, and the text is there when it is opened again; Ctrl+Enter sends. */
+/** Form that replaces the message. Escape closes it and saves the text for the next edit; Ctrl+Enter sends. */
 function EditForm({ text, onSend, onLeave }: EditFormProps) {
   const field = useRef<HTMLTextAreaElement>(null);
   useEffect(() => field.current?.focus(), []);
@@ -153,7 +153,7 @@ function EditForm({ text, onSend, onLeave }: EditFormProps) {
   const press = (event: KeyboardEvent) => {
     if (event.key === 'Enter' && (event.ctrlKey || event.metaKey) && !event.isComposing) send(event);
     if (event.key !== 'Escape' || event.isComposing) return;
-    event.preventDefault(); // it stops no answer
+    event.preventDefault(); // else Escape would also stop an answer
     onLeave(field.current?.value ?? null);
   };
   return html`<form class="edit" onSubmit=${send} onKeyDown=${press}>
@@ -191,11 +191,11 @@ function Answer({ turn, state, markdown }: AnswerProps) {
   const value = state.kind === 'done' ? state.result.structured : undefined;
   if (value !== undefined) return html`<${AnswerValue} value=${value} />`;
   if (text === '') return null;
-  const drawn = turn.asked.schema === null ? markdown : null; // JSON that is not complete yet
+  const drawn = turn.asked.schema === null ? markdown : null; // a JSON value is incomplete while it is streamed
   return html`<${AnswerText} text=${text} isWhole=${!turn.isOpen} markdown=${drawn} />`;
 }
 
-/** How far the answer is, below it. */
+/** Shows the progress of an answer below it. */
 function TurnStateLine({ turn, state, chat, lifetimeMs }: TurnProps & { readonly state: TurnState }) {
   switch (state.kind) {
     case 'sent':
@@ -229,7 +229,7 @@ function Waiting({ word, sinceMs }: { readonly word: string; readonly sinceMs: n
   return html`<p class="figures"><span class="spinner" aria-hidden="true" />${word} · ${seconds} s</p>`;
 }
 
-/** Counts down to the next try. */
+/** Shows the seconds until the next attempt. */
 function Retrying({ state, chat }: Pick<TurnProps, 'chat'> & { readonly state: TurnState & { kind: 'retrying' } }) {
   const seconds = Math.max(0, Math.ceil((state.atMs - useNow()) / 1000));
   return html`<div class="row figures">
@@ -248,7 +248,7 @@ function Failed({ error, turn, chat, lifetimeMs }: TurnProps & { readonly error:
   <//>`;
 }
 
-/** Model, tokens, cost and times of an answer. */
+/** Returns model, tokens, cost and times of an answer as texts. */
 function figuresOf({ model, usage, queue_ms: queueMs = 0, duration_ms: durationMs }: AnswerFigures): string[] {
   const { input_tokens: input = null, output_tokens: output = null, cost_usd: cost } = usage ?? {};
   return [
@@ -263,13 +263,13 @@ function figuresOf({ model, usage, queue_ms: queueMs = 0, duration_ms: durationM
 
 const readAloudLength = 600;
 
-/** Reports the state of the last turn to screen readers, not each piece of the stream. */
+/** Announces the state of the last turn to screen readers, not each piece of the stream. */
 export function Announcement({ turn }: { readonly turn: ChatTurn }) {
   const state = useValue(turn.state);
   return html`<p class="unseen" role="status">${wordsOf(turn, state)}</p>`;
 }
 
-/** Whether the answer has come on this page: the time of a stored one is not known. */
+/** Whether this page received the answer: the service stores no duration. */
 function isNew(state: TurnState): boolean {
   return state.kind === 'done' && state.result.duration_ms !== undefined;
 }
@@ -283,7 +283,7 @@ function wordsOf(turn: ChatTurn, state: TurnState): string {
     done: () => (isNew(state) ? `Answer: ${turn.text.value.slice(0, readAloudLength)}` : ''),
     stopped: () => 'Stopped.',
     unfinished: () => '',
-    failed: () => '', // its notice is an alert
+    failed: () => '', // the error notice is an alert
   };
   return words[state.kind]();
 }

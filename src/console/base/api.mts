@@ -8,7 +8,7 @@ export interface StreamEvent {
   readonly data: string;
 }
 
-/** Owns the text of an event that is not complete yet. The fields `id` and `retry` are ignored. */
+/** Parses server-sent events, and buffers the text of an incomplete one. The fields `id` and `retry` are ignored. */
 export class EventParser {
   #rest = '';
   #event = '';
@@ -42,7 +42,7 @@ export class EventParser {
   }
 }
 
-/** The events of a response's body. Leaving the loop cancels the response. */
+/** Yields the events of a response's body. Leaving the loop cancels the response. */
 export async function* readEvents(body: ReadableStream<Uint8Array>): AsyncGenerator<StreamEvent> {
   const parser = new EventParser();
   const decoder = new TextDecoder();
@@ -60,20 +60,20 @@ export async function* readEvents(body: ReadableStream<Uint8Array>): AsyncGenera
 
 interface ApiRequest {
   readonly method?: 'GET' | 'POST' | 'PATCH' | 'DELETE';
-  /** Sent as JSON. */
+  /** Body of the request, sent as JSON. */
   readonly body?: object;
   readonly accept?: string;
   readonly prefer?: 'respond-async';
   readonly signal?: AbortSignal;
-  /** false: a 401 is an error like any other, and the user is not asked for a key. */
+  /** Whether a 401 opens the key dialog (default). If false, a 401 is an error like any other. */
   readonly asksForKey?: boolean;
 }
 
 type Fetch = typeof globalThis.fetch;
 
 /**
- * Sends the requests of all pages. Paths are those of the API, such as `/status`. Every method rejects with an ApiError,
- * ServerGone, or the AbortError of the caller's signal.
+ * Sends the requests of all pages. Each path is one of the API, such as `/status`. Every method rejects with an
+ * ApiError, ServerGone, or the AbortError of the caller's signal.
  */
 export class Api {
   readonly #fetch: Fetch;
@@ -86,7 +86,7 @@ export class Api {
     this.#link = link;
   }
 
-  /** The body of the answer. */
+  /** Resolves with the body of the response, parsed as JSON. */
   async json<T>(path: string, request: ApiRequest = {}): Promise<T> {
     const response = await this.#answer(path, request);
     return this.#unbroken(response.json() as Promise<T>);
@@ -97,7 +97,7 @@ export class Api {
     return this.#unbroken(response.text());
   }
 
-  /** The server-sent events of the answer, until it ends. */
+  /** Yields the server-sent events of the response until it ends. */
   async *events(path: string, request: ApiRequest = {}): AsyncGenerator<StreamEvent> {
     const { body } = await this.#answer(path, { ...request, accept: 'text/event-stream' });
     if (body === null) return;
@@ -114,7 +114,7 @@ export class Api {
     return response;
   }
 
-  /** Repeats the request while the user enters another key. */
+  /** Sends the request, and repeats it after a 401 when the user enters another key. */
   async #send(path: string, request: ApiRequest): Promise<Response> {
     for (;;) {
       const { key } = this.#keys;
@@ -134,7 +134,7 @@ export class Api {
     }
   }
 
-  /** Browsers report any network failure as a TypeError: then the server is gone. */
+  /** Converts a TypeError to ServerGone: browsers report any network failure as a TypeError. */
   #broken(error: unknown): unknown {
     if (isAbort(error) || !(error instanceof TypeError)) return error;
     this.#link.lost();

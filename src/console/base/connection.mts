@@ -6,13 +6,13 @@ type LinkState = 'up' | 'gone';
 const firstWaitMs = 500;
 const longestWaitMs = 4000;
 
-/** Owns whether the server answers. Once it does not, asks again and again until it does. */
+/** Tracks whether the server answers. After a failure, polls the server until it does. */
 export class Link {
   readonly state = new Observable<LinkState>('up');
   readonly #isThere: () => Promise<boolean>;
   readonly #clock: PageClock;
 
-  /** `isThere` is whether the server answers, whatever it says. */
+  /** `isThere` resolves with whether the server can be reached. */
   constructor(isThere: () => Promise<boolean>, clock: PageClock) {
     this.#isThere = isThere;
     this.#clock = clock;
@@ -38,12 +38,12 @@ export class Link {
   }
 }
 
-/** Whether the user is being asked for a key, and whether one was refused before. */
+/** State of the key dialog: not shown, shown without a key, or shown again after a key was rejected. */
 type KeyQuestion = 'none' | 'first' | 'again';
 
 const entry = 'prompt-relay-key';
 
-/** Owns the API key of this browser tab, and the question for it. The key goes nowhere but into the header of requests. */
+/** Owns the API key of this browser tab, and the dialog for it. The key is sent only in a header of requests. */
 export class KeyKeeper {
   readonly question = new Observable<KeyQuestion>('none');
   readonly hasKey: Observable<boolean>;
@@ -59,7 +59,7 @@ export class KeyKeeper {
     return this.#storage.getItem(entry);
   }
 
-  /** Resolves with true once there is another key than the one that was refused, with false where the user has none. */
+  /** Resolves with true once there is another key than the rejected one, with false if the user enters none. */
   ask(refused: string | null): Promise<boolean> {
     if (this.key !== refused) return Promise.resolve(true);
     this.question.set(refused === null ? 'first' : 'again');

@@ -7,7 +7,7 @@ import { useValue } from './observable.mjs';
 import type { PageClock } from './page-clock.mjs';
 import type { TabMemory } from './tab-memory.mjs';
 
-/** What is made once, in main.mts, and used on every page. */
+/** Objects that main.mts creates once, for all pages. */
 export interface ConsoleParts {
   readonly api: Api;
   readonly keys: KeyKeeper;
@@ -29,7 +29,7 @@ export type Load<T> =
   | { readonly state: 'ready'; readonly value: T }
   | { readonly state: 'failed'; readonly error: Error };
 
-/** Reads a path of the API. Reads it again on `reload`, for another path, and when a lost server answers again. */
+/** Reads a path of the API. Reads again on `reload`, for another path, and when a lost server answers again. */
 export function useLoad<T>(path: string): [loaded: Load<T>, reload: () => void] {
   const { api, link } = useParts();
   const [loaded, setLoaded] = useState<Load<T>>({ state: 'loading' });
@@ -49,7 +49,7 @@ export function useLoad<T>(path: string): [loaded: Load<T>, reload: () => void] 
   return [loaded, reload];
 }
 
-/** A request that the user starts: whether it runs, and why the last one failed. */
+/** Runs requests that the user starts. Returns whether one runs, and why the last one failed. */
 export function useAction() {
   const [state, setState] = useState<'ready' | 'running' | { readonly failure: Error }>('ready');
   const run = <T,>(request: Promise<T>, onSuccess: (answer: T) => void) => {
@@ -65,7 +65,7 @@ export function useAction() {
   return { run, isRunning: state === 'running', failure: typeof state === 'object' ? state.failure : null };
 }
 
-/** The time, drawn again each second. */
+/** Returns the time in milliseconds since the epoch, and redraws the component each second. */
 export function useNow(): number {
   const { clock } = useParts();
   const [now, setNow] = useState(() => clock.now());
@@ -73,7 +73,7 @@ export function useNow(): number {
   return now;
 }
 
-/** Calls before the page ends: on a reload, another address or a closed tab, and when a phone hides it. */
+/** Calls before the page ends: on a reload, on navigation or when the tab closes, and when a phone hides the page. */
 export function useLeaving(call: () => void): void {
   const latest = useRef(call);
   latest.current = call;

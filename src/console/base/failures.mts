@@ -1,10 +1,10 @@
 import type { ErrorBody } from '../../shared/api/error.js';
 
-/** An answer of the server that is no success. */
+/** Error that the server reports, as a response or as an event of a stream. */
 export class ApiError extends Error {
   override readonly name = 'ApiError';
   readonly status: number;
-  /** null where the answer is not one of the service: a proxy's, say. */
+  /** Error body of the service; null if another server responded, such as a proxy. */
   readonly body: ErrorBody | null;
 
   constructor(status: number, body: ErrorBody | null) {
@@ -14,7 +14,7 @@ export class ApiError extends Error {
   }
 }
 
-/** The server gave no answer, or broke off in the middle of one. */
+/** Failure to reach the server, or a connection that broke during a response. */
 export class ServerGone extends Error {
   override readonly name = 'ServerGone';
 
@@ -33,7 +33,7 @@ export function asError(thrown: unknown): Error {
 
 const errorCodeOf = (error: Error) => (error instanceof ApiError ? error.body?.error : undefined);
 
-/** Said before the service's own message. */
+/** Titles of error notices by error code, shown above the service's message. */
 const titles: Readonly<Partial<Record<ErrorBody['error'], string>>> = {
   validation_error: 'Invalid request',
   unauthorized: 'API key required',
@@ -58,13 +58,13 @@ export function titleOf(error: Error): string {
   return (code && titles[code]) ?? 'Failed';
 }
 
-/** The message as a sentence of its own. */
+/** Returns the message as a sentence with a capital letter and a full stop. */
 export function sentenceOf({ message }: Pick<Error, 'message'>): string {
   const sentence = message.charAt(0).toUpperCase() + message.slice(1);
   return /[.!?…]$/.test(sentence) ? sentence : `${sentence}.`;
 }
 
-/** Without the names of variables, which only an operator can set. */
+/** Removes the names of variables, which only an operator can set. */
 export function withoutVariables(sentence: string): string {
   return sentence
     .replace(/ \([^()]*MODEL_API_[^()]*\)/g, '')
@@ -72,7 +72,7 @@ export function withoutVariables(sentence: string): string {
     .replace(/MODEL_API_\w+/g, 'a setting of the service');
 }
 
-/** Failures that the very same request may not have the next time. */
+/** Error codes for which the same request may succeed later. */
 const passing: readonly string[] = [
   'rate_limited',
   'concurrency_limited',
@@ -87,7 +87,7 @@ const passing: readonly string[] = [
   'unauthorized',
 ] satisfies ErrorBody['error'][];
 
-/** Whether it makes sense to send the same again. */
+/** Whether the same request may succeed when it is sent again. */
 export function mayPass(error: Error): boolean {
   if (error instanceof ServerGone) return true;
   if (!(error instanceof ApiError)) return false;

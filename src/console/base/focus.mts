@@ -1,13 +1,13 @@
-/** What has the focus, and where it stands: the element and all that it is in, each with its place among its siblings. */
+/** The focused element and all its ancestors, each with its index among its siblings. */
 type Trail = readonly { readonly element: Element; readonly index: number }[];
 
 const focusable =
   'a[href], button:not(:disabled), input:not(:disabled, [hidden]), select:not(:disabled), textarea:not(:disabled), summary, [tabindex]';
 
 /**
- * Gives the focus a new place when what has it is removed from the page: the control that now stands there or after it,
- * else the one before it. Part of the page can name the control itself, as the selector `data-focus`. While a dialog is
- * open, the place outside is remembered, too.
+ * Moves the focus when the focused element is removed from the page: to the control now at its place or after it, else
+ * to the one before. A part of the page can name the control in `data-focus`, as a CSS selector. While a dialog is
+ * open, the focused element outside is remembered, too.
  */
 export function keepFocus(): void {
   let trails: Trail[] = [];
@@ -17,7 +17,7 @@ export function keepFocus(): void {
   });
   addEventListener('pointerdown', ({ target }) => {
     const hasFocus = target instanceof Node && document.activeElement?.contains(target) === true;
-    if (!hasFocus || document.activeElement === document.body) trails = trails.slice(0, openDialogs()); // it moves, or nothing has it
+    if (!hasFocus || document.activeElement === document.body) trails = trails.slice(0, openDialogs()); // it may move
   });
   const removals = new MutationObserver(() => {
     if (document.activeElement !== document.body && document.activeElement !== null) return;
@@ -39,7 +39,7 @@ function trailOf(target: Element): Trail {
   return trail;
 }
 
-/** In the nearest part of the page that is still there. */
+/** Returns a control in the nearest ancestor on the page that has one. */
 function substituteFor(trail: Trail): HTMLElement | undefined {
   const first = trail.findIndex(({ element }) => element.isConnected);
   for (let step = Math.max(1, first); step < trail.length; step++) {
@@ -61,7 +61,9 @@ function nearest(parent: Element, index: number): HTMLElement | undefined {
   return children.slice(index).flatMap(controls)[0] ?? children.slice(0, index).flatMap(controls).at(-1);
 }
 
-/** A field would open the keyboard of a phone. */
+/**
+ * Whether the element is visible and a script may focus it. A text field may not on a phone: the keyboard would open.
+ */
 function mayHaveFocus(element: HTMLElement): boolean {
   const isShown = element.checkVisibility?.() ?? true;
   return isShown && (matchMedia('(pointer: fine)').matches || !element.matches('input, textarea'));

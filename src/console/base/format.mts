@@ -2,7 +2,7 @@ const minute = 60;
 const hour = 60 * minute;
 const day = 24 * hour;
 
-/** `40 ms`, `0.4 s`, `12 s`, `3 min 5 s`, `2 h 4 min`, `3 d 2 h`. */
+/** Formats a duration: `40 ms`, `0.4 s`, `12 s`, `3 min 5 s`, `2 h 4 min`, `3 d 2 h`. */
 export function durationText(ms: number): string {
   if (ms < 99.5) return `${Math.round(ms)} ms`;
   const seconds = ms / 1000;
@@ -25,7 +25,7 @@ export function countText(count: number): string {
   return count.toLocaleString('en');
 }
 
-/** `$0.0042`: as many places as are worth reading. */
+/** Formats a cost with two decimal places, or with four if it is less than a dollar: `$0.0042`. */
 export function costText(dollars: number): string {
   const places = dollars === 0 || dollars >= 0.995 ? 2 : 4;
   return `$${dollars.toLocaleString('en', { minimumFractionDigits: places, maximumFractionDigits: places })}`;
@@ -37,7 +37,7 @@ export function bytesText(bytes: number): string {
   return `${size < 9.95 ? size.toFixed(1) : Math.round(size)} ${unit}`;
 }
 
-/** In the reader's own time zone. */
+/** Formats a date and time in the reader's time zone. */
 export function timeText(time: string | number): string {
   return new Date(time).toLocaleString('en-GB', { dateStyle: 'medium', timeStyle: 'short' });
 }
@@ -49,7 +49,10 @@ const recentDays = [
   [30, 'Previous 30 days'],
 ] as const;
 
-/** The group of a day in a list: `Today`, `Previous 7 days`, `March 2026`; days begin in the reader's own time zone. */
+/**
+ * Names the group of a day in a list: `Today`, `Previous 7 days`, `March 2026`. Days begin at midnight in the reader's
+ * time zone.
+ */
 export function dayGroupText(time: string | number, now: number): string {
   const date = new Date(time);
   const midnight = (moment: Date) => Date.UTC(moment.getFullYear(), moment.getMonth(), moment.getDate());
@@ -58,23 +61,23 @@ export function dayGroupText(time: string | number, now: number): string {
   return recent ?? date.toLocaleDateString('en-GB', { month: 'long', year: 'numeric' });
 }
 
-/** `1 job`, `2 jobs`. */
+/** Formats a count with its noun: `1 job`, `2 jobs`. */
 export function plural(count: number, one: string, many = `${one}s`): string {
   return `${countText(count)} ${count === 1 ? one : many}`;
 }
 
-/** `7 s`, `1 min 5 s`: an age that counts up second by second. */
+/** Formats an age in whole seconds: `7 s`, `1 min 5 s`. */
 export function ageText(ms: number): string {
   const seconds = Math.max(0, Math.floor(ms / 1000));
   return seconds < 60 ? `${seconds} s` : durationText(seconds * 1000);
 }
 
-/** `14:03`, in the reader's own time zone. */
+/** Formats a time of day in the reader's time zone: `14:03`. */
 export function hourText(time: string | number): string {
   return new Date(time).toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit' });
 }
 
-/** `14:03:09` of today; of another day with its date. */
+/** Formats a time: `14:03:09` if it is today, else with the date. */
 export function momentText(time: string | number, now: number): string {
   const date = new Date(time);
   const clock = date.toLocaleTimeString('en-GB');
@@ -82,12 +85,12 @@ export function momentText(time: string | number, now: number): string {
   return isToday ? clock : `${date.toLocaleDateString('en-GB', { day: 'numeric', month: 'short' })}, ${clock}`;
 }
 
-/** In quotes, whatever is in it: each of its own quotes ends them, stands for itself, and begins them again. */
+/** Quotes a text for a POSIX shell in single quotes. A quote in the text becomes `'\''`. */
 export function shellQuoted(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`;
 }
 
-/** As a POSIX shell takes it: in quotes only where it needs them. */
+/** Returns a text as a word of a POSIX shell, in quotes only if it needs them. */
 export function shellWord(word: string): string {
   return /^[\w@%+=:,./{}-]+$/.test(word) ? word : shellQuoted(word);
 }

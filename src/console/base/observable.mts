@@ -27,17 +27,17 @@ export class Observable<T> {
   }
 }
 
-/** The current value. The component is drawn again when it changes. */
+/** Returns the current value, and redraws the component when it changes. */
 export function useValue<T>(observable: Observable<T>): T {
   const [, setDrawn] = useState({});
   useEffect(() => observable.subscribe(() => setDrawn({})), [observable]);
   return observable.value;
 }
 
-/** Short enough for a smooth stream, long enough to leave time for other work. */
+/** Interval between redraws: short enough for a smooth stream, long enough to leave time for other work. */
 const drawMs = 50;
 
-/** Owns text that is not shown yet, so that the page is drawn at most twenty times a second. */
+/** Buffers streamed text, so that the page is drawn at most twenty times a second. */
 export class DeltaBuffer {
   readonly #shown: Observable<string>;
   readonly #clock: PageClock;
@@ -54,7 +54,7 @@ export class DeltaBuffer {
     this.#stopTimer ??= this.#clock.after(drawMs, () => this.#flush());
   }
 
-  /** Replaces everything that was added. */
+  /** Replaces all text, shown or buffered. */
   settle(text: string): void {
     this.#waiting = '';
     this.#shown.set(text);
@@ -66,7 +66,7 @@ export class DeltaBuffer {
     this.#waiting = '';
   }
 
-  /** Shows the rest at once. */
+  /** Shows the buffered text at once. */
   close(): void {
     this.#stopTimer?.();
     this.#flush();

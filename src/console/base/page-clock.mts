@@ -1,10 +1,10 @@
-/** Time and timers of the page. Nothing else reads them. */
+/** Clock and timers of the page. No other module uses the browser's clock and timers. */
 export interface PageClock {
-  /** Milliseconds since the epoch. */
+  /** Returns milliseconds since the epoch. */
   now(): number;
-  /** Calls once, later. The function that it returns takes that back. */
+  /** Calls `call` once after `ms`. Returns the function that cancels the timer. */
   after(ms: number, call: () => void): () => void;
-  /** Calls again and again, until the function that it returns is called. */
+  /** Calls `call` every `ms`. Returns the function that stops the timer. */
   every(ms: number, call: () => void): () => void;
 }
 

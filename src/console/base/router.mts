@@ -1,13 +1,13 @@
 import { useEffect, useState } from 'preact/hooks';
 
-/** Where in the console: `#/ask?conversation=ID`. */
+/** Page and parameters of an address such as `#/ask?conversation=ID`. */
 interface PageAddress {
-  /** Empty where none is named. */
+  /** ID of the page; empty if the address names none. */
   readonly page: string;
   readonly params: Readonly<Record<string, string>>;
 }
 
-/** What a page receives. */
+/** Properties of every page component. */
 export type PageProps = Pick<PageAddress, 'params'>;
 
 export function placeOf(hash: string): PageAddress {
@@ -20,7 +20,7 @@ export function hrefOf(page: string, params: Readonly<Record<string, string>> = 
   return `#/${page}${query === '' ? '' : `?${query}`}`;
 }
 
-/** Where the page is now, and the part after # of the address before. */
+/** Returns the current address, and the hash of the previous one, or an empty text. */
 export function usePlace(): PageAddress & { readonly before: string } {
   const [place, setPlace] = useState(() => ({ ...placeOf(location.hash), before: '' }));
   useEffect(() => {

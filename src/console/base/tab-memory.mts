@@ -1,10 +1,15 @@
-/** What is remembered; a change of its form needs another name, because a tab may outlive an update. */
+/**
+ * Names of the stored entries. If the format of an entry changes, its name must change: a tab may outlive an update.
+ */
 const names = ['draft-1', 'turns-2'] as const;
 type RememberedName = (typeof names)[number];
 
 const entryOf = (name: RememberedName) => `prompt-relay-${name}`;
 
-/** Owns what a browser tab remembers over a reload, beside its key. It goes with the tab, or with the key. */
+/**
+ * Stores what a browser tab restores after a reload, except its key. All of it is removed when the tab closes or the
+ * user removes the key.
+ */
 export class TabMemory {
   readonly #storage: Storage;
   #isForgotten = false;
@@ -13,22 +18,22 @@ export class TabMemory {
     this.#storage = storage;
   }
 
-  /** Null where nothing is remembered. */
+  /** Returns null if nothing is stored. */
   recall<T>(name: RememberedName): T | null {
     try {
       return JSON.parse(this.#storage.getItem(entryOf(name)) ?? 'null') as T | null;
     } catch {
-      return null; // another page of the same origin may have written it
+      return null; // another page of the same origin may have written the entry
     }
   }
 
-  /** Remembers the first of these values that there is room for, instead of what it remembered. None: nothing. */
+  /** Replaces the entry by the first of these values that fits into the storage. Removes the entry if no value fits. */
   remember(name: RememberedName, ...values: readonly object[]): void {
     this.#storage.removeItem(entryOf(name));
     if (!this.#isForgotten) values.some((value) => this.#isStored(name, value));
   }
 
-  /** Nothing is remembered any more, until the page is loaded again. */
+  /** Removes all entries, and stores nothing until the page is loaded again. */
   forget(): void {
     this.#isForgotten = true;
     for (const name of names) this.#storage.removeItem(entryOf(name));
@@ -39,7 +44,7 @@ export class TabMemory {
       this.#storage.setItem(entryOf(name), JSON.stringify(value));
       return true;
     } catch {
-      return false; // a browser gives a page a few megabytes
+      return false; // a browser limits the storage of an origin to a few megabytes
     }
   }
 }

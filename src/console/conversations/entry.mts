@@ -18,7 +18,7 @@ export function titleOf({ title }: ListedConversation): string {
   return title || 'An image';
 }
 
-/** `status`: of an answer that this page waits for. */
+/** Shows a conversation. `status` is the state of an answer that this page waits for. */
 export function Entry({ item, status }: ItemProps & { readonly status?: string | undefined }) {
   const figures = `${timeText(item.last_activity_at)} · ${plural(item.message_count, 'message')}`;
   return html`
@@ -27,7 +27,7 @@ export function Entry({ item, status }: ItemProps & { readonly status?: string |
   `;
 }
 
-/** What the reader can do with a listed conversation, beside opening it. */
+/** Actions on a listed conversation, in addition to opening it. */
 const acts = [
   { kind: 'rename', word: 'Rename', icon: 'pencil' },
   { kind: 'save', word: 'Save', icon: 'save' },
@@ -50,14 +50,17 @@ export function EntryActions({ item, onAct }: ItemProps & { readonly onAct: (kin
 }
 
 interface RenameFormProps extends ItemProps {
-  /** What was typed before; null: nothing. */
+  /** Title that the user typed before; null without one. */
   readonly typed: string | null;
   readonly onRenamed: (item: ListedConversation) => void;
-  /** With what the field has, if it is to come back. */
+  /** Called when the form closes, with the typed title if it is to be restored later. */
   readonly onEnd: (typed?: string) => void;
 }
 
-/** In place of the entry. Enter saves, Escape leaves the title as it was until the form is opened again, an empty field brings back the first words. */
+/**
+ * Form that replaces the entry. Enter saves. Escape closes the form; it has the typed title when it is opened again. An
+ * empty field resets the title to the first words.
+ */
 export function RenameForm({ item, typed, onRenamed, onEnd }: RenameFormProps) {
   const { api } = useParts();
   const { run, isRunning, failure } = useAction();
@@ -74,7 +77,7 @@ export function RenameForm({ item, typed, onRenamed, onEnd }: RenameFormProps) {
   };
   const leave = (event: KeyboardEvent) => {
     if (event.key !== 'Escape') return;
-    event.preventDefault(); // it closes no dialog, and stops no answer
+    event.preventDefault(); // else Escape would also close a dialog or stop an answer
     onEnd(field.current?.value);
   };
   return html`<form class="rename" onSubmit=${save} onKeyDown=${leave}>
@@ -90,7 +93,7 @@ interface DeleteDialogProps extends ItemProps {
   readonly onClose: () => void;
 }
 
-/** A deletion is final, so the reader confirms it. */
+/** Asks the user to confirm a deletion, because it is final. */
 export function DeleteDialog({ item, onDeleted, onClose }: DeleteDialogProps) {
   const { api } = useParts();
   const { run, isRunning, failure } = useAction();
@@ -106,7 +109,7 @@ export function DeleteDialog({ item, onDeleted, onClose }: DeleteDialogProps) {
   <//>`;
 }
 
-/** The path of a conversation in the API. */
+/** Returns the path of a conversation in the API. */
 export function pathOf(id: string): string {
   return `/chat/${encodeURIComponent(id)}`;
 }
@@ -116,7 +119,7 @@ const formats = [
   { name: 'JSON', format: 'json', type: 'application/json', ending: 'json' },
 ] as const;
 
-/** Saves a stored conversation as a file. */
+/** Dialog that saves a stored conversation as a file. */
 export function SaveDialog({ id, onClose }: { readonly id: string; readonly onClose: () => void }) {
   const { api, clock } = useParts();
   const { run, failure } = useAction();
@@ -137,12 +140,12 @@ export function SaveDialog({ id, onClose }: { readonly id: string; readonly onCl
 
 const revokeAfterMs = 60_000;
 
-/** Has the browser save a text as a file. */
+/** Makes the browser save a text as a file. */
 function saveFile(name: string, type: string, text: string, clock: PageClock): void {
   const url = URL.createObjectURL(new Blob([text], { type }));
   const link = document.createElement('a');
   link.href = url;
   link.download = name;
   link.click();
-  clock.after(revokeAfterMs, () => URL.revokeObjectURL(url)); // until then the browser may still read it
+  clock.after(revokeAfterMs, () => URL.revokeObjectURL(url)); // the browser may read the URL until then
 }

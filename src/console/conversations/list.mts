@@ -19,7 +19,7 @@ import {
   SaveDialog,
 } from './entry.mjs';
 
-/** The most recently active conversation first. */
+/** List of the conversations, the most recently active first. */
 export const conversationListing: Listing<ConversationListPage, ListedConversation> = {
   path: '/chat',
   itemsOf: ({ conversations }) => conversations,
@@ -30,7 +30,10 @@ export const conversationListing: Listing<ConversationListPage, ListedConversati
 
 type ConversationPages = ListPages<ConversationListPage, ListedConversation>;
 
-/** The conversations of the reader. They are read again once the service answers, with another key, and when `version` is another one. */
+/**
+ * Returns the user's conversations. Reads them again when the service answers again, for another key, and when
+ * `version` changes.
+ */
 export function useConversations(version: unknown): ConversationPages {
   const { api, link, keys } = useParts();
   const pages = useMemo(() => new ListPages(api, conversationListing), [api]);
@@ -45,21 +48,21 @@ export function useConversations(version: unknown): ConversationPages {
 interface ConversationsProps {
   readonly pages: ConversationPages;
   readonly openId: string | null;
-  /** Those of this page, which the service may not list yet. */
+  /** Conversations of this page, which the service may not list yet. */
   readonly talks: readonly TalkEntry[];
-  /** Begins a new one. */
+  /** Starts a new conversation. */
   readonly onNew: () => void;
   readonly onDeleted: (id: string) => void;
 }
 
-/** A conversation that is answered, or began on this page. */
+/** Entry of a conversation that is being answered, or that began on this page. */
 export interface TalkEntry {
-  /** null until its first answer. */
+  /** ID of the conversation; null until its first answer. */
   readonly id: string | null;
   readonly href: string;
   readonly title: string;
   readonly isOpen: boolean;
-  /** `Answering`, say; empty once it is answered. */
+  /** State such as `Answering`; empty once the conversation is answered. */
   readonly status: string;
 }
 
@@ -76,16 +79,16 @@ function useIsWide(): boolean {
   return isWide;
 }
 
-/** Which conversation the reader renames, saves or deletes. */
+/** Conversation that the user is renaming, saving or deleting; null without one. */
 type Act = { readonly kind: ActKind; readonly item: ListedConversation } | null;
 
-/** A title that was typed, and not saved. */
+/** Title that the user typed but did not save. */
 interface TypedTitle {
   readonly id: string;
   readonly title: string;
 }
 
-/** A column beside the chat, or on a narrow page a button that opens the list. */
+/** Shows the list in a column beside the chat; on a narrow page, a button opens it. */
 export function Conversations(props: ConversationsProps) {
   const { pages, onNew, onDeleted } = props;
   const [act, setAct] = useState<Act>(null);
@@ -106,7 +109,7 @@ export function Conversations(props: ConversationsProps) {
 }
 
 interface DrawerProps {
-  /** With a button that begins a new conversation. */
+  /** Draws the list. `begin` starts a new conversation. */
   readonly list: (begin: () => void) => ComponentChildren;
   readonly onNew: () => void;
 }
@@ -172,7 +175,7 @@ function HistoryList({ pages, openId, onNew, talks, act, onAct }: HistoryListPro
   `;
 }
 
-/** Above the list until the service has them. */
+/** Shows conversations above the list until the service lists them. */
 function Unlisted({ talks }: Pick<ConversationsProps, 'talks'>) {
   return html`<ul>${talks.map(({ href, title, isOpen, status }) => html`<li key=${href}><a href=${href} aria-current=${isOpen ? 'true' : undefined}><span class="cut">${title}</span><small class="muted">${status}</small></a></li>`)}</ul>`;
 }
@@ -192,7 +195,10 @@ function SearchField({ pages }: Pick<ConversationsProps, 'pages'>) {
   return html`<input type="search" aria-label="Search titles" placeholder="Search titles" maxlength="200" value=${words} onInput=${type} />`;
 }
 
-/** Why no conversation is listed, if that is no failure: there is no key yet, or the operator has switched reading back off. */
+/**
+ * Returns why no conversation is listed, although nothing failed: the user has entered no key yet, or the operator has
+ * switched reading back off.
+ */
 function refusalOf({ state }: Pick<ListView<unknown>, 'state'>): string | null {
   const error = typeof state === 'object' && state.failure instanceof ApiError ? state.failure : null;
   if (error?.status === 401) return 'Your conversations appear here once you have entered your API key.';

@@ -6,12 +6,15 @@ import { Observable } from '../base/observable.mjs';
 import type { PageClock } from '../base/page-clock.mjs';
 import type { Tone } from '../ui/notices.mjs';
 
-/** The path of a job in the API. */
+/** Returns the path of a job in the API. */
 function pathOfJob(id: string): string {
   return `/jobs/${encodeURIComponent(id)}`;
 }
 
-/** Ends a job that waits or runs. One that has ended stays as it is; that of an open request is no longer known then. */
+/**
+ * Cancels a job that waits or runs. A background job that has ended is unchanged. After its end, a job of an open
+ * request is unknown: its 404 is ignored.
+ */
 export async function cancelJob(api: Pick<Api, 'json'>, id: string): Promise<void> {
   await api.json<DeletedJob>(`${pathOfJob(id)}?keep_ended=true`, { method: 'DELETE' }).catch((error: unknown) => {
     if (!(error instanceof ApiError && error.status === 404)) throw error;
@@ -30,7 +33,10 @@ export function toneOf({ status }: Pick<ListedJob, 'status'>): Tone {
   return tones[status];
 }
 
-/** Its first words. Without them, it has only an image, or was accepted before there were titles. */
+/**
+ * Returns the title of a job. Without one, returns its ID: the prompt is only an image, or an older version accepted
+ * the job.
+ */
 export function titleOf({ title, job_id: id }: Pick<ListedJob, 'title' | 'job_id'>): string {
   return title?.trim() || `Job ${id}`;
 }
@@ -39,7 +45,7 @@ export function statusText({ status, position }: Pick<ListedJob, 'status' | 'pos
   return position === null ? status : `${status}, place ${position}`;
 }
 
-/** `waited 2 s, ran 40 s`; without the second part until the job starts. */
+/** Formats the times of a job: `waited 2 s, ran 40 s`; empty until it starts, without the second part until it ends. */
 export function timesText({ created_at: created, started_at: started, ended_at: ended }: ListedJob): string {
   const between = (from: string, to: string) => durationText(Math.max(0, Date.parse(to) - Date.parse(from)));
   const end = started ?? ended;
@@ -48,7 +54,7 @@ export function timesText({ created_at: created, started_at: started, ended_at: 
   return started === null || ended === null ? waited : `${waited}, ran ${between(started, ended)}`;
 }
 
-/** The answer of a job: a text, or a value. */
+/** Answer of a job: a text or a value. */
 interface JobAnswerShown {
   readonly text: string;
   readonly value: unknown;
@@ -60,7 +66,7 @@ interface WrittenItem {
   readonly content?: readonly { readonly text?: string }[];
 }
 
-/** Reads the answer in the form of the endpoint that took the request. */
+/** Reads the answer from a result. Its format depends on the endpoint that received the request. */
 export function answerOf(result: NonNullable<JobBody['result']>): JobAnswerShown {
   const { response, structured, conversation_id: id, output } = result as Readonly<Record<string, unknown>>;
   const items = (output ?? []) as readonly WrittenItem[];
@@ -70,16 +76,16 @@ export function answerOf(result: NonNullable<JobBody['result']>): JobAnswerShown
 }
 
 interface ShownJob {
-  /** null: not read yet. */
+  /** The job; null before it is read. */
   readonly job: JobBody | null;
-  /** The answer so far, while the job runs. */
+  /** Text of the answer so far, while the job runs. */
   readonly text: string;
   readonly failure: Error | null;
 }
 
 const againMs = 1000;
 
-/** Owns the view of one background job, until the reader leaves it. */
+/** Follows one background job until the user leaves it. */
 export class FollowedJob {
   readonly view = new Observable<ShownJob>({ job: null, text: '', failure: null });
   readonly #api: Pick<Api, 'json' | 'events'>;
@@ -93,7 +99,7 @@ export class FollowedJob {
     this.#path = pathOfJob(id);
   }
 
-  /** Reads the events of the job until it ends. After a break it opens the stream again, which repeats every event. */
+  /** Reads the events of the job until it ends. If the stream breaks, opens it again; it repeats every event. */
   async follow(): Promise<void> {
     const { signal } = this.#leaving;
     try {
@@ -111,13 +117,13 @@ export class FollowedJob {
     this.#leaving.abort();
   }
 
-  /** Cancels a job that is open, and removes one that has ended. Resolves with whether it was removed. */
+  /** Cancels a job that is open, or removes one that has ended. Resolves with whether it was removed. */
   async remove(): Promise<boolean> {
     const { deleted } = await this.#api.json<DeletedJob>(this.#path, { method: 'DELETE' });
     return deleted;
   }
 
-  /** Resolves with whether the job is still open. */
+  /** Reads the job. Resolves with whether it is still open. */
   async #read(): Promise<boolean> {
     const job = await this.#api.json<JobBody>(this.#path, { signal: this.#leaving.signal });
     this.#set({ job, failure: null });
@@ -141,7 +147,7 @@ export class FollowedJob {
     }
   }
 
-  /** Without a pause, a stream that ends at once would be opened again without end. */
+  /** Delays the next stream. Without a pause, a stream that ends at once would be opened again in a tight loop. */
   #pause(): Promise<void> {
     const { job } = this.view.value;
     return new Promise((resolve) => void this.#clock.after(job?.ended_at === null ? againMs / 4 : againMs, resolve));

@@ -16,7 +16,7 @@ import { answerOf, cancelJob, FollowedJob, statusText, timesText, titleOf, toneO
 
 const againMs = 3000;
 
-/** The jobs of the reader; for an administrator also those of all clients. */
+/** Shows the user's jobs; for an administrator also the jobs of all clients. */
 export function JobsPage({ params }: PageProps) {
   const { api, link, clock } = useParts();
   const [isOfAll, setOfAll] = useState(false);
@@ -56,14 +56,14 @@ interface AllSwitchProps {
   readonly onSwitch: (isOn: boolean) => void;
 }
 
-/** Only an administrator may see the jobs of all clients. */
+/** Button that shows the jobs of all clients, which only an administrator may see. */
 function AllSwitch({ isOn, onSwitch }: AllSwitchProps) {
   const caller = useCaller();
   if (caller === null || caller === 'none' || caller.scopes?.includes('admin') !== true) return null;
   return html`<button type="button" class="button quiet small" aria-pressed=${isOn} onClick=${() => onSwitch(!isOn)}>Jobs of all clients</button>`;
 }
 
-/** First the jobs whose requests are open, then the background jobs, each the newest first. */
+/** List of the jobs: first the jobs of open requests, then background jobs, each with the newest first. */
 export const jobListing: Listing<JobListPage, ListedJob> = {
   path: '/jobs',
   itemsOf: ({ jobs }) => jobs,
@@ -86,7 +86,10 @@ interface JobEntryProps {
   readonly onCancelled: () => void;
 }
 
-/** Only an own background job can be opened; its page has the buttons. Any other job can only be cancelled. */
+/**
+ * Shows a job in the list. Only a background job of the user can be opened; its page has the buttons. Any other job can
+ * only be cancelled.
+ */
 function JobEntry({ job, link, onCancelled }: JobEntryProps) {
   const { client, background, ended_at: ended } = job;
   const { api } = useParts();
@@ -114,12 +117,12 @@ function NoJobs() {
 
 interface OpenJobProps {
   readonly id: string;
-  /** Called when the job changes its state: the list may be out of date. */
+  /** Called when the state of the job changes: the list may be out of date. */
   readonly onChanged: () => void;
   readonly onForgotten: (id: string) => void;
 }
 
-/** One background job, followed until it has ended. */
+/** Shows one background job, and follows it until it has ended. */
 function OpenJob({ id, onChanged, onForgotten }: OpenJobProps) {
   const { api, clock } = useParts();
   const followed = useMemo(() => new FollowedJob(api, clock, id), [api, clock, id]);
@@ -144,7 +147,7 @@ interface JobHeadingProps {
   readonly onForgotten: (id: string) => void;
 }
 
-/** Takes the focus, for readers who use the keyboard. */
+/** Shows the heading of a job. Moves the focus to it, for users of a keyboard. */
 function Heading({ job, followed, onForgotten }: JobHeadingProps) {
   const heading = useRef<HTMLHeadingElement>(null);
   const { run, failure } = useAction();
@@ -163,7 +166,7 @@ function Heading({ job, followed, onForgotten }: JobHeadingProps) {
   </header>`;
 }
 
-/** The answer so far, and at the end the whole answer. */
+/** Shows the answer so far, and at the end the whole answer. */
 function JobAnswer({ job, text }: { readonly job: JobBody; readonly text: string }) {
   const answer = job.result === undefined ? { text, value: undefined, conversationId: null } : answerOf(job.result);
   const markdown = useMarkdown(answer.text !== '');

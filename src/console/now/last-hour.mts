@@ -8,7 +8,7 @@ import { type Column, Table } from '../ui/tables.mjs';
 
 type HourMinute = StatusBody['last_hour'][number];
 
-/** Sums and maxima of some minutes; 0 for none. */
+/** Returns sums and maxima of these minutes; 0 without minutes. */
 export function hourFigures(minutes: readonly HourMinute[]) {
   const sumOf = (figureOf: (minute: HourMinute) => number) =>
     minutes.reduce((sum, minute) => sum + figureOf(minute), 0);
@@ -28,7 +28,7 @@ export function hourFigures(minutes: readonly HourMinute[]) {
 
 const minuteMs = 60_000;
 
-/** The start times of the minutes that are missing before the first one, oldest first. */
+/** Returns the start times of the missing minutes of the hour before the first one, oldest first. */
 export function minutesBefore(minutes: readonly HourMinute[]): number[] {
   const first = Date.parse(minutes[0]?.at ?? '');
   if (Number.isNaN(first)) return [];
@@ -38,7 +38,7 @@ export function minutesBefore(minutes: readonly HourMinute[]): number[] {
 
 type Minutes = StatusBody['last_hour'];
 
-/** Requests, errors and job times of each minute. */
+/** Shows requests, errors and job times of each minute. */
 export function LastHour({ minutes }: { readonly minutes: Minutes }) {
   const [pointed, setPointed] = useState<number | null>(null);
   const charts = [requestChart(minutes), errorChart(minutes), timeChart(minutes)];
@@ -59,7 +59,7 @@ type ChartOfMinutes = Pick<ChartProps, 'title' | 'summary' | 'styles' | 'columns
   readonly legend?: readonly (readonly [style: string, name: string])[];
 };
 
-/** Minutes before the start of the service have no value. */
+/** Returns the columns of an hour. Minutes before the start of the service have no value. */
 function chartColumns(minutes: Minutes, valuesOf: (minute: HourMinute) => readonly number[] | null): ChartColumn[] {
   const before = minutesBefore(minutes).map((at) => ({ label: hourText(at), values: null }));
   return [...before, ...minutes.map((minute) => ({ label: hourText(minute.at), values: valuesOf(minute) }))];
@@ -85,7 +85,7 @@ function errorChart(minutes: Minutes): ChartOfMinutes {
   const { errors, failedJobs, refused, maxWrong } = hourFigures(minutes);
   return {
     title: 'Errors a minute',
-    // Short enough for one line: the chart must not move when somebody points at it.
+    // Short enough for one line: the chart must not move when the user selects a minute.
     summary: `${plural(errors, 'error')}, ${plural(failedJobs, 'failed job')}, ${countText(refused)} refused`,
     styles: ['refused', 'wrong'],
     legend: [
@@ -131,7 +131,7 @@ function timesText(values: ChartColumn['values']): string {
   return `p50 ${durationText(p50)}, p95 ${durationText(p95)}`;
 }
 
-/** Each quarter of an hour has its name at the axis. */
+/** Whether the axis names the minute: each quarter of an hour. */
 const isQuarter = ({ label }: ChartColumn) => /:(00|15|30|45)$/.test(label);
 
 function HourChart({ legend, ...chart }: ChartOfMinutes & Pick<ChartProps, 'pointed' | 'onPoint'>) {

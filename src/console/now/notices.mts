@@ -8,7 +8,7 @@ import type { FollowedStatus } from './status-follower.mjs';
 
 type ServiceAndQueue = Pick<StatusBody, 'service' | 'queue'>;
 
-/** The state of the service in a word or two. */
+/** Returns the state of the service in a word or two. */
 export function standingOf({ service, queue }: ServiceAndQueue): readonly [tone: Tone, label: string] {
   if (service.status === 'draining') return ['warn', 'Draining'];
   if (service.status === 'degraded') return ['bad', 'Degraded'];
@@ -17,11 +17,11 @@ export function standingOf({ service, queue }: ServiceAndQueue): readonly [tone:
 }
 
 interface ReasonsProps extends ServiceAndQueue {
-  /** By the clock of the server. */
+  /** Time of the server's clock in milliseconds since the epoch. */
   readonly nowMs: number;
 }
 
-/** Why the service is not healthy. It shows times, not ages: a screen reader would read each second of an age. */
+/** Shows why the service is not healthy, with times instead of ages: a screen reader would read an age each second. */
 export function Reasons({ service, queue, nowMs }: ReasonsProps) {
   const reasons = service.reasons.map((reason) => reasonText(reason, nowMs));
   const pressure = pressureTexts(queue, nowMs);
@@ -53,11 +53,11 @@ interface HeadlineProps {
   readonly service: ServiceBody;
   readonly queue: StatusBody['queue'];
   readonly isLive: boolean;
-  /** By the clock of the server. */
+  /** Time of the server's clock in milliseconds since the epoch. */
   readonly nowMs: number;
 }
 
-/** The state of the service, its version and its uptime. */
+/** Shows the state of the service, its version and its uptime. */
 export function Headline({ service, queue, isLive, nowMs }: HeadlineProps) {
   const { version, started_at: startedAt } = service;
   const [tone, label] = standingOf({ service, queue });
@@ -85,7 +85,7 @@ export function DrainNotice({ service, nowMs }: Pick<HeadlineProps, 'service' | 
   </div>`;
 }
 
-/** A shorter interruption, as when a worker is replaced, is not shown. */
+/** Shortest interruption that is shown. Replacing a worker takes less. */
 const quietMs = 1500;
 
 /** Warns that the page may be out of date. */
@@ -99,16 +99,16 @@ export function OldNotice({ view, nowMs }: { readonly view: FollowedStatus; read
 
 interface BreakerProps {
   readonly breaker: BreakerBody;
-  /** Reasons that the page shows already. */
+  /** Reasons that the page already shows. */
   readonly reasons: readonly ReasonBody[];
-  /** By the clock of the server. */
+  /** Time of the server's clock in milliseconds since the epoch. */
   readonly nowMs: number;
 }
 
 type CircuitBody = Pick<BreakerBody, 'state' | 'reason' | 'since' | 'until'>;
 type ModelCircuit = BreakerBody['models'][number];
 
-/** Circuits that stop jobs without degrading the service, and windows of the quota that are nearly used up. */
+/** Shows circuits that stop jobs without degrading the service, and quota windows that are nearly used up. */
 export function BreakerNotices({ breaker, reasons, nowMs }: BreakerProps) {
   const { models, windows } = breaker;
   const isSaid = ({ model, state }: ModelCircuit) =>

@@ -12,7 +12,7 @@ import { BreakerNotices, DrainNotice, Headline, OldNotice, Reasons } from './not
 import { ReadinessCard } from './readiness.mjs';
 import { type FollowedStatus, StatusFollower } from './status-follower.mjs';
 
-/** What the service does at this moment. */
+/** Shows the current state of the service. */
 export function NowPage(_: PageProps) {
   const { api, link, clock } = useParts();
   const [round, setRound] = useState(0);
@@ -27,7 +27,7 @@ export function NowPage(_: PageProps) {
   </div>`;
 }
 
-/** Ages stand still in an old status: they may have changed since. */
+/** Shows a status. The ages in an old status do not grow: they may have changed since. */
 function Board({ view }: { readonly view: Extract<FollowedStatus, { readonly kind: 'live' | 'old' }> }) {
   const now = useNow();
   const { status, aheadMs } = view;
@@ -56,21 +56,21 @@ function Board({ view }: { readonly view: Extract<FollowedStatus, { readonly kin
   `;
 }
 
-/** The service hides the names of other clients from those who may not see them. */
+/** Returns the name of a client; null is a name that the service hides from this user. */
 function clientText(client: string | null): string {
   return client ?? 'another client';
 }
 
 interface CardProps {
   readonly status: StatusBody;
-  /** By the clock of the server. */
+  /** Time of the server's clock in milliseconds since the epoch. */
   readonly nowMs: number;
 }
 
-/** Beyond this, one cell counts the other free slots. */
+/** Maximum number of cells. If there are more slots, the last cell counts the remaining free ones. */
 const maxCells = 24;
 
-/** A cell for each slot, the longest running job first. */
+/** Shows a cell for each slot, the longest running job first. */
 function Slots({ status, nowMs }: CardProps) {
   const { max, running } = status.slots;
   const free = Math.max(0, max - running.length);
@@ -102,7 +102,7 @@ function BusySlot({ job, nowMs }: { readonly job: SlotJob; readonly nowMs: numbe
 
 type QueueRow = StatusBody['queue']['clients'][number] & { readonly place: number };
 
-/** What the oldest job of a client waits for. */
+/** Texts for what the oldest job of a client waits for. */
 const reasonTexts: Readonly<Record<NonNullable<QueueRow['reason']>, string>> = {
   slot: 'a free slot',
   client: 'its own running jobs',
@@ -111,7 +111,7 @@ const reasonTexts: Readonly<Record<NonNullable<QueueRow['reason']>, string>> = {
   account: 'the account of its CLI',
 };
 
-/** The clients that wait for a slot, the longest wait first, and the number of background jobs. */
+/** Shows the clients that wait for a slot, the longest wait first, and the number of background jobs. */
 function Queue({ status, nowMs }: CardProps) {
   const { max, waiting, clients } = status.queue;
   const { background_jobs: background } = status;
@@ -145,7 +145,7 @@ const states: readonly [keyof StatusBody['cli_processes'], meaning: string][] = 
   ['stopping', 'ending'],
 ];
 
-/** How many processes of the model CLI there are in each state. */
+/** Shows the number of processes of the model CLI in each state. */
 function CliProcesses({ counts }: { readonly counts: StatusBody['cli_processes'] }) {
   return html`<section class="card" aria-labelledby="now-cli">
     <h2 id="now-cli">CLI processes</h2>

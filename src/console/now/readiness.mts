@@ -26,7 +26,7 @@ interface ReadinessProps {
   readonly mayRecheck: boolean;
 }
 
-/** The last checks of the model CLIs, oldest first. An operator can start another one. */
+/** Shows the last checks of the model CLIs, oldest first. An operator can start another one. */
 export function ReadinessCard({ checks, mayRecheck }: ReadinessProps) {
   const [pointed, setPointed] = useState<number | null>(null);
   const shown = checks.at(pointed ?? -1);
@@ -65,7 +65,7 @@ function spokenText(check: ReadinessBody): string {
     .join(', ');
 }
 
-/** The last check of each CLI, by name. */
+/** Returns the last check of each CLI, by name. */
 export function lastOfEach(checks: StatusBody['checks']): ReadinessBody[] {
   const last = new Map(checks.map((check) => [check.cli ?? check.adapter, check]));
   return [...last].toSorted(([a], [b]) => a.localeCompare(b)).map(([, check]) => check);
@@ -83,7 +83,7 @@ interface CheckLineProps {
   readonly label: string;
 }
 
-/** The selected check, else the last one. */
+/** Shows the selected check, else the last one. */
 function CheckLine({ check, label }: CheckLineProps) {
   const { clock } = useParts();
   if (check === undefined || check.checked_at === null) return html`<p class="muted">No check has ended yet.</p>`;
@@ -101,7 +101,7 @@ function CheckLine({ check, label }: CheckLineProps) {
 
 type RecheckState = 'idle' | 'checking' | 'checked' | { readonly failure: Error };
 
-/** A check now, for an operator only. */
+/** Button with which an operator starts a check. */
 function Recheck() {
   const { api } = useParts();
   const [state, setState] = useState<RecheckState>('idle');
@@ -125,7 +125,10 @@ const recheckTexts: Readonly<Record<Extract<RecheckState, string>, string>> = {
   checked: 'Checked',
 };
 
-/** 503 without an error body is the health of the service, not a failed check: the strip shows its result. */
+/**
+ * Treats a 503 without an error body as a finished check: it is the health of the service, and the strip shows the
+ * result.
+ */
 function afterFailure(error: Error): RecheckState {
   return error instanceof ApiError && error.status === 503 && error.body === null ? 'checked' : { failure: error };
 }

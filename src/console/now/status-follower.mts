@@ -8,13 +8,16 @@ import type { PageClock } from '../base/page-clock.mjs';
 const longestMs = 61_000;
 
 /**
- * Owns an estimate of the server's clock. No time in a status is later than the server's now. The current minute is one of
- * these times, so a browser whose clock is more than a minute ahead is noticed too.
+ * Estimates the server's clock. No time in a status is later than the server's now. One of these times is the current
+ * minute, so a browser whose clock is more than a minute ahead is noticed, too.
  */
 export class ServerTime {
   #atLeastMs = Number.NEGATIVE_INFINITY;
 
-  /** How far the server's clock is ahead of the browser's. 0 if they may be the same. */
+  /**
+   * Returns how many milliseconds the server's clock is ahead of the browser's; negative if it is behind, 0 if they may
+   * be the same.
+   */
   aheadMs(change: StatusChange, nowMs: number): number {
     const latest = Math.max(...timesOf(change).map((time) => Date.parse(time) - nowMs));
     this.#atLeastMs = Math.max(this.#atLeastMs, latest);
@@ -34,18 +37,18 @@ function timesOf({ slots, queue, checks, last_hour: minutes }: StatusChange): st
 
 export type FollowedStatus =
   | { readonly kind: 'opening' }
-  /** `aheadMs`: how far the server's clock is ahead of the browser's. */
+  /** `aheadMs`: milliseconds by which the server's clock is ahead of the browser's. */
   | { readonly kind: 'live'; readonly status: StatusBody; readonly aheadMs: number }
-  /** The last event came at `sinceMs`. */
+  /** The connection was lost at `sinceMs`. */
   | { readonly kind: 'old'; readonly status: StatusBody; readonly aheadMs: number; readonly sinceMs: number }
   | { readonly kind: 'refused'; readonly error: Error };
 
 const firstWaitMs = 500;
 const longestWaitMs = 8000;
-/** The last hour changes every minute, so a longer silence means a dead connection. */
+/** Maximum silence of a live stream: the last hour changes every minute. */
 const longestSilenceMs = 90_000;
 
-/** Another attempt would get the same answer. */
+/** Whether another attempt would get the same response. */
 const isFinal = (error: Error) => error instanceof ApiError && [401, 403, 404].includes(error.status);
 
 /** Owns the last status from the stream, and opens the stream again when it breaks. */
@@ -62,7 +65,7 @@ export class StatusFollower {
     this.#clock = clock;
   }
 
-  /** Follows until the function that it returns is called. */
+  /** Follows the stream until the returned function is called. */
   start(): () => void {
     const stop = new AbortController();
     void this.#follow(stop.signal);
@@ -81,7 +84,9 @@ export class StatusFollower {
     }
   }
 
-  /** Resolves with the error that ended the stream; null if the server ended it, as when a worker stops. */
+  /**
+   * Reads the stream once. Resolves with the error that ended it; null if the server ended it, as when a worker stops.
+   */
   async #readOnce(stop: AbortSignal, onEvent: () => void): Promise<Error | null> {
     const silence = new AbortController();
     const watch = () => this.#clock.after(longestSilenceMs, () => silence.abort());
@@ -118,7 +123,7 @@ export class StatusFollower {
     else if (view.kind !== 'old' && failure instanceof ApiError) this.view.set({ kind: 'refused', error: failure });
   }
 
-  /** Ends early when the server answers again. */
+  /** Waits before the next attempt. Ends early when the state of the link changes. */
   #pause(ms: number, stop: AbortSignal): Promise<void> {
     return new Promise((resolve) => {
       const endings: (() => void)[] = [];

@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { hrefOf, type PageProps } from '../base/router.mjs';
 import { AnswerText, useMarkdown } from '../ui/answer.mjs';
 
-/** A page of the documents in the console, or the part of it below a heading: `stores`, `stores#backup`. */
+/** Returns the address in the console of a document or of a heading in it: `stores`, `stores#backup`. */
 export function documentAddress(place: string): string {
   const [name = '', heading] = place.split('#', 2);
   return hrefOf('docs', heading === undefined ? { name } : { name, heading });
@@ -12,27 +12,27 @@ export function documentAddress(place: string): string {
 
 interface FactProps {
   readonly name: string;
-  /** Of the documents, where it is explained. */
+  /** Document that explains the fact. */
   readonly page: string;
   readonly children: ComponentChildren;
 }
 
-/** A line of a list, with a link to what explains it. */
+/** Shows a line of a list, with a link to the document that explains it. */
 export function Fact({ name, page, children }: FactProps) {
   return html`<div><dt><a href=${documentAddress(page)}>${name}</a></dt><dd>${children}</dd></div>`;
 }
 
-/** `docs/NAME.md` with links to other pages that lead to this page of the console. */
+/** Rewrites the links of `docs/NAME.md`, so that they lead to this page of the console. */
 export function withConsoleLinks(text: string, name: string): string {
   const whole = (place: string) => new URL(documentAddress(place), location.href).href;
   return text
     .replace(/\]\(#([\w-]+)\)/g, (_, heading) => `](${whole(`${name}#${heading}`)})`)
     .replace(/\]\(([\w-]+)\.md(#[\w-]+)?\)/g, (_, page, heading = '') => `](${whole(page + heading)})`)
     .replace(/^ *<!--[\s\S]*?-->\n/gm, '')
-    .replace(/^#(?=#+ )/gm, ''); // the page shows its title itself
+    .replace(/^#(?=#+ )/gm, ''); // headings move up a level: the page shows the title itself
 }
 
-/** As the links of the documents write a heading. */
+/** Returns the anchor of a heading, as links in the documents write it. */
 export function slugOf(heading: string): string {
   return heading
     .toLowerCase()
@@ -46,7 +46,7 @@ async function read(name: string): Promise<string> {
   return response === null ? 'The service does not answer.' : `There is no page **${name}** here.`;
 }
 
-/** A page of the documents that come with the service. */
+/** Shows a document that comes with the service. */
 export function DocumentPage({ params }: PageProps) {
   const { name = 'README', heading } = params;
   const [text, setText] = useState<string | null>(null);
@@ -71,7 +71,7 @@ export function DocumentPage({ params }: PageProps) {
   const follow = (event: MouseEvent) => {
     const link = (event.target as Element).closest('a');
     if (link === null || link.origin !== location.origin || link.pathname !== location.pathname) return;
-    event.preventDefault(); // in this tab
+    event.preventDefault(); // the link opens in this tab
     location.hash = link.hash;
   };
   return html`

@@ -9,7 +9,7 @@ import { CodeBlock } from '../ui/controls.mjs';
 import { ErrorNotice, StatusDot } from '../ui/notices.mjs';
 import { documentAddress, Fact } from './documents.mjs';
 
-/** The configuration of the service, as `prompt-relay check` shows it. */
+/** Shows the configuration of the service, like `prompt-relay check`. */
 export function SetupPage(_: PageProps) {
   const [setup, reload] = useLoad<SetupReport>('/setup');
   return html`
@@ -21,7 +21,7 @@ export function SetupPage(_: PageProps) {
   `;
 }
 
-/** Warnings come first: the operator should act on them. */
+/** Shows the configuration. Warnings come first: the operator should act on them. */
 function SetupBoard({ setup }: { readonly setup: SetupReport }) {
   const { warnings } = setup;
   return html`
@@ -47,7 +47,7 @@ function SetupBoard({ setup }: { readonly setup: SetupReport }) {
   `;
 }
 
-/** Only an operator may read the set-up. How to use the service is for everybody. */
+/** Whether the user may not read the set-up, which is for operators. The instructions for clients are shown anyway. */
 function isRefused(error: Error): boolean {
   return error instanceof ApiError && (error.status === 401 || error.status === 403);
 }
@@ -97,7 +97,7 @@ function Limits({ setup }: SetupProps) {
 
 interface ModelCliProps {
   readonly cli: SetupReport['model_cli'];
-  /** Set if there are several CLIs. */
+  /** Name of the CLI, if there are several. */
   readonly name?: string;
 }
 
@@ -121,7 +121,7 @@ function Models({ models }: { readonly models: SetupReport['models'] }) {
   <//>`;
 }
 
-/** Whether requests need a key, and whether any key exists. */
+/** Describes whether requests need a key, and whether any key exists. */
 export function accessText({ keys, needs_key: needsKey }: Pick<SetupReport, 'keys' | 'needs_key'>): string {
   if (!needsKey) return 'none: requests need no key';
   if (keys.length === 0) return 'none in the keys file: every request is refused';
@@ -134,7 +134,7 @@ const modes: ReadonlyMap<string, string> = new Map([
   ['require', 'identified by user name; others are refused'],
 ]);
 
-/** How the service knows local callers without a key. */
+/** Describes how the service identifies local callers without a key. */
 function localUsersText(mode: string): string {
   return modes.get(mode) ?? mode;
 }
@@ -148,7 +148,7 @@ export function terminationText({ means, no_cgroup: reason }: SetupReport['termi
   return `one group of processes for each job${reason === null ? '' : `; no cgroups: ${reason}`}`;
 }
 
-/** What lets Claude Code call this service as a tool, by the address of its MCP server. */
+/** Returns the command that adds this service's MCP server to Claude Code, as a tool. */
 export function mcpCommand(url: string, needsKey: boolean): string {
   const key = needsKey ? ' --header "Authorization: Bearer $MODEL_API_KEY"' : '';
   return `claude mcp add --transport http relay ${shellWord(url)}${key}`;
@@ -156,7 +156,7 @@ export function mcpCommand(url: string, needsKey: boolean): string {
 
 interface ClientsProps {
   readonly setup: Pick<SetupReport, 'needs_key' | 'ollama_url'>;
-  /** Whether the reader can set variables of the service. */
+  /** Whether the user can set variables of the service. */
   readonly canSet?: boolean;
 }
 
@@ -172,7 +172,7 @@ function McpClients({ setup: { needs_key: needsKey } }: ClientsProps) {
   </section>`;
 }
 
-/** What most programs read that speak to Ollama. */
+/** Returns the shell command that sets the variable read by most clients of Ollama. */
 export function ollamaVariable(url: string): string {
   return `export OLLAMA_HOST=${shellWord(url.replace(/\/+$/, ''))}`;
 }

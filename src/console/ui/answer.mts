@@ -7,7 +7,10 @@ import { CodeBlock } from './controls.mjs';
 
 type MarkdownView = FunctionComponent<{ readonly text: string; readonly isWhole: boolean }>;
 
-/** Draws Markdown. Its code is large: the browser loads it when there is something to draw. null: not loaded. */
+/**
+ * Returns the component that draws Markdown; null until it is loaded. Its code is large, so the browser loads it when
+ * it is first needed.
+ */
 export function useMarkdown(isNeeded: boolean): MarkdownView | null {
   const { link } = useParts();
   const [view, setView] = useState<MarkdownView | null>(null);
@@ -28,18 +31,21 @@ interface AnswerTextProps {
   readonly markdown: MarkdownView | null;
 }
 
-/** UTF-16 units that are drawn at once: a megabyte of Markdown would freeze the page for half a minute. */
+/**
+ * Maximum length that is drawn at once, in UTF-16 units: a megabyte of Markdown would freeze the page for half a
+ * minute.
+ */
 const maxDrawnLength = 50_000;
-/** Of one element of plain text: the browser lays out only those that are in view. */
+/** Length of one element of plain text, in UTF-16 units: the browser lays out only the elements in view. */
 const pieceLength = 20_000;
 
-/** The thoughts that many models write before their answer, and the answer; null: there are none, or not yet. */
+/** Separates the thoughts that many models write before their answer; null without thoughts. */
 export function splitThoughts(text: string): { readonly thoughts: string; readonly answer: string } | null {
   const [, thoughts, , answer = ''] = /^\s*<think(?:ing)?>([\s\S]*?)(<\/think(?:ing)?>([\s\S]*)|$)/.exec(text) ?? [];
   return thoughts === undefined ? null : { thoughts: thoughts.trim(), answer: answer.trimStart() };
 }
 
-/** The text of an answer, below the thoughts of the model, which are folded. */
+/** Shows the text of an answer below the folded thoughts of the model. */
 export function AnswerText({ text, ...rest }: AnswerTextProps) {
   const split = splitThoughts(text);
   if (split === null) return html`<${DrawnText} text=${text} ...${rest} />`;
@@ -50,7 +56,7 @@ export function AnswerText({ text, ...rest }: AnswerTextProps) {
   `;
 }
 
-/** Drawn as Markdown once its code is loaded. What is too long for that is plain text. */
+/** Shows text as Markdown once the code for it is loaded. Text beyond the limit stays plain. */
 function DrawnText({ text, isWhole, markdown }: AnswerTextProps) {
   const cut = text.length > maxDrawnLength ? endOfPiece(text, 0, maxDrawnLength) : text.length;
   const beginning = text.slice(0, cut);
@@ -64,7 +70,7 @@ function DrawnText({ text, isWhole, markdown }: AnswerTextProps) {
   `;
 }
 
-/** What follows the beginning of a long text. */
+/** Shows the rest of a long text when the user presses a button. */
 function Rest({ text }: { readonly text: string }) {
   const [isShown, setShown] = useState(false);
   if (isShown) return html`<${PlainText} text=${text} />`;
@@ -74,13 +80,13 @@ function Rest({ text }: { readonly text: string }) {
   </p>`;
 }
 
-/** A text as it was written, of any length. */
+/** Shows a text of any length as written. */
 export function PlainText({ text }: { readonly text: string }) {
   const pieces = useMemo(() => piecesOfText(text), [text]);
   return html`<div class="source">${pieces.map((piece, index) => html`<div key=${index} class="piece">${piece}</div>`)}</div>`;
 }
 
-/** The pieces together are the text. */
+/** Splits a text into pieces. Joined, they are the text. */
 export function piecesOfText(text: string): readonly string[] {
   const pieces: string[] = [];
   for (let from = 0; from < text.length; ) {
@@ -91,7 +97,7 @@ export function piecesOfText(text: string): readonly string[] {
   return pieces;
 }
 
-/** The end of a line if there is one, and never within a character. */
+/** Returns the end of a piece: after a line break if there is one, and never inside a surrogate pair. */
 function endOfPiece(text: string, from: number, length: number): number {
   const last = from + length;
   if (last >= text.length) return text.length;
@@ -100,12 +106,12 @@ function endOfPiece(text: string, from: number, length: number): number {
   return /[\ud800-\udbff]/.test(text.charAt(last - 1)) ? last - 1 : last;
 }
 
-/** An answer that fits a JSON Schema. */
+/** Shows an answer that matches a JSON Schema. */
 export function AnswerValue({ value }: { readonly value: unknown }) {
   return html`<${CodeBlock} code=${JSON.stringify(value, null, 2)} language="json" />`;
 }
 
-/** The system text of a conversation, if it has one. */
+/** Shows the system text of a conversation, if it has one. */
 export function SystemText({ system }: { readonly system: string | null }) {
   if (system === null) return null;
   return html`<details class="system"><summary>System text</summary><${PlainText} text=${system} /></details>`;

@@ -6,10 +6,13 @@ import { ApiError } from '../base/failures.mjs';
 import { useValue } from '../base/observable.mjs';
 import { Dialog, Field } from './controls.mjs';
 
-/** No row of the usage is this late: the answer says who asks, and little else. */
+/** No row of the usage is this late, so the response contains little more than the caller. */
 const whoPath = '/usage?since=9999-12-31';
 
-/** As whom the service knows this tab: null if it does not say so or nobody needs it, `none` if it needs a key first. */
+/**
+ * Returns who this tab is to the service: `none` if the service needs a key first, null if the caller is unknown or not
+ * needed.
+ */
 export function useCaller(isNeeded = true): UsageCaller | 'none' | null {
   const { api, keys, link } = useParts();
   const [caller, setCaller] = useState<UsageCaller | 'none' | null>(null);
@@ -36,7 +39,7 @@ const kinds: Readonly<Record<UsageCaller['kind'], string>> = {
   other: 'Client',
 };
 
-/** Who one is, and the way to forget a stored key. */
+/** Shows who the user is to the service, and lets the user remove a stored key. */
 export function Who() {
   const { keys, memory } = useParts();
   const caller = useCaller();
@@ -64,7 +67,7 @@ export function Who() {
   `;
 }
 
-/** Asks for the API key after a request was refused without one. */
+/** Asks for the API key after a request without a valid one was refused. */
 export function KeyDialog() {
   const { keys } = useParts();
   const question = useValue(keys.question);

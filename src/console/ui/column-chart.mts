@@ -4,19 +4,19 @@ import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import { apart, placeAt, type Ticks } from './scale.mjs';
 
 interface ScrubberProps {
-  /** What it walks over, as in "Requests, minute by minute". */
+  /** Accessible name, such as "Requests a minute". */
   readonly label: string;
   readonly count: number;
-  /** null: the reader points at nothing. */
+  /** Index of the selected place; null if none is selected. */
   readonly index: number | null;
-  /** The value at that place, else at the last one. */
+  /** Value at the selected place, else at the last one. */
   readonly text: string;
   readonly onPoint: (index: number | null) => void;
 }
 
 /**
- * Covers a row of places, and lets the reader point at one with the mouse, a finger or the arrow keys. A range input,
- * which screen readers already know.
+ * Covers a row of places, of which the user selects one with the mouse, a finger or the arrow keys. It is a range
+ * input, which screen readers support.
  */
 export function Scrubber({ label, count, index, text, onPoint }: ScrubberProps) {
   const follow = ({ currentTarget, clientX, pointerType }: PointerEvent & { currentTarget: HTMLElement }) => {
@@ -43,37 +43,37 @@ export function Scrubber({ label, count, index, text, onPoint }: ScrubberProps) 
 }
 
 export interface ChartColumn {
-  /** The time of the column, for the axis and the pointer. */
+  /** Time of the column, for the axis and for the selected value. */
   readonly label: string;
-  /** One value for each series. The columns are drawn over each other in this order. null: no value. */
+  /** One value for each series, drawn over each other in this order; null without values. */
   readonly values: readonly number[] | null;
 }
 
 export interface ChartProps {
   readonly title: string;
-  /** One sentence that says what there is to see. */
+  /** Sentence that summarizes the chart. */
   readonly summary: string;
   /** CSS classes of the series, in the order of the values. */
   readonly styles: readonly string[];
   readonly columns: readonly ChartColumn[];
   readonly ticks: Ticks;
   readonly tickText: (value: number) => string;
-  /** Which columns are named at the axis, if there is room. */
+  /** Whether the axis names the column, if there is room. */
   readonly isNamed: (column: ChartColumn, index: number) => boolean;
   readonly pointed: number | null;
   readonly onPoint: (index: number | null) => void;
   readonly textOf: (column: ChartColumn) => string;
 }
 
-/** The drawing is as wide as its place on the page. */
+/** Height of the drawing in pixels. Its width is that of the element on the page. */
 const height = 136;
 const firstWidth = 360;
-/** The area of the columns. The style sheet places the scrubber over it. */
+/** Area of the columns. The style sheet places the scrubber over it. */
 const plot = { left: 44, rightGap: 4, top: 8, bottom: 114 } as const;
 
 const depthOf = (value: number, top: number) => (value / top) * (plot.bottom - plot.top);
 
-/** Columns over time, the newest at the right. */
+/** Draws columns over time, the newest at the right. */
 export function ColumnChart(props: ChartProps) {
   const { title, summary, columns, pointed, onPoint, textOf } = props;
   const titleId = useId();
@@ -100,7 +100,10 @@ export function ColumnChart(props: ChartProps) {
   </div>`;
 }
 
-/** The width of an element. A drawing that is only stretched would stretch its texts too, so it is drawn again. */
+/**
+ * Returns the width of an element, and redraws the chart when it changes: a stretched drawing would stretch its texts,
+ * too.
+ */
 function useWidth(element: RefObject<HTMLElement | null>): number {
   const [width, setWidth] = useState(firstWidth);
   useEffect(() => {
@@ -114,7 +117,7 @@ function useWidth(element: RefObject<HTMLElement | null>): number {
 }
 
 interface DrawnChart extends ChartProps {
-  /** Where columns end. */
+  /** Right end of the columns. */
   readonly right: number;
 }
 
@@ -164,7 +167,7 @@ function Column({ chart, column, index, isNamed }: ColumnProps) {
   </g>`;
 }
 
-/** A name at an edge stays inside the drawing. */
+/** Draws the name of a column. At an edge, the name stays inside the drawing. */
 function Name({ x, right, text }: { readonly x: number; readonly right: number; readonly text: string }) {
   const half = (text.length * glyphWidth) / 2;
   const at = Math.min(right - half, Math.max(plot.left + half, x));

@@ -4,7 +4,7 @@ import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hook
 import { useParts } from '../base/context.mjs';
 import { useColours } from './highlight.mjs';
 
-/** Drawn with lines on a field of 16 by 16. */
+/** SVG paths of the icons, for a view box of 16 by 16. */
 const paths = {
   options: 'M2 5h7M13 5h1M2 11h1M7 11h7M11 3v4M5 9v4',
   image: 'M2.5 3h11v10h-11zM2.5 11l3.5-3.5 3 3 2-2 2.5 2.5M10 6h.01',
@@ -22,19 +22,19 @@ const paths = {
 
 export type IconName = keyof typeof paths;
 
-/** Hidden from screen readers: they read the word beside it. */
+/** Shows an icon. Screen readers skip it: they read the word beside it. */
 export function Icon({ name }: { readonly name: IconName }) {
   return html`<svg class="icon" viewBox="0 0 16 16" width="16" height="16" aria-hidden="true"><path d=${paths[name]} /></svg>`;
 }
 
-/** Rejects if the browser does not allow copying. */
+/** Copies a text. Rejects if the browser does not allow it. */
 async function copyText(text: string, beside: HTMLElement): Promise<void> {
-  // The clipboard is missing if the page comes over plain HTTP from another host.
+  // If the page comes over plain HTTP from another host, the browser provides no clipboard.
   if (navigator.clipboard !== undefined) return navigator.clipboard.writeText(text);
   const field = document.createElement('textarea');
   field.className = 'unseen';
   field.value = text;
-  beside.after(field); // inside of a dialog that is open, nothing else can be selected
+  beside.after(field); // while a dialog is open, only elements inside it can be selected
   field.select();
   const isCopied = document.execCommand('copy');
   field.remove();
@@ -44,7 +44,7 @@ async function copyText(text: string, beside: HTMLElement): Promise<void> {
 
 const noticeMs = 1500;
 
-/** Copies a text that it asks for when it is pressed, and shows the result for a moment. */
+/** Button that copies the text that `text` returns, and shows the result for a moment. */
 export function CopyButton({ text, label = 'Copy' }: { readonly text: () => string; readonly label?: string }) {
   const { clock } = useParts();
   const [notice, setNotice] = useState<string | null>(null);
@@ -63,11 +63,11 @@ export function CopyButton({ text, label = 'Copy' }: { readonly text: () => stri
 interface CodeBlockProps {
   readonly code: string;
   readonly language?: string | undefined;
-  /** Tells it apart from another one on its page. */
+  /** Accessible name, different from the names of other code blocks on the page. */
   readonly label?: string;
 }
 
-/** Code to read, scroll and copy. */
+/** Shows code, with a copy button. */
 export function CodeBlock({ code, language = '', label = `Code: ${language || 'text'}` }: CodeBlockProps) {
   return html`<div class="code">
     <div class="row between">
@@ -79,15 +79,15 @@ export function CodeBlock({ code, language = '', label = `Code: ${language || 't
 }
 
 interface FormulaProps {
-  /** TeX. */
+  /** Source in TeX. */
   readonly text: string;
-  /** As it stands in the answer. */
+  /** Source with its delimiters, as in the answer. */
   readonly raw: string;
-  /** Whether it has lines of its own. */
+  /** Whether the formula is a block, not part of a line. */
   readonly isDisplayed: boolean;
 }
 
-/** A formula, as its source until its code is loaded, and if it cannot be drawn. */
+/** Shows a formula. Shows its source until the renderer is loaded, and if the formula is invalid. */
 export function Formula({ text, raw, isDisplayed }: FormulaProps) {
   const place = useRef<HTMLSpanElement>(null);
   useLayoutEffect(() => {
@@ -97,7 +97,7 @@ export function Formula({ text, raw, isDisplayed }: FormulaProps) {
     element.textContent = raw;
     import('temml/dist/temml.min.js').then(
       ({ default: temml }) => isWanted && drawMath(temml, element, text, isDisplayed),
-      () => {}, // its source stays
+      () => {}, // the source stays
     );
     return () => {
       isWanted = false;
@@ -108,11 +108,13 @@ export function Formula({ text, raw, isDisplayed }: FormulaProps) {
 
 type TeX = typeof import('temml/dist/temml.min.js')['default'];
 
-/** In em, and in points: no formula covers the page. */
+/** Maximum sizes in em and in points: no formula covers the page. */
 const maxSize = [20, 300] as const;
 const maxExpansions = 500;
 
-/** Replaces what is in the element by MathML, if the source is a formula. Nothing in it can link, load or run anything. */
+/**
+ * Replaces the content of the element by MathML if the source is valid. The result cannot link, load or run anything.
+ */
 function drawMath(temml: TeX, element: HTMLElement, source: string, isDisplayed: boolean): void {
   const drawn = document.createElement('span');
   const limits = { trust: false, strict: false, maxExpand: maxExpansions, maxSize };
@@ -132,7 +134,7 @@ interface FieldProps {
   readonly children: VNode<object>;
 }
 
-/** A control with its label and a hint or an error, linked for screen readers. */
+/** Shows a control with its label and a hint or an error, linked for screen readers. */
 export function Field({ label, hint, error, children }: FieldProps) {
   const id = useId();
   const noteId = `${id}-note`;
@@ -157,7 +159,7 @@ interface DialogProps {
   readonly children: ComponentChildren;
 }
 
-/** Covers the page while it is drawn. The browser locks the focus inside, and restores it afterwards. */
+/** Dialog that covers the page while it is drawn. The browser keeps the focus inside, and restores it afterwards. */
 export function Dialog({ title, isWide = false, onClose, children }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   const titleId = useId();
@@ -167,7 +169,7 @@ export function Dialog({ title, isWide = false, onClose, children }: DialogProps
     return () => opened?.close();
   }, []);
   const cancel = (event: Event) => {
-    event.preventDefault(); // it is closed by not being drawn
+    event.preventDefault(); // the caller closes the dialog by not drawing it
     onClose();
   };
   return html`<dialog ref=${dialog} class=${isWide ? 'wide' : undefined} aria-labelledby=${titleId} onCancel=${cancel}>

@@ -2,7 +2,7 @@ import { html } from 'htm/preact';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 
-/** Each is loaded when code in it is shown. */
+/** Grammars of highlight.js. Each is loaded when code in its language is shown. */
 const grammars: Readonly<Record<string, () => Promise<{ readonly default: unknown }>>> = {
   bash: () => import('@highlightjs/cdn-assets/es/languages/bash.min.js'),
   c: () => import('@highlightjs/cdn-assets/es/languages/c.min.js'),
@@ -24,7 +24,7 @@ const grammars: Readonly<Record<string, () => Promise<{ readonly default: unknow
   yaml: () => import('@highlightjs/cdn-assets/es/languages/yaml.min.js'),
 };
 
-/** Other words for them that stand behind a code fence. */
+/** Other names of the languages on code fences. */
 const aliases: Readonly<Record<string, string>> = {
   'c++': 'cpp',
   cc: 'cpp',
@@ -52,17 +52,17 @@ const aliases: Readonly<Record<string, string>> = {
   zsh: 'bash',
 };
 
-/** Text of one colour. */
+/** Piece of code in one colour. */
 export interface CodePiece {
-  /** `hljs-keyword`, say; null for plain text. */
+  /** CSS class such as `hljs-keyword`; null for plain text. */
   readonly kind: string | null;
   readonly text: string;
 }
 
-/** Longer code stays plain, so that it delays no page. */
+/** Maximum length of highlighted code in UTF-16 units. Longer code stays plain, so that it does not delay the page. */
 const maxLength = 30_000;
 
-/** Code in its colours; null if it has none. */
+/** Highlights code. Resolves with null if the language is unknown or the code is too long. */
 export async function highlight(code: string, language: string): Promise<readonly CodePiece[] | null> {
   const word = language.toLowerCase();
   const name = Object.hasOwn(aliases, word) ? (aliases[word] as string) : word;
@@ -75,7 +75,10 @@ export async function highlight(code: string, language: string): Promise<readonl
 const characters: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', '#x27': "'" };
 const part = /<span class="([\w -]+)">|<\/span>|&(amp|lt|gt|quot|#x27);|[^<&]+|[<&]/g;
 
-/** The library writes HTML. The console never reads that as HTML: it takes the names of the colours out of it, and the text. */
+/**
+ * Extracts text and class names from the HTML that highlight.js writes. The console never inserts this HTML into the
+ * page.
+ */
 export function piecesOf(value: string): readonly CodePiece[] {
   const pieces: { kind: string | null; text: string }[] = [];
   const open: string[] = [];
@@ -93,7 +96,7 @@ export function piecesOf(value: string): readonly CodePiece[] {
   return pieces;
 }
 
-/** The code in its colours, as far as they are known. They come a moment later: their code is loaded when it is needed. */
+/** Returns the code, in colours once the grammar is loaded. Text that was appended since stays plain. */
 export function useColours(code: string, language: string): ComponentChildren {
   const [coloured, setColoured] = useState<{
     readonly code: string;
@@ -104,7 +107,7 @@ export function useColours(code: string, language: string): ComponentChildren {
     if (!isWanted) return;
     highlight(code, language).then(
       (pieces) => isWanted && setColoured({ code, pieces }),
-      () => {}, // it stays plain
+      () => {}, // the code stays plain
     );
     return () => {
       isWanted = false;

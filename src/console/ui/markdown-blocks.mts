@@ -1,29 +1,29 @@
 import { Lexer, Marked, type Token, type TokenizerExtension, type TokensList } from 'marked';
 
-/** The longest inline text that is parsed: the time to parse emphasis and links grows with its square. */
+/** Maximum length of inline text that is parsed. The time to parse emphasis and links grows with its square. */
 const maxInlineLength = 6000;
-/** Nested quotes and lists: each level parses all of its text again. Deeper levels are not drawn anyway. */
+/** Maximum nesting of quotes and lists: each level parses all of its text again. Deeper levels are not drawn anyway. */
 const maxBlockDepth = 25;
 
-/** A formula in TeX. */
+/** Token of a formula in TeX. */
 export interface MathToken {
   readonly type: 'math';
   readonly raw: string;
   readonly text: string;
-  /** Whether it has lines of its own. */
+  /** Whether the formula is a block, not part of a line. */
   readonly isDisplayed: boolean;
 }
 
-/** Each has an end, and a length that no parser has trouble with. A dollar before a space or a number may be money. */
+/** Formulas. Each pattern requires an end and limits the length. A dollar before a space or a number may be money. */
 const display = /^(?:\$\$([^$]{1,2000})\$\$|\\\[([\s\S]{1,2000}?)\\\])/;
-/** Models often write these without dollars around them. */
+/** Environments that models often write without dollars around them. */
 const environments = 'align|alignat|aligned|array|cases|equation|gather|gathered|[bBpvV]?matrix|multline|split';
 const environment = new RegExp(String.raw`^(\\begin\{((?:${environments})\*?)\}[^$]{1,2000}?\\end\{\2\})`);
 const environmentBlock = new RegExp(String.raw`^ {0,3}${environment.source.slice(1)} *(?:\n+|$)`);
 const block = new RegExp(String.raw`^ {0,3}(?:${display.source.slice(1)}) *(?:\n+|$)`);
 const inline = /^(?:\\\(([\s\S]{1,2000}?)\\\)|\$(?![\s$])((?:[^$\\\n]|\\.){1,500}?)(?<!\s)\$(?![\w$]))/;
 
-/** As HTML writes them: no TeX has them. */
+/** Character references of HTML in formulas, which TeX lacks. */
 const references: Readonly<Record<string, string>> = { '&lt;': '<', '&gt;': '>', '&amp;': '&' };
 
 function mathOf(found: RegExpExecArray | null, isDisplayed: boolean): MathToken | undefined {
@@ -43,7 +43,7 @@ const math: readonly TokenizerExtension[] = [
   },
 ];
 
-/** Limits how much of a text is parsed, so that no answer can freeze the page. The rest stays plain text. */
+/** Parses a text within limits, so that no answer can freeze the page. Text beyond the limits stays plain. */
 class BoundedLexer extends Lexer {
   #depth = 0;
 
@@ -67,22 +67,22 @@ function plainTokens(text: string, tokens: Token[]): Token[] {
   return tokens;
 }
 
-/** A block of Markdown: its source and its token. A block never changes; another one replaces it. */
+/** Block of Markdown: its source and its token. A block never changes; another one replaces it. */
 export interface MarkdownBlock {
   readonly raw: string;
   readonly token: Token;
 }
 
 /**
- * Owns the blocks of a text that grows. Only the last block can still change, so only that one is parsed again. Links
- * whose target stands at the end of the text are the exception: `whole` parses everything for them.
+ * Parses a growing text. Only its last block can change, so only this one is parsed again. A link whose target is
+ * defined later in the text is resolved only by `whole`, which parses everything.
  */
 export class MarkdownReader {
   #settled: MarkdownBlock[] = [];
   #settledLength = 0;
   #text = '';
 
-  /** The blocks of the text so far. */
+  /** Returns the blocks of the text so far. */
   growing(text: string): readonly MarkdownBlock[] {
     if (!text.startsWith(this.#text)) this.#forget();
     this.#text = text;
@@ -112,7 +112,7 @@ function blocksOf(text: string): MarkdownBlock[] {
   return tokensOf(text.replaceAll('\r\n', '\n')).map((token) => ({ raw: token.raw, token }));
 }
 
-/** A text that the parser can't read is shown as it was written. */
+/** Parses a text. If the parser throws, the text is shown as written. */
 function tokensOf(text: string): Token[] {
   try {
     return new BoundedLexer(new Marked({ gfm: true, extensions: [...math] }).defaults).lex(text);

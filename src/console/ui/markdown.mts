@@ -5,7 +5,7 @@ import { useMemo, useRef } from 'preact/hooks';
 import { CodeBlock, Formula } from './controls.mjs';
 import { type MarkdownBlock, MarkdownReader, type MathToken } from './markdown-blocks.mjs';
 
-/** The character references that models write. What is not here is shown as it was written. */
+/** Character references that models write. Others are shown as written. */
 const named: Readonly<Record<string, string>> = {
   amp: '&',
   lt: '<',
@@ -60,7 +60,7 @@ const named: Readonly<Record<string, string>> = {
   emsp: '\u2003',
 };
 
-/** Text of Markdown with its character references read. */
+/** Returns a text of Markdown with its character references decoded. */
 export function plainText(text: string): string {
   return text.replace(/&(?:#(\d{1,7})|#x([\da-f]{1,6})|(\w{2,8}));/gi, (whole, decimal, hex, name) => {
     if (name !== undefined) return Object.hasOwn(named, name) ? (named[name] as string) : whole;
@@ -72,13 +72,16 @@ export function plainText(text: string): string {
 
 const safeProtocols = ['http:', 'https:', 'mailto:'];
 
-/** The address as a browser reads it, if a link may lead there; relative ones lead into this service, so they may not. */
+/**
+ * Returns the normalized address if a link may lead there, else null. A relative address may not: it would lead into
+ * this service.
+ */
 function safeAddress(href: string): string | null {
   const address = parsedAddress(plainText(href));
   return address !== null && safeProtocols.includes(address.protocol) ? address.href : null;
 }
 
-/** Not by URL.parse, which not every browser has. */
+/** Replaces URL.parse, which some browsers lack. */
 function parsedAddress(text: string): URL | null {
   try {
     return new URL(text);
@@ -87,7 +90,7 @@ function parsedAddress(text: string): URL | null {
   }
 }
 
-/** Beyond this, nested blocks are shown as they were written. */
+/** Maximum nesting. Deeper blocks are shown as source. */
 const maxDepth = 24;
 
 type Drawn = ComponentChildren;
@@ -96,7 +99,7 @@ function blockNodes(tokens: readonly Token[], depth: number): Drawn[] {
   return tokens.map((token) => (depth > maxDepth ? token.raw : blockNode(token, depth + 1)));
 }
 
-/** One block of Markdown as nodes. */
+/** Converts a block of Markdown to nodes. */
 export function blockNode(token: Token, depth: number): Drawn {
   const draw = blocks[token.type];
   return draw === undefined ? inlineNode(token, depth) : draw(token as never, depth);
@@ -104,7 +107,7 @@ export function blockNode(token: Token, depth: number): Drawn {
 
 const headings = ['h3', 'h4', 'h5', 'h6', 'h6', 'h6'] as const;
 
-/** By the type of their token. Definitions of links and empty lines are nothing to see. */
+/** Functions that draw a block, by token type. Link definitions and empty lines draw nothing. */
 const blocks: Readonly<Record<string, (token: never, depth: number) => Drawn>> = {
   space: () => null,
   def: () => null,
@@ -166,11 +169,11 @@ const inlines: Readonly<Record<string, (token: never, depth: number) => Drawn>> 
     html`<span role="img" aria-label=${checked ? 'done' : 'open'}>${checked ? '☑' : '☐'} </span>`,
   html: ({ text }: Tokens.HTML) => inlineHtml(text),
   link: ({ href, tokens }: Tokens.Link, depth) => linkNode(href, inlineNodes(tokens, depth)),
-  // What stands in an answer must not make a browser ask another server for anything.
+  // Links replace images: an answer must not make a browser send requests to other servers.
   image: ({ href, text }: Tokens.Image) => linkNode(href, `Image: ${plainText(text) || href}`),
 };
 
-/** Tables have no other way to break a line. */
+/** Draws `<br>` as a line break, because table cells have no other, and any other HTML as text. */
 function inlineHtml(text: string): Drawn {
   return /^<br\s*\/?>$/i.test(text.trim()) ? html`<br />` : text;
 }
@@ -182,8 +185,8 @@ function linkNode(href: string, content: Drawn): Drawn {
 }
 
 /**
- * Markdown as nodes. Text only ever becomes text: nothing of it is read as HTML, no attribute comes from it but addresses
- * that were checked, and nothing is loaded from elsewhere.
+ * Shows Markdown. No text is parsed as HTML, attributes contain only checked addresses, and nothing is loaded from
+ * other servers.
  */
 export function Markdown({ text, isWhole }: { readonly text: string; readonly isWhole: boolean }) {
   const reader = useRef(new MarkdownReader());
@@ -191,13 +194,13 @@ export function Markdown({ text, isWhole }: { readonly text: string; readonly is
   return html`<div class="markdown">${blocks.map((block, index) => html`<${Block} key=${index} block=${block} />`)}</div>`;
 }
 
-/** Drawn again only when it is another text: Preact leaves alone a node that is the very same. */
+/** Redraws a block only if its source has changed: Preact skips a node that is identical to the previous one. */
 function Block({ block }: { readonly block: MarkdownBlock }) {
   const { token, raw } = block;
   return useMemo(() => blockNode(token, 0), [raw, token.type]);
 }
 
-/** The name of a variable may break after an underscore, a path after a slash. */
+/** Allows line breaks after an underscore or a slash in code. */
 function breakable(code: string) {
   return code
     .split(/(?<=[A-Za-z0-9][_/])(?=[A-Za-z0-9])/)

@@ -5,30 +5,30 @@ import { useCaller } from './caller.mjs';
 
 export type Tone = 'good' | 'warn' | 'bad' | 'idle';
 
-/** A state as a colour and a word: not everyone can tell the colours apart. */
+/** Shows a state as a colour and a word: not everyone can distinguish the colours. */
 export function StatusDot({ tone, label }: { readonly tone: Tone; readonly label: string }) {
   return html`<span class="status ${tone}"><span class="dot" aria-hidden="true" />${label}</span>`;
 }
 
-/** Shown instead of an empty page. It says how to fill it. */
+/** Replaces an empty page, and explains how to fill it. */
 export function EmptyState({ title, children }: { readonly title: string; readonly children?: ComponentChildren }) {
   return html`<div class="empty"><h2>${title}</h2>${children}</div>`;
 }
 
 interface ErrorNoticeProps {
   readonly error: Error;
-  /** Offered if another try can succeed. */
+  /** Called by the retry button. The button is shown if another attempt can succeed. */
   readonly onRetry?: () => void;
 }
 
-/** Leaves out the names of variables, except for a caller with the scope `admin`. */
+/** Returns a function that removes the names of variables from a text. For an administrator, it removes nothing. */
 function useNaming(texts: readonly string[]): (text: string) => string {
   const caller = useCaller(texts.some((text) => withoutVariables(text) !== text));
   const isAdmin = caller !== null && caller !== 'none' && (caller.scopes?.includes('admin') ?? true);
   return isAdmin ? (text) => text : withoutVariables;
 }
 
-/** An error in sentences, with the ID of the request in the log. */
+/** Shows an error, with the ID of the request in the log. */
 export function ErrorNotice({ error, onRetry }: ErrorNoticeProps) {
   const body = error instanceof ApiError ? error.body : null;
   const details = body?.details ?? [];

@@ -1,4 +1,4 @@
-/** Files of packages that have no types of their own, as far as the console uses them. */
+/** Types of untyped package files, for the parts that the console uses. */
 
 declare module 'temml/dist/temml.min.js' {
   interface MathOptions {

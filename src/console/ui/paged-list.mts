@@ -6,44 +6,44 @@ import { asError, ServerGone } from '../base/failures.mjs';
 import { Observable } from '../base/observable.mjs';
 import { ErrorNotice } from './notices.mjs';
 
-/** The pages read so far. */
+/** Items read so far, and the state of the last request. */
 export interface ListView<Item> {
-  /** null before the first page is read. */
+  /** Items; null before the first page is read. */
   readonly items: readonly Item[] | null;
-  /** The cursor of the next page; null at the end. */
+  /** Cursor of the next page; null at the end. */
   readonly next: string | null;
   readonly state: 'reading' | 'ready' | { readonly failure: Error };
 }
 
-/** One page of a list in the API. */
+/** Page of a list in the API. */
 export interface Paged {
-  /** Of the next page; null on the last one. */
+  /** Cursor of the next page; null on the last one. */
   readonly next_cursor: string | null;
 }
 
-/** A list of the API: its path and the form of its pages. */
+/** Description of a list in the API: its path and the format of its pages. */
 export interface Listing<Page, Item> {
-  /** `/jobs`, say. */
+  /** Path in the API, such as `/jobs`. */
   readonly path: string;
-  /** Further parameters of its query. */
+  /** Further parameters of the query. */
   readonly query?: Readonly<Record<string, string>>;
   itemsOf(page: Page): readonly Item[];
   idOf(item: Item): string;
-  /** The text that the list is sorted by, greatest first. An item moves only to the beginning. */
+  /** Returns the text by which the list is sorted, greatest first. An item moves only to the beginning. */
   orderOf(item: Item): string;
-  /** false: without a key, the list stays empty, and the user is not asked for one. */
+  /** Whether a 401 opens the key dialog (default). If false, the list stays empty. */
   readonly asksForKey?: false;
 }
 
 const pageSize = 30;
 
-/** Owns a list of the API, page after page. */
+/** Reads a list of the API page by page. */
 export class ListPages<Page extends Paged, Item> {
   readonly view = new Observable<ListView<Item>>({ items: null, next: null, state: 'reading' });
   readonly listing: Listing<Page, Item>;
   readonly #api: Pick<Api, 'json'>;
   #rounds = 0;
-  /** The cursor of the last request. */
+  /** Cursor of the last request; null for the first page. */
   #asked: string | null = null;
   #search = '';
 
@@ -52,12 +52,12 @@ export class ListPages<Page extends Paged, Item> {
     this.listing = listing;
   }
 
-  /** Reads the first page again. Later pages stay. */
+  /** Reads the first page again. Later pages are unchanged. */
   async readFirst(): Promise<void> {
     await this.#read(null);
   }
 
-  /** What a title has to contain; '' for all. */
+  /** Text that titles must contain; empty for no filter. */
   get search(): string {
     return this.#search;
   }
@@ -78,7 +78,7 @@ export class ListPages<Page extends Paged, Item> {
     await this.#read(this.#asked);
   }
 
-  /** An item that has changed, in the place of the one before. */
+  /** Replaces an item by a newer version. */
   replace(item: Item): void {
     const { idOf } = this.listing;
     const items = this.view.value.items?.map((other) => (idOf(other) === idOf(item) ? item : other)) ?? null;
@@ -90,7 +90,7 @@ export class ListPages<Page extends Paged, Item> {
     this.view.set({ ...this.view.value, items });
   }
 
-  /** Ignores the answer if another request has started since. */
+  /** Reads a page. Ignores the response if another request has started since. */
   async #read(cursor: string | null): Promise<void> {
     const round = ++this.#rounds;
     this.#asked = cursor;
@@ -110,7 +110,9 @@ export class ListPages<Page extends Paged, Item> {
     }
   }
 
-  /** Lists each item once: one that was active between two requests can be on both pages. */
+  /**
+   * Merges a page into the list. An item that was active between two requests can be on both pages, but is listed once.
+   */
   #with(answer: Page, isFirst: boolean): ListView<Item> {
     const { itemsOf, idOf, orderOf } = this.listing;
     const { items: known, next: before } = this.view.value;
@@ -126,7 +128,7 @@ export class ListPages<Page extends Paged, Item> {
   }
 }
 
-/** A list, and the item that is open beside it. */
+/** List, and the item that is open beside it. */
 export interface ShownList<Page extends Paged, Item> {
   readonly pages: ListPages<Page, Item>;
   readonly view: ListView<Item>;
@@ -134,21 +136,24 @@ export interface ShownList<Page extends Paged, Item> {
 }
 
 interface PagedListProps<Page extends Paged, Item> extends ShownList<Page, Item> {
-  /** Where in the console an item is opened. */
+  /** Returns the address of an item in the console. */
   readonly href: (id: string) => string;
-  /** For screen readers. */
+  /** Accessible name of the list. */
   readonly label: string;
-  /** `link` puts content into the link to the item. */
+  /** Draws an item. `link` puts content into the link to the item. */
   readonly entry: (item: Item, link: (content: ComponentChildren) => ComponentChildren) => ComponentChildren;
-  /** The heading above an item and those after it; none without it. */
+  /** Returns the heading above an item and those after it. Without it, the list has no headings. */
   readonly groupOf?: (item: Item) => string;
-  /** Above the items that the service lists. */
+  /** Content above the items that the service lists. */
   readonly first?: ComponentChildren;
-  /** Shown instead of an empty list. */
+  /** Content that replaces an empty list. */
   readonly none: ComponentChildren;
 }
 
-/** Links to the items read so far; the next page is read at their end. While the service does not answer, the header says so. */
+/**
+ * Shows links to the items read so far; reads the next page when their end comes near the view. Shows no error while
+ * the service does not answer: the header does.
+ */
 export function PagedList<Page extends Paged, Item>(props: PagedListProps<Page, Item>) {
   const { pages, view, openId, href, label, entry, groupOf, first = null, none } = props;
   const { items, next, state } = view;
@@ -166,7 +171,7 @@ export function PagedList<Page extends Paged, Item>(props: PagedListProps<Page, 
   </nav>`;
 }
 
-/** In their order: items of one group stand side by side. */
+/** Groups items by their heading, in the order of the list. */
 function groupsOf<Item>(items: readonly Item[], groupOf: (item: Item) => string): [string, Item[]][] {
   const groups = new Map<string, Item[]>();
   for (const item of items) {
@@ -178,7 +183,7 @@ function groupsOf<Item>(items: readonly Item[], groupOf: (item: Item) => string)
   return [...groups];
 }
 
-/** Calls once its place comes near the view; for readers who do not scroll, it is a button. */
+/** Calls `onReached` when it comes near the view. For users who do not scroll, it is a button. */
 function More({ onReached }: { readonly onReached: () => void }) {
   const button = useRef<HTMLButtonElement>(null);
   useEffect(() => {

@@ -4,20 +4,20 @@ import { useState } from 'preact/hooks';
 
 export interface Column<Row> {
   readonly title: string;
-  /** Numbers stand at the right, with figures of one width. */
+  /** Whether the cells are numbers, which are aligned to the right. */
   readonly isNumber?: boolean;
   readonly cell: (row: Row) => ComponentChildren;
 }
 
 interface TableProps<Row> {
-  /** Read by screen readers. */
+  /** Caption for screen readers. */
   readonly caption: string;
   readonly columns: readonly Column<Row>[];
   readonly rows: readonly Row[];
   readonly keyOf: (row: Row) => string | number;
 }
 
-/** Scrolls to the side where it is too wide. The first column is the name of its row. */
+/** Shows a table that scrolls sideways if it is too wide. The first cell of a row is its header. */
 export function Table<Row>({ caption, columns, rows, keyOf }: TableProps<Row>) {
   const classOf = ({ isNumber }: Column<Row>) => (isNumber ? 'number' : undefined);
   return html`<div class="table" role="region" aria-label=${caption} tabindex="0">
@@ -40,15 +40,15 @@ export function Table<Row>({ caption, columns, rows, keyOf }: TableProps<Row>) {
 }
 
 export interface SortableColumn<Row> extends Column<Row> {
-  /** What rows are put in order by. */
+  /** Returns the value by which rows are sorted. */
   readonly key: (row: Row) => string | number;
 }
 
 interface SortableProps<Row> extends Omit<TableProps<Row>, 'columns'> {
   readonly columns: readonly SortableColumn<Row>[];
-  /** Index of the column that it is sorted by at first. */
+  /** Index of the column by which the table is first sorted; -1 for none. */
   readonly sortedBy: number;
-  /** Stands below all others, wherever they go. */
+  /** Row that stays below all others in any order. */
   readonly total?: Row;
 }
 
@@ -57,7 +57,7 @@ interface Order {
   readonly direction: 'ascending' | 'descending';
 }
 
-/** A table whose rows come in the order of the column that was pressed: numbers from the largest, texts from A. */
+/** Shows a table that is sorted by the column that the user pressed: numbers from the largest, texts from A. */
 export function SortableTable<Row>(props: SortableProps<Row>) {
   const { caption, columns, rows, keyOf, sortedBy, total } = props;
   const [order, setOrder] = useState<Order>(() => firstOrder(columns, sortedBy));

@@ -7,7 +7,7 @@ import { type DayUsage, secondsText, type UsageSum } from './usage-figures.mjs';
 
 interface Measure {
   readonly name: string;
-  /** The whole, then the parts that are drawn over it. */
+  /** Returns the total, then the parts that are drawn over it. */
   readonly valuesOf: (sum: UsageSum) => readonly number[];
   readonly ticks: (max: number) => Ticks;
   readonly tickText: (value: number) => string;
@@ -66,7 +66,7 @@ const legends: Readonly<Record<string, readonly (readonly [style: string, name: 
   ],
 };
 
-/** A column for each day. The reader chooses what it shows. */
+/** Shows a column for each day. The user selects the measure. */
 export function DayChart({ days }: { readonly days: readonly DayUsage[] }) {
   const [name, setName] = useState('Jobs');
   const [pointed, setPointed] = useState<number | null>(null);
@@ -101,7 +101,7 @@ export function DayChart({ days }: { readonly days: readonly DayUsage[] }) {
   </figure>`;
 }
 
-/** `3 Mar`. */
+/** Formats a day: `3 Mar`. */
 export function dayText(day: string): string {
   return new Date(day).toLocaleDateString('en-GB', { day: 'numeric', month: 'short', timeZone: 'UTC' });
 }

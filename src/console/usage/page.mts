@@ -22,14 +22,14 @@ import {
 
 const choices = [7, 30, 90] as const;
 
-/** Who has used how much, day by day. */
+/** Shows how much each client has used, day by day. */
 export function UsagePage({ params }: PageProps) {
   const { clock } = useParts();
   const count = choices.find((choice) => String(choice) === params.days) ?? choices[0];
   const days = lastDays(clock.now(), count);
   const [usage, reload] = useLoad<UsageReport>(`/usage?since=${days[0]}`);
   const [setup] = useLoad<SetupReport>('/setup');
-  const isRead = usage.state !== 'loading' && setup.state !== 'loading'; // at once, so that nothing moves
+  const isRead = usage.state !== 'loading' && setup.state !== 'loading'; // both at once, so that nothing moves
   return html`
     <div class="row between">
       <h1>Usage</h1>
@@ -62,7 +62,7 @@ function amountText(amount: BudgetUse['tokens'], textOf: (value: number) => stri
   return amount === null ? 'no limit' : `${textOf(amount.used)} of ${textOf(amount.max)}`;
 }
 
-/** Nothing where no key has a budget. */
+/** Shows the daily budgets; nothing if no key has one. */
 function BudgetBoard({ budgets }: { readonly budgets: readonly BudgetUse[] }) {
   if (budgets.length === 0) return null;
   return html`
@@ -118,7 +118,7 @@ function UsageBoard({ rows, days }: BoardProps) {
   `;
 }
 
-/** The sums of all days. */
+/** Shows the sums of all days. */
 export function Totals({ sum }: { readonly sum: UsageSum }) {
   const { jobs, failed, refused, input, output, cost, seconds } = sum;
   const tiles = [
@@ -141,7 +141,7 @@ export function Totals({ sum }: { readonly sum: UsageSum }) {
   </dl>`;
 }
 
-/** Whose usage this is. A client that may read the set-up sees the usage of all clients. */
+/** Describes whose usage this is. A client that may read the set-up sees the usage of all clients. */
 function noteOf(setup: Load<SetupReport>): string {
   if (setup.state === 'loading') return '';
   if (setup.state === 'failed') {

@@ -2,15 +2,15 @@ import type { UsageRow } from '../../shared/api/usage.js';
 import { costText, countText, durationText } from '../base/format.mjs';
 import type { SortableColumn } from '../ui/tables.mjs';
 
-/** The sum of some rows of the usage. */
+/** Sum of rows of the usage. */
 export interface UsageSum {
   readonly jobs: number;
-  /** Jobs with another outcome than `ok` and `cancelled`. */
+  /** Jobs with an outcome other than `ok` and `cancelled`. */
   readonly failed: number;
   readonly refused: number;
   readonly input: number;
   readonly output: number;
-  /** In dollars; null if no row has a cost. */
+  /** Cost in dollars; null if no row has a cost. */
   readonly cost: number | null;
   readonly seconds: number;
 }
@@ -40,7 +40,7 @@ export interface ClientUsage extends UsageSum {
   readonly kind: UsageRow['kind'];
 }
 
-/** A key, a user and an address of the same name are three clients. */
+/** Sums up the rows of each client. A key, a user and an address of the same name are three clients. */
 export function byClient(rows: readonly UsageRow[]): ClientUsage[] {
   const groups = new Map<string, ClientUsage>();
   for (const row of rows) {
@@ -55,14 +55,14 @@ export interface DayUsage extends UsageSum {
   readonly day: string;
 }
 
-/** One entry for each of these days, also if nothing was used. */
+/** Returns one entry for each of these days, also if nothing was used. */
 export function byDay(rows: readonly UsageRow[], days: readonly string[]): DayUsage[] {
   return days.map((day) => ({ day, ...sumOf(rows.filter((row) => row.day === day)) }));
 }
 
 const dayMs = 86_400_000;
 
-/** The last days in UTC, oldest first; the day of `nowMs` is the last. */
+/** Returns the last days in UTC, oldest first; the day of `nowMs` is the last. */
 export function lastDays(nowMs: number, count: number): string[] {
   return Array.from({ length: count }, (_, index) =>
     new Date(nowMs - (count - 1 - index) * dayMs).toISOString().slice(0, 10),
@@ -85,7 +85,7 @@ export function secondsText(seconds: number): string {
   return durationText(1000 * seconds);
 }
 
-/** Every figure of some usage. */
+/** Columns for every figure of the usage. */
 export const usageColumns: readonly SortableColumn<UsageSum>[] = [
   numberColumn('Jobs', ({ jobs }) => jobs),
   numberColumn('Failed', ({ failed }) => failed),
