@@ -12,7 +12,7 @@ const canary = 'canary-in-a-file';
 const key = 'key-of-the-test';
 const counted = { input_tokens: completionTokens.input, output_tokens: completionTokens.output };
 
-/** How each is told where its model is, as an operator does it, and what it tells of a turn. */
+/** How an operator configures the model of each agent, and the usage that the agent reports for a turn. */
 const agents: Readonly<Record<PackagedAgent, { env: (url: string) => Variables; usage: object | null }>> = {
   opencode: {
     env: (baseURL) => ({
@@ -98,7 +98,7 @@ describe.each(Object.keys(agents) as PackagedAgent[])('The real %s', (agent) => 
       await service.post('/chat', { message, conversation_id: first.body.conversation_id });
       expect(api.lastSaid).toBe(`Message:\n${message}`);
     }
-    expect(api.requests).toHaveLength(4); // nothing is asked beside
+    expect(api.requests).toHaveLength(4); // no request besides the turns
     expect(api.requests.flatMap(({ tools = [] }) => tools)).toEqual([]);
     expect(JSON.stringify(api.requests)).not.toContain(canary);
     expect(api.requests.at(-1)?.messages.filter(({ role }) => role === 'assistant')).toHaveLength(3);

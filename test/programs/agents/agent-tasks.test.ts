@@ -17,7 +17,10 @@ import { canBecomeOthers, strangers } from '../../support/other-users.js';
 
 const model = 'claude-sonnet-5';
 
-/** In a folder of its own, as a user who may not enter that of the agent: what the relay does for itself can't be what the agent does. */
+/**
+ * Starts the relay in its own folder, as a user who may not enter the agent's folder: the relay cannot do what the
+ * agent should do.
+ */
 function startRelay(api: MessagesApi) {
   return startWithClaude(api, {
     env: { MODEL_API_LIVE_SESSIONS: '4', MODEL_API_WORKERS: '1' },
@@ -25,13 +28,16 @@ function startRelay(api: MessagesApi) {
   });
 }
 
-/** What the tools of the agent have returned, in the order of the calls. */
+/** Returns the results of the agent's tools, in the order of the calls. */
 function resultsIn({ body }: MessagesRequest): string[] {
   const blocks = body.messages.flatMap(({ content }) => (typeof content === 'string' ? [] : content));
   return blocks.filter(({ type }) => type === 'tool_result').map((block) => JSON.stringify(block));
 }
 
-/** Writes a file with the tools of the agent, reads it, and tells what it has read. Other questions of the agent are for titles. */
+/**
+ * Model behaviour: writes a file with the agent's tools, reads it, and answers with its text. Other requests of the
+ * agent are for titles.
+ */
 function writesAndReads({ write, read }: FileTools, path: string, text: string) {
   const [writing, reading] = [write(path, text), read(path)];
   return (request: MessagesRequest): Behaviour => {
@@ -62,11 +68,11 @@ describe.each(codingAgents)('%s as a client', (agent) => {
     expect([await rounds('live'), await rounds('replay')]).toEqual([2, 0]);
     const answered = api.requests.filter((request) => resultsIn(request).length > 0);
     expect(answered.map((request) => resultsIn(request).length)).toEqual([1, 2]);
-    expect(await service.stop()).toBe(0); // it throws where a process is left
+    expect(await service.stop()).toBe(0); // throws if a process is left
   });
 });
 
-/** How often each asks a model that fails. The others are tried in coding-agents.test.ts. */
+/** How often each agent sends a request that fails. The other agents are tested in coding-agents.test.ts. */
 describe.each([
   ['Claude Code', 1],
   ['codex', 1],

@@ -25,7 +25,7 @@ beforeAll(async () => {
 }, 600_000);
 afterAll(() => api.close());
 
-// One service runs at a time, so they can share the stub.
+// The services can share the stub, because only one runs at a time.
 describeContract('codex', (model, { env, ...options }) => {
   api.behave = () => behaviours[model];
   const absent = model === 'missing' ? { MODEL_API_CLI_COMMAND: '/nonexistent/codex' } : {};

@@ -14,7 +14,7 @@ import {
 } from '../../support/responses-api-stub.js';
 import { until } from '../../support/until.js';
 
-/** No process but those of the job that runs. */
+/** Settings that allow no process except that of the running job. */
 const noSpares = { MODEL_API_STANDBY: '0', MODEL_API_LIVE_SESSIONS: '0' };
 const inAnHour = Math.floor(Date.now() / 1000) + 3600;
 
@@ -36,7 +36,7 @@ describe('What goes wrong behind codex', () => {
       ['prompt_too_long', responseRefusals.promptTooLong],
       ['model_unknown', responseRefusals.modelUnknown],
       ['other', responseRefusals.malformed],
-      ['quota', responseRefusals.rateLimited], // the last one, because it holds back the next
+      ['quota', responseRefusals.rateLimited], // must be last: it blocks later jobs
     ] as const) {
       api.behave = () => behaviour;
       const { status, body } = await service.post('/chat', { message: 'Hello' });

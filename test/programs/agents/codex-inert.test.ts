@@ -25,7 +25,7 @@ beforeEach(async () => {
 });
 afterEach(() => api.close());
 
-/** A host where everything that codex might look for holds the canary. Returns the HOME of the service. */
+/** Prepares a host where every file that codex might look for contains the canary. Returns the HOME of the service. */
 async function baitedHome(folder: string): Promise<string> {
   const home = join(folder, 'home');
   const codex = join(home, '.codex');
@@ -44,7 +44,7 @@ async function baitedHome(folder: string): Promise<string> {
   return home;
 }
 
-/** Every file below it, as text. */
+/** Returns the text of every file below a folder. */
 async function textsIn(folder: string): Promise<readonly string[]> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
   const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
@@ -83,7 +83,7 @@ describe('Text that codex could take for something else', () => {
     }
     const told = JSON.stringify(api.requests.map(({ body }) => body));
     expect(told).not.toContain(canary);
-    expect(told).not.toMatch(/"tools":\[[^\]]/); // nothing that it could call
+    expect(told).not.toMatch(/"tools":\[[^\]]/); // no tool that the model could call
     expect(api.requests.flatMap(({ body }) => body.input).filter(({ type }) => type !== 'message')).toEqual([]);
     await recovers(service);
     expect(await readdir(folder.path)).not.toContain('ran');

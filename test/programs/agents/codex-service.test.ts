@@ -16,7 +16,7 @@ import {
   startResponsesApi,
 } from '../../support/responses-api-stub.js';
 
-/** Processes wait for the next turn of their conversation. */
+/** Settings with processes that wait for the next turn of their conversation. */
 const lives = { MODEL_API_LIVE_SESSIONS: '4' };
 
 let api: ResponsesApi;
@@ -109,7 +109,7 @@ describe('The service with the real codex', () => {
     expect(models.find((model) => model.default)?.capabilities).toMatchObject({ images: true, effort: true });
     expect(models.filter((model) => model.default)).toHaveLength(1);
     expect(models.every(({ id, name }) => /^gpt-/.test(id) && name !== '')).toBe(true);
-    expect(api.requests).toEqual([]); // it asks the program, never the model
+    expect(api.requests).toEqual([]); // the service runs the program, but sends no request to the model
   });
 
   it.each([

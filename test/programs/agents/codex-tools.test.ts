@@ -19,7 +19,7 @@ beforeEach(async () => {
 });
 afterEach(() => api.close());
 
-/** The calls and their results as the API gets them. */
+/** Returns the calls and their results as the API receives them. */
 function itemsOf({ body }: ResponsesRequest): readonly object[] {
   return body.input.flatMap((item): readonly object[] => {
     const { type, call_id: id, name, arguments: input, output } = item as unknown as Record<string, unknown>;
@@ -28,7 +28,7 @@ function itemsOf({ body }: ResponsesRequest): readonly object[] {
   });
 }
 
-/** The tools of a request, wherever this model gets them. */
+/** Returns the tools of a request. Their place in it depends on the model. */
 function toolsOf({ body }: ResponsesRequest): readonly Record<string, unknown>[] {
   const listed = [...(body.tools ?? []), ...body.input.flatMap(({ tools = [] }) => tools)] as Record<string, unknown>[];
   return listed.flatMap((tool) => (Array.isArray(tool.tools) ? (tool.tools as Record<string, unknown>[]) : [tool]));

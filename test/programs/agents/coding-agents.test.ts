@@ -5,7 +5,7 @@ import { conversationOf, says, startMessagesApi, systemOf } from '../../support/
 import { type LogRecord, type Service, script, startService } from '../../support/service.js';
 
 const live = { MODEL_API_LIVE_SESSIONS: '4' };
-/** Those that send what their user says as it is. `asides`: requests for titles. */
+/** Agents that send the text of the user unchanged. `asides`: number of requests for titles. */
 const agents = [
   { agent: 'opencode', asides: 1 },
   { agent: 'Continue', asides: 0 },
@@ -17,7 +17,7 @@ function completions({ logs }: Service): LogRecord[] {
   return logs.filter(({ event, path }) => event === 'http_request_completed' && path === '/v1/chat/completions');
 }
 
-/** Turns that went on in the process of their conversation, and those that were replayed. */
+/** Returns how many later turns continued in the process of their conversation, and how many were replayed. */
 async function furtherTurns(service: Service) {
   const of = (result: string) => metric(service, `live_session_total{result="${result}"}`);
   return { live: await of('hit'), replayed: await of('replay') };

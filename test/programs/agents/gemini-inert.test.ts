@@ -92,6 +92,6 @@ describe('What gemini tells the model of its own', () => {
     const { body } = await service.post('/ask', { prompt: 'Look' });
     expect(body.response).toBe('Let me look. I can not.');
     expect(JSON.stringify(api.requests.at(-1)?.body.contents)).toMatch(/not found in registry/);
-    await expect(writeFile(trace, '', { flag: 'wx' })).resolves.toBeUndefined(); // nobody has made it
+    await expect(writeFile(trace, '', { flag: 'wx' })).resolves.toBeUndefined(); // the file did not exist
   });
 });

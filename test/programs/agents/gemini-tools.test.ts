@@ -74,7 +74,7 @@ async function processesIn(service: Service): Promise<Readonly<Record<string, nu
   return (body as { observability: { cli_processes: Record<string, number> } }).observability.cli_processes;
 }
 
-/** Processes that wait for the results of a client. */
+/** Returns the number of processes that wait for the results of a client. */
 const waitingIn = async (service: Service) => (await processesIn(service)).tools;
 const standbyIn = async (service: Service) => (await processesIn(service)).standby;
 
@@ -210,6 +210,6 @@ describe('The tools of a client at gemini', () => {
     api.behave = () => geminiCalls('', noteOf('Ann'));
     expect((await clientOf(service).say('Note Ann.')).calls).toHaveLength(1);
     await service.stop();
-    expect(api.requests).toHaveLength(2); // gemini was not told of a result that nobody has brought
+    expect(api.requests).toHaveLength(2); // gemini received no result, because the client sent none
   });
 });

@@ -17,7 +17,7 @@ import { geminiVersion, installGemini, startWithGemini } from '../../support/gem
 import { recovers, untilJobs, untilTreeGone } from '../../support/jobs.js';
 import { until } from '../../support/until.js';
 
-/** The files below a folder whose text holds this, now. Links are not followed. */
+/** Returns the files below a folder that contain this text now. Links are not followed. */
 async function filesHolding(folder: string, text: string): Promise<string[]> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => []);
   const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
@@ -25,7 +25,7 @@ async function filesHolding(folder: string, text: string): Promise<string[]> {
   return files.filter((_, index) => found[index]);
 }
 
-/** A file may go while it is read. */
+/** The file may be removed while it is read. */
 function readText(file: string): Promise<string> {
   return readFile(file, 'utf8').catch(() => '');
 }
@@ -35,7 +35,7 @@ const tinyPng = {
   data: 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
 };
 
-/** One process waits, and one conversation keeps its own. */
+/** Settings with one process on standby and one live conversation. */
 const warm = { MODEL_API_STANDBY: '1', MODEL_API_LIVE_SESSIONS: '1' };
 
 let api: GeminiApi;
@@ -61,7 +61,7 @@ describe('The service with the real gemini', () => {
     expect(api.requests.map(({ model }) => model)).toEqual(['gemini-of-the-test']);
     expect(api.requests.map(saidIn)).toEqual([[{ role: 'user', text: 'grüße 🚀' }]]);
     await service.post('/ask', { prompt: 'And without a name?' });
-    expect(api.requests.at(-1)?.model).toMatch(/flash/); // no second model chooses one
+    expect(api.requests.at(-1)?.model).toMatch(/flash/); // no second model chooses the model
     expect(api.strays).toEqual([]);
   });
 
@@ -146,16 +146,16 @@ describe('What goes wrong behind gemini', () => {
       ['model_unknown', geminiRefusals.modelUnknown],
       ['other', geminiRefusals.broken],
       ['empty_answer', geminiSays()],
-      ['quota', geminiRefusals.rateLimited], // the last one, because it holds back the next
+      ['quota', geminiRefusals.rateLimited], // must be last: it blocks later jobs
     ] as const) {
       const before = api.requests.length;
       api.behave = () => behaviour;
       const { status, body } = await service.post('/chat', { message: 'Hello' });
       expect([status, body.error, body.reason]).toEqual([500, 'cli_error', reason]);
-      if (reason !== 'empty_answer') expect(api.requests).toHaveLength(before + 1); // it tries nothing again
+      if (reason !== 'empty_answer') expect(api.requests).toHaveLength(before + 1); // gemini retries nothing
       await untilJobs(service, 0, 0);
     }
-    await untilTreeGone(service, 20_000); // after a refused login, readiness is looked at again
+    await untilTreeGone(service, 20_000); // a refused login triggers a readiness check
     expect((await service.get('/metrics')).text).toMatch(/^model_api_conversations 0$/m);
   });
 
@@ -188,7 +188,7 @@ describe('What goes wrong behind gemini', () => {
 describe('A job of gemini that nobody waits for any more', () => {
   it('is over within a second, with every process of it', async () => {
     await using service = await startWithGemini(api);
-    await service.log('readiness_checked'); // which starts a process too
+    await service.log('readiness_checked'); // the readiness check starts a process, too
     await untilTreeGone(service);
     api.behave = () => geminiStalls;
     const controller = new AbortController();

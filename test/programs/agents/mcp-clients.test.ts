@@ -19,7 +19,7 @@ import { type Service, startService } from '../../support/service.js';
 const prompt = 'Hello, my name is Ada';
 const limitMs = 90_000;
 
-/** Has the model of the agent call the tool once, and then say what it was given. */
+/** Model behaviour: calls the tool once, then answers with the result. */
 function asksOnce(tool: RegExp) {
   return (request: MessagesRequest) => {
     const results = JSON.stringify(request.body.messages).match(/"type":"tool_result".*/)?.[0];
@@ -29,7 +29,7 @@ function asksOnce(tool: RegExp) {
   };
 }
 
-/** What the relay has logged of calls of its tool. */
+/** Returns what the relay has logged about calls of its tool. */
 function callsAt({ logs }: Service) {
   return logs.filter(
     ({ event, path, outcome }) => event === 'http_request_completed' && path === '/mcp' && outcome === 'ok',
@@ -66,7 +66,7 @@ describe('The relay as a tool of', () => {
       ANTHROPIC_BASE_URL: api.url,
       ANTHROPIC_API_KEY: 'sk-ant-test',
       CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
-      ENABLE_TOOL_SEARCH: 'false', // so that the model is offered the tool without a search for it
+      ENABLE_TOOL_SEARCH: 'false', // offers the tool to the model without a search
     };
     api.behave = asksOnce(/^mcp__relay__ask$/);
     const [, ...words] = (await mcpSettingsOf('Claude Code', relay.url)).trim().split(' ');

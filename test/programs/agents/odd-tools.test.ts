@@ -9,7 +9,7 @@ const model = 'claude-sonnet-5';
 const prefix = 'mcp__odd__';
 const program = join(__dirname, '..', '..', 'support', 'odd-mcp-server.js');
 
-/** Gives Claude Code the MCP server, and the permission to call its tools. */
+/** Configures the MCP server in Claude Code, with the permission to call its tools. */
 async function addServer(home: string): Promise<void> {
   const settings = { permissions: { allow: ['mcp__odd'] }, env: { ENABLE_TOOL_SEARCH: 'false' } };
   const servers = { odd: { type: 'stdio', command: process.execPath, args: [program] } };
@@ -23,7 +23,7 @@ interface SentTool {
   readonly input_schema?: { readonly properties?: object };
 }
 
-/** The tool of the server with this name, of which the end may be a hash. */
+/** Returns the server's tool with this name. The end of a long name may be a hash. */
 function toolOf(name: string) {
   const begin = name.slice(prefix.length, 50);
   const tool = oddMcpTools.find((each) => each.name.startsWith(begin));
@@ -31,7 +31,7 @@ function toolOf(name: string) {
   return tool;
 }
 
-/** Calls each tool of the server, in the form in which the model sees it. */
+/** Returns a call of each tool of the server, in the form that the model sees. */
 function callsOf({ body }: MessagesRequest) {
   const tools = (body.tools ?? []) as readonly SentTool[];
   return tools
@@ -61,7 +61,7 @@ it('Claude Code uses an MCP server whose tools have unusual schemas and long nam
   };
   const { output } = await client.task('Call all tools.');
   expect(output).toContain('All called.');
-  // Claude Code itself leaves out tools with names of properties that its API refuses.
+  // Claude Code itself drops tools with property names that its API rejects.
   expect(offered.length).toBeGreaterThan(15);
   for (const { name, value } of offered.map(toolOf))
     expect(results).toContain(JSON.stringify(`${name} got ${JSON.stringify(value)}`).slice(1, -1));

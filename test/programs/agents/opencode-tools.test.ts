@@ -31,7 +31,7 @@ async function start(env: Readonly<Record<string, string>> = {}): Promise<Servic
   return startService({ env: { ...ofAgent, ...ofStub, ...ofService, TMPDIR: folder.path, ...env } });
 }
 
-/** The last messages of a request, as the model gets them. */
+/** Returns the last messages of a request as the model receives them. */
 function told(count: number): readonly object[] {
   return (api.requests.at(-1)?.messages ?? []).slice(-count);
 }

@@ -7,15 +7,15 @@ import { cacheFor, installNode, installOnce, npmInstall } from '../../support/in
 import { type Service, startService } from '../../support/service.js';
 import { until } from '../../support/until.js';
 
-/** The newest of both that npm could install together when this was written. */
+/** Newest versions that npm could install together when this test was written. */
 const packages = ['pi-acp@0.0.34', '@earendil-works/pi-coding-agent@0.87.1'] as const;
 const nodeVersion = '24';
 
-/** The coding agent pi behind its adapter for the Agent Client Protocol, which both need a newer Node than the service. */
+/** The coding agent pi behind its adapter for the Agent Client Protocol. Both need a newer Node than the service. */
 interface Pi {
-  /** The command line of the adapter. */
+  /** Command line of the adapter. */
   readonly command: string;
-  /** Folders in which the adapter finds Node and pi. */
+  /** PATH on which the adapter finds Node and pi. */
   readonly path: string;
 }
 
@@ -31,7 +31,7 @@ async function fill(building: string): Promise<void> {
   await symlink(join('node_modules', '.bin'), join(building, 'bin'));
 }
 
-/** A script that starts pi without its tools, as docs/clis.md has it. */
+/** Writes a script that starts pi without its tools, as in docs/clis.md. */
 async function writeQuietPi(folder: string): Promise<string> {
   const path = join(folder, 'quiet-pi');
   await writeFile(path, '#!/bin/sh\nexec pi --no-tools --no-extensions --no-skills --no-context-files "$@"\n');
@@ -55,7 +55,7 @@ afterEach(async () => {
   await home[Symbol.asyncDispose]();
 });
 
-/** Tells pi where its model is, as its user does it. */
+/** Configures the model of pi in the way its users do. */
 async function configure(): Promise<void> {
   const folder = join(home.path, '.pi', 'agent');
   const model = { id: 'one', name: 'One', reasoning: false, input: ['text'], contextWindow: 100_000, maxTokens: 1000 };
@@ -82,7 +82,8 @@ describe('The real pi', () => {
   it('waits for a job and answers it without its greeting, as it does a job that waits for its start', async () => {
     await configure();
     await using service = await start({ MODEL_API_STANDBY: '1', MODEL_API_LIVE_SESSIONS: '1' });
-    expect((await service.post('/ask', { prompt: 'Hello' })).body.response).toBe('Hello, world'); // it has just begun
+    // The process has just started.
+    expect((await service.post('/ask', { prompt: 'Hello' })).body.response).toBe('Hello, world');
     await service.log('cli_text_ignored');
     await until(async () => (await service.jobProcesses()).length > 0, 'another process');
     const first = await service.post('/chat', { message: 'Hello', model: 'stub/one' });

@@ -35,13 +35,15 @@ let lab: ClaudeLab;
 let api: MessagesApi;
 let claude: ClaudeSession;
 
-/** What was said so far, by the last request. */
+/** Returns the conversation in the last request. */
 function lastConversation() {
   const last = api.requests.at(-1);
   return last === undefined ? [] : conversationOf(last);
 }
 
-/** In a process that was started for this turn: some versions must know its model and its system text then. */
+/**
+ * Runs a turn in a process that was started for it: some versions need the model and the system text at their start.
+ */
 async function askFreshly(turn: Turn): Promise<Answer> {
   claude = await lab.start(lab.plan(turn));
   return claude.turn(turn);
@@ -94,7 +96,7 @@ describe('a turn of the real claude', () => {
     await claude.ask('hi');
     const [request] = api.requests as [MessagesRequest];
     expect(request.body.tools).toEqual([]);
-    expect(systemOf(request)).toHaveLength(2); // who is billed, and the name of the CLI
+    expect(systemOf(request)).toHaveLength(2); // billing information, and the name of the CLI
     expect(JSON.stringify(request.body).length).toBeLessThan(2500);
   });
 
@@ -210,9 +212,9 @@ describe('a prompt', () => {
     api.behave = () => says('answer-canary');
     await claude.turn({ ...plainLaunch(null), text: 'canary', history: [{ role: 'user', text: 'past-canary' }] });
     const all = { recursive: true, withFileTypes: true } as const;
-    const list = () => readdir(lab.home.path, all).catch(() => null); // a lock may go while it is looked at
+    const list = () => readdir(lab.home.path, all).catch(() => null); // a lock may be removed during the listing
     const files = await until(list, 'a list of all files');
-    // One that has gone meanwhile was a temporary one, which has taken the place of another.
+    // A file that was removed since was a temporary one, renamed to replace another.
     const read = ({ parentPath, name }: Dirent) => readFile(join(parentPath, name)).catch(() => Buffer.alloc(0));
     const contents = files.filter((file) => file.isFile()).map(read);
     expect((await Promise.all(contents)).filter((bytes) => bytes.includes('canary'))).toEqual([]);
@@ -225,7 +227,7 @@ describe('a file of the host that a prompt names', () => {
   async function mentions(): Promise<readonly string[]> {
     const path = join(lab.home.path, 'secret.txt');
     await writeFile(path, secret);
-    await writeFile(join(lab.home.path, `${secret}.txt`), ''); // for lists of a folder
+    await writeFile(join(lab.home.path, `${secret}.txt`), ''); // for listings of the folder
     await symlink(path, join(lab.home.workingDirectory, 'link.txt'));
     await writeFile(join(lab.home.workingDirectory, 'inside.txt'), secret);
     const named = [`@${path}`, `@"${path}"`, `look:\n@${path}`, `@${path}#L1-2`, `@file://${path}`];

@@ -24,7 +24,7 @@ const columns = Object.keys(contents).length;
 
 const doorList = Object.values(doors);
 
-/** The cells of a row, and those of a column, each ask another door or in another form. */
+/** The cells of a row, and of a column, each use a different API or form of answer. */
 const asked = cells.map((cell, at) => {
   const [row, column] = [Math.floor(at / columns), at % columns];
   const manner = manners[(row + column) % manners.length] as Manner;
@@ -33,17 +33,17 @@ const asked = cells.map((cell, at) => {
 
 let api: MessagesApi;
 let service: Service;
-/** What the API does for a prompt, request by request. The last is repeated. */
+/** Behaviour of the API for a prompt, request by request. The last one is repeated. */
 const plays = new Map<string, readonly Behaviour[]>();
 const counts = new Map<string, number>();
 
-/** The CLI may add a text of its own to the prompt, where it asks again. */
+/** Returns the prompt of a request. When the CLI retries, it may append a text to the prompt. */
 function promptOf(request: MessagesRequest): string {
   const heard = conversationOf(request).map(({ text }) => text);
   return [...plays.keys()].find((name) => heard.some((text) => text.includes(name))) ?? '';
 }
 
-/** A prompt that the API answers so. */
+/** Returns a prompt to which the API responds in this way. */
 function prompt(name: string, ...behaviours: readonly Behaviour[]): string {
   plays.set(name, behaviours);
   return name;
@@ -98,7 +98,7 @@ describe('A message of the model', () => {
 });
 
 describe('A message whose connection is lost', () => {
-  /** A plain answer and a stream, if the API does this first and then answers `next`. */
+  /** Requests a plain answer and a stream from an API that first responds with `first`, then with `next`. */
   async function answers(name: string, first: Behaviour, next: Behaviour): Promise<readonly DoorAnswer[]> {
     const [plain, streamed] = ['plain', 'streamed'].map((form) => prompt(`${name}, ${form}`, first, next));
     return Promise.all([

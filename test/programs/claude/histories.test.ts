@@ -9,7 +9,7 @@ import {
 } from '../../support/messages-api-stub.js';
 import type { Service } from '../../support/service.js';
 
-/** Random histories from elsewhere. ODD_HISTORIES=500 tries more. */
+/** Number of random histories of other models. ODD_HISTORIES=500 tests more. */
 const count = Number(process.env.ODD_HISTORIES ?? 60);
 const seed = Number(process.env.PROPERTY_SEED ?? Date.now() % 2 ** 31);
 const limitMs = Math.max(600_000, 3000 * count);
@@ -80,7 +80,10 @@ interface Sent {
   readonly body: object;
 }
 
-/** Each result is known by its text. Of calls with the same key, the first result is for the first call. */
+/**
+ * Returns the results of a round. Each has a unique text. If calls have the same key, the first result belongs to the
+ * first call.
+ */
 function resultsOf({ calls, isReversed }: Round, turn: number, key: 'id' | 'name' = 'id') {
   const left = [...calls];
   return (isReversed === 1 ? calls.toReversed() : calls).map((answered, at) => {
@@ -174,7 +177,7 @@ const doors: Readonly<Record<Door, (history: readonly Round[]) => Sent>> = {
   'ollama without ids': (history) => ollama(history, false),
 };
 
-/** Older clients of Ollama drop the ids of calls. */
+/** Builds a request for Ollama. Older clients of Ollama drop the IDs of calls. */
 function ollama(history: readonly Round[], hasIds: boolean): Sent {
   const messages = history.flatMap((round, turn) => [
     { role: 'user', content: round.asked },
@@ -200,7 +203,9 @@ function keyOf(hasIds: boolean): 'id' | 'name' {
   return hasIds ? 'id' : 'name';
 }
 
-/** Each result is in one request to the API, once, under the id of a call of its own name. */
+/**
+ * Returns the lost results. Each result must be in one request to the API, once, under the ID of a call with its name.
+ */
 function lostResults({ body }: MessagesRequest, history: readonly Round[], key: 'id' | 'name' = 'id'): string[] {
   const blocks = body.messages.flatMap(({ content }) => (typeof content === 'string' ? [] : content)) as unknown as {
     readonly type: string;
@@ -213,7 +218,8 @@ function lostResults({ body }: MessagesRequest, history: readonly Round[], key: 
     resultsOf(round, turn, key).flatMap(({ result, name }) => {
       const found = blocks.filter((each) => each.type === 'tool_result' && JSON.stringify(each).includes(result));
       const called = nameOf.get(found[0]?.tool_use_id) ?? '';
-      const isOfCall = called.startsWith(name.replace(/[^\w-]/gu, '_').slice(0, 50)); // the end of a long name is a hash
+      // The end of a long name is a hash.
+      const isOfCall = called.startsWith(name.replace(/[^\w-]/gu, '_').slice(0, 50));
       return found.length === 1 && isOfCall ? [] : [`${result} of ${name}: ${found.length} found, of ${called}`];
     }),
   );
@@ -268,7 +274,7 @@ describe('A model that gives two calls of one message the same id', () => {
   const calls = ['a', 'b'].map((q) => ({ id: 'call_0', name: 'look', input: { q } }));
   const results = ['result 0.0.', 'result 0.1.'];
 
-  /** The model calls once. Returns the number of requests so far. */
+  /** Makes the model call a tool once. Returns the number of requests so far. */
   function callOnce(): number {
     const before = api.requests.length;
     api.behave = (_, index) => (index === before ? saysAndCalls('', ...calls) : says('fine'));

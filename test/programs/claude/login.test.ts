@@ -6,7 +6,7 @@ import { TokenEndpoint } from '../../support/token-endpoint.js';
 import { until } from '../../support/until.js';
 
 const hourMs = 3_600_000;
-/** In milliseconds: how late the endpoint answers the first refreshes. */
+/** Delays of the endpoint's first responses, in milliseconds. */
 const delays = [300, 0, 1000, 0, 0, 2500, 0, 100];
 
 let api: MessagesApi;
@@ -25,7 +25,8 @@ function lastToken(): string | undefined {
 describe('The login of claude in files', () => {
   it('outlives 20 renewals beside jobs, checks, cancels, time-outs, drains and restarts', async () => {
     const delayMs = (refresh: number) => delays[refresh] ?? 0;
-    const livesMs = (token: number) => (token % 10 === 0 ? 304_000 : 300_300); // claude renews at 300,000
+    // Claude renews a token that expires within 300,000 ms.
+    const livesMs = (token: number) => (token % 10 === 0 ? 304_000 : 300_300);
     await using endpoint = await TokenEndpoint.start({ livesMs, delayMs });
     const jobs = await tryLogin(api, endpoint, { refreshes: 20, endsAt: [6] });
     expect(endpoint.refused).toBe(0);

@@ -5,7 +5,7 @@ import { installClaude, startWithClaude } from '../../support/claude-service.js'
 import { temporaryFolder } from '../../support/folder.js';
 import { echoes, startMessagesApi } from '../../support/messages-api-stub.js';
 
-/** Puts a folder into the place of /etc/claude-code, for one program and its children. */
+/** Returns a command that mounts a folder over /etc/claude-code, for one program and its children. */
 const hidden = (below: string, managed: string) =>
   `mount -t overlay overlay -o 'lowerdir=${below}:/etc' /etc && mount --bind '${managed}' /etc/claude-code`;
 
@@ -42,7 +42,7 @@ beforeAll(() => installClaude(), 600_000);
     const script = `#!/bin/sh\nexec unshare --mount sh -c "${hidden(below, managed)} && exec '${process.execPath}' \\"\\$@\\"" sh "$@"\n`;
     await writeFile(node, script, { mode: 0o755 });
     const env = {
-      MODEL_CODE_OAUTH_TOKEN: 'sk-ant-oat01-test', // with an API key, claude reads no CLAUDE.md in any case
+      MODEL_CODE_OAUTH_TOKEN: 'sk-ant-oat01-test', // with an API key, claude never reads CLAUDE.md
       MODEL_API_CLI_ENV: 'ANTHROPIC_BASE_URL',
       MODEL_API_KEY: 'operator',
     };

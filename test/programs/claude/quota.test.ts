@@ -6,7 +6,7 @@ import { headersOf, type KeyHolder, writeNamedKeys } from '../../support/named-k
 import type { Service } from '../../support/service.js';
 import { until } from '../../support/until.js';
 
-/** With a token, as a subscription has it. With an API key claude tells nothing of windows. */
+/** Token of a subscription. With an API key, claude does not report quota windows. */
 const token = { ANTHROPIC_API_KEY: '', MODEL_CODE_OAUTH_TOKEN: 'sk-ant-oat01-test' };
 const noSpares = { MODEL_API_STANDBY: '0', MODEL_API_LIVE_SESSIONS: '0' };
 
@@ -24,7 +24,7 @@ async function breakerOf(service: Service) {
     .breaker;
 }
 
-/** Whole seconds, as the API tells them: up to one more than asked for. */
+/** Returns a time in whole seconds, as the API reports it: up to one second later than requested. */
 const inSeconds = (seconds: number) => Math.ceil(Date.now() / 1000) + seconds;
 
 describe("The quota of claude's account", () => {
@@ -56,7 +56,7 @@ describe("The quota of claude's account", () => {
       state: 'open',
       windows: [{ name: 'five_hour', status: 'rejected', utilization: 1 }],
     });
-    // It is counted on the monotonic clock, and rounded on the way there and back.
+    // The time is counted on the monotonic clock, and rounded in both conversions.
     expect(Math.abs(Date.parse(open.until ?? '') - resetsAt * 1000)).toBeLessThanOrEqual(2);
 
     api.behave = echoes;

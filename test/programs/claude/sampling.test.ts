@@ -72,7 +72,7 @@ describe('A model that refuses to be told how it picks its words', () => {
       expect(answer.text).toContain('Hello');
       const temperatures = api.requests.slice(before).map((request) => told(request).temperature);
       expect(temperatures.at(-1)).toBe(usual.temperature);
-      expect(temperatures.includes(0.25)).toBe(isFirst); // the CLI itself tries again with fewer of its own fields
+      expect(temperatures.includes(0.25)).toBe(isFirst); // the CLI itself retries without some of its fields
       expect(temperatures.length === 1).toBe(!isFirst);
     }
     const other = await service.post('/v1/messages', {

@@ -46,12 +46,12 @@ function toolsOf({ body }: MessagesRequest): readonly SentTool[] {
   return (body.tools ?? []) as readonly SentTool[];
 }
 
-/** Whether the tool's input stands in one property. */
+/** Whether the input of the tool is wrapped in one property. */
 function isWrapped({ input_schema: { properties = {} } }: SentTool): boolean {
   return Object.keys(properties).join() === 'input';
 }
 
-/** What the vendor's API refuses at the top of a schema. */
+/** Returns the parts at the top of a schema that the vendor's API rejects. */
 function refusedParts({ input_schema: schema }: SentTool): string[] {
   const keys = Object.keys(schema.properties ?? {}).filter((key) => !/^[a-zA-Z0-9_.-]{1,64}$/.test(key));
   return [...keys, ...['anyOf', 'oneOf', 'allOf'].filter((word) => word in schema)];
@@ -78,7 +78,7 @@ describe('Tools of the client with the real claude', () => {
     expect(blocks.map(({ name, input }) => [name, input])).toEqual(oddTools.map(({ name, value }) => [name, value]));
     expect(toolsOf(api.requests[0] as MessagesRequest).flatMap(refusedParts)).toEqual([]);
 
-    // The history goes to a new process in the form that the first one had.
+    // A new process receives the history in the same form as the first one.
     const content = blocks.map(({ id }) => ({ type: 'tool_result', tool_use_id: id, content: 'ok' }));
     const messages = [
       { role: 'user', content: 'Call all!' },

@@ -18,13 +18,13 @@ import {
   tokens,
 } from '../../support/messages-api-stub.js';
 
-/** No process but those of the job that runs. */
+/** Settings that allow no process except that of the running job. */
 const noSpares = { MODEL_API_STANDBY: '0', MODEL_API_LIVE_SESSIONS: '0' };
 const inputTokens = tokens.input + tokens.cacheCreation + tokens.cacheRead;
 
 let api: MessagesApi;
 
-/** The texts and roles of the last request. */
+/** Returns the texts and roles of the last request. */
 function lastConversation() {
   const last = api.requests.at(-1);
   return last === undefined ? [] : conversationOf(last);
@@ -100,7 +100,7 @@ describe('The service with the real claude', () => {
     expect(models.filter((model) => model.default).map(({ id }) => id)).toEqual(['default']);
     expect(models.every(({ id, name }) => id !== '' && name !== '')).toBe(true);
     expect(models.map(({ id }) => id).join()).toMatch(/sonnet|opus|haiku/);
-    expect(api.requests).toEqual([]); // it asks the program, never the model
+    expect(api.requests).toEqual([]); // the service runs the program, but sends no request to the model
   });
 
   it('asks the model that a name stands for: its own before all others, listed or of their form', async () => {
@@ -168,7 +168,7 @@ describe('What goes wrong behind claude', () => {
       ['overloaded', refusals.overloaded],
       ['prompt_too_long', refusals.promptTooLong],
       ['model_unknown', refusals.modelUnknown],
-      ['quota', refusals.rateLimited], // the last one, because it holds back the next
+      ['quota', refusals.rateLimited], // must be last: it blocks later jobs
     ] as const) {
       api.behave = () => behaviour;
       const { status, body } = await service.post('/chat', { message: 'Hello' });
@@ -176,7 +176,7 @@ describe('What goes wrong behind claude', () => {
       expect(body.message).toMatch(/^the model CLI reports: \S/);
       await recovers(service);
     }
-    await service.log('readiness_checked', ({ trigger }) => trigger === 'failure'); // after the one that was auth
+    await service.log('readiness_checked', ({ trigger }) => trigger === 'failure'); // after the auth failure
     expect((await service.get('/metrics')).text).toMatch(/^model_api_conversations 0$/m);
   });
 

@@ -108,7 +108,7 @@ describe('A claude that takes its system text and its model at the start alone',
       expect(systemOf(lastRequest()).slice(2)).toEqual(['Be an owl.']);
       expect(lastRequest().body.output_config).toEqual({ effort: 'low' });
     }
-    expect((await standbysTaken(service))[1]).toBeGreaterThan(0); // what waits was started for another launch
+    expect((await standbysTaken(service))[1]).toBeGreaterThan(0); // the waiting process was started for another launch
     api.behave = () => saysAndGives('', { a: 'x' });
     const { body } = await service.post('/ask', { prompt: 'five', schema });
     expect(body).toMatchObject({ structured: { a: 'x' } });

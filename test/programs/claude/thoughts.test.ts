@@ -50,7 +50,7 @@ describe('What the real claude thinks', () => {
     expect(usual).not.toBe('summarized');
     expect(displays()).toEqual([usual, 'summarized', 'summarized', usual]);
     const types = lab.api.requests.map(({ body }) => (body.thinking as { readonly type: string }).type);
-    expect(new Set(types).size).toBe(1); // whether it thinks at all is not touched
+    expect(new Set(types).size).toBe(1); // thinking is not switched on or off
     expect(JSON.stringify(lab.api.requests.at(-1)?.body.messages)).not.toContain('thinking');
   });
 

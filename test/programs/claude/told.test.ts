@@ -24,7 +24,7 @@ import {
   systemOf,
 } from '../../support/messages-api-stub.js';
 
-/** The first that takes everything over stdin. */
+/** Later versions receive everything over stdin. */
 const isOlder = claudeVersion === '2.1.197';
 const pixel = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
 const png: Image = { mediaType: 'image/png', data: pixel, at: 0 };
@@ -50,7 +50,7 @@ function asked(text: string, more: Partial<Turn> = {}): Turn {
   return { ...plainLaunch(null), text, history: [], ...more };
 }
 
-/** A process that was started as for `turn`, which most versions do not need to know. */
+/** Starts a process with the launch options of `turn`. Most versions do not need them. */
 function startedFor(launch: LaunchOptions): Promise<ClaudeSession> {
   return lab.start(lab.plan(launch));
 }
@@ -109,7 +109,7 @@ describe('what is told beside a turn', () => {
     const turn = asked('three', { model: 'claude-sonnet-5', system: 'Count.', effort: 'high', history });
     const claude = await startedFor(turn);
     expect((await claude.turn(turn)).end.type).toBe('turn-end');
-    const texts = ['one', '1', 'two', '', '2', 'three']; // the empty one is the image
+    const texts = ['one', '1', 'two', '', '2', 'three']; // the empty text is the image
     expect(conversationOf(lastRequest()).map(({ text }) => text)).toEqual(texts);
     expect(systemOf(lastRequest()).slice(2)).toEqual(['Count.']);
     expect(lastRequest().body).toMatchObject({ model: 'claude-sonnet-5', output_config: { effort: 'high' } });

@@ -28,7 +28,7 @@ function resultsIn({ body }: MessagesRequest): number {
   return JSON.stringify(body.messages).split('"tool_result"').length - 1;
 }
 
-/** Leaves as soon as the text before the call has come. */
+/** Disconnects as soon as the text before the call has arrived. */
 async function leaveInsideInput({ url }: Service): Promise<void> {
   const leaving = new AbortController();
   const messages = [{ role: 'user', content: 'Note her.' }];

@@ -57,7 +57,7 @@ function asked(text: string, more: Partial<Turn> = {}): Turn {
   return { ...plainLaunch(null), text, history: [], ...more };
 }
 
-/** What a request to the API says, without what the CLI adds. */
+/** Returns the messages of a request to the API, without the CLI's additions. */
 function messagesOf({ body }: MessagesRequest) {
   const isOurs = (block: unknown) => !JSON.stringify(block).includes('<system-reminder>');
   const blocks = (content: unknown) => (Array.isArray(content) ? content.filter(isOurs) : content);
@@ -80,7 +80,7 @@ function result(id: string, text: string, more: Partial<ToolResult> = {}): ToolR
   return { id, text, isError: false, ...more };
 }
 
-/** One round: the model calls this tool, and the client brings that result. Returns the last request to the API. */
+/** Runs a round: the model calls this tool, and the client sends that result. Returns the last request to the API. */
 async function round(claude: ClaudeSession, offer: ToolOffer, call: Called, text: string): Promise<MessagesRequest> {
   const [calling, answering] = [saysAndCalls('', { id: 'toolu_a', ...call }), says('done')];
   let count = 0;

@@ -17,7 +17,7 @@ describe('The key of the console', () => {
     const field = ask.page.getByLabel('Your key');
     await field.waitFor();
     await expectGoodLooks(ask.page, 'key');
-    await ask.page.keyboard.type('another-key-than-that'); // it has the focus
+    await ask.page.keyboard.type('another-key-than-that'); // the field has the focus
     await ask.page.keyboard.press('Enter');
     await ask.page.getByText('The service rejected this key.').waitFor();
     await field.fill(key);
@@ -35,7 +35,7 @@ describe('The key of the console', () => {
       '',
       expect.not.stringContaining(key),
     ]);
-    await ask.message.fill('Do you still know me?'); // what is written is forgotten with the key
+    await ask.message.fill('Do you still know me?'); // the draft is removed with the key
     await forgetKey(ask.page);
     expect(await ask.message.inputValue()).toBe('');
     expect(await ask.page.evaluate('sessionStorage.length')).toBe(0);
@@ -73,7 +73,7 @@ describe('The header of the console', () => {
     await expectGoodLooks(page, 'who');
     await page.keyboard.press('Escape');
     await page.getByRole('button', { name: 'Forget the key' }).waitFor({ state: 'hidden' });
-    await page.goto(`${service.url}/console/now`); // typed by hand
+    await page.goto(`${service.url}/console/now`); // entered in the address bar
     await page.getByRole('heading', { name: 'Now', level: 1 }).waitFor();
     expect(page.url()).toBe(`${service.url}/console/#/now`);
     await page.reload();
@@ -114,7 +114,7 @@ describe('A service that goes and comes back', () => {
     await ask.page.setViewportSize({ width: 360, height: 400 });
     await ask.page.evaluate('scrollTo(0, document.documentElement.scrollHeight)');
     expect(await ask.page.evaluate('scrollY')).toBeGreaterThan(100);
-    expect((await banner.boundingBox())?.y).toBeGreaterThan(0); // wherever one has scrolled to
+    expect((await banner.boundingBox())?.y).toBeGreaterThan(0); // visible at any scroll position
     await using second = await startService({ env });
     await banner.waitFor({ state: 'detached' });
     await ask.button('New').click();

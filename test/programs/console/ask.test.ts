@@ -147,7 +147,7 @@ def f(x): return "<script>alert(1)</script>"
       await expectGoodLooks(ask.page, 'ask-bad-schema');
       await ask.message.press('Enter');
       const field = ask.page.getByLabel('JSON Schema of the answer');
-      await ask.page.locator('[data-field=schema]:focus').waitFor(); // an effect gives it the focus once it is shown
+      await ask.page.locator('[data-field=schema]:focus').waitFor(); // an effect focuses the field once it is shown
       await ask.button('Ask in the background').click();
       expect([await ask.message.inputValue(), await ask.turns.count()]).toEqual(['Who am I?', 0]);
       await field.fill('');
@@ -212,7 +212,7 @@ def f(x): return "<script>alert(1)</script>"
         expect(await dialog.locator('code').innerText()).toContain("What's this?");
       }
       await expectGoodLooks(ask.page, 'ask-code');
-      await ask.page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })"); // as over plain HTTP
+      await ask.page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })"); // like plain HTTP
       await dialog.getByRole('button', { name: 'Copy' }).click();
       await dialog.getByText('Copied').waitFor();
       await ask.page.keyboard.press('Escape');
@@ -326,7 +326,7 @@ def f(x): return "<script>alert(1)</script>"
         expect(await ask.turns.last().innerText()).toMatch(new RegExp(`${question}[^]*begun:`));
         await untilJobs(service, 0, 0);
         if (question === 'wait again') break;
-        expect(await ask.ask('go')).toContain('begun: go done'); // the next one is a turn of a conversation that is kept
+        expect(await ask.ask('go')).toContain('begun: go done'); // the next message is a turn of a stored conversation
         expect(ask.page.url()).toContain('conversation=');
       }
       const texts = await ask.turns.locator('.asked').allInnerTexts();

@@ -246,7 +246,7 @@ describe('A chat in the console', () => {
         await ask.turns.getByText(title, { exact: true }).waitFor();
         await ask.lastAnswer.getByText(/Answering · \d+ s/).waitFor();
       }
-      await ask.page.goBack(); // to the first of them
+      await ask.page.goBack(); // back to the first conversation
       await ask.turns.getByText('wait for one', { exact: true }).waitFor();
       await press('Stop');
       await has(focused, 'Message');

@@ -35,7 +35,7 @@ describe('Conversations', () => {
     return { name: file.suggestedFilename(), text: await readFile(await file.path(), 'utf8') };
   }
 
-  /** Firefox reports no download through WebDriver BiDi here. */
+  /** Firefox does not report downloads through WebDriver BiDi here. */
   async function expectSaved(id: string): Promise<void> {
     const markdown = await saved('Markdown');
     expect(markdown.name).toBe(`conversation-${id}.md`);
@@ -133,7 +133,7 @@ describe('Conversations', () => {
     await using service = await startService();
     const ask = new AskPage(browser.page);
     const id = await talk(service, 'One', 'Two', 'Three');
-    await openConsole(browser, service, `/conversations?id=${id}`); // an address of an earlier version
+    await openConsole(browser, service, `/conversations?id=${id}`); // address of an earlier version
     await browser.page.getByLabel('Model', { exact: true }).selectOption('echo');
     await ask.turns.nth(2).waitFor();
     await ask.turns.nth(1).hover();

@@ -8,7 +8,7 @@ const all = [...endpoints, ...doorEndpoints];
 
 const limitMs = 30_000;
 
-/** The page, with every operation on it. */
+/** Opens the page with every operation expanded. */
 async function openDocs(browser: Browser, service: Service): Promise<void> {
   browser.page.setDefaultTimeout(limitMs);
   await browser.page.goto(`${service.url}/docs`);
@@ -18,7 +18,7 @@ async function openDocs(browser: Browser, service: Service): Promise<void> {
     .waitFor();
 }
 
-/** What the page shows after "Execute" on an operation with what it proposes to send. */
+/** Presses "Execute" on an operation with the proposed request. Returns what the page shows. */
 async function tryOut({ page }: Browser, operation: string) {
   const block = page.locator(`.opblock[id$="-${operation}"]`);
   await block.locator('.opblock-summary-control').click();
@@ -29,7 +29,7 @@ async function tryOut({ page }: Browser, operation: string) {
   return { status: status.trim(), text: await answer.locator('.highlight-code').first().innerText() };
 }
 
-/** Nothing was asked of anyone else, and nothing was against the page's own policy. */
+/** Expects no request to another server, and no violation of the page's content security policy. */
 function expectClean({ requests, complaints }: Browser, service: Service): void {
   expect(complaints).toEqual([]);
   expect(requests.filter(({ origin }) => origin !== service.url).map(String)).toEqual([]);
@@ -48,7 +48,7 @@ describeWith(browserProgram)('The documentation page in a browser without a netw
       ).toHaveLength(1);
     }
     expect(browser.requests.map(({ pathname }) => pathname)).toContain('/openapi.yaml');
-    const ofSwagger = /^(nested-interactive|heading-order|region):/; // its own structure
+    const ofSwagger = /^(nested-interactive|heading-order|region):/; // structure of Swagger's own elements
     expect((await violationsOf(browser.page)).filter((violation) => !ofSwagger.test(violation))).toEqual([]);
     expectClean(browser, service);
   }, 60_000);

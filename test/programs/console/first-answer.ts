@@ -1,7 +1,10 @@
 import { startBrowser } from '../../support/browser.js';
 import { openConsole } from '../../support/console.js';
 
-/** Asks the demo model in the console of the service at this URL, in a real Chromium, and waits until the answer can be read. */
+/**
+ * Sends a prompt to the demo model in the console of the service at this URL, in a real Chromium. Waits until the
+ * answer is visible.
+ */
 async function main(url: string): Promise<void> {
   await using browser = await startBrowser();
   await openConsole(browser, { url });

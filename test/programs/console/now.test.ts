@@ -11,7 +11,7 @@ import { describeWith } from '../../support/needs.js';
 import { redisServer, startRedis } from '../../support/redis-server.js';
 import { type Service, startService, startWithProgram } from '../../support/service.js';
 
-/** The page Now of the console, as a user finds things on it. */
+/** The page Now of the console, with its parts found as a user finds them. */
 class NowPage {
   readonly page: Page;
 
@@ -19,7 +19,7 @@ class NowPage {
     this.page = page;
   }
 
-  /** A part of it, by its heading. */
+  /** Returns the part of the page with this heading. */
   card(title: string): Locator {
     return this.page.getByRole('region', { name: title, exact: true });
   }
@@ -28,7 +28,7 @@ class NowPage {
     return this.page.locator('.slot.busy');
   }
 
-  /** Resolves when this text stands on the page. */
+  /** Resolves when this text is on the page. */
   async says(text: string | RegExp): Promise<void> {
     await this.page.getByText(text).first().waitFor();
   }

@@ -52,7 +52,7 @@ describe('The page Set-up', () => {
     await heading.waitFor();
     await until(async () => ((await heading.boundingBox())?.y ?? 9999) < 400, 'the page to stand at its heading');
     await expectGoodLooks(page, 'documents');
-    await page.goto(`${service.url}/console/documents`); // typed by hand
+    await page.goto(`${service.url}/console/documents`); // entered in the address bar
     await page.getByRole('heading', { name: 'Documents', level: 1 }).waitFor();
     await openConsole(browser, service, '/docs?name=systemd');
     await page.getByRole('main').getByRole('link', { name: 'All pages' }).click();

@@ -4,7 +4,7 @@ import { startService } from '../../support/service.js';
 
 const maxFirstPaintBytes = 100_000;
 
-/** What has the focus, and whether it or its frame has an outline. */
+/** Expression for the focused element, and whether it or its frame has an outline. */
 const focusShown = `{
   const { activeElement: focused } = document;
   const hasOutline = (element) => element !== null && getComputedStyle(element).outlineStyle !== 'none';
@@ -61,7 +61,7 @@ describe('The console in a browser', () => {
     const counts = [];
     for (const place of ['/ask', '/usage', '/ask', '/usage', '/ask']) counts.push(await visit(place));
     const [first = 0, second = 0] = counts;
-    expect([first > 20, second > first]).toEqual([true, true]); // another page has further files
+    expect([first > 20, second > first]).toEqual([true, true]); // another page needs further files
     expect(counts.slice(2)).toEqual([second + 1, second + 2, second + 3]);
     expect(await served(() => browser.page.reload())).toBe(second + 4);
     expectClean(browser, service);

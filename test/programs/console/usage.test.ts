@@ -4,7 +4,7 @@ import { expectClean, expectGoodLooks, openConsole } from '../../support/console
 import { enterKey, forgetKey, headersOf, keyOf, writeNamedKeys } from '../../support/named-keys.js';
 import { startService } from '../../support/service.js';
 
-/** As Lighthouse adds up what moves. */
+/** Expression for the cumulative layout shift, computed as in Lighthouse. */
 const layoutShift = `new Promise((resolve) => new PerformanceObserver((list, observer) => {
   observer.disconnect();
   resolve(list.getEntries().reduce((sum, { value = 0 }) => sum + value, 0));

@@ -11,7 +11,7 @@ import { describeInLab, SystemdLab } from '../../support/systemd-lab.js';
 import { until } from '../../support/until.js';
 
 const run = promisify(execFile);
-/** From apt's start to the first answer, asked with the key, of the demo model. */
+/** Maximum time from the start of apt to the first answer of the demo model, requested with the key. */
 const maxSecondsToAnswer = 300;
 const { version } = readProduct();
 const newer = '99.0.0';
@@ -22,7 +22,7 @@ if (itWithLintian === it.skip) process.stderr.write('Skipped, because lintian is
 
 let folder: TemporaryFolder;
 
-/** Builds the package, uncompressed, which takes seconds instead of a minute; resolves with its path. */
+/** Builds the package without compression: seconds instead of a minute. Resolves with its path. */
 async function build(name: string, options: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<string> {
   const output = join(folder.path, name);
   const args = ['dist/tools/deb.js', '--compression', 'none', '--output', output, ...options];
@@ -50,7 +50,7 @@ describe('the package for every architecture', () => {
     expect(files).not.toMatch(/\/bin\/node$|\.node$/m);
     expect(files).toMatch(/^-rwxr-xr-x root\/root .* \.\/usr\/bin\/prompt-relay$/m);
     expect(files).toMatch(/^-rw------- root\/root .* \.\/etc\/prompt-relay\/environment$/m);
-    expect(files).toContain(' ./usr/share/doc/prompt-relay/docs/operations.md\n'); // alerts lead there
+    expect(files).toContain(' ./usr/share/doc/prompt-relay/docs/operations.md\n'); // alerts link to this page
     const { stdout: unit } = await run('sh', [
       '-c',
       `dpkg-deb --fsys-tarfile ${file} | tar -xO ./lib/systemd/system/prompt-relay.service`,
@@ -92,7 +92,7 @@ describeInLab()('the package with a Node of its own, under a real systemd', () =
   beforeAll(async () => {
     file = await build('old', []);
     lab = await SystemdLab.boot();
-    await lab.run('rm', '-f', '/usr/sbin/policy-rc.d'); // a container may forbid to start services
+    await lab.run('rm', '-f', '/usr/sbin/policy-rc.d'); // a container may forbid services to start
     await lab.copyProgram(file, packageOf(version));
     await lab.copyProgram(await build('new', ['--version', newer]), packageOf(newer));
     await lab.copyFixture('sends-requests.js');

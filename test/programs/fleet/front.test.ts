@@ -10,13 +10,13 @@ import { describeWith } from '../../support/needs.js';
 import { script } from '../../support/service.js';
 import { until } from '../../support/until.js';
 
-/** A model that says which process it is and what it has heard; processes stay with their conversations. */
+/** A model that reports its process and the messages it received. Processes stay with their conversations. */
 const talkers = {
   MODEL_API_CLI: 'demo',
   MODEL_API_CLI_COMMAND: script('converses.pl'),
   MODEL_API_LIVE_SESSIONS: '20',
 };
-/** From the end of a client to the end of its job. */
+/** Maximum time from the disconnection of a client to the end of its job. */
 const goneMs = 3000;
 
 describeWith(haproxy)('deploy/fleet/haproxy.cfg', () => {
@@ -38,7 +38,7 @@ describeWith(haproxy)('deploy/fleet/haproxy.cfg', () => {
     let fleet: HostFleet;
 
     beforeAll(async () => {
-      // Shorter, to show that it is no limit on a client that waits for its answer.
+      // Shortens the client timeout, to show that it does not limit a client that waits for its answer.
       const change = (config: string) => config.replace('timeout client 75s', 'timeout client 1s');
       fleet = await HostFleet.start({ env: talkers, front: { change } });
     });
@@ -78,7 +78,8 @@ describeWith(haproxy)('deploy/fleet/haproxy.cfg', () => {
 
     it('leads to it what names the conversation in its path', async () => {
       for (const { id } of await Promise.all(Array.from({ length: 3 }, () => turn('Hello')))) {
-        expect((await fetch(`${fleet.url}/chat/${id}`)).status).toBe(200); // with a store in memory no other host has it
+        // With a store in memory, other hosts do not have the conversation.
+        expect((await fetch(`${fleet.url}/chat/${id}`)).status).toBe(200);
         expect((await fetch(`${fleet.url}/chat/${id}/messages`)).status).toBe(200);
         expect((await fetch(`${fleet.url}/chat/${id}`, { method: 'DELETE' })).status).toBe(200);
       }
@@ -97,7 +98,7 @@ describeWith(haproxy)('deploy/fleet/haproxy.cfg', () => {
       let said = '';
       for await (const piece of client.stdout.setEncoding('utf8')) {
         said += piece;
-        if (said.includes('event: delta')) break; // the job goes on for ever
+        if (said.includes('event: delta')) break; // the job never ends
       }
       client.kill('SIGKILL');
       await Promise.all(fleet.hosts.map(({ service }) => untilJobs(service, 0, 0, goneMs)));
@@ -120,7 +121,8 @@ describeWith(haproxy)('deploy/fleet/haproxy.cfg', () => {
     it('hears how busy a host is', async () => {
       const { service } = fleet.host('a');
       await fleet.front.untilSeen('a', ({ weight }) => weight === 100, 'idle');
-      const asked = Array.from({ length: 4 }, () => service.post('/ask', { prompt: 'drip 2 1200' })); // past the front
+      // Directly, not through the front.
+      const asked = Array.from({ length: 4 }, () => service.post('/ask', { prompt: 'drip 2 1200' }));
       await fleet.front.untilSeen('a', ({ weight }) => weight === 50, 'with every slot taken');
       await Promise.all(asked);
       await fleet.front.untilSeen('a', ({ weight }) => weight === 100, 'idle again');
@@ -136,7 +138,7 @@ describeWith(haproxy)('deploy/fleet/haproxy.cfg', () => {
       for await (const piece of response.body ?? []) {
         if (Buffer.from(piece).includes('event: delta')) times.push(performance.now());
       }
-      expect(times.length).toBeGreaterThanOrEqual(4); // not gathered
+      expect(times.length).toBeGreaterThanOrEqual(4); // not buffered
     });
 
     it('waits for an answer longer than for a client', async () => {
@@ -158,7 +160,7 @@ describeWith(haproxy)('deploy/fleet/haproxy.cfg', () => {
 
     it('passes large bodies on', async () => {
       const { status, body } = await postJson(`${fleet.url}/ask`, { prompt: 'x'.repeat(12e6), model: 'unknown' });
-      expect([status, body.error]).toEqual([400, 'validation_error']); // read, and refused for its model
+      expect([status, body.error]).toEqual([400, 'validation_error']); // the body is read, then its model is rejected
     });
 
     it('goes on without a body that does not come', async () => {

@@ -6,19 +6,19 @@ import { describeWith } from '../../support/needs.js';
 import { type RedisServer, startRedis } from '../../support/redis-server.js';
 
 const hangsForMs = 20_000;
-/** Until then the hosts find out. */
+/** Time in which the hosts notice that Redis hangs. */
 const noticedMs = 3000;
 const clients = 2;
 const maxGrowthMs = 250;
 const maxLaterGrowthMs = 20;
 
-/** What one question took, and when it was asked. */
+/** Duration of one request, and when it was sent. */
 interface Timed {
   readonly atMs: number;
   readonly tookMs: number;
 }
 
-/** Capped, so that each question asks for its rate window, which Redis has. */
+/** Settings with a rate limit, so that each request reads its rate window from Redis. */
 const env = {
   MODEL_API_CLI: 'command',
   MODEL_API_CLI_COMMAND: 'cat',
@@ -28,7 +28,7 @@ const env = {
 describeWith(haproxy)('A Redis that hangs for 20 s', () => {
   let redis: RedisServer;
   let fleet: HostFleet;
-  /** The same without a Redis: whatever else slows this machine down slows it down too. */
+  /** Control group without a Redis: anything else that slows this machine down slows it down, too. */
   let control: HostFleet;
 
   beforeAll(async () => {
@@ -51,7 +51,7 @@ describeWith(haproxy)('A Redis that hangs for 20 s', () => {
   it('makes questions no slower than its breaker takes, and then not at all', async () => {
     const asked: Timed[] = [];
     const ofControl: Timed[] = [];
-    await Promise.all([fleet, control].map(({ url }) => askMany({ url, count: 60, clients: 4 }))); // so that all are warm
+    await Promise.all([fleet, control].map(({ url }) => askMany({ url, count: 60, clients: 4 }))); // warms up all hosts
     redis.stop();
     const stoppedMs = performance.now();
     const client = async () => {
@@ -73,7 +73,7 @@ describeWith(haproxy)('A Redis that hangs for 20 s', () => {
     expect(later).toBeLessThan(maxLaterGrowthMs + doubtMs);
   });
 
-  /** How far the p99 of the same differ, where nothing differs but chance: on a quiet machine a few milliseconds. */
+  /** Returns how far the p99 of equal groups differ by chance alone: a few milliseconds on a quiet machine. */
   function doubtOf(all: readonly Timed[]): number {
     const half = (which: number) => all.filter((_, index) => index % 2 === which);
     return Math.abs(p99(half(0), 0) - p99(half(1), 0));

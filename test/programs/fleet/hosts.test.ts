@@ -4,17 +4,17 @@ import { HostFleet } from '../../support/fleet/host-fleet.js';
 import { askMany, askOnce, byStatus, type Fate } from '../../support/fleet/load.js';
 import { describeWith } from '../../support/needs.js';
 
-/** More than the load has clients: no job ever waits for a slot. */
+/** More slots than the load has clients: no job ever waits for one. */
 const slots = '9';
 const clients = 9;
 let runs = 0;
-/** Prompts that no earlier try of a test has sent. */
+/** Returns a function that makes prompts not sent by an earlier attempt of a test. */
 function withLineFeed(): (index: number) => string {
   const run = ++runs;
   return (index) => `job-${run}-${index}\n`;
 }
 
-/** The longest time in which no host may be used: HAProxy learns within a second, and its connect may hang for two. */
+/** Maximum time without a usable host: HAProxy notices within a second, and its connect may hang for two. */
 const slowMs = 5000;
 
 describeWith(haproxy)('three hosts behind HAProxy', () => {
@@ -30,7 +30,7 @@ describeWith(haproxy)('three hosts behind HAProxy', () => {
     await program[Symbol.asyncDispose]();
   });
 
-  /** Nobody is answered with what another one asked, and nothing is begun twice. */
+  /** Expects that no client receives the answer of another, and that no job is started twice. */
   async function expectHonest(fates: readonly Fate[]): Promise<void> {
     const answered = fates.filter(({ status }) => status === 200);
     expect(answered.filter(({ prompt, body }) => String(body.response).trim() !== prompt.trim())).toEqual([]);
@@ -49,7 +49,7 @@ describeWith(haproxy)('three hosts behind HAProxy', () => {
       onAnswer: (answered) => {
         if (answered !== 700 || killed !== null) return;
         killed = host.kill().then(() => {
-          goneMs = performance.now(); // its workers live some milliseconds longer than their primary
+          goneMs = performance.now(); // the workers live some milliseconds longer than their primary
         });
       },
     });
@@ -59,7 +59,7 @@ describeWith(haproxy)('three hosts behind HAProxy', () => {
     expect(failed.length).toBeGreaterThan(0);
     expect(failed.length).toBeLessThanOrEqual(clients);
     expect(failed.map(({ status, body }) => [status, body.error])).toEqual(failed.map(() => [502, 'host_lost']));
-    expect(failed.filter(({ startedMs }) => startedMs > goneMs)).toEqual([]); // they ran when it died
+    expect(failed.filter(({ startedMs }) => startedMs > goneMs)).toEqual([]); // these jobs ran when the host died
     expect(Math.max(...fates.map(({ tookMs }) => tookMs))).toBeLessThan(slowMs);
     await expectHonest(fates);
   }, 120_000);

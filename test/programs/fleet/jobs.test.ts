@@ -8,7 +8,10 @@ import { type RedisServer, startRedis } from '../../support/redis-server.js';
 import type { Service } from '../../support/service.js';
 import { until } from '../../support/until.js';
 
-/** 10,000 jobs with a host killed every 10 s: FLEET_JOBS=10000 FLEET_KILLS=1000 FLEET_KILL_SECONDS=10 npm run test:fleet -- jobs */
+/**
+ * For 10,000 jobs with a host killed every 10 s: FLEET_JOBS=10000 FLEET_KILLS=1000 FLEET_KILL_SECONDS=10 npm run
+ * test:fleet -- jobs
+ */
 const jobCount = Number(process.env.FLEET_JOBS ?? 400);
 const maxKills = Number(process.env.FLEET_KILLS ?? 2);
 const betweenKillsMs = Number(process.env.FLEET_KILL_SECONDS ?? 6) * 1000;
@@ -25,7 +28,7 @@ describeWith(haproxy)('background jobs of three hosts behind HAProxy', () => {
   let program: CountedProgram;
   let redis: RedisServer;
   let fleet: HostFleet;
-  /** All that were ever started: their logs stay. */
+  /** All services ever started, for their logs. */
   const services = new Set<Service>();
 
   beforeAll(async () => {
@@ -47,7 +50,7 @@ describeWith(haproxy)('background jobs of three hosts behind HAProxy', () => {
     return (await response.json()) as Record<string, unknown>;
   }
 
-  /** Resolves with the ids of those that were accepted. Whether a job was whose host died meanwhile, nobody knows. */
+  /** Resolves with the IDs of the accepted jobs. If the host died during the request, the acceptance is unknown. */
   async function acceptAll(): Promise<string[]> {
     const ids: string[] = [];
     const took: number[] = [];
@@ -69,7 +72,10 @@ describeWith(haproxy)('background jobs of three hosts behind HAProxy', () => {
     return ids;
   }
 
-  /** One after the other, each started again. Resolves with how many were killed once it is told to stop. */
+  /**
+   * Kills the hosts one after the other, and starts each again. Resolves with the number of kills after `stop` is
+   * aborted.
+   */
   async function killUntil(stop: AbortSignal): Promise<number> {
     let kills = 0;
     while (kills < maxKills && !stop.aborted) {
@@ -106,7 +112,7 @@ describeWith(haproxy)('background jobs of three hosts behind HAProxy', () => {
       const killing = killUntil(done.signal);
       const begunMs = performance.now();
       const ids = await acceptAll();
-      if (maxKills <= 2) await killing; // a short run has its kills before all is done
+      if (maxKills <= 2) await killing; // in a short run, all kills happen before the jobs end
       await until(() => isAllDone().catch(() => false), 'all jobs to end', limitMs);
       const seconds = (performance.now() - begunMs) / 1000;
       done.abort();

@@ -7,9 +7,9 @@ import { type RedisServer, startRedis } from '../../support/redis-server.js';
 import { script } from '../../support/service.js';
 import { until } from '../../support/until.js';
 
-/** How long a turn is held by a host that has died. */
+/** Time for which a dead host holds the lock of a turn. */
 const lockMs = 10_000;
-/** From the moment in which Redis answers again. */
+/** Maximum recovery time after Redis answers again. */
 const wellMs = 2000;
 
 interface Said {
@@ -36,7 +36,7 @@ describeWith(haproxy)('three hosts that share a Redis', () => {
   const post = (message: string, id?: string, url = fleet.url) =>
     postJson(`${url}/chat`, { message, ...(id !== undefined && { conversation_id: id }) });
 
-  /** What the users of this conversation have said, as its process has heard it. */
+  /** Runs a turn. Resolves with the messages of users that the process of the conversation has received. */
   async function turn(message: string, id?: string, url = fleet.url): Promise<Said> {
     const { status, body } = await post(message, id, url);
     expect([status, body.error]).toEqual([200, undefined]);
@@ -48,7 +48,7 @@ describeWith(haproxy)('three hosts that share a Redis', () => {
     return { id: String(body.conversation_id), pid, heard: texts };
   }
 
-  /** The host that has the live process of a conversation. */
+  /** Returns the host that has the live process of a conversation. */
   async function hostOf({ pid }: Said): Promise<FleetHost> {
     for (const host of fleet.hosts) if ((await host.service.jobProcesses()).includes(pid)) return host;
     throw new Error(`no host has process ${pid}`);
@@ -65,7 +65,8 @@ describeWith(haproxy)('three hosts that share a Redis', () => {
     const after = await Promise.all(again.map(({ id }) => turn('And now?', id)));
     expect(after.map(({ heard }) => heard)).toEqual(begun.map((_, index) => [`I am ${index}`, 'Again', 'And now?']));
     const moved = after.filter(({ pid }, index) => pid !== again[index]?.pid);
-    expect(moved).toHaveLength(homes.filter((home) => home === host).length); // the others stayed where they are
+    // All other conversations stayed on their hosts.
+    expect(moved).toHaveLength(homes.filter((home) => home === host).length);
     await host.start();
     await fleet.untilUsed(host);
   });

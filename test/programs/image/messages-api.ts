@@ -1,6 +1,6 @@
 import { echoes, startMessagesApi } from '../../support/messages-api-stub.js';
 
-/** messages-api PORT: a stub of the Messages API that repeats what it is told, until it is ended. */
+/** messages-api PORT: a stub of the Messages API that repeats each prompt, until it is terminated. */
 async function main(port: number): Promise<void> {
   const api = await startMessagesApi(port);
   api.behave = echoes;

@@ -14,10 +14,10 @@ import { until } from '../../support/until.js';
 
 const prometheusProgram = '/usr/bin/prometheus';
 
-/** Some scrapes and evaluations, on a machine that is busy. */
+/** Time for some scrapes and evaluations on a busy machine. */
 const limitMs = 30_000;
 
-/** What is scraped, by the name of its instance. */
+/** Services to scrape, by the name of their instance. */
 type Targets = Readonly<Record<string, Service>>;
 
 interface Sample {
@@ -31,7 +31,7 @@ interface Rule {
   readonly lastError?: string;
 }
 
-/** A real Prometheus on a free port of loopback, that scrapes and evaluates each second. */
+/** A real Prometheus on a free port of loopback. It scrapes and evaluates rules each second. */
 class Prometheus implements AsyncDisposable {
   readonly #process: ChildProcess;
   readonly #folder: TemporaryFolder;
@@ -50,7 +50,7 @@ class Prometheus implements AsyncDisposable {
     await until(() => this.#find(/Server is ready/), 'Prometheus to be ready', limitMs);
   }
 
-  /** Numbers that an expression has now, by their labels; NaN is no number. Throws what Prometheus says against it. */
+  /** Evaluates an expression. Returns its numbers with their labels, without NaN. Throws the error of Prometheus. */
   async query(expr: string): Promise<Sample[]> {
     const { result } = await this.#get<{ result: Sample[] }>(`query?${new URLSearchParams({ query: expr })}`);
     return result.filter(({ value: [, value] }) => value !== 'NaN');
@@ -83,7 +83,7 @@ class Prometheus implements AsyncDisposable {
   }
 }
 
-/** Starts a Prometheus with these rule files, and waits until it has seen every target. */
+/** Starts a Prometheus with these rule files, and waits until it has scraped every target. */
 async function startPrometheus(targets: Targets, ruleFiles: readonly string[]): Promise<Prometheus> {
   const folder = await temporaryFolder();
   const config = join(folder.path, 'prometheus.yml');
@@ -128,12 +128,15 @@ function alert(name: string): string {
   return expr;
 }
 
-/** What Grafana sends for a panel: all instances, and a window that is short. */
+/** Replaces the variables of a Grafana panel: all instances, and a short window. */
 function substituted(expr: string): string {
   return expr.replaceAll('$job', 'prompt-relay').replaceAll('$instance', '.+').replaceAll('$__rate_interval', '1m');
 }
 
-/** One slot and one place in the queue, for a model that answers, `fail`s or `hang`s. */
+/**
+ * Starts a service with one slot and one place in the queue. Its model answers, or fails for `fail` and hangs for
+ * `hang`.
+ */
 function startNarrow(port = 0): Promise<Service> {
   return startWithProgram(script('tells-what-it-heard.pl'), {
     ...twoWorkers,
@@ -144,7 +147,10 @@ function startNarrow(port = 0): Promise<Service> {
   });
 }
 
-/** Answers, conversations that go on and that are deleted, tools, a bad request and one too many. */
+/**
+ * Sends requests of many kinds: answers, conversations that are continued or deleted, tools, a bad request and one too
+ * many.
+ */
 async function talk(service: Service): Promise<void> {
   await until(
     async () => /cli_processes\{cli="demo",state="standby"\} [1-9]/.test((await service.get('/metrics')).text),
@@ -165,7 +171,7 @@ async function talk(service: Service): Promise<void> {
   await until(async () => (await service.post('/ask', {}, key)).status === 429, 'the rate cap');
 }
 
-/** A job that takes the only slot until its client leaves. */
+/** Starts a job that occupies the only slot until its client disconnects. */
 function hang(service: Service) {
   const client = new AbortController();
   const gone = service.post('/ask', { prompt: 'hang' }, {}, client.signal).catch(({ name }: Error) => name);
@@ -177,7 +183,10 @@ function hang(service: Service) {
   };
 }
 
-/** Jobs that are answered, that fail, that wait in vain, that are refused, and one whose client goes. */
+/**
+ * Runs jobs that are answered, that fail, that time out in the queue, that are refused, and one whose client
+ * disconnects.
+ */
 async function crowd(service: Service, whileFull: () => Promise<void> = async () => {}): Promise<void> {
   for (const prompt of ['Hello', 'fail', 'fail', 'fail', 'fail', 'fail']) await service.post('/ask', { prompt });
   const running = hang(service);
@@ -191,12 +200,12 @@ async function crowd(service: Service, whileFull: () => Promise<void> = async ()
   await untilJobs(service, 0, 0);
 }
 
-/** Measured only where the store is a file, which needs a newer Node than the oldest. */
+/** Whether the metric exists only with a store in a file, which needs a newer Node than the oldest supported one. */
 function isOfFile(expr: string): boolean {
   return expr.includes('model_api_store_operation_seconds');
 }
 
-/** Kills workers until so many have been replaced. */
+/** Kills workers until this many have been replaced. */
 async function killWorkers(service: Service, count: number): Promise<void> {
   for (let killed = 0; killed < count; killed++) {
     const pid = await until(async () => {
@@ -229,7 +238,7 @@ describeWith(prometheusProgram)('A Prometheus that scrapes the service', () => {
     await talk(talking);
     await crowd(narrow);
     await prometheus.has('model_api_errors_total{instance="narrow",error="cli_error"}');
-    for (const prompt of ['fail', 'Hello']) await narrow.post('/ask', { prompt }); // what is counted first has no rate yet
+    for (const prompt of ['fail', 'Hello']) await narrow.post('/ask', { prompt }); // a new counter has no rate yet
     for (const { record = '' } of readRules('rules.yml')) await prometheus.has(record);
     const dashboard = readDashboard();
     const annotations = dashboard.annotations.list.map(({ expr }) => expr);

@@ -11,7 +11,7 @@ import { startService, twoWorkers } from '../../support/service.js';
 const promtool = '/usr/bin/promtool';
 const run = promisify(execFile);
 const alerts = readRules('alerts.yml');
-/** Where the package for Debian has the page. */
+/** Path of the page in the Debian package. */
 const page = 'file:///usr/share/doc/prompt-relay/docs/operations.md';
 
 function file(name: string): string {

@@ -3,7 +3,7 @@ import { Collector } from '../../support/collector.js';
 import { cacheFor, installOnce, npmInstall } from '../../support/install-once.js';
 import { startService } from '../../support/service.js';
 
-/** The last version of the package that carries code made from the protocol buffers of OTLP. */
+/** Last version of the package that contains code generated from the protocol buffers of OTLP. */
 const version = '0.203.0';
 const ids = ['traceId', 'spanId', 'parentSpanId'];
 
@@ -11,7 +11,7 @@ interface Message {
   readonly [field: string]: unknown;
 }
 
-/** A message of protocol buffers, as the generated code has it. */
+/** Message type of protocol buffers, as in the generated code. */
 interface MessageType {
   fromObject(fields: object): object;
   encode(message: object): { finish(): Uint8Array };
@@ -28,12 +28,12 @@ async function officialType(): Promise<MessageType> {
   return opentelemetry.proto.collector.trace.v1.ExportTraceServiceRequest;
 }
 
-/** Ids are bytes, which OTLP writes in hex and not in base64. */
+/** Decodes the IDs to bytes: OTLP writes them in hex, not in base64. */
 function withBytes(body: string): object {
   return JSON.parse(body, (key, value) => (ids.includes(key) ? Buffer.from(value, 'hex') : value));
 }
 
-/** In protocol buffers, that is the same as none. */
+/** Whether the value is an empty list. In protocol buffers, this equals a missing list. */
 function isEmptyList(value: unknown): boolean {
   return Array.isArray(value) && value.length === 0;
 }

@@ -15,11 +15,11 @@ import { until } from '../../support/until.js';
 const name = 'relay.example.org';
 const run = promisify(execFile);
 
-/** How one of the files of deploy/proxy is run beside others: on free ports, with a certificate of its own. */
+/** Describes how to run a file of deploy/proxy beside other proxies: on free ports, with a test certificate. */
 interface ProxyKind {
   readonly program: string;
   readonly file: string;
-  /** The file with its ports, paths and what a test needs around it. */
+  /** Returns the text of the file with the ports, the paths and the additions for a test. */
   readonly adapt: (text: string, at: ProxyPorts, folder: string) => string;
   readonly args: (config: string, folder: string) => readonly string[];
 }
@@ -50,7 +50,7 @@ const nginx: ProxyKind = {
       .replace('listen 80', `listen 127.0.0.1:${plain}`)
       .replace(/\/etc\/letsencrypt.*fullchain\.pem/, `${folder}/certificate.pem`)
       .replace(/\/etc\/letsencrypt.*privkey\.pem/, `${folder}/key.pem`);
-    // Its workers have to reach a folder of this user.
+    // The workers of nginx must be able to read a folder of this user.
     const own = `${process.getuid?.() === 0 ? 'user root;\n' : ''}daemon off;\npid ${folder}/pid;\nerror_log stderr;\nevents {}\n`;
     return `${own}http {\naccess_log off;\nclient_body_temp_path ${folder}/bodies;\n${site}}\n`;
   },
@@ -62,7 +62,7 @@ interface Curled {
   readonly text: string;
 }
 
-/** A proxy in front of a service, run from the file that users get. */
+/** A proxy in front of a service, run from the file for users. */
 class FrontProxy implements AsyncDisposable {
   readonly ports: ProxyPorts;
   readonly url: string;
@@ -106,14 +106,14 @@ class FrontProxy implements AsyncDisposable {
     return proxy;
   }
 
-  /** The arguments of curl for a path here, or at another of the certificate's names. */
+  /** Returns the arguments of curl for a path on this host, or on another name of the certificate. */
   argsFor([path = '/', ...more]: readonly string[], host = name): string[] {
     const { tls } = this.ports;
     const trust = ['--cacert', join(this.#folder.path, 'certificate.pem'), '--resolve', `${host}:${tls}:127.0.0.1`];
     return ['-sSN', '--max-time', '30', ...trust, ...more, `https://${host}:${tls}${path}`];
   }
 
-  /** Status 0 where no answer came. */
+  /** Resolves with status 0 if no response arrived. */
   async curl(args: readonly string[], host = name): Promise<Curled> {
     const asked = run('curl', ['-w', '\n%{http_code}', ...this.argsFor(args, host)], { maxBuffer: 64 * 1024 ** 2 });
     const { stdout } = await asked.catch(({ stdout = '' }: { stdout?: string }) => ({ stdout }));
@@ -136,7 +136,7 @@ const env = {
   MODEL_API_ALLOWED_ORIGINS: 'https://relay.example.org',
   MODEL_API_TRUST_PROXY: '127.0.0.1',
 };
-/** From the end of a client to the end of its job. */
+/** Maximum time from the disconnection of a client to the end of its job. */
 const goneMs = 3000;
 const json = ['-H', 'Content-Type: application/json'];
 const withKey = ['-H', `X-API-Key: ${key}`];
@@ -147,7 +147,7 @@ for (const kind of [caddy, nginx]) {
     let proxy: FrontProxy;
 
     beforeAll(async () => {
-      service = await startService({ env }); // no key: so a local caller would be a user
+      service = await startService({ env }); // without a key, a local caller would be identified as a user
       proxy = await FrontProxy.start(kind, service.port);
     });
     afterAll(async () => {
@@ -164,7 +164,7 @@ for (const kind of [caddy, nginx]) {
       const forged = ['-H', 'X-Forwarded-For: 203.0.113.9', '-H', 'X-Request-Id: forged-address'];
       expect((await proxy.curl(['/ask', ...json, ...forged, '-d', '{"prompt":"Hello"}'])).status).toBe(200);
       const record = await service.log('http_request_completed', ({ request_id }) => request_id === 'forged-address');
-      expect(record.client).toBe('address 127.0.0.1'); // neither the proxy's user nor what was forged
+      expect(record.client).toBe('address 127.0.0.1'); // neither the proxy's user nor the forged address
     });
 
     it('leads a browser to the console', async () => {
@@ -201,8 +201,8 @@ for (const kind of [caddy, nginx]) {
         await writeFile(file, JSON.stringify({ prompt: 'x'.repeat(bytes), model: 'unknown' }));
         return (await proxy.curl(['/ask', ...json, '-H', 'Expect:', '--data-binary', `@${file}`])).status;
       };
-      expect(await post(12e6)).toBe(400); // read, and refused for its model
-      expect([413, 0]).toContain(await post(20e6)); // or the connection is closed under the client that still sends
+      expect(await post(12e6)).toBe(400); // the body is read, then its model is rejected
+      expect([413, 0]).toContain(await post(20e6)); // 0: the connection was closed while the client still sent
     });
 
     it('leads plain requests to TLS', async () => {
@@ -223,7 +223,7 @@ for (const kind of [caddy, nginx]) {
       let text = '';
       for await (const piece of client.stdout.setEncoding('utf8')) {
         text += piece;
-        if (text.includes('event: delta')) break; // the job goes on for ever
+        if (text.includes('event: delta')) break; // the job never ends
       }
       expect(text).toContain('"Well"');
       client.kill('SIGKILL');

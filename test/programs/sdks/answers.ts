@@ -8,7 +8,7 @@ const tool = 'note_person';
 const echo: SdkInput = { model: 'echo', prompt: 'grüße 🚀 to all' };
 const introduction = 'I am Eliza, a demo: a small program with a few fixed rules, not a language model. ';
 
-/** What SDKs are answered, with the demo model and with a plain command. */
+/** Tests the answers that SDKs receive, with the demo model and with a plain command. */
 export function describeAnswers(lab: SdkLab, face: SdkFace): void {
   const ask = (service: Service, call: string, input: SdkInput) => lab.client.ask(service, face.name, call, input);
 

@@ -18,10 +18,10 @@ import { failureForms } from './failures.js';
 const used = { input: tokens.input + tokens.cacheCreation + tokens.cacheRead, output: tokens.output };
 const model = 'claude-sonnet-5';
 const ada = { name: 'Ada', age: 36 };
-/** From the end of a job to the end of its last process. */
+/** Maximum time from the end of a job to the end of its last process. */
 const goneMs = 1000;
 
-/** What SDKs are answered with the real claude. */
+/** Tests the answers that SDKs receive from the real claude. */
 export function describeClaude(lab: SdkLab, face: SdkFace): void {
   const ask = (call: string, input: SdkInput) => lab.client.ask(lab.claude, face.name, call, { model, ...input });
 

@@ -3,7 +3,7 @@ import type { SdkInput } from '../../support/sdk-client.js';
 import { keys, occupied, type SdkFace, type SdkLab, startHasty } from '../../support/sdk-lab.js';
 import type { Service } from '../../support/service.js';
 
-/** How each API names a failure: status, type, and the code that only the one of OpenAI has. */
+/** Failures as each API reports them: status, type, and the code, which only OpenAI's API has. */
 const request = 'invalid_request_error';
 const api = 'api_error';
 const server = 'server_error';
@@ -35,9 +35,9 @@ type Failure = keyof typeof failureForms;
 interface Provocation {
   readonly service: keyof Pick<SdkLab, 'strict' | 'hasty' | 'broken' | 'leaving'>;
   readonly input?: SdkInput;
-  /** Whether it is the service's last: then it gets one of its own. */
+  /** Whether the service cannot be used afterwards. Such a failure gets a separate service. */
   readonly isFatal?: true;
-  /** What must be the case first. */
+  /** Brings about the condition of the failure. */
   readonly given?: (service: Service, ask: () => Promise<unknown>) => Promise<Disposable | undefined>;
 }
 
@@ -71,7 +71,7 @@ const provocations: Readonly<Record<Failure, Provocation>> = {
   'wait that is too long': { service: 'hasty', given: (service) => occupied(service) },
 };
 
-/** What the SDK raises for each failure. */
+/** Tests the error that the SDK raises for each failure. */
 export function describeFailures(lab: SdkLab, face: SdkFace): void {
   it.each(Object.entries(provocations))(
     'raises its own error: %s',

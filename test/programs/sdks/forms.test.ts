@@ -16,7 +16,7 @@ import {
 
 const schema = { type: 'object', properties: { who: { type: 'string' } }, required: ['who'] };
 
-/** The types of the vendors' SDKs for the plain answer of each door, the events of its stream, and its failures. */
+/** Types of the vendors' SDKs for the plain answer of each API, the events of its stream, and its failures. */
 const types = {
   chat: ['OpenAI.ChatCompletion', 'OpenAI.ChatCompletionChunk', '{ error: OpenAI.ErrorObject }'],
   responses: ['OpenAI.Responses.Response', 'OpenAI.Responses.ResponseStreamEvent', '{ error: OpenAI.ErrorObject }'],
@@ -24,7 +24,7 @@ const types = {
   ollama: ['OllamaChat', 'OllamaChat', '{ error: string }'],
 } as const satisfies Record<keyof typeof doors, readonly [string, string, string]>;
 
-/** What a door is asked beside its prompt. */
+/** Fields of a request besides its prompt, by API. */
 const structured: Readonly<Record<keyof typeof doors, object>> = {
   chat: { response_format: { type: 'json_schema', json_schema: { name: 'value', schema } } },
   responses: { text: { format: { type: 'json_schema', name: 'value', schema } } },
@@ -49,7 +49,7 @@ const ofUsage = { output_tokens_details: null, server_tool_use: null };
 const ofMessageUsage = { cache_creation: null, inference_geo: null, service_tier: null, speed: null };
 const ofLastLine = ['total_duration', 'load_duration', 'prompt_eval_count', 'prompt_eval_duration', 'eval_count'];
 
-/** Where our answers differ from the types of the newest SDKs. */
+/** Differences between our answers and the types of the newest SDKs. */
 const differences: readonly Difference[] = [
   added(
     'Open servers give thoughts so in a chat, and their clients read them',
@@ -119,7 +119,7 @@ afterAll(async () => {
   await demo?.stop();
 });
 
-/** What a door answers, with its types. */
+/** Returns the answers of an API, with their types. */
 async function answersOf(
   service: Service,
   name: keyof typeof doors,
@@ -142,7 +142,7 @@ async function answersOf(
 
 const doorNames = Object.keys(doors) as (keyof typeof doors)[];
 
-/** The messages that have forms of their own. */
+/** Messages with different forms. */
 const distinct: Readonly<Record<string, readonly string[]>> = {
   end_turn: ['text', 'calls'],
   stop_sequence: ['text'],

@@ -4,7 +4,7 @@ import { installFrom } from '../../support/sdk-client.js';
 import { pixel } from '../../support/sdk-lab.js';
 import { type Service, startService } from '../../support/service.js';
 
-/** The packages and the program of the grid. */
+/** Folder with the packages and the program of the grid. */
 const folder = 'grid';
 const providers = ['anthropic', 'openai', 'openai.chat', 'compatible'];
 
@@ -15,7 +15,7 @@ interface Cell {
   readonly failure?: string;
 }
 
-/** OpenAI's form of a chat has no thoughts. */
+/** Result without thoughts: the chat format of OpenAI lacks them. */
 const thoughtless = { text: expect.stringMatching(/\S/) };
 
 const expected = {

@@ -3,7 +3,7 @@ import type { SdkLab } from '../../support/sdk-lab.js';
 
 const model = 'claude-sonnet-5';
 
-/** Calls two tools at once, then one more, then answers with all results that it got. */
+/** Model behaviour: calls two tools at once, then one more, then answers with all results that it received. */
 function threeRounds({ body }: MessagesRequest) {
   const results = JSON.stringify(body.messages).match(/Noted \w+\./g) ?? [];
   const note = (name: string, age: number) => ({ name: 'note_person', input: { name, age } });
@@ -11,7 +11,7 @@ function threeRounds({ body }: MessagesRequest) {
   return results.length === 2 ? saysAndCalls('', note('Cleo', 9)) : says('All noted: ', results.join(' '));
 }
 
-/** The loops of an SDK, or those that its documents show, with the real claude behind the relay. */
+/** Tests the loops of an SDK, or those in its documentation, with the real claude behind the relay. */
 export function describeLoops(
   lab: Pick<SdkLab, 'client' | 'claude' | 'api'>,
   face: string,

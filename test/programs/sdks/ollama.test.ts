@@ -11,7 +11,7 @@ const key = 'a-key-of-some-length';
 const model = 'claude-sonnet-5';
 const introduction = 'Nice to meet you, Ada.';
 const prompt = 'Hello, my name is Ada';
-/** From the end of a job to the end of its last process. */
+/** Maximum time from the end of a job to the end of its last process. */
 const goneMs = 1000;
 
 interface Lab {
@@ -19,7 +19,7 @@ interface Lab {
   demo: Service;
   claude: Service;
   api: MessagesApi;
-  /** The port for clients that expect Ollama there. */
+  /** Port for clients that expect Ollama there. */
   second: Pick<Service, 'url'>;
 }
 const lab = {} as Lab;

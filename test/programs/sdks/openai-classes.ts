@@ -7,7 +7,7 @@ const classes: Readonly<Record<number, string>> = {
   429: 'RateLimitError',
 };
 
-/** What the SDK of OpenAI raises for a status. */
+/** Returns the error class that OpenAI's SDK raises for a status. */
 export function openAiClass(status: number): string {
   return classes[status] ?? 'InternalServerError';
 }

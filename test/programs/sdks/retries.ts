@@ -4,7 +4,7 @@ import { keys, occupied, orderedProgram, type SdkFace, type SdkLab } from '../..
 import { type Service, startService } from '../../support/service.js';
 import { until } from '../../support/until.js';
 
-/** When the SDK sends a request again. */
+/** Tests when the SDK sends a request again. */
 export function describeRetries(lab: SdkLab, face: SdkFace): void {
   const statuses = async (service: Service, input: object) => {
     const { seen } = await lab.client.call(service, face.name, 'ask', { maxRetries: 3, ...input });
@@ -33,7 +33,7 @@ export function describeRetries(lab: SdkLab, face: SdkFace): void {
     first.process.kill('SIGTERM');
     await first.log('shutdown_start');
     const refused = nextRefusal(first);
-    const answered = statuses(first, { maxRetries: 8 }); // nobody listens until the second one has started
+    const answered = statuses(first, { maxRetries: 8 }); // no listener exists until the second request has started
     await refused;
     occupants[Symbol.dispose]();
     expect(await first.stop()).toBe(0);
@@ -79,7 +79,7 @@ async function nextRefusal(service: Service): Promise<void> {
   await until(() => refusals() > before, 'a refusal');
 }
 
-/** How many of these requests the service tells of. */
+/** Returns how many of these requests the service has logged. */
 function arrivals(service: Service, seen: readonly SeenAnswer[]): number {
   const ids = new Set(seen.map((answer) => answer['x-request-id']));
   return service.logs.filter(({ event, request_id: id }) => event === 'http_request_completed' && ids.has(id)).length;

@@ -11,10 +11,10 @@ const installLimitMs = 600_000;
 const snippetLimitMs = 30_000;
 const documentedUrl = 'http://127.0.0.1:5051';
 
-/** The code of this language, piece by piece. */
+/** Returns the pieces of code in this language. */
 function snippets(language: string): string[] {
   const code = snippetsFor('programs/sdks/snippets').filter((each) => each.language === language);
-  return [...new Set(code.map((each) => each.code))]; // the README has one of them again
+  return [...new Set(code.map((each) => each.code))]; // the README repeats one of the pieces
 }
 
 let service: Service;
@@ -44,7 +44,7 @@ describe('the snippets of docs/sdks.md', () => {
   });
 
   it.each(snippets('js'))('works as it stands: %s', async (code) => {
-    const path = join(dirname(packages.clients), `snippet-${process.pid}.mjs`); // beside the packages that it imports
+    const path = join(dirname(packages.clients), `snippet-${process.pid}.mjs`); // next to the packages that it imports
     await writeFile(path, code.replaceAll(documentedUrl, service.url));
     try {
       const { stdout } = await run(packages.node, [path], { timeout: snippetLimitMs });

@@ -4,12 +4,12 @@ import type { Service } from '../../support/service.js';
 
 interface Turn {
   readonly thoughts: readonly string[];
-  /** What proves them, or stands for them, where the API has that. */
+  /** Fields that prove or represent the thoughts, if the API has such fields. */
   readonly marks?: readonly string[];
   readonly text: string;
 }
 
-/** What SDKs show of what the model thinks, and that they may send it back. */
+/** Tests that SDKs show the thoughts of the model, and may send them back. */
 export function describeThoughts(lab: SdkLab, face: SdkFace): void {
   const isSigned = face.dialect === 'anthropic';
   const converse = async (service: Service, model: string, ...said: string[]) => {

@@ -1,6 +1,6 @@
 /**
- * Checks of foreign suites that fail here, and why that is right. A check that passes must go from this list, and one that
- * fails without standing in it fails the test.
+ * Checks of foreign suites that fail here, with the reason why this is correct. A check that passes must be removed,
+ * and a failing check that is not listed fails the test.
  */
 type Expected = Readonly<Record<string, string>>;
 
@@ -8,7 +8,7 @@ const noDiagnosticTool =
   'calls a tool that the suite asks servers to have for its sake; this one offers its own tools alone';
 const noPrompts = 'the server offers tools, and neither prompts nor resources';
 
-/** By the scenario and the check of `@modelcontextprotocol/conformance`. */
+/** Keys are the scenario and the check of `@modelcontextprotocol/conformance`. */
 export const ofMcp: Readonly<Record<string, Expected>> = {
   'server-stateless': {
     'sep-2575-server-rejects-undeclared-capability': noDiagnosticTool,
@@ -23,12 +23,12 @@ export const ofMcp: Readonly<Record<string, Expected>> = {
   },
 };
 
-/** By the rule of Redocly CLI. Warnings that are none of its errors. */
+/** Keys are the rules of Redocly CLI. Only warnings are listed, no errors. */
 export const ofRedocly: Expected = {
   'no-unused-components': 'an event of a stream, to which the document refers in a field of its own, `x-change`',
   'no-required-schema-properties-undefined':
     'a record whose keys are known stands in the document as `propertyNames` and `required`',
 };
 
-/** By the rule of Spectral. */
+/** Keys are the rules of Spectral. */
 export const ofSpectral: Expected = {};

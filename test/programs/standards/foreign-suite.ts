@@ -2,10 +2,10 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { cacheFor, installNode, installOnce, npmInstall } from '../../support/install-once.js';
 
-/** That of the suites that need a newer one than the service. */
+/** Node for suites that need a newer version than the service. */
 const nodeVersion = '24.21.0';
 
-/** Packages of npm, in the versions that were tried. */
+/** Packages of npm, in the tested versions. */
 export const packages = {
   mcp: { name: '@modelcontextprotocol/conformance', version: '0.2.0-alpha.12', program: 'dist/index.js' },
   redocly: { name: '@redocly/cli', version: '2.77.0', program: 'bin/cli.js' },
@@ -14,10 +14,10 @@ export const packages = {
 
 const limitMs = 60_000;
 const maxBytes = 64 * 1024 ** 2;
-/** They report on their use and look for updates otherwise. */
+/** Disables the usage reports and update checks of the suites. */
 const silence = { REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true', SCARF_ANALYTICS: 'false' };
 
-/** Runs the program of a package with these arguments. Returns what it prints, whether it finds faults or not. */
+/** Runs the program of a package with these arguments. Returns its output, whether or not it finds faults. */
 export async function runSuite(suite: keyof typeof packages, cwd: string, args: readonly string[]): Promise<string> {
   const { name, version, program } = packages[suite];
   const folder = await installOnce(cacheFor('standards'), `${suite}-${version}`, (building) =>

@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-/** Every check that the suite makes of the service in this scenario, as a client of this version. */
+/** Returns every check of the service that the suite makes in this scenario, as a client of this version. */
 async function checksOf(scenario: string, version: string): Promise<Check[]> {
   await using folder = await temporaryFolder();
   const asked = ['--url', `${service.url}/mcp`, '--scenario', scenario, '--spec-version', version];

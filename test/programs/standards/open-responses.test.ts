@@ -3,7 +3,7 @@ import { type Service, startService } from '../../support/service.js';
 import { event, response } from './response-schema.js';
 
 /**
- * The acceptance tests of Open Responses are on no registry. These are their cases over HTTP, written anew from the
+ * No registry has the acceptance tests of Open Responses. These are their cases over HTTP, rewritten from the
  * specification, with prompts that the demo model understands.
  */
 let service: Service;
@@ -17,7 +17,7 @@ const location = { type: 'object', properties: { location: { type: 'string' } },
 const weather = { type: 'function', name: 'get_weather', description: 'The weather at a place', parameters: location };
 const ordered = 'call get_weather {"location":"San Francisco"}';
 
-/** What is sent in each case, and the type of an item that must come back. */
+/** Request of each case, and the type of an item that the response must contain. */
 const cases: readonly (readonly [
   name: string,
   body: { readonly stream?: true; readonly [field: string]: unknown },
@@ -69,7 +69,7 @@ describe('As Open Responses has it', () => {
   });
 });
 
-/** Every event fits its schema and is numbered; returns the response in the last one. */
+/** Checks that every event matches its schema and is numbered. Returns the response in the last event. */
 function lastOf(text: string): unknown {
   const sent = [...text.matchAll(/^event: (\S+)\ndata: (.*)$/gm)].map(([, name, data = '']) => {
     const content = event.parse(JSON.parse(data));

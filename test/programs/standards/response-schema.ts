@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** A response as Open Responses (2026-04-24) describes it, as far as this service has such items and tools. */
+/** Schema of a response by Open Responses (2026-04-24), for the items and tools that this service has. */
 
 const status = z.enum(['in_progress', 'completed', 'incomplete']);
 const outputText = z.object({

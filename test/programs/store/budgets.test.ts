@@ -7,7 +7,7 @@ import { until } from '../../support/until.js';
 
 const question = { prompt: 'Hello' };
 
-/** Tokens of this day. */
+/** Returns the tokens used today. */
 async function usedBy(key: BudgetKey, service: Service): Promise<number> {
   const { body } = await service.get('/usage', key.headers);
   const [budget] = body.budgets as { tokens: { used: number } }[];

@@ -5,7 +5,10 @@ import { temporaryFolder } from '../../support/folder.js';
 import { startRedis } from '../../support/redis-server.js';
 import { startService } from '../../support/service.js';
 
-/** How many files of src a background job may execute beside those of a POST /ask: it never goes up. They were 18. */
+/**
+ * Maximum number of files of src that a background job may execute in addition to the files of a POST /ask. Never raise
+ * this limit. The first measurement was 18.
+ */
 const most = 25;
 
 it(`A warm background job in Redis executes ${most} files at most beside those of POST /ask`, async () => {
@@ -20,14 +23,14 @@ it(`A warm background job in Redis executes ${most} files at most beside those o
     const id = await askInBackground(service, 'hello');
     await service.log('background_job_ended', (record) => record.job_id === id);
   };
-  /** What each of four rounds executed of our own, not of the packages that the build carries. */
+  /** Returns the files that each of four rounds executed, of the project and not of bundled packages. */
   const roundsOf = async (action: () => Promise<unknown>) => {
     await action();
     const rounds: string[][] = [];
     for (let round = 0; round < 4; round++) rounds.push(await executions.during(action));
     return rounds.map((files) => files.filter((file) => !file.startsWith('node_modules/')));
   };
-  // Timers strike in some rounds, on a slow machine in all: what one strikes in is not of the job.
+  // Timers fire in some rounds, on a slow machine in all. The files that run for them do not belong to the job.
   const asked = new Set((await roundsOf(ask)).flat());
   const [first = [], ...others] = await roundsOf(runJob);
   const ofJob = first.filter((file) => others.every((files) => files.includes(file)));

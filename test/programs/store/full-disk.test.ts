@@ -9,25 +9,25 @@ const clients = 4;
 const mebibyte = 1024 * 1024;
 const longestText = 10_000;
 const turnsOfOne = 6;
-/** How long it stays full, and how long they talk when there is room. */
+/** How long the disk stays full, and how long the clients send messages while there is space. */
 const talkMs = 4000;
-/** Longer than the service waits before it tries again. */
+/** Longer than the retry interval of the service. */
 const backMs = 5000;
 
 interface Talk {
   readonly id: string;
-  /** What was said in turns that were answered. */
+  /** Messages of the answered turns. */
   readonly said: string[];
 }
 
-/** Owns what the clients know, and what they were told. */
+/** Clients with the conversations that they know, and the responses that they received. */
 class Talkers {
   readonly talks: Talk[] = [];
   readonly fates = new Map<string, number>();
   isOver = false;
   #turns = 0;
 
-  /** One client, again and again: the echo of what it says, or a refusal. */
+  /** Runs one client, which sends messages repeatedly. Each is echoed or refused. */
   async talk(service: Service): Promise<void> {
     for (let talk: Talk | null = null; !this.isOver; ) {
       if (talk?.said.length === turnsOfOne) talk = null;
@@ -52,7 +52,7 @@ class Talkers {
     return this.fates.get(fate) ?? 0;
   }
 
-  /** Every answered turn is there, and nothing else. */
+  /** Expects the store to have every answered turn, and nothing else. */
   async check(service: Service): Promise<void> {
     for (const { id, said } of this.talks) {
       const { body } = await service.get(`/chat/${id}/messages`);
@@ -78,7 +78,7 @@ if (!isRoot) process.stderr.write('Skipped, because only root can mount a disk: 
       await until(() => talkers.count(refused) > 0, 'the disk to be full', 60_000);
       const before = talkers.count('answered');
       await delay(systemClock, talkMs);
-      expect(talkers.count('answered')).toBeLessThan(before + clients); // those that were on their way
+      expect(talkers.count('answered')).toBeLessThan(before + clients); // requests that were in progress
       await disk.resize(64 * mebibyte);
       const grownMs = performance.now();
       await until(() => talkers.count('answered') >= before + clients, 'answers', backMs);

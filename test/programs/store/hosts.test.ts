@@ -75,7 +75,7 @@ describe('Two hosts on one Redis', () => {
     const statuses = (await Promise.all(requests)).map((answer) => answer?.status);
     expect(statuses.filter((status) => status === 200)).toHaveLength(30);
     expect(statuses.filter((status) => status === 429)).toHaveLength(70);
-    // Each host adds its own within a second.
+    // Each host adds its own usage to the store within a second.
     const counted = async (host: Service) => {
       const { usage } = (await host.get('/usage')).body as UsageReport;
       return usage[0]?.jobs.ok === 30 && usage[0].refused === 70;

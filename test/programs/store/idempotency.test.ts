@@ -44,7 +44,7 @@ describe('Requests with an Idempotency-Key, and a store in a file', () => {
     await untilJobs(service, 1, 0);
     await kill(service);
     expect(await cut).toBe('cut');
-    await service.stop().catch(() => {}); // its model CLI outlives it by a moment
+    await service.stop().catch(() => {}); // the model CLI outlives the service by a moment
     await gate.open();
     await using next = await startWithProgram(gate.command, env);
     const answer = await next.post('/ask', { prompt: 'once' }, key);

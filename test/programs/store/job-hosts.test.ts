@@ -8,14 +8,14 @@ import { type RedisServer, startRedis } from '../../support/redis-server.js';
 import { type Service, script, startService, startWithProgram } from '../../support/service.js';
 import { until } from '../../support/until.js';
 
-/** Two hosts on one Redis; at the first one jobs wait for the gate. */
+/** Two hosts on one Redis. Jobs at the first one wait for the gate. */
 interface Hosts {
   readonly redis: RedisServer;
   readonly gate: Gate;
   start(slots?: number): Promise<Service>;
 }
 
-/** Everything that was started is ended. */
+/** Runs a test, and ends everything that was started. */
 async function withHosts(test: (hosts: Hosts) => Promise<void>): Promise<void> {
   await using redis = await startRedis('--appendonly', 'yes', '--appendfsync', 'always');
   await using gate = await createGate();
@@ -68,7 +68,8 @@ describe('Background jobs on two hosts', () => {
     const [one = [], other = []] = await Promise.all(streams.map((stream) => stream.rest()));
     expect([textOf(one), one.at(-1)]).toEqual([textOf(other), other.at(-1)]);
     for (const events of [one, other]) {
-      expect(namesOf(events).filter((name) => name === 'delta').length).toBeGreaterThanOrEqual(3); // as they come
+      // The pieces arrive one by one.
+      expect(namesOf(events).filter((name) => name === 'delta').length).toBeGreaterThanOrEqual(3);
     }
     const half = Math.floor(textOf(one).length / 2);
     for (const host of [north, south]) {

@@ -11,18 +11,18 @@ import { until } from '../../support/until.js';
 const kills = Number(process.env.STORE_KILLS ?? 6);
 const clients = 4;
 const longestMs = 800;
-/** Its workers end what is left of its jobs. */
+/** Time in which the workers terminate the remaining processes of its jobs. */
 const goneMs = 10_000;
 
 const preferred = { Prefer: 'respond-async' };
 
-/** Owns what clients were promised, from one service to the next. */
+/** Jobs that services have accepted, across restarts. */
 class Promises {
-  /** By the id of the job: its prompt. */
+  /** Prompts by job ID. */
   readonly accepted = new Map<string, string>();
   #count = 0;
 
-  /** One client has jobs accepted until the service is gone. */
+  /** Runs one client, which submits jobs until the service dies. */
   async post(service: Service): Promise<void> {
     for (;;) {
       const prompt = `job ${++this.#count}`;
@@ -44,7 +44,7 @@ describe('A service that is killed', () => {
     const env = {
       MODEL_API_STORE: `sqlite:${path}`,
       MODEL_API_CLIENT_MAX_QUEUE: '1000',
-      MODEL_API_MAX_JOBS: '400', // what waits at the end takes seconds, however many were accepted
+      MODEL_API_MAX_JOBS: '400', // the jobs waiting at the end take seconds, however many were accepted
       MODEL_API_STANDBY: '0',
     };
     const start = () => startWithProgram(script('notes-each-job.pl', notes), env);
@@ -76,7 +76,7 @@ describe('A service that is killed', () => {
         expect(body).toMatchObject({ status: 'failed', error: { error: 'cli_error', reason: 'host_lost' } });
       }
     }
-    expect(new Set(started).size).toBe(started.length); // also of those whose 202 has not arrived
+    expect(new Set(started).size).toBe(started.length); // includes jobs whose 202 did not arrive
     await service.stop();
     const sql = connectTo(path);
     expect(sql.prepare('PRAGMA integrity_check').get()).toMatchObject({ integrity_check: 'ok' });

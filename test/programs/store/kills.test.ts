@@ -9,25 +9,25 @@ import { until } from '../../support/until.js';
 const kills = Number(process.env.STORE_KILLS ?? 6);
 const clients = 6;
 const longestMs = 800;
-/** Its workers end what is left of its jobs. */
+/** Time in which the workers terminate the remaining processes of its jobs. */
 const goneMs = 10_000;
 
-/** A conversation as its client knows it. */
+/** Conversation as its client knows it. */
 interface KnownConversation {
   readonly id: string;
-  /** What was said in turns that were answered. */
+  /** Messages of the answered turns. */
   readonly said: string[];
-  /** Said in a turn that was not answered: it may be kept, or not. */
+  /** Message of a turn without an answer: the store may have it or not. */
   open: string | null;
 }
 
-/** Owns what the clients know, from one service to the next. */
+/** Clients with the conversations that they know, across restarts of the service. */
 class Clients {
   readonly #known: KnownConversation[] = [];
   answered = 0;
   #count = 0;
 
-  /** One client talks until the service is gone. */
+  /** Runs one client, which sends messages until the service dies. */
   async talk(service: Service): Promise<void> {
     for (;;) {
       const known = this.#count % 3 === 0 ? undefined : this.#idle();
@@ -47,7 +47,7 @@ class Clients {
     }
   }
 
-  /** Every answered turn is there, in order; what was not answered is there as a whole or not at all. */
+  /** Expects every answered turn in order. A turn without an answer is stored completely or not at all. */
   async check(service: Service): Promise<void> {
     for (const known of this.#known) {
       const { status, body } = await service.get(`/chat/${known.id}/messages`);
@@ -82,7 +82,8 @@ describe('A service that is killed', () => {
       await talking.check(service);
       const talks = Promise.all(Array.from({ length: clients }, () => talking.talk(service)));
       const before = talking.answered;
-      const isEarly = kill % 5 === 0; // the first answers of a service take their time: the thread of the tokenizer starts
+      // The first answers of a service are slow, because the thread of the tokenizer starts.
+      const isEarly = kill % 5 === 0;
       if (!isEarly) await until(() => talking.answered > before, 'an answer');
       await new Promise((resolve) => setTimeout(resolve, Math.random() * longestMs));
       service.process.kill('SIGKILL');

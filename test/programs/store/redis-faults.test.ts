@@ -8,10 +8,10 @@ import { openRedisAt, type RedisServer, startRedis } from '../../support/redis-s
 import { acceptedJob, endedAt } from '../../support/shared-jobs.js';
 import { until } from '../../support/until.js';
 
-/** A way to a port of loopback on which answers can be lost. */
+/** Proxy to a port of loopback that can lose responses. */
 class DeafProxy implements AsyncDisposable {
   isDeaf = false;
-  /** Connections of which no byte comes through any more, in either direction. */
+  /** Connections that pass no more bytes in either direction. */
   readonly #dead = new WeakSet<Socket>();
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
@@ -46,7 +46,7 @@ class DeafProxy implements AsyncDisposable {
     return (this.#server.address() as AddressInfo).port;
   }
 
-  /** As a firewall does that has forgotten them: all connections that there are stay open, and nothing comes through. */
+  /** Behaves like a firewall that has dropped its state: all current connections stay open, and no bytes pass. */
   forget(): void {
     for (const socket of this.#sockets) this.#dead.add(socket);
   }
@@ -65,7 +65,7 @@ class DeafProxy implements AsyncDisposable {
 
 const limits = { ttlMs: 3_600_000, maxConversations: 1000, clientShare: 250 };
 
-/** One host, as far as it has to do with the store. */
+/** The parts of a host that use the store. */
 class Host implements Disposable {
   readonly store: RedisStore;
   readonly run: KeptRun;
@@ -83,7 +83,7 @@ class Host implements Disposable {
     store.observe(observer);
   }
 
-  /** What is said against a turn; null where it went well. */
+  /** Runs a turn. Resolves with the error; null if it succeeds. */
   async refusal(id: string | null, text = 'more'): Promise<string | null> {
     return this.run.chat(id, text, text).then(
       () => null,
@@ -139,7 +139,7 @@ describe('A turn lock', () => {
     const id = await north.run.chat(null, 'one', 'eins');
     const before = await server.ask('HGETALL', `prompt-relay:conversation:${id}`);
     using stale = await north.run.open(id, 'old');
-    await server.ask('HSET', `prompt-relay:conversation:${id}`, 'until', '0'); // as if its time had run out
+    await server.ask('HSET', `prompt-relay:conversation:${id}`, 'until', '0'); // simulates its expiry
     expect(before).not.toEqual([]);
     await south.run.chat(id, 'new', 'neu');
     const change = stale.change('old', 'alt', 1, []);
@@ -529,7 +529,7 @@ describe('A Redis that limits the size of a value', () => {
     using host = await hostAt(server.url.replace('redis://', 'redis://relay:secret@'));
     for (let times = 0; times < 2; times++) {
       expect(await host.refusal(null, large)).toBe('store_unavailable');
-      await server.ask('PING'); // by then the connection has ended
+      await server.ask('PING'); // the connection has ended before the response
       await until(() => host.store.isUp, 'the store to be up');
     }
     const { length } = host.told;
@@ -661,7 +661,7 @@ describe('The queue of background jobs', () => {
         ),
       'a renewal',
     );
-    expect(await queued()).toEqual(['one']); // BullMQ still has what it knows of the other one
+    expect(await queued()).toEqual(['one']); // BullMQ still has its entry for the other job
   });
 
   it('says how many are delivered before a job, also while it is taken or rests', async () => {
@@ -696,7 +696,7 @@ describe('A background job, where a key is of another kind', () => {
     using host = await hostAt(server.url);
     await host.store.jobs.accept(acceptedJob('one'));
     const key = `prompt-relay:jobs:${name}`;
-    await server.ask('RENAME', key, 'aside').catch(() => {}); // not all are there
+    await server.ask('RENAME', key, 'aside').catch(() => {}); // some keys do not exist
     await server.ask('SET', key, 'something else');
     await expect(host.store.jobs.start('one', 1)).rejects.toMatchObject({ code: 'store_unavailable' });
     const cancelled = host.store.jobs.cancel('one', endedAt(1, 'cancelled'));

@@ -9,17 +9,17 @@ interface Place extends TemporaryFolder {
   readonly port: number;
 }
 
-/** What is at the address of Redis, and how it is repaired. */
+/** Server at the address of Redis, and how to repair it. */
 interface Present extends AsyncDisposable {
   repair(): Promise<unknown>;
 }
 
-/** How a service finds Redis when it starts. */
+/** State of Redis when a service starts. */
 interface StartState {
   readonly name: string;
-  /** Follows the port in the URL. */
+  /** Text after the port in the URL. */
   readonly path?: string;
-  /** Stands before the host in the URL. */
+  /** Text before the host in the URL. */
   readonly login?: string;
   begin(place: Place): Promise<Present>;
 }
@@ -27,7 +27,7 @@ interface StartState {
 const password = 'secret';
 const noEviction = ['--appendonly', 'yes', '--maxmemory-policy', 'noeviction'];
 
-/** A Redis that commands repair while it runs. */
+/** Starts a Redis that commands repair while it runs. */
 async function repairable(place: Place, options: readonly string[], ...repairs: readonly string[][]): Promise<Present> {
   const redis = new RedisServer(place.port, place, [...noEviction, ...options]);
   await redis.start();
@@ -39,7 +39,7 @@ async function repairable(place: Place, options: readonly string[], ...repairs: 
   };
 }
 
-/** A Redis that a restart without these options repairs. */
+/** Starts a Redis that is repaired by a restart without these options. */
 async function restartable(place: Place, options: readonly string[]): Promise<Present> {
   const wrong = new RedisServer(place.port, place, [...noEviction, ...options]);
   await wrong.start();
@@ -55,7 +55,7 @@ async function restartable(place: Place, options: readonly string[]): Promise<Pr
   };
 }
 
-/** Something else at the address of Redis, until Redis comes. */
+/** Starts another server at the address of Redis, until Redis replaces it. */
 async function other(place: Place, served: (socket: Socket) => void): Promise<Present> {
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {
@@ -80,7 +80,7 @@ async function other(place: Place, served: (socket: Socket) => void): Promise<Pr
   };
 }
 
-/** Answers each command with this line. */
+/** Returns a function that answers each command with this line. */
 function answers(line: string): (socket: Socket) => void {
   return (socket) => {
     socket.on('data', (bytes) => {
@@ -90,7 +90,7 @@ function answers(line: string): (socket: Socket) => void {
   };
 }
 
-/** A Redis with this password, which is replaced. */
+/** Starts a Redis with this password, which is then replaced. */
 async function withPassword(place: Place, before: string, after: string): Promise<Present> {
   const redis = new RedisServer(place.port, place, noEviction);
   await redis.start();

@@ -38,20 +38,20 @@ async function background(service: Service, prompt: string, headers: Record<stri
   );
 }
 
-/** A conversation of two turns, an answer that is kept, a background job, usage, and a rate window. */
+/** Stores a conversation of two turns, an idempotent answer, a background job, usage, and a rate window. */
 async function fill(service: Service, holder: 'alice' | 'bob'): Promise<string> {
   const own = headersOf(holder);
   const { id } = await chat(service, `${secret} of ${holder}`, null, own);
   await chat(service, `${secret} two`, id, own);
   await service.post('/ask', { prompt: `${secret} ${holder}` }, { ...own, 'idempotency-key': 'one' });
   await background(service, `${secret} job`, own, 'succeeded');
-  await service.get('/usage', headersOf('operator')); // what was counted is added before
+  await service.get('/usage', headersOf('operator')); // adds the counted usage first
   return id;
 }
 
 const readers = { hash: 'HGETALL', list: 'LRANGE', zset: 'ZRANGE', set: 'SMEMBERS', string: 'GET' } as const;
 
-/** Everything that is there, as text. */
+/** Returns all data of a Redis as text. */
 async function dumpOf(redis: RedisServer): Promise<string> {
   const keys = (await redis.ask('KEYS', '*')) as string[];
   const values = keys.map(async (name) => {
@@ -82,12 +82,13 @@ describe('A purge of a store in Redis', () => {
       rate_windows: 1,
     });
     const withoutUsage = (await dumpOf(redis)).replaceAll(/^prompt-relay:usage:.*$/gm, '');
-    expect(withoutUsage).not.toMatch(/alice/); // that of the job which it has cancelled may have come since
+    expect(withoutUsage).not.toMatch(/alice/); // usage of the cancelled job may have been added since
     for (const host of [north, south]) {
       await until(async () => (await metric(host, 'jobs_active')) === 0, 'the running job to be cancelled');
     }
     await north.get('/usage', headersOf('operator'));
-    expect(await purged(south, 'key alice')).toMatchObject({ conversations: 1, usage: 1 }); // its copy, and the cancelled job
+    // What remains is its copy, and the usage of the cancelled job.
+    expect(await purged(south, 'key alice')).toMatchObject({ conversations: 1, usage: 1 });
     expect(await dumpOf(redis)).not.toMatch(/alice/);
     expect((await south.get(`/chat/${id}`, headersOf('alice'))).status).toBe(404);
     expect((await south.post('/chat', { message: 'Hi', conversation_id: id }, headersOf('alice'))).status).toBe(400);
@@ -117,7 +118,10 @@ async function upkeepOf(redis: RedisServer) {
   return { upkeep: new RedisUpkeep(connection, ttlMs), [Symbol.dispose]: () => connection.close() };
 }
 
-/** ARGV: 1 client, 2 how many conversations, 3 turns in each. As they are kept, but with other texts. */
+/**
+ * Script with ARGV: 1 client, 2 number of conversations, 3 turns in each. Writes conversations in the stored format,
+ * with other texts.
+ */
 const conversations = `
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 100000
@@ -167,7 +171,7 @@ describe('A look at all of a store in Redis', () => {
     const slowlog = (await redis.ask('SLOWLOG', 'GET', '-1')) as [number, number, number, string[]][];
     const scripts = slowlog.filter(([, , , [command]]) => command === 'evalsha').map(([, , us]) => us / 1000);
     const inOrder = scripts.toSorted((a, b) => a - b);
-    const most = inOrder[Math.floor(inOrder.length * 0.95)] ?? 0; // the longest were held up by other tests, not by Redis
+    const most = inOrder[Math.floor(inOrder.length * 0.95)] ?? 0; // other tests caused the longest delays, not Redis
     process.stderr.write(
       `${scripts.length} scripts, 95 % within ${most} ms, all within ${inOrder.at(-1)}; ${took.join(', ')}\n`,
     );

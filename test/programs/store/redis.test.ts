@@ -42,7 +42,8 @@ it('A turn of a host that stores no figures is read by one that does, and the ot
   const id = await run.chat(null, 'Hi', 'Hello', { figures: '{"model":"eliza 2"}' });
   const [turn] = (await server.ask('LRANGE', `prompt-relay:turns:${id}`, '0', '-1')) as string[];
   await store.close();
-  expect(turn?.split('\n')).toEqual(['7 0 2 {"model":"eliza 2"}', 'HiHello']); // older hosts read three words of the line
+  // Older hosts read three words of the line.
+  expect(turn?.split('\n')).toEqual(['7 0 2 {"model":"eliza 2"}', 'HiHello']);
   await server.ask('LSET', `prompt-relay:turns:${id}`, '0', '7 0 2\nHiHello');
   const next = await openAt(server.url);
   const reader = new KeptRun(next.conversations, {}, next.conversations as ConversationJournal & SharedConversations);
@@ -133,7 +134,7 @@ describe('Keys of requests at two hosts', () => {
     twoHosts(async (one, other) => {
       await one.take(mine, 'd', 0);
       await server.ask('FLUSHALL');
-      await server.end(); // as after a hang that is longer than keys are held
+      await server.end(); // simulates a hang longer than the lifetime of keys
       await server.start();
       await until(
         async () => ((await server.ask('KEYS', '*:answer:*')) as string[]).length === 1,

@@ -18,7 +18,7 @@ function storeIn(folder: Pick<TemporaryFolder, 'path'>) {
   return { path, env: { MODEL_API_STORE: `sqlite:${path}` } };
 }
 
-/** The messages of a conversation, as they are read back. */
+/** Returns the messages of a conversation as read back. */
 async function messagesOf(service: Service, id: string): Promise<unknown> {
   const { body } = await service.get(`/chat/${id}/messages`);
   return body.messages;
@@ -149,7 +149,7 @@ describe('A service whose store is taken away while it runs', () => {
 });
 
 describe('A service whose store cannot be opened', () => {
-  /** Its faults, told in one sentence each; it ends with 78. */
+  /** Returns the faults of the start, one sentence each. The service exits with 78. */
   async function faultOf(env: Readonly<Record<string, string>>): Promise<string> {
     const { code, logs } = await failingService(env);
     expect(code).toBe(78);
@@ -187,7 +187,7 @@ if (!isRoot) process.stderr.write('Skipped, because only root can mount a disk: 
       await using service = await startListener(env);
       ({ id } = await chat(service, 'one'));
       await disk.fill();
-      const long = 'x'.repeat(300_000); // more than there is room for in what is already there
+      const long = 'x'.repeat(300_000); // larger than the free space within the file
       for (let attempt = 0; attempt < 3; attempt++) {
         const refused = await service.post('/chat', { message: long, conversation_id: id });
         expect(refused.status).toBe(503);

@@ -15,7 +15,7 @@ function storeAt(path: string) {
 
 const inBackground = { prefer: 'respond-async' };
 
-/** It answers questions, and refuses everything about what is stored. */
+/** Expects the service to answer prompts, and to refuse every request that needs the store. */
 async function expectDegraded(service: Service, conversation: string): Promise<void> {
   expect((await service.get('/health')).body).toMatchObject({
     status: 'degraded',
@@ -59,7 +59,7 @@ describe('A service that cannot open its file yet', () => {
     expect((await chat(second, 'three', id)).response.split('\n')).toEqual(['one', 'two', 'three']);
     expect((await second.get('/health')).body.status).toBe('ok');
     const { usage } = (await second.get('/usage')).body as { usage: { jobs: { ok: number } }[] };
-    expect(usage.map(({ jobs }) => jobs.ok)).toEqual([4]); // three turns, and the question that was asked meanwhile
+    expect(usage.map(({ jobs }) => jobs.ok)).toEqual([4]); // three turns, and the prompt answered in between
   });
 
   it('waits for the folder of a mount, and names what is wrong there', async () => {

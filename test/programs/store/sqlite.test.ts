@@ -42,7 +42,7 @@ describeJobStore('SQLite', true, placeInFolder);
 describeAnswerStore('SQLite', { isDurable: true }, placeInFolder);
 describeResponseStore('SQLite', { isDurable: true }, placeInFolder);
 
-/** All bytes of all files there. */
+/** Returns all bytes of all files in a folder. */
 async function bytesIn(folder: TemporaryFolder): Promise<string> {
   const names = await readdir(folder.path);
   const files = await Promise.all(names.map((name) => readFile(join(folder.path, name), 'latin1')));
@@ -61,7 +61,7 @@ it('Answers that were purged with their client take no room any more', async () 
   const purged = await store.upkeep.purge('key gone');
   await keep('key left', 40);
   const first = await store.answers.take({ client: 'key left', key: '0' }, 'a digest', 0);
-  await store.close(); // a failure must not leave its thread
+  await store.close(); // a failed test must not leave the thread running
   expect([purged.idempotency, first.type]).toEqual([33, 'answered']);
 });
 
@@ -267,7 +267,7 @@ describe('Changes that share a transaction', () => {
       conversations.commit({ ...turn, ...said, id: 'a' }),
       conversations.commit({ type: 'fork', id: 'b', origin: 'nothing', messageCount: 2, createdAt: 1 }),
       conversations.commit({ ...turn, ...said, id: 'c' }),
-      conversations.commit({ ...turn, ...said, id: 'a' }), // there is one already: a defect of somebody's
+      conversations.commit({ ...turn, ...said, id: 'a' }), // the turn exists already: a defect of the caller
       conversations.commit({ type: 'fork', id: 'd', origin: 'a', messageCount: 2, createdAt: 1 }),
     ]);
     expect(ends.map((end) => (end.status === 'fulfilled' ? 'kept' : end.reason.code))).toEqual([
@@ -315,7 +315,7 @@ async function fill({ conversations }: Store, count: number): Promise<void> {
   }
 }
 
-/** Tells the longest time in which the loop did nothing else, milliseconds. */
+/** Measures the longest time in milliseconds for which the event loop was blocked. */
 function watchLag() {
   let longest = 0;
   let last = performance.now();

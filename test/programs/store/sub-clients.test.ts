@@ -26,9 +26,9 @@ describe('The users of one key, with a store that hosts share', () => {
     const env = { MODEL_API_MAX_JOBS: '16', MODEL_API_STORE: redis.url };
     await using house = await SubClientsHouse.start('', env);
     const { started } = await house.backgroundCrowd();
-    // The order is fixed when they come: one who comes later may wait for a second one of ada's.
+    // The order is fixed on arrival: a later job may wait for a second job of ada's.
     expect(started.slice(0, 8)).toEqual(expect.arrayContaining(['bob', 'eve', 'joe']));
-    // What has ended leaves its room.
+    // A job that has ended frees its place.
     await house.service.log(
       'background_job_ended',
       () => house.service.logs.filter(({ event }) => event === 'background_job_ended').length === 12,

@@ -15,12 +15,12 @@ function storeIn(folder: TemporaryFolder) {
   return { path, env: { MODEL_API_STORE: `sqlite:${path}` } };
 }
 
-/** A service with the key of an operator. */
+/** Starts a service with the key of an operator. */
 function startWithKey(env: Readonly<Record<string, string>>): Promise<Service> {
   return startListener({ ...env, MODEL_API_KEY: key });
 }
 
-/** Runs `prompt-relay store` beside a service, or without one. */
+/** Runs `prompt-relay store`, with or without a running service. */
 async function storeCommand(args: readonly string[], env: Readonly<Record<string, string>>, service?: Service) {
   const surroundings = { ...env, ...(service !== undefined && { ...envFor(service), MODEL_API_KEY: key }) };
   return runCommand(['store', ...args], { env: surroundings });
@@ -34,7 +34,7 @@ async function hasSecret(folder: string, names?: readonly string[]): Promise<str
   return found.sort();
 }
 
-/** A conversation of two turns, a background job, an answer that is kept, and usage. */
+/** Stores a conversation of two turns, a background job, an idempotent answer, and usage. */
 async function fill(service: Service): Promise<string> {
   const { id } = await chat(service, `${secret} one`, null, operator);
   await chat(service, `${secret} two`, id, operator);
@@ -157,7 +157,7 @@ describe('A check of the store', () => {
     };
     const broken = await damaged(12_288, 28_672);
     expect([broken.code, broken.stdout]).toEqual([1, expect.stringMatching(/verdict +\d+ faults?\n/)]);
-    expect((await damaged(0, 4096)).code).toBe(78); // nothing can be asked of it
+    expect((await damaged(0, 4096)).code).toBe(78); // the file cannot be read at all
     expect((await storeCommand(['verify', join(folder.path, 'none')], env)).code).toBe(78);
   });
 });

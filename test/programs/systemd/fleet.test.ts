@@ -9,7 +9,7 @@ const describeFleet = existsSync(haproxy) && existsSync(redisServer) ? describeI
 const json = 'Content-Type: application/json';
 const front = 'https://relay.example.org';
 
-/** The commands of docs/fleet.md that make several instances, and those that start them. */
+/** Returns the commands of docs/fleet.md that create several instances, and the commands that start them. */
 function commands(): readonly [string, string] {
   const [making = '', starting = ''] = snippetsFor('programs/systemd/fleet').map(({ code }) => code);
   return [making, starting];
@@ -28,7 +28,7 @@ describeFleet('deploy/fleet under a real systemd', () => {
       'systemd-sysusers "$PWD/../systemd/sysusers.conf"; systemd-tmpfiles --create "$PWD/../systemd/tmpfiles.conf"',
     );
     await shell(`echo fleet 0123456789abcdefghijklmnop >/etc/prompt-relay/api_key`);
-    // Redis and HAProxy as Debian runs them, with these files but for the addresses.
+    // Starts Redis and HAProxy as on Debian, with these files; only the addresses differ.
     await shell('systemd-tmpfiles --create haproxy.conf');
     await shell('sed "s/192.0.2.20/127.0.0.1/" redis.conf >/etc/redis/redis.conf');
     await shell(
@@ -56,8 +56,8 @@ describeFleet('deploy/fleet under a real systemd', () => {
   };
 
   it('serves with three instances of the unit, and goes on with two', async () => {
-    await lab.systemctl('unmask', 'redis-server', 'haproxy'); // who makes this lab may have them masked
-    for (const other of ['nginx', 'caddy']) await lab.attempt('systemctl', 'stop', other); // they have its port
+    await lab.systemctl('unmask', 'redis-server', 'haproxy'); // the host of this lab may have masked them
+    for (const other of ['nginx', 'caddy']) await lab.attempt('systemctl', 'stop', other); // these use its port
     await lab.systemctl('restart', 'redis-server', 'haproxy');
     const [making, starting] = commands();
     await shell(making);

@@ -9,10 +9,10 @@ import { until } from '../../support/until.js';
 const unit = 'prompt-relay.service';
 const folder = '/var/lib/prompt-relay';
 const key = '0123456789abcdefghijklmnop';
-/** The lab has the Node of this machine, which may be too old for a store in a file. */
+/** Node for the store in a file: the lab has the Node of this machine, which may be too old. */
 const nodeVersion = '24.21.0';
 
-/** As an operator has them: a command without a path, and sudo. */
+/** Commands of an operator, such as `sudo` and programs without a path. */
 const around = `
 export MODEL_API_KEY=${key}
 sudo() {
@@ -23,7 +23,7 @@ sudo() {
 cd ${folder}
 `;
 
-/** What docs/stores.md says of the setting and of backups, in its order. */
+/** Runs the commands of docs/stores.md for the setting and for backups, in their order. */
 async function told() {
   const page = await readFile(join(root, 'docs', 'stores.md'), 'utf8');
   const [setting = ''] = /^MODEL_API_STORE=sqlite:.*$/m.exec(page) ?? [];
@@ -80,9 +80,10 @@ describeInLab()('A store in a file under a real systemd', () => {
 
   it('may be locked at the start, while a client polls: the service is degraded, and neither unit fails', async () => {
     await lab.shell(`printf '%s\\n' MODEL_API_CLI=demo '${(await told()).setting}' >/etc/prompt-relay/environment`);
-    await lab.systemctl('restart', unit); // makes the file
+    await lab.systemctl('restart', unit); // creates the file
     await lab.systemctl('stop', 'prompt-relay.socket', unit);
-    const open = "globalThis.open = new (require('node:sqlite').DatabaseSync)('store.db')"; // else it would be collected, and closed
+    // Without the global variable, the database would be garbage-collected and closed.
+    const open = "globalThis.open = new (require('node:sqlite').DatabaseSync)('store.db')";
     const lock = "open.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE')";
     const holder = ['--unit=holder', '--uid=prompt-relay', `--working-directory=${folder}`];
     await lab.run(

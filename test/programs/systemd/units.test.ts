@@ -11,7 +11,7 @@ const variables = /^(NOTIFY_SOCKET|WATCHDOG_\w+|LISTEN_\w+)=/m;
 let lab: SystemdLab;
 let key: string;
 
-/** A job runs until the gate is opened. */
+/** Returns settings for jobs that run until the gate is opened. */
 function gated(): Record<string, string> {
   return { MODEL_API_CLI: 'command', MODEL_API_CLI_COMMAND: lab.program('waits-for-file.pl', gate) };
 }
@@ -20,22 +20,22 @@ async function environOf(pid: number): Promise<string> {
   return (await lab.run('cat', `/proc/${pid}/environ`)).replaceAll('\0', '\n');
 }
 
-/** Processes of the service's user. */
+/** Returns the processes of the service's user. */
 async function processes(pattern = '.'): Promise<number[]> {
   const found = await lab.attempt('pgrep', '--euid', 'prompt-relay', '--full', pattern);
   return found?.split('\n').map(Number) ?? [];
 }
 
-/** What sheds its environment, its group and its parent can be found by its cgroup only. */
+/** Process that has left its environment, its group and its parent: only its cgroup identifies it. */
 const stray = 'sleep 300.7';
 
-/** Leaves a stray and never answers. */
+/** Returns settings for a program that leaves a stray process and never answers. */
 function straying(): Record<string, string> {
   const script = `setsid env -i ${stray} >/dev/null 2>&1 & exec sleep 60`;
   return { MODEL_API_CLI: 'command', MODEL_API_CLI_COMMAND: `sh -c '${script}'`, MODEL_API_STANDBY: '0' };
 }
 
-/** The cgroups of the service, and those below. */
+/** Returns the cgroups of the service, with those below. */
 async function cgroupsOfService(): Promise<string[]> {
   return (
     (await lab.attempt('find', serviceCgroup, '-mindepth', '1', '-type', 'd', '-printf', '%P\n'))?.split('\n') ?? []
@@ -48,7 +48,7 @@ async function controllers(): Promise<string[]> {
 
 const home = '/root';
 
-/** Nothing but loopback in there: packages come from npm's cache, and root needs no sudo. */
+/** Runs commands in the lab, which has only loopback: packages come from npm's cache, and root needs no sudo. */
 async function follow(commands: readonly string[]): Promise<void> {
   await lab.shell([`cd ${home}; export npm_config_offline=true; sudo() { "$@"; }`, ...commands].join('\n'));
 }
@@ -60,7 +60,7 @@ describeInLab()('under a real systemd', () => {
     await using packed = await packBuilt();
     await lab.copyProgram(packed.file, `${home}/prompt-relay-${packed.version}.tgz`);
     await follow([
-      'umask 077', // as some have it
+      'umask 077', // a setting of some administrators
       ...steps().install,
     ]);
     key = await lab.run('cat', '/etc/prompt-relay/api_key');
@@ -82,7 +82,7 @@ describeInLab()('under a real systemd', () => {
     const judged = await lab.run('systemd-analyze', 'security', '--offline=true', '--no-pager', unit);
     const exposure = Number(/exposure level for \S+: ([\d.]+)/.exec(judged)?.[1]);
     process.stderr.write(`systemd-analyze security: ${exposure}\n`);
-    expect(exposure).toBeLessThanOrEqual(1.7); // 0.2 of it are the cgroups below the unit
+    expect(exposure).toBeLessThanOrEqual(1.7); // the cgroups below the unit account for 0.2 of it
   });
 
   it('has an example of opening up that systemd finds no fault with, and that starts', async () => {
@@ -205,7 +205,7 @@ describeInLab()('under a real systemd', () => {
       await lab.run('kill', '-KILL', String(await lab.mainPid()));
       await lab.untilServing();
       expect([await processes(stray), await asked]).toEqual([[], 'cut']);
-      // systemd makes the cgroup anew: it could not enter one that passes controllers on.
+      // systemd creates the cgroup anew: it could not enter one that delegates controllers.
       expect(await lab.run('stat', '--format', '%i', serviceCgroup)).not.toBe(old);
       expect(await lab.version()).toMatchObject({ termination: 'cgroup' });
     });
@@ -316,7 +316,8 @@ describeInLab()('under a real systemd', () => {
       expect(await asked).toBe('cut');
     }
     process.stderr.write(`serving again after the kill: ${tookMs.join(', ')} ms\n`); // bench/RESULTS.md
-    expect(median(tookMs)).toBeLessThan(10_000); // other suites run beside this one; a stop that waited for its limit would take 90 s
+    // Other suites run on this machine; a stop that waited for its limit would take 90 s.
+    expect(median(tookMs)).toBeLessThan(10_000);
   });
 
   it('is pinged for as long as all is well, and starts the service anew when the primary stands still', async () => {

@@ -26,7 +26,7 @@ function answerOf(status: string, body: string): string {
 
 const halfAResponse = 'HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 9\r\n\r\n{';
 
-/** A server on a loopback port that sends these bytes to every client, and closes the connection. */
+/** Starts a server on a loopback port that sends these bytes to every client, and closes the connection. */
 async function serverThatSends(bytes: string): Promise<AsyncDisposable & { readonly port: number }> {
   const server = createServer((socket) =>
     socket
@@ -259,7 +259,7 @@ describe('check', () => {
       [expect.stringContaining('MODEL_API_WORKERS')],
     ]);
     const missing = await runCommand(['check', '--env-file', '/nowhere']);
-    expect([config, 9]).toContain(missing.code); // Node 20 takes the flag for its own, too
+    expect([config, 9]).toContain(missing.code); // Node 20 consumes the flag itself
     expect(missing.stderr).toContain('/nowhere');
     for (const args of [['x'], ['--unit', '--env-file', path], ['--unit', 'a', 'b']])
       expect((await runCommand(['check', ...args])).code).toBe(usage);
@@ -328,7 +328,7 @@ describe('ask', () => {
   it('exits with 141 when the reader of its output is gone', async () => {
     await using service = await startService();
     const child = spawnCommand(['ask', '--model', 'echo'], envFor(service));
-    child.stdin?.end('y'.repeat(500_000)); // more than a pipe holds
+    child.stdin?.end('y'.repeat(500_000)); // more than the buffer of a pipe
     await once(child.stdout as NodeJS.ReadableStream, 'data');
     child.stdout?.destroy();
     expect(await once(child, 'exit')).toEqual([141, null]);
@@ -454,7 +454,8 @@ describe('the commands for operators', () => {
       snapshots.push(JSON.parse(line)),
     );
     const messages = text(child.stderr as NodeJS.ReadableStream);
-    await until(() => snapshots.length > 11, 'the twelfth snapshot'); // Node warns of the eleventh listener on one signal
+    // Node warns of the eleventh listener on one signal.
+    await until(() => snapshots.length > 11, 'the twelfth snapshot');
     expect(snapshots[0]).toEqual({ error: expect.stringContaining('was cut off') });
     child.kill('SIGINT');
     expect(await once(child, 'exit')).toEqual([0, null]);

@@ -17,7 +17,7 @@ async function serveEnv(): Promise<typeof demo & { readonly MODEL_API_PORT: stri
   return { ...demo, MODEL_API_PORT: String(await freePort()) };
 }
 
-/** The id of the service that listens on this port. */
+/** Returns the pid of the service that listens on this port. */
 async function pidOf(port: string): Promise<number> {
   const { stdout } = await run('ss', ['-ltnpH', `sport = :${port}`]);
   return Number(/pid=(\d+)/.exec(stdout)?.[1]);
@@ -56,7 +56,7 @@ describeWith('/usr/bin/tmux')('a service that is started at a terminal', () => {
     expect(await get(env.MODEL_API_PORT, '/%1b[2Jx')).toBe(404);
     const lines = await screen.shows('/%1b[2Jx');
     expect(lines.at(-1)).toMatch(/^\d\d:\d\d:\d\d {2}GET {3}\/%1b\[2Jx +404 +\d+ ms .* not_found$/);
-    expect(await get(env.MODEL_API_PORT, '/\u009b2Jy')).toBe(400); // Node's parser refuses such bytes
+    expect(await get(env.MODEL_API_PORT, '/\u009b2Jy')).toBe(400); // Node's parser rejects such bytes
     await screen.shows('400');
     expect((await screen.lines()).join('\n')).toContain('/%1b[2Jx');
     expect(await screen.colouredText()).not.toContain('\u001b[3');

@@ -14,7 +14,7 @@ import { startService, startWithProgram } from '../../support/service.js';
 import { setupReport } from '../../support/setup-report.js';
 import { root } from '../../support/sources.js';
 
-/** A stand-in for a busy service: what it tells is always the same, so that a screen can be compared with a file. */
+/** Starts a stand-in for a busy service. Its responses are constant, so that a screen can be compared with a file. */
 async function stubStatus(isTroubled = false): Promise<AsyncDisposable & { readonly port: number }> {
   const server = createServer((req, res) => {
     const body = bodies(isTroubled)[req.url ?? ''] ?? { error: 'not_found', message: 'no such path', request_id: 'x' };
@@ -73,7 +73,7 @@ function bodies(isTroubled: boolean): Readonly<Record<string, unknown>> {
   };
 }
 
-/** No job is started for ten minutes and a half. */
+/** Returns reasons. No job is started for ten and a half minutes. */
 function reasonsNow(): readonly ReasonBody[] {
   return [
     { part: 'cli', name: 'codex', message: 'the model CLI codex is not ready: the model CLI is not logged in' },
@@ -94,7 +94,7 @@ function reasonsNow(): readonly ReasonBody[] {
 const widths = [60, 80, 120];
 const rows = 60;
 
-/** Figures that differ from run to run, each by one of the same length, so that lines break where they do. */
+/** Replaces figures that differ between runs by others of equal length, so that line breaks stay. */
 function masked(lines: readonly string[]): string {
   const text = lines.map((line) => line.trimEnd()).join('\n');
   return `${text
@@ -103,7 +103,7 @@ function masked(lines: readonly string[]): string {
     .replace(/\b\d+( min)? \d+ s\b|\b\d+ s\b/g, (time) => time.replace(/\d/g, '#'))}\n`;
 }
 
-/** Holds the screen against its golden file; with UPDATE_GOLDEN set, writes that file. */
+/** Compares the screen with its golden file; with UPDATE_GOLDEN set, writes that file. */
 async function expectGolden(name: string, lines: readonly string[]): Promise<void> {
   const path = join(root, 'test', 'programs', 'terminal', 'golden', `${name}.txt`);
   if (process.env.UPDATE_GOLDEN !== undefined) await writeFile(path, masked(lines));

@@ -18,7 +18,7 @@ describeWith('/usr/bin/tmux')('in a terminal', () => {
     await screen.press('hello', 'Enter');
     await screen.shows('done');
     await screen.press('now wait', 'Enter');
-    await screen.shows('begun: A conversation follows'); // a plain command gets the history as one text
+    await screen.shows('begun: A conversation follows'); // a plain command receives the history as one text
     await untilJobs(service, 1, 0);
     await screen.press('C-c');
     await screen.shows(cancelled);

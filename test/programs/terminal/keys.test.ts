@@ -84,7 +84,7 @@ describe('keys list and keys check', () => {
   });
 });
 
-/** What is in the file is looked at as text: the format is a promise. */
+/** The file is compared as text, because its format is documented and stable. */
 const started = [
   '# The lab',
   `ada:sha256:${digestOf('ada')}:scopes=ask+chat,rate=5/1`,
@@ -99,7 +99,7 @@ async function withFile(test: (path: string, folder: string) => Promise<void>): 
   const path = join(folder.path, 'keys');
   await writeFile(path, started, { mode: 0o640 });
   await test(path, folder.path);
-  expect((await readdir(folder.path)).filter((name) => name.startsWith('.'))).toEqual([]); // no draft is left
+  expect((await readdir(folder.path)).filter((name) => name.startsWith('.'))).toEqual([]); // no temporary file is left
 }
 
 describe('keys add, revoke and rotate', () => {
@@ -250,14 +250,14 @@ it('A running service takes an edited file at once: a new key, a rotated one, a 
   const args = ['keys', 'rotate', 'ada', path, '--old-until', '2099-01-31'];
   const next = (await runCommand(args)).stdout.trim();
   await until(async () => (await client(next)) === 'ada', 'the rotated key to work');
-  expect(await client(ada)).toBe('ada'); // the same client, until that day
+  expect(await client(ada)).toBe('ada'); // the old key works until that day
   await runCommand(['keys', 'rotate', 'ada', path]);
   await until(async () => (await client(ada)) === null && (await client(next)) === null, 'old keys to be refused');
   await runCommand(['keys', 'revoke', 'root', path]);
   await until(async () => (await client(root)) === null, 'the revoked key to be refused');
 });
 
-/** Whose key it is; null: it is refused. */
+/** Returns the name of the key's client; null if the key is refused. */
 async function clientOf(service: Service, key: string): Promise<string | null> {
   const { status, body } = await service.get('/usage', { 'x-api-key': key });
   return status === 200 ? (body.caller as { client: string }).client : null;

@@ -9,7 +9,7 @@ import { startService } from '../../support/service.js';
 
 const key = 'pr_a-key-for-the-tests-of-the-login';
 
-/** A service with one key, and a home without a login. */
+/** Starts a service with one key. The home has no login. */
 async function start() {
   const folder = await temporaryFolder();
   const keysFile = join(folder.path, 'keys');

@@ -2,7 +2,7 @@ import { Agent, OpenAIChatCompletionsModel, OpenAIResponsesModel, run, setTracin
 import OpenAI from 'openai';
 import { noting, person, personTool, personUse } from './person.mjs';
 
-setTracingDisabled(true); // it would send traces to OpenAI
+setTracingDisabled(true); // the SDK would send traces to OpenAI
 
 export function describeFailure({ status, message, name }) {
   return { name, status, message };

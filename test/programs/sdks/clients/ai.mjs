@@ -14,7 +14,7 @@ function openAiModel({ url, base = '/v1', key, fetch, model }) {
   return createOpenAI({ baseURL: `${url}${base}`, apiKey: key, fetch })(model);
 }
 
-/** Of a request that was sent several times, the last failure counts. */
+/** Describes a failure. If the request was sent several times, the last failure counts. */
 export function describeFailure(error) {
   const last = RetryError.isInstance(error) ? error.lastError : error;
   const { statusCode: status, responseHeaders, data, message, name } = last;
@@ -76,7 +76,7 @@ function faceOf(modelOf) {
       return { text: texts.join(''), count: texts.length, finish, usage: usageOf(usage) };
     },
 
-    /** A conversation with these user texts, in which each answer is sent back with its thoughts. */
+    /** Runs a conversation with these user texts, and sends each answer back with its thoughts. */
     async thoughts(input) {
       const messages = [];
       const turns = [];
@@ -123,14 +123,14 @@ function faceOf(modelOf) {
       return told(await generateText({ ...requestOf(input), ...calling, model: modelOf(input) }));
     },
 
-    /** Its own loop: the first step has to call, the second one gets the result. */
+    /** Runs the loop of the SDK: the first step must call a tool, the second one receives the result. */
     async loop(input) {
       const tools = {
         [personTool]: tool({ description: personUse, inputSchema: person, execute: async () => input.result }),
       };
       const prepareStep = ({ stepNumber }) => ({ toolChoice: stepNumber === 0 ? calling.toolChoice : 'auto' });
       const stopWhen = stepCountIs(2);
-      const providerOptions = { openai: { store: false } }; // else it sends references to what it thinks is kept
+      const providerOptions = { openai: { store: false } }; // else the SDK sends references to stored items
       const options = { ...requestOf(input), model: modelOf(input), tools, prepareStep, stopWhen, providerOptions };
       return told(await generateText(options));
     },
@@ -155,13 +155,13 @@ function faceOf(modelOf) {
   };
 }
 
-/** A request whose tool the SDK runs itself, for as many steps as the model wants. */
+/** Builds a request whose tool the SDK runs itself, for as many steps as the model requests. */
 function stepping(input, called) {
   const note = noting(called);
   const tools = {
     [personTool]: tool({ description: personUse, inputSchema: person, execute: async (made) => note(made) }),
   };
-  const providerOptions = { openai: { store: false } }; // else it sends references to what it thinks is kept
+  const providerOptions = { openai: { store: false } }; // else the SDK sends references to stored items
   return { ...requestOf(input), tools, stopWhen: stepCountIs(9), providerOptions };
 }
 

@@ -52,7 +52,7 @@ const messages = {
 
   ask: async (input) => told(await clientOf(input).messages.create(requestOf(input))),
 
-  /** The events as they are. */
+  /** Returns the events unchanged. */
   async stream(input) {
     const options = { signal: input.signal };
     const events = await clientOf(input).messages.create({ ...requestOf(input), stream: true }, options);
@@ -79,7 +79,7 @@ const messages = {
     return { ...told(await stream.finalMessage()), streamed: texts.join('') };
   },
 
-  /** A conversation with these user texts, in which each answer is sent back with its thoughts. */
+  /** Runs a conversation with these user texts, and sends each answer back with its thoughts. */
   async thoughts(input) {
     const messages = [];
     const turns = [];
@@ -119,7 +119,7 @@ const messages = {
   },
 };
 
-/** The SDK leaves the loop to its callers. */
+/** Runs a loop of tool calls: the SDK lacks one. */
 async function steps(input, ask) {
   const called = [];
   const note = noting(called);

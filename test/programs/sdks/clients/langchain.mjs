@@ -9,7 +9,7 @@ function modelOf({ url, base = '/v1', key, fetch, model, maxRetries = 0 }, useRe
   return new ChatOpenAI({ model, apiKey: key, configuration, maxRetries, useResponsesApi, streamUsage: true });
 }
 
-/** Of an error that LangChain has made of one of the SDK. */
+/** Describes a failure of the provider's SDK that LangChain has wrapped. */
 export function describeFailure(error) {
   const { status, code, type, param, requestID, message, name } = error;
   const { cause } = error;
@@ -90,7 +90,7 @@ function faceOf(useResponsesApi) {
       return told(await offering(input).invoke([...said, called, result]));
     },
 
-    /** An agent of LangChain. */
+    /** Runs an agent of LangChain. */
     async steps(input) {
       const { agent, called } = agentOf(modelOf(input, useResponsesApi));
       const { messages } = await agent.invoke({ messages: messagesOf(input) });

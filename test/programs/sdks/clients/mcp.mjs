@@ -2,7 +2,7 @@ import * as newer from '@modelcontextprotocol/client';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 
-/** The official clients: the first, which greets its server, and the one that followed it. */
+/** Official clients: the first version, which sends `initialize`, and its successor. */
 export const faces = {
   first: faceOf(Client, StreamableHTTPClientTransport),
   newer: faceOf(newer.Client, newer.StreamableHTTPClientTransport),
@@ -28,7 +28,7 @@ function faceOf(ClientClass, Transport, options) {
     }
   }
 
-  /** Some have a schema for the result before the options. */
+  /** Calls a tool. Some clients have a parameter for the result's schema before the options. */
   function callTool(client, name, args, callOptions) {
     const params = { name, arguments: args };
     return ClientClass === Client
@@ -53,7 +53,7 @@ function faceOf(ClientClass, Transport, options) {
       return { result, notes };
     },
 
-    /** Begins in the background, and looks until it has ended. */
+    /** Starts a background job, and polls it until it has ended. */
     background: (input) =>
       connected(input, async (client) => {
         const { structuredContent } = await callTool(client, 'ask', { ...input.extra, background: true });
@@ -65,7 +65,7 @@ function faceOf(ClientClass, Transport, options) {
         }
       }),
 
-    /** Aborts when the model works, and goes. */
+    /** Aborts a call at its first progress notification, and disconnects. */
     leave: (input) =>
       connected(input, async (client) => {
         const controller = new AbortController();

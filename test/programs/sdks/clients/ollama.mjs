@@ -29,7 +29,7 @@ function told({ message, response, thinking, model, done_reason: finish, prompt_
   return { ...said, model, finish, usage };
 }
 
-/** A whole answer, put together as programs do. */
+/** Combines the pieces of a stream to a whole answer, as programs do. */
 async function gathered(stream, onText) {
   const whole = { role: 'assistant', content: '', thinking: '', tool_calls: [] };
   const texts = [];
@@ -46,7 +46,7 @@ async function gathered(stream, onText) {
   return { message: whole, last, count: texts.length };
 }
 
-/** Asks until the model calls nothing more. */
+/** Sends requests until the model calls no more tools. */
 async function loop(input, ask) {
   const called = [];
   const note = noting(called);
@@ -106,7 +106,7 @@ const client = {
   pull: (input) => clientOf(input).pull({ model: 'llama3' }),
 };
 
-/** A program that speaks only to Ollama, and is run by a client of its own. */
+/** Starts the MCP server `ollama-mcp`, which supports only Ollama, and connects an MCP client to it. */
 async function withProgram({ url, key }, use) {
   const manifest = createRequire(import.meta.url).resolve('ollama-mcp/package.json');
   const { bin } = JSON.parse(await readFile(manifest, 'utf8'));

@@ -10,7 +10,7 @@ export function describeFailure({ status, code, type, param, requestID, message,
   return { name, status, code, type, param, requestId: requestID, message };
 }
 
-/** The request of a chat completion. */
+/** Builds the request of a chat completion. */
 function chatOf({ model, prompt, messages, system, image, thinks, extra }) {
   const content = image
     ? [
@@ -74,7 +74,7 @@ const chat = {
     return { count: texts.length, ...told(await stream.finalChatCompletion()), streamed: texts.join('') };
   },
 
-  /** A conversation with these user texts, in which each answer is sent back with its thoughts. */
+  /** Runs a conversation with these user texts, and sends each answer back with its thoughts. */
   async thoughts(input) {
     const messages = [];
     const turns = [];
@@ -124,7 +124,7 @@ const chat = {
   stepsStream: (input) => chatSteps(input, true),
 };
 
-/** The loop of the SDK itself. */
+/** Runs the loop of the SDK itself. */
 async function chatSteps(input, stream) {
   const called = [];
   const note = zodFunction({ name: personTool, description: personUse, parameters: person, function: noting(called) });
@@ -132,7 +132,7 @@ async function chatSteps(input, stream) {
   return { text: await runner.finalContent(), called };
 }
 
-/** Sends the result of the call, and asks on with the same tool. */
+/** Sends the result of the call, and continues with the same tool. */
 async function chatLoop(input) {
   const { tools, ...request } = toolChatOf(input);
   const { choices } = await clientOf(input).chat.completions.create({ ...request, tools });
@@ -147,7 +147,7 @@ function toolChatOf(input) {
   return { ...chatOf(input), tools: [tool], tool_choice: { type: 'function', function: { name: personTool } } };
 }
 
-/** The request of a response. */
+/** Builds the request of a response. */
 function responseOf({ model, prompt, messages, system, image, thinks, extra }) {
   const content = image
     ? [
@@ -252,7 +252,7 @@ async function responseLoop(input) {
   return toldOfResponse(await clientOf(input).responses.create({ model: input.model, input: said, tools }));
 }
 
-/** The SDK leaves the loop to its callers. */
+/** Runs a loop of tool calls: the SDK lacks one. */
 async function responseSteps(input, stream) {
   const called = [];
   const note = noting(called);
@@ -273,7 +273,7 @@ async function responseSteps(input, stream) {
   }
 }
 
-/** Each request names the response before, and sends what is new alone. */
+/** Runs a loop in which each request names the previous response, and sends only new items. */
 async function linkedSteps(input, stream) {
   const called = [];
   const note = noting(called);

@@ -1,12 +1,12 @@
 import { z } from 'zod';
 
-/** What structured answers are asked for. */
+/** Schema of structured answers. */
 export const person = z.object({ name: z.string(), age: z.number().int() });
 export const personName = 'person';
 export const personTool = 'note_person';
 export const personUse = 'Notes a person.';
 
-/** What the tool does: it notes whom it was called for. */
+/** Returns a tool that records the name in each call. */
 export function noting(called) {
   return ({ name }) => {
     called.push(name);

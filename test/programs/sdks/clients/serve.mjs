@@ -1,10 +1,10 @@
-// Runs calls of one SDK, the one that its argument names. Each line of stdin asks for one, each line of stdout tells how
-// it went: { id, result, seen } or { id, failure, seen }, where `seen` holds the answers that came over HTTP.
+// Runs calls of the SDK that its argument names. Each line of stdin requests a call, each line of stdout reports its
+// outcome: { id, result, seen } or { id, failure, seen }, where `seen` holds the HTTP responses.
 import { createInterface } from 'node:readline';
 
 const { faces, describeFailure } = await import(`./${process.argv[2]}.mjs`);
 
-process.stdin.on('end', () => process.exit()); // whoever asked has gone
+process.stdin.on('end', () => process.exit()); // the test process has exited
 createInterface({ input: process.stdin }).on('line', (line) => void answer(JSON.parse(line)));
 tell({ id: 0, node: process.version });
 
@@ -18,11 +18,11 @@ async function answer({ id, face, call, input }) {
   }
 }
 
-/** Every face has what its SDK has; what all can be asked for stands here. */
+/** Returns the calls of an SDK: its special ones, and the ones shared by all SDKs. */
 function calls(face, input) {
   return {
     ...Object.fromEntries(Object.entries(face).map(([name, run]) => [name, () => run(input)])),
-    /** Streams, and aborts when the first text has come. */
+    /** Streams, and aborts when the first text has arrived. */
     async abort() {
       const controller = new AbortController();
       const { signal } = controller;
@@ -37,7 +37,7 @@ function calls(face, input) {
       );
       return { texts, ending };
     },
-    /** A conversation with these user texts, each answer in it. */
+    /** Runs a conversation with these user texts; each request contains the answers before it. */
     async turns() {
       const messages = [];
       const texts = [];
@@ -61,7 +61,10 @@ const kept = [
   'retry-after',
 ];
 
-/** The fetch of Node, whose answers are noted. It may lose the first one with its connection, once it was sent as a whole. */
+/**
+ * Wraps the fetch of Node, and records its responses. With `losesFirst`, the first connection breaks after the whole
+ * request was sent.
+ */
 function watched(seen, losesFirst = false) {
   let isFirst = true;
   return async (...args) => {

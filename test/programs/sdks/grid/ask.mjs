@@ -1,4 +1,5 @@
-// Asks a service through one generation of the AI SDK, with each provider for each purpose. Prints a line of JSON for each.
+// Sends requests to a service through one generation of the AI SDK, with each provider for each purpose. Prints a line
+// of JSON for each.
 
 globalThis.AI_SDK_LOG_WARNINGS = false;
 const [url, generation, image] = process.argv.slice(2);
@@ -9,7 +10,7 @@ const { generateText, generateObject, streamText, tool, jsonSchema } = sdk;
 
 const options = { baseURL: `${url}/v1`, apiKey: 'any' };
 const openai = createOpenAI({ ...options, compatibility: 'strict' });
-const reasoning = 'o3'; // an alias here; the provider asks no other model to think
+const reasoning = 'o3'; // an alias here; the provider enables thoughts only for such a model
 const providers = {
   anthropic: createAnthropic(options)('eliza'),
   openai: openai(reasoning),
