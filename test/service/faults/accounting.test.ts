@@ -2,7 +2,7 @@ import { runWithFaults, startFaulty } from '../../support/faulty-run.js';
 import { total } from '../../support/job-ledger.js';
 import { everyKind } from '../../support/random-faults.js';
 
-/** FAULT_JOBS and FAULT_SEED choose another run; `npm run bench -- accounting` does ten thousand. */
+/** FAULT_JOBS and FAULT_SEED select another run; `npm run bench -- accounting` runs ten thousand jobs. */
 const jobs = Number(process.env.FAULT_JOBS ?? 500);
 const seed = Number(process.env.FAULT_SEED ?? Date.now() % 1_000_000);
 

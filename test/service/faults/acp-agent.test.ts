@@ -66,7 +66,7 @@ describe('An agent that greets', () => {
     }, 'the process that waits');
     const { body } = await service.post('/chat', { message: 'Hello' });
     expect(body.response).toBe(answer);
-    expect(await service.jobProcesses()).toEqual(expect.arrayContaining(pids)); // its conversation has it now
+    expect(await service.jobProcesses()).toEqual(expect.arrayContaining(pids)); // the conversation uses it now
     expect(await metric(service, 'standby_total{result="hit"}')).toBe(1);
     await until(async () => (await service.jobProcesses()).length === 2, 'another one that waits');
     expect(service.logs.filter(({ event }) => event === 'cli_text_ignored')).toHaveLength(1);
@@ -101,7 +101,7 @@ describe('An agent that opens no session', () => {
     await using service = await start([habit]);
     const { status, error, check_ms: ms } = await service.log('readiness_checked');
     expect([status, error]).toEqual(['not_ready', 'the model CLI reports: no disk']);
-    expect(ms).toBeLessThan(8000); // the time-out of a check is 20 s
+    expect(ms).toBeLessThan(8000); // a check times out after 20 s
     const { body } = await service.post('/ask', { prompt: 'Hello' });
     expect(body.message).toBe('the model CLI reports: no disk');
   });

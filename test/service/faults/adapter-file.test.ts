@@ -71,7 +71,7 @@ describe('The example of an adapter', () => {
 });
 
 describe('What an adapter gives its program', () => {
-  /** An adapter that asks its program once, and shows what that and a turn have found. */
+  /** Adapter that consults its program once, and shows the results of the consultation and of a turn. */
   const text = `exports.createAdapter = ({ command, env, kit }) => ({
     name: 'shown', command, credentialVariable: 'JAY_TOKEN', env: { HOME: '/nowhere', OWN: 'adapter', ALLOWED: 'adapter' }, models: null,
     HOMES
@@ -123,7 +123,7 @@ describe('What an adapter gives its program', () => {
     const { id, shown } = await turn({ message: 'one', system: 'Sing.', effort: 'low' });
     const next = await turn({ message: 'two', conversation_id: id });
 
-    const ofTurn = { model: null, schema: null, images: [], history: [] }; // in one process, with its system text again
+    const ofTurn = { model: null, schema: null, images: [], history: [] }; // in one process, again with its system text
     expect(shown.heard).toEqual({ number: 1, ...ofTurn, text: 'one', system: 'Sing.', effort: 'low' });
     const heard = [
       { role: 'user', text: 'one' },

@@ -6,7 +6,7 @@ import { until } from '../../support/until.js';
 
 const oneSlot = { MODEL_API_MAX_CONCURRENT: '1' };
 
-/** The events of a job that has ended, after this one. */
+/** Returns the events after this one, of a job that has ended. */
 async function eventsOf(service: Service, id: unknown, after: number): Promise<StreamEvent[]> {
   return (await follow(service, id, after)).rest();
 }
@@ -49,7 +49,7 @@ describe('A background job', () => {
     const waiting = await follow(stubborn, await askInBackground(stubborn, 'two'));
     await waiting.next('queued');
     stubborn.process.kill('SIGTERM');
-    await waiting.rest().catch(() => {}); // cut, or ended: it is over in time
+    await waiting.rest().catch(() => {}); // cut or ended: the stream ends in time
     expect(await stubborn.exited).not.toBeNull();
   });
 
@@ -63,7 +63,7 @@ describe('A background job', () => {
     expect(await viewer.rest()).toEqual([]);
     await service.log('reload_complete');
     await gate.open();
-    let rest: StreamEvent[] = []; // a connection that is kept alive leads to the old worker once more
+    let rest: StreamEvent[] = []; // a kept-alive connection leads to the old worker once more
     for (let tries = 0; tries < 3 && rest.length === 0; tries++) rest = await eventsOf(service, id, 1);
     expect(namesOf(rest)).toEqual(['delta', 'done']);
   });

@@ -10,7 +10,7 @@ import { until } from '../../support/until.js';
 
 const count = 60;
 
-/** A batch in a folder of its own. */
+/** Creates a batch in a folder. */
 async function makeBatch() {
   const folder = await temporaryFolder();
   const prompts = join(folder.path, 'prompts.jsonl');
@@ -21,7 +21,7 @@ async function makeBatch() {
   return {
     args: ['batch', prompts, '-o', answers],
     written: async () => (await read()).split('\n').length - 1,
-    /** Throws for a line that is no JSON. */
+    /** Throws if a line is not JSON. */
     records: async () =>
       (await read())
         .trim()

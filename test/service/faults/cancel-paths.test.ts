@@ -19,14 +19,14 @@ const ways: readonly Leaving[] = [
 
 const oneSlot = { MODEL_API_MAX_CONCURRENT: '1', MODEL_API_LIVE_SESSIONS: '2' };
 
-/** A request on a connection of its own, known by this id in the log. */
+/** Sends a request on a new connection; the log identifies it by this ID. */
 async function send(service: Service, path: string, body: object, requestId: string): Promise<RawConnection> {
   const connection = await RawConnection.open(service.port);
   connection.send(jsonPost(path, JSON.stringify(body), [`X-Request-Id: ${requestId}`]));
   return connection;
 }
 
-/** It was cancelled, and nothing of it is left. */
+/** Expects that the request was cancelled, and that no process or slot is left. */
 async function expectGone(service: Service, requestId: string): Promise<void> {
   await untilTreeGone(service);
   await untilJobs(service, 0, 0, 1000);
@@ -65,7 +65,7 @@ describe.each(ways)('A client that $name', ({ leave }) => {
       const left = performance.now();
       leave(queued);
       await untilJobs(service, 1, 0, 1000);
-      expect(performance.now() - left).toBeLessThan(500); // of which the service may take 100 ms
+      expect(performance.now() - left).toBeLessThan(500); // the service may take 100 ms of it
       await expectCancelled(service, 'queued');
       leave(running);
       await expectGone(service, 'running');
@@ -82,7 +82,7 @@ describe.each(ways)('A client that $name', ({ leave }) => {
     leave(looking);
     await untilJobs(service, 0, 0, 1000);
     await expectCancelled(service, 'looking');
-    await service.log('readiness_checked'); // the look itself is shared, and goes on
+    await service.log('readiness_checked'); // the readiness check itself is shared, and continues
     await untilTreeGone(service);
 
     using starting = await send(service, '/ask', { prompt: 'hello' }, 'starting');

@@ -126,7 +126,8 @@ describe('A loop of client tools', () => {
     expect(await changed.answer(() => 'noted')).toMatchObject({ text, session: 'replay' });
     const { calls, session } = await changed.say('call look {}');
     expect([calls.map((call) => call.function.name), session]).toEqual([['look'], 'live']);
-    expect(await client.answer(() => 'noted')).toMatchObject({ text, session: 'live' }); // it has waited meanwhile
+    // The first process still waits.
+    expect(await client.answer(() => 'noted')).toMatchObject({ text, session: 'live' });
   });
 
   it('is replayed where a text comes with the results, or a result is long', async () => {
@@ -154,7 +155,7 @@ describe('A loop of client tools', () => {
     await until(async () => (await processes(service)).tools === 0, 'the process to be gone');
     await client.answer(() => 'x');
     await client.say(orderFor('Ada'));
-    await service.stop(); // fails where a process is left
+    await service.stop(); // fails if a process is left
   });
 });
 

@@ -15,7 +15,7 @@ const chat = (fields: object): UserRequest => ({
   body: { message: 'hello', ...fields },
 });
 
-/** The clients in the log of the requests that were answered, by path. */
+/** Returns the clients in the log of the answered requests, by path. */
 async function clientsIn(service: Service, count: number): Promise<unknown[]> {
   const records = () =>
     service.logs.filter(({ event, path }) => event === 'http_request_completed' && /^\/(ask|chat)/.test(String(path)));

@@ -11,7 +11,9 @@ const libraries = ['/usr/lib/x86_64-linux-gnu', '/usr/lib/aarch64-linux-gnu', '/
 const library = libraries.find((path) => existsSync(path));
 const hour = 3600;
 
-/** A service whose wall clock can be set, as an administrator or ntpd does; its monotonic clock goes on. */
+/**
+ * Starts a service whose wall clock can be set, as an administrator or ntpd does. Its monotonic clock is not affected.
+ */
 async function startWithClock(folder: string, env: Readonly<Record<string, string>> = {}) {
   const file = join(folder, 'clock');
   const set = (seconds: number) => writeFile(file, `${seconds < 0 ? '' : '+'}${seconds}`);
@@ -28,7 +30,7 @@ async function startWithClock(folder: string, env: Readonly<Record<string, strin
   return { service, set };
 }
 
-/** What it says the time is, seconds from ours. */
+/** Returns how many seconds the service's wall clock differs from ours. */
 async function offsetOf(service: Service): Promise<number> {
   const { body } = await service.post('/health/recheck', {}, { 'x-api-key': key });
   const { readiness } = body as { readiness: { model_cli: { checked_at: string } } };

@@ -21,12 +21,12 @@ describe('The limit of model CLIs at once', () => {
   const requests = 200;
   const kills = 3;
 
-  /** Asks, and goes away before the answer in every fourth case. */
+  /** Sends a request. In every fourth case, disconnects before the answer. */
   async function askOrLeave(service: Service, random: () => number): Promise<number | 'gone'> {
     const signal = random() < 0.25 ? AbortSignal.timeout(Math.round(random() * 1500)) : undefined;
     return service.post('/ask', { prompt: 'hello' }, {}, signal).then(
       ({ status }) => status,
-      () => 'gone', // left, or its worker was killed
+      () => 'gone', // the client disconnected, or the worker was killed
     );
   }
 
@@ -84,7 +84,7 @@ describe('A request too many', () => {
     for (const { status, headers, body, afterMs } of refused) {
       expect(status).toBe(429);
       expect(headers.get('retry-after')).toBe(String(body.retry_after_seconds));
-      expect(body.retry_after_seconds).toBe(1); // nobody knows yet how long a job takes
+      expect(body.retry_after_seconds).toBe(1); // the duration of jobs is not known yet
       expect(afterMs).toBeLessThan(2500);
     }
     const waitedInVain = withError('queue_timeout');

@@ -11,7 +11,7 @@ import { until } from '../../support/until.js';
 const alice = { 'x-api-key': 'key-of-alice' };
 const bob = { authorization: 'Bearer key-of-bob' };
 
-/** The ids that can still be used. */
+/** Returns the IDs of the conversations that can still be used. */
 async function aliveOf(service: Service, ids: readonly string[]): Promise<string[]> {
   const answers = await Promise.all(ids.map((id) => service.get(`/chat/${id}`)));
   return ids.filter((_, number) => answers[number]?.status === 200);
@@ -59,7 +59,7 @@ describe('The number of conversations', () => {
     const ids: string[] = [];
     for (let number = 0; number < 6; number++) ids.push((await chat(service, `I am ${number}`)).id);
     for (const number of [0, 3]) await chat(service, 'Still here', ids[number]);
-    await service.get(`/chat/${ids[1]}`); // to be looked at is no activity
+    await service.get(`/chat/${ids[1]}`); // reading does not count as activity
     for (let number = 0; number < 3; number++) ids.push((await chat(service, 'Me too')).id);
     expect(await aliveOf(service, ids)).toEqual([0, 3, 5, 6, 7, 8].map((number) => ids[number]));
     expect(await metric(service, 'conversations')).toBe(6);

@@ -13,7 +13,7 @@ interface Answer {
   readonly body: Record<string, unknown>;
 }
 
-/** One connection that stays open, and so one worker that serves it. */
+/** Connection that stays open, and is therefore served by one worker. */
 class Wire implements Disposable {
   readonly #service: Service;
   readonly #agent = new Agent({ keepAlive: true, maxSockets: 1 });
@@ -26,7 +26,7 @@ class Wire implements Disposable {
     return this.#send('POST', '/ask', { prompt });
   }
 
-  /** The worker at the other end, as the log tells. */
+  /** Returns the pid of the worker that serves the connection, by the log. */
   async worker(): Promise<number> {
     const requestId = crypto.randomUUID();
     await this.#send('GET', '/health', undefined, { 'x-request-id': requestId });
@@ -51,7 +51,7 @@ class Wire implements Disposable {
   }
 }
 
-/** Opens connections until this many end at the worker. */
+/** Opens connections until the worker serves this many. */
 async function wiresTo(service: Service, worker: number, count: number): Promise<Wire[]> {
   const wires: Wire[] = [];
   for (let tries = 0; wires.length < count && tries < 20 * count; tries++) {
@@ -63,7 +63,7 @@ async function wiresTo(service: Service, worker: number, count: number): Promise
 }
 
 const goneMs = 1000;
-/** A second where nothing else runs; other tests do. */
+/** Time for a replacement: a second on an idle machine, but other tests run too. */
 const replacedMs = 3000;
 
 async function startTurns(folder: string) {
@@ -75,7 +75,7 @@ async function startTurns(folder: string) {
   return { service, open: () => writeFile(gate, ''), order: async () => (await readFile(order, 'utf8')).split('\n') };
 }
 
-/** What becomes of a request whose connection may break. */
+/** Resolves with the outcome of a request whose connection may break. */
 function fate(answer: Promise<{ readonly status: number }>): Promise<number | 'broken'> {
   return answer.then(
     ({ status }) => status,
@@ -131,7 +131,7 @@ describe('A worker that hangs', () => {
     process.kill(hung, 'SIGSTOP');
     const stoppedMs = performance.now();
     await service.log('worker_unresponsive');
-    // The ten seconds count from its last sign of life, which is seconds old on a busy machine.
+    // The ten seconds count from its last heartbeat, which is seconds old on a busy machine.
     expect(performance.now() - stoppedMs).toBeGreaterThan(5000);
     expect(await answer).toBe('broken');
     await until(() => !isAlive(hung), 'the worker to be gone', goneMs);
@@ -186,7 +186,7 @@ describe('A primary that is killed', () => {
 });
 
 describe('A service that starts', () => {
-  /** Kills a service and its workers in one go, so that none of them can clear up; returns the processes it leaves. */
+  /** Kills a service and its workers at once, so that none of them can clean up. Returns the remaining processes. */
   async function leaveOrphans(): Promise<{ readonly service: Service; readonly orphans: number[] }> {
     const service = await startWithProgram(script('double-fork-setsid.pl'), twoWorkers);
     void fate(service.post('/ask', { prompt: 'hello' }));
@@ -204,7 +204,7 @@ describe('A service that starts', () => {
     const answer = neighbour.post('/ask', { prompt: 'hello' });
     await until(async () => (await neighbour.jobProcesses()).length === 1, 'the neighbour’s program');
 
-    // Any service that another test starts at this moment may be the one that clears up: hence more than one try.
+    // A service that another test starts now may clean up first: hence several attempts.
     let said = false;
     for (let tries = 0; tries < 5 && !said; tries++) {
       const { service, orphans } = await leaveOrphans();

@@ -14,14 +14,17 @@ async function entriesOf(pid: number, file: 'environ' | 'cmdline'): Promise<stri
   return (await readFile(`/proc/${pid}/${file}`, 'utf8')).split('\0').slice(0, -1);
 }
 
-/** Where each descriptor of a process leads, by its number. */
+/** Returns the target of each descriptor of a process, by number. */
 async function descriptorsOf(pid: number): Promise<Record<string, string>> {
   const fds = await readdir(`/proc/${pid}/fd`);
   const targets = await Promise.all(fds.map((fd) => readlink(`/proc/${pid}/fd/${fd}`)));
   return Object.fromEntries(fds.map((fd, index) => [fd, (targets[index] ?? '').replace(/\d+/, 'n')]));
 }
 
-/** The one process of a job that never ends, once it has become its program: before, it is the shell that enters the cgroup. */
+/**
+ * Returns the one process of a job that never ends, after its exec: before it, the process is the shell that enters the
+ * cgroup.
+ */
 async function jobOf(service: Service): Promise<number> {
   service.post('/ask', { prompt: 'hello' }, key).catch(() => {});
   return until(async () => {
@@ -83,7 +86,7 @@ describe('The processes of the service', () => {
     await service.log('reload_complete');
     expect(await seen()).toEqual([]);
     expect(service.logs.filter(({ warning }) => String(warning).includes('environment of this process'))).toEqual([]);
-    expect((await service.post('/ask', { prompt: 'hello' })).status).toBe(401); // the key is known all the same
+    expect((await service.post('/ask', { prompt: 'hello' })).status).toBe(401); // the service still has the key
   });
 
   it('do not open a debugger at SIGUSR1', async () => {
@@ -97,7 +100,7 @@ describe('The processes of the service', () => {
 });
 
 describeWith('/usr/bin/strace')('A prompt', () => {
-  /** A service of which every execve is recorded, with all its arguments and its environment. */
+  /** Starts a service under a trace of every execve, with all arguments and environments. */
   async function startTraced(trace: string): Promise<Service> {
     const env = { NODE: process.execPath, PROGRAM: mainProgram, TRACE: trace, MODEL_API_CLI: 'command' };
     const command = { MODEL_API_CLI_COMMAND: `perl -0777 -ne 'sleep 60 if /hang/; print uc'`, MODEL_API_CGROUP: 'off' };
@@ -125,13 +128,13 @@ describeWith('/usr/bin/strace')('A prompt', () => {
     }
     expect(JSON.stringify([service.logs, service.stderr])).not.toContain(secret);
     const traced = await readFile(trace, 'utf8');
-    expect(traced).toContain('-0777'); // the trace has seen the jobs
+    expect(traced).toContain('-0777'); // the trace contains the jobs
     expect(traced.toLowerCase()).not.toContain(secret);
     expect(existsSync(join(service.home, 'core'))).toBe(false);
   });
 });
 
-/** All text of all files below a folder. */
+/** Returns the text of all files below a folder. */
 async function textsIn(folder: string): Promise<string> {
   const entries = await readdir(folder, { withFileTypes: true, recursive: true });
   const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));

@@ -13,7 +13,7 @@ import { until } from '../../support/until.js';
 const strace = '/usr/bin/strace';
 const run = promisify(execFile);
 
-/** From now on these system calls of the process and its threads fail with this error, until the scope ends. */
+/** Makes these system calls of the process and its threads fail with this error until the end of the scope. */
 async function failing(pid: number, calls: string, error: string): Promise<AsyncDisposable> {
   const filters = ['-e', `trace=${calls}`, '-e', `inject=${calls}:error=${error}`];
   const child = spawn(strace, ['-f', '-p', String(pid), '-o', '/dev/null', ...filters], {
@@ -34,7 +34,7 @@ async function failing(pid: number, calls: string, error: string): Promise<Async
   return { [Symbol.asyncDispose]: stop };
 }
 
-/** The process can open no file more, until the scope ends. */
+/** Prevents the process from opening another file until the end of the scope. */
 async function withoutDescriptors(pid: number): Promise<AsyncDisposable> {
   const used = new Set((await readdir(`/proc/${pid}/fd`)).map(Number));
   let free = 0;
@@ -42,12 +42,15 @@ async function withoutDescriptors(pid: number): Promise<AsyncDisposable> {
   return limited(pid, 'nofile', 'Max open files', free);
 }
 
-/** The user of the process can start no process and no thread more, until the scope ends. Root has no such limit. */
+/**
+ * Prevents the user of the process from starting processes and threads until the end of the scope. Root has no such
+ * limit.
+ */
 function withoutProcesses(pid: number, user: number): Promise<AsyncDisposable> {
   return limited(pid, 'nproc', 'Max processes', 1, ['setpriv', `--reuid=${user}`, `--regid=${user}`, '--clear-groups']);
 }
 
-/** `as`: only root with every capability, or its own user, may limit a process. */
+/** Sets a limit of a process. `as`: only root with every capability, or the process's user, may do this. */
 async function limited(pid: number, limit: string, name: string, value: number, as: readonly string[] = []) {
   const limits = await readFile(`/proc/${pid}/limits`, 'utf8');
   const before = new RegExp(`^${name}\\s+(\\S+)`, 'm').exec(limits)?.[1];
@@ -68,7 +71,7 @@ function notStarted(program: string, error: string): Aftermath {
   return { status: 500, error: 'spawn_error', message, outcome: 'spawn_error', counted };
 }
 
-/** It failed before anything was started. */
+/** Result of a failure before anything was started. */
 function notPrepared(error: string): Aftermath {
   return { ...notStarted('cat', error), counted: { 'ask spawn_error': 1 } };
 }
@@ -167,7 +170,7 @@ describe('A service that has run out of descriptors', () => {
   });
 });
 
-/** A user that nobody else is, so that no other process counts. */
+/** A user without other processes, which would count, too. */
 const user = 61_000 + (process.pid % 4000);
 const canChangeUser = spawnSync('test', ['-r', mainProgram], { uid: user, gid: user }).status === 0;
 

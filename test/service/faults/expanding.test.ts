@@ -10,7 +10,10 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-/** How many are sent at once, and the statuses that they may have. The clients of the first leave after four answers. */
+/**
+ * Kinds with the number of simultaneous requests and the allowed statuses. Clients of the first kind disconnect after
+ * four answers.
+ */
 const kinds: readonly (readonly [ExpandingKind, number, readonly number[]])[] = [
   ['reads of a stored response of 8 MB', 70, [200]],
   ['requests that continue a text of 60 MB', 32, [400]],

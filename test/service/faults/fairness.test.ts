@@ -13,7 +13,7 @@ const crowd = 1000;
 const keys = { greedy: { 'x-api-key': 'key-of-greedy' }, modest: { 'x-api-key': 'key-of-modest' } } as const;
 type Client = keyof typeof keys;
 
-/** A service whose jobs write down their start and wait for a gate. */
+/** A service whose jobs record their start and wait for a gate. */
 class Turns {
   readonly #folder: TemporaryFolder;
   readonly service: Service;
@@ -54,7 +54,7 @@ class Turns {
     return rm(join(this.#folder.path, 'gate'));
   }
 
-  /** Prompts of the jobs that have started, in order. */
+  /** Returns the prompts of the jobs that have started, in order. */
   async order(): Promise<string[]> {
     const text = await readFile(join(this.#folder.path, 'order'), 'utf8').catch(() => '');
     return text.split('\n').slice(0, -1);
@@ -78,7 +78,7 @@ describe('A client with a thousand jobs', () => {
     const turns = await Turns.start(folder);
     await using service = turns.service;
     const greedy = turns.crowd('greedy', crowd);
-    await turns.untilQueued('greedy', places); // it is alone: all places, and not one more
+    await turns.untilQueued('greedy', places); // the only client: all places, and not one more
     await until(
       async () => (await metric(service, 'client_refused_total{client="greedy"}')) === crowd - places - slots,
       'all to be refused',
@@ -137,7 +137,8 @@ describe('A client with a thousand jobs', () => {
     expect(statusesOf(answers)).toEqual({ 200: admitted, 429: crowd - admitted });
     const { body, headers } = answers.find(({ status }) => status === 429) as Answer;
     expect(body.error).toBe('concurrency_limited');
-    expect(headers.get('retry-after')).toMatch(/^[1-9]$/); // as many seconds as the jobs before took, on a busy machine too
+    // The delay is the duration of the earlier jobs, on a busy machine too.
+    expect(headers.get('retry-after')).toMatch(/^[1-9]$/);
     expect(body.message).toContain('MODEL_API_CLIENT_MAX_QUEUE');
 
     const { usage } = (await service.get('/usage', keys.modest)).body as { usage: object[] };

@@ -5,12 +5,12 @@ import { untilJobs } from '../../support/jobs.js';
 import { mainProgram, programs, type Service, startService } from '../../support/service.js';
 import { until } from '../../support/until.js';
 
-/** Each that runs holds three sockets of the primary, so that not all of them can. */
+/** Number of slots. Each running program uses three sockets of the primary, so that not all slots can be filled. */
 const slots = 20;
 const descriptors = 64;
 const jobs = 24;
 
-/** A service that may open so few files that most of its slots stay empty while its programs wait for the gate. */
+/** Starts a service with so few descriptors that most slots stay empty while its programs wait for the gate. */
 function startWithFew(cgroup: string, gate: Gate): Promise<Service> {
   const env = {
     ...{ NODE: process.execPath, PROGRAM: mainProgram, DESCRIPTORS: String(descriptors) },
@@ -26,7 +26,7 @@ async function socketsOf(pid: number): Promise<number> {
   return targets.filter((target) => target.startsWith('socket:')).length;
 }
 
-/** Has jobs begin until one can't be started, then lets them end. Resolves with how each has ended. */
+/** Starts jobs until one cannot be started, then opens the gate. Resolves with the outcome of each job. */
 async function exhaust(service: Service, gate: Gate): Promise<unknown[]> {
   await gate.close();
   const ends: unknown[] = [];

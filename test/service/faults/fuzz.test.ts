@@ -14,9 +14,9 @@ const lanes = 8;
 const key = 'key-of-the-fuzzer';
 const bodyLimitBytes = 64 * 1024;
 const maxFaultsShown = 10;
-/** A request that is complete is answered well within this. */
+/** Time limit for the answer to a complete request. */
 const answerLimitMs = 20_000;
-/** What the live status begins with. */
+/** First line of the live status. */
 const liveEvent = 'event: snapshot';
 
 interface WholeAnswer {
@@ -25,7 +25,7 @@ interface WholeAnswer {
   readonly text: string;
 }
 
-/** Sends a request on a connection of its own, and reads until the service closes it. */
+/** Sends a request on a new connection, and reads until the service closes it. */
 async function answerTo(port: number, bytes: Buffer): Promise<WholeAnswer> {
   const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
   socket.setTimeout(answerLimitMs, () => socket.destroy(new Error('no answer in time')));
@@ -33,7 +33,7 @@ async function answerTo(port: number, bytes: Buffer): Promise<WholeAnswer> {
   const seenEnough = withResolvers();
   socket.on('data', (part: Buffer) => {
     received.push(part);
-    if (part.includes(liveEvent)) seenEnough.resolve(); // a stream that ends only when its viewer goes
+    if (part.includes(liveEvent)) seenEnough.resolve(); // the stream ends only when its viewer disconnects
   });
   socket.write(bytes);
   await Promise.race([once(socket, 'end'), seenEnough.promise]);
@@ -65,7 +65,7 @@ function unchunked(bytes: Buffer): Buffer {
   return Buffer.concat([bytes.subarray(start, start + length), unchunked(bytes.subarray(start + length + 2))]);
 }
 
-/** Owns what the answers are held against, and what was wrong with them. */
+/** Compares the answers with the contract, and collects the violations. */
 class Judge {
   readonly faults: string[] = [];
   readonly statuses = new Map<number, number>();
@@ -89,7 +89,7 @@ class Judge {
     this.faults.push(`${(error as Error).message}\n    request: ${shown}`);
   }
 
-  /** The last event is the very body of a plain answer. */
+  /** The last event equals the body of a plain answer. */
   #checkLast(method: string, path: string, text: string): void {
     const [, name, data = ''] = /event: (\w+)\ndata: (.*)\n\n$/.exec(text) ?? [];
     if (name !== 'done') throw new Error(`a stream has ended with ${name}: ${data}`);
@@ -102,7 +102,7 @@ describe('Whatever is sent', () => {
   it('is answered as documented, never with 500, and leaves the service well', async () => {
     process.stderr.write(`${requests} requests, FUZZ_SEED=${seed}\n`);
     const env = { ...twoWorkers, MODEL_API_KEY: key, MODEL_API_BODY_LIMIT: String(bodyLimitBytes) };
-    // Of a prompt that is nothing but an escape sequence, the answer would be empty.
+    // With stripping, a prompt that is only an escape sequence would yield an empty answer.
     const asItIs = { MODEL_API_READINESS_INTERVAL_SECONDS: '0', MODEL_API_CLI_STRIP_ANSI: 'false' };
     await using service = await startWithProgram('cat', { ...env, ...asItIs });
     const maker = new RequestMaker(randomNumbers(seed), key, bodyLimitBytes);

@@ -20,7 +20,7 @@ import { until } from '../../support/until.js';
 
 const megabyte = 1024 ** 2;
 
-/** A body of nothing but this, 16 MB of it. */
+/** Returns a body of 16 MB filled with this unit. */
 function filledWith(begin: string, unit: string): Buffer {
   return Buffer.alloc(bodyBytes, begin + unit.repeat(Math.ceil(65_536 / unit.length)));
 }
@@ -73,13 +73,13 @@ describe('A body of nothing but structure', () => {
     const times = await healthTimes(service.url, 60);
     await Promise.all(attack);
     expect(times.toSorted((a, b) => a - b).at(-3)).toBeLessThan(1000); // it was 12 s
-    expect(await service.workers()).toEqual(workers); // one that answers nothing for 10 s is killed
+    expect(await service.workers()).toEqual(workers); // a worker that answers nothing for 10 s is killed
     const peaks = await Promise.all(workers.map(memoryOf));
     expect(peaks.reduce((sum, { peakBytes }) => sum + peakBytes, 0)).toBeLessThan(1024 * megabyte);
   });
 });
 
-/** Resolves when the service has closed the connection, or has taken all of it. */
+/** Resolves when the service has closed the connection or received the whole body. */
 async function sendAll(service: Service, body: Buffer): Promise<void> {
   using connection = await RawConnection.open(service.port);
   connection.send(jsonPost('/ask', body, ['Connection: close']));
@@ -139,24 +139,24 @@ describe('A body in pieces of one byte', () => {
 
 const filling = 9;
 
-/** Resolves when the worker holds what it takes of such bodies. */
+/** Resolves when the memory for such bodies in the worker is full. */
 async function untilFull(service: Service, before: number): Promise<void> {
   const [worker] = (await service.workers()) as [number];
   await until(async () => (await memoryOf(worker)).bytes - before > 90 * megabyte, 'the bodies');
 }
 
-/** Milliseconds until a prompt of this length was answered. */
+/** Returns the milliseconds until a prompt of this length was answered. */
 async function timeOf(service: Service, name: Holder, length: number, isChunked = false): Promise<number> {
   const body = JSON.stringify({ prompt: 'x'.repeat(length), nothing: true });
   const from = performance.now();
   using connection = await RawConnection.open(service.port);
   const headers = [headerOf(name), ...(isChunked ? ['Transfer-Encoding: chunked'] : [])];
   connection.send(jsonPost('/ask', isChunked ? chunk(body) + chunk('') : body, headers));
-  expect((await connection.answer({ withinMs: 40_000 })).status).toBe(400); // it was read to its end
+  expect((await connection.answer({ withinMs: 40_000 })).status).toBe(400); // the body was read to its end
   return performance.now() - from;
 }
 
-/** The promise is one second, on a quiet machine (`npm run bench -- hostile-bodies`). It was 30 s. */
+/** The documented limit is one second on a quiet machine (`npm run bench -- hostile-bodies`). It was 30 s. */
 const limitMs = 4000;
 
 describe('Bodies that drip', () => {
@@ -208,8 +208,8 @@ describe('Bodies that drip', () => {
     const rest = '{"prompt":"hello"}';
     send(bodyBytes - sent - rest.length);
     modest.send(rest);
-    expect((await modest.answer()).status).toBe(200); // it gave no room to a client that holds more
-    expect((await another.answer()).status).toBe(400); // it had its room from bodies of its own client
+    expect((await modest.answer()).status).toBe(200); // not evicted for a client that uses more
+    expect((await another.answer()).status).toBe(400); // its memory came from bodies of the same client
   });
 
   it('are left alone while nobody needs the memory', async () => {

@@ -26,7 +26,7 @@ const foreignOrigins = [
 
 let service: Service;
 beforeAll(async () => {
-  // The console's files are logged at this level alone.
+  // Only this level logs requests for files of the console.
   service = await startService({ env: { MODEL_API_KEY: key, MODEL_API_LOG_LEVEL: 'debug' } });
 });
 afterAll(async () => {
@@ -34,7 +34,7 @@ afterAll(async () => {
   await service.stop();
 });
 
-/** A sound request to an endpoint, but for these headers. */
+/** Builds a valid request to an endpoint, except for these headers. */
 function requestTo({ method, route }: Endpoint, headers: readonly string[]): Buffer {
   const path = route.replace(/\{\w+\}/, 'c'.repeat(32));
   const body = path === '/chat' ? '{"message":"forged"}' : '{"prompt":"forged"}';
@@ -98,7 +98,7 @@ describe('A web page on another site', () => {
   });
 });
 
-/** What would end a line, colour it, or begin another record, if it got into the log as it is. */
+/** Texts that would end a line, colour it, or start another record if they were logged unescaped. */
 const injections = [
   '","event":"shutdown_complete","x":"',
   '\u001b[2J\u001b[31mred\u001b[0m',
@@ -110,7 +110,7 @@ const injections = [
   '\x7f\x9b31m\xad\xff',
   '</script><script>alert(1)</script>',
 ];
-/** Node refuses a head that holds one. */
+/** Node rejects a head that contains one. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what this removes
 const withoutControls = (text: string) => text.replace(/[\x00-\x1f\x7f]/g, '');
 const printable = (text: string) => text.replace(/[^\x21-\x7e]/g, '.');
@@ -129,7 +129,7 @@ describe('A client that writes into the log', () => {
     const { requestIds } = await receive(service.port, bytes);
     expect(requestIds).toHaveLength(1);
     await service.log('http_request_completed', ({ request_id }) => request_id === requestIds[0]);
-    const records = service.logs.slice(from).filter(({ path }) => path !== '/metrics'); // the test before has asked for it
+    const records = service.logs.slice(from).filter(({ path }) => path !== '/metrics'); // requested by the test before
     expect(records.map(({ event }) => event)).toEqual(['http_request_completed']);
     expect(Object.keys(records[0] ?? {}).filter((name) => !known.has(name))).toEqual([]);
   });
@@ -151,7 +151,7 @@ describe('A client that writes into the log', () => {
   });
 });
 
-/** Every field that the record of a request may have. */
+/** All fields that the record of a request may have. */
 const known = new Set(
   'level time role pid event request_id method path status_code duration_ms client error'.split(' '),
 );

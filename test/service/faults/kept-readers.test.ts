@@ -31,14 +31,14 @@ const kinds = {
   'an answer that is sent again': () => jsonPost('/ask', JSON.stringify(again), [key]),
 } as const;
 
-/** Files without a name in which this process holds answers. */
+/** Returns the number of unnamed files in which this process stores answers. */
 async function heldFiles(pid: number): Promise<number> {
   const fds = await readdir(`/proc/${pid}/fd`);
   const links = await Promise.all(fds.map((fd) => readlink(`/proc/${pid}/fd/${fd}`).catch(() => '')));
   return links.filter((link) => link.includes('prompt-relay-answer')).length;
 }
 
-/** Asks, and reads nothing before it is told to. */
+/** Sends a request, and reads nothing until the socket is resumed. */
 function askAndIgnore(bytes: Buffer): Socket {
   const socket = connect(service.port, '127.0.0.1').pause();
   socket.on('error', () => {});
@@ -46,7 +46,7 @@ function askAndIgnore(bytes: Buffer): Socket {
   return socket;
 }
 
-/** Resolves with the memory of a process once it grows no more. */
+/** Resolves with the memory of a process once it no longer grows. */
 async function settledMemory(pid: number): Promise<number> {
   const seen: number[] = [];
   return until(
@@ -61,7 +61,7 @@ async function settledMemory(pid: number): Promise<number> {
   );
 }
 
-/** Resolves when the whole answer has come. */
+/** Resolves when the whole answer has arrived. */
 async function readAll(socket: Socket): Promise<number> {
   let bytes = 0;
   socket.on('data', (piece: Buffer) => {

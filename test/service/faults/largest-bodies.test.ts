@@ -2,9 +2,10 @@ import { largestBody } from '../../support/largest-bodies.js';
 import { startWatched, type WatchedService } from '../../support/stalls.js';
 
 /**
- * The goal is 50 ms for GET /health, and `npm run bench -- largest-bodies` measures what stands against it. A test machine
- * may be busy, so this is the processor time of the longest stop of an event loop, with a limit that only more than linear
- * work, or a regular expression over all of a text, exceeds: the first body took a worker 1.6 s, and now takes it 0.2 s.
+ * Limit of the processor time that the longest block of an event loop takes. The goal is 50 ms for GET /health, which
+ * `npm run bench -- largest-bodies` measures; a test machine may be busy. Only work of more than linear complexity, or
+ * a regular expression over the whole text, exceeds this limit. The first body took a worker 1.6 s, and now takes 0.2
+ * s.
  */
 const limitMs = 700;
 

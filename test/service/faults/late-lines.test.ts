@@ -8,7 +8,7 @@ interface Told {
   readonly prompt: string;
 }
 
-/** Asks in a conversation. What the program has answered, and the id of the conversation. */
+/** Sends a message in a conversation. Returns the program's answer and the ID of the conversation. */
 async function chat(service: Service, message: string, id?: string): Promise<{ told: Told; id: string }> {
   const { status, body } = await service.post('/chat', { message, ...(id && { conversation_id: id }) });
   expect(status).toBe(200);

@@ -7,7 +7,7 @@ describe.each(['auto', 'off'] as const)('What programs leave behind, with MODEL_
   it.each(ways)('is gone when their slots are free: %s', async (way) => {
     const target = way === 'storm' ? fewStorms : few;
     const { strays } = await leaveStrays({ way, cgroup, standby: 1, callers: 4, isEnough: (runs) => runs >= target });
-    // What sheds its environment, its group and its parent can be found by its cgroup only.
+    // Only its cgroup identifies a process that has left its environment, its group and its parent.
     if (cgroup === 'auto' || way !== 'env-i') expect(strays).toBe(0);
   });
 });

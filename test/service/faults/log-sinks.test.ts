@@ -10,7 +10,7 @@ import { type Service, spawnService } from '../../support/service.js';
 import { mountTinyDisk } from '../../support/tiny-disk.js';
 import { until } from '../../support/until.js';
 
-/** A service whose log is not looked at. */
+/** Starts a service whose log is not read. */
 async function startWithLog(stdout: number | Socket): Promise<Service> {
   const port = await freePort();
   const service = await spawnService({ env: { MODEL_API_PORT: String(port) }, stdout });
@@ -21,7 +21,7 @@ async function startWithLog(stdout: number | Socket): Promise<Service> {
 
 const lost = (service: Service) => metric(service, 'log_write_errors_total');
 
-/** Answers, and counts what it could not log; ends in order. */
+/** Expects the service to answer, to count the records that it could not log, and to exit in order. */
 async function expectServed(service: Service): Promise<void> {
   const before = await lost(service);
   for (let count = 0; count < 20; count++) {
@@ -84,7 +84,7 @@ const isRoot = process.getuid?.() === 0;
     await using service = await startWithLog(file);
     closeSync(file);
     await disk.fill();
-    for (let count = 0; count < 30; count++) await service.get('/version'); // what is left of the last page
+    for (let count = 0; count < 30; count++) await service.get('/version'); // fills the rest of the last page
     await expectServed(service);
     await disk.empty();
     await service.get('/version', { 'x-request-id': 'after-the-flood' });

@@ -61,7 +61,7 @@ describe.each(manners)('A call of the tool ask that is answered with %s', (_, ac
   });
 });
 
-/** Those that wait first: else the next one would start. */
+/** Cancels jobs. Waiting jobs must come first: else the next one would start. */
 async function cancelAll(service: Service, jobs: readonly ToolResult[]): Promise<void> {
   for (const { structuredContent } of jobs) {
     const cancelled = await resultOf(service, 'job', { job_id: structuredContent?.job_id, cancel: true });

@@ -4,20 +4,23 @@ import { type Service, startService } from '../../support/service.js';
 import { until } from '../../support/until.js';
 
 const kills = 25;
-/** A scrape is always answered in this time, also while a worker does not answer. */
+/** Time limit of every scrape, also while a worker does not answer. */
 const scrapeLimitMs = 1000;
-/** While workers die and start all the time, whoever asks waits for a processor too: what takes longer has got lost. */
+/**
+ * Time limit of requests. While workers restart all the time, clients wait for a processor, too. An answer that takes
+ * longer is lost.
+ */
 const limitMs = 5000;
 
-/** Scrapes over one connection, again and again; fails at a counter that falls and at an answer that takes too long. */
+/** Scrapes over one connection repeatedly. Fails if a counter decreases or a scrape takes too long. */
 class Scraper implements Disposable {
   readonly #connection: RawConnection;
   readonly #limitMs: number;
-  /** The worker that holds the connection. */
+  /** Pid of the worker that has the connection. */
   readonly workerPid: number;
   last: Exposition;
   scrapes = 0;
-  /** Of them, those that took longer than a scrape may while processors are free. */
+  /** Number of scrapes that took longer than a scrape may while processors are idle. */
   slow = 0;
 
   private constructor(connection: RawConnection, workerPid: number, first: Exposition, answerLimitMs: number) {
@@ -59,7 +62,10 @@ class Scraper implements Disposable {
   }
 }
 
-/** Requests of every kind, many of which end with their worker. Resolves with how many got neither an answer nor an end. */
+/**
+ * Sends requests of every kind, many of which end with their worker. Resolves with how many got neither an answer nor
+ * an error.
+ */
 async function traffic(service: Service, isOver: () => boolean): Promise<number> {
   let lost = 0;
   for (let count = 0; !isOver(); count++) {
@@ -74,7 +80,7 @@ async function traffic(service: Service, isOver: () => boolean): Promise<number>
   return lost;
 }
 
-/** Kills ready workers one after the other, but for the one that is scraped; each death is seen by a scrape of its own. */
+/** Kills ready workers one after the other, except the scraped one. A separate scrape observes each death. */
 async function killWorkers(service: Service, scraper: Scraper): Promise<void> {
   const killed = new Set([scraper.workerPid]);
   const nextVictim = async () => {
@@ -124,7 +130,7 @@ describe('Scrapes', () => {
     try {
       for (let count = 1; count <= 4; count++) {
         expect((await scraper.scrape()).value('worker_scrape_failures_total')).toBe(before + count);
-        // A new connection goes to a worker that takes it.
+        // A new connection goes to a worker that accepts it.
         using connection = await RawConnection.open(service.port);
         connection.send(request('GET /version'));
         expect(await connection.answer({ withinMs: limitMs })).toMatchObject({ status: 200 });

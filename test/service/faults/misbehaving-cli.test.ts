@@ -10,9 +10,9 @@ const settings = {
   MODEL_API_TIMEOUT: '1',
   MODEL_API_KILL_GRACE_MS: '100',
   MODEL_API_MAX_OUTPUT_BYTES: String(maxOutputBytes),
-  MODEL_API_CLI_STRIP_ANSI: 'false', // every byte is looked at
+  MODEL_API_CLI_STRIP_ANSI: 'false', // every byte counts
 };
-/** More than a pipe takes, so that the service is still writing when the program misbehaves. */
+/** Larger than the buffer of a pipe, so that the service is still writing when the program misbehaves. */
 const prompt = 'x'.repeat(900_000);
 
 function answered(response: string, exit: Exit = 'ok'): Aftermath {
@@ -77,7 +77,7 @@ const outputs: Case[] = [
 ];
 
 const strays: Case[] = [
-  ['leads-a-session', nothing], // the program has exited; its child is ended
+  ['leads-a-session', nothing], // the program has exited; its child is killed
   ['child-writes-late', answered('parent')],
   ['child-fails', answered('parent')],
   ['removes-folder', answered('without a folder')],
@@ -85,7 +85,7 @@ const strays: Case[] = [
   ['fills-folder', answered('filled')],
 ];
 
-/** Of these, the process would live on: it is ended by a signal. */
+/** The process would continue to run after such an answer, so it is killed. */
 const spoken = (text: string) => answered(text, 'signal');
 const lines: Case[] = [
   ['whole', spoken('well')],
@@ -119,7 +119,7 @@ describe('A model CLI that is a plain command and misbehaves', () => {
     'fails its own job alone: %s',
     async (way, expected) => {
       expect(await aftermathOf(service, { prompt, model: way })).toEqual(expected);
-      await service.post('/ask', { prompt: 'sound' }); // after three failures, only an answer shows that all is well
+      await service.post('/ask', { prompt: 'sound' }); // after three failures, only an answer proves that the CLI works
       await untilHealthy(service);
       const isFailure = expected.outcome === 'cli_error';
       expect(service.logs.splice(0).filter(({ event }) => event === 'cli_failed')).toHaveLength(isFailure ? 1 : 0);

@@ -10,12 +10,12 @@ const callers = 8;
 const maxPauseMs = 200;
 const limitMs = 240_000;
 
-/** Owns what it has said: nobody else may ever hear of it, and it may hear of nobody else. */
+/** A client with a secret. No other client may ever receive its texts, and it may receive no other client's. */
 class Caller {
   readonly #name: string;
   readonly #service: Service;
   readonly #random: () => number;
-  /** Prompts of its conversation that were answered. */
+  /** Answered prompts of its conversation. */
   #said: string[] = [];
   #id: string | null = null;
   #count = 0;
@@ -47,7 +47,7 @@ class Caller {
   async #chat(message: string): Promise<void> {
     const conversation = this.#id === null ? {} : { conversation_id: this.#id };
     const { status, body } = await this.#service.post('/chat', { message, ...conversation });
-    if (status === 500) return; // its process was killed in the middle
+    if (status === 500) return; // its process was killed during the turn
     expect(status).toBe(200);
     this.#id = body.conversation_id as string;
     this.#said.push(message);
@@ -55,7 +55,10 @@ class Caller {
     this.answered++;
   }
 
-  /** Goes away at some moment of a turn: it is part of the conversation, or it is not; then the conversation is left, too. */
+  /**
+   * Disconnects at a random moment of a turn. The turn may be part of the conversation or not, so the client abandons
+   * it.
+   */
   async #leave(message: string): Promise<void> {
     const conversation = this.#id === null ? {} : { conversation_id: this.#id };
     const signal = AbortSignal.timeout(Math.round(this.#random() * 60));
@@ -77,7 +80,7 @@ class Caller {
   }
 }
 
-/** What users have said to it, in order; each answer it has heard replayed holds earlier ones, and counts as well. */
+/** Returns the users' prompts in order. Each replayed answer contains earlier ones, which count as well. */
 function promptsOf({ heard }: Confession): string[] {
   for (const { from, text } of heard) {
     if (from === 'assistant')
@@ -94,7 +97,7 @@ describe('A process of the model CLI', () => {
         ...twoWorkers,
         MODEL_API_STANDBY: '3',
         MODEL_API_LIVE_SESSIONS: '4',
-        MODEL_API_MAX_CONCURRENT: '16', // processes are started in advance only while nobody waits
+        MODEL_API_MAX_CONCURRENT: '16', // standby processes are started only while no job waits
       });
       const all = Array.from({ length: callers }, (_, index) => {
         return new Caller(`caller ${index}`, service, randomNumbers(seed + index));
@@ -104,7 +107,8 @@ describe('A process of the model CLI', () => {
       };
       await Promise.all(all.map(act));
 
-      // All three ways to a process were gone. The first one seldom on a busy machine: starts in advance stand back while jobs begin.
+      // Each of the three ways to a process was used; the first seldom on a busy machine, because standby starts are
+      // delayed by other jobs.
       expect(await metric(service, 'standby_total{result="hit"}')).toBeGreaterThan(0);
       expect(await metric(service, 'live_session_total{result="hit"}')).toBeGreaterThan(10);
       expect(await metric(service, 'live_session_total{result="replay"}')).toBeGreaterThan(10);

@@ -17,7 +17,7 @@ function bodyOf(content: string, stream: boolean) {
   return { model: 'default', messages: [{ role: 'user', content }], stream };
 }
 
-/** Asks, and reads nothing. */
+/** Sends a request, and reads nothing. */
 function askAndIgnore(service: Service, content: string, stream: boolean) {
   const socket = connect(service.port, '127.0.0.1').pause();
   socket.on('error', () => {});

@@ -21,7 +21,7 @@ afterAll(async () => {
   await folder[Symbol.asyncDispose]();
 });
 
-/** A service that both have used already. */
+/** Starts a service that both clients have already used. */
 async function startShared(env: Readonly<Record<string, string>>): Promise<Service> {
   const service = await startService({ env: { ...keys.env, MODEL_API_LIVE_SESSIONS: '2', ...env } });
   for (const holder of ['bob', 'alice'] as const) expect((await ask(service, holder, 'hello')).status).toBe(200);
@@ -41,7 +41,7 @@ async function reasonOf(service: Service, holder: KeyHolder, prompt: string, mor
   return body.reason ?? body.response;
 }
 
-/** Nothing that Bob has done is felt by Alice, or seen in the health. */
+/** Expects that Bob's requests affect neither Alice nor the health. */
 async function expectUntouched(service: Service): Promise<void> {
   for (const model of [undefined, 'big', 'small'])
     expect(await reasonOf(service, 'alice', 'hello', { model })).toBe(`${model ?? 'big'} answers`);
@@ -49,7 +49,7 @@ async function expectUntouched(service: Service): Promise<void> {
   expect(service.logs.filter(({ event }) => event === 'breaker_open')).toEqual([]);
 }
 
-/** No check has found anything. The one that is forced here comes after those that jobs have caused. */
+/** Expects that no check has found a fault. The forced check comes after the checks triggered by jobs. */
 async function expectReady(service: Service): Promise<void> {
   expect((await service.post('/health/recheck', {}, headersOf('operator'))).body.status).toBe('ok');
   await service.log('readiness_checked', ({ trigger }) => trigger === 'forced');

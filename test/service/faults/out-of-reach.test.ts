@@ -31,7 +31,7 @@ describe('A program that changes its process id all the time, where there is no 
       const isOver = () =>
         isQuiet(pid) || trees.log.events.includes('tree_unclear') || trees.log.events.includes('tree_not_gone');
       await until(isOver, 'a record, or its end');
-      // It may have been caught by chance. If not, it must have been told of.
+      // The process may have been caught by chance. If not, the log must report it.
       if (!isQuiet(pid))
         expect(trees.log.entries.at(-1)).toMatchObject({
           level: 'warn',
@@ -49,7 +49,7 @@ describe('A program that changes its process id all the time, where there is no 
     const tree = await trees.shell(`sleep ${mark} & setsid sleep ${mark} & exec sleep ${mark}`);
     await untilSleeping(mark, 3);
     await tree.end(50, 'cancelled');
-    await new Promise<void>((resolve) => clock.after(600, resolve)); // the look comes after 250 ms
+    await new Promise<void>((resolve) => clock.after(600, resolve)); // the scan comes after 250 ms
     expect([await sleeping(mark), trees.log.events]).toEqual([[], []]);
   });
 });
@@ -65,7 +65,10 @@ describeWithCgroups('A program that changes its process id all the time, in a cg
   });
 });
 
-/** Ends two jobs without root. The first leaves a program in a session of its own that nobody may look at. */
+/**
+ * Program that ends two jobs without root. The first one leaves a program in another session that no other user may
+ * inspect.
+ */
 const leavesHidden = `
 const { spawnProgram } = load('src/primary/cli/process/launcher');
 const { GroupContainments } = load('src/primary/cli/terminate/group-containment');

@@ -56,7 +56,7 @@ describe('A plain command', () => {
       error: '3 jobs in a row have failed, the last one with crashed: it is ready again when one is answered',
     });
     expect((await service.get('/health')).body.status).toBe('degraded');
-    expect((await ask()).body).toMatchObject({ error: 'cli_error', reason: 'crashed' }); // it is let through
+    expect((await ask()).body).toMatchObject({ error: 'cli_error', reason: 'crashed' }); // the job is admitted
   });
 
   it('is ready again as soon as one job is answered', async () => {

@@ -14,7 +14,7 @@ const seed = Number(process.env.FAULT_SEED ?? Date.now() % 1_000_000);
 const goneMs = 10_000;
 const lanes = 8;
 
-/** Jobs of every kind, one after the other on each lane, until the service has gone. */
+/** Runs jobs of every kind, one after the other on each lane, until the service dies. */
 async function loadUntilGone(service: Service, random: () => number, answered: () => void): Promise<string[]> {
   const kinds = ['echo', 'echo', 'hang-half', 'ignores-signals', 'exit:3', 'one-line'];
   const lane = async (index: number) => {
@@ -43,7 +43,7 @@ describe('A primary that is killed at a random moment under load', () => {
     await new Promise((resolve) => setTimeout(resolve, random() * 1000));
     service.process.kill('SIGKILL');
     await service.exited;
-    const fates = await load; // no client waits for ever
+    const fates = await load; // no client waits forever
     await until(() => !workers.some(isAlive), 'the workers to be gone', goneMs);
     await untilTreeGone(service, goneMs);
     await until(async () => (await readdir(service.home)).length === 0, 'its folders to be gone', goneMs);

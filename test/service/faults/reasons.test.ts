@@ -20,7 +20,7 @@ interface Said {
   readonly runtime: Readonly<Record<string, unknown>>;
 }
 
-/** What /health says, once /status says the same: between the two requests things may change. */
+/** Returns what /health reports, once /status reports the same: the state may change between the two requests. */
 function said(service: Service): Promise<Said> {
   return until(async () => {
     const [health, status] = [await service.get('/health'), await service.get('/status')];
@@ -41,7 +41,7 @@ function untilSaid(service: Service, holds: (said: Said) => boolean, what: strin
   }, what);
 }
 
-/** The lines that `prompt-relay status` prints under a label. */
+/** Returns the lines that `prompt-relay status` prints under a label. */
 async function lines(service: Service, label: string, env: Record<string, string> = {}): Promise<string[]> {
   const { stdout } = await runCommand(['status'], { env: { ...envFor(service), ...env } });
   const ofLabel = new RegExp(`^${label} {2,}`);

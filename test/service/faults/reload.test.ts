@@ -10,9 +10,9 @@ import { until } from '../../support/until.js';
 
 const connections = 10;
 const minRequests = 3000;
-/** One request in so many is a turn of a conversation, for which a program is started. */
+/** Number of requests for each turn of a conversation, which starts a program. */
 const turnEvery = 60;
-/** For a machine that is busy with something else too. */
+/** Time limit for a machine that is busy with other work. */
 const patienceMs = 60_000;
 
 async function reload(service: Service, times: number): Promise<void> {
@@ -25,7 +25,7 @@ function untilGone(pids: readonly number[]): Promise<boolean> {
   return until(() => !pids.some(isAlive), 'the replaced workers to be gone');
 }
 
-/** One connection's worth of traffic until `isOver`: versions, and now and then a turn of its own conversation. */
+/** Traffic over one connection until `isOver`: requests for the version, and some turns of one conversation. */
 class Lane {
   turns = 0;
   requests = 0;

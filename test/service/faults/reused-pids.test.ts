@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { temporaryFolder } from '../../support/folder.js';
 import { describeWithPidNamespace, inPidNamespace } from '../../support/pid-namespace.js';
 
-/** Starts programs as the service does, in process groups. */
+/** Program that starts programs in process groups, as the service does. */
 const treeOf = `
 const { spawnProgram } = load('src/primary/cli/process/launcher');
 const { GroupContainments } = load('src/primary/cli/terminate/group-containment');

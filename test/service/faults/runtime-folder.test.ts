@@ -8,17 +8,17 @@ import { until } from '../../support/until.js';
 
 const system = 'the system text of a client';
 
-/** The runtime directories; beside them are those in which programs work. */
+/** Returns the runtime directories, without those in which programs work. */
 async function foldersIn(parent: string): Promise<readonly string[]> {
   return (await readdir(parent)).filter((name) => name.startsWith('prompt-relay-'));
 }
 
-/** A service that has a client's system text in its folder, below `TMPDIR`. */
+/** Starts a service that has stored a client's system text in its folder below `TMPDIR`. */
 async function startHolding(TMPDIR: string): Promise<{ readonly service: Service; readonly folder: string }> {
   const others = await readdir(TMPDIR);
   const env = { MODEL_API_CLI: 'claude', MODEL_API_DRAIN_TIMEOUT_SECONDS: '0', TMPDIR };
   const service = await startWithProgram(script('takes-system-text.pl'), env);
-  service.post('/ask', { prompt: 'hello', system }).catch(() => {}); // broken off by the kill
+  service.post('/ask', { prompt: 'hello', system }).catch(() => {}); // the kill breaks the request off
   const [own = ''] = (await foldersIn(TMPDIR)).filter((name) => !others.includes(name));
   const folder = join(TMPDIR, own);
   await until(() => holdsText(folder), 'the system text to be on disk');
@@ -32,7 +32,7 @@ async function holdsText(folder: string): Promise<boolean> {
   return texts.some((text) => text.includes(system));
 }
 
-/** Who may look into the folder, and at the system texts in it. */
+/** Returns the modes of the folder and of the system texts in it. */
 async function modesOf(folder: string): Promise<number[]> {
   const files = (await readdir(folder)).filter((name) => name.endsWith('.system')).map((name) => join(folder, name));
   return Promise.all([folder, ...files].map(async (path) => (await stat(path)).mode & 0o777));
@@ -74,7 +74,7 @@ describe("A client's system text", () => {
 
 const key = { 'x-api-key': 'key-of-the-service-0123' };
 
-/** A service in a folder for temporary files, and its own folder there. */
+/** Starts a service with this folder for temporary files. Returns its runtime directory, too. */
 async function startIn(TMPDIR: string, cli: Readonly<Record<string, string>>) {
   const env = { ...cli, TMPDIR, MODEL_API_KEY: key['x-api-key'], MODEL_API_READINESS_INTERVAL_SECONDS: '0' };
   const service = await startService({ env });

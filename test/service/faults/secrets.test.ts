@@ -11,7 +11,7 @@ import { until } from '../../support/until.js';
 
 const canary = `canary-${Math.random().toString(36).slice(2)}`;
 
-/** Every way that a prompt can go: answered, refused, failed, cut, repeated by the program on stderr. */
+/** Sends a prompt in every way: answered, refused, failed, cut, and repeated by the program on stderr. */
 async function sendEverywhere(service: Service): Promise<void> {
   const ways = ['echo', 'exit-half:3', 'signal-half:SEGV', 'signal-half:ABRT', 'hang-half', 'one-line'];
   for (const model of ways) {

@@ -10,7 +10,7 @@ import { jsonPost } from '../../support/raw-http.js';
 import { type Service, script, startWithProgram, twoWorkers } from '../../support/service.js';
 import { until } from '../../support/until.js';
 
-/** One job that runs and one that waits, once both do. */
+/** Starts a running and a waiting job. Resolves once both are in this state. */
 async function twoJobs(service: Service) {
   const running = service.post('/ask', { prompt: 'running' });
   await untilJobs(service, 1, 0);
@@ -38,7 +38,7 @@ describe.each(['SIGTERM', 'SIGINT'] as const)('%s', (signal) => {
     expect(refused.status).toBe(503);
     expect(refused.body).toMatchObject({ error: 'shutting_down', retry_after_seconds: expect.any(Number) });
     expect(refused.headers.get('retry-after')).toBe(String(refused.body.retry_after_seconds));
-    // The rest of the drain: no job has ended yet, so how long they take is not known.
+    // The rest of the drain: no job has ended yet, so their duration is unknown.
     expect(refused.body.retry_after_seconds).toBeGreaterThan(15);
     expect(refused.body.retry_after_seconds).toBeLessThanOrEqual(30);
     expect(refused.headers.get('connection')).toBe('close');
@@ -120,7 +120,10 @@ describe('A drain that is cut', () => {
 describe('An answer that is still on its way at the end of a drain', () => {
   const large = 8 * 1024 * 1024;
 
-  /** An answer that the service has written and nobody reads; resolves once the drain waits for nothing else. */
+  /**
+   * Starts an answer that the service has written and the client does not read. Resolves once the drain waits only for
+   * it.
+   */
   async function unread(service: Service, isReloaded = false, bytes = large): Promise<Socket> {
     const socket = connect(service.port, '127.0.0.1').pause();
     socket.on('error', () => {});
@@ -171,7 +174,7 @@ describe('An answer that is still on its way at the end of a drain', () => {
     const env = { MODEL_API_MAX_OUTPUT_BYTES: String(huge), MODEL_API_DRAIN_TIMEOUT_SECONDS: '1' };
     await using service = await startConverser({ ...twoWorkers, ...env });
     const socket = await unread(service, false, huge);
-    const reading = setInterval(() => socket.read(huge / 256), 50); // in two and a half seconds a fifth of it
+    const reading = setInterval(() => socket.read(huge / 256), 50); // a fifth of the answer in two and a half seconds
     expect(await service.exited).toBe(1);
     clearInterval(reading);
     socket.destroy();

@@ -13,13 +13,13 @@ type Student = (typeof students)[number];
 
 interface House extends AsyncDisposable {
   readonly service: Service;
-  /** For files that the model waits for. */
+  /** Folder of the files that the model waits for. */
   readonly folder: string;
   of(student: Student, said?: readonly Said[]): StatelessClient;
   headersOf(student: Student): Record<string, string>;
 }
 
-/** A service with as many live sessions as there are by default, and a key for each student. */
+/** Starts a service with the default number of live sessions, and a key for each student. */
 async function open(env: Readonly<Record<string, string>> = {}): Promise<House> {
   const folder = await temporaryFolder();
   const keyOf = (student: string) => `the-own-key-of-${student}`;
@@ -44,14 +44,14 @@ async function open(env: Readonly<Record<string, string>> = {}): Promise<House> 
   };
 }
 
-/** What Open WebUI asks for at once after an answer: one message with the conversation in it. */
+/** Sends the request that Open WebUI sends right after an answer: one message that contains the conversation. */
 async function askAside(client: StatelessClient): Promise<void> {
   const said = JSON.stringify(client.said);
   for (const wanted of ['follow-up questions', 'a title', 'tags', 'an emoji'])
     await client.aside([user(`### Task:\nSuggest ${wanted} for the chat.\n<chat_history>${said}</chat_history>`)]);
 }
 
-/** As opencode begins: it asks for a title, and before it has one, for the answer. */
+/** Sends the first requests of opencode: one for a title, and before its answer, one for the chat. */
 async function beginWithTitle({ service, folder, of }: House, student: Student) {
   const client = of(student);
   const [title, answer] = [join(folder, `title-of-${student}`), join(folder, `answer-of-${student}`)];

@@ -4,7 +4,9 @@ import { healthTimes, SlowClients, slowKinds } from '../../support/slow-clients.
 import { until } from '../../support/until.js';
 
 const clients = 1000;
-/** The promise is 50 ms, on a quiet machine (`npm run bench -- slow-clients`); other tests run beside this one. */
+/**
+ * The documented limit is 50 ms on a quiet machine (`npm run bench -- slow-clients`); other tests run at the same time.
+ */
 const limitMs = 500;
 const maxTimesAlone = 10;
 
@@ -32,6 +34,6 @@ describe('A thousand clients that waste time', () => {
     await until(() => slow.size === 0, 'all to be closed', 25_000); // 10 s for the headers
     await expectSound(service);
     const { text } = await service.get('/metrics');
-    expect(/^model_api_http_requests_in_flight (\d+)$/m.exec(text)?.[1]).toBe('1'); // this very scrape
+    expect(/^model_api_http_requests_in_flight (\d+)$/m.exec(text)?.[1]).toBe('1'); // this scrape itself
   });
 });

@@ -8,12 +8,12 @@ import type { Service } from '../../support/service.js';
 import { until } from '../../support/until.js';
 
 const megabyte = 1024 * 1024;
-/** What was sent is in a file; this much was on its way to each reader once and is not yet collected. */
+/** Memory for each reader. The answer is in a file; this much was in transit once and is not garbage-collected yet. */
 const socketMegabytes = 12;
 const answerBytes = 10 * megabyte;
 const big = { MODEL_API_MAX_OUTPUT_BYTES: String(answerBytes), MODEL_API_MAX_CONCURRENT: '24' };
 
-/** Asks for ten megabytes and reads none of them. */
+/** Requests ten megabytes and reads none of them. */
 function askAndIgnore(service: Service): Socket {
   const socket = connect(service.port, '127.0.0.1').pause();
   socket.on('error', () => {});
@@ -27,7 +27,7 @@ async function memoryOfAll(service: Service): Promise<number> {
   return each.reduce((sum, { bytes }) => sum + bytes, 0);
 }
 
-/** Resolves when the memory has stopped growing. */
+/** Resolves when the memory no longer grows. */
 async function settledMemory(service: Service): Promise<number> {
   let before = 0;
   return until(async () => {
@@ -42,7 +42,7 @@ describe('A reader that does not read', () => {
   it('slows its own job, and costs what its socket has taken; twenty of them disturb nobody', async () => {
     await using service = await startConverser(big);
     const readers = 20;
-    // The same work once before: buffers that are kept for later, and code that is compiled, belong to no reader.
+    // Runs the same work once before: reusable buffers and compiled code do not count for a reader.
     const warmUp = Array.from({ length: 4 }, () => askAndIgnore(service));
     await untilJobs(service, 4, 0);
     await settledMemory(service);
@@ -72,7 +72,8 @@ describe('A reader that does not read', () => {
     await using service = await startConverser({ ...big, MODEL_API_STALL_TIMEOUT: '0.5' });
     await using answer = await stream(service, '/ask', { prompt: `big ${answerBytes}` });
     await answer.next('started');
-    await new Promise((resolve) => setTimeout(resolve, 2000)); // four times the stall limit: the silence is not the program's
+    // Waits four times the stall limit: the client is silent, not the program.
+    await new Promise((resolve) => setTimeout(resolve, 2000));
     const events = await answer.rest();
     expect(events.at(-1)?.event).toBe('done');
     expect(textOf(events).length).toBe(answerBytes);

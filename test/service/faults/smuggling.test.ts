@@ -2,7 +2,7 @@ import { expectSound } from '../../support/door.js';
 import { chunk, type Received, receive, request } from '../../support/raw-http.js';
 import { type LogRecord, type Service, startService } from '../../support/service.js';
 
-/** What a connection must be answered with: the statuses of all answers, in order. */
+/** Bytes for a connection, and the statuses of all expected answers, in order. */
 interface HostileBytes {
   readonly name: string;
   readonly bytes: Buffer;
@@ -14,7 +14,7 @@ const hex = size.toString(16);
 const end = '0\r\n\r\n';
 const whole = chunk(body) + end;
 const chunked = 'Transfer-Encoding: chunked';
-/** What a proxy may take for a part of the body before it. */
+/** Path of a request that a proxy may consider a part of the body before it. */
 const smuggledPath = '/smuggled';
 const smuggled = `GET ${smuggledPath} HTTP/1.1\r\nHost: localhost\r\n\r\n`;
 
@@ -33,7 +33,7 @@ function get(...lines: string[]): string {
 const lengths = (value: string) => post([`Content-Length:${value}`], body + smuggled);
 const codings = (...headers: string[]) => post(headers, whole + smuggled);
 
-/** Shapes on which servers and proxies disagree. The first answer must be a refusal, and the last. */
+/** Bytes that servers and proxies interpret differently. The first answer must be a refusal, and the only one. */
 const refused: Readonly<Record<string, string>> = {
   'a length and chunks': post([`Content-Length: ${whole.length + smuggled.length}`, chunked], whole + smuggled),
   'chunks and a length': post([chunked, 'Content-Length: 4'], whole + smuggled),
@@ -93,7 +93,7 @@ const refused: Readonly<Record<string, string>> = {
   'another coding in HTTP/1.0': codings('Transfer-Encoding: gzip, chunked').replace('HTTP/1.1', 'HTTP/1.0'),
 };
 
-/** One clean answer, and the connection is closed. */
+/** Bytes with one normal answer, after which the connection is closed. */
 const answeredOnce: Readonly<Record<string, string>> = {
   'an Upgrade to websocket': get('Connection: Upgrade', 'Upgrade: websocket'),
   'an Upgrade to h2c': get('Connection: Upgrade, HTTP2-Settings', 'Upgrade: h2c', 'HTTP2-Settings: AAMAAABkAAQAAP__'),
@@ -105,7 +105,7 @@ const answeredOnce: Readonly<Record<string, string>> = {
   ),
 };
 
-/** Everybody agrees that a second request stands there: it is answered in its own right. */
+/** Bytes that clearly contain a second request, which gets a normal answer. */
 const answeredTwice: Readonly<Record<string, string>> = {
   'a length with a zero in front': lengths(` 0${size}`),
   'a coding in capitals': codings('Transfer-Encoding: CHUNKED'),
@@ -117,7 +117,7 @@ const answeredTwice: Readonly<Record<string, string>> = {
   'a trailer': inChunks(`${chunk(body)}0\r\nHost: evil\r\nX-API-Key: x\r\n\r\n`),
 };
 
-/** The second request stands in the body of the first, and is never one. */
+/** Bytes in which the second request is part of the body of the first, and is never executed. */
 const answeredAsBody: Readonly<Record<string, string>> = {
   'a GET with a body': get(`Content-Length: ${smuggled.length}`),
   'a GET with chunks': get(chunked).replace(smuggled, chunk(smuggled) + end),
@@ -143,7 +143,7 @@ afterAll(async () => {
   await service.stop();
 });
 
-/** What came back, and the records of the requests, once the last byte that is to come has come. */
+/** Sends the bytes. Returns the answers and the records of the requests after the last byte has arrived. */
 async function exchanged({ bytes }: HostileBytes): Promise<Received & { readonly records: readonly LogRecord[] }> {
   const from = service.logs.length;
   const received = await receive(service.port, bytes);

@@ -71,13 +71,13 @@ describe('a client that keeps its conversation itself', () => {
         const canary = `canary of ${name} ${left}`;
         const answers = [await client.say('hello'), await client.say('more'), await client.say(canary)];
         const last = await client.say('confess');
-        const heard = last.content.split('|').filter((text) => text !== 'noted'); // a replay holds the answers, too
+        const heard = last.content.split('|').filter((text) => text !== 'noted'); // a replay contains the answers, too
         expect(heard).toEqual(['hello', 'more', canary, 'confess']);
         for (const { session } of [...answers, last]) sessions[session as 'live' | 'replay']++;
       }
     };
     await Promise.all(Array.from({ length: 4 }, lane));
-    // Many go on in one process, and many find that another has taken it.
+    // Many turns continue in a process, and many find that another turn has taken it.
     expect(sessions.live).toBeGreaterThan(conversations);
     expect(sessions.live + sessions.replay).toBe(4 * conversations);
   }, 240_000);

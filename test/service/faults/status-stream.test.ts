@@ -19,7 +19,7 @@ const lineOf = (name: string, options: string) => `${name}:sha256:${digestOf(`ke
 const adas = lineOf('ada', ':scopes=ask+admin');
 const bobs = lineOf('bob', ':scopes=ask');
 
-/** The status as a viewer knows it, kept up to date by what it is sent. */
+/** The status of a viewer, updated by the events that it receives. */
 class View implements AsyncDisposable {
   status: StatusBody;
   readonly #answer: StreamAnswer;
@@ -28,7 +28,7 @@ class View implements AsyncDisposable {
     const answer = await viewStatus(service, headers);
     expect(answer.status).toBe(200);
     const first = await answer.next('snapshot').catch(() => null);
-    // A connection that was kept may still lead to a worker that is about to exit: that one ends the stream at once.
+    // A reused connection may still lead to a worker that is about to exit: this worker ends the stream at once.
     return first === null ? View.open(service, headers) : new View(answer, statusBody.parse(first));
   }
 
@@ -37,7 +37,7 @@ class View implements AsyncDisposable {
     this.status = status;
   }
 
-  /** Resolves when it has been told what fits. */
+  /** Resolves when the status fits. */
   async untilIt(fits: (status: StatusBody) => boolean): Promise<StatusBody> {
     while (!fits(this.status))
       this.status = statusBody.parse({ ...this.status, ...(await this.#answer.next('change')) });
@@ -138,7 +138,7 @@ describe('Two hundred viewers that read nothing', () => {
   });
 });
 
-/** Asks for the stream, and reads nothing of it. */
+/** Opens the stream, and reads nothing of it. */
 async function viewAndIgnore({ port }: Service): Promise<Socket> {
   const socket = connect(port, '127.0.0.1').pause();
   socket.on('error', () => {});

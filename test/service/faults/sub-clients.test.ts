@@ -66,7 +66,8 @@ describe('The users of one key', () => {
     const users = Array.from({ length: 20 }, async (_, number) => {
       statuses.push((await house.ask('app', `user${number}`, 'hello')).status);
     });
-    await until(() => statuses.length === 18, 'those to be refused that are too many'); // a quarter may wait
+    // Two wait: a quarter of the queue.
+    await until(() => statuses.length === 18, 'those to be refused that are too many');
     expect(statuses).toEqual(Array(18).fill(429));
     await house.open();
     await Promise.all([first, ...users]);

@@ -9,25 +9,25 @@ const seed = Number(process.env.FAULT_SEED ?? Date.now() % 1_000_000);
 const clients = 20;
 const loops = Number(process.env.TOOL_LOOPS ?? 200);
 
-/** How a loop ended: with its text, with the status of an error, or with a lost connection. */
+/** End of a loop: its text, the status of an error, or a lost connection. */
 type Ending = 'answered' | 'lost' | number;
 
 interface Ended {
   readonly ending: Ending;
-  /** The ids of the calls in answers that came whole. */
+  /** IDs of the calls in complete answers. */
   readonly ids: readonly string[];
 }
 
-/** What `fetch` throws, and what reads a body that is cut. */
+/** Names of the errors that `fetch` and the reader of a cut body throw. */
 const lostConnection = new Set(['TypeError', 'TimeoutError', 'AbortError', 'SyntaxError']);
 
-/** Two rounds of calls for words that nobody else has, and an answer that must repeat them. */
+/** Runs two rounds of calls with unique words. The answer must repeat them. */
 async function loop(service: Service, name: string, random: () => number): Promise<Ended> {
   const client = new ToolClient(service);
   const ids: string[] = [];
   const take = (round: Round) => {
     for (const { id, function: call } of round.calls) {
-      expect(JSON.parse(call.arguments)).toEqual({ who: name }); // never the call of another
+      expect(JSON.parse(call.arguments)).toEqual({ who: name }); // never the call of another client
       ids.push(id);
     }
     return round;
@@ -49,7 +49,7 @@ async function loop(service: Service, name: string, random: () => number): Promi
   }
 }
 
-/** Kills a process of a job, or a worker, from time to time. */
+/** Kills a process of a job or a worker at random intervals. */
 async function killAtRandom(service: Service, random: () => number, isOver: () => boolean): Promise<void> {
   while (!isOver()) {
     await new Promise((resolve) => setTimeout(resolve, 500 + random() * 1000));

@@ -10,20 +10,20 @@ const secret = 'nobody-may-read-this';
 const callerId = 'b7ad6b7169203331';
 const error = { code: 2 };
 
-/** A trace of a caller: its id, and the header that says so. */
+/** Trace of a caller: its ID, and the header that contains it. */
 function callerTrace(n: number) {
   const traceId = n.toString(16).padStart(32, 'a');
   return { traceId, headers: { traceparent: `00-${traceId}-${callerId}-01` } };
 }
 
-/** The spans of a trace by their names, once there is each of these. */
+/** Resolves with the spans of a trace by name, once there is one of each name. */
 async function byName(collector: Collector, traceId: string, ...names: string[]): Promise<Record<string, Attributed>> {
   const spans = await collector.spansOf(traceId, names.length);
   expect(spans.map(({ name }) => name).toSorted()).toEqual(names.toSorted());
   return Object.fromEntries(spans.map((span) => [span.name, valuesOf(span)]));
 }
 
-/** What holds for all spans, whatever has happened. */
+/** Expects the properties that all spans have in any case. */
 function expectSound(collector: Collector): void {
   const ids = collector.spans.map(({ spanId }) => spanId);
   expect(new Set(ids).size).toBe(ids.length);
@@ -161,7 +161,7 @@ describe('A collector', () => {
     const before = collector.requests.length;
     expect(await service.stop()).toBe(0);
     expect(service.logs.at(-1)).toMatchObject({ event: 'shutdown_complete' });
-    expect(collector.requests.length - before).toBeLessThanOrEqual(1); // the rest is given up, instead of batch by batch
+    expect(collector.requests.length - before).toBeLessThanOrEqual(1); // the rest is dropped, not sent batch by batch
   });
 
   it('that refuses everything, or a part, is counted', async () => {

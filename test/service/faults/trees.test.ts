@@ -13,14 +13,14 @@ import { until } from '../../support/until.js';
 const limitMs = 1000;
 const toleranceMs = 500;
 
-/** Until the slot of an answered job is free again, on a busy host. */
+/** Time until the slot of an answered job is free again, on a busy host. */
 const slotFreeMs = 3000;
 
 const storm = 'fork-storm.pl';
-/** A storm takes the processors from those who end it. */
+/** Time limit for ending a storm of processes, which competes with the service for the processors. */
 const stormGoneMs = 3000;
 
-/** Programs that never answer, and how many processes each grows to. */
+/** Programs that never answer, and the number of processes that each starts. */
 const endless: readonly [program: string, processes: number][] = [
   ['forever.pl', 1],
   ['forks-child.pl', 2],
@@ -60,7 +60,7 @@ describe('A model CLI that never answers', () => {
     expect(status).toBe(504);
     const seen: { taken: number; left: number }[] = [];
     await until(async () => {
-      const { active_requests: taken } = await runtimeOf(service); // first the slot, then the processes: they may only become fewer between
+      const { active_requests: taken } = await runtimeOf(service); // slot first: the processes only become fewer
       seen.push({ taken, left: (await service.jobProcesses()).length });
       return taken === 0;
     }, 'the slot to be free');
@@ -97,7 +97,7 @@ describe.each(['auto', 'off'])('A process whose main thread has exited, with MOD
   });
 });
 
-/** Its main thread has exited; as long as it is shown at all, it is not buried. */
+/** Whether its main thread has exited. While the process is listed at all, the kernel has not reaped it. */
 function isZombie(pid: number): boolean {
   return !isAlive(pid) && existsSync(`/proc/${pid}`);
 }
@@ -133,7 +133,7 @@ describe('A model CLI that has to be killed where ps fails', () => {
       PATH: folder.path,
       MODEL_API_TIMEOUT: '0.5',
     });
-    if (lastWord === '') await rm(ps); // the service has found it at its start
+    if (lastWord === '') await rm(ps); // the service found it at its start
     const { body } = await service.post('/ask', { prompt: 'hello' });
     expect(body).toMatchObject({ error: 'timeout' });
     await recovers(service);

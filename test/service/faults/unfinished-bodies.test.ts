@@ -34,7 +34,7 @@ describe('Bodies that are never finished', () => {
     }, 'the worker to read no further');
     for (let count = 0; count < 5; count++) expect((await service.post('/ask', { prompt: 'hello' })).status).toBe(200);
     const { peakBytes } = await memoryOf(worker as number);
-    expect(peakBytes - before).toBeLessThan(175 * megabyte); // each connection has a chunk of up to 64 KB on the way
+    expect(peakBytes - before).toBeLessThan(175 * megabyte); // each connection has a chunk of up to 64 KB in transit
     for (const socket of sockets) socket.destroy();
   });
 });

@@ -27,7 +27,7 @@ afterEach(async () => {
   await folder[Symbol.asyncDispose]();
 });
 
-/** Opens so many connections of this very user, each with a stream that does not end. */
+/** Opens this many connections of the current user, each with a stream that does not end. */
 async function openStreams(count: number): Promise<{ sockets: Socket[]; statuses: (string | null)[] }> {
   const statuses: (string | null)[] = Array(count).fill(null);
   const sockets: Socket[] = [];
@@ -52,7 +52,7 @@ function countOf(statuses: readonly (string | null)[], wanted: string): number {
   return statuses.filter((status) => status === wanted).length;
 }
 
-/** The processes of Perl that the workers have started. */
+/** Returns the Perl processes that the workers have started. */
 async function helpers(): Promise<number[]> {
   const workers = await workersOf(service.pid);
   const children = await Promise.all(workers.map((pid) => readFile(`/proc/${pid}/task/${pid}/children`, 'utf8')));
@@ -94,7 +94,7 @@ async function helpers(): Promise<number[]> {
   it('costs no process for each connection, and its name is known although that process is killed', async () => {
     const askAs = async (uid: number) =>
       (await sendAs(uid, service, Array(5).fill(ask), { socketPath })).at(-1)?.status;
-    const { sockets } = await openStreams(60); // so that both workers have had some
+    const { sockets } = await openStreams(60); // enough that both workers had some
     const before = await helpers();
     expect(before).toHaveLength(2);
     expect([await askAs(strangers.ada), await askAs(strangers.bob)]).toEqual([200, 200]);

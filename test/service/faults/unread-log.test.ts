@@ -9,7 +9,7 @@ import { until } from '../../support/until.js';
 
 const exitLimitMs = 10_000;
 
-/** What a service logs to, with a reader that reads only when told to. */
+/** Sink of a service's log, which is read only on request. */
 interface LogReader extends AsyncDisposable {
   readonly stdout: number | Socket;
   fill(): void | Promise<void>;
@@ -27,7 +27,7 @@ async function openSocket(): Promise<LogReader> {
   return { ...socket, stdout: socket.writer };
 }
 
-/** A service that logs to this reader, once its workers listen. */
+/** Starts a service that logs to this reader. Resolves when its workers listen. */
 async function startAt(reader: LogReader): Promise<Service> {
   const service = await spawnService({ stdout: reader.stdout });
   let log = '';
@@ -45,7 +45,7 @@ async function startAt(reader: LogReader): Promise<Service> {
   }
 }
 
-/** The exit code after these signals; null when the service had to be killed. */
+/** Returns the exit code after these signals; null if the service had to be killed. */
 async function exitCodeAfter(service: Service, ...signals: NodeJS.Signals[]): Promise<number | null> {
   for (const signal of signals) service.process.kill(signal);
   const timer = setTimeout(() => service.process.kill('SIGKILL'), exitLimitMs);

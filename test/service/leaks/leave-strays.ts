@@ -4,7 +4,7 @@ import { KeepAliveClient } from '../../support/keep-alive.js';
 import { killIfAlive, readOfProcess } from '../../support/processes.js';
 import { type Service, script, startWithProgram } from '../../support/service.js';
 
-/** How a program of `leaves-strays.pl` leaves processes behind. */
+/** Ways in which a program of `leaves-strays.pl` leaves processes behind. */
 export const ways = ['setsid', 'env-i', 'double-fork', 'no-leader', 'storm', 'breeder'] as const;
 export type Way = (typeof ways)[number];
 
@@ -16,20 +16,22 @@ export interface LeakRun {
 export interface LeakOrder {
   readonly way: Way;
   readonly cgroup: 'auto' | 'off';
-  /** Programs that are started in advance. */
+  /** Number of programs on standby. */
   readonly standby: 0 | 1;
   readonly callers: number;
-  /** Whether there has been enough, after so many answered jobs. */
+  /** Whether the run may end, by the number of answered jobs. */
   readonly isEnough: (runs: number) => boolean;
 }
 
-/** Every so many callers goes away before its answer comes. */
+/** One of this many callers disconnects before its answer. */
 const leaveEvery = 5;
 const maxPatienceMs = 20;
 
-/** Has programs leave strays for a while, and counts those that are left once the service says that it is idle. */
+/**
+ * Makes programs leave stray processes for a while. Counts the strays that remain once the service reports that it is idle.
+ */
 export async function leaveStrays({ way, cgroup, standby, callers, isEnough }: LeakOrder): Promise<LeakRun> {
-  const mark = `300.${process.pid}${Math.floor(performance.now())}`; // what a sleep takes for its time
+  const mark = `300.${process.pid}${Math.floor(performance.now())}`; // duration for `sleep`, unique in its arguments
   const service = await startWithProgram(script('leaves-strays.pl', way, mark), {
     MODEL_API_CGROUP: cgroup,
     MODEL_API_STANDBY: String(standby),
@@ -64,7 +66,9 @@ async function askUntil(service: Service, callers: number, isEnough: (runs: numb
   return runs;
 }
 
-/** Found by their arguments: they have shed whatever else a process can shed. A child of the primary is one on standby. */
+/**
+ * Finds stray processes by their arguments: they may have left everything else. A child of the primary is on standby.
+ */
 async function straysOf(mark: string, primary: number): Promise<number[]> {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name)).map(Number);
   const isStray = async (pid: number) => {

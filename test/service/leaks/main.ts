@@ -2,11 +2,11 @@ import { parseArgs } from 'node:util';
 import { leaveStrays, type Way, ways } from './leave-strays.js';
 
 /**
- * Usage: npm run test:leaks [-- --runs N]. Ten thousand runs of programs that leave processes behind, by each way and both
- * means of termination. Ends with 1 where a process was left that should not be.
+ * Usage: npm run test:leaks [-- --runs N]. Ten thousand runs of programs that leave processes behind, in each way and
+ * with both means of termination. Exits with 1 if a process remains that should not.
  */
 
-/** A storm leaves 200 processes a run, and a breeder as many as it gets time for. */
+/** A storm leaves 200 processes in a run, and a breeder as many as it has time for. */
 const share: Readonly<Record<Way, number>> = {
   setsid: 0.35,
   'env-i': 0.2,
@@ -16,7 +16,7 @@ const share: Readonly<Record<Way, number>> = {
   breeder: 0.09,
 };
 const callers = 8;
-/** Each means does half of its runs with programs that were started in advance. */
+/** Each means does half of its runs with programs on standby. */
 const kinds = [
   ['auto', 0],
   ['auto', 1],
@@ -33,7 +33,7 @@ async function main(): Promise<void> {
       const target = Math.ceil((total * share[way]) / 2);
       const isEnough = (done: number) => done >= target;
       const { runs, strays } = await leaveStrays({ way, cgroup, standby, callers, isEnough });
-      // What sheds its environment, its group and its parent can't be found without a cgroup.
+      // Without a cgroup, a process that has left its environment, its group and its parent cannot be found.
       const isExcused = cgroup === 'off' && way === 'env-i';
       if (strays > 0 && !isExcused) failures++;
       process.stdout.write(

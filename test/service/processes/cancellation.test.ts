@@ -4,7 +4,7 @@ import { until } from '../../support/until.js';
 
 const queueLeftMs = 100;
 
-/** A request that can be given up, as a client does that goes away. */
+/** Sends a request that can be aborted, like a client that disconnects. */
 function askAndLeave(service: Service, requestId: string) {
   const client = new AbortController();
   const gone = service

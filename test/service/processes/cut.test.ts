@@ -3,11 +3,11 @@ import { type Service, script, startWithProgram } from '../../support/service.js
 import { expectNothingLeft, lifeEvents } from '../../support/shutdown.js';
 import { until } from '../../support/until.js';
 
-/** For two busy cores; what is not cut at once takes a minute. */
+/** Tolerance for two busy cores. Jobs that are not cut at once take a minute. */
 const toleranceMs = 8000;
 const longMs = 60_000;
 
-/** A service with two endless jobs that run, and one that waits. */
+/** Starts a service with two endless running jobs and a waiting one. */
 async function startEndless(drainSeconds: number) {
   const service = await startWithProgram(script('ignores-sigterm.pl'), {
     MODEL_API_MAX_CONCURRENT: '2',
@@ -30,7 +30,7 @@ async function expectTold({ answers }: Endless): Promise<void> {
   }
 }
 
-/** Milliseconds from now until no process of a job is left. */
+/** Returns the milliseconds until no process of a job is left. */
 async function untilTreesGone(service: Service): Promise<number> {
   const startedMs = performance.now();
   await until(async () => (await service.jobProcesses()).length === 0, 'the process trees to be gone');
@@ -50,7 +50,7 @@ describe('A service with endless jobs', () => {
     await using service = endless.service;
     service.process.kill('SIGTERM');
     const [tookMs] = await Promise.all([untilTreesGone(service), expectTold(endless)]);
-    expect(tookMs).toBeGreaterThan(limitMs - 100); // the clocks of two processes
+    expect(tookMs).toBeGreaterThan(limitMs - 100); // tolerance for the clocks of two processes
     expect(tookMs).toBeLessThan(limitMs + toleranceMs);
     await expectExitAfterCut(endless);
   });
@@ -61,7 +61,7 @@ describe('A service with endless jobs', () => {
     service.process.kill('SIGTERM');
     await service.log('shutdown_start');
     expect(await service.jobProcesses()).toHaveLength(4);
-    await new Promise((resolve) => setTimeout(resolve, 600)); // any sooner, the same signal counts once
+    await new Promise((resolve) => setTimeout(resolve, 600)); // sooner, the same signal would count once
     service.process.kill(second);
     const [tookMs] = await Promise.all([untilTreesGone(service), expectTold(endless)]);
     expect(tookMs).toBeLessThan(toleranceMs);

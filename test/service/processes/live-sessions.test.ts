@@ -12,7 +12,7 @@ function say(service: Service, message: string, id?: string, more: object = {}) 
   return confess(service, '/chat', { message, ...(id && { conversation_id: id }), ...more });
 }
 
-/** Resolves when it is dead; that is before its parent need have noticed. */
+/** Kills a process. Resolves when it is dead, which its parent may not have noticed yet. */
 async function kill(pid: number): Promise<void> {
   process.kill(pid, 'SIGKILL');
   await until(() => !isAlive(pid), 'the process to die');

@@ -110,7 +110,7 @@ describe('Processes that wait', () => {
     const service = await startConverser(waiting);
     await confess(service, '/chat', { message: 'hello' });
     await untilProcesses(service, { standby: 2, live: 1 });
-    expect(await service.stop()).toBe(0); // throws where a process is left
+    expect(await service.stop()).toBe(0); // throws if a process is left
   });
 
   it('are ended at a shutdown that comes while they are being started', async () => {
@@ -126,7 +126,7 @@ describe('Processes that wait', () => {
     await confess(service, '/chat', { message: 'hello' });
     await untilProcesses(service, { standby: 2, live: 1 });
     const pids = await until(async () => {
-      const found = await service.jobProcesses(); // in the middle of its exec, a process can't be seen
+      const found = await service.jobProcesses(); // during its exec, a process cannot be found
       return found.length === 3 ? found : null;
     }, 'three processes');
     process.kill(service.pid, 'SIGKILL');

@@ -22,7 +22,7 @@ afterAll(async () => {
   await service.stop();
 });
 
-/** As the SDKs of Anthropic ask. Every answer is held against the OpenAPI document. */
+/** Sends a request like Anthropic's SDKs. Every answer is compared with the OpenAPI document. */
 async function ask(path: string, body: object | null, headers: Record<string, string> = {}): Promise<Response> {
   const response = await send(path, body, headers);
   const { status, headers: answered } = response;

@@ -7,7 +7,7 @@ import { until } from '../../support/until.js';
 
 const messages = [{ role: 'user', content: 'Hello' }];
 
-/** What every refusal says. */
+/** Message of every refusal. */
 const untilMidnight = expect.stringMatching(
   /has used \d+ of its 5 tokens a day, .* until \d{4}-\d\d-\d\dT00:00:00.000Z/,
 );
@@ -19,7 +19,7 @@ function expectComeBackLater(headers: Headers): void {
   expect(seconds).toBeLessThanOrEqual(300);
 }
 
-/** The same question through each API that waits for the answer. */
+/** Sends the same prompt through each API that waits for the answer. */
 function inEachDoor(service: Service, headers: Readonly<Record<string, string>>) {
   const sent = { model: 'default', messages };
   return {
@@ -31,7 +31,7 @@ function inEachDoor(service: Service, headers: Readonly<Record<string, string>>)
   };
 }
 
-/** All of them are refused, each in its own form. */
+/** Expects that all of them are refused, each in the format of its API. */
 async function expectRefusals(answers: ReturnType<typeof inEachDoor>): Promise<void> {
   const { chat, completion, message, response, ollama } = answers;
   expect((await chat).body).toMatchObject({ error: 'rate_limited', reason: 'budget', message: untilMidnight });
@@ -53,7 +53,7 @@ describe('A key with a budget', () => {
     await using service = await startService({ env: key.env });
     const asAda = key.headers;
     const first = await service.post('/ask', { prompt: 'Hello' }, asAda);
-    expect(first.status).toBe(200); // it uses more than the budget
+    expect(first.status).toBe(200); // uses more than the budget
     const refused = await service.post('/ask', { prompt: 'Hello' }, asAda);
     expect(refused.status).toBe(429);
     expect(refused.body).toMatchObject({
@@ -97,7 +97,7 @@ describe('A key with a budget', () => {
     expect((await first).status).toBe(200);
     await expectRefusals(waiting);
     const failed = { isError: true, content: [{ type: 'text', text: untilMidnight }] };
-    expect((await tool).rpc.result).toMatchObject(failed); // as of every job that was admitted
+    expect((await tool).rpc.result).toMatchObject(failed); // like every admitted job
     const job = async () => (await service.get(`/jobs/${accepted.job_id}`, key.headers)).body;
     await until(async () => (await job()).status === 'failed', 'the end of the job in the background');
     expect(await job()).toMatchObject({ error: { error: 'rate_limited', reason: 'budget' } });

@@ -19,7 +19,7 @@ const noText = invalid('conversation_id', 'must be a string');
 const missing = failure('not_found', 'no such conversation');
 const badEscape = invalid('path', 'holds a bad percent escape');
 
-/** Faults that are told together, the first of them in the message. */
+/** Returns a body with several faults. The message contains the first one. */
 function all(head: string, ...details: [path: string, message: string][]) {
   const { request_id } = failure('', '');
   return {

@@ -34,7 +34,7 @@ describe('A service that can not start', () => {
     expect(faults.map((fault) => fault.trim().split(':')[0]).sort()).toEqual(
       names.map((name) => `MODEL_API_${name}`).sort(),
     );
-    // At an exit, what is flushed may overtake the record that is just being written.
+    // At exit, a flushed record may overtake the record that is being written.
     expect(service.logs.map(({ event, error }) => `${event} ${error}`).sort()).toEqual(
       faults.map((fault) => `config_invalid ${fault.trim()}`).sort(),
     );
@@ -113,7 +113,7 @@ function warningsOf(service: Service): unknown[] {
 describe('A service that starts', () => {
   it('does without a setpriv that can not tie the life of a program to its own, and warns', async () => {
     await using folder = await temporaryFolder();
-    const refuses = `echo "setpriv: unrecognized option: $1" >&2; exit 1`; // as busybox does
+    const refuses = `echo "setpriv: unrecognized option: $1" >&2; exit 1`; // as in busybox
     await writeFile(join(folder.path, 'setpriv'), `#!/bin/sh\n${refuses}\n`, { mode: 0o755 });
     const env = { MODEL_API_CGROUP: 'off', PATH: `${folder.path}:${process.env.PATH}` };
     await using service = await startWithProgram('cat', env);

@@ -18,13 +18,13 @@ const forGood = 'public, max-age=31536000, immutable';
 
 const built = join(root, 'dist', 'src', 'console');
 
-/** Every file that is served below /console/. */
+/** Returns every file that is served below /console/. */
 async function ownFiles(): Promise<string[]> {
   const found = await readdir(built, { recursive: true });
   return found.filter((name) => /\.\w+$/.test(name));
 }
 
-/** The folder below /console/ that the page names. */
+/** Returns the folder below /console/ that the page refers to. */
 async function folderOf(service: Service): Promise<string> {
   const { text } = await service.get('/console/');
   return /<script type="module" src="([0-9a-f]{16})\/main\.mjs">/.exec(text)?.[1] ?? '';
@@ -189,7 +189,7 @@ describe('The files of the console', () => {
 
   it('are no requests of the last hour', async () => {
     const counted = async () => {
-      await service.get('/metrics'); // then the primary knows what the workers have counted
+      await service.get('/metrics'); // makes the primary collect the workers' counters
       const { last_hour: minutes } = (await service.get('/status')).body as { last_hour: { requests: number }[] };
       return minutes.reduce((sum, { requests }) => sum + requests, 0);
     };

@@ -3,7 +3,7 @@ import { metric } from '../../support/exposition.js';
 import { recovers, untilJobs } from '../../support/jobs.js';
 import { type Service, startService, startWithProgram, twoWorkers } from '../../support/service.js';
 
-/** All that can be known of a conversation. */
+/** Returns all data of a conversation that the API shows. */
 async function shown(service: Service, id: string) {
   const { request_id, ...rest } = (await service.get(`/chat/${id}`)).body;
   return rest;
@@ -27,7 +27,7 @@ describe('Turns on one conversation', () => {
   it('run in the order they came, and each wait for the one before counts as a wait in the queue', async () => {
     await using service = await startListener();
     const { id } = await chat(service, 'begin');
-    await untilJobs(service, 0, 0); // the processes of that turn are gone
+    await untilJobs(service, 0, 0); // the processes of that turn have exited
     const first = chatAndLeave(service, 'hang', id);
     await untilJobs(service, 1, 0);
     const messages = ['one', 'two', 'three', 'four', 'five'];
@@ -47,7 +47,7 @@ describe('Turns on one conversation', () => {
   it('do not hold up the turns of another', async () => {
     await using service = await startListener({ MODEL_API_MAX_CONCURRENT: '2' });
     const { id } = await chat(service, 'begin');
-    await untilJobs(service, 0, 0); // the processes of that turn are gone
+    await untilJobs(service, 0, 0); // the processes of that turn have exited
     const busy = [chatAndLeave(service, 'hang', id), chatAndLeave(service, 'hang', id)];
     await untilJobs(service, 1, 1);
     expect((await chat(service, 'elsewhere')).response).toBe('elsewhere');
@@ -60,7 +60,7 @@ describe('A conversation', () => {
   it('is as it was after a turn that failed, took too long or was given up, and none after such a first turn', async () => {
     await using service = await startListener({ MODEL_API_TIMEOUT: '2' });
     const { id } = await chat(service, 'begin');
-    await untilJobs(service, 0, 0); // the processes of that turn are gone
+    await untilJobs(service, 0, 0); // the processes of that turn have exited
     const before = await shown(service, id);
     for (const conversation of [{ conversation_id: id }, {}]) {
       expect(await service.post('/chat', { message: 'fail', ...conversation })).toMatchObject({ status: 500 });
@@ -80,7 +80,7 @@ describe('A conversation', () => {
   it('stays deleted when it is deleted during a turn, and the turn still answers', async () => {
     await using service = await startListener({ MODEL_API_TIMEOUT: '4' });
     const { id } = await chat(service, 'begin');
-    await untilJobs(service, 0, 0); // the processes of that turn are gone
+    await untilJobs(service, 0, 0); // the processes of that turn have exited
     const running = service.post('/chat', { message: 'hang', conversation_id: id });
     await untilJobs(service, 1, 0);
     const waiting = chat(service, 'after all', id);

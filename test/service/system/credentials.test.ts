@@ -10,19 +10,19 @@ const credentials = {
 };
 const key = { 'x-api-key': credentials.MODEL_API_KEY };
 
-/** In the middle of an exec it is empty. */
+/** Returns the environment of a process. During an exec, it is empty. */
 async function environ(pid: number): Promise<string[]> {
   return (await until(() => readFile(`/proc/${pid}/environ`, 'utf8'), 'an environment')).split('\0');
 }
 
-/** What of the credentials can be seen in the environments of these processes, name or value. */
+/** Returns the names and values of credentials in the environments of these processes. */
 async function seen(pids: readonly number[]): Promise<string[]> {
   const entries = (await Promise.all(pids.map(environ))).flat();
   const words = Object.entries(credentials).flat();
   return entries.filter((entry) => words.some((word) => entry.includes(word)));
 }
 
-/** The processes of a job that never ends. */
+/** Returns the processes of a job that never ends. */
 async function jobOf(service: Service): Promise<number[]> {
   service.post('/ask', { prompt: 'hello' }, key).catch(() => {});
   return until(async () => {
@@ -43,7 +43,8 @@ describe('The credentials of the service', () => {
 
     service.process.kill('SIGHUP');
     await service.log('reload_complete');
-    const successors = (await workersOf(service.pid)).filter((pid) => !workers.includes(pid)); // one waits for its job
+    // The other worker waits for its job.
+    const successors = (await workersOf(service.pid)).filter((pid) => !workers.includes(pid));
     expect(successors).toHaveLength(1);
     expect(await seen(successors)).toEqual([]);
   });
@@ -54,7 +55,7 @@ describe('The credentials of the service', () => {
       MODEL_API_CLI: 'claude',
       MODEL_API_DRAIN_TIMEOUT_SECONDS: '0',
     });
-    await service.log('readiness_checked'); // after that no process asks the CLI what it is
+    await service.log('readiness_checked'); // afterwards, no process runs the CLI for its version
     const [job] = await jobOf(service);
     expect(await seen([job as number])).toEqual([`CLAUDE_CODE_OAUTH_TOKEN=${credentials.MODEL_CODE_OAUTH_TOKEN}`]);
     expect(await seen(await workersOf(service.pid))).toEqual([]);

@@ -26,7 +26,7 @@ describe.each([
 ])('At %s', (path, field) => {
   const good = `{"${field}":"hello","model":"echo"}`;
 
-  /** A body that is written for `prompt`, with the field of this path in its place. */
+  /** Builds a request. In the body, the field `prompt` is replaced by the one of this path. */
   function post(body: string | Buffer): Buffer {
     return jsonPost(path, typeof body === 'string' ? body.replaceAll('"prompt"', `"${field}"`) : body);
   }

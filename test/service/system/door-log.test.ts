@@ -15,7 +15,7 @@ describe('The record of a request', () => {
     await service.stop();
   });
 
-  /** The record of the answer to these bytes, which must carry this request id. */
+  /** Returns the record of the answer to these bytes, which must contain this request ID. */
   async function recordOf(requestId: string, bytes: Buffer): Promise<LogRecord> {
     await exchange(service.port, bytes);
     return service.log('http_request_completed', ({ request_id }) => request_id === requestId);
@@ -26,7 +26,7 @@ describe('The record of a request', () => {
   it('tells of a job how it ended and how long it took', async () => {
     const body = '{"prompt":"my-prompt","system":"my-system","model":"echo"}';
     const record = await recordOf('job-1', jsonPost('/ask?q=my-query', body, [`X-API-Key: ${key}`, id('job-1')]));
-    const { processor_ms: processorMs, ...rest } = record; // only where there are cgroups
+    const { processor_ms: processorMs, ...rest } = record; // exists only with cgroups
     expect(typeof processorMs).toMatch(/^(number|undefined)$/);
     expect(rest).toEqual({
       ...common,

@@ -19,7 +19,7 @@ beforeEach(async () => {
 afterEach(() => connection[Symbol.dispose]());
 afterAll(() => service.stop());
 
-/** A good body of exactly this many bytes, and the answer to it. */
+/** Returns a valid body of exactly this many bytes, and its prompt. */
 function bodyOf(bytes: number): { body: string; prompt: string } {
   const prompt = 'x'.repeat(bytes - JSON.stringify({ prompt: '', model: 'echo' }).length);
   return { body: JSON.stringify({ prompt, model: 'echo' }), prompt };

@@ -33,7 +33,7 @@ async function holdStart(): Promise<HeldStart> {
     await folder[Symbol.asyncDispose]();
   };
   try {
-    // Without a reader it can't be opened.
+    // A pipe without a reader cannot be opened for writing.
     const opened = () => open(pipe, constants.O_WRONLY | constants.O_NONBLOCK).catch(() => null);
     keys = await until(opened, 'the service to read its keys');
   } catch (error) {
@@ -43,7 +43,7 @@ async function holdStart(): Promise<HeldStart> {
   return { service, goOn, [Symbol.asyncDispose]: end };
 }
 
-/** A start that waits for an adapter, and has its folders and its cgroup by then. */
+/** Starts a service that waits for an adapter; its folders and its cgroup exist already. */
 async function startHanging(): Promise<{ readonly service: Service } & AsyncDisposable> {
   const folder = await temporaryFolder();
   const [adapter, begun] = [join(folder.path, 'adapter.mjs'), join(folder.path, 'begun')];
@@ -59,7 +59,7 @@ async function startHanging(): Promise<{ readonly service: Service } & AsyncDisp
   return { service, [Symbol.asyncDispose]: end };
 }
 
-/** Starts a service that makes a folder of its own in this one. Resolves as soon as that is there. */
+/** Starts a service that creates its runtime directory in this folder. Resolves as soon as the directory exists. */
 async function startUntilMade(folder: string): Promise<Service> {
   const watcher = watch(folder);
   const made = once(watcher, 'change');
@@ -69,13 +69,13 @@ async function startUntilMade(folder: string): Promise<Service> {
   return service;
 }
 
-/** Two of a kind may arrive as one. */
+/** Sends a signal twice: two signals of a kind may arrive as one. */
 function killTwice({ process }: Service, signal: 'SIGTERM' | 'SIGINT'): void {
   process.kill(signal === 'SIGTERM' ? 'SIGINT' : 'SIGTERM');
   process.kill(signal);
 }
 
-/** The cgroups of the service with this pid. */
+/** Returns the cgroups of the service with this pid. */
 async function cgroupsOf(pid: number): Promise<string[]> {
   const names = await readdir(ownCgroupFolder() ?? '/nowhere').catch(() => []);
   return names.filter((name) => name.startsWith(`prompt-relay-${pid}.`));

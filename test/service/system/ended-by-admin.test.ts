@@ -17,7 +17,7 @@ async function runningAt(service: Service): Promise<readonly RunningJob[]> {
   return (body.slots as { running: readonly RunningJob[] }).running;
 }
 
-/** A service with two slots, whose jobs wait for the gate. */
+/** Runs a test with a service with two slots, whose jobs wait for the gate. */
 async function withService(test: (service: Service, gate: Gate) => Promise<void>): Promise<void> {
   await using keys = await writeNamedKeys();
   await using gate = await createGate();

@@ -4,9 +4,12 @@ import { temporaryFolder } from '../../support/folder.js';
 import { type Service, script, startService } from '../../support/service.js';
 import { StatelessClient } from '../../support/stateless-client.js';
 
-/** How many files a request may execute: it goes down with each change, and a capability may add three. The target is 55. */
+/**
+ * Maximum number of files that a request may execute. Lower it with each improvement; a new capability may add three.
+ * The target is 55.
+ */
 const most = 96;
-/** The same for a turn through a door whose conversation has a live process. The target is 60. */
+/** Maximum for a turn through an API whose conversation has a live process. The target is 60. */
 const mostOfTurn = 96;
 
 const standby = { MODEL_API_STANDBY: '1' };
@@ -16,7 +19,7 @@ const takesNote = {
   MODEL_API_CLI_COMMAND: script('takes-note.pl'),
 };
 
-/** The files that each of four requests executes, the first of which is no longer the first of its kind. */
+/** Returns the files that each of four requests executes, after a first request of the same kind. */
 async function executedBy(
   requestOf: (service: Service) => () => Promise<unknown>,
   env: Readonly<Record<string, string>> = {},
@@ -29,7 +32,7 @@ async function executedBy(
   await request();
   const rounds: string[][] = [];
   for (let round = 0; round < 4; round++) rounds.push(await executions.during(request));
-  // A timer may strike during some of them.
+  // A timer may fire during some of them.
   return rounds[0]?.filter((file) => rounds.every((each) => each.includes(file))) ?? [];
 }
 

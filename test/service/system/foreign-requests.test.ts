@@ -9,7 +9,7 @@ const parameters = { type: 'object', properties: { city: { type: 'string' } } };
 const weather = { name: 'weather', description: 'of a city', parameters };
 const [, data] = pixel.split(',');
 
-/** Answers with all that it was told. */
+/** Service that answers with its whole input. */
 let service: Service;
 
 beforeAll(async () => {

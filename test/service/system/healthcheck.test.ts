@@ -7,7 +7,7 @@ import { root } from '../../support/sources.js';
 
 const program = join(root, 'deploy', 'container', 'healthcheck.js');
 
-/** The Host that the health check of the image asks with, and its verdict on an answer with this status. */
+/** Returns the Host header that the health check of the image sends, and its result for an answer with this status. */
 async function checked(allowedHosts: string | undefined, status = 200): Promise<readonly [string, boolean]> {
   let host = '';
   const server = createServer((req, res) => {

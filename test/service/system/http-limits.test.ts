@@ -22,7 +22,7 @@ afterAll(async () => {
 });
 
 describe('The time limits', () => {
-  // They run side by side: each is waited for in the test that bears its name.
+  // The connections exist at the same time; the test with its name waits for each.
   let silent: RawConnection;
   let dribbling: RawConnection;
   let idle: RawConnection;
@@ -137,7 +137,7 @@ describe('What is no HTTP', () => {
       expect(await connection.answer()).toMatchObject({ status: 400, body: malformed });
       await connection.closed();
     }
-    expect((await service.get('/health')).status).toBe(200); // asked of the same worker, after all of them
+    expect((await service.get('/health')).status).toBe(200); // by the same worker, after all of them
     expect(service.logs.filter(({ event }) => event === 'internal_error')).toEqual([]);
   });
 

@@ -20,7 +20,7 @@ async function scrape(service: Service): Promise<Exposition> {
   return new Exposition((await service.get('/metrics')).text);
 }
 
-/** Sends it on a connection of its own; resolves with the status when the log, and so the count, has it. */
+/** Sends the bytes on a new connection. Resolves with the status once the request is logged, and therefore counted. */
 async function counted(service: Service, bytes: Buffer | string): Promise<number> {
   const isHead = bytes.toString('latin1').startsWith('HEAD ');
   const { status, headers } = await exchange(service.port, bytes, isHead);
@@ -28,7 +28,7 @@ async function counted(service: Service, bytes: Buffer | string): Promise<number
   return status;
 }
 
-/** Requests that an endpoint takes, and every kind that none does. */
+/** Sends requests that endpoints accept, and every kind that no endpoint accepts. */
 async function provoke(service: Service): Promise<void> {
   const requests = methods.flatMap((method) => [
     ...paths.map((path) => request(`${method} ${path}`)),

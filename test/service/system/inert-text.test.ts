@@ -21,7 +21,7 @@ async function selfOf(service: Service, prompt = 'hello', headers: Record<string
   return JSON.parse(body.response as string) as Self;
 }
 
-/** Arguments and environments of all processes there are. */
+/** Returns the arguments and environments of all processes. */
 async function visibleText(): Promise<string> {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
   const files = pids.flatMap((pid) => [`/proc/${pid}/cmdline`, `/proc/${pid}/environ`]);

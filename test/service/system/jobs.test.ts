@@ -10,7 +10,7 @@ import { until } from '../../support/until.js';
 
 const oneSlot = { MODEL_API_MAX_CONCURRENT: '1' };
 
-/** The events of a job that has ended, after this one. */
+/** Returns the events after this one, of a job that has ended. */
 async function eventsOf(service: Service, id: unknown, after: number | null = null): Promise<StreamEvent[]> {
   return (await follow(service, id, after)).rest();
 }
@@ -102,7 +102,7 @@ it('A door takes one too, as its SDK asks for it, and tells of it, cancels it an
   const { result } = await untilEnded(service, first.body.job_id);
   expect(result).toMatchObject({ object: 'response', status: 'completed', id: first.body.id, background: true });
   expect((await service.get(path)).body).toEqual(result);
-  expect((await service.post(`${path}/cancel`, '')).body).toEqual(result); // it had ended
+  expect((await service.post(`${path}/cancel`, '')).body).toEqual(result); // the job had ended
   expect((await service.delete(path)).body).toMatchObject({ id: first.body.id, deleted: true });
   expect(await service.get(path)).toMatchObject({ status: 404, body: { error: { code: 'not_found' } } });
   const streamed = await service.post('/v1/responses', { model, input: 'Hi', background: true, stream: true });

@@ -7,13 +7,13 @@ import { until } from '../../support/until.js';
 
 const prompts = ['first', 'second', 'third', 'fourth', 'fifth'];
 
-/** A service with two slots whose answers the gate holds back; a drain that is not meant to end by its limit. */
+/** Starts a service with two slots, whose answers wait for the gate. Its drain is not meant to reach its limit. */
 function startGated(gate: Gate, isDetached = false): Promise<Service> {
   const env = { MODEL_API_MAX_CONCURRENT: '2', MODEL_API_DRAIN_TIMEOUT_SECONDS: '60', MODEL_API_TIMEOUT: '60' };
   return startWithProgram(gate.command, { ...twoWorkers, ...env }, { isDetached });
 }
 
-/** Two jobs that run and three that wait, as the answers to come. */
+/** Starts two running and three waiting jobs. Returns their pending answers. */
 async function fill(service: Service) {
   const answers = prompts.map((prompt) => service.post('/ask', { prompt }));
   await untilJobs(service, 2, 3);
@@ -25,7 +25,7 @@ async function expectAllAnswered(answers: Awaited<ReturnType<typeof fill>>): Pro
   expect(said).toEqual(prompts.map((prompt) => [200, prompt]));
 }
 
-/** Asks for jobs and for everything else, each on a connection of its own. Throws where a connection is refused. */
+/** Sends requests of every kind, each on a new connection. Throws if a connection is refused. */
 async function lookAround(service: Service, conversationId: string): Promise<void> {
   const own = { connection: 'close' };
   for (const [path, body] of [
@@ -86,7 +86,7 @@ describe('A Ctrl-C that reaches every process of the service', () => {
     await using service = await startGated(gate, true);
     const workers = await service.workers();
     const answers = await fill(service);
-    // Between its fork and its exec, a program is still in the group that the signal goes to.
+    // Between its fork and its exec, a program is still in the process group that receives the signal.
     await until(async () => (await service.jobProcesses()).length === 2, 'both programs to run');
 
     process.kill(-service.pid, 'SIGINT');
@@ -111,7 +111,7 @@ describe('SIGHUP while the service drains', () => {
     service.process.kill('SIGTERM');
     await service.log('shutdown_start');
     service.process.kill('SIGHUP');
-    await service.get('/version'); // the primary has seen the signal by now
+    await service.get('/version'); // the primary has received the signal before
     expect(await service.workers()).toEqual(workers);
     await gate.open();
     await expectAllAnswered(answers);
@@ -120,7 +120,7 @@ describe('SIGHUP while the service drains', () => {
   });
 });
 
-/** Node warns of a negative delay from version 22 on, so this is for the suite `nodes`. */
+/** Node warns of a negative delay from version 22 on, so the suite `nodes` needs this condition. */
 const fromNode22 = Number.parseInt(process.versions.node, 10) >= 22 ? it : it.skip;
 
 describe('A service that keeps processes waiting', () => {

@@ -20,18 +20,18 @@ async function scrape(service: Service): Promise<Exposition> {
   return new Exposition(text);
 }
 
-/** A label set as text, in an order of its own; `le` is left out. */
+/** Returns a set of labels as text in a fixed order, without `le`. */
 function keyOf(labels: Sample['labels']): string {
   const { le: _, ...rest } = labels;
   return JSON.stringify(Object.entries(rest).sort(([a], [b]) => a.localeCompare(b)));
 }
 
-/** Families of prom-client's own, one set for the primary and one for the workers. */
+/** Whether prom-client provides the family, once for the primary and once for the workers. */
 function isOfProcess(family: string): boolean {
   return /^(process|nodejs)_/.test(family);
 }
 
-/** Makes 10 kinds of requests whose paths, ids, headers and texts are as different as `seed`. */
+/** Sends 10 kinds of requests whose paths, IDs, headers and texts depend on `seed`. */
 async function provoke(service: Service, seed: string): Promise<void> {
   await service.post('/ask', { prompt: `a secret ${seed}` }, { 'x-request-id': `id-${seed}` });
   await service.post('/ask', { prompt: '', [seed]: seed });
@@ -51,7 +51,7 @@ describe('The first scrape', () => {
       Object.fromEntries(Object.entries(families).map(([name, { type }]) => [name, type])),
     );
     for (const [name, { labelSets }] of Object.entries(families)) {
-      // The test itself has asked for /health until every worker was there.
+      // The test itself requested /health until every worker was ready.
       const own = samples.filter(({ family, labels }) => family === name && labels.route !== '/health');
       const seen = new Set(own.map(({ labels }) => keyOf(labels)));
       if (labelSets === null) expect({ name, sets: seen.size }).toEqual({ name, sets: 1 });
@@ -66,8 +66,7 @@ describe('The first scrape', () => {
     const counted = samples.filter(
       ({ name, family, value }) => families[family] !== undefined && /_(total|count)$/.test(name) && value > 0,
     );
-    // The test itself has asked for /health until every worker was there.
-    // The check has started a program.
+    // The test itself requested /health until every worker was ready. The check has started a program.
     const own = counted.filter(({ labels, name }) => labels.route !== '/health' && !name.startsWith('cli_'));
     const rest = own.map(({ name }) => name);
     expect(rest.sort()).toEqual(['readiness_check_duration_seconds_count', 'readiness_checks_total']);

@@ -20,7 +20,8 @@ beforeAll(async () => {
   const path = join(folder.path, 'keys');
   const lines = Object.entries(keys).map(([name, rest]) => `${name}:sha256:${digestOf(`key-of-${name}`)}${rest}\n`);
   await writeFile(path, lines.join(''), { mode: 0o600 });
-  const env = { MODEL_API_KEYS_FILE: path, MODEL_API_MODEL_ALIASES: aliases, MODEL_API_LIVE_SESSIONS: '32' }; // no place is ever scarce
+  // No process is evicted.
+  const env = { MODEL_API_KEYS_FILE: path, MODEL_API_MODEL_ALIASES: aliases, MODEL_API_LIVE_SESSIONS: '32' };
   service = await startService({ env });
 });
 afterAll(async () => {
@@ -32,7 +33,7 @@ function post(path: string, body: object, holder: Holder = 'all'): Promise<Answe
   return service.post(path, body, { authorization: `Bearer key-of-${holder}` });
 }
 
-/** The model that has answered: only `echo` says what it was asked. */
+/** Returns the model that answered: only `echo` repeats its prompt. */
 function answered({ body }: Answer): unknown {
   return [body.model, body.response === 'Hi' ? 'echo' : body.error === undefined ? 'eliza' : body.error];
 }

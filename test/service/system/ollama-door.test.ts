@@ -20,7 +20,7 @@ const tools = [
 ];
 
 let service: Service;
-/** The port for clients that expect Ollama there. */
+/** Port for clients that expect Ollama there. */
 let second: Pick<Service, 'url' | 'contract'>;
 
 beforeAll(async () => {

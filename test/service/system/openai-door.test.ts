@@ -18,7 +18,7 @@ afterAll(async () => {
   await service.stop();
 });
 
-/** As the SDKs of OpenAI ask. */
+/** Sends a request like OpenAI's SDKs. */
 function ask(path: string, body: object, id = 'mine', signal: AbortSignal | null = null): Promise<Response> {
   return fetch(service.url + path, {
     method: 'POST',

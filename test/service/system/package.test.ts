@@ -12,7 +12,7 @@ interface Packed {
   readonly files: readonly { readonly path: string }[];
 }
 
-/** Without its scripts: `prepack` would build anew what the tests are running from. */
+/** Packs without scripts: `prepack` would rebuild the files that the tests run. */
 async function pack(into: string): Promise<Packed> {
   const args = ['pack', '--json', '--ignore-scripts', '--pack-destination', into];
   const [packed] = JSON.parse((await run('npm', args, { cwd: root })).stdout) as Packed[];

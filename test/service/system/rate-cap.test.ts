@@ -5,7 +5,10 @@ import { until } from '../../support/until.js';
 
 const pid = (record: { readonly [field: string]: unknown }) => record.pid;
 
-/** A service with a cap; no request of these tests gets as far as a job, but all that are let through are counted. */
+/**
+ * Starts a service with a rate limit. No request of these tests becomes a job, but all requests within the limit are
+ * counted.
+ */
 function startCapped(maxRequests: number, env: Record<string, string> = {}): Promise<Service> {
   return startService({ env: { ...twoWorkers, MODEL_API_RATE_LIMIT_MAX_REQUESTS: String(maxRequests), ...env } });
 }
@@ -25,7 +28,7 @@ describe('The rate cap', () => {
     expect(left.toSorted((a, b) => b - a).slice(0, 20)).toEqual(Array.from({ length: 20 }, (_, used) => 19 - used));
     const records = () => service.logs.filter(({ event }) => event === 'http_request_completed');
     await until(() => records().length >= 60, 'all records');
-    expect(new Set(records().map(pid)).size).toBe(2); // of both paths: where workers take turns, each may get one path
+    expect(new Set(records().map(pid)).size).toBe(2); // of both paths: if workers alternate, each may get one path
     expect((await service.get('/metrics')).text).toMatch(/^model_api_rate_limited_total 40$/m);
   });
 
@@ -64,7 +67,7 @@ describe('The rate cap', () => {
       [400, '192.0.2.1'],
       [429, '192.0.2.1'],
       [429, '::ffff:192.0.2.1'],
-      [429, '198.51.100.7, 192.0.2.1'], // the first may be forged, the last is the proxy's own word
+      [429, '198.51.100.7, 192.0.2.1'], // the first may be forged, the last comes from the proxy
       [429, '192.0.2.1, 127.0.0.9'],
       [400, '192.0.2.2'],
       [400, '2001:db8:1:2::1'],
@@ -77,7 +80,7 @@ describe('The rate cap', () => {
         forwardedFor,
       ]);
     }
-    expect([await statusFor(service), await statusFor(service)]).toEqual([400, 429]); // the proxy's own
+    expect([await statusFor(service), await statusFor(service)]).toEqual([400, 429]); // the proxy's address
     expect(await statusFor(service, 'X-Forwarded-For: nonsense')).toBe(429);
   });
 

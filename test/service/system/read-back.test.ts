@@ -8,7 +8,7 @@ import { type Service, startService, twoWorkers } from '../../support/service.js
 
 const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
 
-/** What was said in a conversation. */
+/** Returns the messages of a conversation. */
 async function messagesOf(service: Service, id: string) {
   const { body } = await service.get(`/chat/${id}/messages`);
   return (body.messages as { content: string }[]).map(({ content }) => content);
@@ -69,7 +69,7 @@ describe('Conversations that are read back', () => {
   it('are read as they were before a turn that runs, and while the service drains, when they are forked too', async () => {
     await using service = await startListener(twoWorkers);
     const { id } = await chat(service, 'one');
-    await untilJobs(service, 0, 0); // the processes of that turn are gone
+    await untilJobs(service, 0, 0); // the processes of that turn have exited
     const client = new AbortController();
     const turn = service.post('/chat', { message: 'hang', conversation_id: id }, {}, client.signal).catch(() => null);
     await untilJobs(service, 1, 0);

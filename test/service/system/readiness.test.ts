@@ -8,7 +8,7 @@ import { until } from '../../support/until.js';
 
 const operator = { 'x-api-key': 'operator' };
 const withKey = { MODEL_API_KEY: 'operator' };
-/** Long after the last check of a test. */
+/** Settings without scheduled checks. */
 const onlyWhenTold = { MODEL_API_READINESS_INTERVAL_SECONDS: '0' };
 
 interface Entry {
@@ -73,7 +73,7 @@ describe('A model CLI that is not there', () => {
     for (let round = 0; round < 2; round++) {
       const { status, body } = await service.post('/ask', { prompt: 'Hi' }, operator);
       expect([status, body.error]).toEqual([500, 'spawn_error']);
-      await checks(service, 2); // it is known now: the second failure is no news
+      await checks(service, 2); // the second failure triggers no check
     }
     const health = await service.get('/health');
     expect([health.status, health.body.status]).toEqual([200, 'degraded']);
@@ -105,7 +105,7 @@ describe('A credential that the API refuses', () => {
   it('makes a service that is not ready, though the CLI sees no fault, until a job is answered or a check is forced', async () => {
     await using service = await startConverser({ ...withKey, ...onlyWhenTold, MODEL_API_STRICT_HEALTH: 'true' });
     await checks(service, 1);
-    expect(await ask(service, 'auth')).toBe(500); // a second one would hold back all jobs
+    expect(await ask(service, 'auth')).toBe(500); // a second one would block all jobs
     await checks(service, 2);
     const health = await service.get('/health');
     expect([health.status, health.body.status, await metric(service, 'ready')]).toEqual([503, 'degraded', 0]);

@@ -17,10 +17,10 @@ function ofPage(page: string): Snippet[] {
   return snippets.filter((snippet) => snippet.page === page);
 }
 
-/** What differs from one run to the next; tokens are only estimated while the machine is busy. */
+/** Fields that differ between runs. Tokens are only estimated while the machine is busy. */
 const volatile = /^(request_id|queue_ms|duration_ms|tokens_used|conversation_id|job_id|\w+_at)$/;
 
-/** A body, the events of a stream, or nothing: without what is volatile. A page may leave out a part of a text: `…`. */
+/** Returns the body or the events of a stream without volatile fields. In a page, `…` replaces a part of a text. */
 function withoutVolatile(output: string): unknown {
   const bodies = output.startsWith('{')
     ? [output]
@@ -35,7 +35,7 @@ function patternOf(text: string): RegExp {
   return new RegExp(`^${parts.join('.*')}$`);
 }
 
-/** The commands of a session in their order, each with the output that the page shows. */
+/** Returns the commands of a session in order, each with the output that the page shows. */
 function sessionOf({ code }: Snippet): (readonly [command: string, output: string])[] {
   const parts = code.split(/^\$ /m).slice(1);
   return parts.map((part) => {
@@ -62,7 +62,8 @@ describe('the examples of docs/api.md', () => {
     const known = [...ids].reduce((text, [shown, real]) => text.replaceAll(shown, real), command);
     const call = () => run('bash', ['-c', known.replaceAll(documentedUrl, service.url)]);
     const whenOver = ({ stdout: body }: { readonly stdout: string }) => (/"status":"running"/.test(body) ? null : body);
-    const stdout = await until(async () => whenOver(await call()), 'the answer of a job'); // a reader may be earlier than its end
+    // The job may still run at first.
+    const stdout = await until(async () => whenOver(await call()), 'the answer of a job');
     if (output !== '') expect(withoutVolatile(stdout)).toEqual(withoutVolatile(output));
     else expect(JSON.parse(stdout)).toMatchObject({ success: true });
     for (const name of ['conversation_id', 'job_id']) {
@@ -96,12 +97,12 @@ describe('the questions of the README', () => {
   });
 });
 
-/** The first word of each line, of a key and of its digest only the form. */
+/** Returns the first word of each line. Of a key and its digest, only the prefix remains. */
 function beginningsOf(text: string): string[] {
   return text.split('\n').map((line) => line.replace(/ .*/, '').replace(/^(pr_|\w+:sha256:).*/, '$1'));
 }
 
-/** Programs of a service under systemd that a test has to stand in for. */
+/** Stand-ins for programs of a service under systemd. */
 const standIns: Readonly<Record<string, string>> = {
   'prompt-relay': `exec '${process.execPath}' '${commandProgram}' "$@"`,
   sudo: 'exec "$@"',
@@ -160,7 +161,7 @@ describe('a service with keys and a shell', () => {
     for (const record of records) expect(record).not.toHaveProperty('error');
   });
 
-  /** A folder of settings, with a keys file: a key ada is there unless the commands add it. */
+  /** Creates a folder of settings with a keys file. It contains the key `ada` unless the commands add it. */
   async function settingsFor(code: string): Promise<string> {
     const path = await mkdtemp(join(folder.path, 'settings-'));
     const line = code.includes('keys add ada') ? '' : `ada:sha256:${'0'.repeat(64)}\n`;
@@ -180,7 +181,7 @@ describe('a service with keys and a shell', () => {
     async (code, snippet) => {
       const settings = await settingsFor(code);
       for (const [command, output] of sessionOf(snippet)) {
-        if (command.includes('< report.txt')) continue; // a file of the reader
+        if (command.includes('< report.txt')) continue; // a file that the reader has
         const [shown = [], seen = []] = [output, await shell(`exec 2>&1\n${command}`, settings)].map(beginningsOf);
         expect([command, seen]).toEqual([command, expect.arrayContaining([shown[0]])]);
         if (command.includes('echo $?')) expect(seen.at(-1)).toBe(shown.at(-1));

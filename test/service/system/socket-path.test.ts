@@ -8,7 +8,7 @@ import { until } from '../../support/until.js';
 const config = 78;
 const unavailable = 69;
 
-/** What may be at the path by mistake, and whether it is still there. */
+/** Things that may be at the path by mistake, and a check that each is unchanged. */
 const things = [
   {
     thing: 'a file',

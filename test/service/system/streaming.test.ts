@@ -8,7 +8,7 @@ import { recovers, untilJobs } from '../../support/jobs.js';
 import { type Service, script, startService, startWithProgram } from '../../support/service.js';
 import { until } from '../../support/until.js';
 
-/** Names with repeated deltas folded into one. */
+/** Returns the names of the events, with repeated deltas as one. */
 function orderOf(events: readonly StreamEvent[]): string {
   return namesOf(events)
     .join(' ')

@@ -4,7 +4,7 @@ const schema = { type: 'object', properties: { city: { type: 'string' } }, requi
 const png = Buffer.from('89504e470d0a1a0a0000000d', 'hex').toString('base64');
 const images = [{ media_type: 'image/png', data: png }];
 
-/** The events of a streamed answer: their names, and what they tell. */
+/** Returns the names and the data of a streamed answer's events. */
 async function streamed(service: Service, path: string, body: object) {
   const { text } = await service.post(path, { ...body, stream: true });
   const events = text.split('\n\n').filter((event) => event.startsWith('event: '));

@@ -18,7 +18,7 @@ const thought = 'Plovdiv is old.';
 const model = 'eliza';
 const prompt = `My name is Ada.\nthink ${thought}`;
 
-/** What each API asks for thoughts with. */
+/** Fields that request thoughts in each API. */
 const wishes = {
   [messages]: { thinking: { type: 'enabled', budget_tokens: 2000 } },
   [completions]: { reasoning_effort: 'low' },
@@ -49,7 +49,7 @@ interface Body {
   readonly choices?: readonly { readonly message: { readonly content: string; readonly reasoning_content?: string } }[];
 }
 
-/** The thoughts and the texts of an answer, in their order. */
+/** Returns the thoughts and the texts of an answer, in order. */
 function partsOf(body: unknown): unknown[] {
   const { content, output, choices } = body as Body;
   if (choices !== undefined) {
@@ -65,7 +65,7 @@ function partsOf(body: unknown): unknown[] {
   );
 }
 
-/** The same of a stream of this API. */
+/** Returns the thoughts and the texts of a stream of this API, in order. */
 async function partsOfStream(door: Door, body: object): Promise<unknown[]> {
   const { text } = await service.post(door, { ...body, stream: true });
   if (door === responses) {
@@ -175,7 +175,7 @@ describe('Thoughts of a stored response', () => {
     const { body, text } = await respond('Hello.\nthink in secret', { reasoning: { effort: 'low' } });
     expect(partsOf(body)).toEqual([{ thinks: '' }, expect.any(String)]);
     expect(body.output?.[0]).toMatchObject({ type: 'reasoning', summary: [] });
-    expect(text.match(/in secret/g)?.length ?? 0).toBeLessThan(2); // Eliza may say it, too
+    expect(text.match(/in secret/g)?.length ?? 0).toBeLessThan(2); // Eliza may repeat it
   });
 });
 

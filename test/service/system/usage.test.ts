@@ -31,7 +31,7 @@ describe('GET /usage with API keys', () => {
     });
     for (const prompt of ['one', 'two', 'three']) await service.post('/ask', { prompt }, alice);
     await service.post('/chat', { message: 'four' }, bob);
-    await service.post('/ask', { prompt: '' }, bob); // no job, and no refusal of one
+    await service.post('/ask', { prompt: '' }, bob); // an invalid request is neither a job nor a refusal
     await service.post('/ask', { prompt: 'five' }, bob);
     expect((await service.post('/ask', { prompt: 'six' }, bob)).status).toBe(429);
     expect((await service.get('/usage')).status).toBe(401);
