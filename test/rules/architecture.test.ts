@@ -7,7 +7,7 @@ const known = new Map(sources.map((source) => [source.name, source]));
 
 type SourceFilter = (source: Source) => boolean;
 
-/** Every import that `breaks` says is against the rule, as a sentence. */
+/** Returns a sentence for every import for which `breaks` returns true. */
 function importsThat(breaks: (source: Source, target: string, isType: boolean) => boolean): string[] {
   return sources.flatMap((source) =>
     source.imports
@@ -16,7 +16,7 @@ function importsThat(breaks: (source: Source, target: string, isType: boolean) =
   );
 }
 
-/** Every place in the code, outside the files allowed, where the pattern stands. */
+/** Returns every place in the code that matches the pattern, outside the allowed files. */
 function placesOf(pattern: RegExp, isAllowed: SourceFilter): string[] {
   return sources
     .filter((source) => !isAllowed(source))
@@ -43,10 +43,10 @@ function either(...filters: readonly SourceFilter[]): SourceFilter {
 const isMain = isOneOf('src/primary/main', 'src/worker/main');
 const isCommandMain = isOneOf('src/command/main');
 const isTerminal = isOneOf('src/command/base/terminal');
-/** A program like any other model CLI. It is started, never imported. */
+/** The demo is a program like any other model CLI: started, never imported. */
 const isDemo = isIn('demo');
 
-/** What others implement or use, without the parts that do so: rooms of their own. */
+/** Contracts that other folders implement or use, apart from the implementations. */
 const contracts = ['src/primary/cli/contract', 'src/primary/store/contract'];
 
 describe('The imports', () => {
@@ -107,7 +107,8 @@ describe('The imports', () => {
       target.startsWith('src/command/') ||
       target.startsWith('src/shared/') ||
       (source.name === 'src/command/verbs/serve' && target === 'src/primary/main') ||
-      (source.name === 'src/command/verbs/store' && target === 'src/primary/store/open'); // a file that no service has open
+      // This command opens the store's file while no service has it open.
+      (source.name === 'src/command/verbs/store' && target === 'src/primary/store/open');
     const leaves = (source: Source, target: string) => isIn('command')(source) && !isAllowed(source, target);
     const enters = (source: Source, target: string) => !isIn('command')(source) && target.startsWith('src/command/');
     expect(importsThat((source, target) => leaves(source, target) || enters(source, target))).toEqual([]);
@@ -151,7 +152,8 @@ describe('The imports', () => {
 
   it.each<[string, SourceFilter]>([
     ['node:cluster', either(isOneOf('src/primary/main', 'src/shared/ipc/peer'), isIn('primary/workers'))],
-    // One asks the kernel what Node can't ask. Model CLIs are started and ended in the first two; the others start short-lived tools of the host.
+    // The first two start and end model CLIs. `peer-credentials` asks the kernel for what Node does not provide. The
+    // others start short-lived tools of the host.
     [
       'node:child_process',
       either(
@@ -180,7 +182,7 @@ describe('The imports', () => {
     const names = (source: Source, target: string) =>
       isOfHosts(target) && !isIn('primary/hosts')(source) && !composes(source);
     expect(importsThat(names)).toEqual([]);
-    const loads = /(?<!import type [^;]*)from '\.\/hosts\//; // `await import` is what remains
+    const loads = /(?<!import type [^;]*)from '\.\/hosts\//; // only `await import` remains
     expect(sources.filter(({ text }) => loads.test(text)).map(({ path }) => path)).toEqual([]);
     expect(known.get('src/primary/main')?.text).toContain("await import('./hosts/hosts.js')");
   });
@@ -235,7 +237,8 @@ describe('The imports', () => {
       !isIn(...adapterFolders)(source) &&
       source.name !== 'src/primary/cli/adapters/registry';
     expect(importsThat(names)).toEqual([]);
-    const composes = isOneOf('src/primary/main', 'src/primary/api/setup-report'); // the report composes one to look at it
+    // The set-up report composes a service to inspect it.
+    const composes = isOneOf('src/primary/main', 'src/primary/api/setup-report');
     const chooses = (source: Source, target: string) =>
       target.startsWith('src/primary/cli/adapters/') &&
       !target.startsWith(`${commonFolder}/`) &&
@@ -282,7 +285,7 @@ describe('The imports', () => {
   });
 });
 
-/** Those that are on a circle, or lead to one. */
+/** Returns the nodes on a cycle, or with a path to one. */
 function inCircles(graph: ReadonlyMap<string, readonly string[]>): string[] {
   const left = new Map(graph);
   for (;;) {
@@ -292,18 +295,21 @@ function inCircles(graph: ReadonlyMap<string, readonly string[]>): string[] {
   }
 }
 
-/** `src/primary/jobs` of all that is in it, `src/primary/main` of that file. */
+/**
+ * Returns the folder of a file, such as `src/primary/jobs`; the file itself if it is in none, such as
+ * `src/primary/main`.
+ */
 function roomOf(name: string): string {
   return contracts.find((contract) => name.startsWith(`${contract}/`)) ?? name.split('/').slice(0, 3).join('/');
 }
 
-/** What any adapter may use. */
+/** Code that any adapter may use. */
 const commonFolder = 'src/primary/cli/adapters/common';
 const adapterFolders = ['acp', 'claude', 'codex', 'command', 'demo', 'file'].map(
   (name) => `primary/cli/adapters/${name}`,
 );
 
-/** `@scope/name` or `name` of what may be a file of a package. */
+/** Returns the package of an import: `@scope/name` or `name`. */
 function packageOf(target: string): string {
   return target.split('/', target.startsWith('@') ? 2 : 1).join('/');
 }
@@ -311,7 +317,7 @@ function packageOf(target: string): string {
 describe('Effects', () => {
   it('reach the environment, signals, and the end of the process only in the main files', () => {
     const pattern = /\bprocess\s*\.\s*(env|on|once|off|exit|exitCode|abort|stdout|stderr|stdin|chdir|umask)\b/;
-    const isFirst = isOneOf('src/shared/node-version'); // a part of each main file, which ends under an old Node
+    const isFirst = isOneOf('src/shared/node-version'); // part of each main file; exits under an old Node
     expect(placesOf(pattern, either(isMain, isCommandMain, isTerminal, isDemo, isFirst))).toEqual([]);
   });
 
@@ -319,7 +325,8 @@ describe('Effects', () => {
     expect(placesOf(/\bprocess\s*\.\s*(on|once|off|stdout|stderr|stdin)\b/, (s) => !isCommandMain(s))).toEqual([]);
     expect(placesOf(/\bprocess\s*\.\s*(env|argv)\b/, (s) => !isTerminal(s))).toEqual([]);
     const ends = /\bprocess\s*\.\s*exit\b/;
-    expect(placesOf(ends, (source) => !isTerminal(source))).toHaveLength(1); // its reader has gone
+    // The reader of its output has closed the pipe.
+    expect(placesOf(ends, (source) => !isTerminal(source))).toHaveLength(1);
   });
 
   it('are in both main files of the service', () => {
@@ -328,7 +335,7 @@ describe('Effects', () => {
   });
 
   it('have time only from the clock', () => {
-    // A socket has a time limit of its own: only the system knows whether a client still reads.
+    // Sockets have a separate time limit: only the system knows whether a client still reads.
     const pattern =
       /(?<![sS]ocket\.)\b(setTimeout|setInterval|setImmediate|Date\.now|performance\.now|new Date\(\)|process\.(hrtime|uptime)|AbortSignal\.timeout)\b/;
     expect(placesOf(pattern, either(isOneOf('src/shared/clock', 'src/console/base/page-clock'), isDemo))).toEqual([]);
@@ -336,7 +343,7 @@ describe('Effects', () => {
   });
 
   it('are built where the program is put together, and passed to everything else', () => {
-    const isSetupReport = isOneOf('src/primary/api/setup-report'); // puts parts together to look at them
+    const isSetupReport = isOneOf('src/primary/api/setup-report'); // composes parts to inspect them
     const isParts = isOneOf('src/primary/service', 'src/primary/cli/model-cli');
     const isComposition = either(isMain, isCommandMain, isParts, isSetupReport);
     const isDefinition = isOneOf('src/shared/clock', 'src/shared/log/logger');
@@ -370,7 +377,7 @@ describe('Effects', () => {
   });
 
   it('leave what is inside Node to one folder', () => {
-    // Properties with an underscore, channels and hooks of Node's own, flags of V8, and fields of its messages.
+    // Node's internals: properties with an underscore, channels and hooks, flags of V8, and fields of its messages.
     const names =
       /\._(?!meta\b)[a-z]\w*|\b_handle\b|\bprocess\s*\.\s*(binding|_\w+)|\b(setBlocking|setFlagsFromString)\b/;
     const isInternals = isIn('shared/node-internals');
@@ -379,14 +386,15 @@ describe('Effects', () => {
     expect(sources.filter((source) => !isInternals(source) && inText.test(source.text))).toEqual([]);
     const modules = ['node:async_hooks', 'node:diagnostics_channel', 'node:inspector', 'node:vm', 'node:v8'];
     expect(importsThat((source, target) => modules.includes(target) && !isInternals(source))).toEqual([]);
-    expect(known.get('src/shared/node-internals/connections')?.code).toMatch(names); // else the rule finds nothing
+    expect(known.get('src/shared/node-internals/connections')?.code).toMatch(names); // else the pattern matches nothing
   });
 
   it('never block the event loop', () => {
     const pattern = /\b(\w+Sync)\(|Atomics\.wait\b/;
     const atStart = isOneOf('src/shared/config/product', 'src/shared/log/logger');
     const inMemory = isOneOf('src/shared/process/proc');
-    const inThread = isOneOf('src/primary/store/sqlite/database', 'src/primary/store/sqlite/schema'); // it waits for the disk anyway
+    // These threads wait for the disk anyway.
+    const inThread = isOneOf('src/primary/store/sqlite/database', 'src/primary/store/sqlite/schema');
     expect(placesOf(pattern, either(atStart, inMemory, inThread, isDemo))).toEqual([]);
   });
 });
@@ -401,10 +409,13 @@ describe('The code', () => {
       /^(export\s+)?const .*=\s*(new (Map|Set|WeakMap|WeakSet)\b[^(]*\(\)|\[\]|\{\});/,
     ],
   ])('has no %s', (_, pattern) => {
-    expect(placesOf(pattern, ({ path }) => path.endsWith('packages.d.ts'))).toEqual([]); // what packages export
+    expect(placesOf(pattern, ({ path }) => path.endsWith('packages.d.ts'))).toEqual([]); // the exports of packages
   });
 
-  /** A part gets its listener when it is made. These are made before what listens to them: the store, and what several hosts share. */
+  /**
+   * Each part receives its listener when it is created. The exceptions are created before their listeners: the store,
+   * and the parts shared by several hosts.
+   */
   it('has hardly a listener that is set later: four, of which that of a store has two implementations', () => {
     const settable = /^ {2}#(on[A-Z]\w*|\w*[oO]bserver|\w*[lL]istener|notify\w*)\b.*[^=]=[^=]/;
     const lines = sources.flatMap(({ path, code }) =>
@@ -461,7 +472,7 @@ describe('The layout', () => {
   });
 });
 
-/** The groups of names that reach each other, each in order. */
+/** Returns the groups of names that reach each other, each sorted. */
 function circlesIn(graph: ReadonlyMap<string, ReadonlySet<string>>): string[][] {
   const reachOf = new Map([...graph.keys()].map((name) => [name, reachedFrom(name, graph)]));
   const groups = [...graph.keys()].map((name) =>
@@ -482,7 +493,7 @@ function reachedFrom(start: string, graph: ReadonlyMap<string, ReadonlySet<strin
 }
 
 describe('Every file that decides something', () => {
-  /** What is tested from outside, as a program or over HTTP, with one of the tests that do so. */
+  /** Files tested from outside, as a program or over HTTP, with one of the tests that do so. */
   const fromOutside: Readonly<Record<string, string>> = {
     'src/command/': 'test/programs/terminal/command.test.ts',
     'src/console/': 'test/programs/console/shell.test.ts',
@@ -502,7 +513,7 @@ describe('Every file that decides something', () => {
     return [twin, ...(outside ?? []).slice(1)].some((test) => existsSync(join(root, test)));
   }
 
-  /** Whether it is tested with a file that it is a part of: a neighbour that imports it, or its only importer. */
+  /** Whether the file is tested together with another: a neighbour that imports it, or its only importer. */
   function isTestedAsPart(source: Source): boolean {
     const importers = sources.filter(({ imports }) =>
       imports.some(({ target, isType }) => target === source.name && !isType),

@@ -17,7 +17,7 @@ function textOf(file: string): string {
   return readFileSync(join(root, file), 'utf8');
 }
 
-/** The labels of a family by their names, as the page lists them. */
+/** Returns the labels of a metric family as the page lists them. */
 function labelsOf(name: string): string {
   const [first = {}] = families[name]?.labelSets ?? [];
   const names = (families[name]?.labels ?? Object.keys(first)).map((label) => `\`${label}\``);
@@ -75,7 +75,7 @@ describe('the pages of docs', () => {
   });
 
   it('name only variables that there are', () => {
-    const known = [...configurationRows().map(([name]) => name), 'MODEL_API_URL']; // of the command alone
+    const known = [...configurationRows().map(([name]) => name), 'MODEL_API_URL']; // only the command reads it
     const pages = readdirSync(join(root, 'docs')).filter((name) => name.endsWith('.md'));
     for (const page of [...pages.map((name) => `docs/${name}`), 'README.md', 'CONTRIBUTING.md']) {
       const named = [...textOf(page).matchAll(/MODEL_(?:API|CODE)_[A-Z_]*[A-Z](?![A-Z_*…])/g)].map(([name]) => name);
@@ -89,7 +89,7 @@ describe('the pages of docs', () => {
     for (const start of starts) {
       const env = Object.fromEntries(shellWords(start).map((word) => word.split(/=(.*)/s, 2)));
       const { cliCommand } = await loadConfig(env, () => Promise.reject(new Error('there is no file to read')));
-      expect(cliCommand).not.toContain('-'); // stdin to some programs, but a part of the prompt to `llm`
+      expect(cliCommand).not.toContain('-'); // stdin for some programs, but a part of the prompt for `llm`
     }
   });
 });

@@ -3,7 +3,7 @@ import { dirname, join, relative } from 'node:path';
 import { anchorsOf } from '../support/anchors.js';
 import { root } from '../support/sources.js';
 
-/** Every page of the repository that people read. */
+/** Returns every page of the repository that people read. */
 function pages(): string[] {
   const ofRoot = readdirSync(root).filter((name) => name.endsWith('.md'));
   const entries = readdirSync(join(root, 'docs'), { recursive: true, withFileTypes: true });
@@ -15,14 +15,14 @@ function pages(): string[] {
   ];
 }
 
-/** Without what stands in code, where brackets are no links. */
+/** Returns the text of a page without code, in which brackets are no links. */
 function proseOf(page: string): string {
   return readFileSync(join(root, page), 'utf8')
     .replaceAll(/^```[\s\S]*?^```/gm, '')
     .replaceAll(/`[^`\n]*`/g, (code) => code.replaceAll(/[[\]()#]/g, ' '));
 }
 
-/** Why a link leads nowhere; null where it leads somewhere, or out of the repository. */
+/** Returns why a link is broken; null if it works or leads out of the repository. */
 function faultOf(page: string, link: string): string | null {
   if (/^[a-z]+:/.test(link)) return null;
   const [path = '', anchor] = link.split('#');

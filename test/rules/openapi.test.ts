@@ -15,7 +15,7 @@ const operations = Object.entries(document.paths).flatMap(([route, item]) =>
   Object.entries(item).map(([method, operation]) => ({ route, method, operation: operation as unknown as Tree })),
 );
 
-/** Every object in the document, with its path. */
+/** Returns every object in the document, with its path. */
 function nodesOf(tree: unknown, path: readonly string[] = []): { readonly path: string; readonly node: Tree }[] {
   if (typeof tree !== 'object' || tree === null) return [];
   const children = Object.entries(tree).flatMap(([key, child]) => nodesOf(child, [...path, key]));
@@ -62,7 +62,7 @@ describe('the committed OpenAPI document', () => {
     });
     const { not_found, method_not_allowed, ...rest } = httpStatusOf;
     expect(Object.fromEntries(named)).toEqual({ not_found, ...rest });
-    expect(method_not_allowed).toBe(405); // for what no operation describes
+    expect(method_not_allowed).toBe(405); // for methods without an operation
   });
 });
 
@@ -98,7 +98,8 @@ describe('as OpenAPI 3.1 it', () => {
         expect(status).toMatch(/^([1-5]\d\d|default)$/);
         expect(response).toMatchObject({ description: expect.stringMatching(/\S/) });
         const { content: contents } = response as Tree;
-        expect(contents === undefined).toBe(/^(204|302)$/.test(status) || `${route} ${status}` === '/mcp 202'); // which have none by nature
+        // These responses have no body.
+        expect(contents === undefined).toBe(/^(204|302)$/.test(status) || `${route} ${status}` === '/mcp 202');
         for (const content of Object.values(contents ?? {})) {
           expect(content).toMatchObject({ schema: expect.any(Object) });
         }

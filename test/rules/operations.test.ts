@@ -20,7 +20,7 @@ function headings(): string[] {
   return [...text.matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) => heading);
 }
 
-/** Events that tell what happens, and need nothing. */
+/** Informational events, which need no action. */
 const harmless = [
   'service_start',
   'service_ready',

@@ -3,17 +3,20 @@ import { join } from 'node:path';
 import { root } from '../support/sources.js';
 
 const maxWords = 30;
-/** Of all pages together. */
+/** Maximum number of long sentences in all pages together. */
 const maxLongSentences = 20;
 
-/** What people type into a search box when they need help. */
+/** Words that people search for when they need help. */
 const searched = ['hang', 'stuck', 'slow', 'half', 'backup', 'downtime', 'priority', 'tools', 'embeddings'];
 
 function textOf(page: string): string {
   return readFileSync(join(root, 'docs', page), 'utf8');
 }
 
-/** The sentences of a page: code in a line counts as one word, a cell of a table and an item of a list stand alone. */
+/**
+ * Returns the sentences of a page. Code in a line counts as one word; a table cell and a list item are separate
+ * sentences.
+ */
 function sentencesOf(text: string): string[] {
   const prose = text
     .replaceAll(/^```[\s\S]*?^```/gm, '')
@@ -46,7 +49,7 @@ it.each(searched)('One who searches for "%s" finds a task or an error', (word) =
   expect(found).not.toEqual([]);
 });
 
-/** Words of the notes that the code's authors write to each other; a reader of the API or the manual knows other ones. */
+/** Words of internal notes, which readers of the API or the manual do not know. */
 const dialect =
   /\bwhere (?:it|there|the|a|no|they|API|tools|`)|\b(?:whoever|whichever|is told|what has become of|is there still)\b/i;
 

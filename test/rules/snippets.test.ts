@@ -16,7 +16,7 @@ const settings = /^(export )?((?:MODEL_API|MODEL_CODE|OTEL)_\w+=.*?)( npm start|
 const placeholders = /<[A-Z_]+>|…/g;
 const key = `ada:sha256:${'0'.repeat(64)}`;
 
-/** Variables that a line of settings sets, none if it is something else. */
+/** Returns the variables that a line of settings sets; empty for any other line. */
 function settingsOf(command: string): Record<string, string> {
   const [, , assignments = ''] = settings.exec(command) ?? [];
   if (assignments.includes('$(')) return {};
@@ -25,7 +25,7 @@ function settingsOf(command: string): Record<string, string> {
   return Object.fromEntries(words.map((word) => word.split(/=(.*)/s, 2)));
 }
 
-/** The arguments of prompt-relay, without what a shell does with its output. */
+/** Returns the arguments of prompt-relay, without shell redirections. */
 function argumentsOf(command: string): string[][] {
   const own = /(?:^(?:sudo -u \S+ )?(?:\w+=\S+ )*|<\()prompt-relay((?: (?:'[^']*'|"[^"]*"|[^'"|;&<>() ]+))*)/g;
   return [...command.matchAll(own)].map(([, words = '']) => shellWords(words.trim()));
@@ -54,7 +54,7 @@ it('Every comment on a snippet that is not run stands before one', () => {
   }
 });
 
-/** Either the test takes what it runs from the table, or it reads the page by itself. */
+/** Each test either runs the snippets in the table, or reads the page itself. */
 it.each(runners)('$by runs snippets of $page', (runner) => {
   expect(snippets.filter((snippet) => isRunBy(runner, snippet)).length).toBeGreaterThan(0);
   const { by, page } = runner;

@@ -25,7 +25,7 @@ type Manifest = z.infer<typeof manifestSchema>;
 const manifest = readFile(join(root, 'package.json'), 'utf8').then((text) => manifestSchema.parse(JSON.parse(text)));
 const pageText = readFile(join(root, page), 'utf8');
 
-/** What is neither installed with the published package nor carried in it. */
+/** Returns the packages that are neither installed with the published package nor bundled in it. */
 function developed({ devDependencies, vendored }: Manifest): string[] {
   return Object.keys(devDependencies).filter((name) => !vendored.includes(name));
 }
@@ -126,7 +126,7 @@ describe('What the build carries', () => {
 });
 
 describe('The audit of CI', () => {
-  /** Runs it with an npm that answers so when it is asked for the packages of the development too. */
+  /** Runs the audit with a fake npm that returns this answer for the development packages, too. */
   async function auditWith(answer: string, status: number, at = root): Promise<{ code: number; said: string }> {
     await using folder = await temporaryFolder();
     const program = join(folder.path, 'bin', 'npm');

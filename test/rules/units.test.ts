@@ -20,6 +20,6 @@ describe('the systemd units', () => {
   it.each(units)('lead to the documentation page where the service has it by default: %s', (name) => {
     const [, address] = /^Documentation=(.*)$/m.exec(readFileSync(join(folder, name), 'utf8')) ?? [];
     const [host, port] = [variables.MODEL_API_HOST[2], variables.MODEL_API_PORT[2]];
-    expect(address).toBe(`http://${host}:${port}/docs`); // the service itself speaks no TLS
+    expect(address).toBe(`http://${host}:${port}/docs`); // the service itself does not support TLS
   });
 });
