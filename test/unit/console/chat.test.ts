@@ -39,7 +39,7 @@ async function parts(): Promise<Parts> {
 
 const message = (text: string) => ({ text, images: [], system: '', model: null, effort: null, schema: null });
 
-/** A chat whose service answers with what the message says, or refuses as often as it is told. */
+/** Starts a chat whose service echoes each message, after these refusals. */
 async function begin(refusals: readonly object[] = []) {
   const { Chat, ApiError, TabMemory } = await parts();
   const clock = new FakeClock();

@@ -34,7 +34,7 @@ async function pagesOf({ name }: Kind, api: Answering): Promise<ListPages> {
   return new part.ListPages(api, listing);
 }
 
-/** What is listed is named by the second of its creation. */
+/** Returns a page of a list. Each item is named by the second of its creation. */
 function pageOf({ name, idName }: Kind, next: string | null, ...seconds: readonly number[]): object {
   const listed = (second: number) => {
     const at = new Date(second * 1000).toISOString();

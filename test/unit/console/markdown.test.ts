@@ -14,13 +14,13 @@ const parts = Promise.all([
   consolePart<{ blockNode(token: unknown, depth: number): unknown }>('ui/markdown.mjs'),
 ]);
 
-/** What Markdown is drawn as. Code blocks stand as `CodeBlock`. */
+/** Returns the nodes drawn for Markdown. A code block is an element `CodeBlock`. */
 async function markdown(text: string): Promise<DrawnNode[]> {
   const [{ MarkdownReader }, { blockNode }] = await parts;
   return new MarkdownReader().whole(text).flatMap(({ token }) => drawn(blockNode(token, 0)));
 }
 
-/** Every element of a drawing, at any depth. */
+/** Returns every element of a drawing, at any depth. */
 function elementsOf(nodes: readonly DrawnNode[]): { tag: string; attributes: Readonly<Record<string, unknown>> }[] {
   return nodes.flatMap((node) => {
     if (typeof node === 'string') return [];

@@ -91,7 +91,7 @@ describe('How the service is', () => {
   }
   const parts = consolePart<Reasons>('now/notices.mjs');
   const well = { full_since: null, refused_last_5_minutes: 0 };
-  const clock = (text: string) => text.replace(/\d\d:\d\d:\d\d/, 'TIME'); // in the zone of the reader
+  const clock = (text: string) => text.replace(/\d\d:\d\d:\d\d/, 'TIME'); // depends on the time zone of the reader
 
   it.each([
     ['ok', {}, ['good', 'Healthy']],

@@ -17,7 +17,7 @@ interface Snippets {
 const parts = consolePart<Snippets>('ask/snippets.mjs');
 const key = `a "key" with $HOME and 'quotes'`;
 
-/** Keeps the requests that come, and answers each. */
+/** Server that records requests, and answers each. */
 class Recorder implements AsyncDisposable {
   readonly bodies: unknown[] = [];
   readonly keys: (string | undefined)[] = [];
@@ -69,7 +69,7 @@ const texts = [
   'Grüße 🙂 漢字 \u202e',
   `{{x}} ${'$'}{y} {z} #{a} </script> <!-- -->`,
   '"""\' \'\'\' r"x" \\N{BULLET} \\x41 \\u0041',
-  'x'.repeat(200_000), // more than one argument of a program can hold
+  'x'.repeat(200_000), // longer than one argument of a program may be
 ];
 
 const schema = {
@@ -112,7 +112,7 @@ describe.each(Object.entries(programs))('The snippet for %s', (language, [progra
   });
 });
 
-/** Writes down what the SDK would be asked for. */
+/** Stand-in for the SDK that prints the arguments of its calls. */
 const sdk = `import json
 class Fields:
     def __init__(self, **fields): self.__dict__.update(fields)

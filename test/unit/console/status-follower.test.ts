@@ -64,7 +64,7 @@ class Feed {
   }
 }
 
-/** Timers that a test lets go off. */
+/** Timers that a test fires. */
 class Timers {
   time = 1_000_000;
   #timers: { at: number; call: () => void }[] = [];

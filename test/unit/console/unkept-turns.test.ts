@@ -25,7 +25,7 @@ async function parts(): Promise<Parts> {
   return Object.assign({}, ...(await Promise.all(names.map((name) => consolePart<object>(name))))) as Parts;
 }
 
-/** What a tab has, with room for so many characters. */
+/** Storage of a tab with room for this many characters. */
 class TabStorage {
   readonly items = new Map<string, string>();
   readonly #room: number;

@@ -149,7 +149,7 @@ describe('the model echo', () => {
   );
 });
 
-/** What it answers to each of these prompts in turn. */
+/** Returns the answers to these prompts, one after the other. */
 async function answers(prompts: readonly string[], before: readonly Input[] = []): Promise<readonly string[]> {
   const outputs = await tell([...before, ...prompts.map(user)]);
   const ends = outputs.flatMap(({ type }, at) => (type === 'end' ? [at] : []));
@@ -268,7 +268,7 @@ describe('the model eliza', () => {
     const text = part.repeat(1_000_000 / part.length);
     const from = performance.now();
     const [first] = await answers([text], [{ type: 'system', text }]);
-    expect(performance.now() - from).toBeLessThan(3000); // its start included
+    expect(performance.now() - from).toBeLessThan(3000); // including its start
     expect(first).toContain('a demo');
   });
 });

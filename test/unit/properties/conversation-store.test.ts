@@ -5,7 +5,7 @@ import { failureOf, StoreHarness, ttlMs } from '../../support/conversations.js';
 import { type Player, pick, playAll } from '../../support/properties.js';
 
 const limits = { maxConversations: 4, maxBytes: 200, maxBytesEach: 90 };
-/** A quarter of each. */
+/** A quarter of each limit. */
 const share = { conversations: 1, bytes: 50 };
 const owners = ['alice', 'bob', 'carol'];
 
@@ -53,14 +53,14 @@ const steps = array(
   { maxLength: 50, size: 'max' },
 );
 
-/** What is expected of one conversation. */
+/** Expected state of one conversation. */
 interface ExpectedConversation {
   id: string | null;
   readonly owner: string;
   readonly systemBytes: number;
   readonly texts: string[];
   activeMs: number;
-  /** Its turns in line, the first one runs. */
+  /** Queued turns; the first one runs. */
   line: ExpectedTurn[];
   state: 'draft' | 'kept' | 'removed';
 }
@@ -71,11 +71,11 @@ interface ExpectedTurn {
   readonly text: string;
 }
 
-/** Owns a store, and lists that say in the plainest way what it should hold. */
+/** Runs steps on a store, and computes its expected content in plain lists. */
 class StorePlayer implements Player<StoreStep> {
   readonly #harness = new StoreHarness(limits);
   readonly #all: ExpectedConversation[] = [];
-  /** The kept ones, the least recently active first. */
+  /** Stored conversations, the least recently active first. */
   #kept: ExpectedConversation[] = [];
   #turns: ExpectedTurn[] = [];
   #created = 0;
@@ -129,7 +129,7 @@ class StorePlayer implements Player<StoreStep> {
     if (of !== null && known?.id == null) return;
     this.#expire();
     const owner = known === undefined ? (pick(owners, bytes) as string) : ownerOf(known, isOwner);
-    const text = 'ü'.repeat(bytes / 2); // a rounded number of bytes
+    const text = 'ü'.repeat(bytes / 2); // half of an even number of bytes
     const entry = known ?? this.#draft(owner, system ?? 0);
     const refusal = this.#refusalOf(entry, owner, Buffer.byteLength(text));
     const systemText = entry.systemBytes === 0 ? null : 's'.repeat(entry.systemBytes);
@@ -168,7 +168,7 @@ class StorePlayer implements Player<StoreStep> {
       this.#kept = [...this.#kept.filter((other) => other !== of), of];
       this.#makeRoom();
     }
-    this.#close(turn); // as a job does: nothing comes between
+    this.#close(turn); // like a job: nothing happens in between
   }
 
   #close(turn: ExpectedTurn | undefined): void {
@@ -225,7 +225,7 @@ class StorePlayer implements Player<StoreStep> {
     return this.#inUse.length >= limits.maxConversations ? 'concurrency_limited' : null;
   }
 
-  /** All pages together are the list. */
+  /** Expects that all pages together are the list. */
   #list(owner: string, limit: number): void {
     this.#expire();
     const listed: string[] = [];
@@ -247,7 +247,7 @@ class StorePlayer implements Player<StoreStep> {
     return state === 'kept' && this.#harness.clock.monotonicMs() - activeMs >= ttlMs;
   }
 
-  /** Where several are as good to go as each other, the store may choose. */
+  /** Removes conversations. If several are equally suitable, the store may choose. */
   #makeRoom(): void {
     while (this.#kept.length > limits.maxConversations || allBytes(this.#kept) > limits.maxBytes) {
       const mayGo = this.#mayGo();
@@ -258,7 +258,10 @@ class StorePlayer implements Player<StoreStep> {
     }
   }
 
-  /** Of whoever is furthest beyond its share and has one that nobody uses, the least recently active; else of all. */
+  /**
+   * Returns the conversations that may be removed: the least recently active idle one of each owner furthest beyond its
+   * share; if no owner is beyond it, the least recently active idle one of all.
+   */
   #mayGo(): ExpectedConversation[] {
     const idle = this.#kept.filter(({ line }) => line.length === 0);
     const firstOnes = owners.flatMap((owner) => idle.find((entry) => entry.owner === owner) ?? []);

@@ -14,7 +14,7 @@ const placesOf = (client: string) => boundsOf(client).maxQueued ?? ownPlaces;
 const boundsOf = (client: string) =>
   client === 'client 1' ? { maxRunning: 1, maxQueued: 2, weight: 1 } : noBounds(client);
 
-/** One turn that a program is asked for. */
+/** A turn that a program is running. */
 interface RunningTurn {
   write(): void;
   end(): void;
@@ -22,11 +22,11 @@ interface RunningTurn {
   isOver: boolean;
 }
 
-/** Owns a job runner with real room and conversations, and what its callers and programs do. */
+/** Runs steps on a job runner with a real waiting room and real conversations. Plays its clients and programs. */
 class JobPlayer implements Player<JobStep> {
   readonly #turns: RunningTurn[] = [];
   readonly #callers: { readonly worker: number; readonly controller: AbortController }[] = [];
-  /** The events of every admitted job, when they have all come. */
+  /** All events of each admitted job, once it has ended. */
   readonly #read: Promise<JobEvent[]>[] = [];
   readonly #ids = new Set<string>();
   readonly #lingering: (() => void)[] = [];
@@ -89,7 +89,7 @@ class JobPlayer implements Player<JobStep> {
     expect(ends.map(({ outcome }) => outcome).sort()).toEqual(observer.ends.map(({ end }) => end.outcome).sort());
     expect(observer.ends.length).toBe(this.#accepted);
     for (const events of streams) checkOrder(events);
-    for (let more = 0; more < 10; more++) conversations.turn(null, '', null, 1).open(); // none is still counted as in use
+    for (let more = 0; more < 10; more++) conversations.turn(null, '', null, 1).open(); // none counts as in use
   }
 
   #checkCounters(counters: readonly number[]): void {
@@ -125,7 +125,10 @@ class JobPlayer implements Player<JobStep> {
     }
   }
 
-  /** Nobody else keeps this client out with more than its share, nor does a bound keep out a client that has nothing. */
+  /**
+   * Expects that no other client exceeds its share if the queue was full, and that a client refused by its bound has
+   * used its share.
+   */
   #refuse(client: string, wasFull: boolean, wasBound: boolean): void {
     const { waitingByClient } = this.#harness.room;
     const others = [...waitingByClient].filter(([other]) => other !== client);
@@ -171,7 +174,7 @@ class JobPlayer implements Player<JobStep> {
     if (misses) throw new RelayError('spawn_error', 'no such program');
   }
 
-  /** The next program to be ended may take its time. */
+  /** Delays the release of one process if a step has requested a delay. */
   async #release(): Promise<void> {
     if (!this.#doesLinger) return;
     this.#doesLinger = false;
@@ -189,7 +192,7 @@ class JobPlayer implements Player<JobStep> {
   }
 }
 
-/** The admission and positions first, then the start, then the text, then the one end. */
+/** Expects the order: admission and positions, the start, the text, one end. */
 function checkOrder(events: readonly JobEvent[]): void {
   const ranks = {
     'job-admitted': -1,

@@ -35,16 +35,16 @@ const steps = array(
   { maxLength: 30, size: 'max' },
 );
 
-/** A call, as both ends see it. */
+/** A call as both ends see it. */
 class Watched {
   readonly controller = new AbortController();
-  /** What its server has yielded, and what its caller has taken: numbers from 1. */
+  /** Numbers of items that the server has yielded and the caller has taken. */
   yielded = 0;
   produced = 0;
   taken = 0;
-  /** How it has ended for its caller, each time. */
+  /** Every end that the caller has seen. */
   readonly ends: string[] = [];
-  /** How many more its caller wants to take. */
+  /** Number of items that the caller still wants. */
   wanted = 0;
   isRead = false;
   isLeft = false;
@@ -55,11 +55,11 @@ class Watched {
   readonly source = new BoundedQueue<number>();
 
   constructor() {
-    this.answer.promise.catch(() => {}); // it may be refused before anybody waits
+    this.answer.promise.catch(() => {}); // may be rejected before anything awaits it
   }
 }
 
-/** Owns two peers that call each other, and watches every call from both ends. */
+/** Runs steps on two peers that call each other, and observes every call at both ends. */
 class PeerPlayer implements Player<PeerStep> {
   readonly #pair = new ChannelPair();
   readonly #faults: unknown[] = [];
@@ -133,7 +133,7 @@ function produce(call: Watched, count: number): void {
   for (let more = 0; more < count; more++) call.source.push(++call.produced);
 }
 
-/** Takes what is there, in order, none missing. What is not there yet is taken when it comes. */
+/** Takes items in order, without gaps. Later items are taken when they arrive. */
 async function take(call: Watched, count: number): Promise<void> {
   call.wanted = Math.min(call.wanted + count, 1000);
   if (call.items !== null && !call.isRead && !call.isLeft) void read(call, call.items);
@@ -155,7 +155,7 @@ async function read(call: Watched, items: AsyncGenerator<number>): Promise<void>
   call.isRead = false;
 }
 
-/** Takes no more, in the middle of whatever it does. */
+/** Stops reading at any moment. */
 async function leave(call: Watched): Promise<void> {
   if (call.items === null || call.isLeft || call.ends.length > 0) return;
   call.isLeft = true;

@@ -64,7 +64,7 @@ const steps = array(
   { maxLength: 30, size: 'max' },
 );
 
-/** A process in the hands of one job. */
+/** A process in use by one job. */
 interface HeldLease {
   readonly lease: CliLease;
   /** null for a job without a conversation. */
@@ -73,12 +73,12 @@ interface HeldLease {
   isInTurn: boolean;
 }
 
-/** Owns a pool, and says whose each of its processes is. */
+/** Runs steps on a pool, and computes the expected owner of each process. */
 class PoolPlayer implements Player<PoolStep> {
   readonly #house = new PoolHouse({ maxSessions });
   #held: HeldLease[] = [];
   readonly #owners = new Map<CliProcess, string>();
-  /** Messages of each conversation. */
+  /** Number of messages of each conversation. */
   readonly #counts = new Map<string, number>();
   readonly #lingering: (() => void)[] = [];
   #jobs = 0;
@@ -127,7 +127,7 @@ class PoolPlayer implements Player<PoolStep> {
     expect(this.#house.isStopped).toBe(true);
   }
 
-  /** A conversation has one turn at a time, so one that is held is not asked for. */
+  /** Acquires a process. Does nothing for a conversation whose process is in use: it has one turn at a time. */
   async #acquire({ conversation, launch, isBehind }: Extract<PoolStep, { conversation: unknown }>): Promise<void> {
     const id = conversation === null ? null : `conversation ${conversation}`;
     if (this.#held.some((held) => id !== null && held.conversation === id)) return;
@@ -157,7 +157,7 @@ class PoolPlayer implements Player<PoolStep> {
     this.#release(held, true);
   }
 
-  /** A job whose caller has gone gets none. */
+  /** Expects that a job whose client has disconnected gets no process. */
   #startFor(type: 'acquire-late' | 'start-ahead', launch: typeof usual): void {
     const { pool, program } = this.#house;
     const late = AbortSignal.abort(cancelled('gone'));

@@ -16,7 +16,7 @@ import { FakeClock } from '../../support/fake-clock.js';
 import { type Player, pick, playAll } from '../../support/properties.js';
 import { entrant } from '../../support/test-room.js';
 
-/** `cli`: which one; `isHeld`: it waits for something of its own. */
+/** `cli`: index of the CLI. `isHeld`: whether the job waits for a separate condition. */
 type Coming = { readonly client: number; readonly bytes: number; readonly cli: number; readonly isHeld: boolean };
 type RoomStep =
   | ({ readonly type: 'admit' } & Coming)
@@ -25,10 +25,10 @@ type RoomStep =
   | { readonly type: 'ready' | 'release' | 'cancel'; readonly which: number }
   | { readonly type: 'pass'; readonly ms: number };
 
-/** Mostly within the share of one client, as a single job need not be. */
+/** Size in bytes, mostly within the share of one client; a single job may exceed it. */
 const bytes = oneof({ weight: 6, arbitrary: nat(ownBytes) }, nat(limits.maxWaitingBytes + 1));
 
-/** So many at once that their client may hold what belongs to others. */
+/** A burst of jobs, so large that their client may occupy the shares of others. */
 const flood = record({
   type: constant('flood' as const),
   client: nat(4),
@@ -54,13 +54,13 @@ const ways = array(
   { maxLength: 30, size: 'max' },
 );
 
-/** Only who comes first, or after a long time, is alone. */
+/** A client is alone only at the start, or after a long time. */
 const steps = tuple(flood, ways).map(([first, others]) => [first, ...others]);
 
-/** What a ticket in this state must have told; undefined where there may be several. */
+/** Event that a ticket in this state must have reported; undefined if several are possible. */
 const tellsOf = { waiting: undefined, active: 'granted', done: undefined, 'gave-way': 'queue_timeout' };
 
-/** Owns a waiting room, and lists that say in the plainest way what it should be. */
+/** Runs steps on a waiting room, and computes its expected state in plain lists. */
 class RoomPlayer implements Player<RoomStep> {
   readonly #clock = new FakeClock();
   readonly #room = new WaitingRoom(limits, this.#clock, boundsOf);
@@ -86,7 +86,7 @@ class RoomPlayer implements Player<RoomStep> {
     expect(active).toBeLessThanOrEqual(limits.maxActive);
     expect(waiting).toBeLessThanOrEqual(limits.maxWaiting);
     expect({ full: this.#room.refused, bound: this.#room.refusedByBound }).toEqual(this.#expected.refused);
-    expect(this.#expected.in('waiting').some((entry) => this.#expected.mayRun(entry))).toBe(false); // no slot lies idle
+    expect(this.#expected.in('waiting').some((entry) => this.#expected.mayRun(entry))).toBe(false); // no slot is idle
     this.#checkClients();
     const order = this.#expected.order();
     expect(order.map(({ ticket }) => ticket.position)).toEqual(order.map((_, index) => index + 1));
@@ -110,10 +110,10 @@ class RoomPlayer implements Player<RoomStep> {
     const again = Array.from({ length: limits.maxActive }, () => this.#room.admit(entrant('after', 60)));
     expect(again.map((ticket) => ticket.isWaiting)).toEqual(again.map(() => false));
     const held = entrant('after', limits.maxWaitingBytes, { heldBy: () => 'conversation' });
-    expect(this.#room.admit(held).isWaiting).toBe(true); // no byte is left counted
+    expect(this.#room.admit(held).isWaiting).toBe(true); // no byte is still counted
   }
 
-  /** The first gate that is closed. */
+  /** Returns the first gate that is closed. */
   #reasonOf({ client, cli, isReady }: ExpectedTicket): string {
     if (!isReady) return 'conversation';
     if (this.#expected.isAtItsLimit(client)) return 'client';
@@ -121,7 +121,9 @@ class RoomPlayer implements Player<RoomStep> {
     return isBusy ? 'cli' : 'slot';
   }
 
-  /** Nobody runs more than it may, and at most one client holds more than its share: the one that was alone. */
+  /**
+   * Expects that no client runs more jobs than it may, and that at most one exceeds its share: a client that was alone.
+   */
   #checkClients(): void {
     const clients = [...new Set(this.#expected.all.map(({ client }) => client))];
     const running = (client: string) => this.#expected.in('active').filter((entry) => entry.client === client).length;
@@ -164,7 +166,7 @@ class RoomPlayer implements Player<RoomStep> {
     this.#expected.enter(this.#add(visitor, ticket, 'background'));
   }
 
-  /** One that is held has a lane of its own, as each conversation has. */
+  /** Creates a job. A held job has a separate lane, like each conversation. */
   #visitor({ client, bytes, cli, isHeld }: Coming): Entrant {
     const name = clis[cli] ?? clis[0];
     const visitor: Entrant = entrant(`client ${client}`, bytes, {
@@ -199,7 +201,7 @@ class RoomPlayer implements Player<RoomStep> {
     this.#expected.grantAll();
   }
 
-  /** One that has left already may be released again: nothing happens. One that waits goes without a word. */
+  /** Releases a job. A second release has no effect. A waiting job leaves without an event. */
   #release(entry: ExpectedTicket | undefined): void {
     if (entry === undefined) return;
     if (entry.ticket.isWaiting) return this.#cancel(entry);
@@ -210,7 +212,7 @@ class RoomPlayer implements Player<RoomStep> {
   #cancel(entry: ExpectedTicket | undefined): void {
     if (entry === undefined) return;
     entry.caller.abort(new Error('gone'));
-    if (entry.state !== 'active') this.#expected.leave(entry); // what runs is for its job to end
+    if (entry.state !== 'active') this.#expected.leave(entry); // a running job is ended by its owner
   }
 }
 

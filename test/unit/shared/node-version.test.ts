@@ -6,7 +6,7 @@ import { root } from '../../support/sources.js';
 const mains = ['primary', 'command', 'worker'].map((folder) => join(root, 'dist', 'src', folder, 'main.js'));
 const check = join(root, 'dist', 'src', 'shared', 'node-version.js');
 
-/** Loads a program as in this version of Node. What it loads first is traced on stdout. */
+/** Loads a program that sees this version of Node. */
 function runAs(version: string, program: string) {
   const pretend = `Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '${version}' } });`;
   return spawnSync(process.execPath, ['-e', `${pretend} require(${JSON.stringify(program)});`], { encoding: 'utf8' });

@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { type TemporaryFolder, temporaryFolder } from '../../support/folder.js';
 import { root } from '../../support/sources.js';
 
-/** The script in a folder where every program that it calls succeeds at once, but for what this word is in. */
+/** Runs the script in a folder where every program succeeds at once, except a command that contains this word. */
 async function runWithout(failing: string | null): Promise<{ readonly code: number | null; readonly steps: string[] }> {
   await using folder = await temporaryFolder();
   const stub = `#!/bin/sh\ncase "$0 $*" in *'${failing ?? 'nothing at all'}'*) exit 3 ;; *missing) echo strace ;; esac\n`;

@@ -8,7 +8,7 @@ let folder: TemporaryFolder;
 let state: string;
 let etc: string;
 
-/** Stands for the programs that change a host: each notes its call, and `getent` knows one account. */
+/** Creates stand-ins for the programs that change a host. Each records its call; `getent` knows one account. */
 async function makePrograms(account: string): Promise<void> {
   const programs = {
     getent: account === '' ? 'exit 2' : `echo '${account.replace('STATE', state)}'`,
@@ -24,7 +24,7 @@ async function makePrograms(account: string): Promise<void> {
     await writeFile(join(folder.path, 'bin', name), `#!/bin/sh\n${text}\n`, { mode: 0o755 });
 }
 
-/** Runs a script of the package on folders of this test; `before` in a mount namespace of its own. */
+/** Runs a script of the package on folders of this test, and `before` first, in a separate mount namespace. */
 async function run(name: string, args: readonly string[], before = ':'): Promise<string> {
   const text = (await readFile(join(root, 'tools', 'deb', name), 'utf8'))
     .replaceAll('/var/lib/prompt-relay', state)

@@ -56,7 +56,7 @@ interface Tried {
   readonly files?: Readonly<Record<string, string>>;
 }
 
-/** A system with one unit. A file without a text may not be read. */
+/** A host with one systemd unit. Reading a file without a text is not permitted. */
 function hostWith({ lines = shown, text = unitText, files = {} }: Tried = {}) {
   const all: Record<string, string> = { '/etc/one': 'B=file\nbad\n', '/etc/key': 'ada secret', ...files };
   const calls: (readonly string[])[] = [];

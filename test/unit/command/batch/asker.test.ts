@@ -13,7 +13,10 @@ const never = new AbortController().signal;
 
 type Reply = readonly ServerEvent[] | Error;
 
-/** Answers each request with the next reply. A refusal is an error; the end of the events without `done` is a cut. */
+/**
+ * Client that answers each request with the next reply. A refusal is an error; a stream that ends without `done` is
+ * cut.
+ */
 class ScriptedClient implements Pick<Client, 'streamOnce' | 'parse' | 'url'> {
   readonly url = 'http://relay';
   readonly keys: string[] = [];

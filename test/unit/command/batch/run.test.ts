@@ -17,7 +17,7 @@ async function* numbered(count: number): AsyncGenerator<Prompt | BadLine> {
   for (let id = 0; id < count; id++) yield { id, line: id + 1, path: '/ask', body: {}, imageFiles: [] };
 }
 
-/** Prompts are answered when the test says so. */
+/** Asker that answers prompts on demand. */
 class Desk implements Pick<Asker, 'ask' | 'rerun' | 'heldBecause'> {
   readonly rerun = 0;
   readonly heldBecause = null;

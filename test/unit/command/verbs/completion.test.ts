@@ -10,11 +10,11 @@ import { describeWith } from '../../../support/needs.js';
 const run = promisify(execFile);
 const all = commands.map(({ name }) => name);
 
-/** What bash would offer for the last of these words. */
+/** Returns what bash would offer for the last of these words. */
 async function offered(words: readonly string[], folder = '/'): Promise<string[]> {
   const script = [
     ...bashCompletion(commands),
-    'compopt() { :; }', // only there while a completion runs
+    'compopt() { :; }', // exists only while a completion runs
     `COMP_WORDS=(${words.map((word) => `'${word}'`).join(' ')})`,
     `COMP_CWORD=${words.length - 1}`,
     '_prompt_relay',
@@ -67,7 +67,7 @@ describeWith('/usr/bin/zsh')('the completion of zsh', () => {
     const lines = zshCompletion(commands);
     await writeFile(file, `${lines.join('\n')}\n`);
     await run('zsh', ['-fn', file]);
-    // With stand-ins for what only runs in a line editor, the words of each command can be seen.
+    // Stand-ins for the builtins of a line editor make the words of each command visible.
     const script = [
       'compdef() { :; }',
       '_describe() { print -l -- $commands; }',

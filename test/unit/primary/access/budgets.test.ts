@@ -65,7 +65,7 @@ describe('The budget of a key', () => {
 
   it('counts what the store knows of it, of other hosts and of services before', async () => {
     const { budgets } = budgetsOf({ tokens: 100 });
-    budgets.jobEnded({ client: 'key ada' }, charge(10)); // in the store by the time it is read
+    budgets.jobEnded({ client: 'key ada' }, charge(10)); // in the store before it is read
     await budgets.refresh({ report: () => [row('ada', 30), row('ada/x', 20), row('bob', 500)] });
     expect(budgets.of(['ada'])[0]?.tokens).toEqual({ max: 100, used: 50 });
     budgets.jobEnded({ client: 'key ada' }, charge(5));

@@ -3,7 +3,7 @@ import type { WindowCounter } from '../../../../src/primary/store/contract/store
 import { storeUnavailable } from '../../../../src/shared/errors.js';
 import { FakeClock } from '../../../support/fake-clock.js';
 
-/** What all hosts count in; it can be away. */
+/** Counter shared by all hosts. It can be unavailable. */
 class FakeCounter implements WindowCounter {
   readonly counts = new Map<string, number>();
   isAway = false;

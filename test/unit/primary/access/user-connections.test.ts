@@ -2,7 +2,7 @@ import { maxUserConnections, UserConnections } from '../../../../src/primary/acc
 
 function start() {
   const connections = new UserConnections();
-  /** Opens one; resolves with what closes it, or null where it may not stay. */
+  /** Opens a connection. Resolves with the function that closes it; null if the connection is refused. */
   const open = async (uid: number | null): Promise<(() => Promise<void>) | null> => {
     const caller = new AbortController();
     const held = connections.hold(uid, caller.signal);

@@ -11,7 +11,7 @@ import { headOf, turnOf } from '../../../support/response-store-contract.js';
 
 const signal = new AbortController().signal;
 
-/** Handlers over these services, which record what is counted and done, in order. */
+/** Creates handlers with these services. Records the counts and calls in order. */
 function createHandlers(services: object = {}) {
   const told: string[] = [];
   const jobMetrics = {

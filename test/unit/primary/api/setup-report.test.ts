@@ -7,7 +7,7 @@ import { FakeClock } from '../../../support/fake-clock.js';
 
 type Answering = (turn: Turn, sink: TextSink, signal: AbortSignal) => Promise<void>;
 
-/** A model CLI whose turns go as `answering` says. */
+/** Creates a model CLI whose turns end as `answering` says. */
 function house(answering: Answering) {
   const clock = new FakeClock();
   const released: unknown[] = [];

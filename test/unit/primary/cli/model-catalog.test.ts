@@ -61,7 +61,7 @@ describe('Several CLIs', () => {
     expect(catalog.target('big')).toBeInstanceOf(Promise);
     const known = ['big', 'codex', 'codex/big', 'codex/huge', 'codex/small'];
     expect(await targets()).toEqual(known);
-    expect(catalog.target('big')).toBe('big'); // at once from now on
+    expect(catalog.target('big')).toBe('big'); // synchronous from now on
     expect(await targets()).toEqual(known);
     expect((await catalog.list()).models.map(({ id, alias_of: target }) => [id, target])).toEqual([
       ['claude/big', undefined],
@@ -70,7 +70,7 @@ describe('Several CLIs', () => {
       ['codex/small', undefined],
       ['mini', 'codex/small'],
     ]);
-    expect(await catalog.find('other')).toBeNull(); // the default of codex has no name in its list
+    expect(await catalog.find('other')).toBeNull(); // codex does not list its default model by name
     expect(await catalog.find('big')).toMatchObject({ id: 'big', alias_of: 'claude/big' });
     expect(await catalog.find('codex/big')).toMatchObject({ id: 'codex/big', name: 'Big' });
   });

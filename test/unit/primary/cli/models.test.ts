@@ -20,7 +20,7 @@ async function catalogOf(choice: Partial<ModelChoice>, models: readonly ModelEnt
   return await catalog();
 }
 
-/** Every id, the default one with a star. */
+/** Returns all IDs; a star marks the default. */
 async function idsOf(choice: Partial<ModelChoice>, models?: readonly ModelEntry[] | null): Promise<string[]> {
   const { models: entries } = await catalogOf(choice, models);
   return entries.map((model) => (model.default ? `${model.id}*` : model.id));

@@ -8,7 +8,7 @@ function conversationAt(activity: number): Conversation {
   return conversation;
 }
 
-/** An order of so many, numbered from 1, and a plain list of the same. */
+/** Creates an order of this many members, numbered from 1, and a plain list of them. */
 function createOrder(count: number) {
   const order = new ActivityOrder();
   const list = Array.from({ length: count }, (_, index) => conversationAt(index + 1));

@@ -31,7 +31,7 @@ describe('the count of conversations', () => {
     expect(later.filter((id) => harness.has(id))).toEqual(later.slice(busy.length));
     for (const turn of turns) turn[Symbol.dispose]();
     harness.chat();
-    expect(busy.filter((id) => harness.has(id))).toEqual(busy.slice(1)); // as old as they ever were
+    expect(busy.filter((id) => harness.has(id))).toEqual(busy.slice(1)); // use in between does not change their order
   });
 
   it('costs no conversation when the first turn of another one fails', () => {
@@ -58,7 +58,7 @@ describe('the count of conversations', () => {
     expect(failureOf(() => harness.open(null))).toMatchObject(everyOneInUse);
     expect(failureOf(() => harness.open(other))).toMatchObject(everyOneInUse);
     expect(harness.store.refused).toBe(2);
-    using second = harness.open(id); // a place of its own is not needed
+    using second = harness.open(id); // needs no additional place
     expect(second.mustWait).toBe(true);
     const begun = turns[0]?.commit('Hi', 'Hello', 1).id as string;
     turns[0]?.[Symbol.dispose]();
@@ -78,7 +78,7 @@ describe('the count of conversations', () => {
     expect(harness.has(next)).toBe(true);
     expect(failureOf(() => harness.chat())).toBeNull();
     using _one = harness.open(null);
-    expect(failureOf(() => harness.open(null))).toMatchObject(everyOneInUse); // no place was given back twice
+    expect(failureOf(() => harness.open(null))).toMatchObject(everyOneInUse); // each place was released only once
   });
 });
 

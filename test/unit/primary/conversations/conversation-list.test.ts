@@ -1,6 +1,6 @@
 import { StoreHarness, ttlMs } from '../../../support/conversations.js';
 
-/** All pages, as ids; `meanwhile` is called after each. */
+/** Returns all pages as IDs. Calls `meanwhile` after each. */
 function pagesOf({ store }: StoreHarness, limit: number, meanwhile: (page: number) => void = () => {}): string[][] {
   const pages: string[][] = [];
   for (let before: number | null = null; ; ) {

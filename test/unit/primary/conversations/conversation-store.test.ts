@@ -1,7 +1,7 @@
 import { failureOf, StoreHarness, ttlMs } from '../../../support/conversations.js';
 import { settled } from '../../../support/settled.js';
 
-/** The signal of a caller that stays. */
+/** Returns the signal of a client that never disconnects. */
 const calm = () => new AbortController().signal;
 const elsewhere = 'A'.repeat(24);
 
@@ -12,7 +12,7 @@ describe('a conversation', () => {
     expect(new Set(ids).size).toBe(1000);
     expect(ids.filter((id) => !/^[A-Za-z0-9_-]{22,}$/.test(id))).toEqual([]);
     for (let at = 0; at < (ids[0] as string).length; at++) {
-      expect(new Set(ids.map((id) => id[at])).size).toBeGreaterThan(40); // no character stands still
+      expect(new Set(ids.map((id) => id[at])).size).toBeGreaterThan(40); // every character varies
     }
   });
 
@@ -90,10 +90,10 @@ describe('a conversation', () => {
     const harness = new StoreHarness();
     const id = harness.chat();
     await harness.clock.advance(ttlMs - 1);
-    harness.clock.now = () => 0; // someone sets the wall clock back
+    harness.clock.now = () => 0; // the wall clock is set back
     harness.chat(id);
     await harness.clock.advance(ttlMs - 1);
-    expect(harness.has(id)).toBe(true); // looking at it is no activity
+    expect(harness.has(id)).toBe(true); // reading does not count as activity
     await harness.clock.advance(1);
     expect([harness.has(id), harness.removed]).toEqual([false, ['expired']]);
   });
@@ -168,7 +168,7 @@ describe('turns on one conversation', () => {
   });
 });
 
-/** What a caller is told who looks up, removes or continues a conversation that can't be used. */
+/** Returns the results of reading, removing and continuing a conversation that cannot be used. */
 function reactionsTo({ store }: StoreHarness, id: string) {
   const attempts = [
     () => store.snapshot(id, 'alice'),

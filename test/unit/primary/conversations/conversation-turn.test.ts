@@ -44,7 +44,7 @@ describe('a turn', () => {
     harness.store.turn(id, 'alice', null, 1)[Symbol.dispose]();
     using turn = harness.open(id);
     expect(turn.mustWait).toBe(false);
-    expect(failureOf(() => harness.open(null))?.code).toBe('concurrency_limited'); // the one place is still counted once
+    expect(failureOf(() => harness.open(null))?.code).toBe('concurrency_limited'); // the only place counts once
   });
 
   it('gives back what it took once, however often it is closed', () => {

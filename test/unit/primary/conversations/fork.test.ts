@@ -3,7 +3,7 @@ import { failureOf, StoreHarness, ttlMs } from '../../../support/conversations.j
 
 const image: Image = { mediaType: 'image/png', data: 'AAAA', at: 0 };
 
-/** A conversation of three turns of 1, 10 and 100 tokens, the second one with an image. */
+/** Creates a conversation of three turns of 1, 10 and 100 tokens, the second one with an image. */
 function threeTurns(harness: StoreHarness): string {
   using first = harness.store.turn(null, 'alice', 'Be kind.', 2);
   first.open();
@@ -18,7 +18,7 @@ function threeTurns(harness: StoreHarness): string {
   return id;
 }
 
-/** What the next turn of a conversation would be told. */
+/** Returns the history that the next turn of a conversation would receive. */
 function heard(harness: StoreHarness, id: string) {
   using turn = harness.store.turn(id, 'alice', null, 1);
   return [turn.system, ...turn.history.map(({ text, images }) => [text, images?.length ?? 0])];

@@ -4,7 +4,7 @@ import { noJournal } from '../../../../src/primary/store/memory/memory-store.js'
 import { storeUnavailable } from '../../../../src/shared/errors.js';
 import { StoreHarness, ttlMs } from '../../../support/conversations.js';
 
-/** A journal that tells what it was asked, and fails where it is to. */
+/** Journal that records its calls, and fails on demand. */
 class Listener {
   readonly asked: unknown[] = [];
   isBroken = false;

@@ -4,7 +4,7 @@ import { failureOf, StoreHarness } from '../../../support/conversations.js';
 
 const pieceBytes = 16 * 1024;
 
-/** Every character of the text is one to four bytes long, so that pieces end in the middle of some. */
+/** Returns a text of characters of one to four bytes, so that pieces can end inside a character. */
 const mixed = (length: number) => 'aé…😀'.repeat(Math.ceil(length / 10));
 
 function begun(harness: StoreHarness, user: string, assistant = 'Hello', images: readonly Image[] = []): string {
@@ -15,7 +15,7 @@ function begun(harness: StoreHarness, user: string, assistant = 'Hello', images:
 
 const large = { maxBytes: 100_000_000, maxBytesEach: 100_000_000 };
 
-/** All pieces, one after the other. */
+/** Yields all pieces of a conversation, in order. */
 function* piecesOf({ store }: StoreHarness, id: string, withImages = true) {
   let from: TranscriptPlace | null = null;
   do {
@@ -25,7 +25,7 @@ function* piecesOf({ store }: StoreHarness, id: string, withImages = true) {
   } while (from !== null);
 }
 
-/** Messages with their whole texts, and images with theirs. */
+/** Joins pieces to messages with their whole texts and images. */
 function joined(items: Iterable<readonly TranscriptPart[]>): string[] {
   const told: string[] = [];
   for (const part of [...items].flat()) {

@@ -8,10 +8,10 @@ import { jobRequest } from '../../../support/job-records.js';
 import { settled } from '../../../support/settled.js';
 
 const calm = new AbortController().signal;
-/** UTF-16 units up to which a question is counted with its answer. */
+/** Maximum length in UTF-16 units of a prompt that is counted together with its answer. */
 const maxShortLength = 4096;
 
-/** A turn that is recorded, and what was counted of it, in order. One character is one token. */
+/** Creates the record of a turn, and the list of counted texts, in order. One character is one token. */
 function createRecord(question: string, system: string | null = null) {
   const harness = new StoreHarness();
   const turn = harness.open(null);
@@ -92,7 +92,7 @@ describe('the record of a turn', () => {
     });
     const committed = record.commit('Hello', caller.signal);
     await settled();
-    caller.abort(new Error('gone')); // too late: it may be on its disk already
+    caller.abort(new Error('gone')); // too late: the turn may be on the disk already
     expect(harness.store.counts.conversations).toBe(0);
     resolve();
     const { id } = await committed;

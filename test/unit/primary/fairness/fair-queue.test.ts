@@ -6,7 +6,7 @@ interface Named<T> extends Member {
   readonly name: T;
 }
 
-/** A fair queue of names. */
+/** A fair queue of named members. */
 class Order<T> {
   readonly #queue: FairQueue<Named<T>>;
   readonly #members = new Map<T, Named<T>>();
@@ -293,7 +293,7 @@ describe('the fair queue', () => {
     expect([...new Order<string>()]).toEqual([]);
   });
 
-  // With a cost that grows with the length of the line, this would be 10^10 steps, and not end in time.
+  // If the cost grew with the length of the queue, this would be 10^10 steps and not end in time.
   it('is as good with 200,000 members as with two, taken or removed from anywhere', () => {
     const count = 200_000;
     const clients = 1000;
@@ -328,7 +328,7 @@ function isFirstComeFirstServed(taken: readonly number[], clients: number): bool
   });
 }
 
-/** The same order, told as plainly as possible. */
+/** Reference implementation of the same order, as simple as possible. */
 class PlainOrder {
   #lines: { readonly client: string; members: number[] }[] = [];
   readonly #held = new Set<string>();

@@ -4,7 +4,7 @@ import { randomNumbers } from '../../../support/random.js';
 
 const clients = ['key app', 'key app/ada', 'key app/bob', 'key other', 'user ada'];
 
-/** Members that come and go at random, beside a plain list of those that are there. */
+/** Adds and removes members at random, and keeps a plain list of the current ones. */
 function crowd(steps: number, seed: number, check: (share: FairShare<Sharer>, there: readonly Sharer[]) => void) {
   const random = randomNumbers(seed);
   const share = new FairShare<Sharer>();
@@ -27,7 +27,7 @@ function amountOf(members: readonly Sharer[]) {
   return { count: members.length, bytes: members.reduce((sum, { bytes }) => sum + bytes, 0) };
 }
 
-/** The name with the most bytes; of equal ones the one with the oldest member. */
+/** Returns the name with the most bytes; among equal ones, the name with the oldest member. */
 function greediestOf(members: readonly Sharer[], nameOf: (client: string) => string): string | undefined {
   const names = [...new Set(members.map(({ client }) => nameOf(client)))];
   const bytesOf = (name: string) => amountOf(members.filter(({ client }) => nameOf(client) === name)).bytes;

@@ -19,9 +19,9 @@ let clock: FakeClock;
 let health: CliHealth;
 let log: LogBook;
 let changes: string[];
-/** Times that the processes that wait were ended. */
+/** Number of times that the waiting processes were ended. */
 let flushes: number;
-/** What the CLI says of itself at a check. */
+/** Verdict that the CLI reports at a check. */
 let said: Verdict;
 
 function create(clients = new SeenClients(), timers: FakeClock = clock): CliHealth {
@@ -40,7 +40,7 @@ beforeEach(() => {
   health = create();
 });
 
-/** A check in which the CLI says this of itself, once those that run have ended. */
+/** Runs a check in which the CLI reports this verdict, after the running checks. */
 async function check(verdict: Verdict): Promise<ReadinessEntry> {
   await clock.advance(0);
   said = verdict;
@@ -49,7 +49,7 @@ async function check(verdict: Verdict): Promise<ReadinessEntry> {
   return entry;
 }
 
-/** The timers of circuits, once the checks that run have ended. */
+/** Returns the number of the circuits' timers, after the running checks. */
 async function pending(): Promise<number> {
   await clock.advance(0);
   return clock.pending;
@@ -69,7 +69,7 @@ function jobOf(differences: Partial<JobRequest> = {}): CircuitJob {
   return { request, route: { circuit: request.model ?? '' } };
 }
 
-/** A job that was let through, and ends so at once. */
+/** Admits a job that ends in this way at once. */
 function run(end: JobEnd, job = jobOf()): JobEnd {
   expect(health.circuits.refusal(job)).toBeNull();
   health.circuits.admitted(job);
@@ -223,7 +223,7 @@ describe('A refused credential', () => {
     await clock.advance(1000);
     const late = { ...failed('auth'), executionMs: 1000 };
     for (const job of together) health.ended(job, late, true);
-    expect(refusalOf()).toEqual(none); // it may have been one token that was just renewed
+    expect(refusalOf()).toEqual(none); // all may have used the same expired token, renewed since
     expect(run(failed('auth'))).toMatchObject({ failure: { reason: 'auth', retryAfterSeconds: 30 } });
     expect(refusalOf()).toEqual(['cli_error', 'auth', 30]);
     expect(health.circuits.openFor).toEqual({ quota: 0, auth: 1 });
@@ -310,7 +310,7 @@ describe('A failure that a request may have caused', () => {
     health = create(clients);
   });
 
-  /** As from words alone. */
+  /** Returns the end of a job whose reason was read from the program's text alone. */
   function seems(reason: CliReason): JobEnd {
     return jobFailed('cli_error', { failure: { code: 'cli_error', message: '', reason } });
   }

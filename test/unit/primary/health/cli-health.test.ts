@@ -18,14 +18,14 @@ interface HarnessOptions {
   readonly clients?: SeenClients;
 }
 
-/** The health of a CLI whose checks end when they are told to. */
+/** Health of a CLI whose checks end on demand. */
 class Harness {
   readonly clock = new FakeClock();
   readonly checked: ReadinessEntry[] = [];
   readonly #waiting: { resolve(verdict: Verdict): void; reject(error: Error): void }[] = [];
   readonly health: CliHealth;
   begun = 0;
-  /** Times that the processes that wait were ended. */
+  /** Number of times that the waiting processes were ended. */
   flushes = 0;
 
   constructor({
@@ -48,7 +48,7 @@ class Harness {
     return this.health.checks;
   }
 
-  /** A job ends so. Returns whether that has ended the processes that wait. */
+  /** Reports the end of a job. Returns whether this has ended the waiting processes. */
   learn(end: JobEnd, client = 'a'): boolean {
     const { flushes } = this;
     this.health.ended({ request: jobRequest({ client }), route: { circuit: '' } }, end, true);
@@ -66,7 +66,7 @@ class Harness {
   }
 }
 
-/** A job whose credential the API has refused. */
+/** Returns the end of a job whose credential the API has refused. */
 function refused(executionMs: number): JobFailed {
   const failure = { code: 'cli_error', message: '', reason: 'auth', scope: 'account' } as const;
   return jobFailed('cli_error', { failure, executionMs });
@@ -159,7 +159,7 @@ describe('readiness', () => {
     await harness.end(good);
     const cut = harness.checks.check('forced');
     harness.checks.stop();
-    await harness.end(bad); // its program was ended
+    await harness.end(bad); // the service killed its program
     const [, last] = await Promise.all([harness.checks.check('failure'), cut]);
     expect(last).toMatchObject({ status: 'ready', trigger: 'start' });
     expect([harness.checked.length, harness.begun]).toEqual([1, 2]);
@@ -218,7 +218,7 @@ describe('readiness', () => {
 describe('a credential that the API refuses', () => {
   const refusal = expect.stringMatching(/credential was refused when a job used it/);
 
-  /** A CLI that says that all is well, half a minute after a job had its credential refused. */
+  /** Creates the health of a CLI whose checks succeed, half a minute after the API refused the credential of a job. */
   async function refusedHarness(): Promise<Harness> {
     const harness = new Harness({ intervalMs: 10_000 });
     harness.checks.start();
@@ -272,7 +272,7 @@ describe('a credential that the API refuses', () => {
     const { flushes } = harness;
     const check = harness.health.forceCheck();
     expect(harness.flushes).toBe(flushes + 1);
-    harness.learn(refused(1)); // it began with the credential of before
+    harness.learn(refused(1)); // the job started with the previous credential
     await harness.end(good);
     expect((await check).status).toBe('ready');
     await harness.clock.advance(1000);
@@ -285,7 +285,7 @@ describe('a credential that the API refuses', () => {
 describe('a CLI whose jobs fail one after the other', () => {
   const fault = '3 jobs in a row have failed, the last one with empty_answer: it is ready again when one is answered';
 
-  /** Two have crashed, and a third has said nothing. Its own checks find nothing wrong. */
+  /** Creates the health of a CLI after two crashes and a job without output. Its checks find no fault. */
   async function failingHarness(): Promise<Harness> {
     const harness = new Harness({ intervalMs: 60_000 });
     harness.checks.start();

@@ -31,14 +31,14 @@ describe('what a front is told', () => {
     [4, 0, 'up ready 50%'],
     [4, 4, 'up ready 33%'],
     [4, 100, 'up ready 4%'],
-    [4, 1_000_000, 'up ready 1%'], // 0 would be a drain
+    [4, 1_000_000, 'up ready 1%'], // 0 would mean a drain
   ])('counts %d that run and %d that wait, on four slots', (active, waiting, said) => {
     expect(line({ active, waiting })).toBe(said);
   });
 
   it('falls more slowly than the load rises, so that a front that is late never overshoots', () => {
     const loads = Array.from({ length: 200 }, (_, load) => load);
-    const attracted = loads.map((load) => (4 / (4 + load)) * load); // what leastconn gives it is its weight times this
+    const attracted = loads.map((load) => (4 / (4 + load)) * load); // load by leastconn: weight times load
     expect(attracted).toEqual(attracted.toSorted((a, b) => a - b));
   });
 
@@ -67,7 +67,7 @@ describe('the port for the front', () => {
   });
   afterEach(() => agent.close());
 
-  /** A connection that keeps its own end open. */
+  /** Opens a connection whose client side stays open. */
   async function opened(): Promise<Socket> {
     const socket = connect({ port: agent.port, host: '127.0.0.1', allowHalfOpen: true });
     await once(socket, 'connect');
@@ -101,7 +101,7 @@ describe('the port for the front', () => {
 
   it('lets nobody stay for longer than a second', async () => {
     const socket = await opened();
-    await once(socket.resume(), 'end'); // its own end stays open
+    await once(socket.resume(), 'end'); // the client side stays open
     expect(clock.pending).toBe(1);
     await clock.advance(1000);
     expect(clock.pending).toBe(0);

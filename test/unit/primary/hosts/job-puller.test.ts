@@ -6,7 +6,7 @@ import { forever } from '../../../support/job-harness.js';
 import { settled } from '../../../support/settled.js';
 import { acceptedJob, SharedMemoryJobs } from '../../../support/shared-jobs.js';
 
-/** A host with so many slots, whose jobs never end. */
+/** Creates a host with this many slots, whose jobs never end. */
 async function host(slots: number, ...ids: readonly string[]) {
   const clock = new FakeClock();
   const store = new SharedMemoryJobs();
@@ -17,7 +17,7 @@ async function host(slots: number, ...ids: readonly string[]) {
   const runner = {
     isStopped: false,
     unfit: new Set<string>(),
-    /** Of each job that was admitted. */
+    /** Outcome of each admitted job. */
     outcome: forever as Promise<'ended' | 'requeue'>,
     get hasRoom() {
       return started.length < slots;

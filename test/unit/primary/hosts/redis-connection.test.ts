@@ -7,9 +7,9 @@ class ReplyError extends Error {
   override readonly name = 'ReplyError';
 }
 
-/** A Redis whose answers are made up. */
+/** Link to a fake Redis. */
 class FakeLink implements RedisLink {
-  /** Scripts that were sent, with the time after which nobody waits. */
+  /** Scripts that were sent, each with the time at which its caller gives up. */
   readonly sent: (readonly [name: string, notAfter: number])[] = [];
   reconnects = 0;
   answer: (name: string) => unknown = () => ['ok', 1000];

@@ -76,7 +76,10 @@ describe('A job of another host', () => {
   });
 });
 
-/** A job of two hosts: the first has no slot for it, but has it in its line because it has waited for long. */
+/**
+ * Creates a job shared by two hosts. The first has no free slot, but has queued the job because it has waited for a
+ * minute.
+ */
 async function linedUp() {
   const store = new SharedMemoryJobs();
   const [north, south] = [new SharingHost(store), new SharingHost(store)];
@@ -140,6 +143,6 @@ describe('A job that another host has in its line', () => {
     await south.inner.clock.advance(1000);
     await cancelled;
     expect(await south.clientJobs.view('one', 'a')).toMatchObject({ status: 'cancelled' });
-    expect(outcomes()).toEqual(['cancelled', 'cancelled']); // the first is that of the job before it
+    expect(outcomes()).toEqual(['cancelled', 'cancelled']); // the first outcome is that of the earlier job
   });
 });

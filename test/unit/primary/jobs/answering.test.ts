@@ -10,7 +10,7 @@ const knowsSchemas: Capabilities = { schema: (text) => text };
 const image: Image = { mediaType: 'image/png', data: 'AAAA', at: 0 };
 const nothing = { inputTokens: null, outputTokens: null, costUsd: null, cacheReadTokens: null, cacheWriteTokens: null };
 
-/** Writes these pieces, as long as anybody wants them. */
+/** Returns a script that writes these pieces until it is aborted. */
 function says(...pieces: readonly string[]): Script {
   return async (sink) => {
     for (const piece of pieces) if (!sink.hasEnough) sink.write(piece);
@@ -18,7 +18,7 @@ function says(...pieces: readonly string[]): Script {
   };
 }
 
-/** A harness whose processes follow these scripts, one each. */
+/** Creates a harness whose processes run these scripts, one each. */
 function harnessOf(scripts: readonly Script[], options: JobOptions = {}): JobHarness {
   const left = [...scripts];
   return new JobHarness({ script: (...turn) => (left.shift() ?? says('no script'))(...turn), ...options });
@@ -216,7 +216,8 @@ describe('a job whose caller keeps the conversation', () => {
     const heard = 'Hi'.length + 'Hello'.length + 'And?'.length;
     expect(doneOf(await all(harness.run(second))).estimate).toEqual({ inputTokens: heard, outputTokens: 5 });
     expect(doneOf(await all(harness.run(second))).estimate).toBeNull();
-    expect(doneOf(await all(harness.run({ text: 'Hi' }))).estimate).toBeNull(); // nobody asks for it
+    // The request does not ask for an estimate.
+    expect(doneOf(await all(harness.run({ text: 'Hi' }))).estimate).toBeNull();
   });
 });
 

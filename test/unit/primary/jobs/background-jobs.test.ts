@@ -5,7 +5,7 @@ import { all, answers, barrier, gone, hangs, type Script, throws } from '../../.
 import { jobRequest } from '../../../support/job-records.js';
 import { settled } from '../../../support/settled.js';
 
-/** Holds every slot, until it is let go. */
+/** Occupies every slot until it is released. */
 function occupy({ inner }: BackgroundHarness, count = 1) {
   const callers = Array.from({ length: count }, () => new AbortController());
   const jobs = callers.map(({ signal }) => all(inner.run({ client: 'caller', isStreamed: true }, signal)));
@@ -17,7 +17,7 @@ function occupy({ inner }: BackgroundHarness, count = 1) {
   };
 }
 
-/** The jobs of the callers, which come first, hang; all others are answered. */
+/** Returns a script: the first jobs, sent by clients, hang; all later jobs are answered. */
 function hangsFirst(count = 1): Script {
   let begun = 0;
   return (sink, signal) => (begun++ < count ? hangs : answers)(sink, signal);
@@ -65,7 +65,7 @@ describe('A background job starts', () => {
     const later = occupy(harness);
     await first.leave();
     await settled();
-    expect(harness.store.starts).toEqual([ids[0]]); // it came before the later caller
+    expect(harness.store.starts).toEqual([ids[0]]); // accepted before the later client's request
     await harness.delete(ids[0] ?? '', 'a');
     await harness.clock.advance(1000);
     expect(await harness.statusOf(ids[1] ?? '')).toBe('queued');
@@ -115,11 +115,11 @@ describe('A background job starts', () => {
     const harness = new BackgroundHarness({ script: hangs });
     const first = occupy(harness);
     const id = await harness.accept();
-    await harness.store.start(id, 0); // as another host would
+    await harness.store.start(id, 0); // like another host
     await settled();
     await first.leave();
     await settled();
-    expect(harness.inner.processes).toHaveLength(1); // of the caller
+    expect(harness.inner.processes).toHaveLength(1); // the process of the client
     expect(harness.outcomes).toEqual(['cancelled']);
     expect(await harness.statusOf(id)).toBe('cancelled');
   });
@@ -151,7 +151,8 @@ describe('A background job that cannot start', () => {
     const harness = new BackgroundHarness({
       script: (sink, signal) => (++turns === 1 ? refused : answers)(sink, signal),
     });
-    for (const client of ['a', 'b']) harness.inner.clients.saw(client); // else the second one would be a reason to try again
+    // Both clients are known before: a new second client would trigger a retry.
+    for (const client of ['a', 'b']) harness.inner.clients.saw(client);
     const failed = await harness.accept();
     const ids = [await harness.accept(), await harness.accept({ client: 'b' })] as const;
     await harness.clock.advance(20_000);
@@ -223,7 +224,7 @@ describe('A background job that cannot start', () => {
     const harness = new BackgroundHarness({ script: hangs });
     occupy(harness);
     const id = await harness.accept();
-    await harness.clock.advance(61_000); // it has lined up
+    await harness.clock.advance(61_000); // the job is in the queue
     harness.jobs.stop();
     harness.inner.runner.cutAll(new RelayError('shutting_down', 'the service ends'));
     await harness.clock.advance(5000);

@@ -9,7 +9,7 @@ import { settled } from '../../../support/settled.js';
 const missing = expect.objectContaining({ code: 'not_found', message: 'no such job' });
 const full = expect.objectContaining({ code: 'concurrency_limited', retryAfterSeconds: 30 });
 
-/** One that runs and never ends, and one that waits. */
+/** Creates a job that runs forever, and one that waits. */
 async function busy(limits: { maxJobs?: number } = {}) {
   const harness = new BackgroundHarness({ script: hangs }, limits);
   const running = await harness.accept();
@@ -83,7 +83,7 @@ describe('An administrator', () => {
 });
 
 describe('The jobs of callers', () => {
-  /** One slot: the first runs, and the others wait. */
+  /** Creates three jobs with one slot: the first runs, the others wait. */
   async function threeCallers() {
     const harness = new BackgroundHarness({ script: hangs });
     const ask = (client: string, text: string) => all(harness.inner.run({ client, text, requestId: `${text}!` }));
@@ -316,12 +316,12 @@ describe('The room for background jobs', () => {
   it('is three quarters at most for one client, whatever it sends at once', async () => {
     const { harness } = await busy({ maxJobs: 8 });
     const sent = await Promise.allSettled(Array.from({ length: 20 }, () => harness.accept()));
-    expect(sent.filter(({ status }) => status === 'fulfilled')).toHaveLength(5); // one waits already
+    expect(sent.filter(({ status }) => status === 'fulfilled')).toHaveLength(5); // a job waits already
     await harness.accept({ client: 'b' });
   });
 
   it('is three quarters for a key with all that it speaks for, and three quarters of those for one name', async () => {
-    const { harness } = await busy({ maxJobs: 17 }); // one waits already
+    const { harness } = await busy({ maxJobs: 17 }); // a job waits already
     const accepted = async (client: string, count: number) => {
       const sent = await Promise.allSettled(Array.from({ length: count }, () => harness.accept({ client })));
       return sent.filter(({ status }) => status === 'fulfilled').length;

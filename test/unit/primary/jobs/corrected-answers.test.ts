@@ -5,7 +5,10 @@ import { all, endOf, JobHarness, turnEnd } from '../../../support/job-harness.js
 const offer = { tools: [{ name: 'f', description: '', schema: '{}' }], choice: 'auto', isParallel: true } as const;
 const chain = { before: 'a', asked: 'b' };
 
-/** The program streams these pieces, of which one like `=id` is a call, and ends its turn so. */
+/**
+ * Returns the events of a job whose program streams these pieces and ends its turn with `end`. A piece such as `=id` is
+ * a call.
+ */
 async function eventsOf(pieces: readonly string[], end: Partial<TurnEnd>, more: Partial<JobRequest> = {}) {
   const harness = new JobHarness({
     script: async (sink) => {

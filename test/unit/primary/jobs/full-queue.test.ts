@@ -36,7 +36,7 @@ describe('A full queue', () => {
     await clock.advance(20_000);
     queue.changed(true);
     await clock.advance(2500);
-    queue.changed(true); // another one
+    queue.changed(true); // another place is free
     await clock.advance(2499);
     expect(queue.since).not.toBeNull();
     await clock.advance(1);

@@ -3,7 +3,7 @@ import { all, answers, barrier, endOf, gone, JobHarness, throws } from '../../..
 
 const minute = 60_000;
 
-/** The first job fails because the quota is used up, the others would be answered. */
+/** Creates jobs of which the first fails because the quota is used up; the others would succeed. */
 function exhausted(options: object = {}) {
   const harness: JobHarness = new JobHarness({
     script: (sink, signal) => {
@@ -67,7 +67,7 @@ describe('While the breaker is open', () => {
     const probe = all(harness.run());
     expect(endOf(await all(harness.run()))).toMatchObject({ failure: { reason: 'quota', retryAfterSeconds: 5 } });
     expect(endOf(await probe)).toMatchObject({ outcome: 'ok' });
-    // The harness has no observer that would tell of the first text: the end does.
+    // The harness does not observe the first text, so the circuit closes at the end of the job.
     expect(endOf(await all(harness.run()))).toMatchObject({ outcome: 'ok' });
     await harness.expectTidy();
   });

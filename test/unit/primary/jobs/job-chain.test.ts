@@ -13,7 +13,7 @@ interface Situation {
   readonly schema?: string | null;
 }
 
-/** A request of a caller that keeps the conversation, with its chain as a worker makes it. */
+/** Builds the request of a client that resends the conversation, with the chain that a worker computes. */
 function requestWith(history: readonly Message[], text: string, situation: Situation): JobRequest {
   const { client = 'ada', system = null, schema = null } = situation;
   const before = history.reduce(chained, chainStart(system, schema));
@@ -41,7 +41,7 @@ function chainOf(history: readonly Message[], situation: Situation = {}, kept: r
 const hello: Message = { role: 'user', text: 'Hello' };
 const hi: Message = { role: 'assistant', text: 'Hi' };
 
-/** Where a process is kept after the first turn. */
+/** Returns the state under which a process is stored after the first turn. */
 function afterFirst(answer: string, situation: Situation = {}): ConversationState {
   const request = requestWith([], hello.text, situation);
   const chain = JobChain.of(routed(request, situation.model), fresh(), () => false);
@@ -127,14 +127,14 @@ describe('the chain of a job with calls', () => {
   ];
   const image: Image = { mediaType: 'image/png', data: 'AAAA', at: 0 };
 
-  /** Where the process is kept that has made these calls. */
+  /** Returns the state under which the process is stored that made these calls. */
   function afterCalls(isWaiting: boolean, text = 'I see.', made = calls): ConversationState {
     const chain = JobChain.of(routed(requestWith([], hello.text, {})), fresh(), () => false);
     if (chain === null) throw new Error('the request has a chain');
     return chain.after(text, made, isWaiting);
   }
 
-  /** The chain of a job that brings results, and the place where it looks for a process. */
+  /** Returns the chain of a job that sends results, and the state by which it looks for a process. */
   function answering(more: Partial<JobRequest> = {}, said: Message = { role: 'assistant', text: 'I see.', calls }) {
     const history = [hello, said];
     const request = { ...requestWith(history, '', {}), text: '', results, ...more };
@@ -209,6 +209,6 @@ describe('the chain of a job with calls', () => {
     const request = { ...requestWith([hello, { ...hi, calls }], '', {}), text: '', results };
     const chain = JobChain.of(routed(request), fresh(), () => false);
     const place = { id: expect.stringMatching(/^[0-9a-f]{64}$/), messageCount: 2, openCalls: ['a', 'b'] };
-    expect([chain?.isLive, chain?.before]).toMatchObject([false, place]); // what may wait there ends
+    expect([chain?.isLive, chain?.before]).toMatchObject([false, place]); // a process that waits there is ended
   });
 });

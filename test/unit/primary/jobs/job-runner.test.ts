@@ -23,7 +23,7 @@ import { jobDone } from '../../../support/job-records.js';
 import { headOf } from '../../../support/response-store-contract.js';
 import { settled } from '../../../support/settled.js';
 
-/** Writes without end, as fast as its sink takes it. */
+/** Script that writes endlessly, as fast as its sink accepts. */
 const floods: Script = async (sink, signal) => {
   for (;;) {
     sink.write('x'.repeat(1000));
@@ -414,7 +414,7 @@ describe('a job', () => {
     harness.runner.cutAll(shutdown);
     await next;
     await settled();
-    await harness.run().next(); // and then no more
+    await harness.run().next(); // later jobs are not cut
     await harness.clock.advance(120_000);
     expect(harness.outcomes.map(([, outcome]) => outcome).toSorted()).toEqual([
       'shutting_down',

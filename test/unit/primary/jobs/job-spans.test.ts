@@ -17,7 +17,7 @@ interface WrittenSpan {
   readonly attributes: readonly { readonly key: string; readonly value: Readonly<Record<string, unknown>> }[];
 }
 
-/** The spans of a harness, with the values of their attributes by name. */
+/** Returns the spans of a harness, with their attributes by name. */
 function spansOf({ spans }: JobHarness) {
   return (spans as unknown as WrittenSpan[]).map(({ attributes, ...span }) => ({
     ...span,

@@ -4,7 +4,7 @@ import { jobDone, jobFailed } from '../../../support/job-records.js';
 import { randomNumbers } from '../../../support/random.js';
 import { settled } from '../../../support/settled.js';
 
-/** UTF-16 units. */
+/** Length in UTF-16 units. */
 const maxHeldLength = 32 * 1024;
 const maxDeltaLength = 16 * 1024;
 
@@ -35,7 +35,7 @@ async function nextOf(stream: JobStream): Promise<JobEvent | undefined> {
   return (await stream.next()).value;
 }
 
-/** Whether the promise has been resolved by now. */
+/** Whether the promise is already resolved. */
 async function isResolved(promise: Promise<unknown>): Promise<boolean> {
   let isDone = false;
   void promise.then(() => {
@@ -373,6 +373,6 @@ describe('back-pressure', () => {
     await writing;
     expect(read.join('')).toBe(written.join(''));
     expect(mostHeldLength).toBeGreaterThanOrEqual(maxHeldLength);
-    expect(mostHeldLength).toBeLessThan(maxHeldLength + 2000 + maxDeltaLength); // one event is in the reader's hands
+    expect(mostHeldLength).toBeLessThan(maxHeldLength + 2000 + maxDeltaLength); // the reader has one event
   });
 });

@@ -3,12 +3,12 @@ import type { Ticket } from '../../../../src/primary/jobs/ticket.js';
 import { randomNumbers } from '../../../support/random.js';
 import { TestRoom } from '../../../support/test-room.js';
 
-/** The least time between two tellings. */
+/** Minimum time between two reports, in milliseconds. */
 const tellEveryMs = 50;
 const never = new AbortController().signal;
 setMaxListeners(0, never);
 
-/** A waiting room with one slot, which is taken. */
+/** Creates a waiting room whose only slot is occupied. */
 function busyRoom() {
   const test = new TestRoom({ maxActive: 1 });
   const running = test.admit('running');
@@ -21,7 +21,7 @@ function busyRoom() {
   };
 }
 
-/** The positions that a ticket is told from now on. */
+/** Collects the positions reported to a ticket from now on. */
 function listen(ticket: Ticket): number[] {
   const told: number[] = [];
   ticket.onPosition = (position) => position !== told.at(-1) && told.push(position) > 0;
@@ -169,7 +169,7 @@ describe('positions', () => {
     expect(waiting.map(([, positions]) => positions)).toEqual(waiting.map(([position]) => [position]));
   });
 
-  // If each ticket looked for its own position, this would be 10^10 steps, and not end in time.
+  // If each ticket searched for its position, this would be 10^10 steps and not end in time.
   it('are told to 200,000 tickets of one client in one pass', async () => {
     const { clock, admit } = busyRoom();
     const tickets = Array.from({ length: 200_000 }, () => admit());

@@ -34,7 +34,7 @@ class Harness {
     this.places = new QueuePlaces<Waiter>({ maxWaiting, maxWaitingBytes }, boundsOf, this.clock);
   }
 
-  /** Whether it got a place; else why not. */
+  /** Requests a place. Returns true, or why the request was refused. */
   come(client: string, bytes = 1): true | string {
     const waiter = new Waiter(client, bytes, this.places);
     this.places.saw(client);
@@ -48,7 +48,7 @@ class Harness {
     return true;
   }
 
-  /** How many of so many got a place. */
+  /** Requests this many places. Returns how many were granted. */
   crowd(client: string, count: number): number {
     return Array.from({ length: count }, () => this.come(client)).filter((came) => came === true).length;
   }
@@ -279,7 +279,7 @@ it.each([1, 2, 3])('keeps every bound, and its counts, whatever happens (seed %d
   const random = randomNumbers(seed);
   const maxWaiting = 5 + Math.floor(random() * 20);
   const boundsOf: BoundsOf = (client) => ({ maxRunning: 1, maxQueued: client === 'client 0' ? 2 : null, weight: 1 });
-  const maxBytes = 20 * maxWaiting; // so that places run out, not bytes
+  const maxBytes = 20 * maxWaiting; // places run out before bytes
   const harness = new Harness(maxWaiting, boundsOf, maxBytes);
   const shareOf = (client: string) => boundsOf(client).maxQueued ?? quarterOf(maxWaiting);
   const { places, clock } = harness;
@@ -292,7 +292,7 @@ it.each([1, 2, 3])('keeps every bound, and its counts, whatever happens (seed %d
         left.add(waiter);
         places.leave(waiter);
       }
-      await clock.advance(mayComeAgainMs); // the next one is alone
+      await clock.advance(mayComeAgainMs); // no other client is active afterwards
     }
     const isAlone = step % 100 < 50;
     const client = isAlone ? 'client 5' : `client ${Math.floor(random() ** 2 * 6)}`;
@@ -332,7 +332,7 @@ it.each([1, 2, 3])(
     const clients = ['key a/1', 'key a/2', 'key a/3', 'key a', 'key b/1', 'key b/2', 'user c', 'user d'];
     const bounds: Readonly<Record<string, number>> = { 'key a': 6 };
     const boundsOf: BoundsOf = (client) => ({ maxRunning: 1, maxQueued: bounds[client] ?? null, weight: 1 });
-    const harness = new Harness(16, boundsOf, 16_000); // so that places run out, not bytes
+    const harness = new Harness(16, boundsOf, 16_000); // places run out before bytes
     const { places, clock } = harness;
     const left = new Set<Waiter>();
     const present = () => harness.waiters.filter((waiter) => waiter.lost === null && !left.has(waiter));

@@ -1,7 +1,7 @@
 import { RecentChains } from '../../../../src/primary/jobs/job-chain.js';
 import { FakeClock } from '../../../support/fake-clock.js';
 
-/** Requests, their answers, and the time between them. */
+/** Requests with their answers, and the time between them. */
 class Desk {
   readonly clock = new FakeClock();
   readonly recent = new RecentChains(this.clock);
@@ -11,7 +11,7 @@ class Desk {
     return this.recent.arrive(client);
   }
 
-  /** Whether the request has come beside another one. */
+  /** Answers a request. Returns whether it came while another one was open. */
   answer(arrival: ReturnType<Desk['arrive']>): boolean {
     const isBeside = this.recent.isBeside(arrival);
     this.recent.answered(arrival, `place ${++this.#answers}`);

@@ -15,17 +15,17 @@ import { jobRequest } from '../../../support/job-records.js';
 
 const caller = () => new AbortController();
 const refused: Script = throws(cliError('auth', 'no', { scope: 'account' }));
-/** Thinks, and says nothing. */
+/** Script that thinks and writes nothing. */
 const thinks: Script = (_, signal) => orAborted(forever, signal);
 const usedUp: Script = throws(cliError('quota', 'no', { quota: { scope: 'account', resetsAt: null } }));
 
-/** The first jobs follow these scripts, all others are answered. */
+/** Returns a script: the first jobs follow these scripts, all others are answered. */
 function scripted(...scripts: readonly Script[]): Script {
   let next = 0;
   return (sink, signal) => (scripts[next++] ?? answers)(sink, signal);
 }
 
-/** A job in the background as it is accepted. */
+/** Returns a background job as it is accepted. */
 function routed({ router }: JobHarness, model: string) {
   const request = jobRequest({ model });
   return { request, route: router.route(request) };

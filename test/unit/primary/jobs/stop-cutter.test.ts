@@ -1,13 +1,13 @@
 import { StopCutter } from '../../../../src/primary/jobs/stop-cutter.js';
 
-/** What is let through of these pieces, the rest included, and the sequence that was found. */
+/** Returns the text that passes, including the rest at the end, and the sequence that was found. */
 function cut(stop: readonly string[], ...pieces: readonly string[]) {
   const cutter = new StopCutter(stop);
   const passed = pieces.map((piece) => cutter.add(piece));
   return { text: passed.join('') + cutter.rest(), found: cutter.found };
 }
 
-/** All ways to cut a text into three pieces, which may be empty and may be cut inside a surrogate pair. */
+/** Yields every way to cut a text into three pieces, which may be empty or split a surrogate pair. */
 function* threePieces(text: string): Generator<[string, string, string]> {
   for (let first = 0; first <= text.length; first++)
     for (let second = first; second <= text.length; second++)
@@ -22,9 +22,9 @@ describe('a text that is cut before a stop sequence', () => {
     [['aab'], 'aaab', 'a', 'aab'],
     [['\n\n', 'END'], 'one\ntwo END\n\n', 'one\ntwo ', 'END'],
     [['END', '\n\n'], 'one\n\nEND', 'one', '\n\n'],
-    [['abcd', 'b'], 'abcd', 'a', 'b'], // complete first
-    [['b', 'ab'], 'ab', '', 'ab'], // complete at once: the longer one
-    [['😁'], 'a 😀 and 😁!', 'a 😀 and ', '😁'], // both begin with the same half
+    [['abcd', 'b'], 'abcd', 'a', 'b'], // the first complete one
+    [['b', 'ab'], 'ab', '', 'ab'], // both complete at once: the longer one
+    [['😁'], 'a 😀 and 😁!', 'a 😀 and ', '😁'], // both begin with the same surrogate
     [['👩'], 'a 👨‍👩‍👧 family', 'a 👨‍', '👩'],
     [['.'], '.', '', '.'],
     [[], 'whatever', 'whatever', null],

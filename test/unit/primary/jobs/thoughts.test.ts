@@ -6,7 +6,7 @@ const signed: ThoughtEnd = { type: 'thought-end', signature: 'proof' };
 const sealed: ThoughtEnd = { type: 'thought-end', redacted: 'sealed' };
 const offer = { tools: [{ name: 'f', description: '', schema: '{}' }], choice: 'auto', isParallel: true } as const;
 
-/** `~text` is a piece of a thought, `=id` a call; anything else is text. */
+/** Returns a script: `~text` is a piece of a thought, `=id` a call, anything else text. */
 function plays(...steps: readonly (string | ThoughtEnd)[]): Script {
   const play = (step: string | ThoughtEnd, sink: TextSink) => {
     if (typeof step !== 'string') sink.thought?.(step);

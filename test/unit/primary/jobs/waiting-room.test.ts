@@ -21,7 +21,7 @@ function queue(maxActive: number, maxWaiting: number, maxWaitingBytes = 1000, bo
   };
 }
 
-/** Which of these hold a slot, in the order they got it. */
+/** Records which of these tickets get a slot, in order. */
 function watch(tickets: Readonly<Record<string, Ticket>>): string[] {
   const granted: string[] = [];
   for (const [name, ticket] of Object.entries(tickets)) void ticket.granted(never).then(() => granted.push(name));

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { findHostTools, findNotifier } from '../../../../src/primary/lifecycle/host.js';
 import { temporaryFolder } from '../../../support/folder.js';
 
-/** Looks in a folder that holds these programs, and no others. */
+/** Calls `act` with a search path that contains only these programs. */
 async function withPrograms<T>(
   sources: Readonly<Record<string, string>>,
   act: (searchPath: string) => Promise<T>,
@@ -21,7 +21,7 @@ function node(source: string): string {
   return `#!${process.execPath}\n${source}\n`;
 }
 
-/** Runs the rest of its arguments, as setpriv does, if they are what they should be. */
+/** Stand-in for setpriv: runs the rest of its arguments if the first ones are as expected. */
 const tiesPrograms = '#!/bin/sh\n[ "$1 $2 $3" = "--pdeathsig KILL --" ] && shift 3 && exec true\nexit 1\n';
 
 describe('setpriv', () => {

@@ -4,7 +4,7 @@ import { promisify } from 'node:util';
 
 const modules = join(__dirname, '..', '..', '..', '..', 'src');
 
-/** Says which of these descriptors are open in a program that it starts, and that it can work itself. */
+/** Program that closes a descriptor, reads a file, and prints the descriptors open in a child. */
 const closes = `
 const { closeInherited } = require(process.argv[1] + '/primary/lifecycle/start-environment.js');
 closeInherited([41]).then(async () => {
@@ -19,6 +19,6 @@ describe('A descriptor that the service was started with by accident', () => {
     const words = [process.execPath, '-e', closes, modules];
     const script = 'exec "$@" 40</etc/passwd 41</etc/passwd 250</etc/passwd';
     const { stdout } = await promisify(execFile)('/bin/bash', ['-c', script, 'bash', ...words]);
-    expect(stdout.trim().split('\n').toSorted()).toEqual(['0', '1', '2', '3', '41']); // 3 is what ls itself has opened
+    expect(stdout.trim().split('\n').toSorted()).toEqual(['0', '1', '2', '3', '41']); // ls itself has opened 3
   });
 });

@@ -17,7 +17,7 @@ describe('the path of the Unix socket', () => {
 
   it('is cleared of a socket that nobody listens on', () =>
     withPath(async (path) => {
-      bindUnix(path); // as a process that was killed leaves it
+      bindUnix(path); // a killed process leaves such a socket
       await checkSocketPath(path);
       await clearStaleSocket(path);
       await expect(access(path)).rejects.toMatchObject({ code: 'ENOENT' });

@@ -4,7 +4,7 @@ import { FakeClock } from '../../../support/fake-clock.js';
 import { LogBook } from '../../../support/log-book.js';
 import { settled } from '../../../support/settled.js';
 
-/** A service with this much to do, which records what it is told. */
+/** A service with this much work, which records the steps of its shutdown. */
 class Harness implements ShutdownSteps {
   readonly clock = new FakeClock();
   readonly log = new LogBook();
@@ -31,7 +31,7 @@ class Harness implements ShutdownSteps {
     this.supervisor = new Supervisor(drainMs, this.clock, this.log, this);
   }
 
-  /** Of workers that have open requests. */
+  /** Completes the retirement of workers, which first answer their open requests. */
   retire: () => void = () => {};
 
   retireWorkers(): Promise<void> {
@@ -81,7 +81,7 @@ class Harness implements ShutdownSteps {
     this.#finish();
   }
 
-  /** Lets everything happen that happens by itself; returns the story so far. */
+  /** Runs all pending work. Returns the steps so far. */
   async soFar(): Promise<string[]> {
     await settled(40);
     return this.story;
@@ -199,7 +199,8 @@ describe('the supervisor', () => {
     expect(await harness.soFar()).toEqual(['draining', 'cut', 'end processes', 'stop workers', 'stopped', 'exit 1']);
     expect(harness.reasons).toEqual([expect.objectContaining({ code: 'shutting_down', retryAfterSeconds: 5 })]);
     expect(harness.log.events).toEqual(['shutdown_start', 'shutdown_timeout']);
-    expect(harness.log.entries.at(-1)?.fields).toEqual({ running: 1, queued: 0 }); // what was cut: none is left by then
+    // These jobs were cut; no job runs any more.
+    expect(harness.log.entries.at(-1)?.fields).toEqual({ running: 1, queued: 0 });
   });
 
   it('cuts at once what is left where there is no time to drain', async () => {

@@ -30,7 +30,7 @@ describe('what systemd hands over', () => {
   );
 });
 
-/** A notifier that writes what it is to send into the file that is named as the socket. */
+/** Notifier that appends its arguments to the file named as the socket. */
 const notifier = '#!/bin/sh\nprintf "%s\\n" "$*" >>"$NOTIFY_SOCKET"\n';
 
 /** A service under systemd, whose notifications can be read. */
@@ -63,7 +63,7 @@ class Harness implements AsyncDisposable {
     });
   }
 
-  /** The notifications sent by now, once there are so many. */
+  /** Returns the notifications, once there are this many. */
   async sent(count: number): Promise<string[]> {
     const lines = async () => {
       const text = await readFile(join(this.#folder.path, 'sent'), 'utf8').catch(() => '');

@@ -19,7 +19,7 @@ function entry(cli: string, status: ReadinessEntry['status'], checkedAt: number)
   return { ...nothing, cli, adapter: cli, status, checkedAt };
 }
 
-/** CLIs that are ready, as far as a status shows them. */
+/** Creates ready CLIs, with the parts that a status shows. */
 async function house(clisNamed: AtLeastOne<string>, env: Readonly<Record<string, string>> = {}) {
   const clock = new FakeClock();
   const adapter = { models: null } as unknown as Adapter;
@@ -32,7 +32,7 @@ async function house(clisNamed: AtLeastOne<string>, env: Readonly<Record<string,
   const clis: AtLeastOne<ModelCli> = [create(first), ...others.map(create)];
   await Promise.all(clis.map(({ health }) => health.checks.check('start')));
   const router = new ModelRouter(names, clis);
-  /** A job that names this model finds the quota used up. */
+  /** Ends a job of this model with a used-up quota. */
   const useUp = (model: string | null, scope: 'account' | 'model') => {
     const request = jobRequest({ model });
     const route = router.route(request);

@@ -1,7 +1,7 @@
 import { PrimaryMetrics } from '../../../../src/primary/observe/primary-metrics.js';
 import { Exposition } from '../../../support/exposition.js';
 
-/** The metrics of a primary that has created and refused so much. */
+/** Creates the metrics of a primary with these numbers of created and refused things. */
 function createMetrics() {
   const slots = { refused: 0, refusedByBound: 0, waitingByClient: new Map<string, number>() };
   const conversations = { refused: 0, counts: { conversations: 0, bytes: 0, tokens: 0, created: 0 } };

@@ -18,7 +18,7 @@ interface Options {
   readonly store?: ReasonSources['store'];
 }
 
-/** The circuits are those of the first CLI. */
+/** Returns the reasons. The open circuits belong to the first CLI. */
 function reasons({ checks = [check('claude')], open = [], store = { kind: 'memory', isUp: true } }: Options) {
   const clis = checks.map((current, index) => ({
     name: current.cli,

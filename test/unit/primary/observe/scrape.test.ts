@@ -6,7 +6,7 @@ import { Exposition, fallen } from '../../../support/exposition.js';
 import { FakeClock } from '../../../support/fake-clock.js';
 import { randomNumbers } from '../../../support/random.js';
 
-/** A worker that counts, and tells its figures when it is asked, unless it is stopped or broken. */
+/** Worker that counts, and reports its figures on request except while stopped or broken. */
 class FakeWorker implements ScrapedWorker {
   readonly metrics = new HttpMetrics();
   state: 'sound' | 'stopped' | 'broken' = 'sound';
@@ -24,7 +24,7 @@ class FakeWorker implements ScrapedWorker {
     return this.metrics.changes();
   }
 
-  /** It is no longer stopped, and answers the last call that has waited. */
+  /** Resumes the worker, which then answers the last pending call. */
   goOn(): void {
     this.state = 'sound';
     this.#goOn();
@@ -42,7 +42,7 @@ class Harness {
   readonly clock = new FakeClock();
   readonly registry = new Registry();
   failures = 0;
-  /** Requests that workers have told of. */
+  /** Requests that workers have reported. */
   heard = 0;
   readonly scrape = new Scrape(
     this.registry,
@@ -60,17 +60,17 @@ class Harness {
     return worker;
   }
 
-  /** A worker tells by itself what it has counted. */
+  /** Reports the counts of a worker without a request. */
   async tell(worker: FakeWorker): Promise<void> {
     this.scrape.counted(worker, await worker.metrics.changes());
   }
 
-  /** A scrape that waits for no worker. */
+  /** Scrapes when the scrape waits for no worker. */
   async read(): Promise<Exposition> {
     return new Exposition(await this.scrape.text());
   }
 
-  /** A scrape for which time has to pass. */
+  /** Scrapes, and advances the clock during the scrape. */
   async readAfter(ms: number): Promise<Exposition> {
     const text = this.scrape.text();
     await this.clock.advance(ms);
@@ -178,7 +178,7 @@ describe('what a worker tells by itself', () => {
     const [first] = [harness.worker(), harness.worker()];
     first.serve(4);
     await harness.tell(first);
-    first.serve(1); // never told
+    first.serve(1); // never reported
     harness.scrape.left(first);
     expect(served(await harness.read())).toBe(4);
   });

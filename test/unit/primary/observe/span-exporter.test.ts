@@ -9,7 +9,7 @@ const busy: PostResult = { kind: 'retry', reason: 'the collector has answered 50
 const refused: PostResult = { kind: 'refused', reason: 'the collector has answered 400' };
 const hangs = Symbol('hangs');
 
-/** An exporter whose collector answers with these, one after the other; then it takes all. */
+/** Creates an exporter whose collector gives these answers in order, then accepts everything. */
 function exporterFor(...answers: readonly (PostResult | typeof hangs)[]) {
   const left = [...answers];
   const [clock, log] = [new FakeClock(), new LogBook()];
@@ -70,7 +70,7 @@ describe('an exporter', () => {
     add(maxWaiting + 7);
     expect(batches()).toEqual([maxBatch]);
     expect(exporter.counts).toEqual({ exported: 0, dropped: 7 });
-    await clock.advance(10_000); // the first one has no answer
+    await clock.advance(10_000); // the first batch gets no answer
     expect(batches()).toEqual(Array(5).fill(maxBatch));
     expect(exporter.counts).toEqual({ exported: maxWaiting, dropped: maxBatch + 7 });
     expect(log.entries.map(({ event }) => event)).toEqual(['trace_export_failed', 'trace_export_back']);
@@ -142,7 +142,7 @@ describe('the end of an exporter', () => {
     await settled();
     add(maxBatch + 3);
     const closed = exporter.close();
-    await clock.advance(3000); // the first one hangs
+    await clock.advance(3000); // the first batch hangs
     await closed;
     expect(batches()).toEqual([maxBatch]);
     expect(exporter.counts).toEqual({ exported: 0, dropped: 2 * maxBatch + 3 });

@@ -4,7 +4,7 @@ import { loadConfig } from '../../../../src/shared/config/config.js';
 import type { Phase } from '../../../../src/shared/phase.js';
 import { Exposition } from '../../../support/exposition.js';
 
-/** A service in this phase whose owners tell these figures. */
+/** Creates a service in this phase, with constant figures. */
 async function createService(phase: Phase = 'ready') {
   const registry = new Registry();
   const slots = { active: 2, waiting: 5, limits: { maxActive: 4, maxWaiting: 100, maxWaitingBytes: 0 } };

@@ -37,7 +37,7 @@ const claude = cliOf('claude', {}, [closed, open], windows);
 const notReady = { status: 'not_ready', error: 'not logged in', checkedAt: at + 5 };
 const codex = cliOf('codex', notReady, [{ ...closed, state: 'open', reason: 'auth' }], []);
 
-/** The bodies of all routes that show the same state, of a service with these CLIs. */
+/** Returns the bodies of all routes that show the same state, for a service with these CLIs. */
 function bodiesOf(clis: readonly object[]) {
   const clock = new FakeClock();
   const termination = { containments: { means: 'cgroup' }, fault: null };

@@ -5,7 +5,7 @@ import type { WrittenSections } from '../../../../src/shared/ipc/protocol.js';
 import { FakeClock } from '../../../support/fake-clock.js';
 import { settled } from '../../../support/settled.js';
 
-/** A feed of three sections that change when told to, and what its subscribers were told. */
+/** A feed of three sections that change on demand, and the events of its subscribers. */
 class FeedHarness {
   readonly clock = new FakeClock();
   readonly state = { slots: 1, queue: 1, last_hour: 1 };
@@ -25,7 +25,7 @@ class FeedHarness {
     };
   }
 
-  /** Subscribes, and takes whatever comes as long as `isBusy` is not set. */
+  /** Subscribes, and reads all events. */
   subscribe() {
     const controller = new AbortController();
     const told: WrittenSections[] = [];

@@ -9,7 +9,7 @@ import { settled } from '../../../support/settled.js';
 
 const always: Period = { since: null, until: null };
 
-/** A journal that fails where it is to. */
+/** Store of usage that fails on demand. */
 class Batches implements UsageStore {
   readonly report = null;
   readonly given: (readonly UsageDelta[])[] = [];

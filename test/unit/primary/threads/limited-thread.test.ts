@@ -45,7 +45,7 @@ describe('a thread with a limit', () => {
 
   it('ends with a task that takes longer than its limit, and the next one gets another', async () => {
     await withThread(works, async (thread, clock) => {
-      await thread.run('a'); // the limit of a task counts from its begin, in a thread that has started
+      await thread.run('a'); // the limit of a task starts with the task, in a running thread
       const hanging = expect(thread.run('hang')).rejects.toThrow();
       const next = thread.run('b');
       await until(() => clock.pending > 0, 'the limit of the task');

@@ -9,7 +9,7 @@ afterAll(() => checker.close());
 const person = { type: 'object', properties: { age: { type: 'integer', minimum: 0 } }, required: ['age'] };
 const ofPerson = JSON.stringify(person);
 
-/** What is wrong with a schema. */
+/** Returns the fault of a schema; null if it is valid. */
 function faultOf(schema: unknown): Promise<string | null> {
   return checker.faultOf(JSON.stringify(schema), 'key a');
 }
@@ -120,7 +120,7 @@ describe('an answer', () => {
     ['{"age":7} ```', 'the answer is not JSON'],
     ['7', 'the value must be object'],
     ['{}', "the value must have required property 'age'"],
-    ['{"age":"7"}', '/age must be integer'], // nothing is made to fit
+    ['{"age":"7"}', '/age must be integer'], // types are not coerced
     [`{"age":7,"deep":${'['.repeat(5000)}${']'.repeat(5000)}}`, 'the answer must be nested 1000 levels deep at most'],
     [`{"age":7,"many":[${'[],'.repeat(500_000)}0]}`, 'the answer must hold 500000 values at most'],
   ])('that does not fit is told why: %.30j', async (text, fault) => {

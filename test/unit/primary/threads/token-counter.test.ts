@@ -83,7 +83,7 @@ describe('the token counter', () => {
 });
 
 describe('a text without a break', () => {
-  // Uncut, each of these would keep the tokenizer busy for minutes.
+  // Uncut, each of these texts would occupy the tokenizer for minutes.
   it.each([' ', '\n', '\u00a0', '\u3000', 'a', '.', '漢', '👩'])('is counted like any other: %j', (character) => {
     const [once, tenTimes] = [1e5, 1e6].map((length) => count([`a${character.repeat(length)}b`])) as [number, number];
     expect(once).toBeGreaterThan(100);

@@ -26,7 +26,7 @@ async function open(env: Record<string, string> = {}, passedFds: readonly number
   return openAddresses(await loadConfig({ ...anyPort, ...env }, async () => ''), passedFds, withUmask);
 }
 
-/** A server of somebody else, and its port. */
+/** Starts an unrelated server. Returns its port, too. */
 async function occupy(): Promise<{ readonly server: Server; readonly port: string }> {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -34,7 +34,7 @@ async function occupy(): Promise<{ readonly server: Server; readonly port: strin
   return { server, port: String(typeof address === 'object' && address?.port) };
 }
 
-/** A process that has inherited the address and answers with its process id. */
+/** Starts a process that inherits the address and answers with its process ID. */
 async function serve(fd: number) {
   const worker = fork(workerProgram('serves'), { stdio: ['ignore', 'inherit', 'inherit', 'ipc', fd] });
   await once(worker, 'message');
@@ -64,7 +64,8 @@ describe('the addresses of the service', () => {
     expect(addresses.fds).toHaveLength(2);
     expect(addresses.main.port).toBeGreaterThan(0);
     expect((await stat(path)).mode & 0o777).toBe(0o660);
-    const [refusal] = await once(connect(path), 'error'); // nobody listens yet, so nobody was let in before either
+    // No process listens yet, so nobody connected before the permissions were set.
+    const [refusal] = await once(connect(path), 'error');
     expect(refusal).toMatchObject({ code: 'ECONNREFUSED' });
     const worker = await serve(addresses.fds[0] as number);
     expect(await text(connect(path))).toBe(String(worker.pid));
@@ -148,7 +149,7 @@ describe('an address that can not be opened', () => {
   });
 });
 
-// The descriptors of these sockets belong to the addresses; what opened them first is left alone.
+// The descriptors of these sockets belong to the addresses. The handles that opened them are never closed here.
 describe('sockets that systemd has passed', () => {
   it('stand for host and port', async () => {
     const [first, second] = [await bindTcp('127.0.0.1', 0), await bindTcp('127.0.0.1', 0)];

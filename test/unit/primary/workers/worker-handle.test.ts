@@ -11,7 +11,7 @@ import { settled } from '../../../support/settled.js';
 const limitMs = 1000;
 const killLimitMs = 2000;
 
-/** The handle of a worker that only writes down the signals it gets. */
+/** Creates the handle of a worker that only records its signals. */
 function createHandle() {
   const signals: unknown[] = [];
   const process = { pid: 7, kill: (signal: unknown) => signals.push(signal) };
@@ -19,7 +19,7 @@ function createHandle() {
   return { handle, signals };
 }
 
-/** How many checks without a heartbeat it takes until the worker is overdue. */
+/** Returns how many checks without a heartbeat make the worker overdue. */
 function checksUntilOverdue(handle: WorkerHandle): number {
   let checks = 1;
   while (!handle.isOverdue()) checks++;
@@ -133,7 +133,7 @@ describe('the exit of a worker within a limit', () => {
   });
 });
 
-/** The delays after workers that had listened, or had not, one after the other. */
+/** Returns the restart delays after workers that had listened or not, one after the other. */
 function delays(...hadListened: readonly boolean[]): number[] {
   const policy = new RestartPolicy();
   return hadListened.map((hasListened) => policy.delayAfter(hasListened));

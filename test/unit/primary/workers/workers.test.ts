@@ -8,11 +8,11 @@ import { WorkersHarness } from '../../../support/workers-harness.js';
 const checkMs = 2500;
 const startLimitMs = 15_000;
 const silenceLimitMs = 10_000;
-/** Beyond the time that a worker was given. */
+/** Additional time after the limit that the worker itself has. */
 const exitLimitMs = 1000;
 const killLimitMs = 2000;
 const maxExchangeMs = 1000;
-/** Before the next start; doubled at each one in vain. */
+/** Delay before the next start; doubled after each failed one. */
 const firstWaitMs = 100;
 const maxWaitMs = 5000;
 
@@ -287,7 +287,7 @@ describe('the end of the service', () => {
     expect(harness.workers.counts()).toEqual({ starting: 0, ready: 0, stopping: 2 });
     process.kill(first, 'SIGKILL');
     await harness.untilTold('left');
-    await harness.clock.advance(maxExchangeMs); // at its end, the other one would be killed
+    await harness.clock.advance(maxExchangeMs); // at the end of this time, the other worker would be killed
     expect(harness.pids()).toEqual([second]);
     process.kill(second, 'SIGKILL');
     await retired;

@@ -3,7 +3,7 @@ import { delay, endOfLoopTurn } from '../../../../src/shared/clock.js';
 import { FakeClock } from '../../../support/fake-clock.js';
 import { settled } from '../../../support/settled.js';
 
-/** Fails the first time, then counts. */
+/** Returns a function that fails at first, then counts. */
 function failingOnce(): () => Promise<number> {
   let calls = 0;
   return async () => {

@@ -48,14 +48,14 @@ describe('a command line', () => {
     const shell = shellOf(lines);
     expect(shell).toHaveLength(lines.length);
     const verdicts = lines.map((line, index) => ({ line, ours: oursOf(line), shell: shell[index] }));
-    const compared = verdicts.filter(({ line }) => !endsInLoneBackslash(line)); // to a shell, it is a backslash
+    const compared = verdicts.filter(({ line }) => !endsInLoneBackslash(line)); // a shell reads it as a backslash
     expect(compared.filter(({ ours, shell }) => JSON.stringify(ours) !== JSON.stringify(shell))).toEqual([]);
     expect(compared.filter(({ ours }) => ours !== null).length).toBeGreaterThan(100);
     expect(compared.filter(({ ours }) => ours === null).length).toBeGreaterThan(50);
   });
 });
 
-/** No newline, because it ends a shell's command, and nothing that a shell would expand. */
+/** Pieces without newlines, which end a command, and without characters that a shell expands. */
 const pieces = ['a', 'b', 'é', '🚀', '-', '=', '{m}', '/', ' ', '  ', '\t', "'", "'", '"', '"', '\\', '\\\\', '\u00a0'];
 
 function randomLine(seed: number): string {
@@ -72,9 +72,9 @@ function oursOf(line: string): string[] | null {
   }
 }
 
-/** The words of each line; null for a line that the shell refuses. */
+/** Returns the words of each line; null if the shell rejects the line. */
 function shellOf(lines: readonly string[]): (string[] | null)[] {
-  // The word in front is always there: printf without arguments would print a NUL all the same.
+  // The word `first` is always present: without arguments, printf would still print a NUL.
   const script = `while IFS= read -r line; do (eval "printf '%s\\0' first $line"); echo " $?"; done`;
   const { stdout } = spawnSync('sh', ['-c', script], { encoding: 'utf8', input: `${lines.join('\n')}\n` });
   return stdout

@@ -27,11 +27,11 @@ async function faultsOf(env: Environment, files: Readonly<Record<string, string>
 }
 
 interface Expectation {
-  /** Texts that are accepted, with the value the configuration then has under `key`. */
+  /** Key of the configuration. Each accepted text has the value that the key then gets. */
   readonly key: keyof Config;
   readonly good: readonly (readonly [text: string, value: unknown])[];
   readonly bad: readonly string[];
-  /** What else must be set for the good ones to make sense. */
+  /** Other variables that the accepted texts need. */
   readonly besides?: Environment;
 }
 

@@ -4,7 +4,7 @@ import { type Channel, channelToPrimary, channelToWorker } from '../../../../src
 
 type Done = (error: Error | null) => void;
 
-/** A process at the other end, or this one: it keeps what is sent to it. */
+/** Process at either end, which records the messages sent to it. */
 class FakeProcess extends EventEmitter {
   readonly sent: object[] = [];
   connected = true;

@@ -3,7 +3,7 @@ import { type Channel, type Handlers, Peer } from '../../../../src/shared/ipc/pe
 import { ChannelPair } from '../../../support/channel-pair.js';
 
 const megabyte = 1024 ** 2;
-/** As V8 would for a text of more than 512 MiB, the channel throws if a packet is larger than this. */
+/** Maximum packet size. The channel throws beyond it, as V8 does for a text of more than 512 MiB. */
 const maxPacketUnits = megabyte;
 
 const calls = {

@@ -54,7 +54,7 @@ type TestCalls = typeof calls;
 
 const asCancelled = { name: 'RelayError', code: 'cancelled' };
 
-/** Handlers to call. The fields tell what they did. */
+/** Handlers to call. The fields record their actions. */
 class Server {
   produced = 0;
   finished = 0;

@@ -19,7 +19,7 @@ class House {
     this.output = new LogOutput(target, this.clock, () => this.lost++);
   }
 
-  /** Resolves once a write has found no room. */
+  /** Resolves once a write has found no space. */
   async untilFull(): Promise<void> {
     await this.clock.advance(gatherMs);
     await until(() => this.clock.pending > 0, 'a write to find no room');
@@ -158,12 +158,12 @@ describe('A flush', () => {
   });
 });
 
-/** The flags of this open file, as all processes that share it see them. */
+/** Returns the flags of this open file, which all processes with the file share. */
 function flagsOf(fd: number): number {
   return Number.parseInt(/flags:\s*(\d+)/.exec(readFileSync(`/proc/self/fdinfo/${fd}`, 'utf8'))?.[1] ?? '', 8);
 }
 
-/** The same end of a socket, as an inherited file descriptor. */
+/** Returns this end of a socket as an inherited file descriptor. */
 function handleOf(socket: Socket) {
   return (socket as unknown as { _handle: { fd: number; setBlocking(isBlocking: boolean): void } })._handle;
 }

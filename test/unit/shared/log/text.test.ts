@@ -1,7 +1,7 @@
 import { createLogger, type LogDestination, logEvents } from '../../../../src/shared/log/logger.js';
 import { logIn } from '../../../../src/shared/log/text.js';
 
-/** What a log of this style has written. */
+/** Returns the output of a log in this style. */
 function written(style: 'json' | 'plain' | 'coloured', tell: (log: ReturnType<typeof createLogger>) => void): string[] {
   const lines: string[] = [];
   const output: LogDestination = { write: (line) => void lines.push(line), flush: async () => true };

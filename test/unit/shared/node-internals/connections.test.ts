@@ -13,10 +13,10 @@ import { temporaryFolder } from '../../../support/folder.js';
 import { until } from '../../../support/until.js';
 
 const loopback = '127.0.0.1';
-/** More than the kernel takes for a client that reads nothing. */
+/** More than the kernel buffers for a client that reads nothing. */
 const manyBytes = 32 * 1024 ** 2;
 
-/** Both ends of one connection to this server. */
+/** Returns both ends of a connection to this server. */
 async function connected(server: Server, where: NetConnectOpts) {
   const accepting = once(server, 'connection');
   const client = connect(where);

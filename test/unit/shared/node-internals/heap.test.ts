@@ -4,16 +4,19 @@ import { FakeClock } from '../../../support/fake-clock.js';
 import { settled } from '../../../support/settled.js';
 
 const idleMs = 3000;
-/** Well above the growth that is worth a collection. */
+/** Well above the growth that triggers a collection. */
 const grownBytes = 64 * 1024 ** 2;
 const bytesPerNumber = 8;
 
-/** Memory of V8's own heap, as long as it is held. */
+/** Returns memory of V8's heap, which is garbage once it is unreferenced. */
 function garbage(): number[] {
   return new Array<number>(grownBytes / bytesPerNumber).fill(0);
 }
 
-/** A keeper of this very heap, from which all garbage has gone. `quiet` passes without work, collections included. */
+/**
+ * Creates a keeper of the current heap after a full collection. `quiet` advances the clock without work, and awaits
+ * collections.
+ */
 async function keep() {
   const clock = new FakeClock();
   const state = { collections: 0, last: Promise.resolve() };

@@ -16,13 +16,13 @@ import { temporaryFolder } from '../../../support/folder.js';
 const loopback = '127.0.0.1';
 const moduleUnderTest = join(__dirname, '..', '..', '..', '..', 'src', 'shared', 'node-internals', 'connections.js');
 
-/** Listens on descriptor 3, says so, and answers each connection with its name. */
+/** Program that listens on descriptor 3, reports this, and answers each connection with its name. */
 const listener = `
   const { listenOn } = require(${JSON.stringify(moduleUnderTest)});
   const server = require('node:net').createServer((socket) => socket.end(process.argv[1]));
   listenOn(server, 3).then(() => process.stdout.write('listening'));`;
 
-/** Another process that has inherited this address. Resolves when it listens. */
+/** Starts another process that inherits this address. Resolves when the process listens. */
 async function listenElsewhere({ fd }: BoundSocket, name: string): Promise<AsyncDisposable> {
   const child: ChildProcess = spawn(process.execPath, ['-e', listener, name], { stdio: ['ignore', 'pipe', 2, fd] });
   await once(child.stdout as NodeJS.ReadableStream, 'data');
@@ -34,7 +34,7 @@ async function listenElsewhere({ fd }: BoundSocket, name: string): Promise<Async
   };
 }
 
-/** What a connection is told until it is closed; the error code where it is refused. */
+/** Resolves with the text that a connection receives until it is closed, or the error code if it is refused. */
 async function told(address: NetConnectOpts): Promise<string> {
   const socket = connect(address);
   try {

@@ -31,7 +31,7 @@ async function listen() {
   return { accept, [Symbol.asyncDispose]: close };
 }
 
-/** The processes of Perl that this one has started. */
+/** Returns the Perl processes that this process has started. */
 async function helpers(): Promise<number[]> {
   const children = await readFile(`/proc/self/task/${process.pid}/children`, 'utf8');
   const pids = children.trim().split(' ').filter(Boolean).map(Number);

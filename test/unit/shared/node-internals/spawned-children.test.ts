@@ -4,7 +4,9 @@ import { promisify } from 'node:util';
 
 const modules = join(__dirname, '..', '..', '..', '..', 'src');
 
-/** Starts a program again and again with ever more descriptors to spare, and says how many sockets that has left each time. */
+/**
+ * Program that starts a program repeatedly, each time with more free descriptors, and prints how many sockets remain.
+ */
 const startsWithFew = `
 const { closeSync, openSync, readdirSync, readlinkSync } = require('node:fs');
 const { execFile, spawn } = require('node:child_process');

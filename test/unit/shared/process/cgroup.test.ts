@@ -13,7 +13,7 @@ import { until } from '../../../support/until.js';
 const limitMs = 5000;
 const hasMemory = false;
 
-/** Starts a program inside. Resolves with its pid. */
+/** Starts a program inside the cgroup. Resolves with its pid. */
 async function startInside(children: Children, cgroup: Cgroup, ...command: readonly string[]): Promise<number> {
   const enter = 'echo 0 >"$1"; shift; exec "$@"';
   const pid = await children.start({}, '/bin/sh', '-c', enter, 'sh', cgroup.entrance, ...command);
@@ -234,7 +234,7 @@ const canMount = (() => {
     await mkdir(point);
     const module = join(__dirname, '..', '..', '..', '..', 'src', 'shared', 'process', 'cgroup.js');
     const look = `require(${JSON.stringify(module)}).ownCgroup().then((cgroup) => process.stdout.write(cgroup.path))`;
-    // The kernel gives the list of mounts page by page: here the mount that counts is behind the first page.
+    // The kernel returns the list of mounts page by page. Here, the relevant mount is not on the first page.
     const others = 'for i in $(seq 60); do mount -t tmpfs none "$1" || exit; done';
     const script = `${others}; mount -t cgroup2 none "$1" && mount -t tmpfs none "$2" && exec "$3" -e "$4"`;
     const [, hidden = ''] =

@@ -4,7 +4,10 @@ import { promisify } from 'node:util';
 
 const modules = join(__dirname, '..', '..', '..', '..', 'src');
 
-/** Deletes what is named, has it erased, and says what can be seen of this process then: by the kernel, by itself, by a child. */
+/**
+ * Program that deletes and erases these variables, and prints whether the kernel, the process itself or a child still
+ * shows them.
+ */
 const erases = `
 const { eraseFromEnviron } = require(process.argv[1] + '/shared/process/proc.js');
 const names = process.argv.slice(2);

@@ -86,7 +86,7 @@ const nowhere = '/nowhere';
 let folder: TemporaryFolder;
 let dead: Instance;
 let living: Instance;
-/** In another pid namespace, where nobody can know whether it is dead. */
+/** Instance in another pid namespace, of which it is unknown whether it is dead. */
 let unknown: Instance;
 
 beforeEach(async () => {
@@ -98,7 +98,7 @@ beforeEach(async () => {
 
 afterEach(() => folder[Symbol.asyncDispose]());
 
-/** A folder as a primary makes it, with a file and a folder in it. */
+/** Creates a folder like a primary's, with a file and a folder in it. */
 async function folderOf(owner: Instance): Promise<string> {
   const path = await mkdtemp(join(folder.path, `${folderPrefix(owner)}-`));
   await writeFile(join(path, '1.system'), 'text');
@@ -141,7 +141,7 @@ describe('The processes of a primary', () => {
   });
 });
 
-/** True also where it is gone: a service that starts on this host ends what dead primaries have left. */
+/** Whether a process has children. True also if it has exited: a service that starts here may end such processes. */
 async function hasChild(pid: number): Promise<boolean> {
   const children = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8').catch(() => 'none');
   return children.trim() !== '';

@@ -20,7 +20,7 @@ const cookie = '1.2.3:4';
 const marked = { [cookieName]: cookie };
 const folderUnderTest = join(__dirname, '..', '..', '..', '..', 'src', 'shared');
 const nobody = { uid: 65_534, gid: 65_534, cwd: '/' };
-/** For root, where another user may run this node too. */
+/** Runs a test as root only, if another user may run this node, too. */
 const asNobody = spawnSync(process.execPath, ['--version'], nobody).status === 0 ? it : it.skip;
 
 function statOf(pid: number): Promise<string> {
@@ -31,7 +31,7 @@ async function stateOf(pid: number): Promise<string | undefined> {
   return /\) (\S) /.exec(await statOf(pid))?.[1];
 }
 
-/** What a user without rights finds out of a process. */
+/** Returns what an unprivileged user learns about a process. */
 async function kindForNobody(pid: number): Promise<string> {
   await using folder = await temporaryFolder();
   await chmod(folder.path, 0o755);

@@ -15,7 +15,7 @@ import { describeWithPidNamespace, inPidNamespace } from '../../../support/pid-n
 
 const folderUnderTest = join(__dirname, '..', '..', '..', '..', 'src', 'shared', 'process');
 
-/** A program that has loaded the module under test as `proc`. */
+/** Returns the arguments of a program that has loaded the tested module as `proc`. */
 function programWith(folder: string, code: string): string[] {
   return [process.execPath, '-e', `const proc = require(${JSON.stringify(join(folder, 'proc.js'))}); ${code}`];
 }
@@ -138,6 +138,6 @@ describe('The figures of the system', () => {
     await using children = new Children();
     await children.start({}, '/bin/sleep', '60');
     expect(await totalForks()).toBeGreaterThan(forks);
-    expect(await idleTicks()).toBeGreaterThanOrEqual(0); // the part of it that waits for disks may fall
+    expect(await idleTicks()).toBeGreaterThanOrEqual(0); // its part for disk waits may decrease
   });
 });

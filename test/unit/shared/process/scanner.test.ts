@@ -8,7 +8,7 @@ import { until } from '../../../support/until.js';
 
 const minute = '60';
 
-/** A cookie that no other test has. */
+/** Returns a cookie that no other test has. */
 function newCookie(): string {
   return `test-${randomUUID()}`;
 }
@@ -17,7 +17,7 @@ function mark(cookie: string): Record<string, string> {
   return { PROMPT_RELAY_JOB: cookie };
 }
 
-/** Looks until so many are found. Other processes of the host come and go. */
+/** Scans until this many processes are found. Other processes of the host start and exit. */
 function untilFound(scanner: ProcessScanner, cookie: string, count: number): Promise<readonly number[]> {
   return until(async () => {
     const { pids } = await scanner.find((found) => found === cookie);
@@ -126,7 +126,7 @@ const nothing: ScanResult = { pids: [], hasVanished: false, hasUnclear: false };
 const vanished: ScanResult = { ...nothing, hasVanished: true };
 const unclear: ScanResult = { ...nothing, hasUnclear: true };
 
-/** Finds what it is told, scan by scan; then nothing, or the last again and again. */
+/** Scanner with given results, scan by scan; then with none, or the last one repeatedly. */
 class ScriptedScanner {
   scans = 0;
   readonly #results: readonly ScanResult[];

@@ -4,7 +4,7 @@ import { JsonStructure } from '../../../../src/shared/text/json-structure.js';
 const maxValues = 50_000;
 const maxDepth = 200;
 
-/** The fault of a text that comes in pieces of this size. */
+/** Returns the fault of a text that arrives in pieces of this size. */
 function faultOf(text: string | Buffer, pieceBytes = 65_536): string | null {
   const structure = new JsonStructure({ maxValues, maxDepth });
   const bytes = Buffer.from(text);
@@ -19,7 +19,7 @@ function repeated(unit: string, count: number): string {
   return unit.repeat(count);
 }
 
-/** Elements of lists and fields of objects, as the parser finds them. */
+/** Counts the elements of lists and the fields of objects as the parser finds them. */
 function valuesIn(value: unknown): number {
   if (typeof value !== 'object' || value === null) return 0;
   const inside: unknown[] = Object.values(value);
@@ -80,7 +80,7 @@ describe('The structure of a JSON text', () => {
     for (const each of texts) await assert(each, { numRuns: 50 });
   });
 
-  /** Beside as many others as leave no room for one more, and for none too few. */
+  /** Expects that the text counts as its number of values: a list up to the limit is accepted, a longer one is not. */
   function holdsAsMany(text: string, size: number): void {
     const others = maxValues - valuesIn(JSON.parse(text)) - 1;
     const [fits, exceeds] = [others, others + 1].map((count) => `[${repeated('0,', count)}${text}]`);

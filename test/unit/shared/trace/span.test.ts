@@ -1,6 +1,6 @@
 import { attributesText, type Span, spanTexts } from '../../../../src/shared/trace/span.js';
 
-/** The only one of these, as it is read. */
+/** Returns the JSON of a span. */
 function written(span: Span) {
   return JSON.parse(spanTexts([span])[0] ?? '');
 }

@@ -12,7 +12,7 @@ import { temporaryFolder } from '../../../support/folder.js';
 
 const connects = 'require("node:net").connect(JSON.parse(process.argv[1]))';
 
-/** The accepting end of a connection that a program with this environment makes; to a Unix socket with a path. */
+/** Returns the accepted end of a connection from a program with this environment; with `path`, over a Unix socket. */
 async function connectionOf(env: Readonly<Record<string, string>>, path?: string) {
   const server = createServer().listen(path === undefined ? { port: 0, host: '127.0.0.1' } : { path });
   await once(server, 'listening');

@@ -6,7 +6,7 @@ import { always, begun, type OpenAiDoor, openAiDoor, said } from '../../../suppo
 const chat = { model: 'eliza', messages: [{ role: 'user', content: 'Hi' }] };
 const header = { 'X-OpenWebUI-User-Id': 'zoe' };
 
-/** The door for the holder of a key. */
+/** Creates the OpenAI API for the holder of a key. */
 function heldBy(hasSubclients: boolean): Promise<OpenAiDoor> {
   const key = { name: 'ui', digest: '', scopes: [], isCapped: false, hasSubclients, expiresAt: null };
   const asHolder: Handler = (_req, res, next) => {

@@ -8,7 +8,7 @@ function row(ends: string, uid: number, inode: number, state = '01'): string {
   return `   0: ${ends} ${state} 00000000:00000000 00:00000000 00000000  ${uid}        0 ${inode} 1 000000002 20 4 30 10 -1\n`;
 }
 
-/** Client 127.0.0.1:43690 of the server 127.0.0.1:5051, both ends. */
+/** Both ends of a connection: client 127.0.0.1:43690, server 127.0.0.1:5051. */
 const clientEnd = '0100007F:AAAA 0100007F:13BB';
 const serverEnd = '0100007F:13BB 0100007F:AAAA';
 const ends: TcpEnds = {
@@ -74,7 +74,7 @@ describe('The user at the other end', () => {
     expect(await Promise.all([first, ...Array.from({ length: 50 }, () => table.uidOf(ends))])).toEqual(
       Array.from({ length: 51 }, () => 1000),
     );
-    expect(reads.length).toBeLessThanOrEqual(2); // one that is under way may be older than the questions that follow
+    expect(reads.length).toBeLessThanOrEqual(2); // a running read may be older than later requests
   });
 
   it.each(['127.0.0.1', '127.3.2.1', '::1'])('is this very one for a real connection at %s', async (host) => {

@@ -32,7 +32,7 @@ function failing(outcome: FailedOutcome, reason?: CliReason, details?: [{ path: 
 const done = jobDone({ model: 'eliza', usage: used });
 const made = { id: 'toolu_1', name: 'weather', input: '{"city":"Bonn"}' };
 const calls = jobDone({ model: 'eliza', usage: used, calls: [made] });
-/** How the model begins to call, and goes on in two pieces. */
+/** Events of a model that starts a call and continues it in two pieces. */
 const begins: JobEvent[] = [
   { type: 'call-start', id: made.id, name: made.name },
   { type: 'call-delta', text: '{"city"' },
@@ -41,7 +41,7 @@ const begins: JobEvent[] = [
 const cut = jobDone({ model: 'eliza', usage: used, stopSequence: 'END' });
 const refused = failing('cli_error', 'refused');
 const thinking = { thinking: { type: 'adaptive' } };
-/** A signed thought, text, another one that is sealed, and text again. */
+/** Events with a signed thought, text, an encrypted thought, and text again. */
 const thinks: JobEvent[] = [
   { type: 'thought-delta', text: 'H' },
   { type: 'thought-delta', text: 'm' },
@@ -210,7 +210,7 @@ describe('A message', () => {
 });
 
 describe('A streamed message', () => {
-  /** A stream says how many tokens the prompt has before the model CLI does. */
+  /** Number of prompt tokens, which a stream contains before the model CLI reports it. */
   const estimate = expect.any(Number);
   const start = [
     'message_start',

@@ -53,7 +53,7 @@ const failed: JobEvent = {
 
 const noSpill = { file: async () => null };
 
-/** Serves one job, whose events are these. */
+/** Serves one job with these events. */
 async function serveJob(
   run: (signal: AbortSignal) => AsyncGenerator<JobEvent>,
   changes: Partial<RequestedJob> = {},
@@ -71,7 +71,7 @@ async function* events(...list: readonly JobEvent[]): AsyncGenerator<JobEvent> {
   yield* list;
 }
 
-/** Yields these and then waits until it is cancelled. */
+/** Yields these events, then waits until it is cancelled. */
 async function* hanging(signal: AbortSignal, ...list: readonly JobEvent[]): AsyncGenerator<JobEvent> {
   yield* list;
   await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
@@ -91,7 +91,7 @@ const conversation = {
   expiresAt: 1,
 };
 
-/** The header of the answer that names the conversation; null where there is none. */
+/** Returns the header that names the conversation; null without such a header. */
 async function namedConversation(...given: Parameters<typeof serveJob>): Promise<string | null> {
   await using server = (await serveJob(...given)).server;
   return (await fetch(`http://127.0.0.1:${server.port}/`)).headers.get('x-conversation-id');
@@ -102,7 +102,7 @@ async function recordOf({ log }: ExpressServer) {
   return (await until(find, 'the record')).fields;
 }
 
-/** The whole text of a streamed answer. */
+/** Returns the whole text of a streamed answer. */
 async function streamOf(server: ExpressServer): Promise<string> {
   return (await fetch(`http://127.0.0.1:${server.port}/`)).text();
 }
@@ -300,7 +300,7 @@ describe('An answer that is too long for memory', () => {
     const { server } = await serveJob(() => events(...started, ...long, done), { stream: true }, spill);
     await using _ = server;
     const [last, ...rest] = (await streamOf(server)).split('\n\n').reverse().slice(1);
-    expect(rest).toHaveLength(started.length - 1 + long.length); // its admission is no event
+    expect(rest).toHaveLength(started.length - 1 + long.length); // the stream omits the admission
     expect(JSON.parse(last?.replace('event: done\ndata: ', '') ?? '')).toMatchObject({ text: whole });
   });
 

@@ -21,7 +21,7 @@ const snapshot = {
   title: 'Hello',
 };
 
-/** Serves the messages of a conversation that is read so. */
+/** Serves the messages of a conversation, which `read` returns. */
 async function serveMessages(read: (order: PieceOrder) => Promise<TranscriptItem>) {
   const primary = new FakePrimary({ transcript: read });
   return { primary, server: await serveWith([getMessages(primary.asPrimary)]) };

@@ -19,11 +19,11 @@ const never = new AbortController().signal;
 
 interface Kept {
   readonly isStructured?: boolean;
-  /** The answer as the store has it, where it is not what was told while the job ran. */
+  /** Stored answer, if it differs from the text streamed while the job ran. */
   readonly kept?: string;
 }
 
-/** What a reader is told that has had this event last. */
+/** Returns the events for a reader whose last event was this one. */
 async function toldAfter(
   after: number,
   events: readonly JobEvent[],
@@ -124,7 +124,7 @@ describe('The events of a background job', () => {
         const whole = texts.join('');
         const first = (await toldAfter(0, eventsWith(texts))).slice(0, cut);
         const last = first.findLast(({ id }) => id !== null)?.id ?? 0;
-        const again = whole.match(new RegExp(`[^]{1,${size}}`, 'g')) ?? []; // through the middle of pairs, too
+        const again = whole.match(new RegExp(`[^]{1,${size}}`, 'g')) ?? []; // the pieces may split surrogate pairs
         const rest = await toldAfter(last, eventsWith(again));
         expect(textOf(first) + textOf(rest)).toBe(whole);
         const ids = [...first, ...rest].flatMap(({ id }) => id ?? []);

@@ -29,7 +29,7 @@ const times = {
 const known = { job_id: 'some-id', background: true, title: 'Hi', operation: 'ask', status: 'succeeded' } as const;
 const listed = { ...known, position: null, reason: null, ...times };
 
-/** These events; with `hangs`, and then nothing until the signal is aborted. */
+/** Yields these events; with `hangs`, then waits until the signal is aborted. */
 function telling(events: readonly JobEvent[], hangs = false) {
   return async function* (_request: unknown, signal: AbortSignal): AsyncGenerator<JobEvent> {
     yield* events;

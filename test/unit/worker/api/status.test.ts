@@ -11,7 +11,7 @@ import { until } from '../../../support/until.js';
 const whole: WrittenSections = { slots: '{"max":1}', queue: '{"max":2}' };
 const wholeBody = { slots: { max: 1 }, queue: { max: 2 } };
 
-/** One subscription, as the primary sees it. */
+/** A subscription as the primary sees it. */
 class Subscription {
   readonly items = new BoundedQueue<WrittenSections>();
   readonly withNames: boolean;
@@ -27,7 +27,7 @@ class Subscription {
   }
 }
 
-/** Viewers that are served over HTTP, of a primary that tells what the test says. */
+/** Viewers served over HTTP, by a primary whose events the test sends. */
 class Viewing implements AsyncDisposable {
   readonly clock = new FakeClock();
   readonly closing = new AbortController();
@@ -198,7 +198,7 @@ describe('The viewers of the status', () => {
 });
 
 describe('A viewer that does not read', () => {
-  /** More than the system takes for a client that reads nothing. */
+  /** More than the kernel buffers for a client that reads nothing. */
   const much = JSON.stringify('x'.repeat(1024 * 1024));
 
   async function tellMuch(viewing: Viewing): Promise<void> {

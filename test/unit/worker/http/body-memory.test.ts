@@ -2,12 +2,12 @@ import { BodyMemory, type ReceivedBody } from '../../../../src/worker/http/body-
 import { FakeClock } from '../../../support/fake-clock.js';
 
 const limitMegabytes = 16;
-/** What may be held while room is left for the whole of one. */
+/** Megabytes of bodies up to which one more whole body has room. */
 const fullAfter = 112;
 const bound = 128;
 const limitBytes = limitMegabytes * 1024 ** 2;
 
-/** Megabytes. */
+/** Returns this many megabytes. */
 function bytes(count: number): Buffer {
   return Buffer.alloc(count * 1024 ** 2);
 }
@@ -39,7 +39,7 @@ function start() {
   const memory = new BodyMemory(limitBytes, clock);
   const sources: FakeSource[] = [];
   const bodies: ReceivedBody[] = [];
-  /** Opens a body, of which so many megabytes come at once. */
+  /** Opens a body of which this many megabytes arrive at once. */
   const open = (client: string, come = 0, length = limitBytes): ReceivedBody => {
     const source = new FakeSource();
     sources.push(source);
@@ -54,7 +54,7 @@ function start() {
   return { clock, bodies, open, fates, held, close };
 }
 
-/** Fills the memory: eight bodies of 14 MB, of this client. */
+/** Fills the memory with eight bodies of 14 MB of this client. */
 function fill(open: (client: string, come: number) => ReceivedBody, client: string): ReceivedBody[] {
   return Array.from({ length: 8 }, () => open(client, fullAfter / 8));
 }
@@ -63,13 +63,13 @@ describe('Bodies that are being received', () => {
   it('are all read until they reach the bound together, then those that have room, and the beginning of any', () => {
     const { open, fates } = start();
     fill(open, 'one').at(-1)?.add(Buffer.alloc(1));
-    expect(fates()).toEqual(Array(8).fill('read')); // what is left of each, 2 MB, has room
+    expect(fates()).toEqual(Array(8).fill('read')); // the remaining 2 MB of each fit
     const late = open('one');
     expect(fates()[8]).toBe('read');
     late.add(Buffer.alloc(64 * 1024));
     expect(fates()[8]).toBe('read');
     late.add(Buffer.alloc(1));
-    expect(fates()[8]).toBe('waits'); // the others may have all of it
+    expect(fates()[8]).toBe('waits'); // the others may need all of the rest
   });
 
   it('never hold more than the bound, but for their beginnings', () => {
@@ -91,7 +91,7 @@ describe('Bodies that are being received', () => {
     open('one', 1, 8 * 1024 ** 2);
     open('three', 1, 9 * 1024 ** 2);
     expect(fates().slice(8)).toEqual(['read', 'waits', 'waits']);
-    close(first); // 14 MB of room
+    close(first); // 14 MB are free
     expect(fates().slice(9)).toEqual(['waits', 'read']);
   });
 
@@ -139,7 +139,7 @@ describe('Bodies that are being received', () => {
     expect(body.whole().toString()).toBe(pieces.join(''));
     close(body);
     const before = held();
-    body.add(bytes(1)); // on its way while it was given up
+    body.add(bytes(1)); // in transit when the body was given up
     expect(held()).toBe(before);
     expect(body.whole()).toHaveLength(0);
   });
@@ -151,7 +151,7 @@ describe('Bodies that are being received', () => {
     const before = memory();
     for (let count = 0; count < 200_000; count++) body.add(Buffer.allocUnsafeSlow(1).fill('x'));
     expect(body.whole()).toHaveLength(200_000);
-    expect(memory() - before).toBeLessThan(40 * 1024 ** 2); // 90 MB where each piece is kept, garbage not counted
+    expect(memory() - before).toBeLessThan(40 * 1024 ** 2); // 90 MB if each piece were stored, without garbage
   });
 });
 
@@ -160,7 +160,7 @@ describe('While memory is short', () => {
     const { clock, open, fates } = start();
     const dripping = fill(open, 'one');
     const fast = dripping[7] as ReceivedBody;
-    open('one', 3); // 13 MB more have no room
+    open('one', 3); // 13 MB more do not fit
     for (let quarters = 0; quarters < 8; quarters++) {
       await clock.advance(125);
       for (const body of dripping) body.add(Buffer.alloc(1));
@@ -169,7 +169,7 @@ describe('While memory is short', () => {
     }
     expect(fates()[7]).toBe('read');
     expect(fates().slice(0, 7)).toContain('too slow');
-    expect(fates()[8]).toBe('read'); // and no more of them than it takes
+    expect(fates()[8]).toBe('read'); // no more than necessary
     expect(fates().filter((fate) => fate === 'too slow').length).toBeLessThan(7);
   });
 

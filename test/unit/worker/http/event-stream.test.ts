@@ -6,7 +6,7 @@ import { settled } from '../../../support/settled.js';
 
 const never = new AbortController().signal;
 
-/** A response whose client takes what it is given as long as it has room. */
+/** Response whose client accepts data while it has room. */
 class FakeReply extends EventEmitter {
   readonly headers: Record<string, string> = {};
   readonly written: string[] = [];

@@ -8,7 +8,7 @@ import { until } from '../../../support/until.js';
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
-/** The fields of the one record that the server has logged. */
+/** Returns the fields of the only record that the server has logged. */
 async function recordOf({ log }: ExpressServer) {
   const entry = await until(() => log.entries[0], 'the record');
   expect([log.entries.length, entry.level, entry.event]).toEqual([1, 'info', 'http_request_completed']);

@@ -12,7 +12,7 @@ const ok = [...begun, ...said('Hel', 'lo'), jobDone({ queueMs: 5, executionMs: 7
 const admitted = begun[0] as JobEvent;
 const refusedDisk: Partial<IdempotencyStore> = { keep: () => Promise.reject(new Error('disk full')) };
 
-/** Each job has these events; a promise among them is waited for. */
+/** Serves jobs with these events; promises among them are awaited. */
 function open(
   events: readonly (JobEvent | Promise<unknown>)[],
   store: Partial<IdempotencyStore> = {},
@@ -39,7 +39,7 @@ const dialects = [
   { path: '/v1/messages', body: { model: 'm', max_tokens: 9, messages: [{ role: 'user', content: 'Hi' }] } },
   { path: '/api/chat', body: { model: 'm', stream: false, messages: [{ role: 'user', content: 'Hi' }] } },
 ] as const;
-/** Their clients read what is said on retries. */
+/** Paths whose clients obey the headers about retries. */
 const mindful: readonly string[] = ['/v1/chat/completions', '/v1/messages'];
 const key = { 'idempotency-key': 'k' };
 

@@ -1,6 +1,6 @@
 import { type HttpServer, Listeners } from '../../../../src/worker/http/server.js';
 
-/** A server that keeps what it is told. */
+/** Server that records its calls. */
 class FakeServer {
   readonly told: string[] = [];
   isWhole = true;
@@ -26,7 +26,7 @@ class FakeServer {
   }
 }
 
-/** Hands out these servers, one after the other. */
+/** Returns a function that returns these servers, one after the other. */
 function handing(...servers: readonly FakeServer[]): () => HttpServer {
   const rest = [...servers];
   return () => rest.shift() as unknown as HttpServer;

@@ -21,7 +21,7 @@ async function grownIn(metrics: HttpMetrics, family: string) {
   return values.filter(({ value }) => value !== 0).map(({ labels, value }) => ({ labels, value }));
 }
 
-/** Metrics whose first report, with every family, has been made. */
+/** Returns metrics after their first report, which contains every family. */
 async function reported(): Promise<HttpMetrics> {
   const metrics = new HttpMetrics();
   await metrics.changes();

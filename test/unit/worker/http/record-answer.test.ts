@@ -8,14 +8,14 @@ const type = 'application/json';
 
 interface SomeAnswer {
   readonly status: number;
-  /** What was sent before the last of it. */
+  /** Data sent before the last piece. */
   readonly begun?: readonly (string | Buffer)[];
   readonly last: Parameters<KeyedRequest['record']>[2];
 }
 
 interface Claimed {
   readonly kept: RecordedAnswer[];
-  /** Records these, one after the other, while the request has its key. */
+  /** Records these answers, one after the other, while the request has its key. */
   record(...answers: SomeAnswer[]): Promise<boolean[]>;
 }
 

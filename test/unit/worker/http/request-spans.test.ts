@@ -11,13 +11,13 @@ const callerId = 'b7ad6b7169203331';
 const traceparent = `traceparent: 00-${traceId}-${callerId}-01`;
 const all = { isParentBased: true, ratio: 1 };
 
-/** The attributes of a span by their names. */
+/** Returns the attributes of a span by name. */
 function attributesOf(span: Record<string, unknown>): Record<string, unknown> {
   const list = span.attributes as readonly { key: string; value: Record<string, unknown> }[];
   return Object.fromEntries(list.map(({ key, value }) => [key, Object.values(value)[0]]));
 }
 
-/** A server that sends its spans in batches. */
+/** Starts a server that exports its spans in batches. */
 async function traced(handlers: readonly Handler[], sampler = all) {
   const batches: Record<string, unknown>[][] = [];
   const primary = {
@@ -29,7 +29,7 @@ async function traced(handlers: readonly Handler[], sampler = all) {
   const clock = new FakeClock();
   const spans = new RequestSpans(sampler, primary as never, clock);
   const server = await serveWith(handlers, { spans });
-  /** The spans of all requests that have ended. */
+  /** Returns the spans of all requests that have ended. */
   const sent = () => {
     spans.send();
     return batches.flat();

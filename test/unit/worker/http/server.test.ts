@@ -14,11 +14,11 @@ const limits = {
   ...{ headersMs: 300, requestMs: 600, keepAliveMs: 200, unreadMs: 300, checkEveryMs: 50, watchEveryMs: 20 },
   ...{ unsentBytes: 64 * 1024 * 1024, unsentMs: 100 },
 };
-/** More than the kernel takes for a reader that does not read. */
+/** More than the kernel buffers for a client that does not read. */
 const largeBytes = 16 * 1024 * 1024;
 const garbage = 'this is no HTTP\r\n\r\n';
 
-/** Answers each request with its path: `/held` when told to, `/body` once its body is there, any other at once. */
+/** Answers each request with its path: `/held` on demand, `/body` after its body, any other at once. */
 class Exchanges {
   readonly begun: string[] = [];
   readonly closed: string[] = [];
@@ -39,7 +39,7 @@ class Exchanges {
     else answer();
   };
 
-  /** More than the kernel takes, and then a little every now and then, as a stream with pings has it. */
+  /** Writes more than the kernel buffers, then a little from time to time, like a stream with pings. */
   #pingForever(res: Parameters<Listener>[1]): void {
     res.write(Buffer.alloc(largeBytes));
     const stop = systemClock.every(limits.unreadMs / 10, () => res.write(': ping\n\n'));
@@ -71,7 +71,7 @@ function get(...paths: string[]): Buffer {
   return Buffer.concat(paths.map((path) => request(`GET ${path}`)));
 }
 
-/** Reads this many bytes, and no further than the system has read by then. */
+/** Reads chunks until this many bytes have arrived, then pauses the socket. */
 async function take(socket: Socket, bytes: number): Promise<void> {
   for (let taken = 0; taken < bytes; ) {
     const [piece] = (await once(socket.resume(), 'data')) as [Buffer];
@@ -236,7 +236,7 @@ describe('One connection', () => {
     for (const socket of sockets) socket.on('error', () => {}).write(get('/large'));
     await until(() => exchanges.closed.length > 0, 'the server to give up');
     await delay(systemClock, 10 * limits.watchEveryMs);
-    expect(exchanges.closed.length).toBeLessThanOrEqual(2); // the kernel has taken some of each
+    expect(exchanges.closed.length).toBeLessThanOrEqual(2); // the kernel has buffered a part of each
     for (const socket of sockets) socket.destroy();
   });
 

@@ -14,7 +14,7 @@ import { request } from '../../../support/raw-http.js';
 import { settled } from '../../../support/settled.js';
 import { until } from '../../../support/until.js';
 
-/** A server on a Unix socket whose connections wait until somebody says whether they may stay. */
+/** Starts a server on a Unix socket. Its connections wait until the test accepts or refuses them. */
 async function start() {
   const folder = await temporaryFolder();
   const path = join(folder.path, 'socket');

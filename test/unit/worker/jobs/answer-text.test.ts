@@ -11,7 +11,7 @@ import { FakePrimary } from '../../../support/fake-primary.js';
 import { jobDone } from '../../../support/job-records.js';
 import { LogBook } from '../../../support/log-book.js';
 
-/** Holds what JSON escapes, two and three bytes long characters, and a pair of surrogates. */
+/** Contains characters that JSON escapes, characters of two and three bytes, and a surrogate pair. */
 const line = '"quoted" \\ tab\t \u2028 ü € 😀 \u0000\n';
 const long = line.repeat(4000);
 
@@ -28,7 +28,7 @@ async function joined(pieces: AsyncIterable<string | Buffer>): Promise<Buffer> {
   return Buffer.concat(all);
 }
 
-/** In pieces of this many UTF-16 units, cut wherever it falls. */
+/** Adds a text in pieces of this many UTF-16 units, cut at any position. */
 async function addAll(text: AnswerText, whole: string, size: number): Promise<void> {
   for (let at = 0; at < whole.length; at += size) await text.add(whole.slice(at, at + size));
 }
@@ -82,7 +82,7 @@ describe('The text of an answer', () => {
     await using text = new AnswerText({ file: filling });
     await addAll(text, long, 5000);
     expect(JSON.parse(`"${await joined(text.pieces())}"`)).toBe(long);
-    expect(left).toBe(-1); // it has been tried once more, and then no more
+    expect(left).toBe(-1); // tried once more, then never again
   });
 });
 

@@ -9,7 +9,7 @@ const result = (id: string, text: string) => ({ id, text, isError: false });
 const results = (...texts: readonly string[]): SentPiece =>
   said({ role: 'user', text: '', results: texts.map((text, index) => result(`${index}`, text)) });
 
-/** What is said, a line for each text and result. */
+/** Returns a line for each text and result in the messages. */
 function lines(spoken: readonly Message[]): string[] {
   return spoken.flatMap(({ role, text, results = [] }) => [
     ...results.map((each) => `${each.id}: ${each.text}`),

@@ -42,6 +42,6 @@ describe('Tools that are left out', () => {
     const primary = new FakePrimary({ toolsIgnored: new Error('gone') });
     const res = { locals: { client: 'a', route: '/v1/responses' } } as unknown as Reply;
     expect(() => noteDroppedTools(primary.asPrimary, res, { droppedTools: ['web_search'] })).not.toThrow();
-    await new Promise(setImmediate); // a rejection that nobody takes would end the test here
+    await new Promise(setImmediate); // an unhandled rejection would end the test here
   });
 });

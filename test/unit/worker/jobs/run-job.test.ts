@@ -12,7 +12,7 @@ const admitted: JobEvent = { type: 'job-admitted', session: 'live', ignoresEffor
 const started: JobEvent = { type: 'job-start', queueMs: 0 };
 const said: JobEvent[] = ['Hel', 'lo'].map((text) => ({ type: 'text-delta', text }));
 
-/** A line for each thing that is written. */
+/** Format that writes a line for each call. */
 const lines: AnswerFormat = {
   isForSdks: true,
   body: ({ text, value, model, ending }: CompletedAnswer) => ({ text, value, model, ending }),

@@ -11,7 +11,7 @@ import { openAiErrors, openAiStreamError } from '../../../../src/worker/jobs/sdk
 const request = 'invalid_request_error';
 const server = 'server_error';
 
-/** Status, type and code, as the OpenAI API has them. */
+/** Status, type and code of each error in the OpenAI API. */
 const byCode: Readonly<Record<PublicCode, readonly [number, string, string]>> = {
   validation_error: [400, request, 'validation_error'],
   unauthorized: [401, 'authentication_error', 'unauthorized'],
@@ -102,7 +102,7 @@ describe('An error at the end of a stream', () => {
   });
 });
 
-/** The same error in a body of its own. */
+/** Returns the error object in the body of a response. */
 function bodyOf(error: RelayError): object {
   return (told(error).body as { error: object }).error;
 }

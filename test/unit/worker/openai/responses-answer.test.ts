@@ -86,7 +86,7 @@ function call(status: string, text: string) {
   return { id: 'fc_r1', type: 'function_call', status, call_id: 'c1', name: 'f', arguments: text };
 }
 
-/** Events with the numbers that they should have. */
+/** Returns the events with their expected sequence numbers. */
 function numbered(...events: readonly (readonly [string, object])[]) {
   return events.map(([type, content], index) => ({ type: `response.${type}`, sequence_number: index, ...content }));
 }
@@ -246,7 +246,7 @@ describe('A streamed response', () => {
     expect(streamed(stream.failure(new RelayError('timeout', 'too long')))).toEqual([
       { type: 'error', sequence_number: 4, error },
       {
-        type: 'response.failed', // the only end of a failed response that codex knows
+        type: 'response.failed', // the only end of a failed response that codex recognizes
         sequence_number: 5,
         response: expect.objectContaining({ status: 'failed', error: { code: 'timeout', message: 'too long' } }),
       },

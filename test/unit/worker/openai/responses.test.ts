@@ -15,7 +15,7 @@ function response(differences: Partial<JobView>): JobView {
   return backgroundView({ form, ...differences });
 }
 
-/** Serves a handler as the route of this response. */
+/** Serves a handler at the path of this response. */
 function serve(handler: AsyncHandler, id = 'resp_some-id') {
   return serveWith([(req, res, next) => handler(Object.assign(req, { params: { response_id: id } }), res, next)]);
 }

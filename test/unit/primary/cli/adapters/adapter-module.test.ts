@@ -15,7 +15,7 @@ beforeEach(async () => {
 
 afterEach(() => folder[Symbol.asyncDispose]());
 
-/** Resolves with the path of what was imported, or with why nothing was. */
+/** Resolves with the path of the imported module, or with the reason why nothing was imported. */
 function imported(from = path): Promise<unknown> {
   return importAdapterModule(from, async (file) => file).catch((error: Error) => error.message);
 }

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { managedFault, managedWarnings } from '../../../../../src/primary/cli/adapters/host-settings.js';
 import { temporaryFolder } from '../../../../support/folder.js';
 
-/** A folder with these files. */
+/** Creates a folder with these files. */
 async function folderWith(files: Readonly<Record<string, string>>) {
   const folder = await temporaryFolder();
   await mkdir(join(folder.path, 'managed-settings.d'));

@@ -15,7 +15,7 @@ import { root } from '../../../../support/sources.js';
 
 type Variables = Readonly<Record<string, string>>;
 
-/** Nothing is on this PATH. */
+/** PATH without programs. */
 const nowhere = { PATH: '/nowhere' };
 
 let folder: TemporaryFolder;
@@ -109,7 +109,7 @@ describe('the model CLI that the operator has chosen', () => {
 });
 
 describe('opencode', () => {
-  /** Whether it may use its own provider, to which it would send prompts without a login. */
+  /** Whether opencode may use its default provider, to which it would send prompts without a login. */
   async function usesItsOwn(env: Variables, home = '/nowhere'): Promise<boolean> {
     const config = await configOf({ MODEL_API_CLI: 'opencode', ...env });
     const [{ adapter }] = (await chooseAdapters(config, { HOME: home, ...env })).names.clis;
@@ -280,7 +280,10 @@ describe('Aliases', () => {
 });
 
 describe('The adapters that are not configured', () => {
-  /** Loads the whole primary, then chooses one CLI after the other. Prints which adapters each step has loaded. */
+  /**
+   * Program that loads the whole primary, then selects one CLI after the other. Prints which adapters each step has
+   * loaded.
+   */
   const program = `
     const [primary, ...kinds] = process.argv.slice(1);
     const loaded = () => Object.keys(require.cache).flatMap((path) =>

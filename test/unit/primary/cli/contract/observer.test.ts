@@ -28,7 +28,7 @@ describe('why a process is ended', () => {
 
 const windows = [{ name: 'five_hour', status: 'warning', utilization: 0.9, resetsAt: null }] as const;
 
-/** A line `quota` is a report, others are as those of `lineDecoder`. */
+/** Returns a decoder that reads a line `quota` as a report, and other lines like `lineDecoder`. */
 function reportingDecoder() {
   const lines = lineDecoder();
   return {

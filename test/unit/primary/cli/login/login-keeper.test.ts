@@ -10,13 +10,13 @@ import { LogBook } from '../../../../support/log-book.js';
 const minuteMs = 60_000;
 const ended = { accessToken: '', refreshToken: '', expiresAt: 0 };
 
-/** A login keeper whose program does what the test says. */
+/** A login keeper whose program is controlled by the test. */
 class LoginHouse implements AsyncDisposable {
   readonly clock = new FakeClock();
   readonly log = new LogBook();
   readonly keeper: LoginKeeper;
   readonly login: FileLogin;
-  /** For each program that was started: whether it has been told to end. */
+  /** The started programs, each with whether it must exit. */
   readonly programs: { isDone: boolean; exit: () => void }[] = [];
   readonly #folder: TemporaryFolder;
 
@@ -49,7 +49,7 @@ class LoginHouse implements AsyncDisposable {
     return writeFile(this.login.path, JSON.stringify({ claudeAiOauth: tokens }));
   }
 
-  /** As the CLI: a folder, and a file that names who has made it. */
+  /** Takes the lock like the CLI: a folder, and a file that names its owner. */
   async lock(pid: number, ageMs = 0): Promise<void> {
     await mkdir(this.login.lock);
     const time = (this.clock.now() - ageMs) / 1000;
@@ -62,7 +62,7 @@ class LoginHouse implements AsyncDisposable {
     return rm(this.login.lock, { recursive: true });
   }
 
-  /** Lets time pass until this is so; files are read in real time. */
+  /** Advances the clock until the condition holds; files are read in real time. */
   async until(isSo: () => boolean, limitMs = 100_000): Promise<void> {
     for (const startMs = this.clock.monotonicMs(); !isSo(); await sleep(1)) {
       if (this.clock.monotonicMs() - startMs > limitMs) throw new Error('waited in vain');
@@ -70,7 +70,7 @@ class LoginHouse implements AsyncDisposable {
     }
   }
 
-  /** A program that asks whether it may start. */
+  /** Waits until a program may start. */
   ask(): { isReady: boolean } {
     const asker = { isReady: false };
     void this.keeper.ready().then(() => {
@@ -109,7 +109,7 @@ describe('the login keeper', () => {
     await house.clock.advance(15_000);
     await house.store(60 * minuteMs);
     await house.clock.advance(1000);
-    expect(askers.map(({ isReady }) => isReady)).toEqual([false, false, false]); // the lock is still there
+    expect(askers.map(({ isReady }) => isReady)).toEqual([false, false, false]); // the lock still exists
     expect(house.programs).toMatchObject([{ isDone: false }]);
     await house.unlock();
     await house.until(() => askers.every(({ isReady }) => isReady));
@@ -197,7 +197,8 @@ describe('the login keeper', () => {
     expect(await isRenewedBy(7)).toBe(false);
     await house.lock(7);
     expect([await isRenewedBy(6, 7), await isRenewedBy(6)]).toEqual([true, false]);
-    await writeFile(house.login.lockOwner, JSON.stringify({ pid: 6, lockBirthtimeMs: 1 })); // of an earlier lock
+    // This file belongs to an earlier lock.
+    await writeFile(house.login.lockOwner, JSON.stringify({ pid: 6, lockBirthtimeMs: 1 }));
     expect([await isRenewedBy(7), await isRenewedBy(5)]).toEqual([true, true]);
   });
 });

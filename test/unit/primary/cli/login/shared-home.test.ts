@@ -16,7 +16,7 @@ describe('the login of a service', () => {
     const login = { path: `${home}/login.json` } as FileLogin;
     const warnings = () => sharedLoginWarnings([{ name: 'claude', adapter: { login } }], { HOME: home }, passwd);
     const passwd = Promise.resolve(`daemon:x:1:1::/:/usr/sbin/nologin\n${line.replace('HOME', home)}\n`);
-    expect(await warnings()).toEqual([]); // there is no login in files
+    expect(await warnings()).toEqual([]); // no files contain a login
     await writeFile(login.path, '{}');
     expect(await warnings()).toHaveLength(count);
   });

@@ -3,7 +3,7 @@ import { TextBook, turnOf } from '../../../../support/scripted-cli.js';
 
 const never = new AbortController().signal;
 
-/** A job has its process, and another process has just been started in advance. */
+/** Creates a pool with a process in use by a job, and one that has just been started for standby. */
 async function createHouse() {
   const house = new PoolHouse();
   const lease = await house.acquire();

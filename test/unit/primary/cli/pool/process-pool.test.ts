@@ -162,13 +162,13 @@ describe('a process for a further turn', () => {
 });
 
 describe('a process that is given back', () => {
-  /** A job whose turn is over, and its program. */
+  /** Runs a job to the end of its turn. Returns its program, too. */
   async function answered(house: PoolHouse) {
     const lease = await house.acquire();
     return { lease, tree: await house.answer(lease) };
   }
 
-  /** Whether it is back, told at any time. */
+  /** Returns a function that reports whether the process has been released. */
   function watch(back: Promise<void>): () => boolean {
     let isBack = false;
     void back.then(() => {
@@ -306,7 +306,7 @@ describe('a session', () => {
 describe('a process that waits for the results of calls', () => {
   const openCalls = ['1', '2'];
 
-  /** One that has called two tools. */
+  /** Creates a process that has called two tools. */
   async function waiting(house: PoolHouse, id = 'a') {
     const lease = await house.acquire();
     const tree = await house.answer(lease);

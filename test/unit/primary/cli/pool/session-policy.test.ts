@@ -6,7 +6,7 @@ interface Named extends IdleSession {
 
 const idle = { isWaiting: false, isAwaited: false, client: 'ada' };
 
-/** A conversation that goes on. */
+/** Returns a session of a conversation that continues. */
 function session(name: string, sinceMs: number): Named {
   return { ...idle, name, sinceMs, guess: null };
 }
@@ -19,7 +19,7 @@ function side(name: string, sinceMs: number, client = 'ada'): Named {
   return { ...idle, name, sinceMs, guess: { kind: 'side', client } };
 }
 
-/** Names of the sessions that end, and when to look again. */
+/** Returns the names of the sessions to end, and the time of the next check. */
 function plan(sessions: readonly Named[], { maxSessions = 10, idleMs = 1000, nowMs = 0 }) {
   const { end, nextMs } = planSessions(sessions, { maxSessions, idleMs }, nowMs);
   return { end: end.map(({ name }) => name).toSorted(), nextMs };

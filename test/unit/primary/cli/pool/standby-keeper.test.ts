@@ -7,7 +7,7 @@ const never = new AbortController().signal;
 const minute = 60_000;
 const settleMs = 20;
 
-/** A pool, and who takes care of it. */
+/** A pool with its standby keeper. */
 class House extends PoolHouse {
   readonly keeper: StandbyKeeper;
   isReady = true;
@@ -15,9 +15,9 @@ class House extends PoolHouse {
   isInstalled = true;
   idleProcessors: number | null = null;
   waitingJobs: readonly WaitingJob[] = [];
-  /** How often the pool was looked at. */
+  /** Number of checks of the pool. */
   looks = 0;
-  /** Awaited at each look. */
+  /** Awaited at each check. */
   onLook: () => Promise<void> = async () => {};
 
   constructor(perLaunch: number, options: PoolOptions = {}) {
@@ -48,18 +48,18 @@ class House extends PoolHouse {
     return house;
   }
 
-  /** Uses a launch often enough to be worth a process, and waits until it has one. */
+  /** Uses a launch often enough to deserve a standby process, and waits for the process. */
   async warm(launch: LaunchOptions): Promise<void> {
     for (let use = 0; use < 2; use++) await (await this.acquire(undefined, 0, launch)).release(null);
     await this.clock.advance(1000);
   }
 
-  /** Takes what waits and gives it back, as a job does. */
+  /** Takes a standby process and releases it, like a job. */
   async use(launch: LaunchOptions = usual): Promise<void> {
     await (await this.acquire(undefined, 0, launch)).release(null);
   }
 
-  /** System texts that those were started for which wait now. */
+  /** System texts of the processes on standby. */
   get systems(): (string | null)[] {
     const waiting = this.trees.map(({ ends }, index) =>
       ends.length === 0 ? (this.orders[index]?.args[2] ?? null) : null,
@@ -95,7 +95,7 @@ describe('a keeper', () => {
     expect(lease.origin).toBe('standby');
     await lease.release(null);
     await house.clock.advance(149);
-    expect(standbyOf(house)).toBe(0); // the job that took it has a head start
+    expect(standbyOf(house)).toBe(0); // the job that took the process has priority at first
     await house.clock.advance(100);
     expect([standbyOf(house), house.trees.length]).toEqual([1, 2]);
   });
@@ -268,7 +268,7 @@ describe('a process that dies on standby', () => {
     const pauses: number[] = [];
     for (let death = 0; death < 8; death++) {
       await house.trees[death]?.exitAndLeave(1);
-      await house.clock.advance(100); // its death is told
+      await house.clock.advance(100); // its death is reported
       const diedMs = house.clock.monotonicMs();
       while (house.trees.length === death + 1) await house.clock.advance(250);
       pauses.push((house.clock.monotonicMs() - diedMs) / 1000);

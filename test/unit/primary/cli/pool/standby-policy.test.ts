@@ -8,7 +8,7 @@ import {
 
 const minute = 60_000;
 const never = Number.POSITIVE_INFINITY;
-/** Long after the start of time, so that things can be old. */
+/** Current time, late enough for processes of any age in these tests. */
 const nowMs = 100 * minute;
 
 interface Named extends StandbyProcess {
@@ -19,7 +19,7 @@ function record(key: string, of: Partial<LaunchRecord> = {}): LaunchRecord {
   return { key, launch: { ...plainLaunch(null), system: key }, uses: 0, usedMs: 0, failures: 0, notBeforeMs: 0, ...of };
 }
 
-/** A process that waits for this launch, so old. */
+/** Returns a standby process of this launch and age. */
 function waiting(key: string, ageMs = 1000, name = key): Named {
   return { name, key, startedMs: nowMs - ageMs, isStarting: false };
 }

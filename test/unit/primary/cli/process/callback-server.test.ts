@@ -5,11 +5,11 @@ import { CallbackServer, type OpenCallback } from '../../../../../src/primary/cl
 import { FakeClock } from '../../../../support/fake-clock.js';
 import { until } from '../../../../support/until.js';
 
-/** What a process of the test is asked, and what it gives up. */
+/** Requests that the process of the test receives, and the number of abandoned ones. */
 class Asked {
   readonly requests: CallbackRequest[] = [];
   abandoned = 0;
-  /** Answers at once; null: later. */
+  /** Immediate answer; null: the test answers later. */
   answer: string | null = '{}';
 
   readonly listener = {
@@ -95,7 +95,7 @@ describe('A callback', () => {
     await post('call', { signal: controller.signal });
     controller.abort();
     await until(() => asked.abandoned === 1, 'the request to be given up');
-    asked.requests[0]?.answer('{}'); // to nobody
+    asked.requests[0]?.answer('{}'); // no client receives it
     expect(clock.pending).toBe(0);
   });
 

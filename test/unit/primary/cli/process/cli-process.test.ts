@@ -33,7 +33,7 @@ const never = new AbortController().signal;
 const turnEnd: TurnEvent = { type: 'turn-end', text: null, model: null, usage: unknownUsage };
 const gone = cancelled('the client has gone');
 
-/** A process with a book for its answers, and the states it goes through. */
+/** Starts a process. Records its text and its states. */
 async function start(options: ScriptedOptions = {}) {
   const clock = new FakeClock();
   const states: CliState['name'][] = [];
@@ -287,7 +287,7 @@ describe('a program that dies while it waits', () => {
   });
 });
 
-/** A process that has had a turn, and waits for the next one of its conversation. */
+/** Starts a process that has run a turn and waits for the next one of its conversation. */
 async function startIdle() {
   const started = await start();
   const answer = started.turn();
@@ -420,7 +420,7 @@ describe('a turn that is cut', () => {
     await clock.advance(299);
     await tree.say('+one\nend\n');
     await first;
-    await clock.advance(10_000); // nothing is expected of it between two turns
+    await clock.advance(10_000); // between turns, no output is due
     const second = turn('two');
     const message = 'the model CLI was silent for 20 ms between two outputs (MODEL_API_STALL_TIMEOUT)';
     const failure = expect(second).rejects.toMatchObject({ code: 'timeout', message });
@@ -446,7 +446,7 @@ describe('a turn that is cut', () => {
   });
 });
 
-/** Says hello first. Its program asks `?`, is answered at once, and asks for files. */
+/** Returns a program that greets first. Then the program sends `?`, receives an answer at once, and requests files. */
 function talkative(): ProgramVersion {
   const lines = lineDecoder();
   const asides: Readonly<Record<string, DecoderEvent[]>> = {
@@ -557,7 +557,7 @@ describe('a sink that wants no more', () => {
   });
 });
 
-/** A program that asks the relay by its callback: what it posts is read as the lines that it writes. */
+/** Returns a program that uses the relay's callback. Posted text is read like lines on stdout. */
 function askingVersion() {
   const version = lineVersion();
   const protocol = (): Protocol => {

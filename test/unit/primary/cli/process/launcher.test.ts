@@ -13,7 +13,7 @@ import { clock, temporaryInstance } from '../../../../support/trees.js';
 
 const gone = cancelled('the client has gone');
 
-/** Takes its system text from a file. */
+/** Order for a program that reads its system text from a file. */
 const catOrder = {
   program: '/bin/cat',
   plan: (path: string) => ({ args: [], files: [{ path, text: 'Be brief.' }] }),

@@ -21,7 +21,7 @@ interface Options {
 
 const says = (text: string) => (decoder: Decoder) => decoder.read(text);
 
-/** A turn that has begun, its program's stdin, and whether its output is read. */
+/** Starts a turn. Returns the stdin of its program, and whether its output is being read, too. */
 function begin({ limits = {}, decoder = lineDecoder(), input = oneLine }: Options = {}) {
   const clock = new FakeClock();
   const sink = new TextBook();
@@ -33,7 +33,7 @@ function begin({ limits = {}, decoder = lineDecoder(), input = oneLine }: Option
   return { clock, sink, stdin, output, turn, heard };
 }
 
-/** Rejects later than this, so that a test can look on. */
+/** Resolves with the type of the turn's end, or with the code and message of its error. */
 async function outcomeOf({ ended }: OpenTurn): Promise<string> {
   return ended.then(
     ({ type }) => type,

@@ -16,7 +16,7 @@ async function faultOf(content: string | Buffer): Promise<string | null> {
   return programFault(path, async (name) => name === 'sh');
 }
 
-/** The node that runs this test, as far as its header goes, changed. */
+/** Returns the header of the current node executable, modified. */
 async function nodeWith(change: (head: Buffer) => void): Promise<Buffer> {
   const head = Buffer.from((await readFile(process.execPath)).subarray(0, 4096));
   change(head);
@@ -47,7 +47,7 @@ describe('A program file', () => {
 
   it('is for another machine', async () => {
     const foreign = await nodeWith((head) => head.writeUInt16LE(process.arch === 's390x' ? 62 : 22, 18));
-    // Null where an emulator is registered with the kernel.
+    // The fault is null if the kernel has an emulator registered.
     expect((await faultOf(foreign)) ?? 'it is for s390x, and this machine is x64').toMatch(
       /^it is for \S+, and this machine is \S+$/,
     );

@@ -35,7 +35,8 @@ describe('a program', () => {
     const found = { kind: 'found', path };
     expect(await findProgram('model', `/nowhere:${folder.path}:/bin`)).toMatchObject(found);
     expect(await findProgram(path, '/nowhere')).toMatchObject(found);
-    expect(await findProgram(relative(process.cwd(), path), '/nowhere')).toMatchObject(found); // absolute, for another folder
+    // Absolute: the program runs in another folder.
+    expect(await findProgram(relative(process.cwd(), path), '/nowhere')).toMatchObject(found);
   });
 
   it('is the first along PATH that may be executed', async () => {
@@ -103,7 +104,7 @@ describe('the key of a launch', () => {
 });
 
 describe('what is known of the model CLI', () => {
-  /** Asks the program for its version, and for nothing else. */
+  /** Adapter that only asks the program for its version. */
   const adapter: Adapter = {
     name: 'test',
     command: ['model', '--lead'],

@@ -10,7 +10,7 @@ import type { Child, Containment } from '../../../../../src/primary/cli/terminat
 import { temporaryFolder } from '../../../../support/folder.js';
 import { silentObserver } from '../../../../support/scripted-cli.js';
 
-/** Holds nothing. */
+/** Containment without processes. */
 const noContainment: Containment = {
   enter: (program, args) => [program, args],
   pids: async () => [],

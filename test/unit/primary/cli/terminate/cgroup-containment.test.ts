@@ -32,7 +32,7 @@ function run(program: string, args: readonly string[], env: Readonly<Record<stri
 
 const unlimited = { hasMemory: false, maxMemoryBytes: null, maxProcesses: null };
 
-/** Stands for a cgroup where only what is written to its files matters. */
+/** Creates a folder in place of a cgroup, for tests of the text written to its files. */
 async function folderAsCgroup() {
   const folder = await temporaryFolder();
   return { home: new Cgroup(folder.path), [Symbol.asyncDispose]: () => folder[Symbol.asyncDispose]() };
@@ -63,7 +63,8 @@ describeWithCgroups('a program that is started in a cgroup', () => {
     expect(home.child('1').pids).toEqual([]);
     expect([await one.isQuiet(0), await one.clear()]).toEqual([true, { killed: 0, left: [] }]);
     await containments.create(3);
-    await expect(stat(home.child('3').path)).rejects.toMatchObject({ code: 'ENOENT' }); // it has that of the first
+    // Reuses the cgroup of the first one.
+    await expect(stat(home.child('3').path)).rejects.toMatchObject({ code: 'ENOENT' });
     expect((await stat(home.child('2').path)).isDirectory()).toBe(true);
     await two.clear();
     await containments.close();

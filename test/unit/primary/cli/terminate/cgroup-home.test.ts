@@ -66,7 +66,7 @@ describeWithCgroups('a home for cgroups', () => {
 
 const modules = join(__dirname, '..', '..', '..', '..', '..', 'src');
 
-/** Opens a home with leave to move, and says where it is itself then. */
+/** Program that opens a home, with permission to move itself, and prints its cgroup afterwards. */
 const opensHome = `
 const [src] = process.argv.slice(1);
 const { openCgroupHome } = require(src + '/primary/cli/terminate/cgroup-containment.js');

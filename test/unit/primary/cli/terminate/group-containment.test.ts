@@ -7,7 +7,7 @@ import { isAlive } from '../../../../support/processes.js';
 import { clock, freshMark, groupTrees, marked, temporaryInstance, untilSleeping } from '../../../../support/trees.js';
 import { until } from '../../../../support/until.js';
 
-/** A process that sleeps with this cookie, in a group of its own. */
+/** Starts a sleeping process with this cookie, in a separate process group. */
 async function sleeper(mark: string, cookie: string): Promise<number> {
   const child = spawn('sleep', [mark], { env: { PATH: process.env.PATH, [cookieName]: cookie }, detached: true });
   await once(child, 'spawn');

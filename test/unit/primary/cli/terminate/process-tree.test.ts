@@ -26,10 +26,10 @@ import {
 } from '../../../../support/trees.js';
 import { until } from '../../../../support/until.js';
 
-/** So long that a test fails where it is waited for. */
+/** Grace period so long that a test that waits for its end fails. */
 const longGraceMs = 60_000;
 
-/** Programs that never answer, and how many processes each grows to. */
+/** Programs that never answer, and the number of processes that each starts. */
 const endless: readonly [program: string, processes: number][] = [
   ['forever.pl', 1],
   ['forks-child.pl', 2],
@@ -157,7 +157,7 @@ describeWithCgroups('a process that sheds environment, group and parent', () => 
   });
 });
 
-/** A containment that holds nothing, and says what the test wants. */
+/** Containment without processes, whose results the test sets. */
 class EmptyContainment implements Containment {
   members: readonly number[] = [];
   cleared: Swept = { killed: 0, left: [] };
@@ -185,7 +185,7 @@ class EmptyContainment implements Containment {
   }
 }
 
-/** A tree whose containment does nothing, so that only what the tree does itself is seen. */
+/** Creates a tree with an empty containment, to test the tree alone. */
 async function bareTree(script: string, containment = new EmptyContainment(), further: Partial<TreeContext> = {}) {
   const log = new LogBook();
   const treeKilled: number[] = [];
@@ -261,7 +261,8 @@ describe('a program that has been reaped', () => {
     await bare.child.exited;
     const [member = 0] = await untilSleeping(mark, 1);
     await bare.tree.end(longGraceMs, 'cancelled');
-    expect([bare.treeKilled, isAlive(member)]).toEqual([[], true]); // the member of the group would have got the signal
+    // The member of the group would have received the signal.
+    expect([bare.treeKilled, isAlive(member)]).toEqual([[], true]);
   });
 
   it('is not signalled by its number where it exits while its end begins', async () => {

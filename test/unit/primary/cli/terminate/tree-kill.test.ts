@@ -11,7 +11,7 @@ import { until } from '../../../../support/until.js';
 
 const modules = join(__dirname, '..', '..', '..', '..', '..', 'src');
 
-/** A service in small: it starts a program that sleeps, ends it by tree-kill, and says how long that took. */
+/** Program that starts a sleeping program, kills it by tree-kill, and prints how long this took. */
 const endsSleeper = `
 const [src, sleep, mark, then] = process.argv.slice(1);
 const { createKillTree } = require(src + '/primary/cli/terminate/termination.js');
@@ -43,11 +43,11 @@ async function pathOf(program: string): Promise<string> {
 interface Ended {
   readonly code: number | null;
   readonly tookMs: number;
-  /** The signal that the sleeper got from tree-kill. */
+  /** Signal that tree-kill sent to the sleeping program. */
   readonly signal: string | null;
 }
 
-/** What comes of a service whose PATH is this folder, where a program is ended by tree-kill. */
+/** Runs the program with this folder as PATH. Returns the result of tree-kill. */
 async function endSleeper(path: string, then = ''): Promise<Ended> {
   const words = [process.execPath, '-e', endsSleeper, modules, await pathOf('sleep'), freshMark(), then];
   const script = 'ulimit -n 100; exec "$@"';
@@ -62,7 +62,7 @@ async function endSleeper(path: string, then = ''): Promise<Ended> {
   return { code, tookMs, signal };
 }
 
-/** A folder with a `ps` of its own. */
+/** Creates a folder with this script as `ps`. */
 async function folderWithPs(script: string): Promise<TemporaryFolder> {
   const folder = await temporaryFolder();
   await writeFile(join(folder.path, 'ps'), `#!/bin/sh\nPATH='${process.env.PATH}'\n${script}\n`);

@@ -23,13 +23,13 @@ const turn: ConversationChange = {
   totalTokens: 1,
 };
 
-/** A thread that records its calls, and fails them on demand. */
+/** Thread that records its calls, and fails them on demand. */
 class FakeThread {
   readonly asked: TableCall[] = [];
   fault: Error | null = null;
   isClosed = false;
   value: (call: TableCall) => unknown = () => null;
-  /** Until it resolves nothing is answered: the disk hangs. */
+  /** Delays all answers until it resolves, like a disk that hangs. */
   hangs: Promise<void> | null = null;
 
   ask = async <R>(asked: TableCall<R>): Promise<R> => {
@@ -179,7 +179,8 @@ describe('The SQLite store', () => {
     await store.close();
     expect(thread.removed.flat()).toEqual(['a', 'b']);
     expect(thread.isClosed).toBe(true);
-    await expect(store.conversations.commit(change)).resolves.toBeUndefined(); // the thread itself refuses by then
+    // After the close, the thread itself refuses.
+    await expect(store.conversations.commit(change)).resolves.toBeUndefined();
     expect(clock.pending).toBe(0);
   });
 });
@@ -206,7 +207,7 @@ describe('A turn of a conversation that is not in the file', () => {
 });
 
 describe('A disk that hangs', () => {
-  /** Everything that is asked of the thread waits until `answer` is called. */
+  /** Creates a store whose thread answers only when `answer` is called. */
   function createHanging() {
     const made = createStore();
     const { promise, resolve } = withResolvers();
@@ -243,7 +244,7 @@ describe('A disk that hangs', () => {
     expect(thread.asked[1]).toEqual(call('conversations', 'undo', turn));
     expect(told.at(-1)).toBe('back');
     await store.conversations.commit(turn);
-    await clock.advance(1000); // the text is gone from the files too
+    await clock.advance(1000); // also removes the text from the files
     expect(thread.methods.slice(4)).toEqual(['commit', 'tidy']);
     expect(clock.pending).toBe(0);
   });
@@ -303,7 +304,7 @@ describe('A thread that dies in the middle of a turn', () => {
 });
 
 describe('The start of the SQLite store', () => {
-  /** A step that fails with each of these, and then succeeds. */
+  /** Returns a step that fails with each of these errors, and then succeeds. */
   function failing(...faults: readonly Error[]) {
     const left = [...faults];
     return jest.fn(async () => {

@@ -6,7 +6,7 @@ import { bare, hello, learned, lineOf, result } from '../../../../../support/acp
 
 const options = { extraArgs: [], given: { HOME: '/home/relay' }, homeFiles: [], mayHaveTools: true };
 
-/** An agent that answers the requests it is sent, in this order. */
+/** Creates an agent that answers its requests with these lines, in order. */
 function answering(...lines: readonly string[]): { consult: Consult; asked: string[] } {
   const asked: string[] = [];
   const hear = (text: string) => void asked.push(...text.split('\n').filter((line) => line !== ''));

@@ -41,7 +41,7 @@ function says(text: string) {
   return update({ sessionUpdate: 'agent_message_chunk', content: { type: 'text', text } }, 'session-2');
 }
 
-/** A turn with tools, up to its prompt. */
+/** Starts a turn with tools, up to its prompt. */
 function asks(text: string, tools = offer): void {
   agent.opens({}, withMcp);
   agent.asked(text, { offer: tools });
@@ -49,7 +49,7 @@ function asks(text: string, tools = offer): void {
   agent.says(result(agent.last?.id ?? -1, { sessionId: 'session-2' }));
 }
 
-/** The agent calls a tool, by both ways. */
+/** Makes the agent call a tool, in both ways. */
 function calls(input: object, id = 'c1') {
   const { answers, events } = agent.posts('tools/call', { name: 'note', arguments: input }, 70);
   return { answers, events: [...events, ...agent.says(reports(id))] };
@@ -160,7 +160,7 @@ describe('A call', () => {
         },
       },
     ]);
-    expect(agent.written).toHaveLength(before); // nothing on stdin
+    expect(agent.written).toHaveLength(before); // the relay writes nothing to stdin
     expect(agent.says(reports('c1', 'completed', 'tool_call_update'), says('Noted.'))).toEqual([
       { type: 'text-delta', text: 'Noted.' },
     ]);
@@ -223,7 +223,7 @@ describe('Other tools', () => {
       { role: 'user', text: 'Note Ann.' },
       { role: 'assistant', text: 'Well.', calls: [call] },
     ] as const;
-    agent.asked('Result: ok', { heard, system: 'Be brief.' }); // as text, because no tool may be called
+    agent.asked('Result: ok', { heard, system: 'Be brief.' }); // history as text, because no tool may be called
     expect(agent.last).toMatchObject({ method: 'session/new', params: { mcpServers: [] } });
     agent.says(result(agent.last?.id ?? -1, { sessionId: 'session-3' }));
     expect(agent.last?.params?.sessionId).toBe('session-3');

@@ -25,7 +25,8 @@ import { promptBlocks } from '../../../../../../src/primary/cli/adapters/acp/ses
 import { stoppedBy } from '../../../../../../src/primary/cli/adapters/acp/turn.js';
 import { callback, turnOf } from '../../../../../support/acp-lines.js';
 
-// The compiler holds these to the types of the official SDK: what an agent may say can be read, and what it is told is right.
+// The compiler compares the schemas with the types of the official SDK: every message of an agent can be read, and
+// every message to it is valid.
 
 const told = {
   initialize: {
@@ -68,7 +69,7 @@ const ignored = [
   { sessionUpdate: 'current_mode_update', currentModeId: 'ask' },
 ] satisfies SessionNotification['update'][];
 
-/** Whether a turn with a text is an answer, or a part of one, if it ends for this reason. */
+/** Whether a turn with a text counts as an answer, or a part of one, if it ends for this reason. */
 const answers: Readonly<Record<StopReason, boolean>> = {
   end_turn: true,
   max_tokens: true,
@@ -77,7 +78,7 @@ const answers: Readonly<Record<StopReason, boolean>> = {
   cancelled: false,
 };
 
-/** The compiler refuses these where an answer of the official type would not fit what is read. */
+/** Functions that do not compile if an answer of the official type does not match the schema that reads it. */
 const initializedFits = (value: InitializeResponse): z.input<typeof initialized> => value;
 const endFits = ({ stopReason }: PromptResponse): Pick<z.input<typeof promptEnded>, 'stopReason'> => ({ stopReason });
 

@@ -24,7 +24,7 @@ beforeEach(() => {
   agent = new PlayedAgent(programVersion);
 });
 
-/** What the turn with the last prompt ends with. */
+/** Ends the turn of the last prompt with this result. */
 function endsWith(value: unknown): readonly DecoderEvent[] {
   return agent.says(result(agent.last?.id ?? -1, value));
 }
@@ -63,7 +63,7 @@ describe('A session with an agent', () => {
     const first = agent.last?.id;
     expect(endsWith(ended)).toEqual([{ type: 'turn-end', text: null, model: null, usage: unknown }]);
     agent.asked('Two');
-    expect(agent.says(result(first ?? -1, ended))).toEqual([]); // an answer that has been given already
+    expect(agent.says(result(first ?? -1, ended))).toEqual([]); // the result of a prompt that has already ended
     expect(agent.says(chunk('2'))).toEqual([{ type: 'text-delta', text: '2' }]);
     expect(endsWith(ended)).toHaveLength(1);
   });
@@ -198,7 +198,7 @@ describe('The mode of a session', () => {
     ['ask', 'code', ['ask', 'architect', 'code']],
     ['default', 'yolo', ['yolo', 'autoEdit', 'default']],
     ['https://example.com/modes#plan', 'https://example.com/modes#agent', ['https://example.com/modes#plan']],
-    ['medium', 'medium', ['off', 'minimal', 'medium', 'high']], // how long it thinks
+    ['medium', 'medium', ['off', 'minimal', 'medium', 'high']], // levels of thinking
     ['only', 'only', ['only']],
   ])('is the strictest one that the agent offers: %s', (mode, current, offered) => {
     agent.says(result(0, hello));
@@ -400,7 +400,8 @@ describe('A request of the agent', () => {
     agent.opens();
     agent.asked('Hello');
     const prompt = agent.last?.id ?? -1;
-    agent.says(lineOf({ id: prompt, method: 'session/request_permission', params: {} })); // ids of the two sides are apart
+    // IDs of the two sides are independent.
+    agent.says(lineOf({ id: prompt, method: 'session/request_permission', params: {} }));
     agent.says(chunk('Hi'));
     expect(agent.says(result(prompt, ended))).toMatchObject([{ type: 'turn-end' }]);
   });

@@ -42,7 +42,7 @@ function textsOf(events: readonly DecoderEvent[]) {
   return events.map((event) => ('text' in event ? event.text : event.type));
 }
 
-/** The type is not the first field in every version. */
+/** Returns a result line. The type is not the first field in every version. */
 function result(more: object = {}) {
   const outcome = {
     is_error: false,
@@ -75,7 +75,7 @@ const end: TurnEvent = {
   usage: { inputTokens: 321, outputTokens: 4, costUsd: 0.1, cacheReadTokens: 300, cacheWriteTokens: 20 },
 };
 
-/** Each message begins with the name of its model. */
+/** Drops the model from the events: each message begins with its name. */
 function withoutModel(events: Iterable<DecoderEvent>): readonly DecoderEvent[] {
   return Array.from(events).filter(({ type }) => type !== 'model-named');
 }
@@ -198,7 +198,7 @@ describe('a line of another turn', () => {
     { ...end, usage: { ...end.usage, costUsd: 0.2 } },
   ];
 
-  /** After a first turn, which names itself in its lines or does not. */
+  /** Decodes a second turn. The lines of the first one contain its number if `names` is true. */
   function secondTurn(lines: readonly object[], names: boolean): readonly DecoderEvent[] {
     const decoder = new ClaudeDecoder(new ClaudeWriter(new Set()));
     decoder.begin(1);
@@ -254,7 +254,7 @@ describe('a line of another turn', () => {
 });
 
 describe('a claude process between two turns', () => {
-  /** An event tells it, or where there is none yet, the decoder. */
+  /** Whether the lines reveal an answer outside a turn: by an event, or before any event by the decoder's state. */
   function tellsOf(...lines: readonly object[]): boolean {
     const decoder = new ClaudeDecoder(new ClaudeWriter(new Set()));
     decoder.read(turn);

@@ -16,7 +16,7 @@ const flags = [
 
 const login: ClaudeOptions = { extraArgs: [], given: {}, hasToken: true };
 
-/** `trial`: what the program writes when it is tried out. */
+/** Learns the version of a program. `trial`: output of its trial run. */
 function programVersion(help: readonly string[] = flags, options = login, trial = ''): Promise<ProgramVersion> {
   const answers: Record<string, string> = { '--version': '2.1.197 (Claude Code)\n', '--help': help.join('\n  ') };
   return claudeAdapter(['claude'], options).learn(async ([flag = '']) => ({
@@ -25,14 +25,14 @@ function programVersion(help: readonly string[] = flags, options = login, trial 
   }));
 }
 
-/** What 2.1.330 answers when it is tried out, shortened. */
+/** Output of 2.1.330 in a trial run, shortened. */
 const signs = {
   settings: answer('3', { effective: {}, applied: { model: 'claude-of-the-trial', effort: 'low', advisor: null } }),
   context: answer('4', { categories: [{ id: 'system_prompt', name: 'System prompt', tokens: 3, kind: 'used' }] }),
   tools: { type: 'system', subtype: 'init', tools: ['StructuredOutput'], model: 'claude-of-the-trial' },
 };
 const understood = Object.values(signs);
-/** Of 2.1.197. It counts no tokens where it reaches no API. */
+/** Output of 2.1.197, which does not count tokens if it cannot reach the API. */
 const trace = {
   type: 'user',
   message: { role: 'user', content: '<local-command-stdout>Set model to claude-of-the-trial</local-command-stdout>' },

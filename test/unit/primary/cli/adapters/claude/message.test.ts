@@ -1,6 +1,6 @@
 import { endOf, StreamedMessage } from '../../../../../../src/primary/cli/adapters/claude/message.js';
 
-/** What a message has: a text, a complete call, a call that is cut, or a call that the CLI itself answers. */
+/** Part of a message: a text, a complete call, a cut call, or a call that the CLI itself answers. */
 type Part = 'text' | 'call' | 'cut' | 'unended' | 'own' | 'cut own';
 
 function messageOf(stopReason: string | null, ...parts: readonly Part[]): StreamedMessage {

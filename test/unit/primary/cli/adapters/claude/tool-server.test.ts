@@ -10,13 +10,13 @@ const ofCity = { type: 'object', properties: { city: { type: 'string' } } };
 const weather: Tool = { name: 'weather', description: 'Tells it', schema: JSON.stringify(ofCity) };
 const cook: Tool = { name: 'cook', description: '', schema: '{"type":"object"}' };
 
-/** A server that offers these tools, and what `initialize` has of it. */
+/** Creates a server with these tools. Returns its result of `initialize`, too. */
 function offering(...tools: readonly Tool[]) {
   const server = new ToolServer();
   return { server, introduction: server.introduce(tools) as Readonly<Record<string, unknown>> };
 }
 
-/** What the CLI is told when it asks for this. */
+/** Returns the server's response to this request of the CLI. */
 function ask(server: ToolServer, request: object, requestId = 'r1'): readonly DecoderEvent[] {
   return server.requested(controlRequest.parse({ type: 'control_request', request_id: requestId, request }));
 }
@@ -25,7 +25,7 @@ function message(method: string, more: object = {}) {
   return { subtype: 'mcp_message', server_name: 'relay', message: { jsonrpc: '2.0', id: 7, method, ...more } };
 }
 
-/** The CLI asks for the call with this id. */
+/** Sends the CLI's request for the call with this ID. */
 function call(server: ToolServer, id: string, rpcId: number | string = 7): readonly DecoderEvent[] {
   const params = { name: 'weather', arguments: {}, _meta: { 'claudecode/toolUseId': id } };
   return ask(server, message('tools/call', { id: rpcId, params }), `request ${id}`);
@@ -40,7 +40,7 @@ function rpc(requestId: string, id: number | string, result: object): string {
   return response(requestId, { mcp_response: { jsonrpc: '2.0', id, result } });
 }
 
-/** The line that brings the result of the call with this id. */
+/** Returns the line with the result of the call with this ID. */
 function returned(id: string, text: string, isError = false, rpcId: number | string = 7): string {
   return rpc(`request ${id}`, rpcId, { content: [{ type: 'text', text }], isError });
 }
@@ -141,7 +141,7 @@ describe('the tools of a client as claude sees them', () => {
     },
   );
 
-  /** The description and the schema of one tool, as they are listed. */
+  /** Returns the listed description and schema of one tool. */
   function described(description: string, schema: object = ofCity) {
     const { introduction } = offering({ name: 'weather', description, schema: JSON.stringify(schema) });
     const { sdkMcpServerManifests: manifests } = introduction as {

@@ -42,7 +42,7 @@ interface FakeCodex {
 
 const alone = (text: string) => [{ type: 'message', role: 'user', content: [{ type: 'input_text', text }] }];
 
-/** A codex that is consulted. It switches off what it is told to. */
+/** Fake codex program for consultations. It disables features as its arguments require. */
 class ConsultedCodex {
   readonly asked: (readonly string[])[] = [];
   readonly files = new Set<string | undefined>();

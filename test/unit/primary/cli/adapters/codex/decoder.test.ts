@@ -230,7 +230,7 @@ describe('A failure of codex', () => {
     ]) {
       expect(eventsOf(codexLines.delta('Once upon'), error)).toMatchObject([
         { type: 'text-delta', text: 'Once upon' },
-        { type: 'stray' }, // the process is not used again
+        { type: 'stray' }, // the process is not reused
         { type: 'turn-end', text: null, model: 'gpt-5.5', ...end },
       ]);
     }

@@ -23,7 +23,7 @@ function versionWith(options: Partial<CommandOptions>): Promise<ProgramVersion> 
   return commandAdapter(['llm'], { ...usual, ...options }).learn(() => Promise.reject(new Error('was consulted')));
 }
 
-/** It must not ask the program anything: nobody knows what it would make of it. */
+/** Returns the version. The adapter must not consult the program: an unknown program may misinterpret its arguments. */
 function versionOf(...parts: Parameters<typeof adapterOf>): Promise<ProgramVersion> {
   return adapterOf(...parts).learn(() => Promise.reject(new Error('was consulted')));
 }

@@ -12,7 +12,7 @@ describe('a transcript', () => {
     const text = promptOf({ ...plainLaunch(null), text: 'And?', history });
     const mark = /^\[(turn-\d+) end\]/m.exec(text)?.[1] as string;
     expect(forged.filter((line) => line.includes(mark))).toEqual([]);
-    expect(text.match(new RegExp(`${mark} \\w+\\]`, 'g'))).toHaveLength(3 + 1); // and where it is explained
+    expect(text.match(new RegExp(`${mark} \\w+\\]`, 'g'))).toHaveLength(3 + 1); // and one in the explanation
   });
 
   it('stays where it was while no message holds its mark, for programs that cache what they have read', () => {
@@ -34,6 +34,6 @@ describe('a transcript', () => {
     const [mark = ''] = /(?<=^\[)turn-\d+(?= end\])/m.exec(text) ?? [];
     expect(forged).not.toContain(`${mark} `);
     expect(mark.length).toBeLessThan(25);
-    expect(reads.count).toBe(1); // a text is decoded each time it is read
+    expect(reads.count).toBe(1); // each read decodes the text
   });
 });
