@@ -21,7 +21,7 @@ interface TurnListProps {
   readonly view: ChatView;
   /** Whether the chosen model takes images. */
   readonly takesImages: boolean;
-  /** Model selected in the form. If a message is sent again with another text, this model answers. */
+  /** Model selected in the form, which answers a message that is edited or repeated. */
   readonly model: string | null;
   readonly effort: ChosenEffort | null;
 }

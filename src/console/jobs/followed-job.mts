@@ -99,7 +99,7 @@ export class FollowedJob {
     this.#path = pathOfJob(id);
   }
 
-  /** Reads the events of the job until it ends. If the stream breaks, opens it again; it repeats every event. */
+  /** Reads the events of the job until it ends. If the stream breaks, opens a new one, which repeats every event. */
   async follow(): Promise<void> {
     const { signal } = this.#leaving;
     try {

@@ -22,7 +22,7 @@ export function Fact({ name, page, children }: FactProps) {
   return html`<div><dt><a href=${documentAddress(page)}>${name}</a></dt><dd>${children}</dd></div>`;
 }
 
-/** Rewrites the links of `docs/NAME.md`, so that they lead to this page of the console. */
+/** Rewrites the links of `docs/NAME.md`, so that they lead to the documents in the console. */
 export function withConsoleLinks(text: string, name: string): string {
   const whole = (place: string) => new URL(documentAddress(place), location.href).href;
   return text
