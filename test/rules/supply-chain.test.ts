@@ -126,7 +126,7 @@ describe('What the build carries', () => {
 });
 
 describe('The audit of CI', () => {
-  /** Runs the audit with a fake npm that returns this answer for the development packages, too. */
+  /** Runs the audit with a fake npm that gives this answer if the audit includes development packages. */
   async function auditWith(answer: string, status: number, at = root): Promise<{ code: number; said: string }> {
     await using folder = await temporaryFolder();
     const program = join(folder.path, 'bin', 'npm');

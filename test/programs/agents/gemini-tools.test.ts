@@ -114,7 +114,7 @@ describe('The tools of a client at gemini', () => {
     expect([round.session, round.text, api.requests.length]).toEqual(['live', 'Enough.', 2]);
     expect(made.toSorted()).toEqual(names.toSorted());
     expect(existsSync(trace)).toBe(false);
-    expect(JSON.stringify(callsIn(lastRequest()))).toContain('not found in registry'); // the names without a prefix
+    expect(JSON.stringify(callsIn(lastRequest()))).toContain('not found in registry'); // called without their prefix
   }, 60_000);
 
   it('return images, errors, and long texts', async () => {

@@ -203,9 +203,7 @@ function keyOf(hasIds: boolean): 'id' | 'name' {
   return hasIds ? 'id' : 'name';
 }
 
-/**
- * Returns the lost results. Each result must be in one request to the API, once, under the ID of a call with its name.
- */
+/** Returns the lost results. Each must be in one request to the API, once, under the ID of a call with its name. */
 function lostResults({ body }: MessagesRequest, history: readonly Round[], key: 'id' | 'name' = 'id'): string[] {
   const blocks = body.messages.flatMap(({ content }) => (typeof content === 'string' ? [] : content)) as unknown as {
     readonly type: string;

@@ -24,7 +24,7 @@ import {
   systemOf,
 } from '../../support/messages-api-stub.js';
 
-/** Later versions receive everything over stdin. */
+/** Oldest version, which needs arguments for what later versions receive over stdin. */
 const isOlder = claudeVersion === '2.1.197';
 const pixel = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
 const png: Image = { mediaType: 'image/png', data: pixel, at: 0 };

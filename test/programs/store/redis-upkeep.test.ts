@@ -87,7 +87,7 @@ describe('A purge of a store in Redis', () => {
       await until(async () => (await metric(host, 'jobs_active')) === 0, 'the running job to be cancelled');
     }
     await north.get('/usage', headersOf('operator'));
-    // What remains is its copy, and the usage of the cancelled job.
+    // This host still has its copy of the conversation, and the usage of the cancelled job.
     expect(await purged(south, 'key alice')).toMatchObject({ conversations: 1, usage: 1 });
     expect(await dumpOf(redis)).not.toMatch(/alice/);
     expect((await south.get(`/chat/${id}`, headersOf('alice'))).status).toBe(404);

@@ -23,7 +23,7 @@ sudo() {
 cd ${folder}
 `;
 
-/** Runs the commands of docs/stores.md for the setting and for backups, in their order. */
+/** Returns the setting and the backup commands of docs/stores.md, in their order. */
 async function told() {
   const page = await readFile(join(root, 'docs', 'stores.md'), 'utf8');
   const [setting = ''] = /^MODEL_API_STORE=sqlite:.*$/m.exec(page) ?? [];

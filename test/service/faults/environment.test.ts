@@ -128,7 +128,7 @@ describeWith('/usr/bin/strace')('A prompt', () => {
     }
     expect(JSON.stringify([service.logs, service.stderr])).not.toContain(secret);
     const traced = await readFile(trace, 'utf8');
-    expect(traced).toContain('-0777'); // the trace contains the jobs
+    expect(traced).toContain('-0777'); // the trace contains the programs of jobs
     expect(traced.toLowerCase()).not.toContain(secret);
     expect(existsSync(join(service.home, 'core'))).toBe(false);
   });

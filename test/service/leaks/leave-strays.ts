@@ -27,9 +27,7 @@ export interface LeakOrder {
 const leaveEvery = 5;
 const maxPatienceMs = 20;
 
-/**
- * Makes programs leave stray processes for a while. Counts the strays that remain once the service reports that it is idle.
- */
+/** Makes programs leave stray processes for a while. Counts the strays that remain once the service is idle. */
 export async function leaveStrays({ way, cgroup, standby, callers, isEnough }: LeakOrder): Promise<LeakRun> {
   const mark = `300.${process.pid}${Math.floor(performance.now())}`; // duration for `sleep`, unique in its arguments
   const service = await startWithProgram(script('leaves-strays.pl', way, mark), {

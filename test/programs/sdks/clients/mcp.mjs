@@ -2,7 +2,7 @@ import * as newer from '@modelcontextprotocol/client';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 
-/** Official clients: the first version, which sends `initialize`, and its successor. */
+/** Official clients: the first one, which sends `initialize`, and its successor, with and without sessions. */
 export const faces = {
   first: faceOf(Client, StreamableHTTPClientTransport),
   newer: faceOf(newer.Client, newer.StreamableHTTPClientTransport),

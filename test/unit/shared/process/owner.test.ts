@@ -20,7 +20,7 @@ const cookie = '1.2.3:4';
 const marked = { [cookieName]: cookie };
 const folderUnderTest = join(__dirname, '..', '..', '..', '..', 'src', 'shared');
 const nobody = { uid: 65_534, gid: 65_534, cwd: '/' };
-/** Runs a test as root only, if another user may run this node, too. */
+/** Runs a test only if this process can start node as the user nobody, which needs root. */
 const asNobody = spawnSync(process.execPath, ['--version'], nobody).status === 0 ? it : it.skip;
 
 function statOf(pid: number): Promise<string> {

@@ -39,7 +39,7 @@ const dialects = [
   { path: '/v1/messages', body: { model: 'm', max_tokens: 9, messages: [{ role: 'user', content: 'Hi' }] } },
   { path: '/api/chat', body: { model: 'm', stream: false, messages: [{ role: 'user', content: 'Hi' }] } },
 ] as const;
-/** Paths whose clients obey the headers about retries. */
+/** Paths whose clients read headers about retries. */
 const mindful: readonly string[] = ['/v1/chat/completions', '/v1/messages'];
 const key = { 'idempotency-key': 'k' };
 
