@@ -16,10 +16,10 @@ export interface ChatView {
   readonly conversationId: string | null;
   /** Local name of a conversation that began on this page, for its address; null for one read from the service. */
   readonly local: string | null;
-  /** System text that the first message sets; null without one. */
+  /** System text that the first message sets; null if it sets none. */
   readonly system: string | null;
   readonly state: 'ready' | 'reading' | { readonly failure: Error };
-  /** ID of the conversation that the first messages were copied from; null without one. */
+  /** ID of the conversation that the first messages were copied from; null if there is no such conversation. */
   readonly origin: string | null;
 }
 
@@ -51,7 +51,7 @@ export function isAnswering({ turns }: ChatView): boolean {
 /** Maximum number of open answers. A browser has six connections to one server: the others are for other requests. */
 const maxOpenAnswers = 4;
 
-/** Owns the conversation on the page, and all that the user left while an answer was open. Each has one request. */
+/** Owns the conversation on the page, and each one that was left while an answer was open. Each has one request. */
 export class Chat {
   readonly view = new Observable<ChatView>(nothing);
   /** Whether an answer is open in the conversation on the page. */

@@ -50,7 +50,7 @@ export function EntryActions({ item, onAct }: ItemProps & { readonly onAct: (kin
 }
 
 interface RenameFormProps extends ItemProps {
-  /** Title that the user typed before; null without one. */
+  /** Title that the user typed before; null if no title is to be restored. */
   readonly typed: string | null;
   readonly onRenamed: (item: ListedConversation) => void;
   /** Called when the form closes, with the typed title if it is to be restored later. */

@@ -79,7 +79,7 @@ function useIsWide(): boolean {
   return isWide;
 }
 
-/** Conversation that the user is renaming, saving or deleting; null without one. */
+/** Conversation that the user is renaming, saving or deleting; null if no form or dialog is open. */
 type Act = { readonly kind: ActKind; readonly item: ListedConversation } | null;
 
 /** Title that the user typed but did not save. */

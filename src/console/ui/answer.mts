@@ -39,7 +39,7 @@ const maxDrawnLength = 50_000;
 /** Length of one element of plain text, in UTF-16 units: the browser lays out only the elements in view. */
 const pieceLength = 20_000;
 
-/** Separates the thoughts that many models write before their answer; null without thoughts. */
+/** Separates the thoughts that many models write before their answer; null if the text has no thoughts. */
 export function splitThoughts(text: string): { readonly thoughts: string; readonly answer: string } | null {
   const [, thoughts, , answer = ''] = /^\s*<think(?:ing)?>([\s\S]*?)(<\/think(?:ing)?>([\s\S]*)|$)/.exec(text) ?? [];
   return thoughts === undefined ? null : { thoughts: thoughts.trim(), answer: answer.trimStart() };

@@ -45,7 +45,7 @@ export function Scrubber({ label, count, index, text, onPoint }: ScrubberProps) 
 export interface ChartColumn {
   /** Time of the column, for the axis and for the selected value. */
   readonly label: string;
-  /** One value for each series, drawn over each other in this order; null without values. */
+  /** One value for each series, drawn over each other in this order; null if the column has no values. */
   readonly values: readonly number[] | null;
 }
 
