@@ -34,8 +34,8 @@ function doneOf(events: readonly JobEvent[]): JobDone {
   return end;
 }
 
-describe('a job whose process is killed before it has said anything', () => {
-  it('fails, because its model may have been asked already', async () => {
+describe('A job whose process is killed before it writes anything', () => {
+  it('fails without a second attempt, because the model may already have received the request', async () => {
     const crash: Script = () => Promise.reject(cliError('crashed', 'the model CLI was ended by SIGKILL'));
     const harness = harnessOf([crash, says('Noted.')]);
     const end = endOf(await all(harness.run({ isStreamed: true })));
@@ -45,8 +45,8 @@ describe('a job whose process is killed before it has said anything', () => {
   });
 });
 
-describe('a job with a schema', () => {
-  it('is told to a program that knows schemas as it is, and its value comes in one piece', async () => {
+describe('A job with a schema', () => {
+  it('passes the schema to a program that supports schemas, and sends the value in one piece', async () => {
     const harness = harnessOf([says('{"a":', '1}')]);
     harness.extras = knowsSchemas;
     const events = await all(harness.run({ schema, text: 'Hi', isStreamed: true }));
@@ -56,7 +56,7 @@ describe('a job with a schema', () => {
     await harness.expectTidy();
   });
 
-  it('passes on nothing before the whole value was checked', async () => {
+  it('sends nothing before the whole value has been checked', async () => {
     const harness = harnessOf([says('{"a":', '1}')]);
     harness.extras = knowsSchemas;
     let check = () => {};
@@ -75,7 +75,7 @@ describe('a job with a schema', () => {
     expect(textsOf(seen)).toEqual(['{"a":1}']);
   });
 
-  it('that is cut gives back its slot, and does not wait until its value is checked', async () => {
+  it('releases its slot when it times out, without waiting for the check of its value', async () => {
     const harness = harnessOf([says('{"a":1}')]);
     harness.extras = knowsSchemas;
     harness.schemas.read = () => new Promise(() => {});
@@ -86,7 +86,7 @@ describe('a job with a schema', () => {
     await harness.expectTidy();
   });
 
-  it('has no second try where the program knows schemas', async () => {
+  it('is not repaired if the program supports schemas itself', async () => {
     const harness = harnessOf([says('Sure!')]);
     harness.extras = knowsSchemas;
     const events = await all(harness.run({ schema, isStreamed: true }));
@@ -102,7 +102,7 @@ describe('a job with a schema', () => {
     await harness.expectTidy();
   });
 
-  it('is told in the prompt to a program that knows none, and has one turn to repair', async () => {
+  it('describes the schema in the prompt of other programs, and asks once for a repair', async () => {
     const harness = harnessOf([says('Sure!'), says('{"a":1}')]);
     const events = await all(harness.run({ schema, text: 'Hi', system: 'Be brief.' }));
     expect(textsOf(events)).toEqual(['{"a":1}']);
@@ -119,7 +119,7 @@ describe('a job with a schema', () => {
     await harness.expectTidy();
   });
 
-  it('has failed where the repaired answer does not fit either', async () => {
+  it('fails if the repaired answer does not match the schema either', async () => {
     const harness = harnessOf([says('Sure!'), says('Sorry!'), says('{}')]);
     const end = endOf(await all(harness.run({ schema })));
     expect(end).toMatchObject({ outcome: 'cli_error', failure: { reason: 'schema_mismatch' } });
@@ -127,7 +127,7 @@ describe('a job with a schema', () => {
     await harness.expectTidy();
   });
 
-  it('is a turn of a conversation in which question and value stand, without what repaired it', async () => {
+  it('adds only the question and the value to its conversation, not the repair', async () => {
     const harness = harnessOf([says('Sure!'), says('{"a":1}'), says('Bye')]);
     const { conversation } = doneOf(await all(harness.run({ operation: 'chat', schema, text: 'Hi' })));
     expect(conversation?.messageCount).toBe(2);
@@ -139,8 +139,8 @@ describe('a job with a schema', () => {
   });
 });
 
-describe('a job with stop sequences', () => {
-  it('has come to its end before the first of them, and its process is not kept', async () => {
+describe('A job with stop sequences', () => {
+  it('ends before the first stop sequence, and its process is not reused', async () => {
     const harness = harnessOf([says('one ST', 'OP two', ' three')]);
     const request = { operation: 'chat', stop: ['STOP', 'three'], isStreamed: true } as const;
     const events = await all(harness.run(request));
@@ -150,7 +150,7 @@ describe('a job with stop sequences', () => {
     await harness.expectTidy();
   });
 
-  it('has the whole text where none of them comes, also what seemed to begin one', async () => {
+  it('sends the whole text if no stop sequence occurs, including text that resembles the start of one', async () => {
     const harness = harnessOf([says('one ST', 'EP ST')]);
     const events = await all(harness.run({ operation: 'chat', stop: ['STOP'], isStreamed: true }));
     expect(textsOf(events)).toEqual(['one ', 'STEP ', 'ST']);
@@ -158,7 +158,7 @@ describe('a job with stop sequences', () => {
     expect(harness.processes[0]?.released).not.toEqual([null]);
   });
 
-  it('has them looked for in the text that the program gives at its end, too', async () => {
+  it('also cuts the final text that the program reports at its end', async () => {
     const harness = harnessOf([async () => ({ ...turnEnd, text: 'one STOP two' })]);
     const request = { operation: 'chat', stop: ['STOP'] } as const;
     expect(doneOf(await all(harness.run(request)))).toMatchObject({ text: 'one ', stopSequence: 'STOP' });
@@ -166,7 +166,7 @@ describe('a job with stop sequences', () => {
   });
 });
 
-describe('a job whose caller keeps the conversation', () => {
+describe('A job whose caller stores the conversation', () => {
   function chainOf(history: readonly Message[], text: string): Partial<JobRequest> {
     const before = history.reduce(chained, chainStart(null, null));
     return { history, text, chain: { before, asked: chained(before, { role: 'user', text }) } };
@@ -181,7 +181,7 @@ describe('a job whose caller keeps the conversation', () => {
     'And?',
   );
 
-  it('leaves its process where the next request finds it', async () => {
+  it('leaves its process for the next request', async () => {
     const harness = new JobHarness();
     expect((await all(harness.run(first)))[0]).toMatchObject({ type: 'job-admitted', session: 'replay' });
     const [kept] = harness.processes[0]?.released ?? [];
@@ -191,7 +191,7 @@ describe('a job whose caller keeps the conversation', () => {
     expect(harness.wanted).toEqual([null, expect.objectContaining({ id: kept?.id, messageCount: 2 })]);
   });
 
-  it('does not go on where another job does', async () => {
+  it('does not use a process that another job already continues', async () => {
     const harness = new JobHarness({ maxActive: 2 });
     await all(harness.run(first));
     const [kept] = harness.processes[0]?.released ?? [];
@@ -201,13 +201,13 @@ describe('a job whose caller keeps the conversation', () => {
     expect(harness.wanted.slice(1).map((state) => state?.id)).toEqual([kept?.id, '']);
   });
 
-  it('keeps no process of an answer that was cut short', async () => {
+  it('does not leave its process for reuse if its answer was cut short', async () => {
     const harness = harnessOf([says('Hello STOP')]);
     await all(harness.run({ ...first, stop: ['STOP'] }));
     expect(harness.processes[0]?.released).toEqual([null]);
   });
 
-  it('is told an estimate of its tokens, only where the program reports none', async () => {
+  it('reports estimated tokens only if the program reports none', async () => {
     const silent: Script = async (sink) => {
       sink.write('Hello');
       return { ...turnEnd, usage: nothing };
@@ -221,11 +221,11 @@ describe('a job whose caller keeps the conversation', () => {
   });
 });
 
-describe('what a program can not be told', () => {
+describe('An input that the program does not support', () => {
   it.each<[string, Partial<JobRequest>]>([
     ['images', { images: [image] }],
     ['effort', { effort: 'high' }],
-  ])('is refused at once: %s', async (path, request) => {
+  ])('is refused immediately: %s', async (path, request) => {
     const harness = new JobHarness();
     const message = 'the model CLI of this service takes none';
     expect(() => harness.run(request)).toThrow(
@@ -235,7 +235,7 @@ describe('what a program can not be told', () => {
     await harness.expectTidy();
   });
 
-  it('fails the job where nobody has looked at the program before', async () => {
+  it('fails the job if the program has not been examined yet', async () => {
     const harness = new JobHarness();
     harness.isProgramKnown = false;
     const end = endOf(await all(harness.run({ images: [image] })));
@@ -244,14 +244,14 @@ describe('what a program can not be told', () => {
     await harness.expectTidy();
   });
 
-  it('is left out, and told, where it is only a wish', async () => {
+  it('is omitted and reported if it is optional', async () => {
     const harness = new JobHarness();
     const events = await all(harness.run({ effort: 'high', isEffortNeeded: false }));
     expect(events[0]).toEqual({ type: 'job-admitted', session: null, ignoresEffort: true });
     expect(harness.launches[0]?.effort).toBeNull();
   });
 
-  it('is nothing where its program has a way for it', async () => {
+  it('is passed on if the program supports it', async () => {
     const harness = new JobHarness();
     harness.extras = { image: () => ({}), effort: () => ({}) };
     const events = await all(harness.run({ effort: 'high', images: [image] }));

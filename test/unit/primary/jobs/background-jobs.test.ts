@@ -24,7 +24,7 @@ function hangsFirst(count = 1): Script {
 }
 
 describe('A background job starts', () => {
-  it('at once where a slot is free, and ends with its answer kept', async () => {
+  it('immediately if a slot is free, and its answer is stored', async () => {
     const harness = new BackgroundHarness();
     const id = await harness.accept();
     await settled();
@@ -51,7 +51,7 @@ describe('A background job starts', () => {
     await harness.delete(id, 'a');
   });
 
-  it('as one of the callers after a minute: one of a client at a time lines up', async () => {
+  it('with the rank of a caller after a minute, one job of each client at a time', async () => {
     const harness = new BackgroundHarness({ script: hangs });
     const first = occupy(harness);
     const ids = [await harness.accept(), await harness.accept(), await harness.accept({ client: 'b' })];
@@ -90,7 +90,7 @@ describe('A background job starts', () => {
     expect(order).toEqual(['a', 'b', 'c', 'a', 'b', 'a']);
   });
 
-  it('when its conversation is free, and holds nobody up until then', async () => {
+  it('when its conversation is free, and blocks no other job until then', async () => {
     let turns = 0;
     const harness = new BackgroundHarness({
       maxActive: 2,
@@ -111,7 +111,7 @@ describe('A background job starts', () => {
     expect(harness.inner.conversations.snapshot(conversationId, 'a').messageCount).toBe(4);
   });
 
-  it('never twice, and not where the store says that it waits no longer', async () => {
+  it('at most once, and not at all if the store reports that it was cancelled', async () => {
     const harness = new BackgroundHarness({ script: hangs });
     const first = occupy(harness);
     const id = await harness.accept();
@@ -126,7 +126,7 @@ describe('A background job starts', () => {
 });
 
 describe('A background job that cannot start', () => {
-  it('goes back, and is tried again every second, while the store is away', async () => {
+  it('returns to the queue and is retried every second while the store is unavailable', async () => {
     const harness = new BackgroundHarness({ script: hangsFirst() });
     const first = occupy(harness);
     const ids = [await harness.accept(), await harness.accept()];
@@ -144,7 +144,7 @@ describe('A background job that cannot start', () => {
     expect(harness.inner.outcomes.filter(([request]) => request.startsWith('background'))).toHaveLength(2);
   });
 
-  it('waits while the breaker is open, and runs when that has closed', async () => {
+  it('waits while the breaker is open, and runs when the breaker closes', async () => {
     let turns = 0;
     const quota = { scope: 'account', resetsAt: null } as const;
     const refused = throws(cliError('quota', 'a limit', { quota }));
@@ -165,7 +165,7 @@ describe('A background job that cannot start', () => {
     harness.inner.health.stop();
   });
 
-  it('holds nobody else up where its client has no place left in the queue', async () => {
+  it('does not block other clients if its client has no queue place left', async () => {
     const boundsOf = (client: string) =>
       client === 'a' ? { maxRunning: 1, maxQueued: 0, weight: 1 } : noBounds(client);
     const harness = new BackgroundHarness({ maxActive: 2, script: hangs, boundsOf });
@@ -184,7 +184,7 @@ describe('A background job that cannot start', () => {
       await harness.delete(id, client);
   });
 
-  it('ends as failed, and is no job of the model, where its conversation has been deleted', async () => {
+  it('fails without running the model if its conversation has been deleted', async () => {
     let turns = 0;
     const harness = new BackgroundHarness({
       script: (sink, signal) => (++turns === 2 ? hangs : answers)(sink, signal),
@@ -204,7 +204,7 @@ describe('A background job that cannot start', () => {
     expect(harness.inner.outcomes.some(([request]) => request === 'background 1')).toBe(false);
   });
 
-  it('ends as failed where the budget of its client was used up while it waited', async () => {
+  it('fails if the budget of its client was used up while it waited', async () => {
     const harness = new BackgroundHarness({ script: hangs });
     const slot = occupy(harness);
     const id = await harness.accept();
@@ -220,7 +220,7 @@ describe('A background job that cannot start', () => {
     expect(harness.outcomes).toEqual(['rate_limited']);
   });
 
-  it('is cut by the end of a drain before its start, and waits still', async () => {
+  it('stays queued if the drain deadline passes before it starts', async () => {
     const harness = new BackgroundHarness({ script: hangs });
     occupy(harness);
     const id = await harness.accept();
@@ -235,7 +235,7 @@ describe('A background job that cannot start', () => {
 });
 
 describe('The end of a background job', () => {
-  it('is told only once it is kept', async () => {
+  it('is reported only after it has been stored', async () => {
     const { wait, open } = barrier();
     const harness = new BackgroundHarness({ start: wait });
     const id = await harness.accept();
@@ -252,7 +252,7 @@ describe('The end of a background job', () => {
     expect((await events).at(-1)).toMatchObject({ type: 'job-end', outcome: 'ok' });
   });
 
-  it('has the time that it has waited since its acceptance', async () => {
+  it('includes the time waited since the job was accepted', async () => {
     const harness = new BackgroundHarness({ script: hangsFirst() });
     const first = occupy(harness);
     await harness.accept();
@@ -266,7 +266,7 @@ describe('The end of a background job', () => {
     ['a time-out', throws(new RelayError('timeout', 'too long')), 'failed', 'timeout'],
     ['a defect', throws(new TypeError('oops')), 'failed', 'internal_error'],
     ['a CLI that fails', throws(cliError('overloaded', 'later')), 'failed', 'cli_error'],
-  ] as const)('is kept with why it has failed: %s', async (_, script, status, code) => {
+  ] as const)('is stored with the cause of a failure: %s', async (_, script, status, code) => {
     const harness = new BackgroundHarness({ script });
     const id = await harness.accept();
     await settled();
@@ -274,15 +274,15 @@ describe('The end of a background job', () => {
   });
 });
 
-describe('A service that ends', () => {
-  it('waits for every job, where a restart would forget them', async () => {
+describe('A service that stops', () => {
+  it('waits for every job if a restart would lose them', async () => {
     const harness = new BackgroundHarness();
     for (let count = 0; count < 5; count++) await harness.accept();
     await harness.jobs.idle();
     expect(harness.outcomes).toHaveLength(5);
   });
 
-  it('waits for those that run alone once it has been stopped', async () => {
+  it('waits for the jobs that already run, but starts no other', async () => {
     const { wait, open } = barrier();
     const harness = new BackgroundHarness({ start: wait });
     const ids = [await harness.accept(), await harness.accept()];
@@ -296,7 +296,7 @@ describe('A service that ends', () => {
   });
 });
 
-it('checks a job as an admission does', () => {
+it('The background jobs check a request in the same way as the admission does', () => {
   const harness = new BackgroundHarness();
   const request = jobRequest({ operation: 'chat', conversationId: 'unknown' });
   expect(() => harness.inner.runner.check(request)).toThrow(expect.objectContaining({ code: 'validation_error' }));

@@ -13,7 +13,7 @@ function open() {
 }
 
 describe('A background job', () => {
-  it('rests for a while after it could not start', async () => {
+  it('pauses for the given time after it could not start', async () => {
     const { clock, part } = open();
     expect(part.isResting).toBe(false);
     part.rest(1000);
@@ -22,14 +22,14 @@ describe('A background job', () => {
     expect(part.isResting).toBe(false);
   });
 
-  it('aborts its signal with why it was cancelled', () => {
+  it('aborts its signal with the reason of its cancellation', () => {
     const { part } = open();
     const reason = cancelled('enough');
     part.cancel(reason);
     expect([part.signal.aborted, part.signal.reason]).toEqual([true, reason]);
   });
 
-  it('has no more events for its readers once another host may have it', async () => {
+  it('sends no more events to its readers once another host may run it', async () => {
     const { part } = open();
     part.lose();
     expect([part.isLost, await all(part.log.read(new AbortController().signal))]).toEqual([true, []]);

@@ -29,13 +29,13 @@ describe('The charge of a turn', () => {
     expect(charge).toEqual({ inputTokens: 1630, outputTokens: 5, costUsd: null });
   });
 
-  it('has at least the tokens that were written, if the turn was cut before the report of its last message', () => {
+  it('counts at least the tokens of the written text if the turn was cut before its last message was reported', () => {
     const cut = use({ inputTokens: 50, outputTokens: 3 }, { isCut: true, outputBytes: 400 });
     const charge = new Charges().chargeTurn({ process: {}, cli: free, turn: turnOf('Hi'), use: cut });
     expect(charge).toEqual({ inputTokens: 50, outputTokens: 100, costUsd: null });
   });
 
-  it('has the last known price of its model if the cost never comes, else that of another model, else one that is assumed', () => {
+  it('uses the last known price of its model if no cost is reported, then that of another model, then a default', () => {
     const charges = new Charges();
     const cut = use({ inputTokens: 400, outputTokens: 100 }, { isCut: true });
     const costOf = (model: string) =>
@@ -49,7 +49,7 @@ describe('The charge of a turn', () => {
     expect([costOf('large'), costOf('small'), costOf('unknown')]).toEqual([0.01, 0.0005, 0.0005]);
   });
 
-  it('is in all rounds together what the last one reports, or the estimate if the results of calls never come', () => {
+  it('adds up to the last report over all rounds, or to the estimate if the results of calls never arrive', () => {
     const charges = new Charges();
     const process = {};
     const learned = { process: {}, cli: priced, turn: turnOf('Hi'), use: whole };
@@ -63,7 +63,7 @@ describe('The charge of a turn', () => {
     expect(charges.chargeTurn({ ...round, use: whole }).costUsd).toBe(0.002);
   });
 
-  it('counts no token twice that an agent reports at the end of all rounds', () => {
+  it('counts the tokens that an agent reports at the end of all rounds only once', () => {
     const charges = new Charges();
     const round = { process: {}, cli: free, turn: turnOf('x'.repeat(40)) };
     const calls = use({}, { hasCalls: true, outputBytes: 40 });

@@ -20,7 +20,7 @@ async function busy(limits: { maxJobs?: number } = {}) {
 const byRoot = { client: 'root', isAdmin: true, keepsEnded: false };
 
 describe('An administrator', () => {
-  it('ends the jobs of others, and is logged', async () => {
+  it('can end the jobs of other clients, which is logged', async () => {
     const { harness, running, waiting } = await busy();
     for (const id of [waiting, running]) {
       expect(await harness.clientJobs.delete({ id, ...byRoot })).toBe('cancelled');
@@ -35,7 +35,7 @@ describe('An administrator', () => {
     ]);
   });
 
-  it('never removes the answer of another client, but its own', async () => {
+  it('cannot remove the answer of another client, but can remove answers of the administrator itself', async () => {
     const harness = new BackgroundHarness();
     const id = await harness.accept();
     const own = await harness.accept({ client: 'root' });
@@ -46,7 +46,7 @@ describe('An administrator', () => {
     await expect(harness.clientJobs.delete({ id: 'unknown', ...byRoot })).rejects.toEqual(missing);
   });
 
-  it('does not see what others have asked, nor the answer', async () => {
+  it('sees neither the requests of other clients nor their answers', async () => {
     const { harness, running } = await busy();
     await expect(harness.view(running, 'root')).rejects.toEqual(missing);
     await expect(all(harness.events(running, 'root'))).rejects.toEqual(missing);
@@ -71,7 +71,7 @@ describe('An administrator', () => {
     ]);
   });
 
-  it('is not needed for one’s own jobs: nobody is named', async () => {
+  it('is not logged when a client ends its job itself', async () => {
     const harness = new BackgroundHarness({ script: hangs });
     const events = all(harness.inner.run({ client: 'a' }));
     await settled();
@@ -126,7 +126,7 @@ describe('The jobs of callers', () => {
     expect(pages).toEqual([['second'], ['first'], ['Hi']]);
   });
 
-  it('are ended by their own client while they wait or run, and never by another one', async () => {
+  it('can be ended by their client while they wait or run, but by no other client', async () => {
     const { harness, ends, list } = await threeCallers();
     const [second, first] = (await list()).jobs.map(({ id }) => id) as [string, string];
     await expect(harness.delete(second, 'b')).rejects.toEqual(missing);
@@ -136,7 +136,7 @@ describe('The jobs of callers', () => {
     expect((await list()).jobs).toEqual([]);
   });
 
-  it('are listed to an administrator with their clients, and end while they wait', async () => {
+  it('are listed to an administrator with their clients, and can be ended while they wait', async () => {
     const { harness, ends, list } = await threeCallers();
     const { jobs } = await list({ client: null });
     expect(jobs.map(({ client, status, title }) => [client, status, title])).toEqual([
@@ -149,7 +149,7 @@ describe('The jobs of callers', () => {
   });
 });
 
-it('A job whose request has its answer is no longer listed, though its processes have not ended', async () => {
+it('A job whose request has its answer is no longer listed, even before its processes have ended', async () => {
   const harness = new BackgroundHarness({ release: () => forever });
   const id = `1-${harness.clientJobs.idOf({ background: null, number: 1 }).slice(2)}`;
   await all(harness.inner.run({ client: 'a' }));
@@ -157,7 +157,7 @@ it('A job whose request has its answer is no longer listed, though its processes
   await expect(harness.delete(id)).rejects.toEqual(missing);
 });
 
-it('A job that has ended stays if its client says so', async () => {
+it('A job that has ended remains stored if its client asks for that', async () => {
   const harness = new BackgroundHarness();
   const id = await harness.accept();
   await settled();
@@ -166,7 +166,7 @@ it('A job that has ended stays if its client says so', async () => {
 });
 
 describe('Background jobs', () => {
-  it('are accepted at once, and told whether they outlive the service', async () => {
+  it('are accepted immediately, and the answer says whether they survive a restart', async () => {
     const harness = new BackgroundHarness({ script: hangs });
     const accepted = await harness.jobs.accept(jobRequest(), plainForm);
     expect(accepted).toEqual({ id: expect.any(String), createdAt: harness.clock.now(), isDurable: false });
@@ -175,7 +175,7 @@ describe('Background jobs', () => {
     expect(harness.jobs.load).toEqual({ max: 100, waiting: 0, running: 1 });
   });
 
-  it('have the first words of what was asked as their title, also after their end', async () => {
+  it('have the first words of their request as the title, also after their end', async () => {
     const harness = new BackgroundHarness();
     const { id } = await harness.jobs.accept(jobRequest({ text: `Sum\nup${'🚀'.repeat(100)}` }), plainForm);
     const title = `Sum up${'🚀'.repeat(74)}`;
@@ -187,7 +187,7 @@ describe('Background jobs', () => {
     expect((await listed(null)).jobs).toMatchObject([{ id, title: '' }]); // an administrator
   });
 
-  it('exist for their own client alone: for everything', async () => {
+  it('are visible to their client alone, in every call', async () => {
     const { harness, running, waiting } = await busy();
     const done = await new BackgroundHarness().accept();
     for (const id of [running, waiting, done, 'unknown']) {
@@ -199,7 +199,7 @@ describe('Background jobs', () => {
     expect([await harness.statusOf(running), await harness.statusOf(waiting)]).toEqual(['running', 'queued']);
   });
 
-  it('that have ended belong to their client, too', async () => {
+  it('stay visible to their client alone after their end', async () => {
     const harness = new BackgroundHarness();
     const id = await harness.accept();
     await settled();
@@ -209,7 +209,7 @@ describe('Background jobs', () => {
     expect(await harness.statusOf(id)).toBe('succeeded');
   });
 
-  it('are told again after their end, text and all, to who comes late', async () => {
+  it('send all their events again, with the full text, to a reader who connects after the end', async () => {
     const harness = new BackgroundHarness();
     const id = await harness.accept();
     const live = await all(harness.events(id));
@@ -220,7 +220,7 @@ describe('Background jobs', () => {
     expect(live.at(-1)).toMatchObject({ outcome: 'ok', queueMs: 0 });
   });
 
-  it('end their telling with an error where one is forgotten meanwhile: the rest must not look like the end', async () => {
+  it('end their events with an error if they are deleted meanwhile, so that no reader takes it for the normal end', async () => {
     const harness = new BackgroundHarness();
     const id = await harness.accept();
     await settled();
@@ -230,7 +230,7 @@ describe('Background jobs', () => {
     await expect(all(events)).rejects.toEqual(missing);
   });
 
-  it('list what waits and runs with what is known of it now, and filter by it', async () => {
+  it('are listed with their current state while they wait or run, and can be filtered by it', async () => {
     const { harness, running, waiting } = await busy();
     const list = async (status: 'queued' | 'running' | null) => {
       const { jobs } = await harness.clientJobs.list({ client: 'a', status, before: null, limit: 10 });
@@ -245,8 +245,8 @@ describe('Background jobs', () => {
   });
 });
 
-describe('A background job is cancelled', () => {
-  it('while it waits: nothing is started for it', async () => {
+describe('Cancelling a background job', () => {
+  it('ends it before anything starts, if it waits', async () => {
     const { harness, running, waiting } = await busy();
     const events = all(harness.events(waiting));
     expect(await harness.delete(waiting)).toBe('cancelled');
@@ -255,7 +255,7 @@ describe('A background job is cancelled', () => {
     expect(harness.inner.outcomes).toEqual([['background 2', 'cancelled']]);
   });
 
-  it('while it waits among the callers', async () => {
+  it('works while it waits among the callers', async () => {
     const { harness, waiting } = await busy();
     await harness.clock.advance(61_000);
     expect(harness.inner.room.hasPromoted).toBe(true);
@@ -265,7 +265,7 @@ describe('A background job is cancelled', () => {
     expect(harness.inner.outcomes).toEqual([['background 2', 'cancelled']]);
   });
 
-  it('while it runs: its processes end, and the next one starts', async () => {
+  it('ends its processes if it runs, and the next job starts', async () => {
     const { harness, running, waiting } = await busy();
     expect(await harness.delete(running)).toBe('cancelled');
     expect(await harness.view(running)).toMatchObject({
@@ -277,21 +277,21 @@ describe('A background job is cancelled', () => {
     expect(await harness.statusOf(waiting)).toBe('running');
   });
 
-  it('and is forgotten by a second call', async () => {
+  it('makes it disappear at the second call', async () => {
     const { harness, waiting } = await busy();
     await harness.delete(waiting, 'a');
     expect(await harness.delete(waiting, 'a')).toBeNull();
     await expect(harness.view(waiting)).rejects.toEqual(missing);
   });
 
-  it('by several at the same time, with one end', async () => {
+  it('results in one end, however many calls arrive at the same time', async () => {
     const { harness, running, waiting } = await busy();
     const fates = await Promise.all([running, waiting, running, waiting].map((id) => harness.delete(id)));
     expect(fates).toEqual(Array.from({ length: 4 }, () => 'cancelled'));
     expect(harness.outcomes).toEqual(['cancelled', 'cancelled']);
   });
 
-  it('also where the store takes nothing: that is told after a while, and it ends all the same', async () => {
+  it('works even if the store is unavailable: the call fails after a while, and the job ends later', async () => {
     const { harness, waiting } = await busy();
     harness.store.isAway = true;
     const deleted = expect(harness.delete(waiting, 'a')).rejects.toMatchObject({
@@ -306,14 +306,14 @@ describe('A background job is cancelled', () => {
 });
 
 describe('The room for background jobs', () => {
-  it('is bounded by their number', async () => {
+  it('is limited by their number', async () => {
     const { harness } = await busy({ maxJobs: 4 });
     for (const client of ['b', 'c', 'd']) await harness.accept({ client });
     await expect(harness.accept({ client: 'e' })).rejects.toEqual(full);
     expect(harness.jobs.counts).toEqual({ queued: 4, running: 1 });
   });
 
-  it('is three quarters at most for one client, whatever it sends at once', async () => {
+  it('is limited to three quarters for one client', async () => {
     const { harness } = await busy({ maxJobs: 8 });
     const sent = await Promise.allSettled(Array.from({ length: 20 }, () => harness.accept()));
     expect(sent.filter(({ status }) => status === 'fulfilled')).toHaveLength(5); // a job waits already
@@ -333,7 +333,7 @@ describe('The room for background jobs', () => {
     expect(await accepted('key other', 20)).toBe(3);
   });
 
-  it('is bounded by their size, for one client too', async () => {
+  it('is limited by their size, also for one client', async () => {
     const harness = new BackgroundHarness({ script: hangs, maxActive: 1 });
     await harness.accept();
     await settled();
@@ -345,11 +345,11 @@ describe('The room for background jobs', () => {
     await expect(harness.accept({ text: 'z', client: 'd' })).rejects.toEqual(full);
   });
 
-  it('is none where MODEL_API_MAX_JOBS is 0', async () => {
+  it('is zero if MODEL_API_MAX_JOBS is 0', async () => {
     await expect(new BackgroundHarness({}, { maxJobs: 0 }).accept()).rejects.toEqual(full);
   });
 
-  it('is taken by nothing that was refused, or that the store did not take', async () => {
+  it('is not used up by jobs that were refused or could not be stored', async () => {
     const { harness } = await busy({ maxJobs: 2 });
     harness.store.isAway = true;
     for (let count = 0; count < 5; count++) await expect(harness.accept()).rejects.toBeInstanceOf(RelayError);
@@ -360,8 +360,8 @@ describe('The room for background jobs', () => {
   });
 });
 
-describe('What has ended', () => {
-  it('is forgotten after its time, and not before', async () => {
+describe('A job that has ended', () => {
+  it('is deleted after its retention time, not before', async () => {
     const harness = new BackgroundHarness({}, { jobTtlMs: 10_000 });
     const id = await harness.accept();
     await harness.clock.advance(9000);
@@ -372,7 +372,7 @@ describe('What has ended', () => {
     await expect(harness.view(id)).rejects.toEqual(missing);
   });
 
-  it('does not exist any more after its time, whether it has been looked for what has expired or not', async () => {
+  it('cannot be found after its retention time, even before the store has been swept', async () => {
     const harness = new BackgroundHarness({}, { jobTtlMs: 10_000 });
     const id = await harness.accept();
     await harness.clock.advance(11_000);
@@ -382,7 +382,7 @@ describe('What has ended', () => {
     expect((await harness.clientJobs.list({ client: 'a', status: null, before: null, limit: 9 })).jobs).toEqual([]);
   });
 
-  it('is no job that runs, however old that is', async () => {
+  it('is not deleted while it still runs, however old it is', async () => {
     const { wait } = barrier();
     const harness = new BackgroundHarness({ start: wait }, { jobTtlMs: 1000 });
     const id = await harness.accept();
@@ -392,7 +392,7 @@ describe('What has ended', () => {
   });
 });
 
-it('Jobs that the last service has left run after a restart, in their order', async () => {
+it('The unfinished jobs of the previous service run after a restart, in their order', async () => {
   const harness = new BackgroundHarness();
   const left = ['one', 'two'].map((id) => ({
     id,
@@ -411,7 +411,7 @@ it('Jobs that the last service has left run after a restart, in their order', as
   expect(harness.outcomes).toEqual(['ok', 'ok']);
 });
 
-it('A job is queued from its acceptance and running from its start, with the time of both', async () => {
+it('A job is queued from its acceptance and running from its start, and shows the time of both', async () => {
   const { wait, open } = barrier();
   const harness = new BackgroundHarness({ start: wait });
   const blocker = harness.inner.run({ client: 'caller' });

@@ -36,8 +36,8 @@ function callsOf(events: readonly JobEvent[]): string[] {
 const broken = { outcome: 'cli_error', failure: { reason: 'answer_broken' } };
 const call = (id: string) => ({ id, name: 'f', input: '{}' });
 
-describe('An answer that differs from its pieces', () => {
-  it('is completed in a stream that has sent its beginning', async () => {
+describe('A final answer that differs from the streamed pieces', () => {
+  it('completes a stream that has sent its beginning', async () => {
     const events = await eventsOf(['Hello', ', A'], { text: 'Hello, Ada' });
     expect(textOf(events)).toBe('Hello, Ada');
     expect(endOf(events)).toMatchObject({ outcome: 'ok', text: null });
@@ -49,33 +49,33 @@ describe('An answer that differs from its pieces', () => {
     expect(endOf(events)).toMatchObject({ outcome: 'ok', stopSequence: 'STOP' });
   });
 
-  it('fails in a stream that has sent another text, and replaces the text of a plain answer', async () => {
+  it('fails a stream that has sent other text, and replaces the text of a plain answer', async () => {
     expect(endOf(await eventsOf(['Good day'], { text: 'Hello, Ada' }))).toMatchObject(broken);
     const plain = await eventsOf(['Good day'], { text: 'Hello, Ada' }, { isStreamed: false });
     expect(endOf(plain)).toMatchObject({ outcome: 'ok', text: 'Hello, Ada' });
   });
 
-  it('counts as the same if it differs in blanks alone', async () => {
+  it('counts as equal if only its whitespace differs', async () => {
     const events = await eventsOf(['Hello,  Ada\n'], { text: 'Hello, Ada' });
     expect(endOf(events)).toMatchObject({ outcome: 'ok', text: null });
   });
 
-  it('has its calls sent behind the rest of its text', async () => {
+  it('sends its calls after the rest of its text', async () => {
     const end = { text: 'I look.', calls: [call('a'), call('b')] };
     const events = await eventsOf(['I l'], end, { offer, chain });
     expect([textOf(events), callsOf(events)]).toEqual(['I look.', ['a', 'b']]);
   });
 
-  it('fails in a stream that has sent a call which is no part of it', async () => {
+  it('fails a stream that has sent a call which the final answer does not contain', async () => {
     const end = { text: 'I look.', calls: [call('b')] };
     expect(endOf(await eventsOf(['I look.', '=a'], end, { offer, chain }))).toMatchObject(broken);
   });
 });
 
-describe('An answer that the model declines to continue', () => {
+describe('An answer that the model refuses to continue', () => {
   const refusal = { category: 'cyber', explanation: null };
 
-  it('is a failure with the model, the tokens, the category and the calls that were sent', async () => {
+  it('fails with the model, the tokens, the category and the calls that were sent', async () => {
     const usage = { ...turnEnd.usage, inputTokens: 18, outputTokens: 7 };
     const end = { refusal, usage, calls: [call('a'), call('b')] };
     const events = await eventsOf(['Well.', '=a'], end, { offer, chain });
@@ -87,22 +87,22 @@ describe('An answer that the model declines to continue', () => {
     });
   });
 
-  it('has the text that was held back, and is no part of a conversation', async () => {
+  it('includes the text held back for a stop sequence, and is not added to a conversation', async () => {
     const events = await eventsOf(['one S'], { refusal }, { operation: 'chat', stop: ['STOP'] });
     expect(textOf(events)).toBe('one S');
     expect(endOf(events)).not.toHaveProperty('conversation');
   });
 });
 
-describe('A value that is cut', () => {
+describe('A value that is cut short', () => {
   const schema = '{"type":"object"}';
 
-  it('is an empty answer through the API of an SDK, which says that it is cut', async () => {
+  it('is an empty answer marked as cut short in the SDK-compatible APIs', async () => {
     const events = await eventsOf(['{"a":'], { isCutShort: true }, { schema, chain });
     expect([textOf(events), endOf(events)]).toMatchObject(['', { outcome: 'ok', isCutShort: true }]);
   });
 
-  it('is an error elsewhere', async () => {
+  it('is an error in the other APIs', async () => {
     const events = await eventsOf(['{"a":'], { isCutShort: true }, { schema });
     expect(endOf(events)).toMatchObject({ outcome: 'cli_error', failure: { reason: 'output_too_large' } });
   });

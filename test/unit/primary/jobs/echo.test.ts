@@ -2,7 +2,7 @@ import { withoutEcho } from '../../../../src/primary/jobs/echo.js';
 
 const leftOut = '[a line that repeats the prompt]';
 
-describe('what a program wrote to stderr', () => {
+describe('The stderr of a program, without echoes of the prompt', () => {
   it.each<[string, string, readonly string[], string]>([
     [
       'what is no echo',
@@ -17,11 +17,11 @@ describe('what a program wrote to stderr', () => {
     ['a line for any number of such lines', 'a secret\nb secret\nend', ['secret'], `${leftOut}\nend`],
     ['no line of an earlier text', 'heard: my name is Ada Lovelace', ['And?', 'Hello, my name is Ada Byron'], leftOut],
     ['what is too short to tell anything', 'this is it', ['hi', 'is'], 'this is it'],
-  ])('keeps %s', (_, stderr, texts, kept) => {
+  ])('retains %s', (_, stderr, texts, kept) => {
     expect(withoutEcho(stderr, texts)).toBe(kept);
   });
 
-  it('is compared with the begin and the end of a long text, in no time', () => {
+  it('is compared with the start and the end of a long text quickly', () => {
     const middle = 'nothing to see here. '.repeat(500_000);
     const texts = [`It begins with one secret ${middle} and ends with another`, ...Array(1000).fill(middle)];
     const startedMs = performance.now();

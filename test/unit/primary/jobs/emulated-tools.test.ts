@@ -13,7 +13,7 @@ function turn(more: Partial<Turn> = {}): Turn {
 }
 
 describe('An emulated turn', () => {
-  it('has the tools in its system text, and asks for a text or one call', () => {
+  it('lists the tools in its system text, and asks for a text or one call', () => {
     const { turn: told, schema } = emulated(turn({ system: 'Be kind.' }), offer, null);
     expect(told.system).toMatch(/^Be kind\.\n\nYou can call the tools below/);
     expect(told.system).toContain(`- weather: of a city\n  Its arguments: ${weather.schema}`);
@@ -24,12 +24,12 @@ describe('An emulated turn', () => {
     });
   });
 
-  it('has a value for its text where the client wants one', () => {
+  it('asks for a structured value as its text if the client requests one', () => {
     const { schema } = emulated(turn(), offer, weather.schema);
     expect(JSON.parse(schema)).toMatchObject({ properties: { text: ofCity } });
   });
 
-  it('keeps the references of that value', () => {
+  it('adjusts the references inside the schema of that value', () => {
     const list = { $defs: { n: { type: 'number' } }, properties: { a: { $ref: '#/$defs/n' }, b: { $ref: '#' } } };
     const { schema } = emulated(turn({ stop: ['}'] }), offer, JSON.stringify(list));
     expect(JSON.parse(schema).properties.text.properties).toEqual({
@@ -39,7 +39,7 @@ describe('An emulated turn', () => {
     expect(emulated(turn({ stop: ['}'] }), offer, null).turn).not.toHaveProperty('stop');
   });
 
-  it('asks for a call alone where one is required', () => {
+  it('asks for nothing but a call if one is required', () => {
     const { turn: told, schema } = emulated(turn(), required, null);
     expect(told.system).toMatch(/^You must call one of the tools below/);
     expect(JSON.parse(schema)).toMatchObject({
@@ -55,7 +55,7 @@ describe('An emulated turn', () => {
     expect(JSON.parse(schema)).toEqual({ title: 'weather', description: 'of a city', ...ofCity });
   });
 
-  it('has the calls and results of its history as text, with images where they stood', () => {
+  it('includes earlier calls and results as text, with images at their places', () => {
     const image = { mediaType: 'image/png', data: 'eA==', at: 2 } as const;
     const asked = turn({
       history: [
@@ -93,7 +93,7 @@ describe('The answer to an emulated turn', () => {
     ['{"kind":"call","name":"time"}', offer, false, { kind: 'fault', fault: 'a call must have a name and arguments' }],
     ['{"kind":"text"}', offer, false, { kind: 'fault', fault: 'a text must have a text' }],
     ['{"city":"Ulm"}', named, false, { kind: 'call', name: 'weather', input: '{"city":"Ulm"}' }],
-  ])('%s is read', (value, wanted, hasSchema, answer) => {
+  ])('%s is parsed', (value, wanted, hasSchema, answer) => {
     expect(readAnswer(value, wanted, hasSchema)).toEqual(answer);
   });
 

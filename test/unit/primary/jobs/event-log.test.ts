@@ -12,13 +12,13 @@ function read(log: AnswerLog, from: number): string {
   return text;
 }
 
-describe('A log of an answer', () => {
+describe('The log of an answer', () => {
   it('is empty at first', () => {
     const log = new AnswerLog();
     expect([log.length, log.blocks, log.read(0), log.read(7)]).toEqual([0, [], '', '']);
   });
 
-  it('is read from any unit on, whatever pieces it was added in', async () => {
+  it('can be read from any offset, however its text was split when it was added', async () => {
     const piece = oneof(string({ maxLength: 30 }), constantFrom('x'.repeat(16_384), '🚀'.repeat(9000)));
     await assert(
       asyncProperty(array(piece, { maxLength: 8 }), double({ min: 0, max: 1, noNaN: true }), async (pieces, share) => {
@@ -33,7 +33,7 @@ describe('A log of an answer', () => {
     );
   });
 
-  it('never cuts a long piece between the halves of a pair, nor joins more than a message of the channel holds', () => {
+  it('splits a long piece into blocks within the limit of the channel, never inside a surrogate pair', () => {
     const log = new AnswerLog();
     log.add('a');
     log.add(`x${'🚀'.repeat(20_000)}`);
@@ -64,8 +64,8 @@ function delta(text: string): JobEvent {
   return { type: 'text-delta', text };
 }
 
-describe('The events of a job in the background', () => {
-  it('are all of them, for who comes at the beginning, in the middle, and after the end', async () => {
+describe('The events of a background job', () => {
+  it('are complete for readers who connect at the beginning, in the middle, and after the end', async () => {
     const { clock, place, log, follow } = open();
     const early = follow();
     await clock.advance(2500);
@@ -87,7 +87,7 @@ describe('The events of a job in the background', () => {
     expect(await follow()).toEqual([begun, delta('Hello'), end]);
   });
 
-  it('come at the pace of each reader, who gets joined what it has not taken', async () => {
+  it('are sent at the pace of each reader, and unread pieces are joined', async () => {
     const { log } = open();
     const reader = log.read(new AbortController().signal);
     log.started(3000);
@@ -96,7 +96,7 @@ describe('The events of a job in the background', () => {
     expect((await reader.next()).value).toEqual(delta('abc'));
   });
 
-  it('end with the job where it never started, and stop with the signal of the reader alone', async () => {
+  it('end with a job that never started, and the signal of one reader stops only that reader', async () => {
     const { clock, log, follow } = open();
     const controller = new AbortController();
     const leaver = follow(controller.signal);
@@ -109,7 +109,7 @@ describe('The events of a job in the background', () => {
     expect(clock.pending).toBe(0);
   });
 
-  it('tells its readers no more once another host may have it', async () => {
+  it('stop once another host may run the job', async () => {
     const { log, follow } = open();
     const told = follow();
     await settled();

@@ -8,7 +8,7 @@ describe('A full queue', () => {
     return { clock, queue: new FullQueue(clock), startedAt: clock.now() };
   }
 
-  it('is worth a word after ten seconds', async () => {
+  it('is reported after ten seconds', async () => {
     const { clock, queue, startedAt } = create();
     expect(queue.since).toBeNull();
     queue.changed(false);
@@ -18,7 +18,7 @@ describe('A full queue', () => {
     expect(queue.since).toBe(startedAt);
   });
 
-  it('stays one where a place that becomes free is taken again soon', async () => {
+  it('remains reported if free places are taken again soon', async () => {
     const { clock, queue, startedAt } = create();
     queue.changed(false);
     for (let turn = 0; turn < 10; turn++) {
@@ -30,7 +30,7 @@ describe('A full queue', () => {
     expect(queue.since).toBe(startedAt);
   });
 
-  it('is none any more once a place has been free for five seconds, and begins anew', async () => {
+  it('is no longer reported once a place has been free for five seconds, and starts anew later', async () => {
     const { clock, queue } = create();
     queue.changed(false);
     await clock.advance(20_000);
@@ -55,7 +55,7 @@ describe('The queue of the waiting room', () => {
     return new TestRoom({ maxWaiting });
   }
 
-  it('knows since when it is full', async () => {
+  it('reports since when it has been full', async () => {
     const queue = create(2);
     const { clock, room } = queue;
     const tickets = ['a', 'b', 'c'].map((client) => queue.admit(client, 1));
@@ -68,7 +68,7 @@ describe('The queue of the waiting room', () => {
     expect(room.fullSince).toBeNull();
   });
 
-  it('is not full while a place is free, nor where it has none', async () => {
+  it('is not reported as full while a place is free, nor if its size is zero', async () => {
     for (const maxWaiting of [0, 2]) {
       const queue = create(maxWaiting);
       const { clock, room } = queue;

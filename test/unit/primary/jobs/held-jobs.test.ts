@@ -19,7 +19,7 @@ function exhausted(options: object = {}) {
 const told = { outcome: 'cli_error', failure: { code: 'cli_error', reason: 'quota', retryAfterSeconds: 60 } };
 
 describe('While the breaker is open', () => {
-  it('what waits is ended at once, with one end each, and no process is started for it', async () => {
+  it('waiting jobs end immediately, each with one end, and no process starts for them', async () => {
     const harness = exhausted({ maxWaiting: 50 });
     const ends = (await Promise.all(Array.from({ length: 50 }, () => all(harness.run())))).map(endOf);
     expect(ends).toMatchObject(ends.map(() => told));
@@ -29,7 +29,7 @@ describe('While the breaker is open', () => {
     await harness.expectTidy();
   });
 
-  it('a turn that waits for its conversation is ended, too, and what runs goes on', async () => {
+  it('a turn that waits for its conversation ends, too, and running jobs continue', async () => {
     const wait = barrier();
     const harness = exhausted({
       maxActive: 2,
@@ -51,7 +51,7 @@ describe('While the breaker is open', () => {
     await harness.expectTidy();
   });
 
-  it('a job that comes is ended without waiting for anything, though there is neither slot nor place', async () => {
+  it('a new job ends immediately, even if there is neither a slot nor a queue place', async () => {
     const harness = exhausted({ maxActive: 1, maxWaiting: 0 });
     await all(harness.run());
     const events = await all(harness.run({ isStreamed: true, operation: 'chat', conversationId: 'unknown' }));
@@ -60,7 +60,7 @@ describe('While the breaker is open', () => {
     expect(harness.launches).toHaveLength(1);
   });
 
-  it('one job is let through after the reset, and then all', async () => {
+  it('one job is let through after the reset time, and then all', async () => {
     const harness = exhausted();
     await all(harness.run());
     await harness.clock.advance(minute);
@@ -72,7 +72,7 @@ describe('While the breaker is open', () => {
     await harness.expectTidy();
   });
 
-  it('a probe that is refused for another cause, or whose caller goes, leaves its place to the next', async () => {
+  it('the next job becomes the trial if the first is refused for another reason or its caller disconnects', async () => {
     const harness = exhausted();
     await all(harness.run());
     await harness.clock.advance(minute);

@@ -49,12 +49,12 @@ function afterFirst(answer: string, situation: Situation = {}): ConversationStat
   return chain.after(answer);
 }
 
-describe('the chain of a job', () => {
-  it('is none for a request without one', () => {
+describe('The chain of a job', () => {
+  it('is null for a request without one', () => {
     expect(JobChain.of(routed(jobRequest()), fresh(), () => true)).toBeNull();
   });
 
-  it('goes on in the process that has heard and said exactly that', () => {
+  it('continues the process with exactly the same history', () => {
     const kept = afterFirst('Hi');
     const chain = chainOf([hello, hi], {}, [kept]);
     expect(chain.isLive).toBe(true);
@@ -63,7 +63,7 @@ describe('the chain of a job', () => {
     expect(chain.after('Well')).toEqual({ id: expect.any(String), messageCount: 4, client: 'ada' });
   });
 
-  it('is live once more after its own answer, and so on', () => {
+  it('continues live after each of its answers', () => {
     const said: Message[] = [hello, hi];
     let kept = afterFirst('Hi');
     for (let turn = 2; turn <= 20; turn++) {
@@ -84,18 +84,18 @@ describe('the chain of a job', () => {
     ['changed roles', [{ ...hello, role: 'assistant' }, hi], {}],
     ['an image', [{ ...hello, images: [{ mediaType: 'image/png', data: 'AAAA', at: 0 }] }, hi], {}],
     ['one text more', [hello, hi, hello, hi], {}],
-  ])('is replayed with %s, in no process that is kept', (_, history, situation) => {
+  ])('is replayed with %s, and no process is reused', (_, history, situation) => {
     const chain = chainOf(history, situation, [afterFirst('Hi')]);
     expect(chain.isLive).toBe(false);
     expect(chain.before).toMatchObject({ id: '', messageCount: history.length });
   });
 
-  it('of a first message looks for no process', () => {
+  it('looks for no process if this is the first message', () => {
     const chain = JobChain.of(routed(requestWith([], 'Hello', {})), fresh(), () => true);
     expect([chain?.isLive, chain?.before]).toEqual([false, null]);
   });
 
-  it('of a conversation that was answered before is no guess, though its process has gone', () => {
+  it('is certain for a conversation that was answered before, even if its process has ended', () => {
     const recent = fresh();
     const open = (history: readonly Message[], text: string) =>
       JobChain.of(routed(requestWith(history, text, {})), recent, () => false);
@@ -106,7 +106,7 @@ describe('the chain of a job', () => {
     expect(open(unknown, 'And then?')?.after('Well').guess).toBeDefined();
   });
 
-  it('of a request beside another one is a side request', () => {
+  it('is marked as a side request if the request overlaps another one', () => {
     const recent = fresh();
     const open = (text: string) => JobChain.of(routed(requestWith([], text, {})), recent, () => false);
     const [title, question] = [open('A title?'), open('Hello')];
@@ -116,7 +116,7 @@ describe('the chain of a job', () => {
   });
 });
 
-describe('the chain of a job with calls', () => {
+describe('The chain of a job with calls', () => {
   const calls: readonly ToolCall[] = [
     { id: 'b', name: 'weather', input: '{"city":"Bonn","days":2}' },
     { id: 'a', name: 'cook', input: '{}' },
@@ -143,13 +143,13 @@ describe('the chain of a job with calls', () => {
     return { chain, place: asked[0] };
   }
 
-  it('keeps a process that waits with the ids of its calls in a fixed order, and any other without', () => {
+  it('stores the ids of the open calls in a fixed order only if the process waits for their results', () => {
     expect(afterCalls(true)).toMatchObject({ messageCount: 2, openCalls: ['a', 'b'] });
     expect(afterCalls(false)).not.toHaveProperty('openCalls');
     expect(afterCalls(false).id).toBe(afterCalls(true).id);
   });
 
-  it('goes on where the process waits for exactly these results, in whatever order they come', () => {
+  it('continues the process that waits for exactly these results, in any order', () => {
     const kept = afterCalls(true);
     for (const sent of [results, results.toReversed()]) {
       const { chain, place } = answering({ results: sent });
@@ -158,7 +158,7 @@ describe('the chain of a job with calls', () => {
     }
   });
 
-  it('finds its process where the client has written the same inputs in another way', () => {
+  it('finds its process even if the client formats the same inputs differently', () => {
     const [first, ...others] = calls as [ToolCall, ToolCall];
     const written = [{ ...first, input: '{ "days": 2, "city": "Bonn" }' }, ...others];
     const said: Message = { role: 'assistant', text: ' I see. ', calls: written };
@@ -171,7 +171,7 @@ describe('the chain of a job with calls', () => {
     ['other ids', calls.map((call) => ({ ...call, id: `${call.id}1` }))],
     ['another input', calls.map((call) => ({ ...call, input: '{"city":"Rome"}' }))],
     ['calls in another order', calls.toReversed()],
-  ])('finds none where its history has %s', (_, made) => {
+  ])('finds no process if its history has %s', (_, made) => {
     const said: Message = { role: 'assistant', text: 'I see.', ...(made && { calls: made }) };
     expect(answering({}, said).place?.id).not.toBe(afterCalls(true).id);
   });
@@ -180,11 +180,11 @@ describe('the chain of a job with calls', () => {
     ['a text stands beside the results', { text: 'So?' }],
     ['an image stands beside the results', { images: [image] }],
     ['a result is longer than a process takes', { results: [{ ...results[0], text: 'x'.repeat(500_001) }] as never }],
-  ])('goes on in no process that waits where %s', (_, more) => {
+  ])('does not continue a waiting process if %s', (_, more) => {
     expect(answering(more).place).toMatchObject({ messageCount: 2, openCalls: [] });
   });
 
-  it('goes on in no process that waits where the program would get the results as text', () => {
+  it('does not continue a waiting process if the program would receive the results as text', () => {
     const request = {
       ...requestWith([hello, { role: 'assistant', text: 'I see.', calls }], '', {}),
       text: '',
@@ -195,17 +195,17 @@ describe('the chain of a job with calls', () => {
     expect(asked[0]).toMatchObject({ id: afterCalls(true).id, openCalls: [] });
   });
 
-  it('goes on with a result that is as long as a process takes', () => {
+  it('continues with a result of the largest size that a process accepts', () => {
     const long = results.map((result) => ({ ...result, text: 'x'.repeat(500_000) }));
     expect(answering({ results: long }).place?.openCalls).toEqual(['a', 'b']);
   });
 
-  it('of a question without results asks for no calls', () => {
+  it('looks for no open calls if the request has no results', () => {
     const { place } = answering({ results: undefined, text: 'So?' } as Partial<JobRequest>, hi);
     expect(place).not.toHaveProperty('openCalls');
   });
 
-  it('is replayed in no process that is kept where none waits', () => {
+  it('is replayed if no process waits', () => {
     const request = { ...requestWith([hello, { ...hi, calls }], '', {}), text: '', results };
     const chain = JobChain.of(routed(request), fresh(), () => false);
     const place = { id: expect.stringMatching(/^[0-9a-f]{64}$/), messageCount: 2, openCalls: ['a', 'b'] };

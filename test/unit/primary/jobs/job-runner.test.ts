@@ -37,8 +37,8 @@ function delta(text: string): JobEvent {
   return { type: 'text-delta', text };
 }
 
-describe('a job that goes well', () => {
-  it('yields its start, its text as it comes, and one end', async () => {
+describe('A successful job', () => {
+  it('yields its start, its text as it is written, and one end', async () => {
     const harness = new JobHarness();
     expect(await all(harness.run({ text: 'Hello?', system: 'Be brief.', isStreamed: true }))).toEqual([
       admitted,
@@ -54,7 +54,7 @@ describe('a job that goes well', () => {
     await harness.expectTidy();
   });
 
-  it('reads the text that it continues only when it has its slot, and has calls as text if it has no tools', async () => {
+  it('reads its history only when it has a slot, and turns calls into text if it has no tools', async () => {
     const harness = new JobHarness();
     harness.earlier = [
       { role: 'user', text: 'How is it?' },
@@ -78,7 +78,7 @@ describe('a job that goes well', () => {
     expect(events.slice(0, -1)).toEqual([admitted, { type: 'job-start', queueMs: 0 }, delta('Hello')]);
   });
 
-  it('tells its position while it waits: at once, and then when it has changed', async () => {
+  it('reports its position while it waits: immediately, and then whenever it changes', async () => {
     const harness = new JobHarness({ script: hangs });
     const callers = [new AbortController(), new AbortController(), new AbortController()];
     const [first, second, third] = callers.map(({ signal }) => all(harness.run({ isStreamed: true }, signal)));
@@ -92,7 +92,7 @@ describe('a job that goes well', () => {
     expect([await first, await second, await third].map(positions)).toEqual([[], [1], [2, 1]]);
   });
 
-  it('tells how long each running job has had its slot, the longest first', async () => {
+  it('reports how long each running job has had its slot, the longest first', async () => {
     const harness = new JobHarness({ script: hangs, maxActive: 2 });
     const caller = new AbortController();
     const first = all(harness.run({}, caller.signal));
@@ -111,7 +111,7 @@ describe('a job that goes well', () => {
     await harness.expectTidy();
   });
 
-  it('tells when its first text has come, counted from its slot, and of no other text', async () => {
+  it('reports the time from its slot to its first text, and nothing for later text', async () => {
     const harness: JobHarness = new JobHarness({
       script: async (sink, signal) => {
         await harness.clock.advance(70);
@@ -122,7 +122,7 @@ describe('a job that goes well', () => {
     expect(harness.observer.firstDeltas).toEqual([70]);
   });
 
-  it('runs as many at once as there are slots, the others after them, each once', async () => {
+  it('shares the slots with other jobs: the rest run afterwards, each once', async () => {
     const harness = new JobHarness({ maxActive: 3, maxWaiting: 10 });
     const jobs = Array.from({ length: 10 }, () => all(harness.run()));
     expect([harness.room.active, harness.room.waiting]).toEqual([3, 7]);
@@ -132,7 +132,7 @@ describe('a job that goes well', () => {
     await harness.expectTidy();
   });
 
-  it('has its end told before its processes are gone, and its slot is free only after', async () => {
+  it('reports its end before its processes have ended, and frees its slot only afterwards', async () => {
     const { wait, open } = barrier();
     const harness = new JobHarness({ release: wait });
     expect(endOf(await all(harness.run())).outcome).toBe('ok');
@@ -144,7 +144,7 @@ describe('a job that goes well', () => {
     await harness.expectTidy();
   });
 
-  it('gives its slot back even if nobody reads its answer', async () => {
+  it('releases its slot even if no caller reads its answer', async () => {
     const harness = new JobHarness();
     const unread = harness.run();
     await harness.room.idle();
@@ -152,7 +152,7 @@ describe('a job that goes well', () => {
     expect(endOf(await all(unread)).outcome).toBe('ok');
   });
 
-  it('tells how long it has waited and worked, and whether it had a slot', async () => {
+  it('reports how long it waited and ran, and whether it had a slot', async () => {
     const harness = new JobHarness({ script: hangs });
     const [first, second] = [all(harness.run()), all(harness.run())];
     await harness.clock.advance(4000);
@@ -169,26 +169,26 @@ describe('a job that goes well', () => {
   });
 });
 
-describe('the figures in the end of a job', () => {
+describe('The usage in the end of a job', () => {
   const used = { processorMs: 120, peakMemoryBytes: 4096 };
 
-  it('are what its process has used', async () => {
+  it('is what its process used', async () => {
     expect(endOf(await all(new JobHarness({ usages: [used] }).run()))).toMatchObject({ outcome: 'ok', ...used });
   });
 
-  it('are there for a turn that fails, too', async () => {
+  it('is also reported for a turn that fails', async () => {
     const harness = new JobHarness({ script: throws(cliError('other', 'no')), usages: [used] });
     expect(endOf(await all(harness.run()))).toMatchObject({ outcome: 'cli_error', ...used });
   });
 
-  it('are null where they are not measured, and where there was no process', async () => {
+  it('is null if it was not measured, or if no process ran', async () => {
     const unknown = { processorMs: null, peakMemoryBytes: null };
     expect(endOf(await all(new JobHarness().run()))).toMatchObject(unknown);
     const start = () => Promise.reject(new RelayError('spawn_error', 'not installed'));
     expect(endOf(await all(new JobHarness({ start, usages: [used] }).run()))).toMatchObject(unknown);
   });
 
-  it('are not lost when a turn fails after its answer, while its tokens are counted', async () => {
+  it('is not lost if the job is cut while the tokens of its answer are counted', async () => {
     const idle = { processorMs: 0, peakMemoryBytes: 4096 };
     const harness = new JobHarness({ usages: [used, idle] });
     harness.countTokens = () => forever;
@@ -199,8 +199,8 @@ describe('the figures in the end of a job', () => {
   });
 });
 
-describe('a job that ends otherwise', () => {
-  it('tells of a failure without the secrets of the operator', async () => {
+describe('A job that does not succeed', () => {
+  it('reports the failure without the secrets of the operator', async () => {
     const script = async () => {
       throw cliError('other', 'refused: secret-of-the-harness', { stderr: 'used secret-of-the-harness' });
     };
@@ -209,7 +209,7 @@ describe('a job that ends otherwise', () => {
     expect(JSON.stringify(events)).not.toContain('secret-of');
   });
 
-  it('ends in timeout when execution takes too long, counted from its start', async () => {
+  it('ends in timeout if its execution takes too long, counted from its start', async () => {
     const harness = new JobHarness({ script: hangs });
     const running = all(harness.run());
     await harness.clock.advance(119_999);
@@ -221,7 +221,7 @@ describe('a job that ends otherwise', () => {
     await harness.expectTidy();
   });
 
-  it('has its whole execution time even if it had to wait', async () => {
+  it('has its full execution time even if it had to wait', async () => {
     const harness = new JobHarness({ script: hangs });
     const caller = new AbortController();
     const first = all(harness.run({}, caller.signal));
@@ -236,7 +236,7 @@ describe('a job that ends otherwise', () => {
     await harness.expectTidy();
   });
 
-  it('ends in queue_timeout when it waits too long, and starts nothing', async () => {
+  it('ends in queue_timeout if it waits too long, and starts nothing', async () => {
     const harness = new JobHarness({ script: hangs });
     const caller = new AbortController();
     const running = all(harness.run({}, caller.signal));
@@ -260,7 +260,7 @@ describe('a job that ends otherwise', () => {
     await harness.expectTidy();
   });
 
-  it('ends in rate_limited when the budget of its client was used up while it waited, and starts nothing', async () => {
+  it('ends in rate_limited if the budget of its client was used up while it waited, and starts nothing', async () => {
     const harness = new JobHarness({ script: hangs });
     const caller = new AbortController();
     const first = all(harness.run({}, caller.signal));
@@ -278,7 +278,7 @@ describe('a job that ends otherwise', () => {
     await harness.expectTidy();
   });
 
-  it('ends in cli_error when the CLI says so', async () => {
+  it('ends in cli_error if the CLI reports an error', async () => {
     const harness = new JobHarness({ script: throws(cliError('quota', 'used up')) });
     expect(endOf(await all(harness.run()))).toMatchObject({
       outcome: 'cli_error',
@@ -288,7 +288,7 @@ describe('a job that ends otherwise', () => {
     await harness.expectTidy();
   });
 
-  it('ends in spawn_error when the CLI can not be started', async () => {
+  it('ends in spawn_error if the CLI cannot be started', async () => {
     const harness = new JobHarness({ start: () => Promise.reject(new RelayError('spawn_error', 'not installed')) });
     expect(endOf(await all(harness.run()))).toMatchObject({
       outcome: 'spawn_error',
@@ -298,7 +298,7 @@ describe('a job that ends otherwise', () => {
     await harness.expectTidy();
   });
 
-  it('ends in cancelled when its caller goes while it waits, and starts nothing', async () => {
+  it('ends in cancelled if its caller disconnects while it waits, and starts nothing', async () => {
     const harness = new JobHarness({ script: hangs });
     const [first, second] = [new AbortController(), new AbortController()];
     const running = all(harness.run({}, first.signal));
@@ -313,7 +313,7 @@ describe('a job that ends otherwise', () => {
     await harness.expectTidy();
   });
 
-  it('ends in cancelled when its caller goes while it runs', async () => {
+  it('ends in cancelled if its caller disconnects while it runs', async () => {
     const harness = new JobHarness({ script: hangs });
     const caller = new AbortController();
     const running = all(harness.run({}, caller.signal));
@@ -323,7 +323,7 @@ describe('a job that ends otherwise', () => {
     await harness.expectTidy();
   });
 
-  it('ends in cancelled when its caller goes while the CLI starts', async () => {
+  it('ends in cancelled if its caller disconnects while the CLI starts', async () => {
     const harness = new JobHarness({ start: (signal) => orAborted(forever, signal) });
     const caller = new AbortController();
     const running = all(harness.run({}, caller.signal));
@@ -334,14 +334,14 @@ describe('a job that ends otherwise', () => {
     await harness.expectTidy();
   });
 
-  it('ends in cancelled for a caller that had gone before it came', async () => {
+  it('ends in cancelled if its caller had disconnected before it arrived', async () => {
     const harness = new JobHarness();
     expect(endOf(await all(harness.run({}, AbortSignal.abort(gone))))).toMatchObject({ outcome: 'cancelled' });
     expect(harness.launches).toEqual([]);
     await harness.expectTidy();
   });
 
-  it('ends in shutting_down when all work is cut, running or waiting', async () => {
+  it('ends in shutting_down if all work is cut, running or waiting', async () => {
     const harness = new JobHarness({ script: hangs });
     const jobs = [all(harness.run()), all(harness.run()), all(harness.run())];
     await settled();
@@ -356,7 +356,7 @@ describe('a job that ends otherwise', () => {
   it.each<[string, JobOptions]>([
     ['the CLI process breaks', { script: throws(new TypeError('secret')) }],
     ['the start of the CLI breaks', { start: () => Promise.reject(new TypeError('secret')) }],
-  ])('ends in internal_error when %s, and the defect is reported', async (_, options) => {
+  ])('ends in internal_error if %s, and the defect is reported', async (_, options) => {
     const harness = new JobHarness(options);
     const end = endOf(await all(harness.run()));
     expect(end).toMatchObject({ outcome: 'internal_error', failure: { code: 'internal_error' } });
@@ -367,11 +367,11 @@ describe('a job that ends otherwise', () => {
   });
 });
 
-describe('a job', () => {
+describe('A job', () => {
   it.each<[string, Script]>([
     ['ok', answers],
     ['cli_error', throws(cliError('other', 'no'))],
-  ])('keeps its outcome %s when its process breaks while it is released', async (outcome, script) => {
+  ])('retains its outcome %s if its process breaks while it is released', async (outcome, script) => {
     const broken = new TypeError('broken');
     const harness = new JobHarness({ script, release: () => Promise.reject(broken) });
     expect(endOf(await all(harness.run())).outcome).toBe(outcome);
@@ -381,7 +381,7 @@ describe('a job', () => {
     await harness.expectTidy();
   });
 
-  it('ends by the first of several reasons', async () => {
+  it('ends with the first of several reasons', async () => {
     const harness = new JobHarness({ script: hangs });
     const caller = new AbortController();
     const running = all(harness.run({}, caller.signal));
@@ -393,7 +393,7 @@ describe('a job', () => {
     expect(harness.outcomes).toEqual([['job 1', 'shutting_down']]);
   });
 
-  it('is not cut any more once it has ended, even while its process is still being released', async () => {
+  it('cannot be cut after its end, even while its process is still being released', async () => {
     const { wait, open } = barrier();
     const harness = new JobHarness({ release: wait });
     await all(harness.run());
@@ -405,7 +405,7 @@ describe('a job', () => {
     await harness.expectTidy();
   });
 
-  it('gives its slot back at its deadline even if nobody reads', async () => {
+  it('releases its slot at its deadline even if no caller reads', async () => {
     const harness = new JobHarness({ script: floods });
     const unread = harness.run();
     const next = all(harness.run());
@@ -453,7 +453,7 @@ describe('a job', () => {
   });
 });
 
-describe('the jobs that are next', () => {
+describe('The upcoming jobs', () => {
   it('are as many as there are slots, in the order in which they get them', async () => {
     const harness = new JobHarness({ script: hangs, maxActive: 2 });
     const jobs = [...'abcaa'].map((client) => all(harness.run({ client, system: `of ${client}` })));
@@ -468,7 +468,7 @@ describe('the jobs that are next', () => {
     expect(harness.next).toEqual([]);
   });
 
-  it('name the conversation that they go on with', async () => {
+  it('name the conversation that they continue', async () => {
     const scripts = [answers, hangs];
     const harness = new JobHarness({ script: (...turn) => (scripts.shift() ?? answers)(...turn) });
     const id = await harness.turn();
@@ -481,8 +481,8 @@ describe('the jobs that are next', () => {
   });
 });
 
-describe('admission of a job', () => {
-  it('is refused at once when the queue is full, and nothing is taken', async () => {
+describe('The admission of a job', () => {
+  it('is refused immediately if the queue is full, and nothing is reserved', async () => {
     const harness = new JobHarness({ script: hangs, maxWaiting: 1 });
     const jobs = [all(harness.run()), all(harness.run())];
     expect(() => harness.run()).toThrow(expect.objectContaining({ code: 'concurrency_limited' }));
@@ -493,7 +493,7 @@ describe('admission of a job', () => {
     await harness.expectTidy();
   });
 
-  it('takes no turn on a conversation when the queue is full', async () => {
+  it('does not block its conversation if the queue is full', async () => {
     const scripts = [answers, hangs];
     const harness = new JobHarness({ script: (...turn) => (scripts.shift() ?? answers)(...turn), maxWaiting: 0 });
     const id = await harness.turn();
@@ -516,7 +516,7 @@ describe('admission of a job', () => {
     await Promise.all(jobs);
   });
 
-  it('is refused for a message whose bytes are more than all conversations may hold', async () => {
+  it('is refused if its message has more bytes than all conversations may hold', async () => {
     const harness = new JobHarness();
     const chat = (length: number) => harness.run({ operation: 'chat', text: 'é'.repeat(length) });
     expect(() => chat(5001)).toThrow(expect.objectContaining({ code: 'validation_error' }));
@@ -524,7 +524,7 @@ describe('admission of a job', () => {
     expect(endOf(await all(chat(5000))).outcome).toBe('ok');
   });
 
-  it('is refused for a model that may not be named, before anything is taken', () => {
+  it('is refused for a model that is not allowed, before anything is reserved', () => {
     const harness = new JobHarness({ models: { allowed: ['a', 'b'] } });
     expect(() => harness.run({ model: 'c' })).toThrow(
       expect.objectContaining({ code: 'validation_error', message: 'model: must be one of a, b' }),
@@ -533,7 +533,7 @@ describe('admission of a job', () => {
   });
 });
 
-describe('the model of a job', () => {
+describe('The model of a job', () => {
   it.each<[string, string | null, Partial<ModelChoice>, string | null]>([
     ['the one requested', 'b', { fallback: 'a' }, 'b'],
     ['the default where none is requested', null, { fallback: 'a' }, 'a'],
@@ -549,7 +549,7 @@ describe('the model of a job', () => {
     ['as requested', 'b', { label: 'c' }, 'b'],
     ['as the service calls it', null, { label: 'c' }, 'c'],
     ['by no name', null, {}, null],
-  ])('is told %s where the CLI names none', async (_, model, models, told) => {
+  ])('is reported %s if the CLI names none', async (_, model, models, told) => {
     const script: Script = async () => ({ ...turnEnd, model: null });
     const harness = new JobHarness({ script, models });
     expect(endOf(await all(harness.run({ model })))).toMatchObject({ outcome: 'ok', model: told });

@@ -27,8 +27,8 @@ function spansOf({ spans }: JobHarness) {
 
 const asked = { trace, text: 'a secret question', model: 'fable', requestId: 'traced' };
 
-describe('the spans of a job', () => {
-  it('are its wait, the start of its process and its turn, all under the span of its request', async () => {
+describe('The spans of a job', () => {
+  it('are its wait, the start of its process and its turn, all below the span of its request', async () => {
     const harness = new JobHarness({ script: answers, isTraced: true });
     await all(harness.run({ ...asked, sampling: { maxTokens: 5, temperature: 0.5 } }));
     const spans = spansOf(harness);
@@ -56,7 +56,7 @@ describe('the spans of a job', () => {
     await harness.expectTidy();
   });
 
-  it('last as long as what they show', async () => {
+  it('last as long as the steps they show', async () => {
     const harness = new JobHarness({ script: hangs, isTraced: true });
     const first = all(harness.run({ text: 'untraced' }));
     const second = all(harness.run(asked));
@@ -73,7 +73,7 @@ describe('the spans of a job', () => {
     ['timeout', undefined, hangs],
     ['cli_error', 'crashed', throws(cliError('crashed', 'a secret of the program'))],
     ['internal_error', undefined, throws(new Error('a secret defect'))],
-  ])('say of a failure %s its class, and no message', async (code, reason, script) => {
+  ])('report of a failure %s its class, and no message', async (code, reason, script) => {
     const harness = new JobHarness({ script, isTraced: true });
     const events = all(harness.run(asked));
     await settled();
@@ -85,7 +85,7 @@ describe('the spans of a job', () => {
     expect(JSON.stringify(harness.spans)).not.toContain('secret');
   });
 
-  it('say that a process could not be started', async () => {
+  it('report that a process could not be started', async () => {
     const start = () => Promise.reject(new RelayError('spawn_error', 'no such file'));
     const harness = new JobHarness({ start, isTraced: true });
     await all(harness.run(asked));
@@ -95,7 +95,7 @@ describe('the spans of a job', () => {
     ]);
   });
 
-  it('are none where its trace is not sampled, where it has none, and where none are exported', async () => {
+  it('are not recorded if the trace is not sampled or missing, or nothing is exported', async () => {
     const harness = new JobHarness({ script: answers, isTraced: true });
     await all(harness.run({ trace: { ...trace, isSampled: false } }));
     await all(harness.run());

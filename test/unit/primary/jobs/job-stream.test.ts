@@ -45,8 +45,8 @@ async function isResolved(promise: Promise<unknown>): Promise<boolean> {
   return isDone;
 }
 
-describe('the events of a job', () => {
-  it('come in order: positions, the start, the text, the end', async () => {
+describe('The events of a job', () => {
+  it('arrive in order: positions, the start, the text, the end', async () => {
     const stream = new JobStream(true);
     stream.queued(2, 'slot');
     expect(await nextOf(stream)).toEqual({ type: 'job-queued', position: 2, reason: 'slot' });
@@ -73,7 +73,7 @@ describe('the events of a job', () => {
     expect(await stream.next()).toEqual({ value: undefined, done: true });
   });
 
-  it('have one end, and nothing comes after it', async () => {
+  it('have one end, and nothing follows it', async () => {
     const stream = streamOf('Hi');
     stream.end(end);
     stream.write('too late');
@@ -84,13 +84,13 @@ describe('the events of a job', () => {
     expect(await stream.next()).toEqual({ value: undefined, done: true });
   });
 
-  it('may be an end alone', async () => {
+  it('may consist of an end alone', async () => {
     const stream = new JobStream(false);
     stream.end(end);
     expect(await all(stream)).toEqual([end]);
   });
 
-  it('are dropped when the reader leaves, and no more are kept', async () => {
+  it('are dropped when the reader leaves, and no more are buffered', async () => {
     const stream = streamOf('x'.repeat(maxHeldLength));
     for await (const _ of stream) break;
     stream.write('y'.repeat(maxHeldLength));
@@ -100,15 +100,15 @@ describe('the events of a job', () => {
   });
 });
 
-describe('a position in the queue', () => {
-  it('that nobody has taken is replaced by the next one', async () => {
+describe('A position in the queue', () => {
+  it('replaces an earlier one that was not read', async () => {
     const stream = new JobStream(true);
     for (const position of [9, 8, 3]) stream.queued(position, 'slot');
     expect(await nextOf(stream)).toEqual({ type: 'job-queued', position: 3, reason: 'slot' });
     expect(await isResolved(stream.next())).toBe(false);
   });
 
-  it('is told once, and again only after another one', async () => {
+  it('is sent once, and again only after a different one', async () => {
     const stream = new JobStream(true);
     const events = all(stream);
     for (const position of [2, 2, 1, 1, 2]) {
@@ -120,7 +120,7 @@ describe('a position in the queue', () => {
     expect(await events).toEqual([...positions, end]);
   });
 
-  it('is dropped when the job has its slot, and none is told after that', async () => {
+  it('is dropped when the job gets its slot, and none is sent after that', async () => {
     const stream = new JobStream(true);
     stream.queued(1, 'slot');
     stream.started(7);
@@ -129,7 +129,7 @@ describe('a position in the queue', () => {
     expect(await all(stream)).toEqual([started, end]);
   });
 
-  it('is left out where the answer is not streamed', async () => {
+  it('is not sent if the answer is not streamed', async () => {
     const stream = new JobStream(false);
     stream.queued(4, 'slot');
     stream.started(7);
@@ -138,15 +138,15 @@ describe('a position in the queue', () => {
   });
 });
 
-describe('the text of a streamed answer', () => {
-  it('comes as it was written: one event for each piece', async () => {
+describe('The text of a streamed answer', () => {
+  it('is sent as it was written: one event for each piece', async () => {
     const texts = Array.from({ length: 100 }, (_, index) => `piece ${index} `);
     const stream = streamOf(...texts);
     stream.end(end);
     expect(await textsOf(stream)).toEqual(texts);
   });
 
-  it('comes in few large pieces to a reader that is behind, and piece by piece again once it keeps up', async () => {
+  it('is sent in few large pieces to a slow reader, and piece by piece again once the reader catches up', async () => {
     const texts = Array.from({ length: 2000 }, (_, index) => `${String(index % 10).repeat(10)} `);
     const stream = streamOf(...texts);
     expect(await nextOf(stream)).toEqual(delta(texts.join('').slice(0, maxDeltaLength)));
@@ -158,18 +158,18 @@ describe('the text of a streamed answer', () => {
     expect(rest.slice(-2)).toEqual(['one', 'two']);
   });
 
-  it('is cut where a piece is larger than an event may be', async () => {
+  it('is split if a piece is larger than an event may be', async () => {
     const stream = streamOf('x'.repeat(maxDeltaLength * 2 + 1));
     stream.end(end);
     expect((await textsOf(stream)).map(({ length }) => length)).toEqual([maxDeltaLength, maxDeltaLength, 1]);
   });
 });
 
-describe('the calls of a streamed answer', () => {
+describe('The calls of a streamed answer', () => {
   const start = (id: string): CallStart => ({ type: 'call-start', id, name: 'weather' });
   const input = (text: string): CallDelta => ({ type: 'call-delta', text });
 
-  it('come where they were made, between the texts', async () => {
+  it('are sent at their places between the texts', async () => {
     const stream = streamOf('I ', 'see.');
     for (const call of [start('1'), input('{"a"'), input(':1}'), start('2'), start('3')]) stream.call(call);
     stream.write('And');
@@ -192,7 +192,7 @@ describe('the calls of a streamed answer', () => {
     }
   });
 
-  it('come in few large pieces to a reader that is behind, each with no more than its own input', async () => {
+  it('are sent in few large pieces to a slow reader, each piece with the input of one call', async () => {
     const stream = new JobStream(true);
     const piece = 'x'.repeat(1000);
     for (const id of ['1', '2']) {
@@ -212,7 +212,7 @@ describe('the calls of a streamed answer', () => {
     expect(order).toEqual([...ofOne, ...ofOne, 'job-end']);
   });
 
-  it('are cut where an input is larger than an event may be, but never within a surrogate pair', async () => {
+  it('are split if an input is larger than an event may be, but never within a surrogate pair', async () => {
     const stream = new JobStream(true);
     const text = `x${'👩'.repeat(maxDeltaLength)}`;
     stream.call(start('1'));
@@ -224,7 +224,7 @@ describe('the calls of a streamed answer', () => {
     expect(inputs.filter((each) => Buffer.from(each).toString() !== each)).toEqual([]);
   });
 
-  it('fill the stream with their inputs, until those are read', async () => {
+  it('fill the stream with their inputs until those are read', async () => {
     const stream = new JobStream(true);
     stream.call(start('1'));
     expect(stream.isFull).toBe(false);
@@ -238,14 +238,14 @@ describe('the calls of a streamed answer', () => {
     expect(stream.isFull).toBe(false);
   });
 
-  it('are none after the end', async () => {
+  it('are not sent after the end', async () => {
     const stream = new JobStream(true);
     stream.end(end);
     stream.call(start('1'));
     expect(await all(stream)).toEqual([end]);
   });
 
-  it('are left out where the answer is not streamed: its end has them', async () => {
+  it('are not sent if the answer is not streamed: its end contains them', async () => {
     const stream = new JobStream(false);
     stream.write('I see.');
     stream.call(start('1'));
@@ -257,8 +257,8 @@ describe('the calls of a streamed answer', () => {
   });
 });
 
-describe('the text of an answer that is not streamed', () => {
-  it('comes in one piece, before the end', async () => {
+describe('The text of an answer that is not streamed', () => {
+  it('is sent in one piece, before the end', async () => {
     const stream = new JobStream(false);
     stream.started(7);
     stream.write('Hel');
@@ -271,7 +271,7 @@ describe('the text of an answer that is not streamed', () => {
     expect(await all(stream)).toEqual([end]);
   });
 
-  it('comes in pieces of the largest length as soon as there is enough for one, and none is lost', async () => {
+  it('is sent in pieces of the maximum length as soon as one is full, and none is lost', async () => {
     const stream = new JobStream(false);
     const texts = Array.from({ length: 30 }, (_, index) => String(index % 10).repeat(1000));
     const seen: string[] = [];
@@ -287,7 +287,7 @@ describe('the text of an answer that is not streamed', () => {
     expect(seen.slice(0, -1).every(({ length }) => length === maxDeltaLength)).toBe(true);
   });
 
-  it('has no piece where nothing was written', async () => {
+  it('is not sent if nothing was written', async () => {
     const stream = new JobStream(false);
     stream.started(7);
     stream.end(end);
@@ -300,7 +300,7 @@ it.each([
   [true, 1],
   [false, 0],
   [false, 1],
-])('a surrogate pair is never cut in two (streamed: %p, units before the pairs: %d)', async (isStreamed, before) => {
+])('A surrogate pair is never split (streamed: %p, units before the pairs: %d)', async (isStreamed, before) => {
   const text = 'x'.repeat(before) + '👩'.repeat(maxDeltaLength);
   const stream = new JobStream(isStreamed);
   stream.write(text);
@@ -311,8 +311,8 @@ it.each([
   expect(Math.max(...pieces.map(({ length }) => length))).toBeLessThanOrEqual(maxDeltaLength);
 });
 
-describe('back-pressure', () => {
-  it('begins when as much text is held as may be, and ends when some of it is taken', async () => {
+describe('Back-pressure', () => {
+  it('begins when the buffered text reaches its limit, and ends when some of it is read', async () => {
     const stream = streamOf('x'.repeat(maxHeldLength - 1));
     expect(stream.isFull).toBe(false);
     expect(await isResolved(stream.room())).toBe(true);
@@ -325,7 +325,7 @@ describe('back-pressure', () => {
     expect(stream.isFull).toBe(false);
   });
 
-  it('goes on while it is still full after something was taken', async () => {
+  it('continues while the buffer is still full after a read', async () => {
     const stream = streamOf('x'.repeat(maxHeldLength + maxDeltaLength));
     const room = stream.room();
     await stream.next();
@@ -337,7 +337,7 @@ describe('back-pressure', () => {
   it.each<[string, (stream: JobStream) => unknown]>([
     ['ends', (stream) => stream.end(end)],
     ['has lost its reader', (stream) => stream.return()],
-  ])('holds nobody up once the job %s', async (_, happens) => {
+  ])('ends once the job %s', async (_, happens) => {
     const stream = streamOf('x'.repeat(maxHeldLength));
     const room = stream.room();
     await happens(stream);
@@ -345,21 +345,32 @@ describe('back-pressure', () => {
     expect(stream.isFull).toBe(false);
   });
 
-  it.each([1, 2, 3, 4])('loses nothing and stays within its bound, whoever is faster (seed %d)', async (seed) => {
-    const random = randomNumbers(seed);
-    const stream = new JobStream(seed % 2 === 0);
-    const written: string[] = [];
-    let heldLength = 0;
-    let mostHeldLength = 0;
-    const writing = (async () => {
-      for (let index = 0; index < 600; index++) {
-        const text = String.fromCharCode(97 + (index % 26)).repeat(Math.ceil(random() ** 4 * 2000));
-        written.push(text);
-        stream.write(text);
-        heldLength += text.length;
-        mostHeldLength = Math.max(mostHeldLength, heldLength);
-        if (stream.isFull) await stream.room();
-        if (random() < 0.02) await settled(1);
+  it.each([1, 2, 3, 4])(
+    'loses nothing and stays within its limit, whichever side is faster (seed %d)',
+    async (seed) => {
+      const random = randomNumbers(seed);
+      const stream = new JobStream(seed % 2 === 0);
+      const written: string[] = [];
+      let heldLength = 0;
+      let mostHeldLength = 0;
+      const writing = (async () => {
+        for (let index = 0; index < 600; index++) {
+          const text = String.fromCharCode(97 + (index % 26)).repeat(Math.ceil(random() ** 4 * 2000));
+          written.push(text);
+          stream.write(text);
+          heldLength += text.length;
+          mostHeldLength = Math.max(mostHeldLength, heldLength);
+          if (stream.isFull) await stream.room();
+          if (random() < 0.02) await settled(1);
+        }
+        stream.end(end);
+      })();
+      const read: string[] = [];
+      for await (const event of stream) {
+        if (event.type !== 'text-delta') continue;
+        read.push(event.text);
+        heldLength -= event.text.length;
+        if (random() < 0.5) await settled(5);
       }
       stream.end(end);
     })();

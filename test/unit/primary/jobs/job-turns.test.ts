@@ -15,8 +15,8 @@ import {
 } from '../../../support/job-harness.js';
 import { settled } from '../../../support/settled.js';
 
-describe('a turn of a conversation', () => {
-  it('adds what was asked and answered, and gets what was said before', async () => {
+describe('A turn of a conversation', () => {
+  it('adds the question and the answer, and receives the earlier messages', async () => {
     const harness = new JobHarness();
     const id = await harness.turn();
     const end = endOf(await all(harness.run({ operation: 'chat', conversationId: id, text: 'And then?' })));
@@ -34,7 +34,7 @@ describe('a turn of a conversation', () => {
     ]);
   });
 
-  it('asks for the process of its conversation, and leaves its own to it as the turn has left it', async () => {
+  it('requests the process of its conversation, and returns it with the new state', async () => {
     const harness = new JobHarness();
     const id = await harness.turn();
     await harness.turn(id);
@@ -47,7 +47,7 @@ describe('a turn of a conversation', () => {
     expect(harness.processes.map(({ released }) => released)).toEqual([[{ ...first, guess }], [second]]);
   });
 
-  it('goes on with the system text that the conversation began with', async () => {
+  it('retains the system text of the first turn', async () => {
     const harness = new JobHarness();
     const end = endOf(await all(harness.run({ operation: 'chat', system: 'Be brief.' })));
     const id = end.outcome === 'ok' ? end.conversation?.id : undefined;
@@ -75,7 +75,7 @@ describe('a turn of a conversation', () => {
     await harness.expectTidy();
   });
 
-  it('waits for the turn before it, in the queue and without a slot, and tells its position', async () => {
+  it('waits for the previous turn, in the queue and without a slot, and reports its position', async () => {
     const first = barrier();
     const scripts: Script[] = [answers, (sink, signal) => first.wait().then(() => answers(sink, signal))];
     const harness = new JobHarness({ script: (...turn) => (scripts.shift() ?? answers)(...turn), maxActive: 2 });
@@ -95,7 +95,7 @@ describe('a turn of a conversation', () => {
     await harness.expectTidy();
   });
 
-  it('ends in queue_timeout when the turn before it takes too long', async () => {
+  it('ends in queue_timeout if the previous turn takes too long', async () => {
     const scripts = [answers, hangs];
     const harness = new JobHarness({ script: (...turn) => (scripts.shift() ?? answers)(...turn), maxActive: 2 });
     const id = await harness.turn();
@@ -108,7 +108,7 @@ describe('a turn of a conversation', () => {
     await harness.expectTidy();
   });
 
-  it('leaves its conversation to the next turn at its end, while its process still ends', async () => {
+  it('lets the next turn of its conversation start while its process still ends', async () => {
     const { wait, open } = barrier();
     const harness = new JobHarness({ release: wait, maxActive: 2 });
     const id = await harness.turn();
@@ -120,7 +120,7 @@ describe('a turn of a conversation', () => {
     await harness.expectTidy();
   });
 
-  it('leaves its process to nobody where its conversation was deleted meanwhile', async () => {
+  it('does not return its process if its conversation was deleted meanwhile', async () => {
     const { wait, open } = barrier();
     const scripts: Script[] = [answers, (sink, signal) => wait().then(() => answers(sink, signal))];
     const harness = new JobHarness({ script: (...turn) => (scripts.shift() ?? answers)(...turn) });
@@ -134,7 +134,7 @@ describe('a turn of a conversation', () => {
     await harness.expectTidy();
   });
 
-  it('leaves its process to nobody where its turn could not be kept: it knows what the conversation does not', async () => {
+  it('does not return its process if the turn could not be stored, because the process knows more than the conversation', async () => {
     const harness = new JobHarness();
     const id = await harness.turn();
     harness.journal = { commit: () => Promise.reject(storeUnavailable()) };

@@ -24,7 +24,7 @@ const gone = cancelled('gone');
 const shutdown = new RelayError('shutting_down', 'the service ends');
 const usage = { inputTokens: 1, outputTokens: 2, costUsd: null, cacheReadTokens: null, cacheWriteTokens: null };
 
-describe("a job's signal", () => {
+describe('The signal of a job', () => {
   it('is aborted by the caller, with its reason', () => {
     const { caller, job } = open();
     expect(job.signal.aborted).toBe(false);
@@ -32,13 +32,13 @@ describe("a job's signal", () => {
     expect(job.signal.reason).toBe(gone);
   });
 
-  it('is aborted from the start for a caller that has gone already', () => {
+  it('is aborted from the start if the caller has already disconnected', () => {
     const caller = new AbortController();
     caller.abort(gone);
     expect(open(caller).job.signal.reason).toBe(gone);
   });
 
-  it('is aborted when it has waited for too long', async () => {
+  it('is aborted when the job has waited too long', async () => {
     const { clock, job } = open();
     job.limitWaiting(15_000);
     await clock.advance(14_999);
@@ -50,7 +50,7 @@ describe("a job's signal", () => {
     });
   });
 
-  it('is aborted when execution has taken too long, counted from its start', async () => {
+  it('is aborted when the execution has taken too long, counted from its start', async () => {
     const { clock, job } = open();
     job.limitWaiting(15_000);
     await clock.advance(14_000);
@@ -64,7 +64,7 @@ describe("a job's signal", () => {
     });
   });
 
-  it('keeps its first reason', async () => {
+  it('retains its first reason', async () => {
     const { clock, caller, job } = open();
     job.start(1000);
     job.cut(shutdown);
@@ -73,7 +73,7 @@ describe("a job's signal", () => {
     expect(job.signal.reason).toBe(shutdown);
   });
 
-  it('is not aborted any more once the job is over, and no timer is left', async () => {
+  it('is not aborted after the job has ended, and no timer is left', async () => {
     const { clock, caller, job } = open();
     job.start(1000);
     job.close();
@@ -84,7 +84,7 @@ describe("a job's signal", () => {
   });
 });
 
-describe("a job's times", () => {
+describe('The times of a job', () => {
   it('are the wait for a slot, then the execution', async () => {
     const { clock, job } = open();
     await clock.advance(120.4);
@@ -94,7 +94,7 @@ describe("a job's times", () => {
     expect([job.queueMs, job.executionMs, job.hasStarted]).toEqual([120, 30, true]);
   });
 
-  it('stand in the event of its start', async () => {
+  it('are part of its start event', async () => {
     const { clock, events, job } = open();
     await clock.advance(120);
     job.start(10_000);
@@ -102,8 +102,8 @@ describe("a job's times", () => {
   });
 });
 
-describe("a job's end", () => {
-  it('is ok with what the CLI said, its model before the one that was requested', async () => {
+describe('The end of a job', () => {
+  it('is ok with the answer of the CLI, whose model name is preferred to the requested one', async () => {
     const { clock, job } = open(undefined, 'short');
     await clock.advance(5);
     job.start(10_000);
@@ -117,7 +117,7 @@ describe("a job's end", () => {
     expect(open().job.done({ ...end, model: null }, null)).toMatchObject({ outcome: 'ok', model: null });
   });
 
-  it('carries what its processes have used, however it ends', () => {
+  it('includes the usage of its processes, whatever its outcome', () => {
     const { job } = open();
     job.addUsage(null);
     job.addUsage({ processorMs: 100, peakMemoryBytes: null });
@@ -138,13 +138,13 @@ describe("a job's end", () => {
     [new TypeError('secret'), 'internal_error', 'internal_error'],
     ['secret', 'internal_error', 'internal_error'],
     [new RelayError('not_found', 'm'), 'internal_error', 'not_found'],
-  ])('follows from what was thrown: %p is %s', (thrown, outcome, code) => {
+  ])('is derived from the thrown error: %p becomes %s', (thrown, outcome, code) => {
     const end = open().job.failed(thrown);
     expect(end).toMatchObject({ type: 'job-end', outcome, failure: { code }, queueMs: 0, executionMs: 0 });
     expect(JSON.stringify(end)).not.toContain('secret');
   });
 
-  it('carries the reason of the CLI and the time to wait', () => {
+  it('includes the reason that the CLI reports and the time until a retry', () => {
     const { failure } = open().job.failed(cliError('quota', 'used up'));
     expect(failure).toMatchObject({ code: 'cli_error', message: 'used up', reason: 'quota' });
     expect(open().job.failed(new RelayError('shutting_down', '', { retryAfterSeconds: 5 })).failure).toMatchObject({

@@ -28,14 +28,14 @@ function listen(ticket: Ticket): number[] {
   return told;
 }
 
-describe('the position of a ticket', () => {
-  it('says how many slots are granted until it has one, in fair order between clients', () => {
+describe('The position of a ticket', () => {
+  it('is the number of slots to be granted up to its turn, in fair order between clients', () => {
     const { admit, park } = busyRoom();
     const [a1, a2, a3, b1, parked] = [admit('a'), admit('a'), admit('a'), admit('b'), park('b')];
     expect([a1, a2, a3, b1, parked].map(({ position }) => position)).toEqual([1, 3, 5, 2, 4]);
   });
 
-  it('changes at once with those who come and go before it', () => {
+  it('changes immediately when tickets before it arrive or leave', () => {
     const { running, admit } = busyRoom();
     const [first, second] = [admit('a'), admit('a')];
     const modest = admit('b');
@@ -47,8 +47,8 @@ describe('the position of a ticket', () => {
   });
 });
 
-describe('positions', () => {
-  it('are told 50 ms after a change, to every ticket that waits', async () => {
+describe('Positions', () => {
+  it('are reported 50 ms after a change, to every waiting ticket', async () => {
     const { clock, admit, park } = busyRoom();
     const tickets = [admit('a'), admit('a'), admit('b'), park('b')];
     const told = tickets.map(listen);
@@ -58,7 +58,7 @@ describe('positions', () => {
     expect(told).toEqual([[1], [3], [2], [4]]);
   });
 
-  it('are told to no ticket more than once a second', async () => {
+  it('are reported to each ticket at most once a second', async () => {
     const { clock, running, admit } = busyRoom();
     const [first, second] = [admit('a'), admit('a')];
     const told = listen(second);
@@ -73,7 +73,7 @@ describe('positions', () => {
     expect([told, clock.pending]).toEqual([[2, 1], 0]);
   });
 
-  it('are told together with why the job waits, and again when that has changed', async () => {
+  it('are reported with the reason of the wait, and again when the reason changes', async () => {
     const { clock, park, unpark } = busyRoom();
     const parked = park();
     const told: [number, string][] = [];
@@ -87,7 +87,7 @@ describe('positions', () => {
     ]);
   });
 
-  it('are told once for many changes, as they stand by then', async () => {
+  it('are reported once for many changes, with the latest value', async () => {
     const { clock, admit } = busyRoom();
     const earlier = Array.from({ length: 20 }, () => admit());
     const told = listen(admit());
@@ -99,7 +99,7 @@ describe('positions', () => {
     expect(told).toEqual([1]);
   });
 
-  it('are not told while nothing changes, and need no timer then', async () => {
+  it('are not reported while nothing changes, and need no timer then', async () => {
     const { clock, admit } = busyRoom();
     const told = listen(admit());
     await clock.advance(tellEveryMs);
@@ -107,13 +107,13 @@ describe('positions', () => {
     expect([told, clock.pending]).toEqual([[1], 0]);
   });
 
-  it('need no timer where nobody waits', () => {
+  it('need no timer if no ticket waits', () => {
     const { clock, running } = busyRoom();
     running.release();
     expect(clock.pending).toBe(0);
   });
 
-  it('are told in slices of 32 in a long queue, 50 ms apart, and again where something has changed meanwhile', async () => {
+  it('are reported in slices of 32 in a long queue, 50 ms apart, and again if something changes meanwhile', async () => {
     const { clock, admit } = busyRoom();
     const tickets = Array.from({ length: 100 }, () => admit());
     const told = tickets.map(listen);
@@ -132,7 +132,7 @@ describe('positions', () => {
     expect(clock.pending).toBe(0);
   });
 
-  it('take no place in a slice where they are no news', async () => {
+  it('do not count towards a slice if they have not changed', async () => {
     const { clock, admit } = busyRoom();
     const tickets = Array.from({ length: 1000 }, () => admit());
     for (const ticket of tickets) ticket.onPosition = () => false;
@@ -141,7 +141,7 @@ describe('positions', () => {
     expect(told).toEqual([1000]);
   });
 
-  it('are not told any more to a ticket that has its slot, or has left', async () => {
+  it('are no longer reported to a ticket that has its slot or has left', async () => {
     const { clock, running, admit } = busyRoom();
     const [granted, left] = [admit(), admit()];
     const last = admit();
@@ -152,7 +152,7 @@ describe('positions', () => {
     expect(told).toEqual([[], [], [1]]);
   });
 
-  it.each([1, 2, 3])('are told as each ticket itself would say them (seed %d)', async (seed) => {
+  it.each([1, 2, 3])('are reported as each ticket itself would compute them (seed %d)', async (seed) => {
     const random = randomNumbers(seed);
     const { clock, running, admit, park, unpark } = busyRoom();
     const tickets: Ticket[] = [];

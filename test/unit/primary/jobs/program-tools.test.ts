@@ -17,7 +17,7 @@ function toolsFor() {
 }
 
 describe('The tools of a turn', () => {
-  it('go to a program with short names and wrapped schemas, in the history too', () => {
+  it('are sent to a program with short names and wrapped schemas, in the history too', () => {
     const calls = [
       { id: '1', name: 'wrapped', input: '{"$a":1}' },
       { id: '2', name: 'wrapped', input: '' },
@@ -48,7 +48,7 @@ describe('The tools of a turn', () => {
     expect(ended.map(({ id }) => id)).toEqual(distinct);
   });
 
-  it('come back in the form of the client, as events and at the end', () => {
+  it('are converted back to the form of the client, in the events and at the end', () => {
     const { tools, passed } = toolsFor();
     const shortName =
       tools.toProgram({ ...plainLaunch(null), text: '', history: [], offer }).offer?.tools[2]?.name ?? '';

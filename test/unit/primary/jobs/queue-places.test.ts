@@ -66,8 +66,8 @@ const full = 'all slots are taken and the queue is full (MODEL_API_MAX_CONCURREN
 
 const names = Array.from({ length: 20 }, (_, n) => `key app/${n}`);
 
-describe('the names that the holder of one key gives', () => {
-  it('take no place that another client needs, and keep the share of one', () => {
+describe('The users of one key', () => {
+  it('take no place that another client needs, and together have the share of one client', () => {
     const harness = new Harness(8);
     expect(names.filter((name) => harness.come(name) === true)).toHaveLength(8);
     expect(harness.come('key bob')).toBe(true);
@@ -78,13 +78,13 @@ describe('the names that the holder of one key gives', () => {
     expect(harness.counts()).toMatchObject({ 'key app/0': 1, 'key app/1': 1, 'key bob': 1 });
   });
 
-  it('take nothing from each other', () => {
+  it('take no places from each other while they are alone', () => {
     const harness = new Harness(4);
     expect(names.filter((name) => harness.come(name) === true)).toHaveLength(4);
     expect(harness.lost).toEqual([]);
   });
 
-  it('give as many places as one text needs', () => {
+  it('lose only as many places as one text of another client needs', () => {
     const harness = new Harness(100, noBounds, 100);
     for (const name of names.slice(0, 10)) expect(harness.come(name, 10)).toBe(true);
     expect(harness.come('key bob', 25)).toBe(true);
@@ -92,10 +92,10 @@ describe('the names that the holder of one key gives', () => {
   });
 });
 
-describe('the names of one key among themselves', () => {
+describe('The users of one key among themselves', () => {
   const boundsOf: BoundsOf = (client) => ({ maxRunning: 1, maxQueued: client === 'key app' ? 8 : null, weight: 1 });
 
-  it('have what the key may have, together', () => {
+  it('share the limit of the key', () => {
     const harness = new Harness(100, boundsOf);
     expect(names.slice(0, 8).map((name) => harness.come(name))).toEqual(Array(8).fill(true));
     for (const name of ['key app/new', 'key app']) {
@@ -104,7 +104,7 @@ describe('the names of one key among themselves', () => {
     expect(harness.lost).toEqual([]);
   });
 
-  it('give way to each other like clients: one that is alone may have all, and keeps a quarter', () => {
+  it('evict each other like clients: a single user may take all places, but is guaranteed only a quarter', () => {
     const harness = new Harness(100, boundsOf);
     expect(harness.crowd('key app/greedy', 10)).toBe(8);
     expect(harness.crowd('key app/modest', 10)).toBe(2);
@@ -117,7 +117,7 @@ describe('the names of one key among themselves', () => {
     );
   });
 
-  it('are alone again ten minutes after the last job of another one', async () => {
+  it('may fill the key again ten minutes after the last job of another user', async () => {
     const harness = new Harness(100, boundsOf);
     harness.places.saw('key app/modest');
     expect(harness.crowd('key app/greedy', 10)).toBe(2);
@@ -125,7 +125,7 @@ describe('the names of one key among themselves', () => {
     expect(harness.crowd('key app/greedy', 10)).toBe(6);
   });
 
-  it('give as much text as another one needs', () => {
+  it('lose as much text as another user needs', () => {
     const harness = new Harness(100, noBounds, 1000);
     for (let count = 0; count < 10; count++) harness.come('key app/greedy', 100);
     expect(harness.come('key app/modest', 250)).toBe(true);
@@ -133,7 +133,7 @@ describe('the names of one key among themselves', () => {
     expect(harness.come('key app/modest', 10)).toMatch(/may hold 250 bytes, a quarter of what its key may have/);
   });
 
-  it('cost no other client its place', () => {
+  it('do not cost other clients any place', () => {
     const harness = new Harness(8);
     harness.crowd('key other', 2);
     for (const name of names) harness.come(name);
@@ -143,15 +143,15 @@ describe('the names of one key among themselves', () => {
   });
 });
 
-describe('a client that is alone', () => {
-  it.each([1, 2, 3, 8, 100])('may have all of %d places, and not one more', (maxWaiting) => {
+describe('A client that is alone', () => {
+  it.each([1, 2, 3, 8, 100])('may take all of %d places, and not one more', (maxWaiting) => {
     const harness = new Harness(maxWaiting);
     expect(harness.crowd('a', maxWaiting + 7)).toBe(maxWaiting);
     expect(harness.come('a')).toBe(full);
     expect(harness.places.refused).toEqual({ full: 8, bound: 0 });
   });
 
-  it('is alone again ten minutes after the last job of another', async () => {
+  it('is alone again ten minutes after the last job of another client', async () => {
     const harness = new Harness(100);
     harness.places.saw('b');
     expect(harness.crowd('a', 100)).toBe(25);
@@ -160,8 +160,8 @@ describe('a client that is alone', () => {
   });
 });
 
-describe('a client that is not alone', () => {
-  it('gets a quarter of the places, and is told why not more', () => {
+describe('A client that is not alone', () => {
+  it('gets a quarter of the places, and the error explains why', () => {
     const harness = new Harness(100);
     harness.come('b');
     expect(harness.crowd('a', 1000)).toBe(25);
@@ -172,7 +172,7 @@ describe('a client that is not alone', () => {
     expect(harness.counts()).toEqual({ a: 25, b: 1 });
   });
 
-  it('is not alone for as long as another waits, however long ago that one came', async () => {
+  it('is not alone while another client waits, however long ago that one arrived', async () => {
     const harness = new Harness(100);
     harness.come('b');
     await harness.clock.advance(mayComeAgainMs * 2);
@@ -189,10 +189,10 @@ describe('a client that is not alone', () => {
   });
 });
 
-describe('a bound of its own', () => {
+describe('A configured limit of a client', () => {
   const boundsOf: BoundsOf = (client) => ({ maxRunning: 1, maxQueued: client === 'bound' ? 3 : null, weight: 1 });
 
-  it('holds at any time, also for one who is alone', () => {
+  it('applies at any time, also to a client that is alone', () => {
     const harness = new Harness(100, boundsOf);
     expect(harness.crowd('bound', 10)).toBe(3);
     expect(harness.come('bound')).toBe(
@@ -200,7 +200,7 @@ describe('a bound of its own', () => {
     );
   });
 
-  it('is what nobody can take away', () => {
+  it('guarantees its places: no other client can take them', () => {
     const harness = new Harness(4, boundsOf);
     expect(harness.crowd('bound', 3)).toBe(3);
     expect(harness.crowd('b', 4)).toBe(1);
@@ -209,11 +209,11 @@ describe('a bound of its own', () => {
   });
 });
 
-describe('a client with a weight', () => {
+describe('A client with a weight', () => {
   const weights: Readonly<Record<string, number>> = { 'key half': 2, 'key heavy': 100 };
   const boundsOf: BoundsOf = (client) => ({ maxRunning: 1, maxQueued: null, weight: weights[client] ?? 1 });
 
-  it('has as many quarters of the queue for its own, in places and in bytes, and gives away what is beyond', () => {
+  it('has as many quarters of the queue, in places and in bytes, and loses what exceeds them', () => {
     const harness = new Harness(8, boundsOf, 800);
     harness.crowd('greedy', 8);
     expect(harness.crowd('key half', 8)).toBe(4);
@@ -228,7 +228,7 @@ describe('a client with a weight', () => {
     ]);
   });
 
-  it('leaves a quarter to the others, however heavy it is', () => {
+  it('leaves a quarter to the others, however large its weight is', () => {
     const harness = new Harness(8, boundsOf);
     harness.crowd('greedy', 8);
     expect(harness.crowd('key heavy', 8)).toBe(6);
@@ -236,8 +236,8 @@ describe('a client with a weight', () => {
   });
 });
 
-describe('one that comes to a full queue', () => {
-  it('gets the newest place of the one that has more than its own', () => {
+describe('A client that arrives at a full queue', () => {
+  it('gets the newest place of the client that exceeds its share', () => {
     const harness = new Harness(8);
     expect(harness.crowd('greedy', 8)).toBe(8);
     expect(harness.come('modest')).toBe(true);
@@ -249,7 +249,7 @@ describe('one that comes to a full queue', () => {
     });
   });
 
-  it('gets its own quarter and no more; the greedy one comes back to no more than its own', () => {
+  it('gets its quarter and no more, and the evicted client regains no more than its share', () => {
     const harness = new Harness(8);
     harness.crowd('greedy', 8);
     expect(harness.crowd('modest', 8)).toBe(2);
@@ -258,14 +258,14 @@ describe('one that comes to a full queue', () => {
     expect(harness.lost).toHaveLength(2);
   });
 
-  it('finds none where all places are held by right', () => {
+  it('gets no place if all clients are within their shares', () => {
     const harness = new Harness(4);
     expect(['a', 'b', 'c', 'd'].map((client) => harness.come(client))).toEqual([true, true, true, true]);
     expect(harness.come('e')).toBe(full);
     expect(harness.lost).toEqual([]);
   });
 
-  it('gets as many bytes of the greedy one as it takes, and costs nobody a place where that is not enough', () => {
+  it('evicts as many bytes as it needs, and nothing if that would not suffice', () => {
     const harness = new Harness(100, noBounds, 1000);
     for (let number = 0; number < 10; number++) harness.come('greedy', 100);
     expect(harness.come('modest', 250)).toBe(true);
@@ -275,7 +275,7 @@ describe('one that comes to a full queue', () => {
   });
 });
 
-it.each([1, 2, 3])('keeps every bound, and its counts, whatever happens (seed %d)', async (seed) => {
+it.each([1, 2, 3])('Places: every limit and count stays correct through random events (seed %d)', async (seed) => {
   const random = randomNumbers(seed);
   const maxWaiting = 5 + Math.floor(random() * 20);
   const boundsOf: BoundsOf = (client) => ({ maxRunning: 1, maxQueued: client === 'client 0' ? 2 : null, weight: 1 });
@@ -326,7 +326,7 @@ it.each([1, 2, 3])('keeps every bound, and its counts, whatever happens (seed %d
 });
 
 it.each([1, 2, 3])(
-  'keeps the bounds of keys, and takes from nobody his own, whatever names do (seed %d)',
+  'Places: key limits hold and no client loses its guaranteed places, whatever the users do (seed %d)',
   async (seed) => {
     const random = randomNumbers(seed);
     const clients = ['key a/1', 'key a/2', 'key a/3', 'key a', 'key b/1', 'key b/2', 'user c', 'user d'];

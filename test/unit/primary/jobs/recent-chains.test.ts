@@ -20,8 +20,8 @@ class Desk {
   }
 }
 
-describe('a request of a caller that keeps its conversation', () => {
-  it('is beside no other one where it is alone', async () => {
+describe('A request of a caller that stores its conversation', () => {
+  it('is no side request if it is alone', async () => {
     const desk = new Desk();
     for (let question = 1; question <= 3; question++) {
       const arrival = desk.arrive();
@@ -31,7 +31,7 @@ describe('a request of a caller that keeps its conversation', () => {
     }
   });
 
-  it('is beside the one whose answer came a moment before, and so is each one after it', async () => {
+  it('is a side request if it arrives just after another answer, as is each one after it', async () => {
     const desk = new Desk();
     const first = desk.arrive();
     expect(desk.answer(first)).toBe(false);
@@ -43,7 +43,7 @@ describe('a request of a caller that keeps its conversation', () => {
     }
   });
 
-  it('is beside the one that came a moment later and takes longer, which is not', async () => {
+  it('is a side request if a longer request arrives just after it, and that one is not', async () => {
     const desk = new Desk();
     const title = desk.arrive();
     await desk.clock.advance(1700);
@@ -52,7 +52,7 @@ describe('a request of a caller that keeps its conversation', () => {
     expect([desk.answer(title), desk.answer(question)]).toEqual([true, false]);
   });
 
-  it('is beside none that came long before, or of another client', async () => {
+  it('is no side request if the other one arrived long before, or from another client', async () => {
     const desk = new Desk();
     const [long, other] = [desk.arrive(), desk.arrive('bob')];
     await desk.clock.advance(2501);
@@ -62,15 +62,15 @@ describe('a request of a caller that keeps its conversation', () => {
     expect(desk.answer(long)).toBe(false);
   });
 
-  it('is beside none that has failed: it may be the same one, sent again', () => {
+  it('is no side request if the other one failed, as it may be a retry', () => {
     const desk = new Desk();
     desk.recent.leave(desk.arrive());
     expect(desk.answer(desk.arrive())).toBe(false);
   });
 });
 
-describe('where an answered conversation stood', () => {
-  it('is known until four thousand others were answered', () => {
+describe('The state of an answered conversation', () => {
+  it('is remembered until four thousand others have been answered', () => {
     const { recent } = new Desk();
     expect(recent.knows('here')).toBe(false);
     recent.answered(recent.arrive('ada'), 'here');

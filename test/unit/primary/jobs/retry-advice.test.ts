@@ -6,8 +6,8 @@ function adviceAfter(slots: number, durationsMs: readonly number[]): RetryAdvice
   return advice;
 }
 
-describe('the advice when to ask again', () => {
-  it('is a second as long as no job has ended', () => {
+describe('The advised time until a retry', () => {
+  it('is a second while no job has ended', () => {
     const advice = new RetryAdvice(4);
     expect([advice.medianMs, advice.seconds(0), advice.seconds(1000)]).toEqual([0, 1, 1]);
   });
@@ -23,7 +23,7 @@ describe('the advice when to ask again', () => {
     expect(adviceAfter(slots, durationsMs).seconds(ahead)).toBe(seconds);
   });
 
-  it('goes by the last fifty jobs', () => {
+  it('is based on the last fifty jobs', () => {
     const older = Array.from({ length: 50 }, () => 60_000);
     const newer = Array.from({ length: 50 }, () => 2000);
     expect(adviceAfter(1, [...older, ...newer.slice(0, 24)]).medianMs).toBe(60_000);

@@ -32,7 +32,7 @@ function routed({ router }: JobHarness, model: string) {
 }
 
 describe('The CLI of a job', () => {
-  it('stays the one of its admission, whatever its key may name by then', async () => {
+  it('does not change after the admission, whatever models its key allows later', async () => {
     const harness = new JobHarness({ maxActive: 2, cliLimits: { local: 2 }, script: scripted(usedUp, thinks) });
     harness.models = ['local/x'];
     await all(harness.run());
@@ -51,7 +51,7 @@ describe('The CLI of a job', () => {
     await harness.expectTidy();
   });
 
-  it('holds back its own jobs alone', async () => {
+  it('blocks only its jobs while its breaker is open', async () => {
     const harness = new JobHarness({ cliLimits: { local: 2 }, script: scripted(usedUp) });
     await all(harness.run({ model: 'local/x' }));
     expect(endOf(await all(harness.run({ model: 'local/x' })))).toMatchObject({ outcome: 'cli_error' });
@@ -61,7 +61,7 @@ describe('The CLI of a job', () => {
     await harness.expectTidy();
   });
 
-  it('has no slot for a background job at its limit, but one that ranks as a caller may wait', async () => {
+  it('has no slot for a background job at its limit, but one with the rank of a caller may wait', async () => {
     const gate = barrier();
     const harness = new JobHarness({ maxActive: 2, cliLimits: { local: 1 }, start: gate.wait });
     const running = all(harness.run({ model: 'local/x' }));
@@ -72,7 +72,7 @@ describe('The CLI of a job', () => {
     await harness.expectTidy();
   });
 
-  it('is asked to start processes in advance for its own jobs alone', async () => {
+  it('starts processes in advance only for its jobs', async () => {
     const gate = barrier();
     const harness = new JobHarness({ cliLimits: { local: 5 }, start: gate.wait });
     const jobs = ['other/a', 'local/b', 'other/c'].map((model) => all(harness.run({ model })));
@@ -83,7 +83,7 @@ describe('The CLI of a job', () => {
     await harness.expectTidy();
   });
 
-  it('is the only one to keep a process for a conversation', async () => {
+  it('is the only one that retains a process for a conversation', async () => {
     const harness = new JobHarness({ cliLimits: { local: 1 } });
     const first = endOf(await all(harness.run({ operation: 'chat', model: 'local/x' })));
     const id = first.outcome === 'ok' ? (first.conversation?.id ?? null) : null;
@@ -93,8 +93,8 @@ describe('The CLI of a job', () => {
   });
 });
 
-describe('What jobs show of their CLI', () => {
-  it('is believed of one client only until a second one comes: what is held is tried again at once, at all CLIs', async () => {
+describe('The failures and answers of jobs', () => {
+  it('count for one client only until a second client is affected, and then blocked jobs are retried at all CLIs', async () => {
     const seems = throws(cliError('auth', 'no'));
     const harness = new JobHarness({ cliLimits: { local: 2 }, script: scripted(seems, seems, usedUp) });
     for (let n = 0; n < 2; n++) await all(harness.run({ client: 'first' }));
@@ -105,7 +105,7 @@ describe('What jobs show of their CLI', () => {
     await harness.expectTidy();
   });
 
-  it('is known at the first text of an answer', async () => {
+  it('close the breaker at the first text of an answer', async () => {
     const harness = new JobHarness({ script: scripted(usedUp, hangs) });
     await all(harness.run());
     harness.health.circuits.tryAgain();
@@ -118,7 +118,7 @@ describe('What jobs show of their CLI', () => {
     await harness.expectTidy();
   });
 
-  it('ends the processes that wait where their credential may be invalid, or they may not start', async () => {
+  it('end the waiting processes if their credential may be invalid or they may not start', async () => {
     const harness = new JobHarness({ script: scripted(answers, usedUp, refused) });
     await all(harness.run());
     await all(harness.run());
@@ -131,7 +131,7 @@ describe('What jobs show of their CLI', () => {
     await harness.expectTidy();
   });
 
-  it('is nothing where a job was not started', async () => {
+  it('have no effect if a job was not started', async () => {
     const harness = new JobHarness({ maxWaiting: 1, script: scripted(hangs) });
     const [running, waiting] = [caller(), caller()];
     const jobs = [running, waiting].map((each) => all(harness.run({}, each.signal)));

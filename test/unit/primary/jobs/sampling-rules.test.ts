@@ -26,7 +26,7 @@ describe('The sampling of a turn', () => {
     [{ temperature: 0.7, maxTokens: 5000 }, { effort: 'high' }, { maxTokens: 5000 }],
     [{ temperature: 0.7, maxTokens: 100 }, { effort: 'high' }, { temperature: 0.7, maxTokens: 100 }],
     [{ topP: 0.9 }, { thinking: 'summarized' }, undefined],
-  ])('%j is fit to what the API accepts', (asked, more, sampling) => {
+  ])('%j is adjusted to what the API accepts', (asked, more, sampling) => {
     expect(rules().fit(turn(asked, more), route, extras).sampling).toEqual(sampling);
   });
 
@@ -35,12 +35,12 @@ describe('The sampling of a turn', () => {
     ['`temperature` may only be set to 1 when thinking is enabled.', { maxTokens: 9000 }],
     ['`max_tokens` must be greater than `thinking.budget_tokens`.', { temperature: 0.5 }],
     ['max_tokens: 9000 > 8192, which is the maximum allowed for m', { temperature: 0.5, maxTokens: 8192 }],
-  ])('is sent again without the field that is named in %j', (message, sampling) => {
+  ])('is sent again without the field named in %j', (message, sampling) => {
     const again = rules().repeatable(refusal(message), turn({ temperature: 0.5, maxTokens: 9000 }), route);
     expect(again?.sampling).toEqual(sampling);
   });
 
-  it('is not sent again if the API names no field of it, or one that was not sent', () => {
+  it('is not sent again if the API names no sampling field, or one that was not sent', () => {
     expect(rules().repeatable(refusal('messages: odd'), turn({ temperature: 0.5 }), route)).toBeNull();
     expect(rules().repeatable(refusal('top_p is deprecated'), turn({ temperature: 0.5 }), route)).toBeNull();
   });
@@ -54,7 +54,7 @@ describe('A refused field', () => {
     'temperature: Extra inputs are not permitted',
     "Unsupported parameter: 'temperature' is not supported with this model.",
     'This model does not support the `temperature` parameter.',
-  ])('is left out for an hour after %j, and no other field', async (message) => {
+  ])('is omitted for an hour after %j, unlike other fields', async (message) => {
     const clock = new FakeClock();
     const sampling = new SamplingRules(true, clock);
     sampling.repeatable(refusal(message), wish, route);

@@ -10,14 +10,14 @@ const history = [
 ] as const;
 const turn = { ...plainLaunch('m'), schema, system: 'Be brief.', text: 'Who am I?', images: [image], history };
 
-describe('a turn that tells the schema in its text', () => {
-  it('asks the same, and for the value alone', () => {
+describe('A turn with the schema in its text', () => {
+  it('asks the same question, and for nothing but the value', () => {
     const { text, ...rest } = askingFor(turn, schema);
     expect(text).toMatch(/^Who am I\?\n\nAnswer with one JSON value alone.*:\n\{"type":"object"\}$/s);
     expect(rest).toEqual({ ...plainLaunch('m'), system: 'Be brief.', images: [image], history });
   });
 
-  it('is followed by one that repairs its answer, and knows what was asked and answered', () => {
+  it('is followed by a repair turn whose history has the question and the answer', () => {
     const asked = askingFor(turn, schema);
     const { text, images, history: said, ...rest } = repairing(asked, 'Ada', 'the answer is not JSON');
     expect(text).toContain('That does not fit the schema: the answer is not JSON.');

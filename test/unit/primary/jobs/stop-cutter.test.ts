@@ -14,7 +14,7 @@ function* threePieces(text: string): Generator<[string, string, string]> {
       yield [text.slice(0, first), text.slice(first, second), text.slice(second)];
 }
 
-describe('a text that is cut before a stop sequence', () => {
+describe('A text that is cut before a stop sequence', () => {
   it.each<[readonly string[], string, string, string | null]>([
     [['STOP'], 'go STOP never', 'go ', 'STOP'],
     [['STOP'], 'STO STOSTOP', 'STO STO', 'STOP'],
@@ -28,12 +28,12 @@ describe('a text that is cut before a stop sequence', () => {
     [['👩'], 'a 👨‍👩‍👧 family', 'a 👨‍', '👩'],
     [['.'], '.', '', '.'],
     [[], 'whatever', 'whatever', null],
-  ])('is the same for %j in %j, however it comes', (stop, text, passed, found) => {
+  ])('is the same for %j in %j, however it is split', (stop, text, passed, found) => {
     for (const pieces of threePieces(text)) expect(cut(stop, ...pieces)).toEqual({ text: passed, found });
     expect(cut(stop, ...text.split(''))).toEqual({ text: passed, found });
   });
 
-  it('is let through at once, but for an end in which a sequence may begin', () => {
+  it('is passed on immediately, except for an end that may start a stop sequence', () => {
     const cutter = new StopCutter(['STOP', '\n']);
     expect(cutter.add('one ST')).toBe('one ');
     expect(cutter.add('EP S')).toBe('STEP ');
@@ -41,7 +41,7 @@ describe('a text that is cut before a stop sequence', () => {
     expect(cutter.rest()).toBe('');
   });
 
-  it('has nothing after the sequence, and nothing is held of it', () => {
+  it('has nothing after the stop sequence, and buffers nothing of it', () => {
     const cutter = new StopCutter(['STOP']);
     expect([cutter.add('a STO'), cutter.add('P b'), cutter.add('c'), cutter.rest()]).toEqual(['a ', '', '', '']);
     expect(cutter.found).toBe('STOP');

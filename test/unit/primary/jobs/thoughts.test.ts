@@ -45,20 +45,20 @@ function thoughtsIn(events: readonly JobEvent[]) {
 }
 
 describe('The thoughts of a job', () => {
-  it('go to nobody who has not asked for them', async () => {
+  it('are sent only to clients that request them', async () => {
     const events = await eventsOf(plays('~Hm', signed, 'Hi'), {});
     expect(saidIn(events)).toEqual(['Hi']);
     expect(endOf(events)).not.toHaveProperty('thoughts');
   });
 
-  it('have nothing of what else an adapter tells at their end', async () => {
+  it('ignore additional fields that an adapter sends at their end', async () => {
     const talkative = { ...signed, text: 'all of it', at: 7 };
     const events = await eventsOf(plays('~Hm', talkative, 'Hi'), { thinking: 'omitted' });
     expect(events).toContainEqual(signed);
     expect(thoughtsIn(events)).toEqual([{ text: '', signature: 'proof', at: 0, calls: 0 }]);
   });
 
-  it('come in their order, and stand in the end with their places', async () => {
+  it('are streamed in order, and the end lists them with their places', async () => {
     const script = plays(
       '~Let ',
       '~me see',
@@ -88,12 +88,12 @@ describe('The thoughts of a job', () => {
     ]);
   });
 
-  it('end with what follows them, and with the answer', async () => {
+  it('end when other output follows, and with the answer', async () => {
     const events = await eventsOf(plays('~A', 'text', '~B', '=c', '~D'), { thinking: 'summarized', offer });
     expect(saidIn(events)).toEqual(['~A', '/', 'text', '~B', '/', '=c', '~D', '/']);
   });
 
-  it('have no text where their client wants none, and are left out where they show nothing', async () => {
+  it('have no text if the client omits it, and are left out if nothing remains to show', async () => {
     const steps = ['~Hm', signed, { type: 'thought-end' }, 'Hi'] as const;
     const omitted = await eventsOf(plays(...steps), { thinking: 'omitted' });
     expect(saidIn(omitted)).toEqual(['/proof', '/', 'Hi']);
@@ -104,7 +104,7 @@ describe('The thoughts of a job', () => {
     expect(saidIn(await eventsOf(plays(...steps), { thinking: 'summarized' }))).toEqual(['~Hm', '/proof', 'Hi']);
   });
 
-  it('stand before a text that the program corrects', async () => {
+  it('precede a text that the program corrects', async () => {
     const script: Script = async (sink) => ({
       ...(await plays('Wel', '~Hm', signed, 'come')(sink, new AbortController().signal)),
       text: 'Hi',
@@ -113,23 +113,23 @@ describe('The thoughts of a job', () => {
     expect(thoughtsIn(events)).toMatchObject([{ text: 'Hm', at: 0 }]);
   });
 
-  it('come before a value, which is checked first', async () => {
+  it('precede a value, which is checked first', async () => {
     const events = await eventsOf(plays('~Hm', signed, '{"a":1}'), { thinking: 'summarized', schema: '{}' });
     expect(saidIn(events)).toEqual(['~Hm', '/proof', '{"a":1}']);
   });
 
-  it('let go of what may have begun a stop sequence', async () => {
+  it('release text that was held back for a stop sequence', async () => {
     const events = await eventsOf(plays('one E', '~Hm', 'ND'), { thinking: 'summarized', stop: ['END'] });
     expect(saidIn(events)).toEqual(['one ', 'E', '~Hm', '/', 'ND']);
   });
 
-  it('are in the end alone where the answer is not streamed', async () => {
+  it('are only in the end if the answer is not streamed', async () => {
     const events = await eventsOf(plays('~Hm', signed, 'Hi'), { thinking: 'summarized', isStreamed: false });
     expect(saidIn(events)).toEqual(['Hi']);
     expect(thoughtsIn(events)).toHaveLength(1);
   });
 
-  it('count as the first piece of an answer for those who get them', async () => {
+  it('count as the first piece of an answer for clients that receive them', async () => {
     const harness = new JobHarness({
       script: async (sink) => {
         sink.thought?.({ type: 'thought-delta', text: 'Hm' });

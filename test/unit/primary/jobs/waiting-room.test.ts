@@ -37,8 +37,8 @@ function refusalOf(admit: () => Ticket): unknown {
   }
 }
 
-describe('admission', () => {
-  it('is decided at once: a slot, a place, or a refusal', () => {
+describe('The admission', () => {
+  it('is decided immediately: a slot, a queue place, or a refusal', () => {
     const { room, admit } = queue(2, 1);
     admit();
     expect([room.active, room.waiting, room.refused]).toEqual([1, 0, 0]);
@@ -51,14 +51,14 @@ describe('admission', () => {
     expect([room.active, room.waiting, room.refused]).toEqual([2, 1, 1]);
   });
 
-  it('refuses exactly as many as are too many', () => {
+  it('refuses exactly the jobs beyond the limit', () => {
     const { room, admit } = queue(4, 100);
     const refusals = Array.from({ length: 150 }, () => refusalOf(admit)).filter((refusal) => refusal !== null);
     expect(refusals).toHaveLength(46);
     expect([room.active, room.waiting, room.refused]).toEqual([4, 100, 46]);
   });
 
-  it('does without a queue where nobody may wait', () => {
+  it('works without a queue if no job may wait', () => {
     const { admit } = queue(1, 0);
     const only = admit();
     expect(refusalOf(admit)).toMatchObject({ code: 'concurrency_limited' });
@@ -66,7 +66,7 @@ describe('admission', () => {
     expect(refusalOf(admit)).toBeNull();
   });
 
-  it('bounds the bytes that wait, and only those', () => {
+  it('limits the bytes of waiting jobs only', () => {
     const { room, admit } = queue(1, 10, 100);
     admit('a', 5000);
     admit('a', 60);
@@ -76,7 +76,7 @@ describe('admission', () => {
     expect([room.waiting, room.refused]).toEqual([2, 2]);
   });
 
-  it('gives the bytes back to the queue with the place, however it is left', async () => {
+  it('frees the bytes in the queue when a job leaves it in any way', async () => {
     const { admit } = queue(1, 10, 100);
     const running = admit('a', 0);
     const [granted, left, aborted] = [admit('a', 40), admit('a', 30), admit('a', 30)];
@@ -98,8 +98,8 @@ describe('admission', () => {
   });
 });
 
-describe('a slot', () => {
-  it('goes to the next at the very moment one is released', async () => {
+describe('A slot', () => {
+  it('is granted to the next ticket as soon as it is released', async () => {
     const { room, admit } = queue(1, 2);
     const [first, second, third] = [admit(), admit(), admit()];
     const granted = watch({ first, second, third });
@@ -112,7 +112,7 @@ describe('a slot', () => {
     expect(granted).toEqual(['first', 'second', 'third']);
   });
 
-  it('is never taken by a newcomer before those who wait', async () => {
+  it('is never given to a new ticket before waiting ones', async () => {
     const { room, admit } = queue(1, 5);
     const running = admit();
     const waiting = admit();
@@ -124,7 +124,7 @@ describe('a slot', () => {
     expect([room.active, room.waiting]).toEqual([1, 1]);
   });
 
-  it('goes round between clients', async () => {
+  it('goes to the clients in turn', async () => {
     const { admit } = queue(1, 10);
     const running = admit('greedy');
     const tickets: Record<string, Ticket> = {
@@ -151,8 +151,8 @@ describe('a slot', () => {
   });
 });
 
-describe('a place in the queue', () => {
-  it('is free at once when its ticket is released', async () => {
+describe('A place in the queue', () => {
+  it('is free immediately when its ticket is released', async () => {
     const { room, admit } = queue(1, 1);
     const [running, leaver] = [admit(), admit()];
     leaver.release();
@@ -165,7 +165,7 @@ describe('a place in the queue', () => {
     expect(granted).toEqual(['next']);
   });
 
-  it('is free at once when its signal is aborted, and its owner is told why', async () => {
+  it('is free immediately when its signal is aborted, and the ticket rejects with the reason', async () => {
     const { room, admit } = queue(1, 1);
     admit();
     const controller = new AbortController();
@@ -176,14 +176,14 @@ describe('a place in the queue', () => {
     expect(room.active).toBe(1);
   });
 
-  it('is free at once when its signal was aborted before', async () => {
+  it('is free immediately if its signal was aborted before', async () => {
     const { room, admit } = queue(1, 1);
     admit();
     await expect(admit().granted(AbortSignal.abort(gone))).rejects.toBe(gone);
     expect(room.waiting).toBe(0);
   });
 
-  it('is not given up when the signal is aborted after the slot was granted', async () => {
+  it('does not free the slot if the signal is aborted after the slot was granted', async () => {
     const { room, admit } = queue(1, 1);
     const controller = new AbortController();
     const [running, next] = [admit(), admit()];
@@ -199,7 +199,7 @@ describe('a place in the queue', () => {
   });
 });
 
-describe('a parked ticket', () => {
+describe('A parked ticket', () => {
   it('takes a place in the queue, but no slot, until it is unparked', async () => {
     const { room, park, unpark } = queue(1, 1);
     const parked = park('a', 1);
@@ -210,7 +210,7 @@ describe('a parked ticket', () => {
     await parked.granted(never);
   });
 
-  it("keeps its place in its client's line, and others go before it until it is unparked", async () => {
+  it('retains its place in the line of its client, and others are served before it until it is unparked', async () => {
     const { admit, park, unpark } = queue(1, 5);
     const [running, parked] = [admit(), park('a', 1)];
     const tickets = { parked, second: admit(), third: admit() };
@@ -226,7 +226,7 @@ describe('a parked ticket', () => {
     expect(granted).toEqual(['second', 'parked', 'third']);
   });
 
-  it('gives its bytes back however it leaves', () => {
+  it('frees its bytes however it leaves', () => {
     const { park, unpark } = queue(1, 10, 100);
     const isFull = () => refusalOf(() => park('a', 1)) !== null;
     const [left, granted] = [park('a', 50), park('a', 50)];
@@ -237,7 +237,7 @@ describe('a parked ticket', () => {
     expect(isFull()).toBe(true);
   });
 
-  it('is not unparked any more once it has left', () => {
+  it('can no longer be unparked once it has left', () => {
     const { room, park, unpark } = queue(1, 5);
     const parked = park('a', 1);
     parked.release();
@@ -246,8 +246,8 @@ describe('a parked ticket', () => {
   });
 });
 
-describe('those who are next', () => {
-  it('are listed in the order in which they get their slots, without those that are parked', () => {
+describe('The upcoming tickets', () => {
+  it('are listed in the order in which they get their slots, without parked ones', () => {
     const { room, admit, park } = queue(1, 10);
     admit();
     const [a1, a2, b1] = [admit('a'), admit('a'), admit('b')];
@@ -257,21 +257,21 @@ describe('those who are next', () => {
     expect(room.upcoming(0)).toEqual([]);
   });
 
-  it('are none where nobody waits', () => {
+  it('are empty if no ticket waits', () => {
     const { room, admit } = queue(2, 10);
     admit();
     expect(room.upcoming(2)).toEqual([]);
   });
 });
 
-describe('a CLI with a limit', () => {
+describe('A CLI with a limit', () => {
   const limited = (small: number, maxActive = 4) => {
     const test = new TestRoom({ maxActive, cliLimits: { small } });
     const at = (cli: string, client = 'a') => test.admit(client, 1, { cli, lane: cli });
     return { test, at, isRunning: (...tickets: Ticket[]) => tickets.map(({ isWaiting }) => !isWaiting) };
   };
 
-  it('has as many jobs running at once as it may, and the next ones as these leave', () => {
+  it('runs as many jobs at once as its limit allows, and the next ones as these leave', () => {
     const { at, isRunning } = limited(2);
     const [first, second, third] = [at('small'), at('small'), at('small')];
     expect(isRunning(first, second, third)).toEqual([true, true, false]);
@@ -280,13 +280,13 @@ describe('a CLI with a limit', () => {
     expect(isRunning(third)).toEqual([true]);
   });
 
-  it('keeps nobody from another CLI, not even the client that waits for it', () => {
+  it('does not block jobs of another CLI, not even of the client that waits for it', () => {
     const { at, isRunning } = limited(1);
     const [, waits, other, again] = [at('small'), at('small'), at('main'), at('main', 'b')];
     expect(isRunning(waits, other, again)).toEqual([false, true, true]);
   });
 
-  it('takes clients in turn', () => {
+  it('serves clients in turn', () => {
     const { at, isRunning } = limited(1);
     const [a1, a2, a3, b1] = [at('small'), at('small'), at('small'), at('small', 'b')];
     a1.release();
@@ -295,7 +295,7 @@ describe('a CLI with a limit', () => {
     expect(isRunning(b1, a3)).toEqual([true, false]);
   });
 
-  it('forgets a job that leaves while it waits', () => {
+  it('removes a job that leaves while it waits', () => {
     const { at, test, isRunning } = limited(1);
     const [first, second] = [at('small'), at('small')];
     second.release();
@@ -304,7 +304,7 @@ describe('a CLI with a limit', () => {
     expect(isRunning(at('small'))).toEqual([true]);
   });
 
-  it('costs no slot while its jobs wait', () => {
+  it('uses no slot while its jobs wait', () => {
     const { at, test, isRunning } = limited(1, 2);
     const waiting = [at('small'), at('small'), at('small')].slice(1);
     expect([test.room.active, isRunning(at('main'))]).toEqual([1, [true]]);
@@ -312,7 +312,7 @@ describe('a CLI with a limit', () => {
   });
 });
 
-describe('a background job', () => {
+describe('A background job', () => {
   it('gets a slot that no caller waits for, in turn with those of other clients', () => {
     const test = new TestRoom({ maxActive: 1 });
     const running = test.admit('caller');
@@ -335,7 +335,7 @@ describe('a background job', () => {
     expect(test.started).toEqual(['a1', 'b1', 'a2']);
   });
 
-  it('counts neither as one that waits nor against the queue', () => {
+  it('counts neither as waiting nor against the queue', () => {
     const test = new TestRoom({ maxActive: 1, maxWaiting: 1 });
     test.admit('a');
     for (const name of ['1', '2', '3']) test.enter(name);
@@ -344,7 +344,7 @@ describe('a background job', () => {
     expect(refusalOf(() => test.admit('a'))).toMatchObject({ code: 'concurrency_limited' });
   });
 
-  it('ranks as a caller after a minute, the oldest of each client, one at a time, in no place of the queue', async () => {
+  it('has the rank of a caller after a minute, the oldest of each client, one at a time, without a queue place', async () => {
     const test = new TestRoom({ maxActive: 1, maxWaiting: 1 });
     const running = test.admit('caller');
     for (const [name, client] of [
@@ -364,7 +364,7 @@ describe('a background job', () => {
     expect([test.started, later.isWaiting]).toEqual([['a1'], true]);
   });
 
-  it('waits for what holds it, and holds nobody else up', () => {
+  it('waits until it is no longer blocked, and blocks no other job', () => {
     const test = new TestRoom({ maxActive: 1 });
     let held: 'account' | null = 'account';
     const stuck = test.enter('stuck', 'a', { lane: 'quota', heldBy: () => held });
@@ -377,8 +377,8 @@ describe('a background job', () => {
   });
 });
 
-describe('a client with a weight', () => {
-  it('has as many turns in each round, and the positions say so', async () => {
+describe('A client with a weight', () => {
+  it('has that many turns in each round, and the positions show it', async () => {
     const boundsOf: BoundsOf = (client) => ({ ...noBounds(client), weight: client === 'key heavy' ? 2 : 1 });
     const { admit } = queue(1, 10, 1000, boundsOf);
     const first = admit('first');
@@ -394,10 +394,10 @@ describe('a client with a weight', () => {
   });
 });
 
-describe('a client with as many jobs running as it may have', () => {
+describe('A client at its limit of running jobs', () => {
   const oneEach: BoundsOf = () => ({ maxRunning: 1, maxQueued: null, weight: 1 });
 
-  it('waits beside a free slot, and others go before it', async () => {
+  it('waits although a slot is free, and others are served before it', async () => {
     const { room, admit } = queue(3, 10, 1000, oneEach);
     const [a1, a2, a3, b1] = [admit('a'), admit('a'), admit('a'), admit('b')];
     expect([room.active, room.waiting]).toEqual([2, 2]);
@@ -414,7 +414,7 @@ describe('a client with as many jobs running as it may have', () => {
     expect([room.active, room.waiting]).toEqual([0, 0]);
   });
 
-  it('stands in the order behind those who can run, and comes back behind them', async () => {
+  it('is ranked behind clients that can run, and moves to the end when one of its jobs ends', async () => {
     const { admit } = queue(2, 10, 1000, oneEach);
     const tickets = { a1: admit('a'), b1: admit('b'), a2: admit('a'), c1: admit('c'), c2: admit('c') };
     const granted = watch(tickets);
@@ -427,14 +427,14 @@ describe('a client with as many jobs running as it may have', () => {
     expect(granted).toEqual(['a1', 'b1', 'c1', 'a2']);
   });
 
-  it('is refused where it may not wait, though a slot is free', () => {
+  it('is refused if it may not wait, although a slot is free', () => {
     const { room, admit } = queue(2, 0, 1000, oneEach);
     admit('a');
     expect(refusalOf(() => admit('a'))).toMatchObject({ code: 'concurrency_limited' });
     expect([room.active, room.waiting]).toEqual([1, 0]);
   });
 
-  it('gets all that it may when its limit has been raised', async () => {
+  it('gets all allowed slots when its limit has been raised', async () => {
     let maxRunning = 1;
     const { room, admit } = queue(4, 10, 1000, () => ({ maxRunning, maxQueued: null, weight: 1 }));
     const [first] = [admit('a'), admit('a'), admit('a'), admit('a')];
@@ -443,7 +443,7 @@ describe('a client with as many jobs running as it may have', () => {
     expect([room.active, room.waiting]).toEqual([2, 1]);
   });
 
-  it('is not overtaken by its own next job when its limit has been raised', () => {
+  it('is not overtaken by its next job when its limit has been raised', () => {
     let maxRunning = 1;
     const { room, admit, park, unpark } = queue(3, 10, 1000, () => ({ maxRunning, maxQueued: null, weight: 1 }));
     const tickets = [admit('a'), admit('a'), admit('a')];
@@ -467,7 +467,7 @@ describe('a client with as many jobs running as it may have', () => {
     expect([room.active, own[2]?.isWaiting]).toEqual([2, false]);
   });
 
-  it.each([1, 2, 3])('agrees with a plain model of itself, whatever happens (seed %d)', async (seed) => {
+  it.each([1, 2, 3])('agrees with a simple model through random events (seed %d)', async (seed) => {
     const random = randomNumbers(seed);
     const maxRunning = (client: string) => (client === 'client 0' ? 3 : 1 + (Number(client.at(-1)) % 2));
     const boundsOf: BoundsOf = (client) => ({ maxRunning: maxRunning(client), maxQueued: 1000, weight: 1 });
@@ -495,8 +495,8 @@ describe('a client with as many jobs running as it may have', () => {
   });
 });
 
-describe('a place that goes to another client', () => {
-  it('is lost at once, and its owner is told why', async () => {
+describe('A place that is given to another client', () => {
+  it('is lost immediately, and its ticket rejects with the reason', async () => {
     const { room, admit } = queue(1, 4);
     const running = admit('greedy');
     const places = [admit('greedy'), admit('greedy'), admit('greedy'), admit('greedy')];
@@ -511,7 +511,7 @@ describe('a place that goes to another client', () => {
     expect([room.active, room.waiting]).toEqual([1, 3]);
   });
 
-  it('may be that of one who has not begun to wait, or waits for something else first', async () => {
+  it('may belong to a ticket that is not awaited yet, or is parked', async () => {
     const { room, admit, park, unpark } = queue(1, 2);
     admit('greedy');
     const [unheard, parked] = [admit('greedy'), park('greedy', 1)];
@@ -522,7 +522,7 @@ describe('a place that goes to another client', () => {
   });
 });
 
-it('says when a job has come, got its slot or left', () => {
+it('The room reports when a job arrives, gets its slot or leaves', () => {
   const { counts, admit, park, unpark } = queue(1, 2);
   const [running, parked] = [admit(), park('a', 1)];
   running.release();
@@ -532,12 +532,12 @@ it('says when a job has come, got its slot or left', () => {
   expect(counts).toEqual(['1 0', '1 1', '0 1', '1 0', '1 1', '1 0', '0 0']);
 });
 
-describe('idleness', () => {
-  it('is there at once when nobody runs or waits', async () => {
+describe('Idleness', () => {
+  it('is immediate if no job runs or waits', async () => {
     await queue(1, 1).room.idle();
   });
 
-  it('comes when the last one has left, running or waiting', async () => {
+  it('begins when the last job has left, running or waiting', async () => {
     const { room, admit } = queue(1, 2);
     const [running, waiting, leaver] = [admit(), admit(), admit()];
     let idle = 0;
@@ -551,7 +551,7 @@ describe('idleness', () => {
     expect(idle).toBe(2);
   });
 
-  it('is not there while one that was admitted waits for something else first', async () => {
+  it('does not begin while an admitted job is parked', async () => {
     const { room, admit, park } = queue(2, 1);
     const [running, parked] = [admit(), park('a', 1)];
     let isIdle = false;
@@ -566,7 +566,7 @@ describe('idleness', () => {
     expect(isIdle).toBe(true);
   });
 
-  it('comes again after new work', async () => {
+  it('begins again after new work', async () => {
     const { room, admit } = queue(1, 0);
     admit().release();
     await room.idle();
@@ -583,37 +583,40 @@ describe('idleness', () => {
   });
 });
 
-it.each([1, 2, 3])('never exceeds a limit and never leaves a slot unused, whatever happens (seed %d)', async (seed) => {
-  const random = randomNumbers(seed);
-  const { room, admit } = queue(3, 7, 50);
-  const controllers = new Map<Ticket, AbortController>();
-  for (let step = 0; step < 2000; step++) {
-    const held = [...controllers.keys()][Math.floor(random() * controllers.size)];
-    if (random() < 0.5 || held === undefined) {
-      const refusal = refusalOf(() => {
-        const ticket = admit(`client ${Math.floor(random() * 4)}`, Math.floor(random() * 12));
-        const controller = new AbortController();
-        controllers.set(ticket, controller);
-        ticket.granted(controller.signal).catch(() => {});
-        return ticket;
-      });
-      if (refusal !== null) expect(room.active).toBe(3);
-    } else {
-      if (random() < 0.5) controllers.get(held)?.abort(gone);
-      held.release();
-      controllers.delete(held);
+it.each([1, 2, 3])(
+  'The room never exceeds a limit and never leaves a usable slot free, through random events (seed %d)',
+  async (seed) => {
+    const random = randomNumbers(seed);
+    const { room, admit } = queue(3, 7, 50);
+    const controllers = new Map<Ticket, AbortController>();
+    for (let step = 0; step < 2000; step++) {
+      const held = [...controllers.keys()][Math.floor(random() * controllers.size)];
+      if (random() < 0.5 || held === undefined) {
+        const refusal = refusalOf(() => {
+          const ticket = admit(`client ${Math.floor(random() * 4)}`, Math.floor(random() * 12));
+          const controller = new AbortController();
+          controllers.set(ticket, controller);
+          ticket.granted(controller.signal).catch(() => {});
+          return ticket;
+        });
+        if (refusal !== null) expect(room.active).toBe(3);
+      } else {
+        if (random() < 0.5) controllers.get(held)?.abort(gone);
+        held.release();
+        controllers.delete(held);
+      }
+      expect(room.active).toBeLessThanOrEqual(3);
+      expect(room.waiting).toBeLessThanOrEqual(7);
+      if (room.waiting > 0) expect(room.active).toBe(3);
+      if (step % 100 === 0) await settled(1);
     }
-    expect(room.active).toBeLessThanOrEqual(3);
-    expect(room.waiting).toBeLessThanOrEqual(7);
-    if (room.waiting > 0) expect(room.active).toBe(3);
-    if (step % 100 === 0) await settled(1);
-  }
-  for (const ticket of controllers.keys()) ticket.release();
-  await room.idle();
-  expect([room.active, room.waiting]).toEqual([0, 0]);
-});
+    for (const ticket of controllers.keys()) ticket.release();
+    await room.idle();
+    expect([room.active, room.waiting]).toEqual([0, 0]);
+  },
+);
 
-it('The names that one key speaks for have its slots together', async () => {
+it('The users of one key share its slots', async () => {
   const boundsOf: BoundsOf = (client) => ({ ...noBounds(client), ...(client === 'key app' && { maxRunning: 2 }) });
   const { room, admit } = queue(4, 10, 1000, boundsOf);
   const [ada, bob, eve, other] = ['key app/ada', 'key app/bob', 'key app/eve', 'key other'].map((name) => admit(name));
