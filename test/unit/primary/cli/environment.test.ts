@@ -3,24 +3,24 @@ import { searchPathOf } from '../../../../src/primary/cli/process/program.js';
 
 const noCredential = { variable: null, value: null };
 
-describe('where programs are looked for', () => {
+describe('The search path for programs', () => {
   it.each([
     [{ PATH: '/opt/bin:/bin' }, '/opt/bin:/bin'],
     [{ PATH: '' }, '/usr/local/bin:/usr/bin:/bin'],
     [{}, '/usr/local/bin:/usr/bin:/bin'],
-  ])('is never the folder in which the service was started: %j', (env, path) => {
+  ])('never contains the working directory of the service: %j', (env, path) => {
     expect(searchPathOf(env)).toBe(path);
   });
 });
 
-describe('the environment of a model CLI', () => {
+describe('The environment of a model CLI', () => {
   const own = { PATH: '/bin', HOME: '/home/me', LANG: 'C', TZ: 'UTC', SECRET: 'x', HTTPS_PROXY: 'http://proxy' };
 
-  it('has a few variables of the service, and no other', () => {
+  it('contains a few variables of the service, and no others', () => {
     expect(launchEnv(own, [], noCredential)).toEqual({ PATH: '/bin', HOME: '/home/me', LANG: 'C', TZ: 'UTC' });
   });
 
-  it('has what the operator allows, where it is set', () => {
+  it('contains the allowed variables that are set', () => {
     expect(launchEnv(own, ['HTTPS_PROXY', 'NO_PROXY'], noCredential)).toEqual({
       PATH: '/bin',
       HOME: '/home/me',
@@ -31,14 +31,14 @@ describe('the environment of a model CLI', () => {
     expect(launchEnv({}, ['NO_PROXY'], noCredential)).toEqual({ PATH: '/usr/local/bin:/usr/bin:/bin' });
   });
 
-  it('has the credential in the variable that the CLI reads, and nowhere where one of them is missing', () => {
+  it('contains the credential in the variable that the CLI reads, and nowhere if one of them is missing', () => {
     const env = (variable: string | null, value: string | null) => launchEnv({}, [], { variable, value });
     expect(env('TOKEN', 'secret').TOKEN).toBe('secret');
     expect(Object.values(env(null, 'secret'))).not.toContain('secret');
     expect(env('TOKEN', null)).not.toHaveProperty('TOKEN');
   });
 
-  it('can’t be changed', () => {
+  it('is frozen', () => {
     expect(Object.isFrozen(launchEnv(own, [], noCredential))).toBe(true);
   });
 });

@@ -8,7 +8,7 @@ const withImage: Partial<JobRequest> = { images: [image] };
 const imageBefore: Partial<JobRequest> = { history: [{ role: 'user', text: 'Look', images: [image] }] };
 const told = () => ({});
 
-describe('what a program can not be told', () => {
+describe('The inputs that a program does not support', () => {
   it.each<[string, Partial<JobRequest>, string | null]>([
     ['a text alone', {}, null],
     ['a schema', { schema: '{}' }, null],
@@ -16,21 +16,21 @@ describe('what a program can not be told', () => {
     ['images in the history', imageBefore, 'images'],
     ['an effort', { effort: 'low' }, 'effort'],
     ['an effort that is only a wish', { effort: 'low', isEffortNeeded: false }, null],
-  ])('of a request with %s, where its program knows only text', (_, differences, what) => {
+  ])('are reported for a request with %s if its program supports only text', (_, differences, what) => {
     expect(unsupported({}, jobRequest(differences))).toBe(what);
     expect(unsupported({ image: told, effort: told }, jobRequest(differences))).toBeNull();
   });
 });
 
-describe('the usage of two turns', () => {
+describe('The combined usage of two turns', () => {
   const usage: Usage = { inputTokens: 3, outputTokens: 2, costUsd: 0.5, cacheReadTokens: 1, cacheWriteTokens: null };
 
-  it('is the sum of what both tell', () => {
+  it('is the sum of both', () => {
     const sum = { inputTokens: 6, outputTokens: 4, costUsd: 1, cacheReadTokens: 2, cacheWriteTokens: null };
     expect(addedUsage(usage, usage)).toEqual(sum);
   });
 
-  it('is not known where one of them does not tell', () => {
+  it('is unknown if one of them reports none', () => {
     const { inputTokens, outputTokens } = addedUsage(usage, { ...usage, outputTokens: null });
     expect([inputTokens, outputTokens]).toEqual([6, null]);
   });

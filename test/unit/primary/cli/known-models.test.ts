@@ -33,7 +33,7 @@ async function messageOf(error: RelayError, options?: Known): Promise<string> {
 }
 
 describe('An unknown model', () => {
-  it('is told with the names of what there is, by the relay and by the CLI', async () => {
+  it('is reported with the names of the known models, by the relay and by the CLI', async () => {
     expect(await messageOf(invalid('model', 'must be one of a/x'))).toBe('model: must be one of a/x, b/y');
     const needs = invalid('model', 'must name a model of b, as in b/NAME');
     expect(await messageOf(needs)).toBe('model: must name a model of b, as in b/NAME; this service has a/x, b/y');
@@ -42,37 +42,37 @@ describe('An unknown model', () => {
     expect(explained.message).toBe('the model CLI reports: no such model; this service has a/x, b/y');
   });
 
-  it('is told with those that the client may use', async () => {
+  it('is reported with the models that the client may use', async () => {
     expect(await messageOf(unknown, { models: ['b/y', 'b/z'] })).toMatch(/; this service has b\/y, b\/z$/);
     const allowed = { ...ofSeveral, allowed: ['b/y'], limitedBy: 'MODEL_API_ALLOWED_MODELS' };
     expect(await messageOf(unknown, { choice: allowed, models: ['b/y', 'b/z'] })).toMatch(/; this service has b\/y$/);
   });
 
-  it('is told as it is where it has them already', async () => {
+  it('is reported unchanged if the message already lists them', async () => {
     const limited = invalid('model', 'must be one of b/y (the models of its API key)');
     expect(await messageOf(limited, { models: ['b/y'] })).toBe(limited.message);
     const plain = invalid('model', 'must be one of x, y');
     expect(await messageOf(plain, { choice: { ...ofOne, allowed: ['x', 'y'] } })).toBe(plain.message);
   });
 
-  it('is told as it is where nobody knows any', async () => {
+  it('is reported unchanged if no models are known', async () => {
     for (const ids of [[], ['default'], 'broken'] as const)
       expect(await messageOf(unknown, { choice: ofOne, ids })).toBe(unknown.message);
   });
 
-  it('does not wait for a CLI that is slow to list its models', async () => {
+  it('does not wait for a CLI that lists its models slowly', async () => {
     const clock = new FakeClock();
     const explained = messageOf(unknown, { clock, ids: 'never' });
     await clock.advance(3000);
     expect(await explained).toBe(unknown.message);
   });
 
-  it('is told with a bounded number of them', async () => {
+  it('is reported with a limited number of names', async () => {
     const ids = Array.from({ length: 300 }, (_, n) => `a/${n}`);
     expect(await messageOf(unknown, { ids })).toMatch(/ a\/39 and 260 more \(GET \/models\)$/);
   });
 
-  it('is no other failure', () => {
+  it('is not confused with other failures', () => {
     expect([unknown, invalid('model', 'x')].map(KnownModels.isUnknown)).toEqual([true, true]);
     const others = [
       cliError('auth', 'x'),

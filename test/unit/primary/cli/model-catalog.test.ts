@@ -14,8 +14,8 @@ async function create(clis: AtLeastOne<NamedAdapter>, env: Readonly<Record<strin
   return { ...made, catalog };
 }
 
-describe('Several CLIs', () => {
-  it('list their models with their names, and one default', async () => {
+describe('The models of several CLIs', () => {
+  it('are listed with the names of their CLIs, and one default', async () => {
     const all = [echoCli('claude'), echoCli('codex')] as const;
     await using made = await create(all);
     const listed = async () => (await made.catalog.list()).models.map(({ id, default: is }) => [id, is]);
@@ -33,7 +33,7 @@ describe('Several CLIs', () => {
     expect(models.map(({ id, default: is }) => [id, is])).toEqual([['codex/big', true]]);
   });
 
-  it('list the default of the CLI that answers by default', async () => {
+  it('are listed with the default of the default CLI', async () => {
     await using made = await create([echoCli('claude'), echoCli('codex')], { MODEL_API_DEFAULT_MODEL: 'codex' });
     const { models } = await made.catalog.list();
     expect(models.map(({ id, default: is }) => [id, is])).toEqual([
@@ -50,7 +50,7 @@ describe('Several CLIs', () => {
     ]);
   });
 
-  it('have names that stand for their models, once they have told of those', async () => {
+  it('are found by their aliases once they are known', async () => {
     const aliases = 'mini=codex/small,codex/big=opus,*=codex';
     await using made = await create([echoCli('claude'), echoCli('codex')], { MODEL_API_MODEL_ALIASES: aliases });
     const { catalog } = made;
@@ -75,7 +75,7 @@ describe('Several CLIs', () => {
     expect(await catalog.find('codex/big')).toMatchObject({ id: 'codex/big', name: 'Big' });
   });
 
-  it('list what their models take beside text, once the program is known', async () => {
+  it('are listed with their inputs beside text, once the program is known', async () => {
     await using made = await create([echoCli('claude', { image: () => '' }), echoCli('codex')]);
     const { models } = await made.catalog.list();
     const plain = {
@@ -121,7 +121,7 @@ describe('The list of models', () => {
     return new ModelCatalog(clis, new ModelRouter(new ModelNames(config, clis), clis), config, clock);
   }
 
-  it('ends with the aliases, and what they stand for', async () => {
+  it('ends with the aliases and their targets', async () => {
     const catalog = await catalogOf('gpt-4o=big,*=big,usual=default,big=small,next=b/unlisted');
     const own = models.map((model) => ({ ...model, id: `a/${model.id}` }));
     const ofSilent = { id: 'b', name: 'b', default: false };
@@ -131,7 +131,7 @@ describe('The list of models', () => {
     });
   });
 
-  it('has each name that a request may have, with what it stands for', async () => {
+  it('contains each name that a request may use, with its target', async () => {
     const catalog = await catalogOf('*=big');
     expect(await catalog.find('a/small')).toEqual({ ...models[1], id: 'a/small' });
     expect(await catalog.find('anything')).toEqual(alias('anything', 'a/big'));
@@ -150,14 +150,14 @@ describe('A request', () => {
   };
   const request = jobRequest({ model: 'gpt-4o' });
 
-  it('goes on with the model that its name stands for, at once or when that is known', async () => {
+  it('continues with the target of its model name, immediately or once that is known', async () => {
     expect((await catalogOf(false)).targeted(request)).toEqual({ ...request, model: 'haiku' });
     const later = (await catalogOf(true)).targeted(request);
     expect(later).toBeInstanceOf(Promise);
     expect(await later).toEqual({ ...request, model: 'haiku' });
   });
 
-  it('stays the same where its name stands for itself, or where it names none', async () => {
+  it('is unchanged if its name is a real model, or if it names none', async () => {
     const [named, nameless] = [jobRequest({ model: 'haiku' }), jobRequest()];
     for (const each of [named, nameless]) {
       expect((await catalogOf(false)).targeted(each)).toBe(each);

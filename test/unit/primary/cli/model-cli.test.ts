@@ -22,8 +22,8 @@ async function create(env: Readonly<Record<string, string>>) {
   return { ...clis[0], models: router.names.choice, folder, [Symbol.asyncDispose]: dispose };
 }
 
-describe('the model CLI as a part of the service', () => {
-  it('starts programs with what its adapter sets, what the operator allows, and the credential, and nothing else', async () => {
+describe('A model CLI in the service', () => {
+  it('starts programs with the variables of its adapter, the allowed ones and the credential, and nothing else', async () => {
     await using cli = await create({
       HOME: '/home/me',
       MODEL_UPDATES: 'on',
@@ -45,7 +45,7 @@ describe('the model CLI as a part of the service', () => {
     ]);
   });
 
-  it('takes the launch of a request that names nothing for the usual one', async () => {
+  it('treats the launch of a request without a model as the default launch', async () => {
     await using cli = await create({ MODEL_API_DEFAULT_MODEL: 'b' });
     const program = await cli.program.find();
     cli.history.refresh((launch) => launchKeyOf(program, launch), 0);
@@ -57,7 +57,7 @@ describe('the model CLI as a part of the service', () => {
 describe('Several model CLIs', () => {
   const named = [echoCli('claude'), echoCli('codex')] as const;
 
-  it('get each job with their own name of its model, and know what requests call it', async () => {
+  it('get each job with their native name of its model, and know its public name', async () => {
     await using made = await modelClisOf(named);
     for (const [asked, answered, publicName] of [
       ['claude', 'claude-default', 'claude/claude-default'],
@@ -73,7 +73,7 @@ describe('Several model CLIs', () => {
     }
   });
 
-  it('keep the process of a conversation, until it goes on at another one', async () => {
+  it('retain the process of a conversation until it continues at another CLI', async () => {
     await using made = await modelClisOf(named);
     const { clis, router } = made;
     const live = () => clis.map(({ pool }) => pool.counts().live);
@@ -96,7 +96,7 @@ describe('Several model CLIs', () => {
     expect(live()).toEqual([0, 0]);
   });
 
-  it('are checked each by itself, and say which one was', async () => {
+  it('are checked separately, and the check names the CLI', async () => {
     await using made = await modelClisOf(named);
     const [, codex] = made.clis;
     expect(await codex?.health.checks.check('forced')).toMatchObject({ cli: 'codex', status: 'ready' });
@@ -104,7 +104,7 @@ describe('Several model CLIs', () => {
     expect(made.clis.map(({ health }) => health.checks.current.status)).toEqual(['unknown', 'ready']);
   });
 
-  it('have circuits each: jobs that name no model have the circuit of the default model at its CLI', async () => {
+  it('have separate circuits: jobs without a model use the circuit of the default model at its CLI', async () => {
     await using made = await modelClisOf(named, { MODEL_API_DEFAULT_MODEL: 'codex/gpt' });
     const request = jobRequest();
     const route = made.router.route(request);

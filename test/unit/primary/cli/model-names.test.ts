@@ -27,7 +27,7 @@ async function namesOf(clis: AtLeastOne<NamedAdapter>, aliases = '', env: Record
 
 const listed = new Set(['gpt-5', 'sonnet', 'agent/grok']);
 
-describe('With one CLI, the name of a model', () => {
+describe('A model name with one CLI', () => {
   it.each<[string, string]>([
     ['eliza', 'eliza'],
     ['default', 'default'],
@@ -40,37 +40,37 @@ describe('With one CLI, the name of a model', () => {
     ['anything', 'eliza'],
     ['other/echo', 'eliza'],
     ['chain', 'gpt-4o'],
-  ])('is a model of it, an alias, the CLI and a model, or any other: %s', async (name, target) => {
+  ])('is a native model, an alias, a model prefixed with the CLI, or any other name: %s', async (name, target) => {
     const names = await namesOf([demo], 'gpt-4o=echo,*=eliza,eliza=echo,chain=gpt-4o');
     expect([names.needsList(name), names.of(name)]).toEqual([false, target]);
   });
 
-  it('is left to the CLI where nothing maps it', async () => {
+  it('is passed to the CLI if no alias matches', async () => {
     const names = await namesOf([claude], 'gpt-4o=haiku');
     for (const name of ['gpt-4', 'claude-next', 'openai/gpt-4o', 'claudette/x', 'codex'])
       expect([names.needsList(name), names.of(name)]).toEqual([false, name]);
   });
 
-  it('is one of the form that the CLI takes before it is an alias, and needs no list for that', async () => {
+  it('is preferred to an alias if it has the form of the CLI, without the list of models', async () => {
     const names = await namesOf([claude], 'claude-3=haiku,opus=haiku,*=opus');
     for (const name of ['claude-3', 'opus', 'haiku', 'claude-4'])
       expect([names.needsList(name), names.of(name)]).toEqual([false, name]);
   });
 
-  it('is one that the CLI lists before it is an alias', async () => {
+  it('is preferred to an alias if the CLI lists it', async () => {
     const names = await namesOf([claude], 'gpt-5=haiku,*=opus');
     expect(['gpt-5', 'sonnet', 'other'].map((name) => names.needsList(name))).toEqual([true, true, true]);
     expect(['gpt-5', 'sonnet', 'other'].map((name) => names.of(name, listed))).toEqual(['gpt-5', 'sonnet', 'opus']);
     expect(['gpt-5', 'sonnet', 'other'].map((name) => names.of(name))).toEqual(['haiku', 'opus', 'opus']);
   });
 
-  it('is one that the operator names before it is any other', async () => {
+  it('is preferred to any other if the operator configured it', async () => {
     const names = await namesOf([claude], 'gpt-4o=mine,*=haiku', { MODEL_API_DEFAULT_MODEL: 'usual' });
     for (const name of ['mine', 'usual']) expect([names.needsList(name), names.of(name)]).toEqual([false, name]);
     expect(names.of('gpt-4o')).toBe('mine');
   });
 
-  it('may begin with that of the CLI and be a model all the same, as its list says', async () => {
+  it('may be a listed model although it starts with the name of the CLI', async () => {
     const names = await namesOf([agent]);
     expect(names.needsList('agent/grok')).toBe(true);
     expect(names.of('agent/grok', listed)).toBe('agent/grok');
@@ -83,7 +83,7 @@ describe('With one CLI, the name of a model', () => {
   });
 });
 
-describe('With several CLIs, the name of a model', () => {
+describe('A model name with several CLIs', () => {
   it.each<[string, string]>([
     ['echo', 'echo'],
     ['demo/echo', 'demo/echo'],
@@ -95,12 +95,12 @@ describe('With several CLIs, the name of a model', () => {
     ['anything', 'default'],
     ['other/echo', 'default'],
     ['default', 'default'],
-  ])('is looked for at the CLI that it names, else at the first one: %s', async (name, target) => {
+  ])('is looked up at the CLI that it names, else at the first one: %s', async (name, target) => {
     const names = await namesOf([demo, claude], 'gpt-4o=claude/haiku,claude/gpt-4o=demo/echo,*=default,claude=echo');
     expect(names.of(name)).toBe(target);
   });
 
-  it('needs the list of its own CLI, where an alias could take its place', async () => {
+  it('needs the list of the named CLI if an alias could replace it', async () => {
     const names = await namesOf([demo, claude], 'claude/gpt-4o=echo,*=default');
     expect(['claude/gpt-4o', 'claude/gpt-5', 'gpt-5', 'claude/opus'].map((name) => names.needsList(name))).toEqual([
       true,
@@ -112,8 +112,8 @@ describe('With several CLIs, the name of a model', () => {
   });
 });
 
-describe('The names that an operator gives', () => {
-  it('are aliases too, and never any other', async () => {
+describe('The names that an operator configures', () => {
+  it('may be aliases, which resolve to their targets', async () => {
     const aliases = { MODEL_API_MODEL_ALIASES: 'gpt-4o=echo,*=eliza' };
     const router = await routerOf([demo], { ...aliases, MODEL_API_ALLOWED_MODELS: 'gpt-4o,demo/eliza' }, [
       'gpt-4o',
@@ -129,8 +129,8 @@ describe('The names that an operator gives', () => {
   });
 });
 
-describe('The name default', () => {
-  it('is the model of a request that names none, for its client', async () => {
+describe('The model name "default"', () => {
+  it('stands for the default model of the client', async () => {
     const { choice } = (await routerOf([claude], { MODEL_API_DEFAULT_MODEL: 'haiku' })).names;
     expect([modelFor('default', choice), modelFor(null, choice)]).toEqual(['haiku', 'haiku']);
     expect(modelFor('default', narrowed(choice, ['opus']))).toBe('opus');
@@ -139,14 +139,14 @@ describe('The name default', () => {
     expect(plain.route({ model: 'default', client: 'a' })).toMatchObject({ cli: demo, adapterModel: null });
   });
 
-  it('goes to the CLI that answers by default', async () => {
+  it('is sent to the default CLI', async () => {
     const { choice } = (await routerOf([demo, claude], { MODEL_API_DEFAULT_MODEL: 'claude/haiku' })).names;
     expect(modelFor('default', choice)).toBe('claude/haiku');
     const router = await routerOf([demo, claude], {}, ['claude/opus']);
     expect(router.route({ model: 'default', client: 'a' })).toMatchObject({ cli: claude, adapterModel: 'opus' });
   });
 
-  it('is a model where the operator allows one of that name', async () => {
+  it('is a real model if the operator allows one of that name', async () => {
     const { choice } = (await routerOf([claude], { MODEL_API_ALLOWED_MODELS: 'haiku,default' })).names;
     expect(modelFor('default', choice)).toBe('default');
     const all = await routerOf([claude]);

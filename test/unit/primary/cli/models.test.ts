@@ -26,7 +26,7 @@ async function idsOf(choice: Partial<ModelChoice>, models?: readonly ModelEntry[
   return entries.map((model) => (model.default ? `${model.id}*` : model.id));
 }
 
-describe('the models a request may name', () => {
+describe('The models a request may name', () => {
   it.each<[string, Partial<ModelChoice>, readonly string[]]>([
     ['what the CLI lists', {}, ['default*', 'opus', 'haiku']],
     ['a default that it lists', { fallback: 'opus' }, ['default', 'opus*', 'haiku']],
@@ -43,17 +43,17 @@ describe('the models a request may name', () => {
     ['the default', { fallback: 'opus' }, ['opus*']],
     ['those allowed', { fallback: 'a', allowed: ['a', 'b'] }, ['a*', 'b']],
     ['what it uses by itself', {}, ['default*']],
-  ])('are %s where the CLI lists none', async (_, choice, ids) => {
+  ])('are %s if the CLI lists none', async (_, choice, ids) => {
     expect(await idsOf(choice, null)).toEqual(ids);
     expect(await idsOf(choice, [])).toEqual(ids);
   });
 
-  it.each([[0], [2]])('hold one default where the CLI marks %d', async (marked) => {
+  it.each([[0], [2]])('have one default even if the CLI marks %d', async (marked) => {
     const models = listed.map((model, index) => ({ ...model, default: index < marked }));
     expect(await idsOf({}, models)).toEqual(['default*', 'opus', 'haiku']);
   });
 
-  it('are told with all that the CLI says of them', async () => {
+  it('are listed with all details from the CLI', async () => {
     const { count, models } = await catalogOf({ fallback: 'opus', allowed: ['opus', 'a'] });
     expect([count, models]).toEqual([
       2,
@@ -65,7 +65,7 @@ describe('the models a request may name', () => {
   });
 });
 
-describe('the list of models', () => {
+describe('The list of models', () => {
   function listing(ask: () => Promise<readonly ModelEntry[] | null>) {
     const clock = new FakeClock();
     let asked = 0;
@@ -78,7 +78,7 @@ describe('the list of models', () => {
     return { clock, catalog, asked: () => asked };
   }
 
-  it('is asked for once in ten minutes, however many want it', async () => {
+  it('is requested once in ten minutes, however many callers need it', async () => {
     const { clock, catalog, asked } = listing(async () => listed);
     await Promise.all([catalog(), catalog()]);
     await clock.advance(10 * 60_000 - 1);
@@ -89,7 +89,7 @@ describe('the list of models', () => {
     expect(asked()).toBe(2);
   });
 
-  it('is asked for again after five seconds where the CLI could not tell, however many want it, and short until then', async () => {
+  it('is requested again five seconds after a failure, and is short until then', async () => {
     let isInstalled = false;
     const { clock, catalog, asked } = listing(async () => {
       if (!isInstalled) throw new Error('not installed');
@@ -105,7 +105,7 @@ describe('the list of models', () => {
   });
 });
 
-describe('the choice of a model', () => {
+describe('The choice of a model', () => {
   async function choiceOf(env: Readonly<Record<string, string>>, models: readonly string[] | null) {
     const config = await loadConfig(env, () => Promise.reject(new Error('there is no file')));
     return modelChoice(config, { models } as Adapter);
@@ -127,11 +127,11 @@ describe('the choice of a model', () => {
       null,
       { fallback: 'y', allowed: ['x', 'y'], limitedBy: 'MODEL_API_ALLOWED_MODELS', label: 'y' },
     ],
-  ])('follows the operator first, then the adapter: %j, %j', async (env, models, choice) => {
+  ])('prefers the operator, then the adapter: %j, %j', async (env, models, choice) => {
     expect(await choiceOf(env, models)).toEqual(choice);
   });
 
-  it('is the model that a request names, where that is allowed, else the one that answers when none is named', () => {
+  it('is the requested model if it is allowed, else the fallback', () => {
     const choice: ModelChoice = { fallback: 'a', allowed: ['a', 'b'], label: 'a' };
     expect([modelFor('b', choice), modelFor(null, choice)]).toEqual(['b', 'a']);
     expect(() => modelFor('c', choice)).toThrow(
@@ -142,23 +142,23 @@ describe('the choice of a model', () => {
   });
 });
 
-describe('the choice of a client that may name some models only', () => {
+describe('The choice of a client that may use only some models', () => {
   const choice: ModelChoice = { fallback: 'b', allowed: ['a', 'b', 'c'], label: 'b' };
 
-  it('is that of the service where nothing limits it', () => {
+  it('is that of the service if it has no limit', () => {
     expect(narrowed(choice, null)).toBe(choice);
   });
 
-  it('keeps the default of the service where the client may name it', () => {
+  it('retains the default of the service if the client may use it', () => {
     expect(modelFor(null, narrowed(choice, ['a', 'b']))).toBe('b');
   });
 
-  it("has the client's first one as its default otherwise, and never one whose name is not known", () => {
+  it('otherwise uses the first model of the client as the default, never an unnamed one', () => {
     expect(modelFor(null, narrowed(choice, ['c', 'a']))).toBe('c');
     expect(modelFor(null, narrowed({ fallback: null, allowed: null, label: null }, ['x', 'y']))).toBe('x');
   });
 
-  it('holds no model that the service does not allow', () => {
+  it('contains no model that the service does not allow', () => {
     const own = narrowed(choice, ['x', 'c']);
     expect(modelFor(null, own)).toBe('c');
     expect(() => modelFor('x', own)).toThrow('model: must be one of c');

@@ -14,8 +14,8 @@ async function routerOf(clis: AtLeastOne<NamedAdapter>, env: Record<string, stri
   return new ModelRouter(new ModelNames(await loadConfig(env, async () => ''), clis), clis, modelsOf);
 }
 
-describe('The name of a model', () => {
-  it('is as its CLI has it where there is but one', async () => {
+describe('The public name of a model', () => {
+  it('is the native one if there is only one CLI', async () => {
     const router = await routerOf([claude]);
     expect(['opus', 'claude/opus', 'codex'].map((name) => router.names.canonical(name))).toEqual([
       'opus',
@@ -34,14 +34,14 @@ describe('The name of a model', () => {
     ['codex', codex, null, 'codex'],
     ['codex/', codex, null, 'codex'],
     ['local/library/llama3', local, 'library/llama3', 'local/library/llama3'],
-  ])('has that of its CLI before it where there are several: %s', async (name, cli, model, canonical) => {
+  ])('starts with the name of its CLI if there are several: %s', async (name, cli, model, canonical) => {
     const router = await routerOf(three);
     expect([router.split(name), router.names.canonical(name)]).toEqual([{ cli, model }, canonical]);
   });
 });
 
 describe('A request to several CLIs', () => {
-  it('goes to the first one where it names no model, or to where the operator says', async () => {
+  it('is sent to the first one if it names no model, or to the configured default', async () => {
     const request = { model: null, client: 'a' };
     const plain = await routerOf(three);
     const first = { cli: claude, adapterModel: null, publicModel: 'claude', label: 'claude', circuit: '' };
@@ -57,7 +57,7 @@ describe('A request to several CLIs', () => {
     expect([modelFor(null, said.names.choice), said.route(request)]).toEqual(['codex/mini', second]);
   });
 
-  it('goes to a model of its API key, and may name no other', async () => {
+  it('is sent to a model of its API key, and may name no other', async () => {
     const router = await routerOf(three, {}, () => ['codex/mini']);
     const route = { cli: codex, adapterModel: 'mini', publicModel: 'codex/mini' };
     expect(router.route({ model: null, client: 'a' })).toMatchObject(route);
@@ -67,14 +67,14 @@ describe('A request to several CLIs', () => {
     );
   });
 
-  it('has a route though its model may not be named', async () => {
+  it('has a route even if its model is not allowed', async () => {
     const router = await routerOf(three);
     const request = { model: 'codex/gpt-6', client: 'a' };
     expect(router.route(request)).toMatchObject({ cli: codex, adapterModel: 'gpt-6' });
     expect(() => router.check(request)).toThrow('must be one of codex/gpt-5, codex/mini');
   });
 
-  it('may name what its CLI knows, and a CLI alone where that has a default', async () => {
+  it('may name a model that its CLI lists, and a CLI alone if that has a default', async () => {
     const { choice } = (await routerOf(three)).names;
     expect(['opus', 'codex/gpt-5', 'codex', 'local/x'].map((name) => modelFor(name, choice))).toEqual([
       'claude/opus',
@@ -86,14 +86,14 @@ describe('A request to several CLIs', () => {
     expect(() => modelFor('local', choice)).toThrow('model: must name a model of local, as in local/NAME');
   });
 
-  it('may hold nothing that a CLI reads as a flag or a path', async () => {
+  it('may name nothing that a CLI reads as a flag or a path', async () => {
     const { choice } = (await routerOf(three)).names;
     for (const name of ['local/-rf', 'local/--yes', 'local//etc/passwd', 'local/@file', 'claude/-p', 'claude//x']) {
       expect(() => modelFor(name, choice)).toThrow('must have a letter or a digit after');
     }
   });
 
-  it('may name no more than the operator allows, in either spelling', async () => {
+  it('may name only what the operator allows, in either spelling', async () => {
     const { choice } = (await routerOf(three, { MODEL_API_ALLOWED_MODELS: 'opus,codex/mini' })).names;
     expect(['opus', 'claude/opus'].map((name) => modelFor(name, choice))).toEqual(['claude/opus', 'claude/opus']);
     expect(() => modelFor('codex/gpt-5', choice)).toThrow('must be one of claude/opus, codex/mini');
@@ -107,14 +107,14 @@ describe('A request to one CLI', () => {
     return router.route({ model, client: 'a' });
   };
 
-  it('is run with its default, which has no name, or with that of the operator', async () => {
+  it('runs with the default of the CLI, which has no name, or with that of the operator', async () => {
     const nameless = { cli: claude, adapterModel: null, publicModel: null, label: null, circuit: '' };
     expect([await route(null), await route('default')]).toEqual([nameless, nameless]);
     const said = { adapterModel: 'opus', publicModel: 'opus', label: 'opus' };
     expect(await route(null, { MODEL_API_DEFAULT_MODEL: 'opus' })).toMatchObject({ ...said, circuit: '' });
   });
 
-  it('that names the default model has another circuit than one that names none', async () => {
+  it('has another circuit if it names the default model than if it names none', async () => {
     const env = { MODEL_API_DEFAULT_MODEL: 'opus' };
     const circuits = [await route('opus', env), await route(null, env), await route(null, env, ['haiku'])];
     expect(circuits.map(({ circuit }) => circuit)).toEqual(['opus', '', 'haiku']);

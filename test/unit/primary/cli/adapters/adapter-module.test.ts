@@ -22,14 +22,14 @@ function imported(from = path): Promise<unknown> {
 
 const asRoot = process.geteuid?.() === 0 ? it : it.skip;
 
-describe('a file with an adapter', () => {
+describe('A file with an adapter', () => {
   it('is imported by its real path', async () => {
     const link = join(folder.path, 'link.cjs');
     await symlink(path, link);
     expect([await imported(), await imported(link)]).toEqual([path, path]);
   });
 
-  it('is refused where others can write it, or what is above it', async () => {
+  it('is refused if other users can write to it or to a parent folder', async () => {
     await chmod(path, 0o664);
     expect(await imported()).toBe('can be written by other users: chmod go-w it');
     await chmod(path, 0o646);
@@ -49,7 +49,7 @@ describe('a file with an adapter', () => {
     expect(await imported()).toBe(`can be replaced by other users, who can write to ${folder.path}`);
   });
 
-  it('is refused where it is none, or can not be loaded', async () => {
+  it('is refused if it contains no adapter or cannot be loaded', async () => {
     expect(await imported(join(folder.path, 'nowhere.cjs'))).toMatch(/^ENOENT/);
     const other = join(folder.path, 'folder.cjs');
     await mkdir(other);
@@ -58,7 +58,7 @@ describe('a file with an adapter', () => {
     await expect(broken).rejects.toThrow("can't be loaded: Unexpected token");
   });
 
-  it('is waited for, but not for ever', async () => {
+  it('is loaded within a time limit', async () => {
     const clock = new FakeClock();
     const never = adapterLoader(clock, () => new Promise(() => {}))(path).catch((error: Error) => error.message);
     await clock.advance(10_000);

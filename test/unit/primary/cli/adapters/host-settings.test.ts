@@ -12,13 +12,13 @@ async function folderWith(files: Readonly<Record<string, string>>) {
 }
 
 describe('The managed settings of a host', () => {
-  it('are no matter if there are none', async () => {
+  it('are ignored if there are none', async () => {
     await using folder = await folderWith({});
     for (const path of [folder.path, '/no/such/folder'])
       expect([await managedWarnings(path), await managedFault(path)]).toEqual([[], null]);
   });
 
-  it('are named by their files and keys, with what they mean for a job, and without values', async () => {
+  it('are listed by their files and keys, with their effect on a job, and without values', async () => {
     const settings = { hooks: {}, availableModels: ['haiku'], env: { A_TOKEN: 'secret', B: '2' }, permissions: {} };
     await using folder = await folderWith({
       'managed-settings.json': JSON.stringify(settings),
@@ -36,7 +36,7 @@ describe('The managed settings of a host', () => {
     expect(await managedFault(folder.path)).toBeNull();
   });
 
-  it('are a fault if they are not valid JSON, because claude runs no job then', async () => {
+  it('are a fault if they are not valid JSON, because claude then runs no job', async () => {
     for (const text of ['{nope', '[]', 'null']) {
       await using folder = await folderWith({ 'managed-settings.json': text });
       expect(await managedFault(folder.path)).toContain('are not valid JSON');
@@ -44,7 +44,7 @@ describe('The managed settings of a host', () => {
     }
   });
 
-  it('are a fault if they name MCP servers, because claude runs no job without these then', async () => {
+  it('are a fault if they name MCP servers, because claude then runs no job without these', async () => {
     await using folder = await folderWith({ 'managed-mcp.json': '{"mcpServers":{}}' });
     expect(await managedFault(folder.path)).toContain('managed-mcp.json');
     expect(await managedWarnings(folder.path)).toEqual([expect.stringContaining(`${folder.path}: the managed MCP`)]);

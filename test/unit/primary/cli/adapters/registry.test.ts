@@ -39,8 +39,8 @@ function choiceOf(kind: AdapterKind, { cliCommand }: Config): CliChoice {
   return { name: kind, kind, command: cliCommand };
 }
 
-describe('the model CLI that is chosen by itself', () => {
-  it('is claude where it is on PATH, else the demo', async () => {
+describe('The default model CLI', () => {
+  it('is claude if it is on PATH, else the demo', async () => {
     expect(await kindFor({}, folder.path)).toBe('claude');
     expect(await kindFor({}, '/nowhere')).toBe('demo');
   });
@@ -55,12 +55,12 @@ describe('the model CLI that is chosen by itself', () => {
   it.each([
     ['it is the demo', {}, 'no claude on PATH: the demo model answers'],
     ['it is named otherwise', { MODEL_API_CLI_COMMAND: '/opt/ollama run' }, 'ollama is taken for claude'],
-  ])('comes with a warning where %s', async (_, env, warning) => {
+  ])('has a warning if %s', async (_, env, warning) => {
     const { warnings } = await chooseAdapters(await configOf(env), nowhere);
     expect(warnings).toEqual([expect.stringContaining(warning)]);
   });
 
-  it('needs no warning where it is claude, under a name of its own too', async () => {
+  it('has no warning if it is claude, also by another command', async () => {
     for (const env of [{}, { MODEL_API_CLI_COMMAND: '/opt/claude-2.1' }]) {
       const {
         names: { clis },
@@ -71,8 +71,8 @@ describe('the model CLI that is chosen by itself', () => {
   });
 });
 
-describe('the model CLI that the operator has chosen', () => {
-  it('is that, without a warning', async () => {
+describe('The configured model CLI', () => {
+  it('is used without a warning', async () => {
     for (const [env, name] of [
       [{ MODEL_API_CLI: 'demo' }, 'demo'],
       [{ MODEL_API_CLI: 'claude' }, 'claude'],
@@ -87,7 +87,7 @@ describe('the model CLI that the operator has chosen', () => {
     }
   });
 
-  it('is started by the command that is named, else by its own', async () => {
+  it('is started by the configured command, else by its default one', async () => {
     const named = await configOf({ MODEL_API_CLI_COMMAND: '/opt/model --fast' });
     expect((await createAdapter(choiceOf('claude', named), named, nowhere)).command).toEqual(['/opt/model', '--fast']);
     expect((await createAdapter(choiceOf('demo', named), named, nowhere)).command).toEqual(['/opt/model', '--fast']);
@@ -97,7 +97,7 @@ describe('the model CLI that the operator has chosen', () => {
     expect((await createAdapter(choiceOf('demo', plain), plain, nowhere)).command[0]).toBe(process.execPath);
   });
 
-  it('offers as a plain command the model that it is, or any where it takes a model', async () => {
+  it('offers as a plain command its one model, or any if it takes a model', async () => {
     const modelsOf = async (command: string, more: Variables = {}) => {
       const config = await configOf({ MODEL_API_CLI_COMMAND: command, ...more });
       return (await createAdapter(choiceOf('command', config), config, nowhere)).models;
@@ -122,7 +122,7 @@ describe('opencode', () => {
     { MODEL_API_ALLOWED_MODELS: 'anthropic/opencode,opencode,openai/opencode/x' },
     { OPENCODE_API_KEY: 'of-somebody-else' },
     { MODEL_API_CLI: 'auto', MODEL_API_CLIS: 'opencode', MODEL_API_DEFAULT_MODEL: 'opencode/anthropic/x' },
-  ])('is offered no models of its own where the operator names none: %j', async (env) => {
+  ])('does not use its built-in models unless the operator names them: %j', async (env) => {
     expect(await usesItsOwn(env)).toBe(false);
   });
 
@@ -131,11 +131,11 @@ describe('opencode', () => {
     { MODEL_API_ALLOWED_MODELS: 'anthropic/x,opencode/big-pickle' },
     { MODEL_API_CLI_ENV: 'OPENCODE_API_KEY', OPENCODE_API_KEY: 'key' },
     { MODEL_API_CLI: 'auto', MODEL_API_CLIS: 'opencode', MODEL_API_DEFAULT_MODEL: 'opencode/opencode/x' },
-  ])('has them where the operator names them: %j', async (env) => {
+  ])('uses them if the operator names them: %j', async (env) => {
     expect(await usesItsOwn(env)).toBe(true);
   });
 
-  it('has them where its user has logged in there', async () => {
+  it('uses them if its user has logged in there', async () => {
     await using home = await temporaryFolder();
     const path = join(home.path, '.local', 'share', 'opencode', 'auth.json');
     await mkdir(dirname(path), { recursive: true });
@@ -151,11 +151,11 @@ describe('opencode', () => {
   });
 });
 
-describe('a model CLI whose adapter is in a file', () => {
+describe('A model CLI whose adapter is in a file', () => {
   const example = async () => require(join(root, 'docs', 'examples', 'jay-adapter.cjs'));
   const single = { MODEL_API_CLI: '/etc/jay.cjs', MODEL_API_CLI_COMMAND: 'node jay-agent.cjs' };
 
-  it('is called as the adapter says, and told its command', async () => {
+  it('has the name that the adapter defines, and gets its command', async () => {
     const loaded: string[] = [];
     const load = (path: string) => {
       loaded.push(path);
@@ -169,7 +169,7 @@ describe('a model CLI whose adapter is in a file', () => {
     expect([loaded, warnings]).toEqual([['/etc/jay.cjs'], []]);
   });
 
-  it('is one of several under the name that the list gives it', async () => {
+  it('can be one of several, under the name in the list', async () => {
     const config = await configOf({ MODEL_API_CLIS: 'demo,bird=/etc/jay.cjs:jay-agent --mood=merry' });
     const {
       names: { clis },
@@ -180,7 +180,7 @@ describe('a model CLI whose adapter is in a file', () => {
     ]);
   });
 
-  it('is a fault of the configuration where the file holds no good one', async () => {
+  it('is a configuration fault if the file contains no valid adapter', async () => {
     const config = await configOf(single);
     const faults = ['MODEL_API_CLI: /etc/jay.cjs: must export a function createAdapter'];
     await expect(chooseAdapters(config, nowhere, async () => ({}))).rejects.toMatchObject({ faults });
@@ -188,7 +188,7 @@ describe('a model CLI whose adapter is in a file', () => {
     await expect(refused).rejects.toMatchObject({ faults: ['MODEL_API_CLI: /etc/jay.cjs: is no file'] });
   });
 
-  it('must be told a model where it has none of its own', async () => {
+  it('needs a configured model if it has no default', async () => {
     const needy = async () => {
       const { createAdapter: made } = await example();
       return { createAdapter: (given: object) => ({ ...made(given), needsModel: true }) };
@@ -203,14 +203,14 @@ describe('a model CLI whose adapter is in a file', () => {
     }
   });
 
-  it('is named by the variable that names it', async () => {
+  it('is named by the variable for its name', async () => {
     const config = await configOf({ MODEL_API_CLIS: 'demo,bird=/etc/jay.cjs' });
     const faults = ['MODEL_API_CLIS: /etc/jay.cjs: must export a function createAdapter'];
     await expect(chooseAdapters(config, nowhere, async () => ({}))).rejects.toMatchObject({ faults });
   });
 });
 
-describe('models of several CLIs that no request could use', () => {
+describe('Configured models of several CLIs', () => {
   const clis = { MODEL_API_CLIS: 'a=command:cat,b=command:sh -c {model}' };
 
   it.each<[Variables, string]>([
@@ -218,13 +218,13 @@ describe('models of several CLIs that no request could use', () => {
     [{ MODEL_API_DEFAULT_MODEL: 'x' }, 'MODEL_API_DEFAULT_MODEL: a/x must be one of a/cat'],
     [{ MODEL_API_DEFAULT_MODEL: 'b' }, 'MODEL_API_DEFAULT_MODEL: b must name a model of b, as in b/NAME'],
     [{ MODEL_API_ALLOWED_MODELS: 'b,a' }, 'MODEL_API_ALLOWED_MODELS: b must name a model of b, as in b/NAME'],
-  ])('are faults of the configuration: %j', async (models, fault) => {
+  ])('are configuration faults if no request could use them: %j', async (models, fault) => {
     const chosen = chooseAdapters(await configOf({ ...clis, ...models }), nowhere);
     await expect(chosen).rejects.toMatchObject({ faults: [fault] });
   });
 
   it.each<Variables>([{}, { MODEL_API_DEFAULT_MODEL: 'b/x' }, { MODEL_API_ALLOWED_MODELS: 'b/x,a,a/cat' }])(
-    'are not these: %j',
+    'are accepted otherwise: %j',
     async (models) => {
       const chosen = await chooseAdapters(await configOf({ ...clis, ...models }), nowhere);
       expect(chosen.names.clis.map(({ name }) => name)).toEqual(['a', 'b']);
@@ -252,11 +252,11 @@ describe('Aliases', () => {
     ['a=x', { MODEL_API_CLI: 'command', MODEL_API_CLI_COMMAND: 'llm' }, 'x, which a stands for, must be one of llm'],
     ['a=main/gpt', two, 'main/gpt, which a stands for, must be one of main/eliza, main/echo'],
     ['a=local', two, 'local, which a stands for, must name a model of local'],
-  ])('of what no request can use are faults: %s %j', async (aliases, env, said) => {
+  ])('are faults if no request can use them: %s %j', async (aliases, env, said) => {
     expect(await faultsOf(aliases, env)).toEqual([expect.stringContaining(`MODEL_API_MODEL_ALIASES: ${said}`)]);
   });
 
-  it('are all told of at once: a circle, and each wrong one', async () => {
+  it('are reported with all their faults at once: a circle, and each wrong one', async () => {
     expect(await faultsOf('a=b,b=a,c=gpt', demo)).toHaveLength(3);
   });
 
@@ -265,11 +265,11 @@ describe('Aliases', () => {
     ['a=anything,b=claude/opus,*=default', claude],
     ['a=haiku', { ...claude, MODEL_API_ALLOWED_MODELS: 'a' }],
     ['a=echo,b=main/echo,c=main,d=local/llama,*=default', two],
-  ])('of what a CLI has, or may have, are none: %s %j', async (aliases, env) => {
+  ])('are accepted for models that a CLI has, or may have: %s %j', async (aliases, env) => {
     expect(await faultsOf(aliases, env)).toEqual([]);
   });
 
-  it('with the name of a model are never used, and that is worth a warning', async () => {
+  it('with the name of a model are never used, which causes a warning', async () => {
     const warningsFor = async (aliases: string, env: Variables) =>
       (await chooseAdapters(await configOf({ MODEL_API_MODEL_ALIASES: aliases, ...env }), nowhere)).warnings;
     const idle = (name: string) => `MODEL_API_MODEL_ALIASES: ${name} is a model itself, so it stands for no other`;

@@ -1,6 +1,6 @@
 import { crashed } from '../../../../../src/primary/cli/contract/adapter.js';
 
-describe('a program that exits in the middle of a turn', () => {
+describe('A program that exits during a turn', () => {
   it.each([
     [{ code: 3, signal: null, stderr: '' }, 'the model CLI exited with code 3', {}],
     [{ code: null, signal: 'SIGSEGV', stderr: '\n' }, 'the model CLI was ended by SIGSEGV', {}],
@@ -9,7 +9,7 @@ describe('a program that exits in the middle of a turn', () => {
       'the model CLI exited with code 1',
       { stderr: 'warming up\nthe disk is full' },
     ],
-  ])('has crashed, and what it wrote to stderr stands apart from the message: %#', (exit, message, more) => {
+  ])('has crashed, and its stderr is separate from the message: %#', (exit, message, more) => {
     expect(crashed(exit)).toEqual({ type: 'turn-failed', reason: 'crashed', message, ...more });
   });
 });

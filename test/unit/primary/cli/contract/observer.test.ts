@@ -15,13 +15,13 @@ import {
   withDecoder,
 } from '../../../../support/scripted-cli.js';
 
-describe('why a process is ended', () => {
+describe('The end of a process', () => {
   it.each([
     [new RelayError('timeout', 'too slow'), 'timeout'],
     [cancelled('the client has gone'), 'cancelled'],
     [shuttingDown(), 'shutting_down'],
     [cliError('quota', 'nothing is left'), 'done'],
-  ])('is told from the reason of the abort: %s', (reason, expected) => {
+  ])('has a cause derived from the reason of the abort: %s', (reason, expected) => {
     expect(endReasonOf(reason)).toBe(expected);
   });
 });
@@ -49,8 +49,8 @@ function listen() {
   };
 }
 
-describe('What a program tells of its account', () => {
-  it('goes to the observer, and the turn gets the rest', () => {
+describe('A quota report of a program', () => {
+  it('goes to the observer, and the turn gets the other events', () => {
     const { reports, observer } = listen();
     const decoder = withoutAsides(reportingDecoder(), { ...observer, reply() {} });
     expect([...decoder.read('quota\n'), decoder.hasBegun]).toEqual([false]);
@@ -59,7 +59,7 @@ describe('What a program tells of its account', () => {
     expect(reports).toEqual([windows, windows]);
   });
 
-  it('may come between two turns: it is no part of an answer', async () => {
+  it('may arrive between two turns, because it is no part of an answer', async () => {
     const { reports, observer } = listen();
     const tree = new ScriptedTree();
     const programVersion = withDecoder(reportingDecoder());

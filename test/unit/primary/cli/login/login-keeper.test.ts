@@ -85,14 +85,14 @@ class LoginHouse implements AsyncDisposable {
   }
 }
 
-describe('the login keeper', () => {
-  it('lets programs start while the token lasts', async () => {
+describe('The login keeper', () => {
+  it('lets programs start while the token is valid', async () => {
     await using house = await LoginHouse.open(6 * minuteMs);
     await house.keeper.ready();
     expect([house.keeper.isDue, house.programs.length, await house.keeper.fault()]).toEqual([false, 0, null]);
   });
 
-  it('knows nothing of a login where there is no file, or one without tokens', async () => {
+  it('does nothing if there is no login file, or one without tokens', async () => {
     await using house = await LoginHouse.open();
     await house.keeper.ready();
     expect([house.keeper.isDue, await house.keeper.fault()]).toEqual([false, undefined]);
@@ -100,7 +100,7 @@ describe('the login keeper', () => {
     expect(await house.keeper.fault()).toBeUndefined();
   });
 
-  it('renews a due login with one program, and lets all others start when the new token is stored', async () => {
+  it('renews a due login with one program, and lets all others start once the new token is stored', async () => {
     await using house = await LoginHouse.open(4 * minuteMs);
     const askers = [house.ask(), house.ask()];
     await house.until(() => house.programs.length > 0);
@@ -125,7 +125,7 @@ describe('the login keeper', () => {
     expect([house.clock.monotonicMs() > 1000, asker.isReady]).toEqual([true, false]);
   });
 
-  it('serves after each renewal, even if the new token is due at once', async () => {
+  it('lets a program start after each renewal, even if the new token is due immediately', async () => {
     await using house = await LoginHouse.open(4 * minuteMs);
     for (const round of [1, 2, 3]) {
       const asker = house.ask();
@@ -136,7 +136,7 @@ describe('the login keeper', () => {
     expect(house.log.events).toEqual(['login_renewed', 'login_renewed', 'login_renewed']);
   });
 
-  it('starts no program while another process renews the login, such as one of the service before it', async () => {
+  it('starts no program while another process renews the login, such as one of the previous service', async () => {
     await using house = await LoginHouse.open(4 * minuteMs);
     await house.lock(process.pid);
     const asker = house.ask();
@@ -156,7 +156,7 @@ describe('the login keeper', () => {
     await house.until(() => house.programs.length > 0);
   });
 
-  it('lets jobs use the old token after a failure, and tries again ever more rarely', async () => {
+  it('lets jobs use the old token after a failure, and retries less and less often', async () => {
     await using house = await LoginHouse.open(4 * minuteMs);
     house.keeper.start();
     for (const round of [1, 2, 3, 4]) {
@@ -171,7 +171,7 @@ describe('the login keeper', () => {
     expect(await house.keeper.fault()).toMatch(/has expired, and \d+ renewals in a row have failed/);
   });
 
-  it('ends a program that never begins a renewal', async () => {
+  it('ends a program that never starts a renewal', async () => {
     await using house = await LoginHouse.open(4 * minuteMs);
     const asker = house.ask();
     await house.until(() => asker.isReady);
@@ -179,7 +179,7 @@ describe('the login keeper', () => {
     expect(house.log.events).toEqual(['login_not_renewed']);
   });
 
-  it('reports a login whose renewal was refused, until a person has logged in anew', async () => {
+  it('reports a login whose renewal was refused, until a person logs in again', async () => {
     await using house = await LoginHouse.open(4 * minuteMs);
     const asker = house.ask();
     await house.until(() => house.programs.length > 0);
@@ -191,7 +191,7 @@ describe('the login keeper', () => {
     expect(await house.keeper.fault()).toBeNull();
   });
 
-  it('tells which processes must not be ended', async () => {
+  it('reports which processes must not be ended', async () => {
     await using house = await LoginHouse.open(4 * minuteMs);
     const isRenewedBy = (...pids: number[]) => house.keeper.isRenewedBy(async () => pids);
     expect(await isRenewedBy(7)).toBe(false);
@@ -203,7 +203,7 @@ describe('the login keeper', () => {
   });
 });
 
-describe('the login of claude', () => {
+describe('The login of claude', () => {
   it.each([
     ['its HOME', { HOME: '/home/me' }, '/home/me/.claude/.credentials.json'],
     ['CLAUDE_CONFIG_DIR', { HOME: '/home/me', CLAUDE_CONFIG_DIR: '/etc/c' }, '/etc/c/.credentials.json'],
@@ -211,7 +211,7 @@ describe('the login of claude', () => {
     expect(loginOf(given, false)?.path).toBe(path);
   });
 
-  it('is not in files if the CLI gets a credential by its environment', () => {
+  it('is not in files if the environment contains a credential', () => {
     const given = { HOME: '/home/me' };
     const key = { ...given, ANTHROPIC_API_KEY: 'sk' };
     expect([loginOf(given, true), loginOf(key, false), loginOf({}, false)]).toEqual([undefined, undefined, undefined]);

@@ -3,14 +3,14 @@ import type { FileLogin } from '../../../../../src/primary/cli/contract/adapter.
 import { sharedLoginWarnings } from '../../../../../src/primary/cli/login/shared-home.js';
 import { temporaryFolder } from '../../../../support/folder.js';
 
-describe('the login of a service', () => {
+describe('The login of a service', () => {
   it.each([
     ['a person with a shell', 'ann:x:1000:1000::HOME:/bin/bash', 1],
     ['root', 'root:x:0:0:root:HOME:/bin/sh', 1],
     ['a user without a shell', 'relay:x:1000:1000::HOME:/usr/sbin/nologin', 0],
     ['a user of the system', 'relay:x:997:997::HOME:/bin/bash', 0],
     ['nobody', 'ann:x:1000:1000::/home/ann:/bin/bash', 0],
-  ])('in the HOME of %s is warned of, or not', async (_, line, count) => {
+  ])('causes the expected warnings in the HOME of %s', async (_, line, count) => {
     await using folder = await temporaryFolder();
     const home = folder.path;
     const login = { path: `${home}/login.json` } as FileLogin;

@@ -4,16 +4,16 @@ import { FakeClock } from '../../../../support/fake-clock.js';
 
 const plenty = 8 * 1024 ** 3;
 
-describe('the memory of a host', () => {
+describe('The memory of a host', () => {
   it.each([
     [512 * 1024 ** 2, false],
     [512 * 1024 ** 2 + 1, true],
     [plenty, true],
-  ])('is enough for a start in advance only where more than 512 MiB are free: %d', (free, isEnough) => {
+  ])('suffices for an early start only if more than 512 MiB are free: %d', (free, isEnough) => {
     expect(new HostLoad(new FakeClock(), () => free).hasMemory).toBe(isEnough);
   });
 
-  it('is looked at anew each time', () => {
+  it('is measured anew each time', () => {
     let free = plenty;
     const load = new HostLoad(new FakeClock(), () => free);
     expect(load.hasMemory).toBe(true);
@@ -22,7 +22,7 @@ describe('the memory of a host', () => {
   });
 });
 
-describe('the idle processors of a host', () => {
+describe('The idle processors of a host', () => {
   function sampled() {
     const clock = new FakeClock();
     const load = new HostLoad(clock, () => plenty);
@@ -34,14 +34,14 @@ describe('the idle processors of a host', () => {
     };
   }
 
-  it('are not known at the first look, and at one that comes too soon or too late after the one before', async () => {
+  it('are unknown at the first measurement, and if one follows too soon or too late', async () => {
     const { idleAfter } = sampled();
     expect(await idleAfter(0)).toBeNull();
     expect(await idleAfter(49)).toBeNull();
     expect(await idleAfter(452)).toBeNull();
   });
 
-  it('are counted since the last look', async () => {
+  it('are counted since the last measurement', async () => {
     const { idleAfter } = sampled();
     await idleAfter(0);
     for (const ms of [50, 100, 500]) {
@@ -52,7 +52,7 @@ describe('the idle processors of a host', () => {
     }
   });
 
-  it('are counted over the whole time where a look came too soon', async () => {
+  it('are counted over the whole time if a measurement came too soon', async () => {
     const { idleAfter } = sampled();
     await idleAfter(0);
     expect(await idleAfter(30)).toBeNull();

@@ -27,8 +27,8 @@ class Book {
 
 const brief = withSystem('Be brief.');
 
-describe('what is known of launches', () => {
-  it('is nothing before the first look, and the usual launch from then on', () => {
+describe('The launch history', () => {
+  it('is empty before the first refresh, and contains the default launch afterwards', () => {
     const book = new Book();
     expect(book.systems).toEqual([]);
     book.refresh();
@@ -38,7 +38,7 @@ describe('what is known of launches', () => {
     expect(record !== undefined && book.history.isUsual(record)).toBe(true);
   });
 
-  it('is how often and when each was used; the job that uses it has a head start', () => {
+  it('records how often and when each launch was used, and delays an early start behind the job', () => {
     const book = new Book();
     book.refresh();
     book.nowMs = 1000;
@@ -48,7 +48,7 @@ describe('what is known of launches', () => {
     expect(book.history.records.map((record) => book.history.isUsual(record))).toEqual([true, false]);
   });
 
-  it('is the four that were used last, among them always the usual one', () => {
+  it('contains the four launches used last, always including the default one', () => {
     const book = new Book();
     book.refresh();
     for (const system of ['1', '2', '3', '4']) book.use(withSystem(system));
@@ -58,7 +58,7 @@ describe('what is known of launches', () => {
     expect(book.systems).toEqual([null, '4', '2', '5']);
   });
 
-  it('is bounded, however many launches there are and whether or not anybody looks', () => {
+  it('is limited, however many launches there are, with or without a refresh', () => {
     const book = new Book();
     for (let count = 0; count < 1000; count++) book.use(withSystem(String(count % 500)));
     expect(book.history.records).toHaveLength(4);
@@ -67,7 +67,7 @@ describe('what is known of launches', () => {
     expect(book.history.records).toHaveLength(4);
   });
 
-  it('is forgotten where the program’s file has changed: its launches have other keys now', () => {
+  it('is cleared if the program file has changed, because its launches then have other keys', () => {
     const book = new Book();
     book.refresh();
     book.use(brief, 2);
@@ -80,12 +80,12 @@ describe('what is known of launches', () => {
   });
 });
 
-describe('a launch that fails', () => {
+describe('A launch that fails', () => {
   function notBefore(book: Book): number | undefined {
     return book.record(usual)?.notBeforeMs;
   }
 
-  it('is not tried before a pause that doubles each time, up to a minute', () => {
+  it('is retried after a pause that doubles each time, up to a minute', () => {
     const book = new Book();
     book.refresh();
     const pauses: (number | undefined)[] = [];
@@ -96,7 +96,7 @@ describe('a launch that fails', () => {
     expect(pauses).toEqual([1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000, 60_000]);
   });
 
-  it('is forgiven when a process of it was of use', () => {
+  it('is reset when one of its processes was used', () => {
     const book = new Book();
     book.refresh();
     for (let failure = 0; failure < 5; failure++) book.history.failed(book.keyOf(usual), 0);
@@ -105,7 +105,7 @@ describe('a launch that fails', () => {
     expect(notBefore(book)).toBe(101_000);
   });
 
-  it('is not tried sooner because a job asks for it', () => {
+  it('is not retried earlier because a job uses it', () => {
     const book = new Book();
     book.refresh();
     for (let failure = 0; failure < 3; failure++) book.history.failed(book.keyOf(usual), 0);
@@ -113,7 +113,7 @@ describe('a launch that fails', () => {
     expect(notBefore(book)).toBe(4000);
   });
 
-  it('does not matter where it is no longer known', () => {
+  it('has no effect if it is no longer in the history', () => {
     const book = new Book();
     book.refresh();
     book.history.failed('unknown', 0);

@@ -12,8 +12,8 @@ async function createHouse() {
   return { house, lease, starting, begin };
 }
 
-describe('a program that is being started in advance', () => {
-  it('pauses while a turn begins, and no longer', async () => {
+describe('A program that is being started in advance', () => {
+  it('pauses while a turn starts, and no longer', async () => {
     const { house, starting, begin } = await createHouse();
     void begin();
     expect(starting.pauses).toEqual(['pause']);
@@ -25,7 +25,7 @@ describe('a program that is being started in advance', () => {
     expect(starting.pauses).toEqual(['pause', 'resume']);
   });
 
-  it('goes on when the turn has ended sooner', async () => {
+  it('resumes if the turn ends sooner', async () => {
     const { house, lease, starting, begin } = await createHouse();
     const end = begin();
     await house.treeOf(lease).say('end\n');
@@ -33,7 +33,7 @@ describe('a program that is being started in advance', () => {
     expect(starting.pauses).toEqual(['pause', 'resume']);
   });
 
-  it('pauses also when it comes in the middle of the beginning', async () => {
+  it('also pauses if it is started while a turn is starting', async () => {
     const { house, begin } = await createHouse();
     void begin();
     await house.clock.advance(100);
@@ -43,21 +43,21 @@ describe('a program that is being started in advance', () => {
     expect(late.pauses).toEqual(['pause', 'resume']);
   });
 
-  it('goes on when a job takes it', async () => {
+  it('resumes when a job takes it', async () => {
     const { house, starting, begin } = await createHouse();
     void begin();
     expect((await house.acquire()).origin).toBe('standby');
     expect(starting.pauses).toEqual(['pause', 'resume']);
   });
 
-  it('goes on when it is ended, so that it can end by itself', async () => {
+  it('resumes when it is ended, so that it can exit by itself', async () => {
     const { house, starting, begin } = await createHouse();
     void begin();
     await house.pool.flush();
     expect([starting.pauses, starting.ends]).toEqual([['pause', 'resume'], ['retired']]);
   });
 
-  it('is held up for a short time only, however many turns begin', async () => {
+  it('is delayed only for a short time, however many turns start', async () => {
     const house = new PoolHouse();
     const leases = [];
     for (let turn = 0; turn < 20; turn++) leases.push(await house.acquire());
@@ -69,7 +69,7 @@ describe('a program that is being started in advance', () => {
     expect(starting.pauses).toEqual(['pause', 'resume']);
   });
 
-  it('that has started already is left alone', async () => {
+  it('is not paused if it has already started', async () => {
     const { house, starting, begin } = await createHouse();
     await house.clock.advance(500);
     void begin();

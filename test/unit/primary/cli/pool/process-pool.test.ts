@@ -9,8 +9,8 @@ const never = new AbortController().signal;
 const withSchema: LaunchOptions = { ...plainLaunch(null), schema: '{"type":"object"}' };
 const none = { standby: 0, live: 0, tools: 0, busy: 0, stopping: 0 };
 
-describe('a process for a job', () => {
-  it('is a new one where none waits, and one that waits where there is one', async () => {
+describe('A process for a job', () => {
+  it('is a standby process if there is one, else a new one', async () => {
     const house = new PoolHouse();
     const first = await house.acquire();
     expect([first.origin, house.pool.counts()]).toEqual(['new', { ...none, busy: 1 }]);
@@ -22,13 +22,13 @@ describe('a process for a job', () => {
     expect(house.pool.counts()).toEqual({ ...none, busy: 2 });
   });
 
-  it('is started by its program’s path, with the leading arguments and those of its launch', async () => {
+  it('is started by the path of its program, with the leading arguments and those of its launch', async () => {
     const house = new PoolHouse();
     await house.acquire(undefined, 0, { ...plainLaunch('fast'), system: 'Be brief.' });
     expect(house.orders).toEqual([{ program: '/opt/model', args: ['--lead', 'fast', 'Be brief.'] }]);
   });
 
-  it('is one that was started for its very launch', async () => {
+  it('is one that was started for exactly its launch', async () => {
     const house = new PoolHouse();
     await house.startAhead();
     for (const launch of [withSystem('Be brief.'), plainLaunch('echo')]) {
@@ -39,7 +39,7 @@ describe('a process for a job', () => {
     expect(house.pool.counts()).toEqual({ ...none, standby: 1, busy: 3 });
   });
 
-  it('is nobody else’s: it is claimed before anything is awaited', async () => {
+  it('is claimed synchronously, so that no other job gets it', async () => {
     const house = new PoolHouse();
     const waiting = await house.startAhead();
     const taken = house.acquire();
@@ -48,7 +48,7 @@ describe('a process for a job', () => {
     expect([(await taken).process === waiting, (await other).origin]).toEqual([true, 'new']);
   });
 
-  it('is none where the caller has gone', async () => {
+  it('is not started if the caller has disconnected', async () => {
     const house = new PoolHouse();
     const gone = cancelled('the client has gone');
     await expect(house.acquire(undefined, 0, usual, AbortSignal.abort(gone))).rejects.toBe(gone);
@@ -56,7 +56,7 @@ describe('a process for a job', () => {
     expect([house.pool.counts(), house.pool.processes]).toEqual([none, []]);
   });
 
-  it('is none where it can’t be started', async () => {
+  it('fails if it cannot be started', async () => {
     const house = new PoolHouse();
     const fault = new RelayError('spawn_error', 'no such program');
     house.onStart = () => Promise.reject(fault);
@@ -77,8 +77,8 @@ describe('a process for a job', () => {
   });
 });
 
-describe('a process for a further turn', () => {
-  it('is the conversation’s own, without the history', async () => {
+describe('A process for a further turn', () => {
+  it('is the process of the conversation, without the history', async () => {
     const house = new PoolHouse();
     const first = await house.turn('a');
     expect([first.heard, house.pool.counts()]).toEqual(['earlier\nhello\n', { ...none, live: 1 }]);
@@ -87,7 +87,7 @@ describe('a process for a further turn', () => {
     expect(house.counted).toEqual({ hit: 0, miss: 1, live: 1, replay: 0 });
   });
 
-  it('is nobody else’s, and the conversation’s own only once', async () => {
+  it('is not given to other conversations, and only once to its conversation', async () => {
     const house = new PoolHouse();
     await house.turn('a');
     const [b] = house.pool.sessions;
@@ -102,7 +102,7 @@ describe('a process for a further turn', () => {
     ['stands before the last turn', 4, usual],
     ['stands after the last turn', 0, usual],
     ['was started for another model', 2, plainLaunch('other')],
-  ])('is another one, with the history, where the old one %s', async (_, messageCount, launch) => {
+  ])('is another one, with the history, if the old one %s', async (_, messageCount, launch) => {
     const house = new PoolHouse();
     const old = await house.turn('a');
     const lease = await house.acquire('a', messageCount, launch);
@@ -117,7 +117,7 @@ describe('a process for a further turn', () => {
     ['another schema', { ...withSchema, schema: '{}' }, false],
     ['no schema', plainLaunch(null), false],
     ['another effort, which can be told anew', { ...withSchema, effort: 'high' }, true],
-  ])('is kept for a turn that is to tell it %s, or is not', async (_, launch, isKept) => {
+  ])('is reused or replaced for a turn with %s', async (_, launch, isKept) => {
     const house = new PoolHouse();
     const lease = await house.acquire();
     await house.answer(lease);
@@ -133,14 +133,14 @@ describe('a process for a further turn', () => {
     expect(house.pool.keeps(state)).toBe(false);
   });
 
-  it('is another one where the program’s file has changed', async () => {
+  it('is another one if the program file has changed', async () => {
     const house = new PoolHouse();
     const old = await house.turn('a');
     house.file = 'v2';
     expect([(await house.acquire('a')).origin, old.ends]).toEqual(['new', ['retired']]);
   });
 
-  it('is another one where the old one has died, noticed or not', async () => {
+  it('is another one if the old one has died, noticed or not', async () => {
     const house = new PoolHouse();
     const [a, b] = [await house.turn('a'), await house.turn('b')];
     a.dieUnnoticed();
@@ -151,7 +151,7 @@ describe('a process for a further turn', () => {
     expect(house.counted).toMatchObject({ live: 0, replay: 2 });
   });
 
-  it('may be one that waits for anybody: then the history is replayed to it', async () => {
+  it('may be a standby process, which gets the history as a replay', async () => {
     const house = new PoolHouse();
     await house.startAhead();
     const lease = await house.acquire('a', 2);
@@ -177,7 +177,7 @@ describe('a process that is given back', () => {
     return () => isBack;
   }
 
-  it('is ended where its turn belongs to no conversation, or came to nothing', async () => {
+  it('is ended if its turn belongs to no conversation, or failed', async () => {
     const house = new PoolHouse();
     const cli = await house.turn();
     expect([cli.ends, house.pool.counts()]).toEqual([['done'], none]);
@@ -187,7 +187,7 @@ describe('a process that is given back', () => {
     expect([house.treeOf(lease).ends, house.pool.counts()]).toEqual([['done'], none]);
   });
 
-  it('is ended, and waited for, where no session may live', async () => {
+  it('is ended, and awaited, if no sessions are allowed', async () => {
     const house = new PoolHouse({ maxSessions: 0 });
     const { lease, tree } = await answered(house);
     const release = tree.linger();
@@ -202,7 +202,7 @@ describe('a process that is given back', () => {
   it.each([
     ['has exited', (house: PoolHouse) => house.trees[0]?.exit(0)],
     ['has spoken out of turn', (house: PoolHouse) => house.trees[0]?.say('+late\n')],
-  ])('is ended where its program %s', async (_, act) => {
+  ])('is ended if its program %s', async (_, act) => {
     const house = new PoolHouse();
     const { lease, tree } = await answered(house);
     await act(house);
@@ -210,7 +210,7 @@ describe('a process that is given back', () => {
     expect([tree.ends, house.pool.sessions]).toEqual([['done'], []]);
   });
 
-  it('is kept at once, and back only when the session whose place it takes is gone', async () => {
+  it('is stored at once, but its lease ends only when the evicted session has ended', async () => {
     const house = new PoolHouse({ maxSessions: 1 });
     const first = await house.turn('a');
     const release = first.linger();
@@ -225,7 +225,7 @@ describe('a process that is given back', () => {
     expect([isBack(), house.pool.counts()]).toEqual([true, { ...none, live: 1 }]);
   });
 
-  it('takes the place of the process that its conversation had before', async () => {
+  it('replaces the earlier process of its conversation', async () => {
     const house = new PoolHouse();
     const old = await house.turn('a');
     const { lease, tree } = await answered(house);
@@ -234,7 +234,7 @@ describe('a process that is given back', () => {
     expect(house.pool.sessions.map(({ conversation }) => conversation)).toEqual([{ id: 'a', messageCount: 4 }]);
   });
 
-  it('makes the least recently used session end where there are too many', async () => {
+  it('evicts the least recently used session if there are too many', async () => {
     const house = new PoolHouse({ maxSessions: 2 });
     for (const [id, messageCount] of [
       ['a', 0],
@@ -249,7 +249,7 @@ describe('a process that is given back', () => {
     expect(house.trees.map(({ ends }) => ends)).toEqual([[], ['retired'], []]);
   });
 
-  it('tells how long its start took where its job had to wait for that', async () => {
+  it('reports how long its start took if its job had to wait for that', async () => {
     const house = new PoolHouse();
     await house.startAhead();
     const waiting = await house.acquire();
@@ -265,7 +265,7 @@ describe('a process that is given back', () => {
     expect(house.startups).toEqual([120]);
   });
 
-  it('tells what its turn has used', async () => {
+  it('reports the usage of its turn', async () => {
     const house = new PoolHouse();
     const lease = await house.acquire();
     house.treeOf(lease).used = { processorMs: 12, peakMemoryBytes: null };
@@ -273,7 +273,7 @@ describe('a process that is given back', () => {
   });
 });
 
-describe('a session', () => {
+describe('A session', () => {
   it('ends with its conversation', async () => {
     const house = new PoolHouse();
     const [a, b] = [await house.turn('a'), await house.turn('b')];
@@ -283,7 +283,7 @@ describe('a session', () => {
     expect([a.ends, b.ends]).toEqual([['retired'], []]);
   });
 
-  it('ends when it is idle for too long, and it is told when that will be', async () => {
+  it('ends when it is idle for too long, and reports when that will be', async () => {
     const house = new PoolHouse({ idleMs: 1000 });
     const a = await house.turn('a');
     await house.clock.advance(500);
@@ -295,7 +295,7 @@ describe('a session', () => {
     expect([a.ends, b.ends]).toEqual([['retired'], []]);
   });
 
-  it('is no more where its program has died', async () => {
+  it('is removed if its program has died', async () => {
     const house = new PoolHouse();
     const cli = await house.turn('a');
     await cli.exit(1);
@@ -303,7 +303,7 @@ describe('a session', () => {
   });
 });
 
-describe('a process that waits for the results of calls', () => {
+describe('A process that waits for the results of calls', () => {
   const openCalls = ['1', '2'];
 
   /** Creates a process that has called two tools. */
@@ -332,7 +332,7 @@ describe('a process that waits for the results of calls', () => {
     ['other calls', ['1', '3'], false],
     ['none, as its turn must be replayed', [], false],
     ['no calls, as there is another question', undefined, false],
-  ])('goes on, or is replaced, where the results are of %s', async (_, answered, isLive) => {
+  ])('continues, or is replaced, if the results are of %s', async (_, answered, isLive) => {
     const house = new PoolHouse();
     const tree = await waiting(house);
     const state = { id: 'a', messageCount: 2, ...(answered && { openCalls: answered }) };
@@ -346,14 +346,14 @@ describe('a process that waits for the results of calls', () => {
     expect(house.pool.counts()).toEqual({ ...none, live: 1 });
   });
 
-  it('goes on for no other place of its conversation', async () => {
+  it('continues at no other point of its conversation', async () => {
     const house = new PoolHouse();
     await waiting(house);
     expect(house.pool.keeps({ id: 'a', messageCount: 4, openCalls })).toBe(false);
     expect(house.pool.keeps({ id: 'b', messageCount: 2, openCalls })).toBe(false);
   });
 
-  it('may go on by results where it does not wait for them itself', async () => {
+  it('may continue with results even if it is not waiting for them', async () => {
     const house = new PoolHouse();
     const tree = await house.turn('a');
     const state = { id: 'a', messageCount: 2, openCalls };
@@ -362,7 +362,7 @@ describe('a process that waits for the results of calls', () => {
     expect([origin, house.treeOf({ process })]).toEqual(['live', tree]);
   });
 
-  it('stays while newer conversations end, and so does one that a job in the queue goes on with', async () => {
+  it('remains while newer conversations end, as does one that a queued job will continue', async () => {
     const house = new PoolHouse({ maxSessions: 2 });
     const [first, second] = [await house.turn('awaited'), await waiting(house)];
     house.awaited.add('awaited');
@@ -375,7 +375,7 @@ describe('a process that waits for the results of calls', () => {
     expect([first.ends, second.ends, newest.ends]).toEqual([['retired'], [], []]);
   });
 
-  it('ends when no results come for too long', async () => {
+  it('ends when no results arrive for too long', async () => {
     const house = new PoolHouse({ idleMs: 1000 });
     const tree = await waiting(house);
     await house.clock.advance(1000);
@@ -384,7 +384,7 @@ describe('a process that waits for the results of calls', () => {
     expect([tree.ends, house.pool.counts()]).toEqual([['retired'], none]);
   });
 
-  it('ends at a flush, with its conversation, and when its program speaks or dies', async () => {
+  it('ends at a flush, with its conversation, and when its program writes or dies', async () => {
     const house = new PoolHouse();
     const trees = [await waiting(house, 'a'), await waiting(house, 'b'), await waiting(house, 'c')] as const;
     house.pool.forget('a');
@@ -397,8 +397,8 @@ describe('a process that waits for the results of calls', () => {
   });
 });
 
-describe('a process that is started in advance', () => {
-  it('has failed its launch where it dies while it waits: another one is tried later', async () => {
+describe('A process that is started in advance', () => {
+  it('counts as a failure of its launch if it dies while it waits, and is retried later', async () => {
     const house = new PoolHouse();
     house.history.refresh((launch) => keyOf(house, launch), 0);
     const process = await house.startAhead();
@@ -408,14 +408,14 @@ describe('a process that is started in advance', () => {
     expect(house.treeOf({ process }).ends).toEqual(['retired']);
   });
 
-  it('has not failed it where it is ended', async () => {
+  it('does not count as a failure if it is ended', async () => {
     const house = new PoolHouse();
     house.history.refresh((launch) => keyOf(house, launch), 0);
     await (await house.startAhead()).retire();
     expect(house.history.records).toMatchObject([{ failures: 0 }]);
   });
 
-  it('makes up for the failures before it where it is of use', async () => {
+  it('clears the earlier failures when it is used', async () => {
     const house = new PoolHouse();
     house.history.refresh((launch) => keyOf(house, launch), 0);
     const dead = await house.startAhead();
@@ -427,7 +427,7 @@ describe('a process that is started in advance', () => {
     expect(house.history.records).toMatchObject([{ failures: 0, uses: 1 }]);
   });
 
-  it('is not there where it can’t be started', async () => {
+  it('does not appear if it cannot be started', async () => {
     const house = new PoolHouse();
     house.onStart = () => Promise.reject(new RelayError('spawn_error', 'no such program'));
     await expect(house.startAhead()).rejects.toMatchObject({ code: 'spawn_error' });
@@ -435,8 +435,8 @@ describe('a process that is started in advance', () => {
   });
 });
 
-describe('a consultation', () => {
-  it('has a process of its own, which counts for nothing and is gone when it has answered', async () => {
+describe('A consultation', () => {
+  it('has a separate process, which is not counted and ends after its answer', async () => {
     const house = new PoolHouse();
     const answer = house.pool.consult('/opt/model', ['--version'], 'input');
     await settled();
@@ -451,7 +451,7 @@ describe('a consultation', () => {
     expect([await answer, tree?.heard, tree?.ends]).toEqual([{ code: 0, stdout: '1.2.3\n' }, 'input', ['done']]);
   });
 
-  it('has its own limit of time, not the limits of silence of a turn', async () => {
+  it('has a separate time limit, not the silence limits of a turn', async () => {
     const house = new PoolHouse({ limits: { firstOutputMs: 100, stallMs: 100 } });
     const answer = house.pool.consult('/opt/model', ['--version']);
     await house.clock.advance(5000);
@@ -462,7 +462,7 @@ describe('a consultation', () => {
     expect(await answer).toEqual({ code: 0, stdout: '1.2.3\n' });
   });
 
-  it('is none where the program can’t be started', async () => {
+  it('fails if the program cannot be started', async () => {
     const house = new PoolHouse();
     const fault = new RelayError('spawn_error', 'no such program');
     house.onStart = () => Promise.reject(fault);
@@ -470,8 +470,8 @@ describe('a consultation', () => {
   });
 });
 
-describe('the pool', () => {
-  it('reports every change, once it has happened', async () => {
+describe('The pool', () => {
+  it('reports every change after it has happened', async () => {
     const house = new PoolHouse();
     const seen: object[] = [];
     house.onChange = () => void seen.push(house.pool.counts());
@@ -481,7 +481,7 @@ describe('the pool', () => {
     expect(seen).toEqual([{ ...none, standby: 1 }, { ...none, busy: 1 }, { ...none, stopping: 1 }, none]);
   });
 
-  it('counts a process that is ended until nothing of it is left', async () => {
+  it('counts a process that is being ended until nothing is left of it', async () => {
     const house = new PoolHouse();
     const process = await house.startAhead();
     const release = house.treeOf({ process }).linger();
@@ -493,7 +493,7 @@ describe('the pool', () => {
     expect([house.pool.counts(), house.pool.processes]).toEqual([none, []]);
   });
 
-  it('loses all that waits at a flush, what is on its way too, and only that', async () => {
+  it('ends all waiting and starting processes at a flush, and no others', async () => {
     const house = new PoolHouse();
     const session = await house.turn('a');
     const busy = await house.acquire();
@@ -514,7 +514,7 @@ describe('the pool', () => {
     expect(house.treeOf(busy).ends).toEqual([]);
   });
 
-  it('is empty once it is closed: jobs, sessions, what waits, what is on its way, and consultations', async () => {
+  it('is empty after it is closed: jobs, sessions, standby and starting processes, and consultations', async () => {
     const house = new PoolHouse();
     await house.turn('a');
     await house.startAhead();

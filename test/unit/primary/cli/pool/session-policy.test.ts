@@ -25,53 +25,53 @@ function plan(sessions: readonly Named[], { maxSessions = 10, idleMs = 1000, now
   return { end: end.map(({ name }) => name).toSorted(), nextMs };
 }
 
-describe('the plan for sessions', () => {
-  it('ends none while there is room and time, and looks again when the oldest will have been idle for too long', () => {
+describe('The plan for sessions', () => {
+  it('ends none while there is space and time, and checks again when the oldest will have been idle too long', () => {
     const sessions = [session('a', 300), session('b', 100), session('c', 200)];
     expect(plan(sessions, { nowMs: 500 })).toEqual({ end: [], nextMs: 1100 });
   });
 
-  it('never looks again where there is no session', () => {
+  it('never checks again if there is no session', () => {
     expect(plan([], {})).toEqual({ end: [], nextMs: Number.POSITIVE_INFINITY });
   });
 
-  it('keeps the most recent ones where there are too many, whatever their order', () => {
+  it('retains the most recent ones if there are too many, in any order', () => {
     const sessions = [session('b', 200), session('d', 400), session('a', 100), session('c', 300)];
     expect(plan(sessions, { maxSessions: 2, nowMs: 500 })).toEqual({ end: ['a', 'b'], nextMs: 1300 });
   });
 
-  it('ends no conversation for a single question, however new that is', () => {
+  it('ends no conversation in favour of a single question, however new that is', () => {
     const sessions = [session('a', 100), question('b', 200), question('c', 300), side('d', 400)];
     expect(plan(sessions, { maxSessions: 3, nowMs: 500 }).end).toEqual(['d']);
     expect(plan(sessions, { maxSessions: 2, nowMs: 500 }).end).toEqual(['b', 'd']);
     expect(plan(sessions, { maxSessions: 1, nowMs: 500 }).end).toEqual(['b', 'c', 'd']);
   });
 
-  it('ends the newest one at once where conversations have all places', () => {
+  it('ends the newest question immediately if conversations have all places', () => {
     const conversations = ['a', 'b', 'c', 'd'].map((name, index) => session(name, index));
     expect(plan([...conversations, question('e', 100, 'eve')], { maxSessions: 4, nowMs: 100 }).end).toEqual(['e']);
     expect(plan([...conversations, session('f', 100)], { maxSessions: 4, nowMs: 100 }).end).toEqual(['a']);
   });
 
-  it('keeps the first question of a conversation while four side requests come after it', () => {
+  it('retains the first question of a conversation while four side requests follow it', () => {
     const sessions = [question('hello', 0), side('s1', 10), side('s2', 20), side('s3', 30), side('s4', 40)];
     expect(plan(sessions, { maxSessions: 4, nowMs: 50 }).end).toEqual(['s1']);
     expect(plan(sessions, { maxSessions: 1, nowMs: 50 }).end).toEqual(['s1', 's2', 's3', 's4']);
   });
 
-  it('keeps the question that comes after its own side request', () => {
+  it('retains the question that follows its side request', () => {
     const sessions = [side('title 1', 0), question('1', 10), side('title 2', 20), question('2', 30)];
     expect(plan(sessions, { maxSessions: 2, nowMs: 50 }).end).toEqual(['title 1', 'title 2']);
   });
 
-  it('keeps the questions of two clients whose side requests come in between', () => {
+  it('retains the questions of two clients whose side requests arrive in between', () => {
     const ofAda = [question('a', 0), side('a1', 10), side('a2', 30), side('a3', 50)];
     const ofBob = [question('b', 20, 'bob'), side('b1', 40, 'bob'), side('b2', 60, 'bob'), side('b3', 70, 'bob')];
     expect(plan([...ofAda, ...ofBob], { maxSessions: 2, nowMs: 100 }).end).toHaveLength(6);
     expect(plan([...ofAda, ...ofBob], { maxSessions: 3, nowMs: 100 }).end).toEqual(['a1', 'a2', 'a3', 'b1', 'b2']);
   });
 
-  it('keeps one question of each client before the second of any, the newest of those that have many', () => {
+  it('retains one question of each client before the second of any, the newest of clients with many', () => {
     const burst = Array.from({ length: 6 }, (_, index) => question(`e${index}`, 100 + index, 'eve'));
     const sessions = [question('a', 0), question('b', 50, 'bob'), ...burst];
     expect(plan(sessions, { maxSessions: 4, nowMs: 200 }).end).toEqual(['e0', 'e1', 'e2', 'e3']);
@@ -79,19 +79,19 @@ describe('the plan for sessions', () => {
     expect(plan(sessions, { maxSessions: 2, nowMs: 200 }).end).toEqual(['a', 'e0', 'e1', 'e2', 'e3', 'e4']);
   });
 
-  it('gives the place of one that is idle for too long to another', () => {
+  it('gives the place of one that has been idle too long to another', () => {
     const sessions = [session('a', 0), question('b', 900)];
     expect(plan(sessions, { maxSessions: 1, nowMs: 1000 })).toEqual({ end: ['a'], nextMs: 1900 });
   });
 
-  it('ends one that is idle for too long, and no sooner', () => {
+  it('ends one that has been idle too long, and no sooner', () => {
     const sessions = [session('a', 0), session('b', 1)];
     expect(plan(sessions, { nowMs: 999 })).toEqual({ end: [], nextMs: 1000 });
     expect(plan(sessions, { nowMs: 1000 })).toEqual({ end: ['a'], nextMs: 1001 });
     expect(plan(sessions, { nowMs: 1001 })).toEqual({ end: ['a', 'b'], nextMs: Number.POSITIVE_INFINITY });
   });
 
-  it('ends all of them where there may be none', () => {
+  it('ends all of them if none are allowed', () => {
     const sessions = [session('a', 100), session('b', 200)];
     expect(plan(sessions, { maxSessions: 0, nowMs: 300 })).toEqual({
       end: ['a', 'b'],
@@ -99,19 +99,19 @@ describe('the plan for sessions', () => {
     });
   });
 
-  it('ends no process that waits for the results of calls before a conversation, however old its turn is', () => {
+  it('prefers a process that waits for results to any conversation, however old its turn is', () => {
     const waiting = { ...question('w', 0), isWaiting: true };
     const sessions = [session('a', 300), waiting, session('b', 400), question('c', 500)];
     expect(plan(sessions, { maxSessions: 2, nowMs: 600 }).end).toEqual(['a', 'c']);
     expect(plan(sessions, { maxSessions: 1, nowMs: 600 }).end).toEqual(['a', 'b', 'c']);
   });
 
-  it('keeps of those that wait the most recent ones', () => {
+  it('retains the most recent of the waiting ones', () => {
     const sessions = [100, 300, 200].map((sinceMs) => ({ ...session(`w${sinceMs}`, sinceMs), isWaiting: true }));
     expect(plan(sessions, { maxSessions: 2, nowMs: 400 }).end).toEqual(['w100']);
   });
 
-  it('leaves one holder as many open calls as its share while others have a conversation or a question', () => {
+  it('limits one key holder to its share of open calls while others have a conversation or a question', () => {
     const calls = (client: string, ...times: readonly number[]) =>
       times.map((sinceMs) => ({
         ...session(`${client.replace('key app/', '')}${sinceMs}`, sinceMs),
@@ -132,7 +132,7 @@ describe('the plan for sessions', () => {
     ]);
   });
 
-  it('divides the share of a holder among its clients', () => {
+  it('divides the share of a key holder among its clients', () => {
     const calls = (client: string, ...times: readonly number[]) =>
       times.map((sinceMs) => ({
         ...session(`${client} ${sinceMs}`, sinceMs),
@@ -146,7 +146,7 @@ describe('the plan for sessions', () => {
     expect(plan([...greedy, question, other], { maxSessions: 4, nowMs: 500 }).end).toEqual(['eve 100', 'eve 200']);
   });
 
-  it('ends one that a job in the queue goes on with last of all', () => {
+  it('ends one that a queued job will continue only as the last resort', () => {
     const awaited = { ...side('s', 0), isAwaited: true };
     const both = { ...session('both', 10), isWaiting: true, isAwaited: true };
     const waiting = { ...session('w', 400), isWaiting: true };
@@ -165,7 +165,7 @@ describe('the plan for sessions', () => {
     expect(plan(sessions, { nowMs: 1000 }).end).toEqual(['a', 'w']);
   });
 
-  it('leaves the list that it is given as it was', () => {
+  it('does not change the list it receives', () => {
     const sessions = Object.freeze([session('a', 100), session('b', 200)]);
     expect(plan(sessions, { maxSessions: 1 }).end).toEqual(['a']);
     expect(sessions.map(({ name }) => name)).toEqual(['a', 'b']);

@@ -79,7 +79,7 @@ function standbyOf(house: House): number {
   return house.pool.counts().standby;
 }
 
-describe('a keeper', () => {
+describe('A standby keeper', () => {
   it('does nothing before it is started', async () => {
     const house = new House(1);
     house.keeper.changed();
@@ -87,7 +87,7 @@ describe('a keeper', () => {
     expect([house.looks, house.trees.length, house.clock.pending]).toEqual([0, 0, 0]);
   });
 
-  it('starts a process in advance soon after that, and another when that is taken', async () => {
+  it('starts a process in advance soon afterwards, and another when that is taken', async () => {
     const house = House.started(1);
     await house.clock.advance(settleMs);
     expect(standbyOf(house)).toBe(1);
@@ -116,7 +116,7 @@ describe('a keeper', () => {
     }
   });
 
-  it('keeps nothing at 0, and has no timer then', async () => {
+  it('starts nothing at 0, and has no timer then', async () => {
     const house = House.started(0);
     await house.use();
     await house.use();
@@ -124,7 +124,7 @@ describe('a keeper', () => {
     expect([standbyOf(house), house.looks, house.clock.pending]).toEqual([0, 0, 0]);
   });
 
-  it('keeps one for another launch from its second use on', async () => {
+  it('starts one for another launch from its second use on', async () => {
     const house = House.started(1);
     await house.clock.advance(1000);
     await house.use(withSystem('Be brief.'));
@@ -136,7 +136,7 @@ describe('a keeper', () => {
   });
 });
 
-describe('while nothing changes, a keeper', () => {
+describe('A standby keeper while nothing changes', () => {
   it('sleeps: it has one timer, a minute ahead', async () => {
     const house = House.started(1);
     await house.clock.advance(1000);
@@ -147,7 +147,7 @@ describe('while nothing changes, a keeper', () => {
     expect([house.looks, house.clock.pending]).toEqual([looks + 1, 1]);
   });
 
-  it('looks once at changes that come together', async () => {
+  it('checks once after simultaneous changes', async () => {
     const house = House.started(1);
     await house.clock.advance(1000);
     const { looks } = house;
@@ -159,7 +159,7 @@ describe('while nothing changes, a keeper', () => {
     expect([house.looks, house.clock.pending]).toEqual([looks + 1, 1]);
   });
 
-  it('looks again where something has changed while it looked', async () => {
+  it('checks again if something changed during a check', async () => {
     const house = House.started(1);
     await house.clock.advance(1000);
     const { looks } = house;
@@ -188,7 +188,7 @@ describe('while nothing changes, a keeper', () => {
     expect([house.clock.pending, house.trees.length, house.pool.processes]).toEqual([0, 1, []]);
   });
 
-  it('is stopped in the middle of a look, too', async () => {
+  it('can also be stopped during a check', async () => {
     const house = House.started(1);
     const waits = house.clock.advance(settleMs);
     house.keeper.stop();
@@ -198,11 +198,11 @@ describe('while nothing changes, a keeper', () => {
   });
 });
 
-describe('a keeper waits', () => {
+describe('A standby keeper waits', () => {
   it.each<[string, 'isReady' | 'hasMemory']>([
     ['until the service takes jobs', 'isReady'],
     ['until there is memory', 'hasMemory'],
-  ])('%s, and looks again each second', async (_, condition) => {
+  ])('%s, and checks again each second', async (_, condition) => {
     const house = new House(1);
     house[condition] = false;
     house.keeper.start();
@@ -213,7 +213,7 @@ describe('a keeper waits', () => {
     expect(standbyOf(house)).toBe(1);
   });
 
-  it('until the program can be used, and looks ever less often, once a minute at last', async () => {
+  it('until the program can be used, and checks less and less often, finally once a minute', async () => {
     const house = new House(1);
     house.isInstalled = false;
     house.keeper.start();
@@ -226,7 +226,7 @@ describe('a keeper waits', () => {
     expect(standbyOf(house)).toBe(1);
   });
 
-  it('where looking consults a program that fails: what it starts for that causes no other look', async () => {
+  it('if a check consults a program that fails: the started process causes no further check', async () => {
     const house = new House(1);
     house.isInstalled = false;
     house.onLook = async () => void house.pool.consult('/opt/model', ['--version']);
@@ -249,7 +249,7 @@ describe('a keeper waits', () => {
     expect(standbyOf(house)).toBe(1);
   });
 
-  it('for nobody where the program of the job has begun to write', async () => {
+  it('for no job whose program has begun to write', async () => {
     const house = new House(1);
     const lease = await house.acquire();
     void lease.turn(turnOf('hello'), new TextBook(), never);
@@ -261,7 +261,7 @@ describe('a keeper waits', () => {
   });
 });
 
-describe('a process that dies on standby', () => {
+describe('A process that dies on standby', () => {
   it('is replaced after a pause that doubles each time', async () => {
     const house = House.started(1);
     await house.clock.advance(settleMs);
@@ -277,7 +277,7 @@ describe('a process that dies on standby', () => {
     expect(house.trees.slice(0, -1).map(({ ends }) => ends)).toEqual(Array.from({ length: 8 }, () => ['retired']));
   });
 
-  it('is forgiven once another one was of use', async () => {
+  it('no longer counts once another one was used', async () => {
     const house = House.started(1);
     await house.clock.advance(settleMs);
     for (let death = 0; death < 4; death++) {
@@ -291,7 +291,7 @@ describe('a process that dies on standby', () => {
     expect(standbyOf(house)).toBe(1);
   });
 
-  it('does not keep others from being started', async () => {
+  it('does not prevent others from being started', async () => {
     const house = House.started(1);
     await house.clock.advance(settleMs);
     for (let death = 0; death < 4; death++) {
@@ -303,8 +303,8 @@ describe('a process that dies on standby', () => {
   });
 });
 
-describe('a launch that can’t be started', () => {
-  it('is tried again after a pause that doubles each time', async () => {
+describe('A launch that cannot be started', () => {
+  it('is retried after a pause that doubles each time', async () => {
     const house = House.started(1);
     const tries: number[] = [];
     house.onStart = async () => {
@@ -317,8 +317,8 @@ describe('a launch that can’t be started', () => {
   });
 });
 
-describe('what is out of date', () => {
-  it('is replaced: a process that has waited for too long', async () => {
+describe('The standby keeper', () => {
+  it('replaces a process that has waited too long', async () => {
     const house = House.started(1);
     await house.clock.advance(15 * minute);
     expect(house.trees.map(({ ends }) => ends)).toEqual([[]]);
@@ -326,7 +326,7 @@ describe('what is out of date', () => {
     expect(house.trees.map(({ ends }) => ends)).toEqual([['retired'], []]);
   });
 
-  it('is replaced: every process of a program whose file has changed', async () => {
+  it('replaces every process of a program whose file has changed', async () => {
     const house = House.started(1);
     await house.clock.advance(1000);
     await house.warm(withSystem('Be brief.'));
@@ -337,7 +337,7 @@ describe('what is out of date', () => {
     expect([standbyOf(house), house.systems]).toEqual([1, ['']]);
   });
 
-  it('is let go: a launch that nobody has used for long, but never the usual one', async () => {
+  it('drops a launch that has been unused for long, but never the default one', async () => {
     const house = House.started(1);
     await house.clock.advance(1000);
     await house.warm(withSystem('Be brief.'));
@@ -346,7 +346,7 @@ describe('what is out of date', () => {
     expect(house.systems).toEqual(['']);
   });
 
-  it('is let go: the least recently used of too many launches, but never the usual one', async () => {
+  it('drops the least recently used of too many launches, but never the default one', async () => {
     const house = House.started(1);
     await house.clock.advance(1000);
     for (const system of ['1', '2', '3', '4', '5']) await house.warm(withSystem(system));
@@ -354,7 +354,7 @@ describe('what is out of date', () => {
     expect(house.systems).toEqual(['', '3', '4', '5']);
   });
 
-  it('is ended with the whole grace: nobody waits for it', async () => {
+  it('ends a process with the full grace period, because no job waits for it', async () => {
     const house = House.started(1);
     await house.clock.advance(1000);
     house.file = 'v2';
@@ -363,7 +363,7 @@ describe('what is out of date', () => {
     expect(house.trees[0]?.graces).toEqual([2000]);
   });
 
-  it('is replaced after a flush', async () => {
+  it('replaces processes after a flush', async () => {
     const house = House.started(2);
     await house.clock.advance(1000);
     await house.pool.flush();
@@ -373,7 +373,7 @@ describe('what is out of date', () => {
   });
 });
 
-describe('while jobs wait, a keeper', () => {
+describe('A standby keeper while jobs wait', () => {
   function jobs(count: number): WaitingJob[] {
     return Array.from({ length: count }, () => ({ launch: usual, conversation: null }));
   }
@@ -391,7 +391,7 @@ describe('while jobs wait, a keeper', () => {
     expect(standbyOf(house)).toBe(3);
   });
 
-  it('lets go of what is too many after a while, once they are gone', async () => {
+  it('ends surplus processes some time after the jobs have gone', async () => {
     const house = House.started(1);
     await house.clock.advance(1000);
     house.waitingJobs = jobs(3);
@@ -406,7 +406,7 @@ describe('while jobs wait, a keeper', () => {
     expect([standbyOf(house), house.trees.map(({ ends }) => ends.length)]).toEqual([1, [1, 1, 0]]);
   });
 
-  it('starts none for a job whose conversation keeps its own process', async () => {
+  it('starts none for a job whose conversation has a process already', async () => {
     const house = House.started(1);
     await house.turn('a');
     await house.clock.advance(1000);
@@ -423,8 +423,8 @@ describe('while jobs wait, a keeper', () => {
   });
 });
 
-describe('sessions', () => {
-  it('are ended when they are idle for too long, without any other change, and with no standby either', async () => {
+describe('Sessions', () => {
+  it('end when they are idle too long, without any other change, and also without standby', async () => {
     const house = House.started(0, { idleMs: 10_000 });
     await house.turn('a');
     await house.clock.advance(9999);

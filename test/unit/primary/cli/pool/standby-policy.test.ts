@@ -39,16 +39,16 @@ function plan(situation: Partial<StandbySituation<Named>>) {
   return { start: start?.key ?? null, retire: retire.map(({ name }) => name), inMs: nextMs - nowMs };
 }
 
-describe('the plan for standby while nobody waits', () => {
-  it('starts a process for the usual launch, and looks again soon', () => {
+describe('The standby plan while no job waits', () => {
+  it('starts a process for the default launch, and checks again soon', () => {
     expect(plan({})).toEqual({ start: 'usual', retire: [], inMs: 100 });
   });
 
-  it('starts nothing where each launch in use has its process, and looks again after a minute', () => {
+  it('starts nothing if each launch in use has its process, and checks again after a minute', () => {
     expect(plan({ processes: [waiting('usual')] })).toEqual({ start: null, retire: [], inMs: minute });
   });
 
-  it('starts as many for each launch as are to be kept, one at a time', () => {
+  it('starts as many for each launch as configured, one at a time', () => {
     const two = [waiting('usual'), waiting('usual')];
     expect(plan({ perLaunch: 3, processes: two }).start).toBe('usual');
     expect(plan({ perLaunch: 3, processes: [...two, { ...waiting('usual', 0), isStarting: true }] }).start).toBeNull();
@@ -59,7 +59,7 @@ describe('the plan for standby while nobody waits', () => {
     expect(plan({ perLaunch: 3, processes: [...two, waiting('usual')] }).start).toBeNull();
   });
 
-  it('keeps none at 0, and never looks again', () => {
+  it('starts none at 0, and never checks again', () => {
     expect(plan({ perLaunch: 0 })).toEqual({ start: null, retire: [], inMs: never });
     expect(plan({ perLaunch: 0, processes: [waiting('usual')], demand: ['usual'], idleProcessors: 8 })).toEqual({
       start: null,
@@ -68,7 +68,7 @@ describe('the plan for standby while nobody waits', () => {
     });
   });
 
-  it('keeps one for another launch from its second use on, until it was not used for ten minutes', () => {
+  it('starts one for another launch from its second use on, until it has been unused for ten minutes', () => {
     const processes = [waiting('usual')];
     const startFor = (of: Partial<LaunchRecord>) =>
       plan({ processes, launches: [record('usual'), record('a', of)] }).start;
@@ -78,16 +78,16 @@ describe('the plan for standby while nobody waits', () => {
     expect(startFor({ uses: 2, usedMs: nowMs - 10 * minute - 1 })).toBeNull();
   });
 
-  it('keeps the usual one for ever, used or not', () => {
+  it('never drops the default launch, used or not', () => {
     const launches = [record('usual', { usedMs: nowMs - 50 * minute })];
     expect(plan({ launches }).start).toBe('usual');
   });
 
-  it('waits while a job waits for its program to get going', () => {
+  it('waits while the program of a job is starting', () => {
     expect(plan({ isJobStarting: true })).toEqual({ start: null, retire: [], inMs: 100 });
   });
 
-  it('starts nothing that is not due yet, and looks again when it is', () => {
+  it('starts nothing before its time, and checks again then', () => {
     expect(plan({ launches: [record('usual', { notBeforeMs: nowMs + 4000 })] })).toEqual({
       start: null,
       retire: [],
@@ -96,13 +96,13 @@ describe('the plan for standby while nobody waits', () => {
     expect(plan({ launches: [record('usual', { notBeforeMs: nowMs })] }).start).toBe('usual');
   });
 
-  it('does not let a launch that has to wait hold up another', () => {
+  it('does not let a delayed launch block another', () => {
     const launches = [record('usual', { notBeforeMs: nowMs + 4000 }), record('a', { uses: 2, usedMs: nowMs })];
     expect(plan({ launches })).toMatchObject({ start: 'a', inMs: 100 });
   });
 });
 
-describe('the plan for standby while jobs wait', () => {
+describe('The standby plan while jobs wait', () => {
   const demand = ['usual', 'usual', 'usual'];
 
   it('starts processes for them, up to the demand and no further', () => {
@@ -126,30 +126,30 @@ describe('the plan for standby while jobs wait', () => {
     expect(plan({ demand, idleProcessors })).toEqual({ start, retire: [], inMs: 100 });
   });
 
-  it('starts beside a job that gets going, because idle processors decide then', () => {
+  it('starts beside a job that is starting, because the idle processors decide then', () => {
     expect(plan({ demand, idleProcessors: 1, isJobStarting: true }).start).toBe('usual');
   });
 
-  it('starts for a launch that was never used before, but not for one that nothing is known of', () => {
+  it('starts for a launch that was never used before, but not for an unknown one', () => {
     const launches = [record('usual'), record('a')];
     expect(plan({ launches, processes: [waiting('usual')], demand: ['a'], idleProcessors: 1 }).start).toBe('a');
     expect(plan({ processes: [waiting('usual')], demand: ['unknown'], idleProcessors: 1 }).start).toBeNull();
   });
 
-  it('starts nothing that is not due yet', () => {
+  it('starts nothing before its time', () => {
     const launches = [record('usual', { notBeforeMs: nowMs + 150 })];
     expect(plan({ launches, demand, idleProcessors: 8 })).toEqual({ start: null, retire: [], inMs: 150 });
   });
 
-  it('keeps for its launch what is to be kept anyway, where the demand is less', () => {
+  it('starts the configured number for a launch even if the demand is lower', () => {
     expect(plan({ perLaunch: 2, demand: ['usual'], idleProcessors: 1, processes: [waiting('usual')] }).start).toBe(
       'usual',
     );
   });
 });
 
-describe('the plan for standby retires', () => {
-  it('what has waited for more than fifteen minutes, and replaces it at once', () => {
+describe('The standby plan retires', () => {
+  it('a process that has waited more than fifteen minutes, and replaces it immediately', () => {
     expect(plan({ processes: [waiting('usual', 15 * minute)] })).toMatchObject({ start: null, retire: [] });
     expect(plan({ processes: [waiting('usual', 15 * minute + 1)] })).toMatchObject({
       start: 'usual',
@@ -157,16 +157,16 @@ describe('the plan for standby retires', () => {
     });
   });
 
-  it('what was started for a launch that is not known any more', () => {
+  it('a process of a launch that is no longer known', () => {
     expect(plan({ processes: [waiting('usual'), waiting('a')] })).toMatchObject({ start: null, retire: ['a'] });
   });
 
-  it('what nobody wants any more: its launch has cooled down', () => {
+  it('a process of a launch that has not been used recently', () => {
     const launches = [record('usual'), record('a', { uses: 5, usedMs: nowMs - 10 * minute - 1 })];
     expect(plan({ launches, processes: [waiting('usual'), waiting('a')] }).retire).toEqual(['a']);
   });
 
-  it('what is too many after a while: the oldest, not the youngest', () => {
+  it('surplus processes after a while: the oldest, not the youngest', () => {
     const processes = [
       waiting('usual', 11_000, 'old'),
       waiting('usual', 13_000, 'older'),
@@ -177,25 +177,25 @@ describe('the plan for standby retires', () => {
     expect(plan({ perLaunch: 3, processes }).retire).toEqual([]);
   });
 
-  it('nothing that is too many at first, and looks again then: the next jobs may come soon', () => {
+  it('no surplus at first, and checks again later, because the next jobs may arrive soon', () => {
     const processes = [waiting('usual', 9000, 'young'), waiting('usual', 10_000, 'older')];
     expect(plan({ processes })).toEqual({ start: null, retire: [], inMs: 10_000 });
   });
 
-  it('nothing that is too many while its launch is in use', () => {
+  it('no surplus while its launch is in use', () => {
     const processes = [waiting('usual', 11_000, 'young'), waiting('usual', 12_000, 'older')];
     const usedAgo = (ms: number) => plan({ processes, launches: [record('usual', { usedMs: nowMs - ms })] }).retire;
     expect([usedAgo(10_000), usedAgo(10_001)]).toEqual([[], ['older']]);
   });
 
-  it('nothing that waiting jobs will take', () => {
+  it('no process that waiting jobs will take', () => {
     const processes = [waiting('usual', 11_000, 'young'), waiting('usual', 12_000, 'older')];
     expect(plan({ processes, demand: ['usual', 'usual'] }).retire).toEqual([]);
   });
 });
 
-describe('the plan for standby', () => {
-  it('never looks again where nothing is wanted and nothing waits', () => {
+describe('The standby plan', () => {
+  it('never checks again if nothing is wanted and nothing waits', () => {
     expect(plan({ launches: [] })).toEqual({ start: null, retire: [], inMs: never });
   });
 });

@@ -38,7 +38,7 @@ function post(body: string | ReadableStream, more: RequestInit = {}, to: OpenCal
 }
 
 describe('A callback', () => {
-  it('takes what its process posts, each time with an id of its own, and sends the answer', async () => {
+  it('receives each post of its process with a new id, and sends the answer', async () => {
     asked.answer = '{"a":1}';
     const answers = await Promise.all([post('one'), post('two')]);
     expect(await Promise.all(answers.map((answer) => answer.json()))).toEqual([{ a: 1 }, { a: 1 }]);
@@ -50,7 +50,7 @@ describe('A callback', () => {
     expect(asked.abandoned).toBe(0);
   });
 
-  it('is on loopback, and gives nothing to anybody without its secret', async () => {
+  it('listens on loopback, and answers no request without its secret', async () => {
     expect(new URL(callback.url).hostname).toBe('127.0.0.1');
     const other = await server.open(new Asked().listener);
     expect([other.url, other.headers]).toEqual([callback.url, expect.not.objectContaining(callback.headers)]);
@@ -64,7 +64,7 @@ describe('A callback', () => {
     expect(asked.requests).toEqual([]);
   });
 
-  it('takes posts alone, and none that is too long', async () => {
+  it('accepts only POST requests, and none that is too long', async () => {
     const got = await fetch(callback.url, { headers: callback.headers });
     expect([got.status, got.headers.get('allow')]).toEqual([405, 'POST']);
     const long = 'x'.repeat(4 * 1024 * 1024 + 1);
@@ -74,7 +74,7 @@ describe('A callback', () => {
     expect((await post(long.slice(1))).status).toBe(200);
   });
 
-  it('keeps a request open with comments until its answer comes', async () => {
+  it('sends comments until the answer arrives, so that the request stays open', async () => {
     asked.answer = null;
     const answer = await post('call');
     expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'text/event-stream']);
@@ -89,7 +89,7 @@ describe('A callback', () => {
     expect(asked.abandoned).toBe(0);
   });
 
-  it('says when its process gives up a request before the answer', async () => {
+  it('reports when its process abandons a request before the answer', async () => {
     asked.answer = null;
     const controller = new AbortController();
     await post('call', { signal: controller.signal });
@@ -99,7 +99,7 @@ describe('A callback', () => {
     expect(clock.pending).toBe(0);
   });
 
-  it('is closed with its process: what waits ends, and nothing more is taken', async () => {
+  it('is closed with its process: open requests end, and no more are accepted', async () => {
     asked.answer = null;
     const answer = await post('call');
     callback.close();
@@ -109,8 +109,8 @@ describe('A callback', () => {
   });
 });
 
-describe('The server of callbacks', () => {
-  it('closes the connection of who sends no whole request in time', async () => {
+describe('The callback server', () => {
+  it('closes a connection that sends no complete request in time', async () => {
     const strict = new CallbackServer(clock, 50);
     const { url, headers } = await strict.open(asked.listener);
     const socket = createConnection({ host: '127.0.0.1', port: Number(new URL(url).port) });
@@ -122,7 +122,7 @@ describe('The server of callbacks', () => {
     await strict.close();
   });
 
-  it('is reached beside connections that send nothing, however many', async () => {
+  it('is reachable despite any number of idle connections', async () => {
     const { hostname, port } = new URL(callback.url);
     const idle: Socket[] = [];
     const closed: Socket[] = [];
@@ -138,7 +138,7 @@ describe('The server of callbacks', () => {
     for (const socket of idle) socket.destroy();
   });
 
-  it('takes no more connections of one process than that can need', async () => {
+  it('limits the connections of one process to what it may need', async () => {
     asked.answer = null;
     const answers = await Promise.all(Array.from({ length: 201 }, () => post('call')));
     expect(answers.filter(({ status }) => status === 503)).toHaveLength(1);
@@ -146,7 +146,7 @@ describe('The server of callbacks', () => {
     expect((await post('mine', {}, other)).status).toBe(200);
   });
 
-  it('listens only when a process needs it, and not after its end', async () => {
+  it('listens only while a process needs it', async () => {
     const idle = new CallbackServer(clock);
     await idle.close();
     await server.close();

@@ -57,8 +57,8 @@ function unstarted(next: 'standby' | 'busy' = 'busy', limits: CliLimits = noLimi
   );
 }
 
-describe('a CLI process', () => {
-  it('goes from its start over its turns to its end, and tells of each change', async () => {
+describe('A CLI process', () => {
+  it('goes from its start through its turns to its end, and reports each change', async () => {
     const { process, tree, states, turn } = await start({ next: 'standby' });
     process.claim();
     const answer = turn();
@@ -70,7 +70,7 @@ describe('a CLI process', () => {
     expect(states).toEqual(['standby', 'busy', 'busy', 'busy', 'idle', 'stopping', 'gone']);
   });
 
-  it('answers turn after turn where the program reads on', async () => {
+  it('answers one turn after another if the program continues to read', async () => {
     const { process, tree, book, turn } = await start();
     for (const prompt of ['one', 'two']) {
       const answer = turn(prompt);
@@ -81,7 +81,7 @@ describe('a CLI process', () => {
     expect(process.keepFor({ id: 'a', messageCount: 4 })).toBe(true);
   });
 
-  it('can’t be kept where the program reads to the end of its stdin: it is done after one turn', async () => {
+  it('cannot be reused if the program reads to the end of stdin: it is done after one turn', async () => {
     const { process, tree, book, turn } = await start({ programVersion: lineVersion('end') });
     const answer = turn();
     await tree.say('+hello?\n');
@@ -90,7 +90,7 @@ describe('a CLI process', () => {
     expect(process.keepFor({ id: 'a', messageCount: 2 })).toBe(false);
   });
 
-  it('is alive until its program has died, whether or not its death was told', async () => {
+  it('is alive until its program has died, whether or not its death was reported', async () => {
     const told = await start();
     expect(told.process.isAlive).toBe(true);
     await told.tree.exit(1);
@@ -102,7 +102,7 @@ describe('a CLI process', () => {
     expect(unstarted().isAlive).toBe(false);
   });
 
-  it('tells since when it has been in its state', async () => {
+  it('reports when its state last changed', async () => {
     const { process, clock } = await start({ next: 'standby' });
     await clock.advance(500);
     expect([process.startedMs, process.sinceMs]).toEqual([0, 0]);
@@ -110,7 +110,7 @@ describe('a CLI process', () => {
     expect([process.startedMs, process.sinceMs]).toEqual([0, 500]);
   });
 
-  it('tells how long it took from its start to the first byte that a turn reads, whatever that is', async () => {
+  it('reports the time from its start to the first byte that a turn reads, whatever that is', async () => {
     const { process, tree, clock, turn } = await start();
     const answer = turn();
     await clock.advance(120);
@@ -122,7 +122,7 @@ describe('a CLI process', () => {
     expect(process.startupMs).toBe(120);
   });
 
-  it('reports what was used since it was last asked', async () => {
+  it('reports the usage since the last report', async () => {
     const { process, tree } = await start();
     expect(await process.takeUsage()).toBeNull();
     tree.used = { processorMs: 100.4, peakMemoryBytes: 7000 };
@@ -132,10 +132,10 @@ describe('a CLI process', () => {
   });
 });
 
-describe('a transition that makes no sense', () => {
+describe('An invalid transition', () => {
   const keep = (process: CliProcess) => process.keepFor({ id: 'a', messageCount: 2 });
 
-  it('throws: nothing that is being ended can be claimed', async () => {
+  it('throws when a process that is being ended is claimed', async () => {
     const { process, tree } = await start({ next: 'standby' });
     const release = tree.linger();
     const ended = process.end('done');
@@ -145,13 +145,13 @@ describe('a transition that makes no sense', () => {
     expect(() => process.claim()).toThrow("a CLI process can't go from gone to busy");
   });
 
-  it('throws: nobody else can claim a process that has been claimed', async () => {
+  it('throws when a claimed process is claimed again', async () => {
     const { process } = await start({ next: 'standby' });
     process.claim();
     expect(() => process.claim()).toThrow('a CLI process was claimed twice');
   });
 
-  it('throws: no second turn can begin while one is open', async () => {
+  it('throws when a second turn begins while one is open', async () => {
     const { tree, turn, book } = await start();
     const first = turn('one');
     await expect(turn('two')).rejects.toThrow('one turn at a time');
@@ -159,11 +159,11 @@ describe('a transition that makes no sense', () => {
     expect([(await first).type, book.text, tree.heard]).toEqual(['turn-end', 'one?', 'one\n']);
   });
 
-  it('throws: a program that was never started gets no turn', async () => {
+  it('throws when a turn begins on a program that was never started', async () => {
     await expect(unstarted().turn(turnOf('hello'), new TextBook(), never)).rejects.toThrow('before its start');
   });
 
-  it('does not happen where nothing is there to be kept', async () => {
+  it('is rejected when a process without a finished turn is to be reused', async () => {
     expect(keep(unstarted())).toBe(false);
     const waiting = await start({ next: 'standby' });
     expect(keep(waiting.process)).toBe(false);
@@ -173,8 +173,8 @@ describe('a transition that makes no sense', () => {
   });
 });
 
-describe('the start of a CLI process', () => {
-  it('fails as that of its tree does, and nothing of it is left', async () => {
+describe('The start of a CLI process', () => {
+  it('fails if its process tree cannot start, and leaves nothing behind', async () => {
     const process = unstarted();
     const fault = new RelayError('spawn_error', 'no such program');
     await expect(process.start(Promise.reject(fault))).rejects.toBe(fault);
@@ -182,7 +182,7 @@ describe('the start of a CLI process', () => {
     expect(process.state.name).toBe('gone');
   });
 
-  it('is cut short by its end: the tree is ended once it is there', async () => {
+  it('is interrupted if the process is ended: the tree ends once it exists', async () => {
     const process = unstarted('standby');
     const tree = new ScriptedTree();
     let arrive = (_: ScriptedTree) => {};
@@ -201,26 +201,26 @@ describe('the start of a CLI process', () => {
   });
 });
 
-describe('the end of a CLI process', () => {
-  it('happens once, for the first reason: a job has a short grace', async () => {
+describe('The end of a CLI process', () => {
+  it('happens once, for the first reason: a job has a short grace period', async () => {
     const { process, tree } = await start();
     await Promise.all([process.end('done'), process.end('cancelled'), process.retire()]);
     expect([tree.ends, tree.graces]).toEqual([['done'], [400]]);
   });
 
-  it('has the whole grace where nobody waits for it', async () => {
+  it('has the full grace period if no job waits for it', async () => {
     const { process, tree } = await start();
     await process.retire();
     expect([tree.ends, tree.graces]).toEqual([['retired'], [2000]]);
   });
 
-  it('never has more grace than is configured', async () => {
+  it('never has a longer grace period than configured', async () => {
     const { process, tree } = await start({ limits: { graceMs: 100 } });
     await process.end('done');
     expect(tree.graces).toEqual([100]);
   });
 
-  it('is told only when nothing of it is left', async () => {
+  it('is reported only when nothing is left of it', async () => {
     const { process, tree } = await start();
     const release = tree.linger();
     let isGone = false;
@@ -236,7 +236,7 @@ describe('the end of a CLI process', () => {
     expect([process.state.name, isGone]).toEqual(['gone', true]);
   });
 
-  it('is the end of the turn that is open', async () => {
+  it('is the end of the open turn', async () => {
     const { process, turn } = await start();
     const answer = turn();
     void process.end('shutting_down');
@@ -244,8 +244,8 @@ describe('the end of a CLI process', () => {
   });
 });
 
-describe('a program that dies while it waits', () => {
-  it('is ended with all that it has left, on standby and between two turns', async () => {
+describe('A program that dies while it waits', () => {
+  it('is ended with all its children, on standby and between two turns', async () => {
     const standby = await start({ next: 'standby' });
     await standby.tree.exit(1);
     await standby.clock.advance(100);
@@ -255,7 +255,7 @@ describe('a program that dies while it waits', () => {
     expect([idle.tree.ends, idle.process.state.name]).toEqual([['retired'], 'gone']);
   });
 
-  it('is told from one that was ended', async () => {
+  it('is distinguished from one that was ended', async () => {
     const died = await start({ next: 'standby' });
     const release = died.tree.linger();
     await died.tree.exitAndLeave(1);
@@ -268,7 +268,7 @@ describe('a program that dies while it waits', () => {
     expect(retired.process.state).toEqual({ name: 'stopping', hasDied: false });
   });
 
-  it('fails the turn that comes after its death, with what it said', async () => {
+  it('fails the next turn with its stderr', async () => {
     const { tree, clock, turn } = await start();
     tree.stderr.write('out of luck');
     await settled();
@@ -277,7 +277,7 @@ describe('a program that dies while it waits', () => {
     await expect(turn()).rejects.toMatchObject({ code: 'cli_error', message: 'exit 3: out of luck' });
   });
 
-  it('can’t be kept for a conversation after its last turn', async () => {
+  it('cannot be reused for a conversation after its last turn', async () => {
     const { process, tree, turn } = await start();
     const answer = turn();
     await tree.say('end\n');
@@ -297,19 +297,19 @@ async function startIdle() {
   return started;
 }
 
-describe('what a program says between two turns', () => {
+describe('Output between two turns', () => {
   it.each([
     ['a piece of an answer', '+late\n'],
     ['the end of an answer', 'end\n'],
     ['a failure', 'fail\n'],
     ['a line that never ends', 'x'.repeat(100_001)],
-  ])('ends it, because it would enter the next answer: %s', async (_, text) => {
+  ])('ends the process, because it would enter the next answer: %s', async (_, text) => {
     const { process, tree } = await startIdle();
     await tree.say(text);
     expect([tree.ends, process.state.name]).toEqual([['retired'], 'gone']);
   });
 
-  it('keeps it from being used again where its job has not given it back yet', async () => {
+  it('prevents reuse if the job has not yet given the process back', async () => {
     const { process, tree, turn, book } = await start();
     const answer = turn();
     await tree.say('end\n');
@@ -319,7 +319,7 @@ describe('what a program says between two turns', () => {
     expect(process.keepFor({ id: 'a', messageCount: 2 })).toBe(false);
   });
 
-  it('ends it where no event tells of it yet', async () => {
+  it('ends the process even if no event was decoded yet', async () => {
     let isMidAnswer = false;
     const decoder = {
       hasBegun: true,
@@ -345,7 +345,7 @@ describe('what a program says between two turns', () => {
     ['a second end', 'end\nend\n'],
     ['a piece of an answer', 'end\n+late\n'],
     ['a line of another turn, before the end', 'stray\nend\n'],
-  ])('keeps it from being used again, where it came with the end of the turn: %s', async (_, text) => {
+  ])('prevents reuse if it arrived with the end of the turn: %s', async (_, text) => {
     const { process, tree, turn, book } = await start();
     const answer = turn();
     await tree.say(text);
@@ -353,13 +353,13 @@ describe('what a program says between two turns', () => {
     expect(process.keepFor({ id: 'a', messageCount: 2 })).toBe(false);
   });
 
-  it('does not matter where it is no part of an answer', async () => {
+  it('has no effect if it is no part of an answer', async () => {
     const { process, tree } = await startIdle();
     await tree.say(': I am still here\n');
     expect([tree.ends, process.state.name]).toEqual([[], 'idle']);
   });
 
-  it('belongs to the first turn where it came before that', async () => {
+  it('belongs to the first turn if it was written before it', async () => {
     const { process, tree, book, turn } = await start({ next: 'standby' });
     await tree.say('+early\n');
     expect(process.state.name).toBe('standby');
@@ -371,8 +371,8 @@ describe('what a program says between two turns', () => {
   });
 });
 
-describe('a turn that is cut', () => {
-  it('ends the program at once for the reason of its signal', async () => {
+describe('A turn that is cut', () => {
+  it('ends the program immediately with the reason of its signal', async () => {
     const controller = new AbortController();
     const { process, tree, book, turn } = await start();
     const answer = turn('one', controller.signal);
@@ -390,13 +390,13 @@ describe('a turn that is cut', () => {
     ['cancelled', gone],
     ['done', new RelayError('concurrency_limited', 'something else')],
     ['done', new Error('a defect')],
-  ])('ends the program as %s where that is the reason', async (endReason, reason) => {
+  ])('ends the program as %s for that reason', async (endReason, reason) => {
     const { tree, turn } = await start();
     await expect(turn('one', AbortSignal.abort(reason))).rejects.toBe(reason);
     expect(tree.ends).toEqual([endReason]);
   });
 
-  it('is not even told to the program where the caller has gone before it', async () => {
+  it('is not sent to the program if the caller disconnected earlier', async () => {
     const { tree, turn } = await start();
     await expect(turn('secret', AbortSignal.abort(gone))).rejects.toBe(gone);
     await settled();
@@ -406,7 +406,7 @@ describe('a turn that is cut', () => {
   it.each([
     ['fails', 'fail\n', 'done'],
     ['is too long', `+${'x'.repeat(101)}\n`, 'done'],
-  ])('ends the program where it %s', async (_, output, reason) => {
+  ])('ends the program if it %s', async (_, output, reason) => {
     const { process, tree, turn } = await start({ limits: { maxOutputBytes: 100 } });
     const failure = expect(turn()).rejects.toMatchObject({ code: 'cli_error' });
     await tree.say(output);
@@ -414,7 +414,7 @@ describe('a turn that is cut', () => {
     expect([tree.ends, process.keepFor({ id: 'a', messageCount: 2 })]).toEqual([[reason], false]);
   });
 
-  it('ends the program where it has been silent for too long, in each turn anew', async () => {
+  it('ends the program after too long a silence, in each turn anew', async () => {
     const { tree, clock, turn } = await start({ limits: { firstOutputMs: 300, stallMs: 20 } });
     const first = turn('one');
     await clock.advance(299);
@@ -460,8 +460,8 @@ function talkative(): ProgramVersion {
   };
 }
 
-describe('a program that is spoken to before its first turn', () => {
-  it('is told the opening at its start, and answered, while it waits and in a turn', async () => {
+describe('A program with an opening message before its first turn', () => {
+  it('gets the opening at its start and replies to its requests, on standby and in a turn', async () => {
     const { process, tree, book, turn } = await start({ next: 'standby', programVersion: talkative() });
     await tree.say('?\n');
     expect([tree.heard, process.state.name]).toEqual(['hello from /private/folder\nyes\n', 'standby']);
@@ -477,7 +477,7 @@ describe('a program that is spoken to before its first turn', () => {
     ]);
   });
 
-  it('is ended where it asks without end for what it is not given, on standby and in a turn', async () => {
+  it('is ended if it endlessly requests something it cannot have, on standby and in a turn', async () => {
     const refusals: DecoderEvent[] = Array.from({ length: 101 }, () => ({ type: 'request-refused', request: 'files' }));
     const lines = lineDecoder();
     const programVersion = withDecoder({
@@ -496,7 +496,7 @@ describe('a program that is spoken to before its first turn', () => {
     await failure;
   });
 
-  it('counts as dead where its opening fails', async () => {
+  it('counts as dead if its opening fails', async () => {
     const { process, tree, states } = await start({ next: 'standby', programVersion: talkative() });
     await tree.say('fail\n');
     expect([tree.ends, states]).toEqual([['retired'], ['standby', 'stopping', 'gone']]);
@@ -504,7 +504,7 @@ describe('a program that is spoken to before its first turn', () => {
   });
 });
 
-describe('the history of a turn', () => {
+describe('The history of a turn', () => {
   const inTwoParts: ProgramVersion = {
     ...lineVersion(),
     protocol: () => ({
@@ -513,7 +513,7 @@ describe('the history of a turn', () => {
     }),
   };
 
-  it('is taken in piece by piece, which is no output of the model', async () => {
+  it('is sent piece by piece, and the requests for it are not model output', async () => {
     const { tree, clock, turn } = await start({
       limits: { firstOutputMs: 300, stallMs: 20 },
       programVersion: inTwoParts,
@@ -528,8 +528,8 @@ describe('the history of a turn', () => {
   });
 });
 
-describe('a sink that wants no more', () => {
-  it('pauses the program’s stdout and the limit of silence', async () => {
+describe('A sink that is full', () => {
+  it('pauses the stdout of the program and the silence limit', async () => {
     const { tree, clock, book, turn } = await start({ limits: { stallMs: 50 } });
     const answer = turn();
     book.isFull = true;
@@ -572,7 +572,7 @@ function askingVersion() {
   return { ...version, protocol };
 }
 
-describe('a program with a callback', () => {
+describe('A program with a callback', () => {
   const clock = new FakeClock();
   let callbacks: CallbackServer;
   beforeEach(() => {
@@ -587,7 +587,7 @@ describe('a program with a callback', () => {
     return { ...cli, post };
   }
 
-  it('is told of it at its start, and what it posts in a turn is a part of that', async () => {
+  it('gets its address at the start, and its posts during a turn belong to that turn', async () => {
     const { process, post, turn, book } = await started();
     const answer = turn();
     await post('+hello\nend\n');
@@ -596,7 +596,7 @@ describe('a program with a callback', () => {
     expect((await post('+late\n')).status).toBe(401);
   });
 
-  it('ends where it posts a part of an answer between its turns, or gives up a request', async () => {
+  it('ends if it posts part of an answer between its turns, or abandons a request', async () => {
     for (const body of ['+late\n', 'wait\n']) {
       const { process, post, turn, tree } = await started();
       const answer = turn();
@@ -610,7 +610,7 @@ describe('a program with a callback', () => {
     }
   });
 
-  it('can’t be started where there is no port for it', async () => {
+  it('cannot be started if no port is available for it', async () => {
     const open = () => Promise.reject(new Error('no port'));
     await expect(start({ programVersion: askingVersion(), callbacks: { open } })).rejects.toThrow('no port');
   });

@@ -12,8 +12,8 @@ async function consult(input = '', isEnough?: (stdout: string) => boolean | stri
   return { clock, tree, process, answer };
 }
 
-describe('a consultation', () => {
-  it('gives the program its whole stdin, and returns what it prints and its exit code', async () => {
+describe('A consultation', () => {
+  it('gives the program its whole stdin, and returns its output and exit code', async () => {
     const { clock, tree, process, answer } = await consult('{"type":"models"}\n');
     expect([tree.heard, tree.stdin.writableEnded]).toEqual(['{"type":"models"}\n', true]);
     await tree.say('one ');
@@ -23,13 +23,13 @@ describe('a consultation', () => {
     expect([tree.ends, process.state.name, clock.pending]).toEqual([['done'], 'gone', 0]);
   });
 
-  it('has no code where the program was ended by a signal', async () => {
+  it('has no exit code if the program was ended by a signal', async () => {
     const { tree, answer } = await consult();
     await tree.exit(null, 'SIGKILL');
     expect(await answer).toEqual({ code: null, stdout: '' });
   });
 
-  it('has 10 s, and is a failure to start where no answer comes', async () => {
+  it('fails as a start error if no answer arrives within 10 s', async () => {
     const { clock, tree, process, answer } = await consult();
     const failure = expect(answer).rejects.toMatchObject({
       code: 'spawn_error',
@@ -43,11 +43,11 @@ describe('a consultation', () => {
     expect([process.state.name, clock.pending]).toEqual(['gone', 0]);
   });
 
-  it('has 20 s where stdin stays open until enough was said', () => {
+  it('has 20 s if stdin remains open until the output suffices', () => {
     expect(new ConsultedProgram(() => false).limitMs).toBe(20_000);
   });
 
-  it('writes what is to be said next, until enough was said', async () => {
+  it('writes the next input until the output suffices', async () => {
     const lines = (stdout: string) => stdout.split('\n').length - 1;
     const isEnough = (stdout: string) =>
       lines(stdout) === 3 ? true : stdout.endsWith('?\n') && `line ${lines(stdout)}\n`;
@@ -60,7 +60,7 @@ describe('a consultation', () => {
     expect(tree.heard).toBe('begin\nline 1\n');
   });
 
-  it('is a failure to start where the program can’t be executed', async () => {
+  it('fails as a start error if the program cannot be executed', async () => {
     const { tree, answer } = await consult();
     const failure = expect(answer).rejects.toMatchObject({ code: 'spawn_error' });
     tree.stderr.write('prompt-relay-sh: cannot enter its cgroup\n');
@@ -69,7 +69,7 @@ describe('a consultation', () => {
     await failure;
   });
 
-  it('keeps four megabytes of what the program prints, and reads the rest away', async () => {
+  it('stores four megabytes of the output, and discards the rest', async () => {
     const { tree, answer } = await consult();
     for (let count = 0; count < 40; count++) await tree.say('x'.repeat(200_000));
     await tree.exit(0);
@@ -78,7 +78,7 @@ describe('a consultation', () => {
     expect(stdout.length).toBeLessThan(4 * 1024 * 1024 + 400_000);
   });
 
-  it('is cut short by a shutdown', async () => {
+  it('is interrupted by a shutdown', async () => {
     const { process, answer } = await consult();
     const failure = expect(answer).rejects.toMatchObject({ code: 'shutting_down' });
     await process.end('shutting_down');
@@ -86,8 +86,8 @@ describe('a consultation', () => {
   });
 });
 
-describe('the start for a consultation', () => {
-  it('is by the arguments, with a private file where one is to be read', () => {
+describe('The launch for a consultation', () => {
+  it('uses the arguments, with a private file if one is needed', () => {
     expect(consultPlan(['--version'], undefined, '/private/1')).toEqual({ args: ['--version'], files: [] });
     expect(consultPlan(['-c', 'list="{file}"'], 'a list', '/private/1')).toEqual({
       args: ['-c', 'list="/private/1"'],

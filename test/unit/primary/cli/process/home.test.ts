@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { ProcessHome } from '../../../../../src/primary/cli/process/launcher.js';
 import { type TemporaryFolder, temporaryFolder } from '../../../../support/folder.js';
 
-describe('what a process has on disk', () => {
+describe('The files of a process on disk', () => {
   let folder: TemporaryFolder;
   let home: ProcessHome;
 
@@ -13,14 +13,14 @@ describe('what a process has on disk', () => {
   });
   afterEach(() => folder[Symbol.asyncDispose]());
 
-  it('is an empty folder, and files beside it, that no other user can read', async () => {
+  it('are an empty folder, and files beside it, which no other user can read', async () => {
     await home.create([{ path: home.systemPath, text: 'Be brief.' }]);
     const modes = [home.workingDirectory, home.systemPath].map(async (path) => (await stat(path)).mode & 0o777);
     expect(await Promise.all(modes)).toEqual([0o700, 0o600]);
     expect([await readdir(home.workingDirectory), await readFile(home.systemPath, 'utf8')]).toEqual([[], 'Be brief.']);
   });
 
-  it('is new: it takes over no folder and no file that somebody else has made', async () => {
+  it('are new: no existing folder or file is reused', async () => {
     await writeFile(home.systemPath, 'a trap');
     await expect(home.create([{ path: home.systemPath, text: 'secret' }])).rejects.toMatchObject({ code: 'EEXIST' });
     expect(await readFile(home.systemPath, 'utf8')).toBe('a trap');
@@ -29,7 +29,7 @@ describe('what a process has on disk', () => {
     await expect(other.create([])).rejects.toMatchObject({ code: 'EEXIST' });
   });
 
-  it('is removed with all that the program has left there', async () => {
+  it('are removed with everything the program left there', async () => {
     await home.create([{ path: home.systemPath, text: 'Be brief.' }]);
     await mkdir(join(home.workingDirectory, 'cache'));
     await writeFile(join(home.workingDirectory, 'cache', 'file'), 'litter');
@@ -37,7 +37,7 @@ describe('what a process has on disk', () => {
     expect(await readdir(folder.path)).toEqual([]);
   });
 
-  it('has a HOME of its own where its adapter wants one, with the files and links that it names', async () => {
+  it('include a HOME if the adapter requests one, with its files and links', async () => {
     const credential = join(folder.path, 'auth.json');
     await writeFile(credential, 'key');
     const ownHome = {
@@ -60,7 +60,7 @@ describe('what a process has on disk', () => {
     expect(await readdir(folder.path)).toEqual(['auth.json']);
   });
 
-  it('is removed without a fault where it has gone already, or was never made', async () => {
+  it('are removed without an error if they are already gone, or never existed', async () => {
     await expect(home.remove()).resolves.toBeUndefined();
     await home.create([]);
     await home.remove();

@@ -30,7 +30,7 @@ async function stdoutOf({ child }: ProcessTree): Promise<string> {
   return Buffer.concat(chunks).toString();
 }
 
-describe('a launcher', () => {
+describe('A launcher', () => {
   let folder: TemporaryFolder;
   let instance: Instance & AsyncDisposable;
   let runtimeDirectory: string;
@@ -60,7 +60,7 @@ describe('a launcher', () => {
     return tree;
   }
 
-  it('gives a program its folder and its files until its tree has ended', async () => {
+  it('retains the folder and the files of a program until its tree has ended', async () => {
     const tree = await launch(launcher(), catOrder);
     expect((await readdir(folder.path)).toSorted()).toEqual(['1', '1.system']);
     expect((await stat(join(folder.path, '1'))).mode & 0o777).toBe(0o700);
@@ -68,7 +68,7 @@ describe('a launcher', () => {
     expect(await readdir(folder.path)).toEqual([]);
   });
 
-  it('gives each program an environment with a cookie of its own, and its folder for what is temporary', async () => {
+  it('gives each program a distinct cookie in its environment, and its folder for temporary files', async () => {
     const of = launcher();
     const envs = await Promise.all([1, 2].map(async () => stdoutOf(await launch(of, order('/usr/bin/env')))));
     expect(envs.map((env) => env.trim().split('\n'))).toEqual(
@@ -80,12 +80,12 @@ describe('a launcher', () => {
     );
   });
 
-  it('starts a program in its own folder, which is empty', async () => {
+  it('starts each program in a new, empty folder', async () => {
     const tree = await launch(launcher(), order('/bin/sh', '-c', 'pwd; ls -A'));
     expect(await stdoutOf(tree)).toBe(`${join(folder.path, '1')}\n`);
   });
 
-  it('makes its runtime directory anew where somebody has cleaned it away', async () => {
+  it('creates its runtime directory again if it was deleted', async () => {
     const of = launcher();
     await rm(folder.path, { recursive: true });
     const tree = await launch(of, catOrder);
@@ -98,7 +98,7 @@ describe('a launcher', () => {
     ['a folder that others may write to', (path) => mkdir(path).then(() => chmod(path, 0o777))],
     ['a link', (path) => mkdir(`${path}-other`, { mode: 0o700 }).then(() => symlink(`${path}-other`, path))],
     ['a file', (path) => writeFile(path, '')],
-  ])('puts nothing where somebody has made %s in the place of its runtime directory', async (_, make) => {
+  ])('writes nothing if %s replaced its runtime directory', async (_, make) => {
     runtimeDirectory = join(folder.path, 'runtime');
     await make(runtimeDirectory);
     await expect(launcher().launch(catOrder)).rejects.toMatchObject({
@@ -109,7 +109,7 @@ describe('a launcher', () => {
     expect(left.filter((name) => !/^runtime(-other)?$/.test(name))).toEqual([]);
   });
 
-  it('leaves nothing behind of a program that can not be started', async () => {
+  it('leaves nothing behind of a program that cannot be started', async () => {
     const missing = launcher().launch({ ...catOrder, program: '/no/such/model' });
     await expect(missing).rejects.toMatchObject({
       code: 'spawn_error',
@@ -118,7 +118,7 @@ describe('a launcher', () => {
     expect(await readdir(folder.path)).toEqual([]);
   });
 
-  it('leaves nothing behind where a program can not be contained, or has no place', async () => {
+  it('leaves nothing behind if a program cannot be contained, or has no folder', async () => {
     const refusing: ContainmentFactory = {
       means: 'cgroup',
       create: () => Promise.reject(Object.assign(new Error('too many'), { code: 'EAGAIN' })),
@@ -133,12 +133,12 @@ describe('a launcher', () => {
     await expect(launcher().launch(catOrder)).rejects.toMatchObject({ code: 'spawn_error' });
   });
 
-  it('starts nothing for a caller who has gone', async () => {
+  it('starts nothing for a caller that has disconnected', async () => {
     await expect(launcher().launch(catOrder, AbortSignal.abort(gone))).rejects.toBe(gone);
     expect(await readdir(folder.path)).toEqual([]);
   });
 
-  it('starts nothing for a caller who goes while the start is prepared', async () => {
+  it('starts nothing for a caller that disconnects while the start is prepared', async () => {
     const controller = new AbortController();
     const launched = launcher().launch(catOrder, controller.signal);
     controller.abort(gone);
@@ -146,7 +146,7 @@ describe('a launcher', () => {
     expect(await readdir(folder.path)).toEqual([]);
   });
 
-  it('starts nothing more once it has stopped, not even what was on its way', async () => {
+  it('starts nothing more once it has stopped, not even starts in progress', async () => {
     const of = launcher();
     const onItsWay = of.launch(catOrder);
     of.stop();

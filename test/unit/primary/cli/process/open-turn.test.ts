@@ -41,15 +41,15 @@ async function outcomeOf({ ended }: OpenTurn): Promise<string> {
   );
 }
 
-describe('the input of a turn', () => {
-  it('is written at once, and stdin stays open or is ended as the program wants it', () => {
+describe('The input of a turn', () => {
+  it('is written immediately, and stdin stays open or is closed as the program needs it', () => {
     const open = begin();
     expect([open.heard(), open.stdin.writableEnded, open.output.flow]).toEqual(['hello\n', false, 'reading']);
     const once = begin({ input: { text: 'hello', stdin: 'end' } });
     expect([once.heard(), once.stdin.writableEnded]).toEqual(['hello', true]);
   });
 
-  it('is written piece by piece, each when the program has taken in the one before', () => {
+  it('is written piece by piece, each after the program has taken the previous one', () => {
     const { turn, heard } = begin({ input: { text: 'one\n', rest: ['two\n', 'three\n'], stdin: 'keep-open' } });
     expect(heard()).toBe('one\n');
     turn.read(says('more\n'));
@@ -58,7 +58,7 @@ describe('the input of a turn', () => {
     expect(heard()).toBe('three\n');
   });
 
-  it('is a failure where the program asks for more than there is', async () => {
+  it('is a failure if the program requests more than there is', async () => {
     const { turn, sink } = begin();
     turn.read(says('more\n+too late\n'));
     expect(await outcomeOf(turn)).toBe('cli_error: the model CLI asked for more than a turn has');
@@ -75,7 +75,7 @@ describe('A program that waits for its API', () => {
   } as const;
   const waits = () => [{ type: 'waiting', ms: 8000, failure } as const];
 
-  it('fails at once, with the cause and the time, if the job has no time left for that', async () => {
+  it('fails immediately, with the cause and the time, if the job has no time left for that', async () => {
     const { turn, sink, clock } = begin();
     Object.assign(sink, { waits: ({ ms }: Waiting) => ms < 8000 });
     turn.read(waits);
@@ -98,8 +98,8 @@ describe('A program that waits for its API', () => {
   });
 });
 
-describe('the answer of a turn', () => {
-  it('goes to the sink piece by piece, and its end is the end of the turn', async () => {
+describe('The answer of a turn', () => {
+  it('is sent to the sink piece by piece, and its end is the end of the turn', async () => {
     const { turn, sink, clock } = begin({ limits: { stallMs: 50 } });
     turn.read(says('+one\n+t'));
     turn.read(says('wo\nend\n'));
@@ -107,7 +107,7 @@ describe('the answer of a turn', () => {
     expect([sink.texts, clock.pending]).toEqual([['one', 'two'], 0]);
   });
 
-  it('has nothing of what comes after the end', async () => {
+  it('contains nothing after its end', async () => {
     const { turn, sink } = begin();
     turn.read(says('+one\nend\n+two\nfail\nend\n'));
     turn.read(says('+three\n'));
@@ -115,7 +115,7 @@ describe('the answer of a turn', () => {
     expect(sink.texts).toEqual(['one']);
   });
 
-  it('is a failure that the program tells of', async () => {
+  it('is a failure if the program reports one', async () => {
     const { turn, sink } = begin();
     turn.read(says('+one\nfail\n+two\nend\n'));
     expect(await outcomeOf(turn)).toBe('cli_error: it failed');
@@ -128,7 +128,7 @@ describe('the answer of a turn', () => {
     ['in one piece', `+${'x'.repeat(101)}\n`],
     ['in its bytes', `+${'é'.repeat(51)}\n`],
     ['in all', `+${'x'.repeat(60)}\n+${'x'.repeat(60)}\n`],
-  ])('is refused where it is too long %s', async (_, text) => {
+  ])('is rejected if it is too long %s', async (_, text) => {
     const { turn, sink } = begin({ limits: { maxOutputBytes: 100 } });
     turn.read(says(text));
     await expect(turn.ended).rejects.toMatchObject({ reason: 'output_too_large' });
@@ -136,26 +136,26 @@ describe('the answer of a turn', () => {
     expect(Buffer.byteLength(sink.text)).toBeLessThanOrEqual(100);
   });
 
-  it('may be exactly as long as is allowed, and what its end repeats counts once', async () => {
+  it('may have exactly the maximum length, and text that its end repeats counts once', async () => {
     const text = 'é'.repeat(50);
     const { turn, sink } = begin({ limits: { maxOutputBytes: 100 }, decoder: repeatsItself });
     turn.read(says(text));
     expect([await outcomeOf(turn), sink.text]).toEqual(['turn-end', text]);
   });
 
-  it('is refused where only its end tells that it is too long', async () => {
+  it('is rejected if only its end shows that it is too long', async () => {
     const { turn } = begin({ limits: { maxOutputBytes: 100 }, decoder: onlyEnds });
     turn.read(says('x'.repeat(101)));
     expect(await outcomeOf(turn)).toBe(tooLong);
   });
 
-  it('is refused where a line of the program never ends', async () => {
+  it('is rejected if a line of the program never ends', async () => {
     const { turn } = begin();
     turn.read(says('x'.repeat(100_001)));
     await expect(turn.ended).rejects.toMatchObject({ code: 'cli_error', reason: 'output_too_large' });
   });
 
-  it('is a defect of ours where the decoder fails', async () => {
+  it('is a defect of the relay if the decoder throws', async () => {
     const defect = new TypeError('not a function');
     const throwing: Decoder = {
       ...lineDecoder(),
@@ -184,8 +184,8 @@ const onlyEnds: Decoder = {
   exit: () => [],
 };
 
-describe('a turn whose program exits', () => {
-  it('ends with what the program’s exit says', async () => {
+describe('A turn whose program exits', () => {
+  it('ends as the exit of the program indicates', async () => {
     const good = begin();
     good.turn.exited({ code: 0, signal: null, stderr: '' });
     expect(await outcomeOf(good.turn)).toBe('turn-end');
@@ -194,13 +194,13 @@ describe('a turn whose program exits', () => {
     await expect(bad.turn.ended).rejects.toMatchObject({ reason: 'crashed', message: 'exit 3: out of luck' });
   });
 
-  it('has failed where nothing says how it ended', async () => {
+  it('fails if nothing indicates how it ended', async () => {
     const { turn } = begin({ decoder: onlyEnds });
     turn.exited({ code: 0, signal: null, stderr: '' });
     expect(await outcomeOf(turn)).toBe('cli_error: the model CLI ended without an answer');
   });
 
-  it('is a failure, and no crash of the service, where its last line can not be read', async () => {
+  it('fails, without crashing the service, if its last line cannot be read', async () => {
     const exit = (): never => {
       throw new LineTooLong('a line is too long');
     };
@@ -212,22 +212,22 @@ describe('a turn whose program exits', () => {
   it.each([
     [126, 'setpriv: failed to execute model: Exec format error'],
     [127, 'prompt-relay-sh: 1: exec: /opt/model: not found'],
-  ])('could not be started where its helper exits with %d and says so', async (code, stderr) => {
+  ])('could not be started if its helper exits with %d and the matching message', async (code, stderr) => {
     const { turn } = begin();
     turn.exited({ code, signal: null, stderr });
     expect(await outcomeOf(turn)).toBe('spawn_error: the model CLI could not be started: it cannot be executed');
     await expect(turn.ended).rejects.toMatchObject({ stderr }); // for the log
   });
 
-  it('has crashed where the program itself exits with the code of a helper', async () => {
+  it('has crashed if the program itself exits with the code of a helper', async () => {
     const { turn } = begin();
     turn.exited({ code: 127, signal: null, stderr: 'sh: 1: claude: not found' });
     expect(await outcomeOf(turn)).toContain('cli_error: exit 127');
   });
 });
 
-describe('a turn that is cut', () => {
-  it('ends for the first reason, whatever comes later', async () => {
+describe('A turn that is cut short', () => {
+  it('ends for the first reason, whatever follows', async () => {
     const { turn, sink, clock } = begin({ limits: { firstOutputMs: 100 } });
     const reason = new Error('the client has gone');
     turn.fail(reason);
@@ -238,15 +238,15 @@ describe('a turn that is cut', () => {
     expect([sink.texts, clock.pending]).toEqual([[], 0]);
   });
 
-  it('leaves no timer behind where nobody waits for its end any more', () => {
+  it('leaves no timer behind after it is disposed of', () => {
     const { turn, clock } = begin({ limits: { firstOutputMs: 100, stallMs: 100 } });
     turn[Symbol.dispose]();
     expect(clock.pending).toBe(0);
   });
 });
 
-describe('a turn whose reader is slow', () => {
-  it('leaves the program’s output unread, without counting that as silence, until there is room', async () => {
+describe('A turn whose reader is slow', () => {
+  it('leaves the output of the program unread, without counting that as silence, until there is space', async () => {
     const { turn, sink, output, clock } = begin({ limits: { stallMs: 50 } });
     sink.isFull = true;
     turn.read(says('+one\n'));
@@ -259,7 +259,7 @@ describe('a turn whose reader is slow', () => {
     expect([await outcomeOf(turn), sink.texts]).toEqual(['turn-end', ['one', 'two']]);
   });
 
-  it('counts the silence of its program anew once there is room', async () => {
+  it('restarts the silence limit of its program once there is space', async () => {
     const { turn, sink, clock } = begin({ limits: { stallMs: 50 } });
     sink.isFull = true;
     turn.read(says('+one\n'));
@@ -277,7 +277,7 @@ describe('a turn whose reader is slow', () => {
   it.each([
     ['it has ended', (turn: OpenTurn) => turn.read(says('end\n'))],
     ['it was cut', (turn: OpenTurn) => turn.fail(new Error('cut'))],
-  ])('reads on once %s, so that the program can finish, and stays so when there is room', async (_, end) => {
+  ])('reads on once %s, so that the program can finish, and does not pause again', async (_, end) => {
     const { turn, sink, output, clock } = begin({ limits: { stallMs: 50 } });
     void outcomeOf(turn);
     sink.isFull = true;
@@ -297,8 +297,8 @@ describe('a turn whose reader is slow', () => {
   });
 });
 
-describe('a turn whose program is silent', () => {
-  it('waits for the model’s first output, whatever the program writes of itself', async () => {
+describe('A turn whose program is silent', () => {
+  it('waits for the first output of the model, whatever the program writes about itself', async () => {
     const { turn, clock } = begin({ limits: { firstOutputMs: 300, stallMs: 20 } });
     const outcome = outcomeOf(turn);
     await clock.advance(200);
@@ -325,10 +325,10 @@ describe('a turn whose program is silent', () => {
   });
 });
 
-describe('the usage of a turn', () => {
+describe('The usage of a turn', () => {
   const tokens = { ...unknownUsage, inputTokens: 70, outputTokens: 3 };
 
-  it('is reported once, whatever the end of the turn', async () => {
+  it('is reported once, however the turn ends', async () => {
     const ends = [
       (open: ReturnType<typeof begin>) => open.turn.read(says('end\n')),
       (open: ReturnType<typeof begin>) => open.turn.read(says('fail\n')),
@@ -347,7 +347,7 @@ describe('the usage of a turn', () => {
     }
   });
 
-  it('is what the program has reported so far, if the turn is cut or its answer needs no more', async () => {
+  it('is the last reported usage if the turn is cut or its answer needs no more', async () => {
     for (const hasEnough of [true, false]) {
       const decoder = Object.assign(lineDecoder(), { usedSoFar: tokens });
       const open = begin({ decoder });

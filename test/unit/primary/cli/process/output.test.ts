@@ -21,8 +21,8 @@ function listen(clock = new FakeClock(), redactor = noSecrets) {
   return { clock, tree, output, texts, exits, counted };
 }
 
-describe('the output of a program', () => {
-  it('is left unread until it is wanted, and nothing of it is lost', async () => {
+describe('The output of a program', () => {
+  it('is left unread until it is requested, and nothing of it is lost', async () => {
     const { tree, output, texts } = listen();
     await tree.say('hello ');
     await tree.say('again');
@@ -32,7 +32,7 @@ describe('the output of a program', () => {
     expect(texts.join('')).toBe('hello again');
   });
 
-  it('is left unread while it is paused, and goes on after that', async () => {
+  it('is left unread while it is paused, and continues after that', async () => {
     const { tree, output, texts } = listen();
     output.read();
     await tree.say('1');
@@ -45,14 +45,14 @@ describe('the output of a program', () => {
     expect(texts.join('')).toBe('123');
   });
 
-  it('has no character cut in two, however it comes', async () => {
+  it('has no split character, however it is chunked', async () => {
     const { tree, output, texts } = listen();
     output.read();
     for (const byte of Buffer.from('ä€😀\n')) await tree.say(Buffer.of(byte));
     expect(texts).toEqual(['ä', '€', '😀', '\n']);
   });
 
-  it('has half a character as a replacement character where the program ends with it', async () => {
+  it('has a replacement character if the program ends within a character', async () => {
     const { tree, output, texts } = listen();
     output.read();
     await tree.say(Buffer.from('a€').subarray(0, 3));
@@ -60,7 +60,7 @@ describe('the output of a program', () => {
     expect(texts.join('')).toBe('a\ufffd');
   });
 
-  it('is counted in bytes, each stream for itself', async () => {
+  it('is counted in bytes, separately for each stream', async () => {
     const { tree, output, counted } = listen();
     output.read();
     tree.stderr.write('warning');
@@ -68,7 +68,7 @@ describe('the output of a program', () => {
     expect(counted).toEqual({ stdout: 3, stderr: 7 });
   });
 
-  it('tells when its first byte was read', async () => {
+  it('reports when its first byte was read', async () => {
     const { clock, tree, output } = listen();
     output.read();
     await clock.advance(120);
@@ -79,7 +79,7 @@ describe('the output of a program', () => {
     expect(output.firstByteMs).toBe(120);
   });
 
-  it('does not suffer from a stdin that the program has closed', async () => {
+  it('continues if the program has closed its stdin', async () => {
     const { tree, output, texts } = listen();
     output.read();
     tree.stdin.destroy(new Error('write EPIPE'));
@@ -88,8 +88,8 @@ describe('the output of a program', () => {
   });
 });
 
-describe('the exit of a program', () => {
-  it('is told once, after all of its output, with what it said on stderr', async () => {
+describe('The exit of a program', () => {
+  it('is reported once, after all of its output, with its stderr', async () => {
     const { clock, tree, output, texts, exits } = listen();
     output.read();
     tree.stderr.write('out of luck');
@@ -100,7 +100,7 @@ describe('the exit of a program', () => {
     expect([exits.length, clock.pending]).toEqual([1, 0]);
   });
 
-  it('waits for a slow reader: nothing of what was written is lost', async () => {
+  it('waits for a slow reader, so that no output is lost', async () => {
     const { clock, tree, output, texts, exits } = listen();
     output.read();
     await tree.say('1');
@@ -114,7 +114,7 @@ describe('the exit of a program', () => {
     expect([texts, exits]).toEqual([['1', '2'], [{ code: 0, signal: null, stderr: '' }]]);
   });
 
-  it('waits for a slow reader who pauses after the exit, too', async () => {
+  it('waits for a slow reader who also pauses after the exit', async () => {
     const { clock, tree, output, exits } = listen();
     output.read();
     await tree.exitAndLeave(0);
@@ -127,7 +127,7 @@ describe('the exit of a program', () => {
     expect(exits).toHaveLength(1);
   });
 
-  it('counts after a moment of quiet where somebody else holds stdout, and what comes then is nobody’s', async () => {
+  it('is reported after a quiet moment if another process holds stdout, and later output is ignored', async () => {
     const { clock, tree, output, texts, exits } = listen();
     output.read();
     await tree.exitAndLeave(0);
@@ -142,7 +142,7 @@ describe('the exit of a program', () => {
     expect([texts.length, exits.length]).toEqual([2, 1]);
   });
 
-  it('is looked for once more when the moment is over: on a busy host the timer comes before what was written', async () => {
+  it('is delayed once more after the quiet moment: on a busy host the timer may fire before the output arrives', async () => {
     const timers: (() => void)[] = [];
     class HeldClock extends FakeClock {
       override after(_ms: number, action: () => void) {
@@ -162,7 +162,7 @@ describe('the exit of a program', () => {
     expect(exits).toHaveLength(1);
   });
 
-  it('is told of a program whose output nobody has wanted yet', async () => {
+  it('is reported for a program whose output was not requested yet', async () => {
     const { clock, tree, exits } = listen();
     await tree.say('a greeting');
     await tree.exit(null, 'SIGSEGV');
@@ -171,7 +171,7 @@ describe('the exit of a program', () => {
   });
 });
 
-describe('what a program says on stderr', () => {
+describe('The stderr of a program', () => {
   const secret = { name: 'TOKEN', value: 'a-secret-of-the-operator' };
 
   async function stderrOf(...chunks: readonly (string | Buffer)[]): Promise<string | undefined> {
@@ -183,12 +183,12 @@ describe('what a program says on stderr', () => {
     return exits[0]?.stderr;
   }
 
-  it('is kept whole as long as there is room', async () => {
+  it('is stored in full while there is space', async () => {
     expect(await stderrOf()).toBe('');
     expect(await stderrOf('abc', 'def')).toBe('abcdef');
   });
 
-  it('is kept up to its last 4096 bytes, however they come', async () => {
+  it('is stored up to its last 4096 bytes, however they are chunked', async () => {
     expect(await stderrOf('ab', 'x'.repeat(100_000), 'yz')).toBe(`${'x'.repeat(4094)}yz`);
     expect(await stderrOf('x'.repeat(4095), 'a', 'b')).toBe(`${'x'.repeat(4094)}ab`);
   });
@@ -200,16 +200,16 @@ describe('what a program says on stderr', () => {
     [['a-secret-of-the-operator', 'x'.repeat(4090)], `[TOKEN]${'x'.repeat(4090)}`],
     [['a-secret-of-the-operator', 'x'.repeat(4096)], 'x'.repeat(4096)],
     [['y'.repeat(10_000), 'a-secret-of-the-operator'.repeat(300)], '[TOKEN]'.repeat(171)],
-  ])('has no secret in it, however it comes: %#', async (chunks, stderr) => {
+  ])('contains no secret, however it is chunked: %#', async (chunks, stderr) => {
     expect(await stderrOf(...chunks)).toBe(stderr);
   });
 
-  it('has a character whole that was cut between two chunks', async () => {
+  it('retains a character that was split between two chunks', async () => {
     expect(await stderrOf(...Array.from(Buffer.from('grüße 🚀'), (byte) => Buffer.of(byte)))).toBe('grüße 🚀');
   });
 });
 
-describe('printable text', () => {
+describe('Printable text', () => {
   const spinner = '\x1b[?2026h\x1b[?25l\x1b[1Gpulling ⠋ \x1b[K\x1b[?25h\x1b[?2026l\rpulling ⠙ \x1b[K\r';
 
   it.each([
@@ -221,7 +221,7 @@ describe('printable text', () => {
       'Error: no such model\n',
     ],
     ['a title that ends the other way', '\x1b]2;a title\x1b\\hello', 'hello'],
-  ])('leaves out %s', (_, text, printed) => {
+  ])('omits %s', (_, text, printed) => {
     expect(printable(Buffer.from(text))).toBe(printed);
   });
 });

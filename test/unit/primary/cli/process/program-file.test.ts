@@ -35,7 +35,7 @@ describe('A program file', () => {
     ['', null],
     ['echo hello', null],
     ['\x7fELF', null],
-  ])('is a script whose interpreter is looked for: %j', async (content, fault) => {
+  ])('is a script whose interpreter is looked up: %j', async (content, fault) => {
     expect(await faultOf(content)).toBe(fault);
   });
 
@@ -45,7 +45,7 @@ describe('A program file', () => {
     expect(await faultOf(noLoader)).toMatch(/^its loader ld-linux\S* is missing$/);
   });
 
-  it('is for another machine', async () => {
+  it('is recognized as built for another machine', async () => {
     const foreign = await nodeWith((head) => head.writeUInt16LE(process.arch === 's390x' ? 62 : 22, 18));
     // The fault is null if the kernel has an emulator registered.
     expect((await faultOf(foreign)) ?? 'it is for s390x, and this machine is x64').toMatch(
@@ -53,7 +53,7 @@ describe('A program file', () => {
     );
   });
 
-  it('is no matter if it can’t be read', async () => {
+  it('is ignored if it cannot be read', async () => {
     expect(await programFault('/no/such/file', async () => true)).toBeNull();
     const path = join(folder.path, 'secret');
     await writeFile(path, '#!/no/such/interpreter');

@@ -30,7 +30,7 @@ function fingerprintOf(found: FoundProgram): string {
   return found.fingerprint;
 }
 
-describe('a program', () => {
+describe('A program', () => {
   it('is found along PATH, or by its path', async () => {
     const found = { kind: 'found', path };
     expect(await findProgram('model', `/nowhere:${folder.path}:/bin`)).toMatchObject(found);
@@ -47,7 +47,7 @@ describe('a program', () => {
     expect(await findProgram('model', other)).toEqual({ kind: 'not-executable' });
   });
 
-  it('is missing where there is no file of its name: a folder, or a link that leads nowhere, is none', async () => {
+  it('is missing if there is no file of its name: a folder or a broken link does not count', async () => {
     await mkdir(join(folder.path, 'folder'));
     await symlink('/no/such/file', join(folder.path, 'link'));
     for (const name of ['none', 'folder', 'link', './none']) {
@@ -66,10 +66,10 @@ describe('a program', () => {
   });
 });
 
-describe('the key of a launch', () => {
+describe('The key of a launch', () => {
   const launch: LaunchOptions = { ...plainLaunch('a'), system: 'Be brief.' };
 
-  it('stands for the program’s file, its arguments and its files', () => {
+  it('represents the file of the program, its arguments and its files', () => {
     const programVersion = lineVersion();
     const program = { path, leading: [], programVersion, fingerprint: 'v1', keys: new WeakMap() };
     const key = launchKeyOf(program, launch);
@@ -79,13 +79,13 @@ describe('the key of a launch', () => {
     expect(launchKeyOf(program, { ...launch, system: 'Be long.' })).not.toBe(key);
   });
 
-  it('is the same for launches that the program is started alike for', () => {
+  it('is the same for launches that start the program in the same way', () => {
     const programVersion = { ...lineVersion(), plan: () => ({ args: ['--print'], files: [] }) };
     const program = { path, leading: [], programVersion, fingerprint: 'v1', keys: new WeakMap() };
     expect(launchKeyOf(program, launch)).toBe(launchKeyOf(program, plainLaunch('b')));
   });
 
-  it('is short, and made once for a launch, however long its system text is', () => {
+  it('is short, and computed once for a launch, however long its system text is', () => {
     let plans = 0;
     const { plan } = lineVersion();
     const programVersion = {
@@ -130,7 +130,7 @@ describe('what is known of the model CLI', () => {
     return { known, asked, answers };
   }
 
-  it('is learned once for each file, however many ask at once', async () => {
+  it('is learned once for each file, however many callers need it at once', async () => {
     const { known, asked } = program();
     expect(known.version).toBeNull();
     const found = await Promise.all([known.find(), known.find(), known.find()]);
@@ -150,7 +150,7 @@ describe('what is known of the model CLI', () => {
     expect(after.fingerprint).not.toBe(before.fingerprint);
   });
 
-  it('is learned anew where it could not be learned: it may work for the next job', async () => {
+  it('is learned anew if it could not be learned, because the next attempt may succeed', async () => {
     const { known, asked, answers } = program();
     answers.fault = new Error('not now');
     await expect(known.find()).rejects.toThrow('not now');
@@ -159,7 +159,7 @@ describe('what is known of the model CLI', () => {
     expect([asked.length, known.version]).toEqual([2, '1.0.0']);
   });
 
-  it('is learned anew at the next check where not all could be learned', async () => {
+  it('is learned anew at the next check if it was incomplete', async () => {
     const { known, asked, answers } = program();
     answers.stdout = 'busy';
     await known.find();
@@ -171,7 +171,7 @@ describe('what is known of the model CLI', () => {
     expect(known.version).toBe('1.0.0');
   });
 
-  it('is nothing where the program can’t be started, and it is told why without its path', async () => {
+  it('is missing if the program cannot be started, with the reason but without its path', async () => {
     const { known } = program();
     await chmod(path, 0o644);
     const message = (why: string) => ({ code: 'spawn_error', message: `the model CLI model ${why}` });
@@ -186,7 +186,7 @@ describe('what is known of the model CLI', () => {
     await expect(known.listModels()).rejects.toMatchObject({ code: 'spawn_error' });
   });
 
-  it('is whether jobs can be run now', async () => {
+  it('includes whether jobs can run now', async () => {
     const { known, asked, answers } = program();
     expect(await known.check()).toEqual({ version: '1.0.0', error: null });
     answers.code = 1;
@@ -194,7 +194,7 @@ describe('what is known of the model CLI', () => {
     expect(asked.slice(1)).toEqual(Array.from({ length: 2 }, () => [path, '--lead', 'check', '']));
   });
 
-  it('is learned anew at a check if a launcher starts another program, whose processes are others', async () => {
+  it('is learned anew at a check if a launcher starts another program, whose processes differ', async () => {
     const { known, asked, answers } = program();
     await known.check('start');
     const before = await known.find();
@@ -211,7 +211,7 @@ describe('what is known of the model CLI', () => {
     expect(asked.filter(([, , first]) => first === '--version')).toHaveLength(1 + 1 + 3 * 2);
   });
 
-  it('can’t be started if its interpreter is missing, which is said without its path', async () => {
+  it('is missing if the interpreter of the program is missing, and the message has no path', async () => {
     await writeFile(path, '#!/opt/none/bin/python9\n');
     const { known, asked } = program();
     const message = "the model CLI model can't be started: its interpreter python9 is missing";
@@ -222,7 +222,7 @@ describe('what is known of the model CLI', () => {
     expect((await known.find()).path).toBe(path);
   });
 
-  it('is asked for its version once at the start, and never for a job', async () => {
+  it('needs one version query at the start, and none for a job', async () => {
     const { known, asked } = program();
     await Promise.all([known.find(), known.check('start')]);
     await known.find();
@@ -230,7 +230,7 @@ describe('what is known of the model CLI', () => {
     expect(asked.map(([, , first]) => first)).toEqual(['--version', 'check']);
   });
 
-  it('stays as it was learned if it does not answer now', async () => {
+  it('is retained if the program does not answer now', async () => {
     const { known, answers } = program();
     const before = await known.find();
     answers.fault = new Error('too busy');
@@ -239,7 +239,7 @@ describe('what is known of the model CLI', () => {
     expect((await known.find()).programVersion).toBe(before.programVersion);
   });
 
-  it('is learned anew by an operator’s check alone if no question needs only arguments', async () => {
+  it('is learned anew only by a check of the operator if the adapter consults with more than arguments', async () => {
     let learned = 0;
     const learn: Adapter['learn'] = async (consult) => {
       learned++;
@@ -253,7 +253,7 @@ describe('what is known of the model CLI', () => {
     expect(learned).toBe(2);
   });
 
-  it('is which models it can use', async () => {
+  it('includes which models it can use', async () => {
     const { known, asked } = program();
     expect(await known.listModels()).toEqual([{ id: '1.0.0', name: 'm', default: true }]);
     expect(asked.at(-1)).toEqual([path, '--lead', 'models', 'all']);

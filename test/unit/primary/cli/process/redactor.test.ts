@@ -26,7 +26,7 @@ describe('A redactor', () => {
     ['one line of it: MIIEvQIBADANBgkqhkiG9w0BAQ', 'one line of it: [PEM]'],
     ['in JSON: "-----BEGIN KEY-----\\nMIIEvQIBADANBgkqhkiG9w0BAQ\\nEFAASC\\n-----END KEY-----"', 'in JSON: "[PEM]"'],
     ['-----BEGIN KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQ\nEFAASC\n-----END KEY-----\n', '[PEM]\n'],
-  ])('takes known values out of a text: %j', (text, redacted) => {
+  ])('removes known values from a text: %j', (text, redacted) => {
     expect(redactor.redact(text)).toBe(redacted);
   });
 
@@ -38,11 +38,11 @@ describe('A redactor', () => {
     [`${keys[0]}\nnext`, '[API key]\nnext'],
     [`with marks: ${keys[1]} is one`, 'with marks: [API key] is one'],
     [`${keys[0]}x and x${keys[0]}`, `${keys[0]}x and x${keys[0]}`],
-  ])('takes API keys out of a text, of which it knows only the digests: %j', (text, redacted) => {
+  ])('removes API keys from a text, of which it knows only the digests: %j', (text, redacted) => {
     expect(redactor.redact(text)).toBe(redacted);
   });
 
-  it('shows a text from a place on, and knows a secret that begins before it', () => {
+  it('shows a text from an offset on, and recognizes a secret that begins earlier', () => {
     const text = `before ${token} after`;
     for (const from of [7, 8, 20, 27]) expect(redactor.redact(text, from)).toBe('[TOKEN] after');
     expect([redactor.redact(text, 28), redactor.redact(text, 6)]).toEqual([' after', ' [TOKEN] after']);

@@ -19,8 +19,8 @@ function idsIn({ history, results = [] }: Turn): readonly string[] {
   );
 }
 
-describe('A history that a new process gets', () => {
-  it('has a different id for each call, also if the client repeats one in each turn', () => {
+describe('The history that a new process gets', () => {
+  it('has a different id for each call, even if the client repeats one in each turn', () => {
     const history = [called('call_0'), answered('call_0', 'one'), called('call_0')];
     const turn = turnAfter(history, { results: [{ id: 'call_0', text: 'two', isError: false }] });
     expect(idsIn(turn)).toEqual(['toolu_replay_0', 'toolu_replay_0', 'toolu_replay_1', 'toolu_replay_1']);
@@ -43,7 +43,7 @@ describe('A history that a new process gets', () => {
     ['x'.repeat(200), 'x'.repeat(128)],
     ['', '_'],
     ['mcp__a-b__C9', 'mcp__a-b__C9'],
-  ])('has a legal name for a call of %j', (name, legal) => {
+  ])('has a valid name for a call of %j', (name, legal) => {
     expect(turnAfter([called('a', name)]).history[0]?.calls?.[0]?.name).toBe(legal);
   });
 
@@ -57,12 +57,12 @@ describe('A history that a new process gets', () => {
     expect(turnAfter(blank).history.map(({ text }) => text)).toEqual(['(no text)', '(no text)', '', '']);
   });
 
-  it('keeps the ids of results that belong to calls of the process itself', () => {
+  it('retains the ids of results that belong to calls of the process itself', () => {
     const results = [{ id: 'toolu_a', text: 'x', isError: true }];
     expect(turnAfter([], { results }).results).toEqual(results);
   });
 
-  it('keeps the ids of the program for the calls that are open, if a process has the history already', () => {
+  it('retains the ids of the program for open calls, if a process already has the history', () => {
     const history = [called('a', 'look'), answered('a', 'x'), called('a', 'look')];
     const messages = replayableHistory(history, new Map([['a', 'toolu_a']]));
     expect(messages.map(({ calls = [], results = [] }) => [...calls, ...results].map(({ id }) => id))).toEqual([

@@ -13,8 +13,8 @@ function limitOf(firstOutputMs: number, stallMs: number) {
 const first = 'timeout: the model was silent for 100 ms before its first output (MODEL_API_FIRST_OUTPUT_TIMEOUT)';
 const stalled = 'timeout: the model CLI was silent for 30 ms between two outputs (MODEL_API_STALL_TIMEOUT)';
 
-describe('the limit of silence', () => {
-  it('is exceeded once when the first output does not come, and says so', async () => {
+describe('The silence limit', () => {
+  it('is exceeded once when the first output does not arrive, and reports that', async () => {
     const { clock, exceeded } = limitOf(100, 30);
     await clock.advance(99);
     expect(exceeded).toEqual([]);
@@ -46,7 +46,7 @@ describe('the limit of silence', () => {
     expect(exceeded).toEqual([stalled]);
   });
 
-  it('takes 0 for no limit, each for itself', async () => {
+  it('treats 0 as no limit, for each limit separately', async () => {
     const onlyStall = limitOf(0, 30);
     await onlyStall.clock.advance(10_000);
     expect(onlyStall.clock.pending).toBe(0);

@@ -45,13 +45,13 @@ async function stdoutOf(child: Child): Promise<string> {
   return Buffer.concat(chunks).toString();
 }
 
-describe('a program that is started', () => {
-  it('has the environment it is given and its cookie, which comes first, and nothing else', async () => {
+describe('A program that is started', () => {
+  it('has exactly the given environment and its cookie, which comes first', async () => {
     const { child } = await spawned({ program: '/usr/bin/env', env: { LANG: 'C', HOME: '/nowhere' } });
     expect(await stdoutOf(child)).toBe('PROMPT_RELAY_JOB=cookie\nLANG=C\nHOME=/nowhere\n');
   });
 
-  it('leads a process group of its own, in its own folder', async () => {
+  it('leads a new process group, in the given folder', async () => {
     await using folder = await temporaryFolder();
     const { child } = await spawned({ args: ['-c', 'pwd; exec cat'], workingDirectory: folder.path });
     const stat = await readFile(`/proc/${child.pid}/stat`, 'utf8');
@@ -61,7 +61,7 @@ describe('a program that is started', () => {
     expect(await stdoutOf(child)).toBe(`${folder.path}\nhello`);
   });
 
-  it('is started as its containment wants it', async () => {
+  it('is started by the command of its containment', async () => {
     const inside: Containment = { ...noContainment, enter: (program, args) => ['/bin/echo', ['in', program, ...args]] };
     const { child } = await spawned({ program: '/opt/model', args: ['--print'] }, inside);
     expect(await stdoutOf(child)).toBe('in /opt/model --print\n');
@@ -71,12 +71,12 @@ describe('a program that is started', () => {
     ['exit 0', 'ok', { code: 0, signal: null }],
     ['exit 3', 'nonzero', { code: 3, signal: null }],
     ['kill -9 $$', 'signal', { code: null, signal: 'SIGKILL' }],
-  ])('tells how it exits: %s', async (script, kind, status) => {
+  ])('reports how it exits: %s', async (script, kind, status) => {
     const { child, exits } = await spawned({ args: ['-c', script] });
     expect([await child.exited, exits]).toEqual([status, [kind]]);
   });
 
-  it('tells of its exit even where what it has started holds its stdout', async () => {
+  it('reports its exit even if its child process holds its stdout', async () => {
     const { child } = await spawned({ args: ['-c', 'sleep 60 & exit 0'] });
     expect(await child.exited).toEqual({ code: 0, signal: null });
     expect(child.stdout.readableEnded).toBe(false);
@@ -84,7 +84,7 @@ describe('a program that is started', () => {
   });
 });
 
-describe('a program that can’t be started', () => {
+describe('A program that cannot be started', () => {
   it.each([
     ['it is not there', { program: '/no/such/model' }, 'the model CLI model could not be started: ENOENT'],
     ['it may not be executed', { program: '/etc/passwd' }, 'the model CLI passwd could not be started: EACCES'],
@@ -99,7 +99,7 @@ describe('a program that can’t be started', () => {
     await expect(spawned(start)).rejects.toMatchObject({ code: 'spawn_error', message, exits: ['spawn_error'] });
   });
 
-  it('is told in the words of the system where it gives no code', () => {
+  it('is reported in the words of the system if there is no code', () => {
     expect(spawnError('/opt/secret/model', new Error('no more room')).message).toBe(
       'the model CLI model could not be started: no more room',
     );
@@ -114,7 +114,7 @@ describe('a program that can’t be started', () => {
     [127, 'bash: line 1: claude: command not found', false],
     [127, 'it said: setpriv: no', false],
     [null, 'setpriv: killed', false],
-  ])('is known by the exit code and the name of the helper in front: %s, %s', (code, stderr, could) => {
+  ])('is recognized by the exit code and the name of the helper in front: %s, %s', (code, stderr, could) => {
     expect(couldNotExecute({ code, stderr })).toBe(could);
   });
 });

@@ -38,8 +38,8 @@ async function folderAsCgroup() {
   return { home: new Cgroup(folder.path), [Symbol.asyncDispose]: () => folder[Symbol.asyncDispose]() };
 }
 
-describeWithCgroups('a program that is started in a cgroup', () => {
-  it('is in it, with its own arguments and environment, and with nothing of the shell that brought it there', async () => {
+describeWithCgroups('A program that is started in a cgroup', () => {
+  it('is in it, with its arguments and environment, and with nothing of the shell that moved it there', async () => {
     await using cgroup = await temporaryCgroup();
     const words = ['', 'two words', '$HOME', "it's", '-c', '*'];
     const own = await run(...entering(cgroup, '/usr/bin/printf', ['<%s>', ...words]));
@@ -56,7 +56,7 @@ describeWithCgroups('a program that is started in a cgroup', () => {
     ).toBe(true);
   });
 
-  it('has a cgroup of its own, which serves another program when nothing is left in it', async () => {
+  it('has a separate cgroup, which is reused for another program when it is empty', async () => {
     await using home = await temporaryCgroup();
     const containments = new CgroupContainments(home, unlimited, clock);
     const [one, two] = [await containments.create(1), await containments.create(2)];
@@ -70,7 +70,7 @@ describeWithCgroups('a program that is started in a cgroup', () => {
     await containments.close();
   });
 
-  it('can’t hide in a cgroup that it makes itself', async () => {
+  it('cannot hide in a cgroup that it creates itself', async () => {
     await using trees = await cgroupTrees();
     const mark = freshMark();
     const inner = `own=$(sed -n s/^0:://p /proc/self/cgroup); mount=$(sed -n 's/^[^ ]* [^ ]* [^ ]* [^ ]* \\([^ ]*\\) .* - cgroup2 .*/\\1/p' /proc/self/mountinfo)`;
@@ -82,7 +82,7 @@ describeWithCgroups('a program that is started in a cgroup', () => {
     expect([await marked(mark), trees.log.events]).toEqual([[], []]);
   });
 
-  it('is measured, with all that it starts', async () => {
+  it('is measured, with all its children', async () => {
     await using trees = await cgroupTrees();
     const tree = await trees.shell('n=0; (while [ $n -lt 20000 ]; do n=$((n+1)); done); exec cat');
     tree.child.stdin.write('hello');
@@ -92,7 +92,7 @@ describeWithCgroups('a program that is started in a cgroup', () => {
     expect(usage?.peakMemoryBytes).toBeNull();
   });
 
-  it('is ended when its home is closed', async () => {
+  it('is ended when the home of the cgroups is closed', async () => {
     await using home = await temporaryCgroup();
     const containments = new CgroupContainments(home, unlimited, clock);
     const containment = await containments.create(1);
@@ -106,7 +106,7 @@ describeWithCgroups('a program that is started in a cgroup', () => {
   });
 });
 
-describeWithCgroups('a cgroup that another program has removed', () => {
+describeWithCgroups('A cgroup that another program has removed', () => {
   const groups = { means: 'process-group', create: async () => 'in a group', close: async () => {} } as never;
 
   async function containmentsIn(home: Cgroup) {
@@ -115,7 +115,7 @@ describeWithCgroups('a cgroup that another program has removed', () => {
     return { log, containments: new CgroupContainments(home, unlimited, clock, { containments: groups, log }) };
   }
 
-  it('is made again', async () => {
+  it('is created again', async () => {
     await using parent = await temporaryCgroup();
     const home = parent.child('home');
     const { log, containments } = await containmentsIn(home);
@@ -130,7 +130,7 @@ describeWithCgroups('a cgroup that another program has removed', () => {
     await containments.close();
   });
 
-  it('is one that can be used again, if only that is gone', async () => {
+  it('is replaced by another free one if only that cgroup is gone', async () => {
     await using parent = await temporaryCgroup();
     const home = parent.child('home');
     const { log, containments } = await containmentsIn(home);
@@ -142,7 +142,7 @@ describeWithCgroups('a cgroup that another program has removed', () => {
     await containments.close();
   });
 
-  it('is replaced by process groups as long as none can be made, with one warning that names it', async () => {
+  it('is replaced by process groups while none can be created, with one warning that names it', async () => {
     await using parent = await temporaryCgroup();
     const middle = parent.child('middle');
     await middle.create();
@@ -161,16 +161,16 @@ describeWithCgroups('a cgroup that another program has removed', () => {
   });
 });
 
-describe('a program whose cgroup can not be entered', () => {
-  it('is not started, and that is told from a failure of the program', async () => {
+describe('A program whose cgroup cannot be entered', () => {
+  it('is not started, which is distinguished from a failure of the program', async () => {
     const { code, stdout, stderr } = await run(...entering(new Cgroup('/no/such/cgroup'), '/bin/echo', ['hello']));
     expect([code, stdout, stderr]).toEqual([126, '', 'prompt-relay-sh: cannot enter its cgroup\n']);
     expect(couldNotExecute({ code, stderr })).toBe(true);
   });
 });
 
-describe('a program that can not be executed', () => {
-  it('is told from one that fails', async () => {
+describe('A program that cannot be executed', () => {
+  it('is distinguished from one that fails', async () => {
     await using fake = await folderAsCgroup();
     const missing = await run(...entering(fake.home, '/no/such/program', []));
     expect([missing.code, couldNotExecute(missing)]).toEqual([127, true]);
@@ -179,8 +179,8 @@ describe('a program that can not be executed', () => {
   });
 });
 
-describe('the limits of a cgroup', () => {
-  it('are set before the program is started: all of the tree goes when its memory runs out', async () => {
+describe('The limits of a cgroup', () => {
+  it('are set before the program is started: the whole tree ends when its memory runs out', async () => {
     await using fake = await folderAsCgroup();
     const settings = { hasMemory: true, maxMemoryBytes: 1024 ** 3, maxProcesses: 100 };
     await new CgroupContainments(fake.home, settings, clock).create(7);
@@ -193,7 +193,7 @@ describe('the limits of a cgroup', () => {
     ]);
   });
 
-  it('are left alone where there is none', async () => {
+  it('are not set if none are configured', async () => {
     await using fake = await folderAsCgroup();
     await new CgroupContainments(fake.home, unlimited, clock).create(7);
     await expect(stat(join(fake.home.path, '7', 'memory.max'))).rejects.toMatchObject({ code: 'ENOENT' });

@@ -17,16 +17,16 @@ async function foldersIn(path: string): Promise<string[]> {
   return entries.flatMap((entry) => (entry.isDirectory() ? [entry.name] : []));
 }
 
-describe('the parent of all cgroups', () => {
-  it('is none where cgroups are switched off, the one that is named, or the service’s own', async () => {
+describe('The parent of all cgroups', () => {
+  it('is null if cgroups are switched off, else the configured one or that of the service', async () => {
     expect(await cgroupParent('off')).toBeNull();
     expect((await cgroupParent('/some/slice'))?.path).toBe('/some/slice');
     expect(await cgroupParent('auto')).toEqual(await ownCgroup());
   });
 });
 
-describeWithCgroups('a home for cgroups', () => {
-  it('is made below its parent, named after its instance, and is empty once it was tried out', async () => {
+describeWithCgroups('A home for cgroups', () => {
+  it('is created below its parent, named after its instance, and is empty after its test', async () => {
     await using parent = await temporaryCgroup();
     const found = await openCgroupHome(parent, instance, false, clock);
     if (found.kind !== 'usable') throw new Error(found.reason);
@@ -46,7 +46,7 @@ describeWithCgroups('a home for cgroups', () => {
     expect([...(found.kind === 'usable' ? found.controllers : ['none'])]).toEqual(expect.arrayContaining(wanted));
   });
 
-  it('does not move this process where others share its cgroup', async () => {
+  it('does not move this process if others share its cgroup', async () => {
     await using parent = await temporaryCgroup();
     const before = await ownCgroup();
     const found = await openCgroupHome(parent, instance, true, clock);
@@ -54,7 +54,7 @@ describeWithCgroups('a home for cgroups', () => {
     expect(await foldersIn(parent.path)).toEqual([folderPrefix(instance)]);
   });
 
-  it('lets a service that has its cgroup for itself move into a leaf, because else no controller could be passed on', async () => {
+  it('lets a service that is alone in its cgroup move into a leaf, so that controllers can be passed on', async () => {
     await using parent = await temporaryCgroup();
     const [program, args] = entering(parent, process.execPath, ['-e', opensHome, modules]);
     const { stdout } = await promisify(execFile)(program, [...args]);
@@ -78,17 +78,17 @@ const { systemClock } = require(src + '/shared/clock.js');
 })();
 `;
 
-describe('a place where no cgroup can be made', () => {
-  it('is none at all', async () => {
+describe('A place without cgroups', () => {
+  it('is unusable if there is no parent', async () => {
     expect(await openCgroupHome(null, instance, false, clock)).toMatchObject({ kind: 'unusable' });
   });
 
-  it('is told with its path and what the system said', async () => {
+  it('is reported with its path and the error of the system', async () => {
     const found = await openCgroupHome(new Cgroup('/no/such/cgroup'), instance, false, clock);
     expect(found).toEqual({ kind: 'unusable', reason: '/no/such/cgroup: ENOENT' });
   });
 
-  it('is an ordinary folder, in which nothing is left behind', async () => {
+  it('may be an ordinary folder, in which nothing is left behind', async () => {
     await using folder = await temporaryFolder();
     const found = await openCgroupHome(new Cgroup(folder.path), instance, false, clock);
     expect(found.kind).toBe('unusable');

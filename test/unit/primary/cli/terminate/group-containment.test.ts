@@ -14,7 +14,7 @@ async function sleeper(mark: string, cookie: string): Promise<number> {
   return child.pid ?? 0;
 }
 
-describe('a containment by process group', () => {
+describe('A containment by process group', () => {
   let instance: Instance & AsyncDisposable;
   let containments: GroupContainments;
 
@@ -24,7 +24,7 @@ describe('a containment by process group', () => {
   });
   afterEach(() => instance[Symbol.asyncDispose]());
 
-  it('finds what carries its cookie, whatever group it is in', async () => {
+  it('finds processes with its cookie, whatever group they are in', async () => {
     const [own, other] = [freshMark(), freshMark()];
     const containment = await containments.create(1, cookieOf(instance, 1));
     await containments.create(2, cookieOf(instance, 2));
@@ -35,7 +35,7 @@ describe('a containment by process group', () => {
     expect([(await marked(own)).length, (await marked(other)).length]).toEqual([0, 1]);
   });
 
-  it('looks a second time where it has found something: its last child may have been missed', async () => {
+  it('checks a second time after it has found a process, because a last child may have been missed', async () => {
     const mark = freshMark();
     const containment = await containments.create(1, cookieOf(instance, 1));
     await sleeper(mark, cookieOf(instance, 1));
@@ -54,7 +54,7 @@ describe('a containment by process group', () => {
     expect(await marked(mark)).toEqual([]);
   });
 
-  it('leaves alone what belongs to another instance, even when it is closed', async () => {
+  it('does not touch processes of another instance, even when it is closed', async () => {
     await using neighbour = await temporaryInstance();
     const mark = freshMark();
     await sleeper(mark, cookieOf(neighbour, 1));
@@ -64,7 +64,7 @@ describe('a containment by process group', () => {
     expect(await marked(mark)).toHaveLength(1);
   });
 
-  it('can’t find a process that sheds environment, group and parent: only a cgroup can', async () => {
+  it('cannot find a process that sheds environment, group and parent: only a cgroup can', async () => {
     await using trees = await groupTrees();
     const mark = freshMark();
     const tree = await trees.shell(`setsid env -i sleep ${mark} >/dev/null 2>&1 &`);
@@ -79,8 +79,8 @@ describe('a containment by process group', () => {
   });
 });
 
-describe('a process group', () => {
-  it('is signalled while it has a member, and not any more after that', async () => {
+describe('A process group', () => {
+  it('is signalled only while it has a member', async () => {
     const leader = await sleeper(freshMark(), 'none');
     expect([signalGroup(leader, 0), signalGroup(leader, 'SIGKILL')]).toEqual([true, true]);
     await until(() => !signalGroup(leader, 0), 'the group to be gone');
@@ -88,8 +88,8 @@ describe('a process group', () => {
   });
 });
 
-describeWith('/usr/bin/setpriv')('a program that is tied to our life', () => {
-  it('is started by setpriv, in its own place and with its own arguments', async () => {
+describeWith('/usr/bin/setpriv')('A program that is tied to the life of the service', () => {
+  it('is started by setpriv, in its folder and with its arguments', async () => {
     const containments = new GroupContainments(
       { pid: 1, startTicks: '2', pidNamespace: '3' },
       '/usr/bin/setpriv',

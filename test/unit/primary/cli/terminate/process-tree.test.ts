@@ -46,7 +46,7 @@ function startFixture(trees: Trees, name: string, mark: string): Promise<Process
   return trees.start('/usr/bin/perl', [join(programs, name), mark]);
 }
 
-describeEachMeans('the end of a process tree', (open) => {
+describeEachMeans('The end of a process tree', (open) => {
   it.each(
     endless.flatMap(([program, processes]) =>
       (['done', 'cancelled'] as const).map((reason) => [program, reason, processes] as const),
@@ -61,7 +61,7 @@ describeEachMeans('the end of a process tree', (open) => {
     expect(trees.log.events).toEqual([]);
   });
 
-  it('comes as soon as all have gone by themselves, and needs no force', async () => {
+  it('is reached as soon as all have exited by themselves, without force', async () => {
     await using trees = await open();
     const mark = freshMark();
     const tree = await startFixture(trees, 'forks-child.pl', mark);
@@ -70,7 +70,7 @@ describeEachMeans('the end of a process tree', (open) => {
     expect([await marked(mark), trees.told, trees.orphans]).toEqual([[], ['SIGTERM done', 'signal'], 0]);
   });
 
-  it('leaves a child the grace to clean up, even when its parent has gone', async () => {
+  it('gives a child the grace period to clean up, even when its parent has exited', async () => {
     await using folder = await temporaryFolder();
     await using trees = await open();
     const [ready, cleaned] = [join(folder.path, 'ready'), join(folder.path, 'cleaned')];
@@ -83,7 +83,7 @@ describeEachMeans('the end of a process tree', (open) => {
     expect(trees.orphans).toBe(0);
   });
 
-  it('kills what ignores SIGTERM when the grace is over, and tells of it', async () => {
+  it('kills processes that ignore SIGTERM after the grace period, and reports it', async () => {
     await using trees = await open();
     const mark = freshMark();
     const tree = await startFixture(trees, 'ignores-sigterm.pl', mark);
@@ -95,7 +95,7 @@ describeEachMeans('the end of a process tree', (open) => {
     expect(trees.orphans).toBe(1);
   });
 
-  it('kills what a program has left behind when it exited by itself, without a grace', async () => {
+  it('kills processes left behind by a program that exited by itself, without a grace period', async () => {
     await using trees = await open();
     const mark = freshMark();
     const tree = await startFixture(trees, 'leaves-children.pl', mark);
@@ -107,7 +107,7 @@ describeEachMeans('the end of a process tree', (open) => {
     expect([await marked(mark), trees.told, trees.orphans]).toEqual([[], ['ok'], 2]);
   });
 
-  it('happens once, and is told only when all is gone', async () => {
+  it('happens once, and is reported only when all processes are gone', async () => {
     await using trees = await open();
     const mark = freshMark();
     let left: number[] | null = null;
@@ -125,7 +125,7 @@ describeEachMeans('the end of a process tree', (open) => {
     ]);
   });
 
-  it('does not touch the tree beside it', async () => {
+  it('does not touch another tree', async () => {
     await using trees = await open();
     const [mark, other] = [freshMark(), freshMark()];
     const tree = await trees.shell(`setsid sleep ${mark} & exec sleep ${mark}`);
@@ -136,8 +136,8 @@ describeEachMeans('the end of a process tree', (open) => {
   });
 });
 
-describeWithCgroups('a process that sheds environment, group and parent', () => {
-  it('is ended with its tree all the same', async () => {
+describeWithCgroups('A process that sheds environment, group and parent', () => {
+  it('is still ended with its tree', async () => {
     await using trees = await cgroupTrees();
     const mark = freshMark();
     const tree = await trees.shell(`setsid env -i sh -c 'sleep ${mark} & :' & exec sleep ${mark}`);
@@ -146,7 +146,7 @@ describeWithCgroups('a process that sheds environment, group and parent', () => 
     expect(await marked(mark)).toEqual([]);
   });
 
-  it('is ended with its tree where the program has exited long ago', async () => {
+  it('is ended with its tree even if the program exited long ago', async () => {
     await using trees = await cgroupTrees();
     const mark = freshMark();
     const tree = await trees.shell(`setsid env -i sleep ${mark} >/dev/null 2>&1 &`);
@@ -201,7 +201,7 @@ async function bareTree(script: string, containment = new EmptyContainment(), fu
   return { tree, child, log, containment, treeKilled, [Symbol.asyncDispose]: dispose };
 }
 
-describe('a program that renews its login', () => {
+describe('A program that renews its login', () => {
   it('is killed only after the login is stored', async () => {
     let isRenewing = true;
     const asked: (readonly number[])[] = [];
@@ -230,7 +230,7 @@ describe('a program that renews its login', () => {
     expect(existsSync(renewal)).toBe(false);
   });
 
-  it('is not killed if a renewal has begun before it was stopped', async () => {
+  it('is not killed if a renewal began before it was stopped', async () => {
     const checks = [
       { state: 'S', isRenewing: false },
       { state: 'T', isRenewing: true },
@@ -254,8 +254,8 @@ function stateOf(pid: number): string | undefined {
   return /\) (\w)/.exec(readFileSync(`/proc/${pid}/stat`, 'latin1'))?.[1];
 }
 
-describe('a program that has been reaped', () => {
-  it('is not signalled by its number: neither it, nor its group', async () => {
+describe('A program that has been reaped', () => {
+  it('is not signalled by its pid, nor is its group', async () => {
     const mark = freshMark();
     await using bare = await bareTree(`sleep ${mark} >/dev/null 2>&1 & exit 0`);
     await bare.child.exited;
@@ -265,7 +265,7 @@ describe('a program that has been reaped', () => {
     expect([bare.treeKilled, isAlive(member)]).toEqual([[], true]);
   });
 
-  it('is not signalled by its number where it exits while its end begins', async () => {
+  it('is not signalled by its pid if it exits while its end begins', async () => {
     const mark = freshMark();
     await using bare = await bareTree(`sleep ${mark} </dev/null >/dev/null 2>&1 & exec cat`);
     const [member = 0] = await untilSleeping(mark, 1);
@@ -278,14 +278,14 @@ describe('a program that has been reaped', () => {
   });
 });
 
-describe('tree-kill', () => {
+describe('The use of tree-kill', () => {
   it.each<[EndReason, boolean]>([
     ['timeout', true],
     ['cancelled', true],
     ['shutting_down', true],
     ['done', false],
     ['retired', false],
-  ])('goes down the tree only of a job that was cut short: %s', async (reason, isAsked) => {
+  ])('applies only to the tree of a job that was cut short: %s', async (reason, isAsked) => {
     await using bare = await bareTree('exec sleep 60');
     await bare.tree.end(longGraceMs, reason);
     expect(bare.treeKilled).toEqual(isAsked ? [bare.child.pid] : []);
@@ -294,7 +294,7 @@ describe('tree-kill', () => {
   it.each([
     [16, true],
     [17, false],
-  ])('is left out for a large tree, because it starts a ps for each process: %d', async (count, isAsked) => {
+  ])('is skipped for a large tree, because it starts a ps for each process: %d', async (count, isAsked) => {
     await using bare = await bareTree('exec sleep 60');
     bare.containment.members = Array.from({ length: count }, (_, index) => index);
     await bare.tree.end(longGraceMs, 'timeout');
@@ -302,8 +302,8 @@ describe('tree-kill', () => {
   });
 });
 
-describe('a process tree', () => {
-  it('tells in the log what could not be ended', async () => {
+describe('A process tree', () => {
+  it('logs what could not be ended', async () => {
     await using bare = await bareTree('exit 0');
     await bare.child.exited;
     bare.containment.cleared = { killed: 2, left: [4, 5] };
@@ -311,17 +311,17 @@ describe('a process tree', () => {
     expect(bare.log.entries).toEqual([{ level: 'error', event: 'tree_not_gone', fields: { processes: '4 5' } }]);
   });
 
-  it('tells what its containment has measured', async () => {
+  it('reports the measurements of its containment', async () => {
     await using bare = await bareTree('exit 0');
     expect(bare.tree.usage()).toEqual({ processorMs: 12, peakMemoryBytes: null });
   });
 
-  it('knows that its program lives', async () => {
+  it('reports that its program is alive', async () => {
     await using bare = await bareTree('exec sleep 60');
     expect([bare.tree.hasExited, bare.tree.hasDied]).toEqual([false, false]);
   });
 
-  it('knows that its program has died, even in the moment in which Node learns of it', async () => {
+  it('reports that its program has died, even while Node is being notified', async () => {
     for (let count = 0; count < 20; count++) {
       await using bare = await bareTree('exec sleep 60');
       process.kill(bare.child.pid, 'SIGKILL');
@@ -332,7 +332,7 @@ describe('a process tree', () => {
   });
 });
 
-it('is over only when the program has gone, also where that has not entered its cgroup yet', async () => {
+it('ends only when the program has exited, even if that has not entered its cgroup yet', async () => {
   const mark = freshMark();
   const outside: ContainmentFactory = {
     means: 'cgroup',

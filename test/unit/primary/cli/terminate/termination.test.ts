@@ -31,18 +31,18 @@ async function choose({ cgroup = 'off', maxMemoryBytes = null, maxProcesses = nu
   return { means: containments.means, warnings, fault };
 }
 
-describe('how processes are ended', () => {
-  it('is by process group where cgroups are switched off: nothing is wrong with that', async () => {
+describe('The way to end processes', () => {
+  it('is by process group if cgroups are switched off, without a warning', async () => {
     const chosen = await choose({ tools: { setpriv: '/usr/bin/setpriv', hasPs: false } });
     expect(chosen).toEqual({ means: 'process-group', warnings: [], fault: null });
   });
 
-  it('is not chosen for the operator where the cgroup that is named can’t be used', async () => {
+  it('is not replaced by another if the configured cgroup cannot be used', async () => {
     const faults = ['MODEL_API_CGROUP: /no/such/cgroup: ENOENT'];
     await expect(choose({ cgroup: '/no/such/cgroup' })).rejects.toMatchObject({ name: 'ConfigFault', faults });
   });
 
-  it('warns where nothing ties a program to the life of the service', async () => {
+  it('includes a warning if nothing ties a program to the life of the service', async () => {
     const { warnings } = await choose({});
     expect(warnings).toEqual([expect.stringMatching(/^no setpriv on PATH/)]);
   });
@@ -51,16 +51,16 @@ describe('how processes are ended', () => {
     [{ maxMemoryBytes: 1024 ** 3 }, ['MODEL_API_CLI_MEMORY_MB']],
     [{ maxProcesses: 100 }, ['MODEL_API_CLI_PROCESSES']],
     [{ maxMemoryBytes: 1024 ** 3, maxProcesses: 100 }, ['MODEL_API_CLI_MEMORY_MB', 'MODEL_API_CLI_PROCESSES']],
-  ])('warns of a limit that can’t be held without a cgroup: %j', async (limits, names) => {
+  ])('includes a warning about a limit that cannot be enforced without a cgroup: %j', async (limits, names) => {
     const { warnings } = await choose({ ...limits, tools: { setpriv: '/usr/bin/setpriv', hasPs: false } });
     expect(warnings).toEqual(names.map((name) => expect.stringContaining(`${name} has no effect`)));
   });
 });
 
-describeWithCgroups('the processes of a unit that is only looked at', () => {
+describeWithCgroups('The processes of a unit that is only inspected', () => {
   const unitCgroups = { fault: null, controllers: new Set(['pids']) };
 
-  it('have the cgroups that systemd gives the unit, whatever this process could make', async () => {
+  it('have the cgroups that systemd gives the unit, whatever this process could create', async () => {
     const chosen = await choose({ cgroup: 'auto', unitCgroups, maxMemoryBytes: 1, maxProcesses: 1 });
     expect(chosen).toEqual({
       means: 'cgroup',
@@ -77,13 +77,13 @@ describeWithCgroups('the processes of a unit that is only looked at', () => {
   });
 });
 
-describeWithCgroups('how processes are ended where cgroups can be made', () => {
+describeWithCgroups('The way to end processes if cgroups can be created', () => {
   it('is by cgroup, which needs no other tool', async () => {
     await using parent = await temporaryCgroup();
     expect(await choose({ cgroup: parent.path })).toEqual({ means: 'cgroup', warnings: [], fault: null });
   });
 
-  it('warns of a limit whose controller is not available, and only of that', async () => {
+  it('includes a warning about a limit whose controller is not available, and no others', async () => {
     await using parent = await temporaryCgroup();
     const available = parent.controllers();
     const { warnings } = await choose({ cgroup: parent.path, maxMemoryBytes: 1024 ** 3, maxProcesses: 100 });

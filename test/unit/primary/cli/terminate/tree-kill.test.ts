@@ -75,7 +75,7 @@ function isOver(child: ChildProcess): boolean {
 }
 
 describe('tree-kill', () => {
-  it('goes down a tree, whatever groups its processes are in', async () => {
+  it('walks down a tree, whatever groups its processes are in', async () => {
     const mark = freshMark();
     const child = spawn('/bin/sh', ['-c', `setsid sleep ${mark} & sleep ${mark} & wait`], { stdio: 'ignore' });
     await untilMarked(mark, 3);
@@ -101,20 +101,20 @@ describe('tree-kill', () => {
     expect((await endSleeper(folder.path)).code).toBe(0);
   });
 
-  it('does not end a service whose host can start no ps: it is not there, or no file can be opened', async () => {
+  it('does not end a service whose host cannot start ps, because it is missing or no file can be opened', async () => {
     await using folder = await temporaryFolder();
     expect((await endSleeper(folder.path)).code).toBe(0);
     expect((await endSleeper(process.env.PATH ?? '', 'without descriptors')).code).toBe(0);
   });
 
-  it('signals nothing after its time: by then, the numbers that ps has listed may be strangers’', async () => {
+  it('signals nothing after its time limit, because the listed pids may have been reused', async () => {
     await using fast = await folderWithPs('exec ps "$@"');
     expect(await endSleeper(fast.path, '800')).toMatchObject({ code: 0, signal: 'SIGTERM' });
     await using slow = await folderWithPs('sleep 1; exec ps "$@"');
     expect(await endSleeper(slow.path, '1500')).toMatchObject({ code: 0, signal: null });
   });
 
-  it('is not waited for long where ps hangs', async () => {
+  it('does not wait long if ps hangs', async () => {
     await using folder = await folderWithPs('sleep 3; exit 1');
     const { code, tookMs } = await endSleeper(folder.path);
     expect(code).toBe(0);

@@ -32,8 +32,8 @@ const openAi = {
 };
 const loginError = { code: -32000, message: 'Gemini API key is missing or not configured.' };
 
-describe('the adapter of agents', () => {
-  it('learns the version of the agent, which need not tell it', async () => {
+describe('The ACP adapter', () => {
+  it('learns the version of the agent, which the agent may leave out', async () => {
     expect((await learned()).version).toBe('1.2.3');
     const adapter = acpAdapter('acp', bare, null, options);
     const { consult, asked } = answering('a banner\n', result(0, { protocolVersion: 1 }));
@@ -41,7 +41,7 @@ describe('the adapter of agents', () => {
     expect(asked).toHaveLength(1);
   });
 
-  it('can be shown images where the agent says so', async () => {
+  it('supports images if the agent reports the capability', async () => {
     expect((await learned()).extras).toEqual({ thoughts: true });
     const adapter = acpAdapter('acp', bare, null, options);
     const seeing = { ...hello, agentCapabilities: { promptCapabilities: { image: true } } };
@@ -49,7 +49,7 @@ describe('the adapter of agents', () => {
     expect(extras.image?.({ mediaType: 'image/png', data: 'AA', at: 0 })).toMatchObject({ type: 'image', data: 'AA' });
   });
 
-  it('has a callback where it calls tools and requests may offer some, and else none', async () => {
+  it('opens a callback if the agent calls tools and requests may offer some, and none otherwise', async () => {
     const calling = { ...hello, agentCapabilities: { mcpCapabilities: { http: true } } };
     const able = { ...bare, tools: { ownArguments: [] } };
     const known = async (mayHaveTools: boolean, preset: AcpPreset = able) => {
@@ -63,20 +63,20 @@ describe('the adapter of agents', () => {
   });
 
   it.each([[''], ['usage: agent [options]\n'], [lineOf({ id: 0, error: { code: -32601, message: 'no' } })]])(
-    'can not use a program that does not speak the protocol: %j',
+    'rejects a program that does not speak the protocol: %j',
     async (stdout) => {
       const adapter = acpAdapter('acp', bare, null, options);
       await expect(adapter.learn(async () => ({ code: 1, stdout }))).rejects.toMatchObject({ code: 'cli_error' });
     },
   );
 
-  it('does not wait for somebody to log in', async () => {
+  it('does not wait for a person to log in', async () => {
     const adapter = acpAdapter('acp', bare, null, options);
     const asking = answering('Please visit the following URL to authorize the application:\n', 'never read');
     await expect(adapter.learn(asking.consult)).rejects.toMatchObject({ code: 'cli_error', reason: 'auth' });
   });
 
-  it('can run jobs where the agent opens a session', async () => {
+  it('can run jobs if the agent opens a session', async () => {
     const { check } = await learned();
     const opens = answering(result(0, hello), result(1, { sessionId: 's' }));
     expect(await check(opens.consult)).toBeNull();
@@ -84,7 +84,7 @@ describe('the adapter of agents', () => {
     expect(JSON.parse(opens.asked[1] ?? '').params).toEqual({ cwd: '/proc/self/cwd', mcpServers: [] });
   });
 
-  it('can not where it is not logged in, and says how it could be', async () => {
+  it('cannot run jobs if the agent is not logged in, and lists the ways to log in', async () => {
     const { check } = await learned();
     const missing = 'the model CLI is not logged in: Gemini API key is missing or not configured.';
     const refusal = lineOf({ id: 1, error: loginError });
@@ -99,19 +99,19 @@ describe('the adapter of agents', () => {
     ['refuses it', lineOf({ id: 1, error: { code: -32603, message: 'Internal error', data: { details: 'no disk' } } })],
     ['refuses without an id', lineOf({ id: null, error: { code: -32700, message: 'no disk' } })],
     ['refuses as its last words', lineOf({ id: 1, error: 'no disk' }).trim()],
-  ])('can not where the agent opens no session: it %s', async (_, line) => {
+  ])('cannot run jobs if the agent opens no session: it %s', async (_, line) => {
     const { check } = await learned();
     const agent = answering(result(0, hello), line);
     await expect(check(agent.consult)).rejects.toMatchObject({ message: 'the model CLI reports: no disk' });
   });
 
-  it('can not where the agent ends before', async () => {
+  it('cannot run jobs if the agent exits earlier', async () => {
     const { check } = await learned();
     const ending = check(answering(result(0, hello)).consult);
     await expect(ending).rejects.toMatchObject({ message: 'the model CLI opens no session', reason: 'other' });
   });
 
-  it('can not where the agent has no model to offer', async () => {
+  it('cannot run jobs if the agent offers no model', async () => {
     const { check, listModels } = await learned();
     const option = { type: 'select', id: 'o', category: 'model', currentValue: 'unknown/unknown', options: [] };
     const session = result(1, { sessionId: 's', configOptions: [option] });
@@ -120,7 +120,7 @@ describe('the adapter of agents', () => {
     expect(await listModels(agent())).toBeNull();
   });
 
-  it('logs in with the first method whose variables it is given, and asks again', async () => {
+  it('logs in with the first method whose variables are set, and then retries', async () => {
     const adapter = acpAdapter('acp', bare, null, { ...options, given: { OPENAI_API_KEY: 'k' } });
     const named = {
       ...hello,
@@ -147,7 +147,7 @@ describe('the adapter of agents', () => {
     expect(await check(again.consult)).toMatch(/^the model CLI is not logged in: .*; ways to log in: Browser; /);
   });
 
-  it('takes each answer once, whatever else the agent says', async () => {
+  it('handles each reply once, whatever else the agent sends', async () => {
     const { check } = await learned();
     const twice = result(0, hello) + result(0, hello) + result(9, {});
     expect(await check(answering(twice, result(1, { sessionId: 's' })).consult)).toBeNull();
@@ -155,7 +155,7 @@ describe('the adapter of agents', () => {
     expect(await check(answering(result(0, login), result(1, { sessionId: 's' })).consult)).toBeNull();
   });
 
-  it('can not run jobs where what the agent opens is no session', async () => {
+  it('cannot run jobs if the reply of the agent is not a session', async () => {
     const { check } = await learned();
     const opening = check(answering(result(0, hello), result(1, {})).consult);
     await expect(opening).rejects.toMatchObject({ message: 'the model CLI opened no session' });
@@ -165,7 +165,7 @@ describe('the adapter of agents', () => {
     ['speaks another version', result(0, { protocolVersion: 2 }), 'other', 'speaks version 2 of the Agent Client'],
     ['wants a login first', lineOf({ id: 0, error: loginError }), 'auth', 'reports: Gemini API key is missing'],
     ['can not read what it is asked', lineOf({ id: null, error: { code: -32700 } }), 'other', 'the model CLI reports'],
-  ])('can not use an agent that %s, and says so', async (_, line, reason, message) => {
+  ])('rejects an agent that %s, with a message', async (_, line, reason, message) => {
     const learning = acpAdapter('acp', bare, null, options).learn(answering(line, 'never read').consult);
     await expect(learning).rejects.toMatchObject({ code: 'cli_error', reason });
     await expect(learning).rejects.toThrow(message);
@@ -222,7 +222,7 @@ describe('The private HOME of an agent', () => {
     return acpAdapter('acp', preset, null, { ...options, given, homeFiles }).home;
   }
 
-  it('holds what its preset has written, and the login of the operator', () => {
+  it('contains the files of its preset, and the login of the operator', () => {
     expect(homeOf({ HOME: '/home/relay', KEY: 'k' }, ['.netrc'])).toEqual({
       variables: { HOME: '.', X_HOME: '.x' },
       files: [{ path: '.x/settings', text: 'k' }],
@@ -240,7 +240,7 @@ describe('The table of presets', () => {
     expect(Object.keys(presets)).toEqual([...acpAgents]);
   });
 
-  it.each(Object.entries<AcpPreset>(presets))('writes and links below its HOME only: %s', (_, preset) => {
+  it.each(Object.entries<AcpPreset>(presets))('writes and links only below its HOME: %s', (_, preset) => {
     const paths = [...Object.keys(preset.files({})), ...preset.credentials, ...Object.values(preset.folders)];
     expect(paths.filter((path) => path.startsWith('/') || path.includes('..'))).toEqual([]);
     expect(Object.values(preset.folders)).toContain('.');
@@ -250,7 +250,7 @@ describe('The table of presets', () => {
     ['gemini-api-key', {}],
     ['vertex-ai', { GOOGLE_GENAI_USE_VERTEXAI: 'true' }],
     ['oauth-personal', { GOOGLE_GENAI_USE_GCA: 'true' }],
-  ])('tells gemini how it is logged in: %s', (selectedType, given) => {
+  ])('configures the login of gemini: %s', (selectedType, given) => {
     const settings = JSON.parse(presets.gemini.files(given)['.gemini/settings.json']);
     expect(settings.security.auth).toEqual({ selectedType });
   });

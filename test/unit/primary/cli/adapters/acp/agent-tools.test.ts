@@ -60,7 +60,7 @@ function callsIn(events: readonly { readonly type: string }[]) {
 }
 
 describe('An agent that calls tools', () => {
-  it('is one of which tests show it, and that has MCP servers over HTTP', async () => {
+  it('is an agent whose preset has tools, and that supports MCP servers over HTTP', async () => {
     expect(programVersion.extras.tools).toBe('single');
     expect(agent.decoder.requested).toBeDefined();
     const others = [await learned(bare, [], {}, withMcp), await learned({ ...bare, tools: { ownArguments: [] } })];
@@ -70,7 +70,7 @@ describe('An agent that calls tools', () => {
     }
   });
 
-  it('gets them with a session of their own, and is asked when it knows them', () => {
+  it('receives the tools in a new session, and the prompt once it knows them', () => {
     agent.opens({}, withMcp);
     expect(agent.last?.params).toEqual({ cwd: '/work', mcpServers: [] });
     agent.asked('Note Ann.', { offer, system: 'Be brief.' });
@@ -96,7 +96,7 @@ describe('An agent that calls tools', () => {
     expect(agent.last?.params?.sessionId).toBe('session-2');
   });
 
-  it('that has not asked for them is not asked', () => {
+  it('receives no prompt if it has not requested the tools', () => {
     agent.opens({}, withMcp);
     agent.asked('Note Ann.', { offer });
     const failed = agent.says(result(2, { sessionId: 'session-2' }));
@@ -104,7 +104,7 @@ describe('An agent that calls tools', () => {
     expect(agent.last?.method).toBe('session/new');
   });
 
-  it('has the mode and the model of that session set too', () => {
+  it('has the mode and the model of the new session set too', () => {
     const models = { availableModels: [], currentModelId: 'small' };
     const modes = { currentModeId: 'yolo', availableModes: [{ id: 'ask', name: 'Ask' }] };
     agent.opens({ models }, withMcp);
@@ -126,7 +126,7 @@ describe('A call', () => {
   const expected = { id: expect.stringMatching(/^call_r\d+$/), name: 'note', input: '{"who":"Ann"}' };
 
   it.each(['first', 'last'])(
-    'ends the turn with what was said before it, where the report of the agent comes %s',
+    'ends the turn with the preceding text, even if the report of the agent arrives %s',
     (at) => {
       asks('Note Ann.');
       const post = () => agent.posts('tools/call', { name: 'note', arguments: { who: 'Ann' } });
@@ -138,7 +138,7 @@ describe('A call', () => {
     },
   );
 
-  it('is answered with the result that the client brings, and the turn goes on', () => {
+  it('is answered with the result from the client, and the turn continues', () => {
     asks('Note Ann.');
     const { answers, events } = calls({ who: 'Ann' });
     const [call] = callsIn(events) as [{ id: string }];
@@ -170,7 +170,7 @@ describe('A call', () => {
     expect(agent.prompted).toBe('Thanks.');
   });
 
-  it('of several comes in the next round, also where the agent makes them at once', () => {
+  it('that is one of several waits for the next round, even if the agent makes them at once', () => {
     asks('Note both.');
     const [first] = callsIn([...calls({ who: 'Ann' }, 'c1').events]) as [{ id: string }];
     expect(calls({ who: 'Bo' }, 'c2').events).toEqual([]);
@@ -179,7 +179,7 @@ describe('A call', () => {
     expect(callsIn(events)).toMatchObject([{ input: '{"who":"Bo"}' }]);
   });
 
-  it('of a tool that nobody offered, or outside of a turn, is refused', () => {
+  it('is refused if its tool was not offered, or outside a turn', () => {
     asks('Note Ann.');
     const { events, answers } = agent.posts('tools/call', { name: 'run_shell_command', arguments: {} });
     expect([events, answers]).toEqual([
@@ -191,7 +191,7 @@ describe('A call', () => {
     expect(calls({ who: 'Ann' }).answers).toMatchObject([{ error: { code: -32602 } }]);
   });
 
-  it('has none of the arguments that the agent adds for itself, unless the client has one of that name', () => {
+  it('loses the arguments that the agent adds itself, unless the schema of the client has one of that name', () => {
     const own = tool('own', { type: 'object', properties: { wait: { type: 'boolean' } } });
     asks('Note Ann.', offering(tool('note'), own));
     expect(callsIn(calls({ who: 'Ann', wait: true }).events)).toMatchObject([{ input: '{"who":"Ann"}' }]);
@@ -200,7 +200,7 @@ describe('A call', () => {
     expect(callsIn(agent.says(reports('c2')))).toMatchObject([{ name: 'own', input: '{"wait":true}' }]);
   });
 
-  it('that the agent gives up, or a turn that ends or says more meanwhile, leaves a process that is not used again', () => {
+  it('prevents reuse of the process if the agent cancels it, or the turn ends or writes more meanwhile', () => {
     for (const gives of [
       () => agent.posts('notifications/cancelled', { requestId: 70 }, null).events,
       () => agent.says(says('Never mind.')),
@@ -215,8 +215,8 @@ describe('A call', () => {
   });
 });
 
-describe('Other tools', () => {
-  it('need another session, which gets what was said as a transcript', () => {
+describe('Other tools in a later turn', () => {
+  it('need a new session, which gets the conversation as a transcript', () => {
     asks('Note Ann.');
     const [call] = callsIn(calls({ who: 'Ann' }).events) as [{ id: string; name: string; input: string }];
     const heard = [
@@ -232,7 +232,7 @@ describe('Other tools', () => {
     );
   });
 
-  it('of any name and schema are offered in a form that agents take', () => {
+  it('are offered in a form that agents accept, whatever their name and schema', () => {
     const long = 'x'.repeat(64);
     const odd = { properties: { a: true, b: false, c: { type: 'string' } }, required: ['a'] };
     asks('Go.', offering(tool(long, odd), tool(`${long.slice(1)}y`, {}), tool('note')));
@@ -250,7 +250,7 @@ describe('Other tools', () => {
   });
 });
 
-describe('What else an agent posts', () => {
+describe('Another message that an agent posts to the callback', () => {
   it('is answered as by any MCP server', () => {
     agent.opens({}, withMcp);
     const posted = (method: string, params?: object) => agent.posts(method, params).answers[0];
@@ -264,7 +264,7 @@ describe('What else an agent posts', () => {
     expect(agent.posts('notifications/initialized', {}, null).answers).toEqual([{}]);
   });
 
-  it('is refused where it is no message', () => {
+  it('is refused if it is not a valid message', () => {
     const answers: string[] = [];
     const request = { id: 'r', body: 'no JSON', answer: (json: string) => void answers.push(json) };
     expect([...(agent.decoder.requested?.(request) ?? [])]).toEqual([]);

@@ -28,11 +28,11 @@ describe('An error of an agent', () => {
     ],
     ['other', { code: 500, message: 'An internal error has occurred.' }],
     ['other', { code: -32603, message: 'Internal error' }],
-  ])('is %s', (reason, error) => {
+  ])('is mapped to %s', (reason, error) => {
     expect(failedOf(error)).toMatchObject({ type: 'turn-failed', reason });
   });
 
-  it('is told in one printable line, in the words that matter', () => {
+  it('is reported in one printable line, with the essential words', () => {
     expect(failedOf({ code: 500, message: googleError('It "broke"') }).message).toBe(
       'the model CLI reports: It "broke"',
     );
@@ -41,7 +41,7 @@ describe('An error of an agent', () => {
     expect(failedOf({ code: 1, message: 'x'.repeat(999) }).message.length).toBeLessThan(400);
   });
 
-  it('of the quota holds for the model, until nobody knows when, where a code says so', () => {
+  it('about the quota applies to the model, without a reset time, if it has a code', () => {
     expect(failedOf({ code: 429, message: '' }).quota).toEqual({ scope: 'model', resetsAt: null });
     const inWords = failedOf({ code: 1, message: 'Error: 429 Too Many Requests' });
     expect([inWords.reason, inWords.quota]).toEqual(['quota', undefined]);
@@ -54,7 +54,7 @@ describe('An error of an agent', () => {
     ['403, which may be about the request', 'auth', undefined, { code: 403, message: 'no' }, {}],
     ['what agents also say of a request', 'auth', undefined, { code: -32000, message: 'no' }, {}],
     ['the account of one provider', 'auth', undefined, { code: 401, message: 'no' }, { model: 'openai/gpt' }],
-  ])('is about the account only where a code says so: %s', (_, reason, scope, error, turn) => {
+  ])('is about the account only if its code indicates the account: %s', (_, reason, scope, error, turn) => {
     const failed = failedOf(error, turnOf('Hello', turn));
     expect([failed.reason, failed.scope]).toEqual([reason, scope]);
   });
@@ -73,12 +73,12 @@ describe('An error of an agent', () => {
     ['a message before', { code: 500, message: 'you said log in' }, { history: [{ role: 'user', text: 'Log in!' }] }],
     ['what it heard before', { code: 500, message: 'you said log in' }, { heard: [{ role: 'user', text: 'log-in' }] }],
     ['what nobody can compare', { code: 500, message: 'API key' }, { text: 'x'.repeat(600_000) }],
-  ])('means nothing for the account where its words are those of the request: %s', (_, error, turn) => {
+  ])('says nothing about the account if its words come from the request: %s', (_, error, turn) => {
     const { reason } = failedOf(error, turnOf('Hello', turn));
     expect(['other', 'model_unknown']).toContain(reason);
   });
 
-  it('has the reason of its own words, whatever else the request says', () => {
+  it('is classified by its words, whatever the rest of the request contains', () => {
     const long = `${'word '.repeat(50_000)} quota`;
     expect(failedOf({ code: 500, message: 'API key not valid' }, turnOf(long, { model: 'big' })).reason).toBe('auth');
     expect(failedOf({ code: 500, message: 'model not found: quota' }, turnOf('x', { model: 'quota' })).reason).toBe(
@@ -86,7 +86,7 @@ describe('An error of an agent', () => {
     );
   });
 
-  it('without a code is an unknown model, while that is chosen', () => {
+  it('without a code is an unknown model while the model is being selected', () => {
     const choosing = (error: RpcError) => failedBy(error, 'choosing', turnOf('Hello', { model: 'big' }));
     expect(choosing({ code: -32603, message: 'Unauthorized: 401' })).toMatchObject({ reason: 'model_unknown' });
     expect(choosing({ code: 401, message: 'no' })).toEqual(expect.not.objectContaining({ scope: 'account' }));

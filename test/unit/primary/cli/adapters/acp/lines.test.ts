@@ -82,8 +82,8 @@ const answers: Readonly<Record<StopReason, boolean>> = {
 const initializedFits = (value: InitializeResponse): z.input<typeof initialized> => value;
 const endFits = ({ stopReason }: PromptResponse): Pick<z.input<typeof promptEnded>, 'stopReason'> => ({ stopReason });
 
-describe('What an agent may say by the official types', () => {
-  it('is read in the answers to the requests of the relay', () => {
+describe('Messages of an agent, by the official types', () => {
+  it('are read as answers to requests of the relay', () => {
     expect(initialized.parse(initializedFits(told.initialize))).toMatchObject({
       protocolVersion: 1,
       agentInfo: { version: '1.0.0' },
@@ -94,20 +94,20 @@ describe('What an agent may say by the official types', () => {
     expect(promptEnded.parse(endFits(told.prompt)).stopReason).toBe('end_turn');
   });
 
-  it('is read in its updates, as far as it matters', () => {
+  it('are read as updates if they matter', () => {
     const notify = (update: SessionNotification['update']): SessionNotification => ({ sessionId: 's', update });
     for (const update of updates) expect(sessionUpdated.safeParse(notify(update)).success).toBe(true);
     for (const update of ignored) expect(sessionUpdated.safeParse(notify(update)).success).toBe(false);
   });
 
-  it.each(Object.entries(answers))('ends a turn by %s: an answer is %s', (stopReason, isAnswer) => {
+  it.each(Object.entries(answers))('that end a turn by %s: an answer is %s', (stopReason, isAnswer) => {
     expect(stoppedBy(stopReason, true) === null).toBe(isAnswer);
     expect(stoppedBy(stopReason, false) === null).toBe(stopReason === 'refusal');
   });
 });
 
-describe('What an agent is told by the official types', () => {
-  it('is what the protocol has', () => {
+describe('Messages to an agent, by the official types', () => {
+  it('match the protocol', () => {
     const [initializing, capabilities] = initialize satisfies readonly [string, InitializeRequest];
     expect([initializing, capabilities.protocolVersion]).toEqual(['initialize', 1]);
     const server = new AgentTools([]).introduce([], callback);
@@ -128,7 +128,7 @@ describe('What an agent is told by the official types', () => {
     expect(blocks).toEqual([{ type: 'text', text: 'Hello' }]);
   });
 
-  it('permits nothing', () => {
+  it('grant no permission', () => {
     const [reply] = refused({ type: 'request', id: 1, method: 'session/request_permission', params: {} });
     const permission: RequestPermissionResponse = { outcome: { outcome: 'cancelled' } };
     expect(JSON.parse(reply?.type === 'reply' ? reply.text : '').result).toEqual(permission);

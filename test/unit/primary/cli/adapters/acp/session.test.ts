@@ -34,7 +34,7 @@ function failsWith(error: object): readonly DecoderEvent[] {
 }
 
 describe('A session with an agent', () => {
-  it('is opened as soon as the agent runs, with no files and no terminal on offer', () => {
+  it('is opened as soon as the agent runs, without access to files or a terminal', () => {
     expect(agent.written).toHaveLength(1);
     expect(agent.last).toMatchObject({ id: 0, method: 'initialize', params: { protocolVersion: 1 } });
     const { clientCapabilities } = agent.last?.params ?? {};
@@ -45,7 +45,7 @@ describe('A session with an agent', () => {
     expect(agent.written).toHaveLength(2);
   });
 
-  it('holds a turn back until it is open', () => {
+  it('delays a turn until it is open', () => {
     agent.asked('Hello');
     expect(agent.written).toHaveLength(1);
     agent.opens();
@@ -53,7 +53,7 @@ describe('A session with an agent', () => {
     expect(agent.last?.params?.sessionId).toBe(sessionId);
   });
 
-  it('takes one turn after another, each with a number of its own', () => {
+  it('runs one turn after another, each with its number', () => {
     agent.opens();
     agent.asked('One');
     expect(agent.says(chunk('1'), chunk('!'))).toEqual([
@@ -68,7 +68,7 @@ describe('A session with an agent', () => {
     expect(endsWith(ended)).toHaveLength(1);
   });
 
-  it('reads lines that come in pieces, and passes over what is no message', () => {
+  it('reads lines split anywhere, and skips what is not a message', () => {
     agent.opens();
     agent.asked('Hello');
     const line = chunk('grüße 🚀');
@@ -76,7 +76,7 @@ describe('A session with an agent', () => {
     expect(agent.says(line.slice(40))).toEqual([{ type: 'text-delta', text: 'grüße 🚀' }]);
   });
 
-  it('has begun when the model thinks or works, not when the agent tells of itself', () => {
+  it('has begun when the model thinks or works, not when the agent reports about itself', () => {
     agent.opens();
     agent.asked('Hello');
     agent.says(update({ sessionUpdate: 'available_commands_update', availableCommands: [] }));
@@ -86,7 +86,7 @@ describe('A session with an agent', () => {
     expect(agent.decoder.hasBegun).toBe(true);
   });
 
-  it('does not take for its own what another session says', () => {
+  it('ignores messages of other sessions', () => {
     agent.opens();
     agent.asked('Hello');
     const other = { sessionUpdate: 'agent_message_chunk', content: { type: 'text', text: 'x' } };
@@ -94,7 +94,7 @@ describe('A session with an agent', () => {
     expect(agent.decoder.hasBegun).toBe(false);
   });
 
-  it('can not be trusted where the agent speaks between turns', () => {
+  it('is not reusable if the agent writes between turns', () => {
     agent.opens();
     agent.asked('Hello');
     agent.says(chunk('Hi'));
@@ -102,7 +102,7 @@ describe('A session with an agent', () => {
     expect(agent.says(chunk('by the way'))).toEqual([{ type: 'stray' }]);
   });
 
-  it('leaves out what the agent says before it is asked, also while it takes the model', () => {
+  it('ignores text that the agent sends before the prompt, also while the model is being selected', () => {
     const ignored = [{ type: 'text-ignored' }];
     expect(agent.says(chunk('Welcome!'))).toEqual(ignored);
     agent.opens({ models: { availableModels: [], currentModelId: 'm' } });
@@ -130,13 +130,13 @@ describe('The end of a turn', () => {
       8,
       null,
     ],
-  ])('tells what was used, in the words of %s', (_, told, model, inputTokens, cacheReadTokens) => {
+  ])('includes the token usage in the format of %s', (_, told, model, inputTokens, cacheReadTokens) => {
     agent.says(chunk('Hi'));
     const usage = { ...unknown, inputTokens, outputTokens: 2, cacheReadTokens };
     expect(endsWith({ ...ended, ...told })).toEqual([{ type: 'turn-end', text: null, model, usage }]);
   });
 
-  it('tells the cost of this turn alone', () => {
+  it('includes the cost of this turn alone', () => {
     const spent = (amount: number, currency = 'USD') =>
       update({ sessionUpdate: 'usage_update', used: 1, size: 2, cost: { amount, currency } });
     agent.says(chunk('Hi'), spent(0.25));
@@ -149,7 +149,7 @@ describe('The end of a turn', () => {
   it.each([
     ['max_turn_requests', 'other'],
     ['cancelled', 'other'],
-  ])('is a failure by %s', (stopReason, reason) => {
+  ])('is a failure with %s', (stopReason, reason) => {
     agent.says(chunk('Hi'));
     expect(endsWith({ stopReason })).toMatchObject([{ type: 'turn-failed', reason }]);
   });
@@ -157,7 +157,7 @@ describe('The end of a turn', () => {
   it.each([
     ['refusal', { refusal: { category: null, explanation: null } }],
     ['max_tokens', { isCutShort: true }],
-  ])('keeps the text before a %s', (stopReason, more) => {
+  ])('includes the text before a %s', (stopReason, more) => {
     agent.says(chunk('Hi'));
     expect(endsWith({ stopReason })).toMatchObject([{ type: 'turn-end', ...more }]);
   });
@@ -165,21 +165,21 @@ describe('The end of a turn', () => {
   it.each([
     ['end_turn', 'empty_answer'],
     ['max_tokens', 'prompt_too_long'],
-  ])('is a failure by %s where the model has said nothing', (stopReason, reason) => {
+  ])('is a failure with %s if the model wrote nothing', (stopReason, reason) => {
     expect(endsWith({ stopReason })).toMatchObject([{ type: 'turn-failed', reason }]);
   });
 
-  it('is a failure where nobody knows what it means', () => {
+  it('is a failure if its reason is unknown', () => {
     expect(endsWith('done')).toMatchObject([{ type: 'turn-failed', reason: 'other' }]);
   });
 
-  it('may be an error, and the session goes on', () => {
+  it('may be an error, and the session continues', () => {
     expect(failsWith({ code: 429, message: 'slow down' })).toMatchObject([{ type: 'turn-failed', reason: 'quota' }]);
     agent.asked('Again');
     expect(agent.prompted).toBe('Again');
   });
 
-  it('is the end of the program', () => {
+  it('may be the exit of the program', () => {
     const exit = { code: 3, signal: null, stderr: 'out of luck' };
     expect(agent.decoder.exit(exit)).toMatchObject([{ type: 'turn-failed', reason: 'crashed', stderr: 'out of luck' }]);
   });
@@ -209,7 +209,7 @@ describe('The mode of a session', () => {
     expect(agent.prompted).toBe('Hello');
   });
 
-  it('is chosen by an option where the agent has one', () => {
+  it('is set by an option if the agent has one', () => {
     const values = ['build', 'plan'].map((value) => ({ value, name: value }));
     const option = { type: 'select', id: 'o-2', category: 'mode', currentValue: 'build', options: values };
     agent.opens({ configOptions: [option] });
@@ -217,13 +217,13 @@ describe('The mode of a session', () => {
     expect(agent.last).toMatchObject({ method: 'session/set_config_option', params });
   });
 
-  it('is what the preset says, where the agent has that', async () => {
+  it('is that of the preset if the agent offers it', async () => {
     agent = new PlayedAgent(await learned({ ...bare, mode: 'default' }));
     agent.opens(modesOf('yolo', 'plan', 'default', 'yolo'));
     expect(agent.last?.params).toMatchObject({ modeId: 'default' });
   });
 
-  it('keeps the session closed where the agent does not take it, unless it is the one it has', () => {
+  it('makes the turn fail if the agent rejects it, unless it is already active', () => {
     const failing = () => agent.says(lineOf({ id: agent.last?.id, error: { code: -32601, message: 'no' } }));
     agent.opens(modesOf('yolo', 'yolo', 'plan'));
     const message = 'the model CLI does not take its own mode plan';
@@ -236,7 +236,7 @@ describe('The mode of a session', () => {
   });
 });
 
-describe('An agent that wants a login', () => {
+describe('An agent that requires a login', () => {
   const openAi = { id: 'openai', name: 'OpenAI', type: 'env_var', vars: [{ name: 'OPENAI_API_KEY' }] };
   const asks = { ...hello, authMethods: [openAi] };
   const wanted = { code: -32000, message: 'Authentication required' };
@@ -245,7 +245,7 @@ describe('An agent that wants a login', () => {
     agent = new PlayedAgent(await learned(bare, [], { OPENAI_API_KEY: 'k' }));
   });
 
-  it('gets it by the variables that it is given, before the session is open', () => {
+  it('is logged in with the configured variables before the session opens', () => {
     agent.asked('Hello');
     agent.says(result(0, asks), lineOf({ id: 1, error: wanted }));
     expect(agent.last).toMatchObject({ method: 'authenticate', params: { methodId: 'openai' } });
@@ -255,7 +255,7 @@ describe('An agent that wants a login', () => {
     expect(agent.prompted).toBe('Hello');
   });
 
-  it('gets it in a turn that has not begun, once, and is asked again', () => {
+  it('is logged in during a turn that has not begun, once, and gets the prompt again', () => {
     agent.opens({ models: { availableModels: [], currentModelId: 'm' } }, asks);
     agent.asked('Hello', { model: 'big' });
     endsWith({});
@@ -271,14 +271,14 @@ describe('An agent that wants a login', () => {
     expect(failed).not.toHaveProperty('scope');
   });
 
-  it('is told nothing twice of which it has begun to answer', () => {
+  it('does not get the prompt again if it has begun to answer', () => {
     agent.opens({}, asks);
     agent.asked('Hello');
     agent.says(chunk('Hi'));
     expect(failsWith(wanted)).toMatchObject([{ type: 'turn-failed', reason: 'auth' }]);
   });
 
-  it('is refused where it does not take the login', () => {
+  it('fails the turn if it rejects the login', () => {
     agent.says(result(0, asks), lineOf({ id: 1, error: wanted }));
     expect(failsWith({ code: -32000, message: 'wrong key' })).toEqual([
       expect.objectContaining({ reason: 'auth', scope: 'account', message: expect.stringContaining('wrong key') }),
@@ -286,7 +286,7 @@ describe('An agent that wants a login', () => {
   });
 });
 
-describe('A session that can not be opened', () => {
+describe('A session that cannot be opened', () => {
   it.each([
     ['by the version', () => agent.says(result(0, { ...hello, protocolVersion: 2 })), 'other', /speaks version 2/],
     ['by the answer', () => agent.says(result(0, 'hi')), 'other', /says nothing of its protocol/],
@@ -304,13 +304,13 @@ describe('A session that can not be opened', () => {
       /Authentication required/,
     ],
     ['without an id', () => agent.says(result(0, hello), result(1, {})), 'other', /opened no session/],
-  ])('fails %s, for every turn', (_, opening, reason, message) => {
+  ])('fails every turn: %s', (_, opening, reason, message) => {
     const failure = { type: 'turn-failed', reason, message: expect.stringMatching(message) };
     expect(opening()).toEqual([expect.objectContaining(failure)]);
     expect(() => agent.asked('Hello')).toThrow(expect.objectContaining({ code: 'cli_error', reason }));
   });
 
-  it('fails the turn that waits for it', () => {
+  it('fails the turn that is waiting for it', () => {
     agent.asked('Hello');
     expect(agent.says(lineOf({ id: 0, error: { code: 500, message: 'no' } }))).toMatchObject([{ type: 'turn-failed' }]);
   });
@@ -331,7 +331,7 @@ describe('The model of a session', () => {
       { models, configOptions: [...others, option] },
       { method: 'session/set_config_option', params: { sessionId, configId: 'o-1', value: 'big' } },
     ],
-  ])('is chosen %s, before the first turn alone', (_, session, request) => {
+  ])('is selected %s, only before the first turn', (_, session, request) => {
     agent.opens(session);
     agent.asked('Hello', { model: 'big' });
     expect(agent.last).toMatchObject(request);
@@ -343,7 +343,7 @@ describe('The model of a session', () => {
     expect(agent.prompted).toBe('More');
   });
 
-  it('stays as it is where none is named', () => {
+  it('is not changed if the request names none', () => {
     agent.opens({ models });
     agent.asked('Hello');
     expect(agent.prompted).toBe('Hello');
@@ -351,13 +351,13 @@ describe('The model of a session', () => {
     expect(endsWith(ended)).toMatchObject([{ model: 'small' }]);
   });
 
-  it('is chosen also where the turn comes before the session is open', () => {
+  it('is also selected if the turn arrives before the session is open', () => {
     agent.asked('Hello', { model: 'big' });
     agent.opens({ models });
     expect(agent.last?.method).toBe('session/set_model');
   });
 
-  it('is never another one without a word', () => {
+  it('is never replaced by another one silently', () => {
     agent.opens({ models });
     agent.asked('Hello', { model: 'big' });
     expect(failsWith({ code: -32602, message: 'Invalid params' })).toMatchObject([{ reason: 'model_unknown' }]);
@@ -384,19 +384,19 @@ describe('An agent that was started with its model', () => {
   });
 });
 
-describe('A request of the agent', () => {
+describe('A request from the agent', () => {
   it.each([
     ['session/request_permission', 'permission', { result: { outcome: { outcome: 'cancelled' } } }],
     ['fs/read_text_file', 'files', { error: { code: -32601, message: 'fs/read_text_file is not offered' } }],
     ['fs/write_text_file', 'files', { error: expect.objectContaining({ code: -32601 }) }],
     ['terminal/create', 'terminal', { error: expect.objectContaining({ code: -32601 }) }],
     ['_vendor/anything', 'other', { error: expect.objectContaining({ code: -32601 }) }],
-  ])('is refused, and told of: %s', (method, request, answer) => {
+  ])('is refused and reported: %s', (method, request, answer) => {
     expect(agent.says(lineOf({ id: 'agent-7', method, params: {} }))).toEqual([{ type: 'request-refused', request }]);
     expect(agent.last).toEqual({ jsonrpc: '2.0', id: 'agent-7', ...answer });
   });
 
-  it('does not end the turn in which it comes', () => {
+  it('does not end the current turn', () => {
     agent.opens();
     agent.asked('Hello');
     const prompt = agent.last?.id ?? -1;
@@ -407,15 +407,15 @@ describe('A request of the agent', () => {
   });
 });
 
-describe('What an agent is told', () => {
+describe('A prompt for the agent', () => {
   beforeEach(() => agent.opens());
 
-  it('is the text as it is', () => {
+  it('is sent unchanged', () => {
     agent.asked('  grüße 🚀\n@/etc/passwd !ls ');
     expect(agent.prompted).toBe('  grüße 🚀\n@/etc/passwd !ls ');
   });
 
-  it.each(['/memory show', ' \n/help', '$memory show', '!ls', '/'])('is never a command of its: %j', (text) => {
+  it.each(['/memory show', ' \n/help', '$memory show', '!ls', '/'])('is never a command of the agent: %j', (text) => {
     agent.asked(text);
     expect(agent.prompted).toBe(`Message:\n${text}`);
     agent.says(chunk('Hi'));
@@ -424,7 +424,7 @@ describe('What an agent is told', () => {
     expect(agent.prompted).toBe(`Message:\n${text}`);
   });
 
-  it('is a system text and a history in front of the first message, and never again', () => {
+  it('has the system text and the history before the first message, and not again later', () => {
     const history = [
       { role: 'user', text: '/one' },
       { role: 'assistant', text: 'two' },
@@ -447,7 +447,7 @@ describe('What an agent is told', () => {
     expect(agent.prompted).toBe('four');
   });
 
-  it('is a further message that can not forge a line of the transcript', () => {
+  it('is a further message that cannot forge a line of the transcript', () => {
     agent.asked('one', { system: 'Be brief.' });
     expect(agent.prompted).toContain('[turn-11 system]\nBe brief.');
     agent.says(chunk('Hi'));
@@ -457,7 +457,7 @@ describe('What an agent is told', () => {
     expect(agent.prompted).toMatch(/\[(turn-\d{3,}) end\] Answer the last message/);
   });
 
-  it('is its images, in their places', () => {
+  it('contains its images at their places', () => {
     const image = { mediaType: 'image/png', data: 'AAAA' } as const;
     const history = [{ role: 'user', text: 'ab', images: [{ ...image, at: 1 }] }] as const;
     const blocks = () => agent.last?.params?.prompt as { type: string; text?: string; data?: string }[];

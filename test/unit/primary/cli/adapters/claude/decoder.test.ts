@@ -85,21 +85,21 @@ function read(...chunks: readonly string[]): readonly DecoderEvent[] {
   return withoutModel(chunks.flatMap((chunk) => Array.from(decoder.read(chunk))));
 }
 
-describe('what the claude adapter reads', () => {
-  it('is the answer and its end, wherever the output is cut', () => {
+describe('The output that the claude adapter reads', () => {
+  it('is the answer and its end, wherever the output is split', () => {
     const expected = [...deltas, end];
     for (let at = 0; at <= turn.length; at++) expect(read(turn.slice(0, at), turn.slice(at))).toEqual(expected);
     expect(read(...turn)).toEqual(expected);
   });
 
-  it('begins with the model that answers, which need not be the one that was asked', () => {
+  it('begins with the model that answers, which may differ from the requested one', () => {
     const decoder = new ClaudeDecoder(new ClaudeWriter(new Set()));
     const named = { type: 'model-named', model: 'claude-test' };
     expect(decoder.read(text(init, start))).toEqual([named]);
     expect(decoder.read(text(delta('Hi '), delta('é'), assistant('Hi é'), stop, result()))).toEqual([...deltas, end]);
   });
 
-  it('is turn after turn, each with its own cost', () => {
+  it('contains one turn after another, each with its cost', () => {
     const next = text(init, start, delta('Yes'), assistant('Yes'), result({ result: 'Yes', total_cost_usd: 0.3 }));
     const cost = { inputTokens: 321, outputTokens: 4, costUsd: 0.2, cacheReadTokens: 300, cacheWriteTokens: 20 };
     const second = [
@@ -109,7 +109,7 @@ describe('what the claude adapter reads', () => {
     expect(read(turn + next)).toEqual([...deltas, end, ...second]);
   });
 
-  it('is nothing of a line that is not known', () => {
+  it('skips unknown lines', () => {
     const noise = [
       'Warning: not JSON\n{"type":"stream_event"\n\n[]\nnull\n"x"\n{"type":7}\n',
       text({ type: 'tomorrow' }, { type: 'user', message: { content: 'x' } }, { type: 'rate_limit_event' }),
@@ -118,7 +118,7 @@ describe('what the claude adapter reads', () => {
     expect(read(...noise, turn)).toEqual([...deltas, end]);
   });
 
-  it('is nothing of what a subagent says', () => {
+  it('skips the messages of a subagent', () => {
     const subagent = { parent_tool_use_id: 'toolu_1' };
     expect(read(text({ ...delta('aside'), ...subagent }, assistant('aside', subagent)), turn)).toEqual([
       ...deltas,
@@ -126,22 +126,22 @@ describe('what the claude adapter reads', () => {
     ]);
   });
 
-  it('is the whole answer at the end, where a broken stream was begun anew', () => {
+  it('repeats the whole answer at the end if a broken stream was restarted', () => {
     const broken = text(start, delta('Hi'), stop, { type: 'system', subtype: 'api_retry' });
     expect(read(broken, turn).at(-1)).toEqual({ ...end, text: 'Hi é' });
   });
 
-  it('is the whole answer at the end, where nothing was streamed', () => {
+  it('has the whole answer at the end if nothing was streamed', () => {
     expect(read(text(assistant('Hi é'), result()))).toEqual([{ ...end, text: 'Hi é' }]);
     expect(read(text(start, result()))).toEqual([{ ...end, text: 'Hi é' }]);
   });
 
-  it('is every block of an answer, though the result repeats only the last', () => {
+  it('includes every block of an answer, although the result repeats only the last', () => {
     const blocks = text(start, delta('one '), assistant('one '), delta('two'), assistant('two'));
     expect(read(blocks, text(result({ result: 'two' }))).at(-1)).toEqual(end);
   });
 
-  it('stands apart before and after a tool that was called, streamed and whole', () => {
+  it('separates the text before and after a tool call, streamed and whole', () => {
     const look = text(
       start,
       open('text'),
@@ -158,7 +158,7 @@ describe('what the claude adapter reads', () => {
     expect(textsOf(read(text(...messages, result())))).toEqual([whole]);
   });
 
-  it('is not put apart where no tool was called, nor where nothing was said before it', () => {
+  it('does not separate text without a tool call, nor after a call without text before it', () => {
     const cut = text(start, open('thinking'), open('text'), delta('The cat s'), assistant('The cat s'), stop);
     const resumed = text(start, open('text'), delta('at.'), assistant('at.'), result());
     expect(textsOf(read(cut, resumed))).toEqual(['thought-end', 'The cat s', 'at.', null]);
@@ -166,13 +166,13 @@ describe('what the claude adapter reads', () => {
     expect(textsOf(read(silent, resumed))).toEqual(['at.', null]);
   });
 
-  it('is a request for more input, where a line of the history was taken in', () => {
+  it('requests more input when a line of the history was taken', () => {
     const decoder = new ClaudeDecoder(new ClaudeWriter(new Set()));
     expect(decoder.read(text(init, taken))).toEqual([{ type: 'input-taken' }]);
     expect(withoutModel(decoder.read(turn))).toEqual([...deltas, end]);
   });
 
-  it('is no end without its details', () => {
+  it('is a complete turn even if the result has no details', () => {
     const bare = { type: 'result', is_error: false, num_turns: 1 };
     const nothing = {
       inputTokens: null,
@@ -188,7 +188,7 @@ describe('what the claude adapter reads', () => {
   });
 });
 
-describe('a line of another turn', () => {
+describe('A line of another turn', () => {
   const of = (turn: number) => ({ user_message_uuid: turnIdOf(turn) });
   const stray: TurnEvent = { type: 'stray' };
   const [first, second] = [result({ ...of(1) }), result({ result: 'Yes', total_cost_usd: 0.3, ...of(2) })];
@@ -216,16 +216,16 @@ describe('a line of another turn', () => {
     ['a whole message', [assistant('Hi é', of(1))]],
     ['a result', [first]],
     ['a result that says it failed', [result({ is_error: true, ...of(1) })]],
-  ])('is no part of this one, where the program names the turn: %s', (_, late) => {
+  ])('is a stray if the program names the turn: %s', (_, late) => {
     expect(secondTurn([...late, ...answer], true)).toEqual([stray, ...yes]);
   });
 
-  it('is no part of this one, in the middle of it', () => {
+  it('is a stray in the middle of this turn', () => {
     const [begun, ...rest] = answer as [object, ...object[]];
     expect(secondTurn([begun, assistant('Hi é', of(1)), first, ...rest], true)).toEqual([stray, stray, ...yes]);
   });
 
-  it('is no part of this one, nor are the deltas after it', () => {
+  it('is a stray, as are the deltas after it', () => {
     const late = [{ ...start, ...of(1) }, open('text'), delta('Hi é')];
     expect(secondTurn([...late, ...answer], true)).toEqual([stray, stray, stray, ...yes]);
   });
@@ -234,21 +234,21 @@ describe('a line of another turn', () => {
     ['a whole message, where the turns before were streamed', [assistant('Hi é')]],
     ['a result of which nothing was said', [result()]],
     ['a delta of no message', [delta('Hi é')]],
-  ])('is no part of this one, where only the order tells: %s', (_, late) => {
+  ])('is a stray if only the order shows it: %s', (_, late) => {
     expect(secondTurn([...late, ...unnamed(answer)], false)).toEqual([stray, ...yes]);
   });
 
-  it('is one that names it: an id that is not ours tells nothing', () => {
+  it('is recognized only by a known turn id: an unknown id means nothing', () => {
     const other = { user_message_uuid: '8b4bcb3a-30b5-4c92-9b12-3f4e9fce0b6d' };
     expect(secondTurn([start, delta('Hi é'), assistant('Hi é', other), result(other)], true)).not.toContainEqual(stray);
   });
 
-  it('is not one that could not be streamed', () => {
+  it('is not confused with an answer that was not streamed', () => {
     const whole = [assistant('Yes'), result({ result: 'Yes', total_cost_usd: 0.3 })];
     expect(secondTurn(whole, false)).toEqual([{ ...yes[1], text: 'Yes' }]);
   });
 
-  it('is not the failure of this one', () => {
+  it('is not confused with a failure of this turn', () => {
     expect(secondTurn([result({ is_error: true, result: 'no' })], false)).toMatchObject([{ type: 'turn-failed' }]);
   });
 });
@@ -261,7 +261,7 @@ describe('a claude process between two turns', () => {
     return decoder.read(text(...lines)).length > 0 || decoder.isMidAnswer;
   }
 
-  it('is known to have said a part of an answer', () => {
+  it('is known to have written part of an answer', () => {
     const failedOne = { ...assistant('x', { error: 'rate_limit' }), message: { model: '<synthetic>', content: [] } };
     expect(tellsOf()).toBe(false);
     expect(tellsOf(init, { type: 'command_lifecycle', state: 'completed' })).toBe(false);
@@ -269,7 +269,7 @@ describe('a claude process between two turns', () => {
   });
 });
 
-describe('the model behind claude', () => {
+describe('The model behind claude', () => {
   const thought = stream({ type: 'content_block_delta', delta: { type: 'thinking_delta', thinking: 'Hm' } });
   const call = stream({ type: 'content_block_delta', delta: { type: 'input_json_delta', partial_json: '{' } });
   const synthetic = { type: 'assistant', message: { model: '<synthetic>', content: [] } };
@@ -289,7 +289,7 @@ describe('the model behind claude', () => {
     expect(hasBegunAfter(init, start, line)).toBe(true);
   });
 
-  it('has not begun while the CLI tells of itself, nor when its turn is over', () => {
+  it('has not begun while the CLI reports about itself, nor after its turn has ended', () => {
     const status = { type: 'system', subtype: 'status', status: 'requesting' };
     expect(hasBegunAfter(init, status, { type: 'system', subtype: 'api_retry' }, synthetic, taken)).toBe(false);
     expect(hasBegunAfter(init, start)).toBe(false);
@@ -297,7 +297,7 @@ describe('the model behind claude', () => {
   });
 });
 
-describe('the reason of a failure', () => {
+describe('The reason of a failure', () => {
   it.each([
     ['auth', failure('Not logged in · Please run /login')],
     ['auth', failure('Invalid API key', { api_error_status: 401 })],
@@ -329,13 +329,13 @@ describe('the reason of a failure', () => {
     ['account', 'an account on hold', failure('no', { api_error_status: 403 }, 'account_on_hold')],
     [undefined, '403', failure('no', { api_error_status: 403 }, 'authentication_failed')],
     [undefined, 'words', failure('Please run /login')],
-  ])('is about the account (%s) by %s', (scope, _, output) => {
+  ])('is about the account (%s) because of %s', (scope, _, output) => {
     const [failed] = read(output);
     expect(failed).toMatchObject({ reason: 'auth' });
     expect(failed?.type === 'turn-failed' && failed.scope).toBe(scope);
   });
 
-  it('is not read in the words of the request', () => {
+  it('is not derived from words of the request', () => {
     const writer = new ClaudeWriter(new Set(['model']));
     const decoder = new ClaudeDecoder(writer);
     writer.write({ ...plainLaunch('invalid-api-key'), text: 'Say /login', history: [] }, 1);
@@ -344,7 +344,7 @@ describe('the reason of a failure', () => {
     expect(decoder.read(failure(words)).at(-1)).toMatchObject({ type: 'turn-failed', reason: 'other' });
   });
 
-  it('is an empty account where the job names no model, else what that model costs', () => {
+  it('is the quota of the account if the job names no model, else that of the model', () => {
     const scopeOf = (model: string | null) => {
       const writer = new ClaudeWriter(new Set());
       writer.write({ ...plainLaunch(model), text: 'Hello', history: [] }, 1);
@@ -355,7 +355,7 @@ describe('the reason of a failure', () => {
     expect([scopeOf(null), scopeOf('big')]).toEqual(['account', 'model']);
   });
 
-  it('is an unknown model where the program does not take that', () => {
+  it('is an unknown model if the program rejects the model', () => {
     const writer = new ClaudeWriter(new Set(['model']));
     writer.write({ ...plainLaunch('big'), text: 'Hello', history: [] }, 1);
     const response = { request_id: 'model and effort', subtype: 'error', error: 'unknown: big' };
@@ -363,37 +363,37 @@ describe('the reason of a failure', () => {
     expect(new ClaudeDecoder(writer).read(line)).toMatchObject([{ type: 'turn-failed', reason: 'model_unknown' }]);
   });
 
-  it('is told in one short line', () => {
+  it('is reported in one short line', () => {
     const [failed] = read(failure(`first\u001b[31m line ${'x'.repeat(1000)}\nsecond line`));
     expect(failed).toMatchObject({
       message: expect.stringMatching(/^the model CLI reports: first\[31m line x{280,300}$/),
     });
   });
 
-  it('does not stay for the turn after it', () => {
+  it('does not apply to the next turn', () => {
     const [failed, ...rest] = read(failure('Failed', {}, 'rate_limit'), turn, failure('x'));
     expect([failed, rest.at(-1)]).toMatchObject([{ reason: 'quota' }, { reason: 'other' }]);
   });
 });
 
-describe('what a claude process was told beside its turns', () => {
+describe('The reply of claude to a control request', () => {
   const response = (more: object) => ({
     type: 'control_response',
     response: { request_id: 'model and effort', ...more },
   });
 
-  it('is no part of an answer, where it was understood', () => {
+  it('is no part of the answer if the request succeeded', () => {
     const models = [{ value: 'default', displayName: 'Default' }];
     expect(read(text(response({ subtype: 'success', response: { models } })), turn)).toEqual([...deltas, end]);
   });
 
-  it('fails the turn where it was not understood, before anything is answered', () => {
+  it('fails the turn if the request was rejected, before any answer', () => {
     const [first] = read(text(response({ subtype: 'error', error: 'Unsupported\ncontrol' })), turn);
     const message = 'the model CLI does not take the model and effort of this request: Unsupported';
     expect(first).toEqual({ type: 'turn-failed', reason: 'other', message });
   });
 
-  it('repeats nothing that is no name of ours', () => {
+  it('is not repeated in the message if its id is unknown', () => {
     const odd = { subtype: 'error', request_id: `\u001b[2J\n${'x'.repeat(1000)}` };
     const line = JSON.stringify({ type: 'control_response', response: odd });
     const message = 'the model CLI does not take the details of this request';
@@ -401,29 +401,29 @@ describe('what a claude process was told beside its turns', () => {
   });
 });
 
-describe('an answer with a schema', () => {
+describe('An answer with a schema', () => {
   const value = { a: 'x', b: [1] };
   const called = text(
     ...[init, start, open('text'), delta('Let me see.'), assistant('Let me see.')],
     ...[open('tool_use'), assistantWith({ type: 'tool_use' }), stop, { type: 'user', message: {} }],
   );
 
-  it('is the value alone, whatever was said before', () => {
+  it('is the value alone, whatever text preceded it', () => {
     const told = result({ num_turns: 2, stop_reason: 'tool_use', result: '{"a"…', structured_output: value });
     expect(read(called, text(told)).at(-1)).toEqual({ ...end, text: '{"a":"x","b":[1]}' });
   });
 
-  it('is empty where it is nested deeper than anybody could write it down', () => {
+  it('is empty if its value is nested too deeply to be serialized', () => {
     const deep = text(result({ structured_output: 'deep' })).replace('"deep"', '['.repeat(50_000) + ']'.repeat(50_000));
     expect(read(called, deep).at(-1)).toEqual({ ...end, text: '' });
   });
 
-  it('is text where the model gave no value', () => {
+  it('is text if the model returned no value', () => {
     expect(read(turn.replace('"num_turns":1', '"num_turns":2')).at(-1)).toEqual(end);
   });
 
   it.each([{ terminal_reason: 'structured_output_retry_exhausted' }, { terminal_reason: null }])(
-    'is a mismatch where every value was refused: %j',
+    'is a schema mismatch if every value was rejected: %j',
     (more) => {
       const told = { is_error: true, subtype: 'error_max_structured_output_retries', result: undefined, ...more };
       expect(read(called, text(result(told))).at(-1)).toMatchObject({ type: 'turn-failed', reason: 'schema_mismatch' });
@@ -431,7 +431,7 @@ describe('an answer with a schema', () => {
   );
 });
 
-describe('a request that the API refuses', () => {
+describe('A request that the API rejects', () => {
   it.each([
     ['API Error: 400 tools.0: too odd', 'tools.0: too odd'],
     ['API Error: 400 {"error":{"message":"tools.0: too odd"}}', 'tools.0: too odd'],
@@ -440,15 +440,18 @@ describe('a request that the API refuses', () => {
     ['API Error: 400 see https://docs.anthropic.com/errors', 'see https://docs.anthropic.com/errors'],
     ['API Error: 400 see https://anthropic.com.gateway.internal/x', 'see (address)'],
     ['API Error: 422 tools.0: too odd', 'tools.0: too odd', 422],
-  ])("is told with the API's sentence, without the address of the operator: %s", (words, said, status = 400) => {
-    expect(read(failure(words as string, { api_error_status: status })).at(-1)).toMatchObject({
-      reason: 'request_refused',
-      message: `the model's API refuses the request: ${said}`,
-    });
-  });
+  ])(
+    'is reported with the sentence of the API, without the address of the operator: %s',
+    (words, said, status = 400) => {
+      expect(read(failure(words as string, { api_error_status: status })).at(-1)).toMatchObject({
+        reason: 'request_refused',
+        message: `the model's API refuses the request: ${said}`,
+      });
+    },
+  );
 });
 
-describe('a CLI that waits before it asks the API again', () => {
+describe('A CLI that waits before it retries the API', () => {
   const retry = (more: object) => ({
     type: 'system',
     subtype: 'api_retry',
@@ -465,18 +468,18 @@ describe('a CLI that waits before it asks the API again', () => {
   it.each([
     ['quota', { error_status: 429, error: 'rate_limit' }],
     ['overloaded', { error_status: 529, error: 'overloaded' }],
-  ])('names %s and the time', (reason, more) => {
+  ])('reports %s and the time', (reason, more) => {
     const message = 'the model CLI reports: the API has no room, and the next try would be in 25 s';
     expect(waits(more)).toMatchObject([{ type: 'waiting', ms: 24_460, failure: { reason, message } }]);
   });
 
-  it('says nothing of a connection that was lost', () => {
+  it('reports nothing if only the connection was lost', () => {
     expect(waits({ error_status: null, error: 'unknown' })).toEqual([]);
   });
 });
 
-describe('a refusal of the model', () => {
-  it('has a reason of its own, and the words of the CLI', () => {
+describe('A refusal of the model', () => {
+  it('has a separate reason, and the words of the CLI', () => {
     const words = "API Error: Opus 5.5's safeguards flagged this message.\n\nTry rephrasing";
     const told = { stop_reason: 'refusal', terminal_reason: 'api_error' };
     expect(read(failure(words, told)).at(-1)).toEqual({
@@ -487,14 +490,14 @@ describe('a refusal of the model', () => {
   });
 });
 
-describe('what claude tells of its account', () => {
+describe('The rate limit events of claude', () => {
   const event = (info: object) => ({ type: 'rate_limit_event', rate_limit_info: info, uuid: 'u', session_id: 's' });
   const rejected = { status: 'rejected', resetsAt: 1_795_325_106, rateLimitType: 'five_hour', isUsingOverage: false };
   const resetsAt = 1_795_325_106_000;
   const refused = (info: object | null, more: object = { api_error_status: 429 }, error = 'rate_limit') =>
     read((info === null ? '' : text(event(info))) + failure('You have hit your limit', more, error)).at(-1);
 
-  it('is reported by window, with what is about to close', () => {
+  it('are reported by window, including those about to be exhausted', () => {
     const line = event({
       status: 'allowed_warning',
       resetsAt: 1_795_325_104,
@@ -520,7 +523,7 @@ describe('what claude tells of its account', () => {
     ]);
   });
 
-  it('is reported without windows of their own, as older versions do', () => {
+  it('are reported without separate windows for older versions', () => {
     const windows = [{ name: 'five_hour', status: 'rejected', utilization: null, resetsAt }];
     expect(read(text(event(rejected)))).toEqual([{ type: 'quota-report', windows }]);
     expect(read(text(event({ status: 'allowed' })))).toEqual([{ type: 'quota-report', windows: [] }]);
@@ -559,21 +562,21 @@ describe('what claude tells of its account', () => {
       'billing_error',
       { scope: 'account', resetsAt: null },
     ],
-  ])('says whom a refusal concerns: %s', (_, info, more, error, quota) => {
+  ])('show whether the account or the model is limited: %s', (_, info, more, error, quota) => {
     expect(refused(info, more, error)).toMatchObject({ type: 'turn-failed', reason: 'quota', quota });
   });
 
-  it('may have been told turns ago, because it is told only when it changes', () => {
+  it('apply to later failures too, because claude sends them only on changes', () => {
     const events = read(text(event(rejected)), failure('limit', {}, 'rate_limit'), failure('limit', {}, 'rate_limit'));
     expect(events.at(-1)).toMatchObject({ quota: { scope: 'account', resetsAt } });
   });
 
-  it('says nothing of other failures', () => {
+  it('do not affect other failures', () => {
     expect(refused(rejected, { api_error_status: 529 }, 'overloaded')).not.toHaveProperty('quota');
   });
 });
 
-describe('a claude process that exits', () => {
+describe('A claude process that exits', () => {
   const exit = (more: Partial<Exit>): Exit => ({ code: 1, signal: null, stderr: '', ...more });
 
   function crash(output: string, more: Partial<Exit>): readonly DecoderEvent[] {
@@ -595,12 +598,12 @@ describe('a claude process that exits', () => {
     expect(crash('', { code: null, signal: 'SIGKILL' })).toEqual([{ type: 'turn-failed', reason: 'crashed', message }]);
   });
 
-  it('has answered, if only the newline after its result was missing', () => {
+  it('has answered if only the newline after its result was missing', () => {
     expect(crash(turn.slice(0, -1), { code: 0 })).toEqual([end]);
   });
 });
 
-describe('the usage of a claude turn before its end', () => {
+describe('The usage of a claude turn before its end', () => {
   const counted = stream({ type: 'message_start', message: { model: 'claude-test', usage } });
   const ends = stream({ type: 'message_delta', delta: { stop_reason: 'end_turn' }, usage: { output_tokens: 9 } });
   const soFar = (...lines: readonly object[]) => {
@@ -610,13 +613,13 @@ describe('the usage of a claude turn before its end', () => {
     return decoder.usedSoFar;
   };
 
-  it('is that of its messages, as far as they have come', () => {
+  it('is that of the messages received so far', () => {
     expect(soFar(init)).toBeNull();
     expect(soFar(init, counted, delta('Hi'))).toMatchObject({ inputTokens: 321, outputTokens: 0 });
     expect(soFar(init, counted, delta('Hi'), ends)).toMatchObject({ inputTokens: 321, outputTokens: 9 });
   });
 
-  it('has the cost of a turn that failed', () => {
+  it('includes the cost of a turn that failed', () => {
     const failed = result({ is_error: true, subtype: 'error_during_execution' });
     expect(soFar(init, counted, delta('Hi'), ends, failed)).toMatchObject({ outputTokens: 9, costUsd: 0.1 });
     expect(soFar(init, failed)).toMatchObject({ inputTokens: 321, outputTokens: 4, costUsd: 0.1 });

@@ -52,55 +52,55 @@ const init = { type: 'system', subtype: 'init', cwd: '/nowhere', tools: [] };
 
 const asked: LaunchOptions = { model: 'opus', system: 'be secret', schema: '{"type":"object"}', effort: 'high' };
 
-describe('the claude adapter', () => {
+describe('The claude adapter', () => {
   it('learns the version', async () => {
     expect((await programVersion()).version).toBe('2.1.197');
   });
 
-  it('passes a flag only to a program that knows it', async () => {
+  it('passes a flag only to a program that supports it', async () => {
     const older = (await programVersion()).plan(plainLaunch(null), '/private/system');
     const newer = (await programVersion([...flags, '--restricted'])).plan(plainLaunch(null), '/private/system');
     expect(older.args).not.toContain('--restricted');
     expect(newer.args).toContain('--restricted');
   });
 
-  it('refuses a program that cannot be kept from using tools', async () => {
+  it('rejects a program whose tools cannot be disabled', async () => {
     const inspected = programVersion(flags.filter((flag) => !flag.startsWith('--tools')));
     await expect(inspected).rejects.toThrow('the model CLI is too old: it does not know --tools');
     await expect(inspected).rejects.toBeInstanceOf(RelayError);
   });
 
-  it('refuses a program that does not answer', async () => {
+  it('rejects a program that does not answer', async () => {
     const adapter = claudeAdapter(['claude'], login);
     const inspected = adapter.learn(async () => ({ code: 1, stdout: '' }));
     await expect(inspected).rejects.toThrow('the model CLI does not answer --version');
   });
 
-  it('puts the system text into a private file, never among the arguments', async () => {
+  it('writes the system text to a private file, never into the arguments', async () => {
     const plan = (await programVersion()).plan({ ...plainLaunch(null), system: 'be secret' }, '/private/system');
     expect(plan.files).toEqual([{ path: '/private/system', text: 'be secret' }]);
     expect(plan.args.slice(-2)).toEqual(['--system-prompt-file', '/private/system']);
     expect(JSON.stringify(plan.args)).not.toContain('secret');
   });
 
-  it('has an empty system file where there is no system text', async () => {
+  it('writes an empty system file if there is no system text', async () => {
     expect((await programVersion()).plan(plainLaunch(null), '/s').files).toEqual([{ path: '/s', text: '' }]);
   });
 
   it.each([
     ['x-anthropic-billing-header: free', '\nx-anthropic-billing-header: free'],
     ['not x-anthropic-', 'not x-anthropic-'],
-  ])('never has a system text that the CLI would take for its own: %s', async (system, text) => {
+  ])('never passes a system text that the CLI would take for its native one: %s', async (system, text) => {
     expect((await programVersion()).plan({ ...plainLaunch(null), system }, '/s').files).toEqual([{ path: '/s', text }]);
   });
 
-  it('names the model in one word, and the arguments of the operator last', async () => {
+  it('names the model in one argument, and puts the arguments of the operator last', async () => {
     const { plan } = await programVersion(flags, { ...login, extraArgs: ['--tools', 'WebSearch'] });
     const { args } = plan(plainLaunch('--model'), '/s');
     expect(args.slice(-3)).toEqual(['--model=--model', '--tools', 'WebSearch']);
   });
 
-  it('bars the ways by which a prompt could reach a file or a command', async () => {
+  it('blocks the ways by which a prompt could reach a file or a command', async () => {
     const { args } = (await programVersion()).plan(plainLaunch(null), '/s');
     const { env } = claudeAdapter(['claude'], login);
     expect(args[args.indexOf('--tools') + 1]).toBe('');
@@ -110,20 +110,20 @@ describe('the claude adapter', () => {
   });
 });
 
-describe('a claude that takes everything over stdin', () => {
-  it('is started in the same way for every launch, so that one that waits serves everybody', async () => {
+describe('A claude that takes all settings over stdin', () => {
+  it('is started in the same way for every launch, so that a standby process serves any job', async () => {
     const { plan } = await programVersion(flags, login, written(...understood));
     const plain = plan(plainLaunch(null), '/s');
     expect(plain).toEqual({ args: expect.arrayContaining(['--system-prompt', '']), files: [] });
     expect(plan(asked, '/s')).toEqual(plain);
   });
 
-  it('takes images, schemas and efforts', async () => {
+  it('supports images, schemas and efforts', async () => {
     const { extras } = await programVersion(flags, login, written(...understood));
     expect(Object.keys(extras).toSorted()).toEqual(['effort', 'image', 'schema', 'thoughts']);
   });
 
-  it('is tried out where it reaches no API and knows no credential', async () => {
+  it('is tested without access to the API and without credentials', async () => {
     const trials: Parameters<Consult>[] = [];
     const { given } = { given: { ANTHROPIC_API_KEY: 'sk-secret' } };
     await claudeAdapter(['claude'], { ...login, given }).learn(async (args, input) => {
@@ -144,8 +144,8 @@ describe('a claude that takes everything over stdin', () => {
   });
 });
 
-describe('a claude that takes something at its start alone', () => {
-  it('is given the system text in a file and the model in an argument, where it leaves traces of a change', async () => {
+describe('A claude that takes some settings only at its start', () => {
+  it('gets the system text in a file and the model in an argument if changes by stdin would leave traces', async () => {
     const { plan, extras } = await programVersion(flags, login, written(...older));
     const { args, files } = plan(asked, '/s');
     expect(args.slice(-3)).toEqual(['--system-prompt-file', '/s', '--model=opus']);
@@ -153,14 +153,14 @@ describe('a claude that takes something at its start alone', () => {
     expect(Object.keys(extras).toSorted()).toEqual(['effort', 'image', 'schema', 'thoughts']);
   });
 
-  it('is given the effort in an argument, where it knows the flag', async () => {
+  it('gets the effort in an argument if it supports the flag', async () => {
     const { plan, extras } = await programVersion([...flags, '--effort <level>']);
     expect(plan(asked, '/s').args.slice(-2)).toEqual(['--model=opus', '--effort=high']);
     expect(plan(plainLaunch('opus'), '/s').args.at(-1)).toBe('--model=opus');
     expect(extras.effort?.('high')).toBe('high');
   });
 
-  it('takes no schema and no effort, where neither shows a sign', async () => {
+  it('supports neither schema nor effort if the test shows no sign of them', async () => {
     expect(Object.keys((await programVersion()).extras)).toEqual(['image', 'thoughts']);
   });
 
@@ -169,12 +169,12 @@ describe('a claude that takes something at its start alone', () => {
     ['other settings', answer('3', { applied: { model: 'claude-opus-4-8', effort: 'high' } })],
     ['other tools', { ...signs.tools, tools: [] }],
     ['nothing of the kind', { type: 'tomorrow' }],
-  ])('may answer with %s', async (_, line) => {
+  ])('may answer the test with %s', async (_, line) => {
     const { plan } = await programVersion(flags, login, `no JSON\n${written(line)}`);
     expect(plan(asked, '/s').args.slice(-3)).toEqual(['--system-prompt-file', '/s', '--model=opus']);
   });
 
-  it('may give no answer at all', async () => {
+  it('may not answer the test at all', async () => {
     const adapter = claudeAdapter(['claude'], login);
     const { plan, isProvisional } = await adapter.learn(async ([flag = ''], input) => {
       if (input !== undefined) throw new RelayError('spawn_error', 'no answer');
@@ -185,7 +185,7 @@ describe('a claude that takes something at its start alone', () => {
   });
 });
 
-describe('--bare', () => {
+describe('The flag --bare', () => {
   const bareFlags = [...flags, '--bare'];
   const key = { ANTHROPIC_API_KEY: 'sk-ant-test' };
 
@@ -194,7 +194,7 @@ describe('--bare', () => {
     return plan(plainLaunch(null), '/s').args.includes('--bare');
   }
 
-  it('is there with an API key alone', async () => {
+  it('is used only with an API key', async () => {
     expect(await isBare({ given: key })).toBe(true);
     expect(await isBare({ given: {} })).toBe(false);
     expect(await isBare({ given: { ANTHROPIC_API_KEY: '' } })).toBe(false);
@@ -202,18 +202,18 @@ describe('--bare', () => {
     expect(await isBare({ given: { ...key, CLAUDE_CODE_OAUTH_TOKEN: 'token' } })).toBe(false);
   });
 
-  it('is not for a version that does not know it', async () => {
+  it('is not used for a version that does not support it', async () => {
     expect(await isBare({ given: key }, flags)).toBe(false);
   });
 });
 
-describe('what the claude adapter asks the program', () => {
+describe('The claude adapter asks the program', () => {
   it.each([
     ['{"loggedIn":true}', null],
     ['{"loggedIn":false}', expect.stringContaining('is not logged in')],
     ['error: unknown command', 'the model CLI does not say whether it is logged in'],
     ['', 'the model CLI does not say whether it is logged in'],
-  ])('is whether it is logged in: %s', async (stdout, error) => {
+  ])('whether it is logged in: %s', async (stdout, error) => {
     const asked: (readonly string[])[] = [];
     const { check } = await programVersion();
     const verdict = await check(async (args) => {
@@ -223,7 +223,7 @@ describe('what the claude adapter asks the program', () => {
     expect([verdict, asked]).toEqual([error, [['auth', 'status']]]);
   });
 
-  it('is which models it has, with the same flags as in a turn', async () => {
+  it('which models it has, with the same flags as in a turn', async () => {
     const models = [
       { value: 'default', displayName: 'Default', description: 'the usual one' },
       { value: 'opus', displayName: 'Opus' },
@@ -242,7 +242,7 @@ describe('what the claude adapter asks the program', () => {
     ]);
   });
 
-  it('is which of them take an effort, where the version tells of any', async () => {
+  it('which models support an effort, if the version reports any', async () => {
     const models = [
       { value: 'opus', displayName: 'Opus', supportsEffort: true },
       { value: 'haiku', displayName: 'Haiku' },
@@ -256,13 +256,13 @@ describe('what the claude adapter asks the program', () => {
     ]);
   });
 
-  it('is answered by no models where the program does not know the question', async () => {
+  it('for its models, and reports none if the program does not know the question', async () => {
     const { listModels } = await programVersion();
     expect(await listModels(async () => ({ code: 1, stdout: written(init) }))).toBeNull();
   });
 });
 
-describe('The tools that arguments of the operator open', () => {
+describe('The tools that arguments of the operator enable', () => {
   it.each([
     [
       ['--tools', 'Read,Bash'],
@@ -278,7 +278,7 @@ describe('The tools that arguments of the operator open', () => {
       ['Read', 'Edit'],
     ],
     [['--model', 'Read'], []],
-  ])('of %j are %j', (args, names) => {
+  ])('for %j are %j', (args, names) => {
     expect([...toolsOpenedBy(args)]).toEqual(names);
   });
 });

@@ -32,7 +32,7 @@ const refused = { details: { refusal }, isLive: false };
 const refusedWithCalls = { details: { calls, refusal }, isLive: false };
 const contents: readonly (readonly Part[])[] = [['text'], ['call'], ['cut'], ['call', 'cut'], []];
 
-describe('The end of a message of claude', () => {
+describe('The end of a claude message', () => {
   it.each([
     ['end_turn', [null, live, short, ended, null]],
     ['tool_use', [whole, live, short, ended, null]],
@@ -47,12 +47,12 @@ describe('The end of a message of claude', () => {
     expect(contents.map((parts) => endOf(messageOf(stopReason, ...parts)))).toEqual(expected);
   });
 
-  it('has no call whose block has no end', () => {
+  it('does not include a call whose block is incomplete', () => {
     expect(endOf(messageOf('max_tokens', 'text', 'unended'))).toEqual(short);
     expect(endOf(messageOf('tool_use', 'unended'))).toEqual(short);
   });
 
-  it('is left to the CLI where it calls a tool of its own, unless that call is cut or the model declines', () => {
+  it('is left to the CLI if it calls a native tool, unless that call is cut or the model refuses', () => {
     const reasons = ['tool_use', 'end_turn', 'max_tokens'];
     expect(reasons.map((reason) => endOf(messageOf(reason, 'text', 'own')))).toEqual([null, null, null]);
     expect(endOf(messageOf('max_tokens', 'cut own'))).toEqual(short);

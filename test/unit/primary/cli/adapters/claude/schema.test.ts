@@ -3,7 +3,7 @@ import { knownToClaude } from '../../../../../../src/primary/cli/adapters/claude
 const text = { type: 'string' };
 
 describe('A schema for claude', () => {
-  it('is left as it is where draft 07 knows all of it', () => {
+  it('is unchanged if draft 07 has all its keywords', () => {
     const schema = {
       ...{ type: 'object', title: 'person', required: ['a'], additionalProperties: false },
       properties: { a: { $ref: '#/$defs/n' }, prefixItems: { enum: [{ 'x-order': 1 }] } },
@@ -17,7 +17,7 @@ describe('A schema for claude', () => {
     expect(knownToClaude({ $schema: 'https://json-schema.org/draft/2020-12/schema', ...schema })).toEqual(schema);
   });
 
-  it('tells in words, wherever they stand, what draft 07 does not know', () => {
+  it('describes keywords unknown to draft 07 in words, at any depth', () => {
     const pair = { type: 'array', description: 'A pair.', prefixItems: [text, text], items: false };
     const schema = { type: 'object', properties: { pair }, allOf: [{ 'x-order': 1 }], unevaluatedProperties: false };
     expect(knownToClaude(schema)).toEqual({

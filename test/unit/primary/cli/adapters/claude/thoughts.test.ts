@@ -22,8 +22,8 @@ const thinking = (text: string) => ({ type: 'thinking_delta', thinking: text });
 const signature = { type: 'signature_delta', signature: 'proof' };
 const empty = { type: 'thinking', thinking: '', signature: '' };
 
-describe('What claude thinks', () => {
-  it('is read with its signature, beside the text, in the order of its blocks', () => {
+describe('The thoughts of claude', () => {
+  it('are read with their signature, beside the text, in the order of their blocks', () => {
     const events = read(
       new ClaudeWriter(new Set()),
       start,
@@ -40,13 +40,13 @@ describe('What claude thinks', () => {
     ]);
   });
 
-  it('has a signature alone where the API leaves its text out', () => {
+  it('have only a signature if the API omits their text', () => {
     expect(read(new ClaudeWriter(new Set()), start, ...block(empty, signature))).toEqual([
       { type: 'thought-end', signature: 'proof' },
     ]);
   });
 
-  it('does not take its signature into the thought of a message that is streamed again', () => {
+  it('have no signature of an abandoned message after the message is streamed again', () => {
     const [opening, delta, sign] = block(empty, thinking('Well'), signature) as [object, object, object];
     expect(
       read(new ClaudeWriter(new Set()), start, opening, delta, sign, start, ...block(empty, thinking('No'))),
@@ -58,18 +58,18 @@ describe('What claude thinks', () => {
   });
 });
 
-describe('A turn of claude', () => {
+describe('A claude turn', () => {
   const turn = (more: Partial<Turn> = {}): Turn => ({ ...plainLaunch(null), text: 'Hi', history: [], ...more });
   const shown = (text: string) => /"thinking_display":("?\w+"?)/.exec(text)?.[1] ?? null;
 
-  it('asks for a text of the thoughts where its client wants to see them, and takes that back for the next', () => {
+  it('requests the text of the thoughts if its client shows them, and turns this off for the next turn', () => {
     const writer = new ClaudeWriter(new Set());
     const asked = [{ thinking: 'summarized' }, { thinking: 'summarized' }, {}, { thinking: 'omitted' }] as const;
     const texts = asked.map((more, index) => writer.write(turn(more), index + 1).text);
     expect(texts.map(shown)).toEqual(['"summarized"', null, 'null', null]);
   });
 
-  it('is answered all the same by a version that does not know of that', () => {
+  it('is answered even by a version without that setting', () => {
     const writer = new ClaudeWriter(new Set());
     const decoder = new ClaudeDecoder(writer);
     const [line = ''] = writer.write(turn({ thinking: 'summarized' }), 1).text.split('\n');

@@ -51,7 +51,7 @@ function result(id: string, text: string, more: Partial<ToolResult> = {}): ToolR
 
 const reply = (text: string) => [{ type: 'reply', text }];
 
-describe('the tools that claude reports at the begin of a turn', () => {
+describe('The tools that claude reports at the start of a turn', () => {
   const { server } = offering(weather, cook, { ...cook, name: 'ToolSearch' }, { ...cook, name: 'Agent' });
   const report = (status: string, ...tools: string[]) =>
     server.missingFrom({ tools, mcp_servers: [{ name: 'relay', status }] });
@@ -61,13 +61,13 @@ describe('the tools that claude reports at the begin of a turn', () => {
     expect(report('connected', 'weather')).toEqual(['cook', 'ToolSearch', 'Agent']);
   });
 
-  it('are not known before the CLI has connected to the server', () => {
+  it('are unknown until the CLI has connected to the server', () => {
     expect(report('pending')).toEqual([]);
     expect(server.missingFrom({ tools: [], mcp_servers: [] })).toEqual([]);
   });
 });
 
-describe('the tools of a client as claude sees them', () => {
+describe('The tools of a client in claude', () => {
   const annotations = { readOnlyHint: true };
   const _meta = { 'anthropic/maxResultSizeChars': 500_000, 'anthropic/alwaysLoad': true };
   const listed = [
@@ -76,7 +76,7 @@ describe('the tools of a client as claude sees them', () => {
   ];
   const info = { capabilities: { tools: {} }, serverInfo: { name: 'relay', version: '1' } };
 
-  it('are introduced as a server that needs no handshake, and has time enough for any call', () => {
+  it('are introduced as a server that needs no handshake, and allows enough time for any call', () => {
     expect(offering(weather, cook).introduction).toEqual({
       sdkMcpServers: ['relay'],
       sdkMcpServerConfigs: { relay: { timeout: 86_400_000 } },
@@ -103,18 +103,18 @@ describe('the tools of a client as claude sees them', () => {
     ],
     ['the list of tools', message('tools/list'), { tools: listed }],
     ['anything else', message('ping'), {}],
-  ])('answer %s at once', (_, request, answer) => {
+  ])('answer %s immediately', (_, request, answer) => {
     const { server } = offering(weather, cook);
     expect(ask(server, request)).toEqual(reply(rpc('r1', 7, answer)));
     expect(server.calls.isWaiting).toBe(false);
   });
 
-  it('answer a notification, which has no id, too: the CLI waits for that', () => {
+  it('also answer a notification, which has no id, because the CLI waits for that', () => {
     const request = { subtype: 'mcp_message', message: { method: 'notifications/initialized' } };
     expect(ask(offering(weather).server, request)).toEqual(reply(rpc('r1', 0, {})));
   });
 
-  it('are those that are offered', () => {
+  it('are those that the client offers', () => {
     const { server } = offering(weather);
     expect([server.offers('weather'), server.offers('cook'), new ToolServer().offers('weather')]).toEqual([
       true,
@@ -123,7 +123,7 @@ describe('the tools of a client as claude sees them', () => {
     ]);
   });
 
-  it('have another name where claude means something else by their own', () => {
+  it('are renamed if their name has another meaning in claude', () => {
     expect(['ToolSearch', 'StructuredOutput', 'weather'].map(nameForCli)).toEqual([
       'ToolSearch__client',
       'StructuredOutput__client',
@@ -135,7 +135,7 @@ describe('the tools of a client as claude sees them', () => {
   });
 
   it.each(['ToolSearch', 'StructuredOutput', 'weather', 'weather__client', '__client', 'toolsearch'])(
-    'have their own name again for the client: %s',
+    'get their original name for the client: %s',
     (name) => {
       expect(nameForClient(nameForCli(name))).toBe(name);
     },
@@ -151,7 +151,7 @@ describe('the tools of a client as claude sees them', () => {
     return [tool?.description, tool?.inputSchema];
   }
 
-  it('have what is too long in a description in their schema', () => {
+  it('move the excess of a long description into their schema', () => {
     const whole = 'x'.repeat(2000);
     expect(described(whole)).toEqual([whole, ofCity]);
     expect(described(`${whole}and more`)).toEqual([whole, { ...ofCity, description: 'and more' }]);
@@ -161,15 +161,15 @@ describe('the tools of a client as claude sees them', () => {
     ]);
   });
 
-  it('have a long description that is not cut within a surrogate pair', () => {
+  it('never cut a long description within a surrogate pair', () => {
     const start = 'x'.repeat(1999);
     expect(described(`${start}👩!`)).toEqual([start, { ...ofCity, description: '👩!' }]);
     expect(described(`${start}x👩!`)).toEqual([`${start}x`, { ...ofCity, description: '👩!' }]);
   });
 });
 
-describe('a call of claude', () => {
-  it('waits for the result of the client, and gets it', () => {
+describe('A call of claude', () => {
+  it('waits for the result from the client, and gets it', () => {
     const { server } = offering(weather);
     server.calls.called('1');
     expect(server.calls.isWaiting).toBe(true);
@@ -178,7 +178,7 @@ describe('a call of claude', () => {
     expect(server.calls.isWaiting).toBe(false);
   });
 
-  it('gets at once the result that has come before it', () => {
+  it('immediately gets a result that arrived earlier', () => {
     const { server } = offering(weather);
     server.calls.called('1');
     expect([server.calls.answer([result('1', 'windy')]), server.calls.isWaiting]).toEqual(['', true]);
@@ -186,13 +186,13 @@ describe('a call of claude', () => {
     expect(server.calls.isWaiting).toBe(false);
   });
 
-  it('is open from when claude asks for it, though nobody has seen the model make it', () => {
+  it('is open once claude requests it, even if the stream has not shown the call', () => {
     const { server } = offering(weather);
     expect([call(server, '1'), server.calls.isWaiting]).toEqual([[], true]);
     expect(server.calls.answer([result('1', 'windy')])).toBe(returned('1', 'windy'));
   });
 
-  it('of several gets its own result: they are written in the order of the calls, the others when claude asks', () => {
+  it('gets its result among several: in the order of the calls, the others when claude requests them', () => {
     const { server } = offering(weather);
     for (const id of ['1', '2', '3']) server.calls.called(id);
     for (const id of ['3', '1']) call(server, id, `rpc ${id}`);
@@ -203,7 +203,7 @@ describe('a call of claude', () => {
     expect(server.calls.isWaiting).toBe(false);
   });
 
-  it('stays open where its result is not among those that come', () => {
+  it('remains open if its result is not among those received', () => {
     const { server } = offering(weather);
     call(server, '1');
     expect([server.calls.answer([result('2', 'windy')]), server.calls.isWaiting]).toEqual(['', true]);
@@ -222,14 +222,14 @@ describe('a call of claude', () => {
   });
 });
 
-describe('what claude asks leave for', () => {
+describe('A permission request of claude', () => {
   const input = { city: 'Bonn' };
   const denied = (requestId: string) => [
     { type: 'reply', text: response(requestId, { behavior: 'deny', message: 'This is not allowed here.' }) },
     { type: 'request-refused', request: 'tool' },
   ];
 
-  it('is allowed for a tool of the client, with the input as it is', () => {
+  it('is granted for a tool of the client, with the input unchanged', () => {
     const request = { subtype: 'can_use_tool', tool_name: 'mcp__relay__weather', input, mcp_server: { source: 'sdk' } };
     expect(ask(offering(weather).server, request)).toEqual(
       reply(response('r1', { behavior: 'allow', updatedInput: input })),
@@ -242,7 +242,7 @@ describe('what claude asks leave for', () => {
     ['a tool of a server that is told in an odd way', { subtype: 'can_use_tool', input, mcp_server: 'sdk' }],
     ['something unknown', { subtype: 'elicitation', mcp_server: { source: 'sdk' }, input }],
     ['a message without a method', { subtype: 'mcp_message', message: {} }],
-  ])('is refused for %s, and that is told', (_, request) => {
+  ])('is refused for %s, and reported', (_, request) => {
     const { server } = offering(weather);
     expect(ask(server, request, 'r2')).toEqual(denied('r2'));
     expect(server.calls.isWaiting).toBe(false);

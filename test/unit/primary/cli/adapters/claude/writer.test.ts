@@ -39,8 +39,8 @@ function control(id: string, request: object) {
 const initialize = (told: object) => control('system text and schema', { subtype: 'initialize', ...told });
 const apply = (settings: object) => control('model and effort', { subtype: 'apply_flag_settings', settings });
 
-describe('what the claude adapter writes', () => {
-  it('is one line for a first turn that asks for nothing more, with the id of the turn', () => {
+describe('The input that the claude adapter writes', () => {
+  it('is one line for a plain first turn, with the id of the turn', () => {
     const words = ' a\nb "c" \u2028 @/etc/passwd !';
     expect(write(ask(words))).toEqual({ text: lines(user(words, first)), rest: [], stdin: 'keep-open' });
     expect(writer().write(ask('hello'), 27).text).toBe(
@@ -48,13 +48,13 @@ describe('what the claude adapter writes', () => {
     );
   });
 
-  it('has a newline before a slash that begins a text, and there only', () => {
+  it('has a newline before a slash at the start of a text, and only there', () => {
     expect(write(ask('/cost')).text).toBe(lines(user('\n/cost', first)));
     expect(write(ask(' /cost')).text).toBe(lines(user(' /cost', first)));
     expect(write(ask('a /cost')).text).toBe(lines(user('a /cost', first)));
   });
 
-  it('waits after every user line of the history', () => {
+  it('waits after each user line of the history', () => {
     const past = (content: string) => user(content, { shouldQuery: false });
     const said = (words: string, index: number) => ({
       type: 'assistant',
@@ -72,10 +72,10 @@ describe('what the claude adapter writes', () => {
   });
 });
 
-describe('what is told beside a turn', () => {
+describe('The settings of a turn', () => {
   const whole = { system: 'Be brief.', schema, model: 'opus', effort: 'low' } as const;
 
-  it('goes before the first turn of a process, in the same piece', () => {
+  it('precede the first turn of a process, in the same piece', () => {
     expect(write(ask('hi', whole)).text).toBe(
       lines(
         initialize({ systemPrompt: 'Be brief.', jsonSchema: { type: 'object', properties: { a: {} } } }),
@@ -85,7 +85,7 @@ describe('what is told beside a turn', () => {
     );
   });
 
-  it('is told again only where it differs', () => {
+  it('are sent again only if they differ', () => {
     const one = writer();
     one.write(ask('hi', whole), 1);
     expect(one.write(ask('more', whole), 2).text).toBe(lines(user('more', second)));
@@ -97,7 +97,7 @@ describe('what is told beside a turn', () => {
     );
   });
 
-  it('is left out where the version takes it at its start alone', () => {
+  it('are omitted if the version takes them only at its start', () => {
     expect(write(ask('hi', whole), []).text).toBe(lines(user('hi', first)));
     expect(write(ask('hi', whole), ['schema', 'effort']).text).toBe(
       lines(
@@ -108,14 +108,14 @@ describe('what is told beside a turn', () => {
     );
   });
 
-  it('never takes the place of what the CLI says of itself', () => {
+  it('never replace the native header of the CLI', () => {
     const told = (system: string) => write(ask('hi', { system })).text.split('\n', 1)[0] ?? '';
     expect(JSON.parse(told('x-anthropic-billing-header: free')).request.systemPrompt).toMatch(/^\nx-anthropic-/);
     expect(JSON.parse(told('not x-anthropic-')).request.systemPrompt).toBe('not x-anthropic-');
   });
 });
 
-describe('images', () => {
+describe('Images', () => {
   const png: Image = { mediaType: 'image/png', data: 'iVBO', at: 0 };
   const block = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'iVBO' } };
   const text = (words: string) => ({ type: 'text', text: words });
@@ -127,7 +127,7 @@ describe('images', () => {
     ['without a text', '', [png], [block]],
     ['before what looks like a command', '/cost', [png], [block, text('\n/cost')]],
     ['after an emoji', '😀!', [{ ...png, at: 2 }], [text('😀'), block, text('!')]],
-  ])('stand where they were put: %s', (_, words, images, content) => {
+  ])('are written at their places: %s', (_, words, images, content) => {
     expect(write(ask(words, { images })).text).toBe(lines(user(content, first)));
     const history: Turn['history'] = [{ role: 'user', text: words, images }];
     expect(write(ask('hi', { history })).text).toBe(lines(user(content, { shouldQuery: false })));

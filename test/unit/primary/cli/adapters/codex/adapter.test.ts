@@ -93,8 +93,8 @@ function learn(codex: ConsultedCodex, extraArgs: readonly string[] = []) {
   return codexAdapter(['codex'], { extraArgs, given: {} }).learn(codex.consult);
 }
 
-describe('The adapter of codex', () => {
-  it('starts it with every feature off that is on, with models that have no tools, and with the operator last', async () => {
+describe('The codex adapter', () => {
+  it('starts codex with every active feature disabled, models without tools, and the arguments of the operator last', async () => {
     const codex = new ConsultedCodex();
     const programVersion = await learn(codex, ['-c', 'model_provider="own"']);
     const { args, files } = programVersion.plan(plainLaunch('gpt-x'), '/private/1.system');
@@ -115,13 +115,13 @@ describe('The adapter of codex', () => {
     expect(Object.keys(second ?? {})).not.toContain('a_tool');
   });
 
-  it('starts it alike for every launch, so that one that waits serves everybody', async () => {
+  it('starts codex in the same way for every launch, so that a standby process serves any job', async () => {
     const programVersion = await learn(new ConsultedCodex());
     const launch = { model: 'gpt-x', system: 'Be brief.', schema: '{}', effort: 'high' } as const;
     expect(programVersion.plan(launch, '/1')).toEqual(programVersion.plan(plainLaunch(null), '/1'));
   });
 
-  it('says hello as soon as it runs, and asks for a thread at the first turn', async () => {
+  it('initializes codex immediately, and requests a thread at the first turn', async () => {
     const protocol = (await learn(new ConsultedCodex())).protocol();
     const hello = protocol
       .opening?.('/private/folder')
@@ -147,11 +147,11 @@ describe('The adapter of codex', () => {
     ],
     ['searches the web', { settings: { web_search: 'live' } }, /ignores web_search/],
     ['starts MCP servers', { settings: { mcp_servers: { bait: {} } } }, /MCP servers: bait/],
-  ])('does not use a version that %s', async (_, is, why) => {
+  ])('rejects a version that %s', async (_, is, why) => {
     await expect(learn(new ConsultedCodex(is))).rejects.toThrow(why);
   });
 
-  it('does not use a version that lacks what it asks', async () => {
+  it('rejects a version that lacks a required command', async () => {
     const consult: Consult = async (args) => ({ code: args[0] === 'debug' ? 2 : 0, stdout: '0.50.0' });
     const adapter = codexAdapter(['codex'], { extraArgs: [], given: {} });
     await expect(adapter.learn(consult)).rejects.toThrow(/not be used safely: it does not answer debug models/);
@@ -163,12 +163,12 @@ describe('The adapter of codex', () => {
     [null, { account: { type: 'chatgpt' } }],
     [null, { needsLogin: false }],
     [expect.stringMatching(/not logged in/), {}],
-  ])('tells of the login: %s', async (fault, is) => {
+  ])('reports the state of the login: %s', async (fault, is) => {
     const codex = new ConsultedCodex(is);
     expect(await (await learn(codex)).check(codex.consult)).toEqual(fault);
   });
 
-  it('lists the models to who is logged in, and none of another API', async () => {
+  it('lists the models if codex is logged in, and none of another API', async () => {
     const codex = new ConsultedCodex({ account: {} });
     const all = { images: true, effort: true };
     expect(await (await learn(codex)).listModels(codex.consult)).toEqual([
@@ -180,16 +180,16 @@ describe('The adapter of codex', () => {
   });
 });
 
-describe('The home of a codex', () => {
+describe('The home of codex', () => {
   const homeOf = (given: Readonly<Record<string, string>>) => codexAdapter(['codex'], { extraArgs: [], given }).home;
 
-  it('holds the login of the service alone', () => {
+  it('contains only the login of the service', () => {
     const links = (to: string) => ({ files: [], links: [{ path: '.codex/auth.json', to }] });
     expect(homeOf({ HOME: '/home/model' })).toMatchObject(links('/home/model/.codex/auth.json'));
     expect(homeOf({ HOME: '/home/model', CODEX_HOME: '/srv/codex' })).toMatchObject(links('/srv/codex/auth.json'));
   });
 
-  it('holds a key instead, where one is allowed', () => {
+  it('contains an API key instead if one is allowed', () => {
     for (const name of ['OPENAI_API_KEY', 'CODEX_API_KEY']) {
       expect(homeOf({ HOME: '/home/model', [name]: 'sk-1' })).toMatchObject({
         files: [{ path: '.codex/auth.json', text: '{"OPENAI_API_KEY":"sk-1"}' }],

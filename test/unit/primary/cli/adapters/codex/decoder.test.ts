@@ -18,7 +18,7 @@ function reasonOf(...lines: readonly string[]): string | undefined {
 }
 
 describe('The answer of codex', () => {
-  it('is what it streams, with its model and its tokens', () => {
+  it('is the streamed text, with its model and its tokens', () => {
     expect(eventsOf(delta('Good '), delta('day'), message('Good day'), tokens(20, 7), completed)).toEqual([
       { type: 'text-delta', text: 'Good ' },
       { type: 'text-delta', text: 'day' },
@@ -31,13 +31,13 @@ describe('The answer of codex', () => {
     ]);
   });
 
-  it('is read however the lines are cut', () => {
+  it('is read however the lines are split', () => {
     const { decoder } = midTurn();
     const events = Array.from(delta('Grüße') + completed).flatMap((piece) => decoder.read(piece));
     expect(events.map(({ type }) => type)).toEqual(['text-delta', 'turn-end']);
   });
 
-  it('sets its messages apart, and leaves out one whose stream broke', () => {
+  it('has its messages separated, without one whose stream broke', () => {
     const [first, second] = [delta('One', 'm1') + message('One'), delta('Two', 'm2') + message('Two')];
     expect(eventsOf(first, second, completed).map((event) => ('text' in event ? event.text : null))).toEqual([
       'One',
@@ -47,13 +47,13 @@ describe('The answer of codex', () => {
     expect(eventsOf(delta('On', 'm1'), second, completed).at(-1)).toMatchObject({ type: 'turn-end', text: 'Two' });
   });
 
-  it('is the last message alone where a value was asked for', () => {
+  it('is the last message alone if a value was requested', () => {
     const { decoder } = midTurn({ ...plainTurn, schema: '{"type":"object"}' });
     const events = decoder.read(message('Let me see.') + message('{"a":1}') + completed);
     expect(events).toMatchObject([{ type: 'turn-end', text: '{"a":1}' }]);
   });
 
-  it('has begun when the model writes or thinks, not before', () => {
+  it('has begun when the model writes or thinks, not earlier', () => {
     const { decoder } = midTurn();
     decoder.read(begun('agentMessage') + begun('reasoning'));
     expect([decoder.hasBegun, decoder.isMidAnswer]).toEqual([false, true]);
@@ -63,7 +63,7 @@ describe('The answer of codex', () => {
     expect([decoder.hasBegun, decoder.isMidAnswer]).toEqual([false, false]);
   });
 
-  it('counts the tokens of its own turn, of which the program tells the sum', () => {
+  it('counts only the tokens of its turn, although the program reports the sum', () => {
     const { thread, decoder } = midTurn();
     decoder.read(delta('x') + tokens(20, 7) + completed);
     thread.write(plainTurn);
@@ -82,17 +82,17 @@ describe('The answer of codex', () => {
     expect(decoder.read(started)).toEqual([{ type: 'model-named', model: 'gpt-5.5' }]);
   });
 
-  it('names the model that has taken over', () => {
+  it('names the model that replaced another', () => {
     const rerouted = notifies('model/rerouted', { threadId: 'thread-1', turnId: 'turn-1', toModel: 'gpt-6-sol' });
     expect(eventsOf(rerouted, delta('x'), completed).at(-1)).toMatchObject({ model: 'gpt-6-sol' });
   });
 
-  it('may come in lines of which nothing is known', () => {
+  it('ignores unknown lines', () => {
     expect(eventsOf('no JSON\n', '{"method":"item/agentMessage/delta","params":{}}\n', '{}\n', '[]\n')).toEqual([]);
   });
 });
 
-describe('What does not belong to the turn', () => {
+describe('A message that does not belong to the turn', () => {
   it.each([
     ['a part of another turn', deltaOf('turn-0')],
     ['another turn', started],
@@ -101,7 +101,7 @@ describe('What does not belong to the turn', () => {
     expect(eventsOf(lines).at(-1)).toEqual({ type: 'stray' });
   });
 
-  it('fails the turn where codex does more than to answer', () => {
+  it('fails the turn if codex does more than answer', () => {
     for (const type of ['commandExecution', 'fileChange', 'mcpToolCall', 'webSearch', 'a-tool-of-tomorrow']) {
       expect(eventsOf(begun(type))).toEqual([
         { type: 'request-refused', request: 'tool' },
@@ -118,7 +118,7 @@ describe('What does not belong to the turn', () => {
     ['fs/readFile', 'files'],
     ['item/tool/requestUserInput', 'other'],
     ['a/request/of/tomorrow', 'other'],
-  ])('is refused where codex asks for it: %s', (method, request) => {
+  ])('is a request that is refused: %s', (method, request) => {
     const [reply, refusal] = eventsOf(codexLines.asks(method));
     expect(reply).toEqual({ type: 'reply', text: expect.stringMatching(/^\{.*"id":7,"error":\{.*\}\}\n$/) });
     expect(refusal).toEqual({ type: 'request-refused', request });
@@ -126,7 +126,7 @@ describe('What does not belong to the turn', () => {
 });
 
 describe('A thread', () => {
-  it('repeats the history that it is told, which is no part of a turn', () => {
+  it('repeats the history it receives, which is no part of a turn', () => {
     const thread = new CodexThread(new Map());
     const decoder = new CodexDecoder(thread);
     thread.write({ ...plainTurn, history: [{ role: 'user', text: 'Before' }] });
@@ -138,7 +138,7 @@ describe('A thread', () => {
     expect(decoder.read(started + delta('x') + completed).at(-1)).toMatchObject({ type: 'turn-end' });
   });
 
-  it('is asked for first, and gets its turn when it is there', () => {
+  it('is requested first, and gets its turn when it is open', () => {
     const decoder = new CodexDecoder(new CodexThread(new Map()));
     expect(decoder.read(answers('initialize', { result: {} }))).toEqual([]);
     const thread = new CodexThread(new Map());
@@ -151,14 +151,14 @@ describe('A thread', () => {
     ['sees instructions of the host', { ...threadResult, instructionSources: ['/etc/AGENTS.md'] }],
     ['may write files', { ...threadResult, sandbox: { type: 'workspaceWrite' } }],
     ['tells nothing of itself', {}],
-  ])('is not used where it %s', (_, result) => {
+  ])('is not used if it %s', (_, result) => {
     const thread = new CodexThread(new Map());
     thread.write(plainTurn);
     expect(new CodexDecoder(thread).read(answers('thread', { result }))).toMatchObject([{ type: 'turn-failed' }]);
     expect(() => thread.write(plainTurn)).toThrow('no thread');
   });
 
-  it.each(['initialize', 'thread', 'history', 'turn'])('fails where codex refuses the request %s', (id) => {
+  it.each(['initialize', 'thread', 'history', 'turn'])('fails if codex rejects the request %s', (id) => {
     const [failure] = eventsOf(answers(id, { error: { code: -32600, message: 'it\u0007 is bad\nat line 1' } }));
     expect(failure).toMatchObject({
       reason: 'other',
@@ -167,7 +167,7 @@ describe('A thread', () => {
   });
 });
 
-describe('A failure of codex', () => {
+describe('A codex failure', () => {
   const withStatus = (httpStatusCode: number | null, additionalDetails = '') => ({
     message: 'Reconnecting... 1/5',
     codexErrorInfo: { responseStreamDisconnected: { httpStatusCode } },
@@ -182,7 +182,7 @@ describe('A failure of codex', () => {
     ['cyberPolicy', 'refused'],
     ['unauthorized', 'auth'],
     ['a-word-of-tomorrow', 'other'],
-  ])('has the reason that its name tells: %s', (codexErrorInfo, reason) => {
+  ])('has the reason that its code names: %s', (codexErrorInfo, reason) => {
     expect(reasonOf(failed({ message: 'No.', codexErrorInfo, additionalDetails: null }))).toBe(reason);
   });
 
@@ -193,7 +193,7 @@ describe('A failure of codex', () => {
     [429, 'quota'],
     [500, 'other'],
     [503, 'overloaded'],
-  ])('ends the turn at once where no try would help: %d', (status, reason) => {
+  ])('ends the turn immediately if no retry would help: %d', (status, reason) => {
     expect(reasonOf(retries(withStatus(status)))).toBe(reason);
   });
 
@@ -201,11 +201,11 @@ describe('A failure of codex', () => {
     ['a stream broke', withStatus(null, 'stream disconnected before completion')],
     ['a limit is over in seconds', withStatus(null, 'rate limit exceeded: Please try again in 1.5s.')],
     ['only a WebSocket is refused', withStatus(404, 'unexpected status 404: x, url: ws://127.0.0.1:1/v1/responses')],
-  ])('is waited for where %s', (_, error) => {
+  ])('is not reported yet if %s', (_, error) => {
     expect(eventsOf(retries(error))).toEqual([]);
   });
 
-  it('is told in one line, without the address of the API', () => {
+  it('is reported in one line, without the address of the API', () => {
     const details = 'unexpected status 401 Unauthorized: Wrong key, url: http://10.0.0.1/v1/responses';
     expect(eventsOf(retries(withStatus(401, details)))).toMatchObject([
       { message: 'the model CLI reports: unexpected status 401 Unauthorized: Wrong key' },
@@ -220,7 +220,7 @@ describe('A failure of codex', () => {
   it.each([
     ['max_output_tokens', { isCutShort: true }],
     ['content_filter', { refusal: { category: null, explanation: null } }],
-  ])('is the end of the answer if the API has ended it early: %s', (why, end) => {
+  ])('is the end of the answer if the API ended it early: %s', (why, end) => {
     const message = `Incomplete response returned, reason: ${why}`;
     const stream = { httpStatusCode: null };
     const retried = { message: 'Reconnecting... 1/5', additionalDetails: message };
@@ -241,13 +241,13 @@ describe('A failure of codex', () => {
     ['401', 'account', withStatus(401)],
     ['403, which may be about the request', undefined, withStatus(403)],
     ['words', undefined, { message: 'Missing environment variable: `KEY`.', codexErrorInfo: 'other' }],
-  ])('of the login is about the account only where a code says so: %s', (_, scope, error) => {
+  ])('of the login is about the account only if its code indicates the account: %s', (_, scope, error) => {
     const [failure] = eventsOf(failed(error));
     expect(failure).toMatchObject({ type: 'turn-failed', reason: 'auth' });
     expect(failure?.type === 'turn-failed' && failure.scope).toBe(scope);
   });
 
-  it('is not read in the words of the request, and of the quota only by a code', () => {
+  it('is not classified by words of the request, and as a quota only by a code', () => {
     const error = { message: 'Do not say "rate limit"', codexErrorInfo: 'other' };
     const { decoder } = midTurn({ ...plainTurn, text: 'What is a Rate-Limit?' });
     expect(decoder.read(failed(error))).toMatchObject([{ type: 'turn-failed', reason: 'other' }]);
@@ -256,14 +256,14 @@ describe('A failure of codex', () => {
     expect(inWords).not.toHaveProperty('quota');
   });
 
-  it('is an unknown model where its thread can not be opened with that', () => {
+  it('is an unknown model if its thread cannot be opened with that model', () => {
     const thread = new CodexThread(new Map());
     thread.write({ ...plainTurn, model: 'api-key' });
     const refusal = answers('thread', { error: { code: -32600, message: 'unknown model api-key: 401' } });
     expect(new CodexDecoder(thread).read(refusal)).toMatchObject([{ type: 'turn-failed', reason: 'model_unknown' }]);
   });
 
-  it('of a used up subscription tells when it is over', () => {
+  it('of an exhausted subscription includes the reset time', () => {
     const limit = failed({ message: 'You have hit it', codexErrorInfo: 'usageLimitExceeded' });
     const quotaOf = (...lines: readonly string[]) => eventsOf(...lines, limit).at(-1);
     expect(quotaOf(limits(100, 5000))).toMatchObject({ quota: { scope: 'account', resetsAt: 5_000_000 } });
@@ -277,7 +277,7 @@ describe('A failure of codex', () => {
     expect(ofModel(limits(100, 5000))).toMatchObject({ quota: { scope: 'account', resetsAt: 5_000_000 } });
   });
 
-  it('is an empty answer where the model has said nothing, and a crash where the program has gone', () => {
+  it('is an empty answer if the model wrote nothing, and a crash if the program exited', () => {
     expect(reasonOf(completed)).toBe('empty_answer');
     const { decoder } = midTurn();
     expect(decoder.exit({ code: 1, signal: null, stderr: 'bad' })).toMatchObject([
@@ -294,12 +294,12 @@ describe('The limits of an account', () => {
     [40, 'allowed'],
     [92, 'warning'],
     [100, 'rejected'],
-  ])('are reported whenever they are told: %d percent', (percent, status) => {
+  ])('are passed on whenever codex reports them: %d percent', (percent, status) => {
     const windows = [{ name: 'five_hour', status, utilization: percent / 100, resetsAt: 9000 }];
     expect(eventsOf(limits(percent, 9))).toEqual([{ type: 'quota-report', windows }]);
   });
 
-  it('are none with a key of the API', () => {
+  it('do not exist with an API key', () => {
     const none = { primary: null, secondary: null, credits: null };
     expect(eventsOf(notifies('account/rateLimits/updated', { rateLimits: none }))).toEqual([]);
   });

@@ -12,16 +12,16 @@ const tool = (schema: object, description = 'Notes.') => ({
 });
 
 describe('A tool of a client', () => {
-  it.each(['mcp', 'mcp__x__y', 'exec_command', 'shell_command'])('has another name for codex if it is %s', (name) => {
+  it.each(['mcp', 'mcp__x__y', 'exec_command', 'shell_command'])('is renamed for codex if it is %s', (name) => {
     expect(nameForCodex(name)).not.toBe(name);
     expect(nameForClient(nameForCodex(name))).toBe(name);
   });
 
-  it.each(['Bash', 'mcpx', 'Note', 'exec'])('keeps the name %s', (name) => {
+  it.each(['Bash', 'mcpx', 'Note', 'exec'])('retains the name %s', (name) => {
     expect([nameForCodex(name), nameForClient(name)]).toEqual([name, name]);
   });
 
-  it('that is named as another one is for codex, keeps its name too', () => {
+  it('retains its name even if it resembles the renamed form of another', () => {
     const tools = new DynamicTools();
     tools.introduce([{ ...tool({ type: 'object' }), name: 'Mcp__x' }]);
     expect(tools.nameOf('Mcp__x')).toBe('Mcp__x');
@@ -31,7 +31,7 @@ describe('A tool of a client', () => {
     ['a keyword that codex drops', { type: 'object', properties: { who: { type: 'string', minLength: 2 } } }, true],
     ['more than codex passes on', { type: 'object', description: 'x'.repeat(3000) }, true],
     ['what codex passes on', { type: 'object', properties: { who: { enum: ['a'] } }, required: ['who'] }, false],
-  ])('tells in its description a schema with %s', (_, schema, isTold) => {
+  ])('includes in its description a schema with %s', (_, schema, isTold) => {
     const [{ description } = { description: '' }] = new DynamicTools().introduce([tool(schema)]) as readonly {
       description: string;
     }[];
@@ -39,8 +39,8 @@ describe('A tool of a client', () => {
   });
 });
 
-describe('A message of the past', () => {
-  it('is as many items as it has calls and results, and its text', () => {
+describe('An earlier message', () => {
+  it('becomes one item for each call and result, and for its text', () => {
     const call = { id: 'A', name: 'mcp', input: '{}' };
     expect(itemsOf({ role: 'assistant', text: '', calls: [call] })).toEqual([
       { type: 'function_call', call_id: 'A', name: 'Mcp', arguments: '{}' },

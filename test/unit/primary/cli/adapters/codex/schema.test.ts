@@ -11,7 +11,7 @@ describe('A schema', () => {
       'it names parts and choices',
       { ...closed, $defs: { b: closed }, properties: { a: { anyOf: [text, { $ref: '#/$defs/b' }] } } },
     ],
-  ])('is held to by the API where %s', (_, schema) => {
+  ])('is enforced by the API if %s', (_, schema) => {
     expect(strictSchema(JSON.stringify(schema))).toEqual(schema);
   });
 
@@ -24,7 +24,7 @@ describe('A schema', () => {
     ['it begins with a choice', { ...closed, anyOf: [closed] }],
     ['it holds a word that the API does not take', { ...closed, properties: { a: { ...text, not: {} } } }],
     ['its parts are none', { ...closed, properties: { a: true } }],
-  ])('is told in the prompt where %s', (_, schema) => {
+  ])('is described in the prompt if %s', (_, schema) => {
     expect(strictSchema(JSON.stringify(schema))).toBeUndefined();
   });
 });

@@ -3,8 +3,8 @@ import { CodexThought } from '../../../../../../src/primary/cli/adapters/codex/t
 const delta = (text: string) => ({ type: 'thought-delta', text });
 const end = { type: 'thought-end' };
 
-describe('What codex thinks', () => {
-  it('comes piece by piece, with a blank line between the parts of its summary', () => {
+describe('A thought of codex', () => {
+  it('is streamed piece by piece, with a blank line between the parts of its summary', () => {
     const thought = new CodexThought();
     const events = [
       ...thought.add('summary', 0, 'Read'),
@@ -15,7 +15,7 @@ describe('What codex thinks', () => {
     expect(events).toEqual([delta('Read'), delta('ing'), delta('\n\nAnswering'), end]);
   });
 
-  it('comes once where the program streams it in two forms', () => {
+  it('is sent once if the program streams it in two forms', () => {
     const thought = new CodexThought();
     const events = [
       ...thought.add('content', 0, 'Hm'),
@@ -25,14 +25,14 @@ describe('What codex thinks', () => {
     expect(events).toEqual([delta('Hm'), end]);
   });
 
-  it('comes at its end where nothing of it was streamed', () => {
+  it('is sent at its end if it was not streamed', () => {
     const thought = new CodexThought();
     expect(thought.complete(['Reading', 'Answering'], ['Hm'])).toEqual([delta('Reading\n\nAnswering'), end]);
     expect(thought.complete([], ['Hm'])).toEqual([delta('Hm'), end]);
     expect(thought.complete([], [])).toEqual([end]);
   });
 
-  it('begins anew with each thought', () => {
+  it('starts afresh after another one', () => {
     const thought = new CodexThought();
     thought.add('summary', 3, 'one');
     thought.complete(['one'], []);

@@ -20,7 +20,7 @@ function open(turn: Turn) {
 const image = { mediaType: 'image/png', data: 'AAAA', at: 2 } as const;
 
 describe('The thread of a conversation', () => {
-  it('is told the model and the system text, and nothing of tools or the host', () => {
+  it('gets the model and the system text, and nothing about tools or the host', () => {
     const { asked } = open({ ...plainTurn, model: 'gpt-5.5', system: 'Be brief.' });
     expect(asked).toMatchObject({
       method: 'thread/start',
@@ -37,7 +37,7 @@ describe('The thread of a conversation', () => {
     expect(Object.keys(open(plainTurn).asked?.params ?? {})).not.toContain('developerInstructions');
   });
 
-  it('gets the messages before in their roles, then the turn', () => {
+  it('gets the earlier messages in their roles, then the turn', () => {
     const history = [
       { role: 'user', text: 'A cat', images: [image] },
       { role: 'assistant', text: 'Yes' },
@@ -59,7 +59,7 @@ describe('The thread of a conversation', () => {
     expect(told[1]?.params.input).toEqual([{ type: 'text', text: 'And now?', text_elements: [] }]);
   });
 
-  it('tells images where they stand in the text, whatever their order', () => {
+  it('gets images at their places in the text, whatever their order', () => {
     const images = [
       { ...image, at: 3 },
       { ...image, at: 0, data: 'BBBB' },
@@ -72,7 +72,7 @@ describe('The thread of a conversation', () => {
     ]);
   });
 
-  it('is another one, which is told all of the conversation, where a turn has tools and the one before had none', () => {
+  it('is replaced by a new one with the whole conversation if a turn adds or drops tools', () => {
     const tools = [{ name: 'note', description: '', schema: '{}' }];
     const offer: ToolOffer = { tools, choice: 'auto', isParallel: true };
     const { thread } = open(plainTurn);
@@ -93,7 +93,7 @@ describe('The thread of a conversation', () => {
     expect(without?.params).not.toHaveProperty('dynamicTools');
   });
 
-  it('fails a turn without the results that its program waits for: it would wait for ever', () => {
+  it('fails a turn that lacks the results its program waits for, instead of waiting forever', () => {
     const { thread } = open(plainTurn);
     thread.tools.calls.called('call_A');
     expect(() => thread.write(plainTurn)).toThrow('waits for the results of its calls');
@@ -103,7 +103,7 @@ describe('The thread of a conversation', () => {
     );
   });
 
-  it('is told a schema and an effort with each turn, and after an effort the usual one', () => {
+  it('gets a schema and an effort with each turn, and the default effort after a turn with another', () => {
     const { thread, told } = open({ ...plainTurn, effort: 'high', schema: '{"type":"object"}' });
     expect(told[0]?.params).toMatchObject({ effort: 'high', outputSchema: { type: 'object' } });
     expect(thread.asksForValue).toBe(true);
@@ -114,7 +114,7 @@ describe('The thread of a conversation', () => {
     expect(Object.keys(sent(never.thread.write(plainTurn).text)[0]?.params ?? {})).toEqual(['threadId', 'input']);
   });
 
-  it('is asked for a summary of its thoughts where the turn wants to show them, and for none in the next that does not', () => {
+  it('requests a summary of its thoughts if the turn shows them, and none in the next turn that does not', () => {
     const { thread, told } = open({ ...plainTurn, thinking: 'summarized' });
     const summaryOf = (turn: Turn) => sent(thread.write(turn).text)[0]?.params.summary;
     expect(told[0]?.params.summary).toBe('auto');

@@ -48,37 +48,37 @@ const history = [
   { role: 'assistant', text: 'Hello' },
 ] as const;
 
-describe('the command adapter', () => {
-  it('starts the program with its own arguments, then the extra ones', async () => {
+describe('The command adapter', () => {
+  it('starts the program with its arguments, then the extra ones', async () => {
     expect(adapterOf(['/opt/llm', '-q']).command).toEqual(['/opt/llm']);
     expect(await argsOf({}, ['/opt/llm', '-q'], ['--more'])).toEqual(['-q', '--more']);
   });
 
-  it('puts the model wherever {model} stands, as it is', async () => {
+  it('replaces {model} wherever it occurs, unchanged otherwise', async () => {
     const command = ['llm', '-m', '{model}', '--tag={model}/{model}'] as const;
     expect(await argsOf({ model: 'a:7b' }, command)).toEqual(['-m', 'a:7b', '--tag=a:7b/a:7b']);
     expect(await argsOf({ model: null }, command, [], 'b')).toEqual(['-m', 'b', '--tag=b/b']);
     expect(await argsOf({ model: 'c' }, ['llm'], ['-m', '{model}'], 'b')).toEqual(['-m', 'c']);
   });
 
-  it('never puts prompt or system text among the arguments', async () => {
+  it('never puts the prompt or the system text into the arguments', async () => {
     expect(await argsOf({ system: 'secret' }, ['llm', '{system}'])).toEqual(['{system}']);
   });
 
-  it('offers the one model it has, or any where the command takes a model', () => {
+  it('offers the one model it has, or any if the command takes a model', () => {
     expect(adapterOf(['/opt/llm']).models).toEqual(['llm']);
     expect(adapterOf(['/opt/llm'], [], 'gpt').models).toEqual(['gpt']);
     expect(adapterOf(['/opt/llm', '-m{model}'], [], 'gpt').models).toBeNull();
     expect(adapterOf(['/opt/llm'], ['-m', '{model}'], 'gpt').models).toBeNull();
   });
 
-  it('writes a lone prompt byte for byte and closes stdin', async () => {
+  it('writes a single prompt byte for byte and closes stdin', async () => {
     const { write } = (await versionOf(['llm'])).protocol().writer;
     const text = ' -x\n/cost "🚀" ';
     expect(write({ ...plainLaunch(null), text, history: [] }, 1)).toEqual({ text, stdin: 'end' });
   });
 
-  it('writes anything more as a transcript that says who spoke', async () => {
+  it('writes a longer conversation as a transcript with the roles', async () => {
     const { write } = (await versionOf(['llm'])).protocol().writer;
     const { text } = write({ ...plainLaunch(null), text: 'And?', system: 'Be brief.', history }, 1);
     const [, ...said] = text.split('\n\n');
@@ -101,7 +101,7 @@ describe('the command adapter', () => {
         '{"role":"assistant","content":"Hello"}\n{"role":"user","content":"And?"}\n',
       ].join(''),
     ],
-  ] as const)('writes it in the form %s where that is asked for', async (template, written) => {
+  ] as const)('writes a conversation in the form %s if configured', async (template, written) => {
     const { write } = (await versionWith({ template })).protocol().writer;
     const turn = { ...plainLaunch(null), text: 'And?', system: 'Be brief.', history };
     expect(write(turn, 1)).toEqual({ text: written, stdin: 'end' });
@@ -110,12 +110,12 @@ describe('the command adapter', () => {
   it.each([
     ['plain', 'a\nb'],
     ['jsonl', '{"role":"user","content":"a\\nb"}\n'],
-  ] as const)('writes a lone prompt in the form %s', async (template, written) => {
+  ] as const)('writes a single prompt in the form %s', async (template, written) => {
     const { write } = (await versionWith({ template })).protocol().writer;
     expect(write({ ...plainLaunch(null), text: 'a\nb', history: [] }, 1).text).toBe(written);
   });
 
-  it('takes what the program prints for the answer, without its last line ends', async () => {
+  it('uses the output of the program as the answer, without trailing newlines', async () => {
     const decoder = (await versionOf(['llm'])).protocol().decoder;
     const read = ['\u001b[1ma\n', '\n{"type":"end"}\u001b[', '0m\r\n\n'].flatMap((chunk) => [...decoder.read(chunk)]);
     expect([...read, ...decoder.exit({ code: 0, signal: null, stderr: '' })]).toEqual([
@@ -125,13 +125,13 @@ describe('the command adapter', () => {
     ]);
   });
 
-  it('passes it on byte for byte where that is asked for', async () => {
+  it('passes the output on byte for byte if configured', async () => {
     const decoder = (await versionWith({ stripAnsi: false })).protocol().decoder;
     const text = '\u001b[1ma\u001b[0m\n';
     expect([...decoder.read(text)]).toEqual([{ type: 'text-delta', text }]);
   });
 
-  it.each([[true], [false]])('knows that an answer of nothing but blanks is none (stripped: %s)', async (stripAnsi) => {
+  it.each([[true], [false]])('treats an answer of only whitespace as empty (stripped: %s)', async (stripAnsi) => {
     const decoder = (await versionWith({ stripAnsi })).protocol().decoder;
     Array.from(decoder.read(' \n\n'));
     expect([...decoder.exit({ code: 0, signal: null, stderr: 'no model\n' })]).toEqual([
@@ -144,7 +144,7 @@ describe('the command adapter', () => {
     ]);
   });
 
-  it('ends well with exit code 0, whatever is on stderr', async () => {
+  it('succeeds with exit code 0, whatever is on stderr', async () => {
     expect(await exitEvents({ code: 0, stderr: 'warning: x' })).toEqual([
       { type: 'turn-end', text: null, model: null, usage: unknownUsage },
     ]);
@@ -159,7 +159,7 @@ describe('the command adapter', () => {
     ],
     [{ signal: 'SIGSEGV' }, 'the model CLI was ended by SIGSEGV', {}],
     [{ signal: 'SIGKILL', stderr: 'oom' }, 'the model CLI was ended by SIGKILL', { stderr: 'oom' }],
-  ])('fails otherwise, with its stderr beside the message: %j', async (exit, message, more) => {
+  ])('fails otherwise, with stderr beside the message: %j', async (exit, message, more) => {
     expect(await exitEvents(exit)).toEqual([{ type: 'turn-failed', reason: 'crashed', message, ...more }]);
   });
 });

@@ -26,7 +26,7 @@ function failed(report: Partial<FailureReport>): TurnFailed {
 }
 
 describe('The words of a failure', () => {
-  it('are cut before they are searched: a text of a client may stand in them', () => {
+  it('are cut before they are searched, because they may contain text of a client', () => {
     const { message } = failed({ words: 'a.'.repeat(500_000) });
     expect(message).toHaveLength('the model CLI reports: '.length + 300);
   });
@@ -42,13 +42,13 @@ describe('The words of a failure', () => {
     ['no route POST /v1/chat/completions or /api/chat', 'no route POST /v1/chat/completions or /api/chat'],
     ['tokens/minute and input/output', 'tokens/minute and input/output'],
     ['use /login', 'use /login'],
-  ])('show no folder of the host: %s', (words, shown) => {
+  ])('reveal no folder of the host: %s', (words, shown) => {
     expect(failed({ words }).message).toBe(`the model CLI reports: ${shown}`);
   });
 });
 
 describe('The codes of a failure', () => {
-  it('give its reason, the most telling one first, whatever the words say', () => {
+  it('determine its reason, the most specific one first, whatever the words say', () => {
     const codes = [
       ['why', 'unheard of'],
       ['status', 503],
@@ -67,7 +67,7 @@ describe('The codes of a failure', () => {
     ['a code of the program', { codes: [['why', 'no-login']] }, { scope: 'account' }],
     ['the status 401', { codes: [['status', 401]] }, { scope: 'account' }],
     ['a code that says what is used up', { codes: [['why', 'empty']] }, { quota: { scope: 'account', resetsAt: 1 } }],
-  ])('close an account: %s', (_, report, closed) => {
+  ])('block an account: %s', (_, report, closed) => {
     expect(failed(report)).toMatchObject(closed);
   });
 
@@ -78,34 +78,34 @@ describe('The codes of a failure', () => {
     ['words of a login', { words: 'no API key' }],
     ['words of a limit', { words: 'rate limit' }],
     ['what is so without a code', { uncoded: 'auth' }],
-  ])('close none by anything else: %s', (_, report) => {
+  ])('block no account without such a code: %s', (_, report) => {
     const { reason, scope, quota } = failed(report);
     expect(['auth', 'quota']).toContain(reason);
     expect([scope, quota]).toEqual([undefined, undefined]);
   });
 });
 
-describe('The words of a failure', () => {
+describe('The words of a failure without a code', () => {
   const reasonOf = (words: string, asked: FailureReport['asked'] = null) => failed({ words, asked }).reason;
 
-  it('give the reason of the first row that fits', () => {
+  it('determine the reason by the first matching row', () => {
     expect(reasonOf('a rate limit of this API key')).toBe('quota');
     expect(reasonOf('it broke')).toBe('other');
     expect(failed({ words: 'it broke', hidden: 'it broke: no API key' }).reason).toBe('auth');
     expect(failed({ words: 'no API key', uncoded: 'model_unknown' }).reason).toBe('model_unknown');
   });
 
-  it('mean nothing where they are those of the request', () => {
+  it('are ignored if they come from the request', () => {
     expect(reasonOf('no model named API-KEY', turnOf('Hi', { model: 'api-key' }))).toBe('other');
     expect(reasonOf('near "my API key is"', turnOf('Say: my api-key is red'))).toBe('other');
     expect(reasonOf('API key', turnOf('x'.repeat(600_000)))).toBe('other');
   });
 
-  it('of what only the request itself can feel are read in any case', () => {
+  it('that can only concern the request are evaluated in any case', () => {
     expect(reasonOf('the model was not found', turnOf('Why is a model not found?'))).toBe('model_unknown');
   });
 
-  it('are those of the API where the program passes on its whole answer', () => {
+  it('are those of the API if the program passes on its whole answer', () => {
     expect(wordsOfApi('{"error":{"message":"It broke"}}')).toBe('It broke');
     expect(['{"error":"x"}', 'It broke'].map(wordsOfApi)).toEqual(['{"error":"x"}', 'It broke']);
   });

@@ -6,8 +6,8 @@ function held() {
   return new HeldCalls<string>((request, { text }) => `${request}: ${text}\n`);
 }
 
-describe('Calls that a program has open', () => {
-  it('are answered in their own order, when both the request and the result are there', () => {
+describe('Open calls of a program', () => {
+  it('are answered in order, when both the request and the result have arrived', () => {
     const calls = held();
     for (const id of ['A', 'B', 'C']) calls.called(id);
     expect([calls.requested('A', 'first'), calls.requested('B', 'second')]).toEqual(['', '']);
@@ -17,7 +17,7 @@ describe('Calls that a program has open', () => {
     expect([calls.isWaiting, calls.has('C')]).toEqual([false, false]);
   });
 
-  it('have an id that repeats, if an earlier call with it was answered', () => {
+  it('count as repeated if an earlier call with the same id was answered', () => {
     const calls = held();
     calls.called('A');
     calls.requested('A', 'first');
@@ -28,14 +28,14 @@ describe('Calls that a program has open', () => {
     expect(calls.areRepeated([{ id: 'B' }, { id: 'B' }])).toBe(true);
   });
 
-  it('may be asked for before the model is known to have made them', () => {
+  it('may be requested before the model is known to have made them', () => {
     const calls = held();
     calls.requested('A', 'early');
     calls.called('A');
     expect(calls.answer([result('A')])).toBe('early: of A\n');
   });
 
-  it('get no result that is not theirs', () => {
+  it('get no result of another call', () => {
     const calls = held();
     calls.called('A');
     calls.requested('A', 'first');

@@ -30,18 +30,18 @@ describe('A line of JSON-RPC', () => {
     ['{"id":1,"error":"no"}', { type: 'error', id: 1, error: { code: 0, message: 'no' } }],
     ['{"id":1,"result":2,"error":null}', { type: 'result', id: 1, result: 2 }],
     ['{"id":1}', { type: 'result', id: 1, result: undefined }],
-  ])('is read: %s', (line, message) => {
+  ])('is parsed: %s', (line, message) => {
     expect(rpcMessage(line)).toEqual(message);
   });
 
   it.each(['', 'Loading the model…', '[]', '{}', 'null', '{"result":1}', '{"id":{},"method":"m"}'])(
-    'is none: %j',
+    'is not recognized: %j',
     (line) => {
       expect(rpcMessage(line)).toBeNull();
     },
   );
 
-  it('is written as it is read', () => {
+  it('is written in the form in which it is read', () => {
     const lines = [
       rpcRequest(1, 'm', { a: '\n' }),
       rpcNotification('n'),

@@ -1,7 +1,7 @@
 import { callResult, serverInfo } from '../../../../../../src/primary/cli/adapters/common/mcp.js';
 
-describe('A result as an MCP server gives it', () => {
-  it('has texts and images in their places, and no empty text', () => {
+describe('A tool result in the form of an MCP server', () => {
+  it('has texts and images at their places, and no empty text', () => {
     const images = [
       { mediaType: 'image/png', data: 'AAAA', at: 0 },
       { mediaType: 'image/gif', data: 'BBBB', at: 1 },
@@ -18,8 +18,8 @@ describe('A result as an MCP server gives it', () => {
   });
 });
 
-describe('The server as it presents itself', () => {
-  it('speaks the version that the program speaks, and has tools alone', () => {
+describe('The introduction of the MCP server', () => {
+  it('uses the protocol version of the program, and offers only tools', () => {
     expect(serverInfo('2025-06-18')).toMatchObject({ protocolVersion: '2025-06-18', capabilities: { tools: {} } });
   });
 });

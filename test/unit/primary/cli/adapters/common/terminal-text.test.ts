@@ -8,8 +8,8 @@ function passedOn(chunks: readonly string[]): string[] {
 const esc = '\u001b';
 const coloured = `${esc}[?25l${esc}[1;31mred${esc}[0m${esc}]0;title${esc}\\ and${esc}]8;;http://x\u0007 ${esc}(Bplain${esc}Pq#0${esc}\\!\n`;
 
-describe('an answer without what is meant for a terminal', () => {
-  it('is the same wherever its chunks are cut', () => {
+describe('Text without terminal sequences', () => {
+  it('is the same wherever its chunks are split', () => {
     expect(passedOn([coloured])).toEqual(['red and plain!']);
     expect(passedOn([...coloured]).join('')).toBe('red and plain!');
     for (let at = 1; at < coloured.length; at++) {
@@ -17,26 +17,26 @@ describe('an answer without what is meant for a terminal', () => {
     }
   });
 
-  it('keeps all other characters', () => {
+  it('retains all other characters', () => {
     const text = '[0m \ttabs \r\n\r\n a \u0000 b 🚀 ]0; \\';
     expect(passedOn([text])).toEqual([text]);
   });
 
-  it('holds back line ends until more comes, and no more than these', () => {
+  it('holds back only newlines until more text arrives', () => {
     expect(passedOn(['a\n', '\r\n', 'b', '\n', `${esc}[0m`, '\n'])).toEqual(['a', '', '\n\r\nb', '', '', '']);
   });
 
-  it('loses the beginning of a sequence that never ends, and an escape that begins none', () => {
+  it('loses the start of an incomplete sequence, and an escape that starts none', () => {
     expect(passedOn([`a${esc}[`])).toEqual(['a']);
     expect(passedOn([`a${esc}\nb${esc}[1\u0001c`])).toEqual(['a\nb[1\u0001c']);
   });
 
-  it('keeps what follows the line of a title that never ends', () => {
+  it('retains what follows the line of an incomplete title', () => {
     expect(passedOn([`${esc}]0;title\nHello`])).toEqual(['\nHello']);
     expect(passedOn([...`a${esc}]0;title\nb`]).join('')).toBe('a\nb');
   });
 
-  it('holds back no more than a few kilobytes, whatever the program writes', () => {
+  it('buffers at most a few kilobytes, whatever the program writes', () => {
     const [first = '', second = ''] = passedOn([`${esc}]0;${'x'.repeat(5000)}`, '\n'.repeat(5000)]);
     expect([first.length, second.length]).toEqual([5003, 5000]);
   });
@@ -46,7 +46,7 @@ describe('an answer without what is meant for a terminal', () => {
     ['escapes', esc],
     ['beginnings', `${esc}]`],
     ['sequences that are cut', `${esc}[ `],
-  ])('takes no longer for a text full of %s', (_, piece) => {
+  ])('is not slow for text full of %s', (_, piece) => {
     const answer = new PrintedText();
     const begunMs = performance.now();
     for (let round = 0; round < 20; round++) answer.add(`${piece.repeat(50_000)}.`);

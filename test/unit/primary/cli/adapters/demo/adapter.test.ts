@@ -45,25 +45,25 @@ const turnEnd: TurnEvent = {
   usage: { inputTokens: 2, outputTokens: 3, costUsd: null, cacheReadTokens: null, cacheWriteTokens: null },
 };
 
-describe('the demo adapter', () => {
-  it('offers the models that the program has, the default first', async () => {
+describe('The demo adapter', () => {
+  it('offers the models of the program, the default first', async () => {
     const models = await (await programVersion()).listModels(askProgram);
     expect(models?.map(({ id }) => id)).toEqual(adapter.models);
     expect(models?.[0]?.default).toBe(true);
   });
 
-  it('can run jobs where the program lists its models', async () => {
+  it('can run jobs if the program lists its models', async () => {
     const { check } = await programVersion();
     expect(await check(askProgram)).toBeNull();
     expect(await check(async () => ({ code: 1, stdout: 'no such file' }))).toBe('the demo model does not answer');
   });
 
-  it('learns the version, or does without one', async () => {
+  it('learns the version, or continues without one', async () => {
     expect((await programVersion()).version).toBe('1.0.0');
     expect((await programVersion('something else')).version).toBeNull();
   });
 
-  it('names a model among the arguments only where the launch has one, and nothing else ever', async () => {
+  it('adds a model to the arguments only if the launch names one, and nothing else', async () => {
     const { plan } = await programVersion();
     const none = { files: [] };
     expect(plan({ ...plainLaunch(null), system: 'secret' }, '/private/system')).toEqual({ args: [], ...none });
@@ -74,7 +74,7 @@ describe('the demo adapter', () => {
   });
 });
 
-describe('what the demo adapter writes', () => {
+describe('The input that the demo adapter writes', () => {
   it('is one line for a first turn', async () => {
     const { write } = (await programVersion()).protocol().writer;
     expect(write({ ...plainLaunch(null), text: 'a\nb "c" \u2028', history: [] }, 1)).toEqual({
@@ -100,7 +100,7 @@ describe('what the demo adapter writes', () => {
   });
 });
 
-describe('what the demo adapter writes of tools', () => {
+describe('The tool messages that the demo adapter writes', () => {
   const tools = [{ name: 'weather', description: 'Tells it', schema: '{"type":"object"}' }];
   const asked = { ...plainLaunch(null), text: 'Hi', history: [] };
   const schemas = [{ name: 'weather', schema: { type: 'object' } }];
@@ -110,13 +110,13 @@ describe('what the demo adapter writes of tools', () => {
     ['required', { tools: schemas, must: true }],
     [{ name: 'weather' }, { tools: schemas, must: 'weather' }],
     ['none', {}],
-  ])('is what it may call, and what it must: %j', async (choice, expected) => {
+  ])('list the tools, and which must be called: %j', async (choice, expected) => {
     const { write } = (await programVersion()).protocol().writer;
     const { text } = write({ ...asked, offer: { tools, choice, isParallel: true } }, 1);
     expect(text).toBe(lines({ type: 'user', text: 'Hi', ...expected, turn: 1 }));
   });
 
-  it('is the calls of the history, and the results of those that are open', async () => {
+  it('contain the calls of the history, and the results of open calls', async () => {
     const { write } = (await programVersion()).protocol().writer;
     const calls = [{ id: '1', name: 'weather', input: '{"city":"Bonn"}' }];
     const history = [
@@ -144,8 +144,8 @@ describe('what the demo adapter writes of tools', () => {
   });
 });
 
-describe('the demo program', () => {
-  it('calls a tool, and says what it returned, after a replay too', async () => {
+describe('The demo program', () => {
+  it('calls a tool and repeats its result, after a replay too', async () => {
     const { write } = (await programVersion()).protocol().writer;
     const tools = [{ name: 'weather', description: '', schema: '{"type":"object"}' }];
     const offer = { tools, choice: 'auto', isParallel: true } as const;
@@ -187,7 +187,7 @@ describe('the demo program', () => {
   });
 });
 
-describe('the demo decoder', () => {
+describe('The demo decoder', () => {
   const stdout = lines({ type: 'delta', text: 'Hé ' }, { type: 'delta', text: '🦄\n' }, end);
   const events: readonly DecoderEvent[] = [
     { type: 'text-delta', text: 'Hé ' },
@@ -195,20 +195,20 @@ describe('the demo decoder', () => {
     turnEnd,
   ];
 
-  it.each([1, 2, 3, 7, 50, 1000])('reads lines that are cut every %d characters', async (size) => {
+  it.each([1, 2, 3, 7, 50, 1000])('reads lines that are split every %d characters', async (size) => {
     const chunks = Array.from({ length: Math.ceil(stdout.length / size) }, (_, at) =>
       stdout.slice(at * size, (at + 1) * size),
     );
     expect(read(await decoder(), chunks)).toEqual(events);
   });
 
-  it('yields each event as soon as its line is whole', async () => {
+  it('yields each event as soon as its line is complete', async () => {
     const one = await decoder();
     expect(read(one, ['{"type":"delta",'])).toEqual([]);
     expect(read(one, ['"text":"a"}\n{"type"'])).toEqual([{ type: 'text-delta', text: 'a' }]);
   });
 
-  it('reads turn after turn', async () => {
+  it('reads one turn after another', async () => {
     expect(read(await decoder(), [stdout, stdout])).toEqual([...events, ...events]);
   });
 
@@ -218,7 +218,7 @@ describe('the demo decoder', () => {
     ['no object', 'null\n[]\n1\n'],
     ['a delta without its text', lines({ type: 'delta' })],
     ['a negative count', lines({ ...end, usage: { input_tokens: -1, output_tokens: 0 } })],
-  ])('passes over a line that has %s', async (_, noise) => {
+  ])('skips a line that has %s', async (_, noise) => {
     expect(read(await decoder(), [noise, stdout])).toEqual(events);
   });
 
@@ -243,7 +243,7 @@ describe('the demo decoder', () => {
     expect(read(one, [stdout])).toEqual(events);
   });
 
-  it('takes no call of a turn for one of the next', async () => {
+  it('does not confuse a call of an earlier turn with one of the next', async () => {
     const one = await decoder();
     one.begin?.(1);
     read(one, [lines(weather, { type: 'error', reason: 'other', message: 'x' })]);
@@ -251,7 +251,7 @@ describe('the demo decoder', () => {
     expect(read(one, [lines({ ...cook, turn: 1 }, end)])).toEqual([{ type: 'stray' }, turnEnd]);
   });
 
-  it('reads no line that answers another turn', async () => {
+  it('treats a line of another turn as a stray', async () => {
     const one = await decoder();
     one.begin?.(2);
     const late = lines({ type: 'delta', text: 'late', turn: 1 }, { ...end, turn: 1 });
@@ -260,7 +260,7 @@ describe('the demo decoder', () => {
     expect(read(one, [late, own])).toEqual([stray, stray, { type: 'text-delta', text: 'a' }, turnEnd]);
   });
 
-  it('ends the turn on an error, with its reason where that is a known one', async () => {
+  it('ends the turn on an error, with its reason if known', async () => {
     const failed = lines(
       { type: 'error', reason: 'model_unknown', message: 'no such model' },
       { type: 'error', reason: 'moon', message: 'full' },
@@ -271,7 +271,7 @@ describe('the demo decoder', () => {
     ]);
   });
 
-  it('fails a turn that the program did not live to end', async () => {
+  it('fails a turn if the program is killed before its end', async () => {
     const one = await decoder();
     read(one, [lines({ type: 'delta', text: 'Once ' }), '{"type":"del']);
     const message = 'the model CLI was ended by SIGKILL';
@@ -283,7 +283,7 @@ describe('the demo decoder', () => {
     expect(event).toMatchObject({ reason: 'crashed', message: expect.stringContaining('exited with code 3') });
   });
 
-  it('takes a last line without a newline for whole', async () => {
+  it('accepts a last line without a newline', async () => {
     const one = await decoder();
     read(one, [stdout.trimEnd()]);
     expect([...one.exit({ code: 0, signal: null, stderr: '' })]).toEqual([turnEnd]);

@@ -18,8 +18,8 @@ import {
   versionWith,
 } from '../../../../../support/adapter-files.js';
 
-describe('an adapter in a file', () => {
-  it('is what the file makes of its options, by either kind of module', async () => {
+describe('An adapter in a file', () => {
+  it('is created by the file from its options, in either kind of module', async () => {
     for (const module of [example, { default: example }]) {
       const adapter = fileAdapter(module, options);
       expect(adapter).toMatchObject({ name: 'jay', command: ['node', 'jay.cjs'], models: null });
@@ -31,7 +31,7 @@ describe('an adapter in a file', () => {
     }
   });
 
-  it('speaks as the file says', async () => {
+  it('reads and writes as the file defines', async () => {
     const { writer, decoder, opening } = (await versionWith()).protocol();
     expect(opening?.('/work')).toBe('{"op":"hello"}\n');
     const { text, stdin } = writer.write({ ...plainLaunch(null), text: 'Hi', history: [] }, 1);
@@ -48,7 +48,7 @@ describe('an adapter in a file', () => {
     expect([...decoder.exit({ code: 3, signal: null, stderr: '' })]).toMatchObject([{ reason: 'crashed' }]);
   });
 
-  it('tells what the model thinks', async () => {
+  it('passes on the thoughts of the model', async () => {
     const told = [
       { type: 'thought-delta', text: 'Hm' },
       { type: 'thought-end', signature: 'proof' },
@@ -62,7 +62,7 @@ describe('an adapter in a file', () => {
     expect(await failureOf({ protocol: silent({ decoder: { read: wrong } }) }, act)).toBeInstanceOf(RelayError);
   });
 
-  it('may call its protocol a dialogue, as all once did', async () => {
+  it('may name its protocol "dialogue", as in earlier versions', async () => {
     const { protocol, ...parts } = await ofExample();
     const former = (more: object) => fileAdapter(adapterWith({ learn: async () => ({ ...parts, ...more }) }), options);
     const learned = await former({ dialogue: protocol }).learn(consult);
@@ -72,7 +72,7 @@ describe('an adapter in a file', () => {
     await expect(former({}).learn(consult)).rejects.toThrow('protocol: must be a function');
   });
 
-  it('may be made of classes and of objects that nobody can change', async () => {
+  it('may consist of classes and of frozen objects', async () => {
     class Reader {
       #lines = 0;
       get hasBegun() {
@@ -104,7 +104,7 @@ describe('an adapter in a file', () => {
     ['names no program', adapterWith({ command: [] }), 'adapter: command: '],
     ['can not learn', adapterWith({ learn: null, env: { A: 1 } }), 'env: A: Invalid input'],
     ['can not learn', adapterWith({ learn: null }), 'learn: must be a function'],
-  ])('is refused with the reason where it %s', (_, module, fault) => {
+  ])('is refused with the reason if it %s', (_, module, fault) => {
     expect(faultOf(module)).toContain(fault);
   });
 
@@ -117,7 +117,7 @@ describe('an adapter in a file', () => {
       async () => ({ ...(await ofExample()), protocol: () => ({}) }),
       'protocol() must return a protocol',
     ],
-  ])('fails to learn where that %s', async (_, learn, message) => {
+  ])('fails to learn if learn() %s', async (_, learn, message) => {
     const learned = fileAdapter(adapterWith({ learn }), options).learn(consult);
     await expect(learned).rejects.toMatchObject({ code: 'cli_error', reason: 'other' });
     await expect(learned).rejects.toThrow(message);
@@ -155,13 +155,13 @@ describe('an adapter in a file', () => {
       { writer: { write: () => 'Hi' } },
       (programVersion) => programVersion.protocol().writer.write({ ...plainLaunch(null), text: 'Hi', history: [] }, 1),
     ],
-  ])('fails as a model CLI, not as the service, where it yields %s', async (_, protocol, act) => {
+  ])('fails as a model CLI, not as the service, if it yields %s', async (_, protocol, act) => {
     const error = await failureOf({ protocol: silent(protocol) }, act);
     expect(error).toMatchObject({ code: 'cli_error', reason: 'other', message: 'the adapter jay has failed' });
     expect(error.stderr).toContain('it yields what it must not: ');
   });
 
-  it('leaves its own words in the log, and passes on errors of the service', async () => {
+  it('has its error texts only in the log, and passes on errors of the service', async () => {
     const thrown: unknown[] = [
       new TypeError('secret'),
       'secret',
@@ -182,7 +182,7 @@ describe('an adapter in a file', () => {
     }
   });
 
-  it('is checked too where it tells of itself', async () => {
+  it('is also checked when it reports its state and its models', async () => {
     const programVersion = await versionWith({ check: async () => true, listModels: async () => [{ id: 'a' }] });
     for (const asked of [programVersion.check(consult), programVersion.listModels(consult)]) {
       await expect(asked).rejects.toMatchObject({ code: 'cli_error', reason: 'other' });
@@ -190,7 +190,7 @@ describe('an adapter in a file', () => {
     }
   });
 
-  it('lets all other events pass', async () => {
+  it('may yield all other valid events', async () => {
     const events = [
       { type: 'input-taken' },
       { type: 'turn-end', text: 'x', model: 'm', usage: unknownUsage },

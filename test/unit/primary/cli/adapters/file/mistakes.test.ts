@@ -12,8 +12,8 @@ import {
   versionWith,
 } from '../../../../../support/adapter-files.js';
 
-describe('an adapter in a file that is mistaken', () => {
-  it('survives functions that promise where they must answer, and promises that nobody awaits', async () => {
+describe('A faulty adapter in a file', () => {
+  it('survives functions that wrongly return promises, and unhandled rejections', async () => {
     const late = async () => JSON.parse('{');
     const parts = { protocol: silent({ writer: { write: late }, decoder: { read: late, exit: late, begin: late } }) };
     const exit = { code: 0, signal: null, stderr: '' };
@@ -32,7 +32,7 @@ describe('an adapter in a file that is mistaken', () => {
     }
   });
 
-  it('may forget to await a consultation, and may not promise whether one is enough', async () => {
+  it('may forget to await a consultation, but isEnough may not return a promise', async () => {
     const failing: Consult = async (_args, _input, isEnough) => {
       isEnough?.('x');
       throw new RelayError('spawn_error', 'gone');
@@ -51,7 +51,7 @@ describe('an adapter in a file that is mistaken', () => {
   it.each<[string, unknown, string]>([
     ['nothing', null, 'null'],
     ['a text', 'no such flag', 'no such flag'],
-  ])('says what was thrown where that is %s', async (_, thrown, words) => {
+  ])('reports the thrown value if that is %s', async (_, thrown, words) => {
     const fail = () => {
       throw thrown;
     };
@@ -62,7 +62,7 @@ describe('an adapter in a file that is mistaken', () => {
     }
   });
 
-  it('guards what tells of more than text', async () => {
+  it('is also guarded in its extras', async () => {
     const schema = () => JSON.parse('{');
     const error = await failureOf({ extras: { schema, image: async () => schema() } }, (d) => d.extras.schema?.('{}'));
     expect(error).toMatchObject({ code: 'cli_error', message: 'the adapter jay has failed' });
