@@ -8,14 +8,14 @@ function hung(): never {
 }
 
 describe('The store of a service', () => {
-  it('is in memory where nothing else is asked for', async () => {
+  it('is in memory by default', async () => {
     expect(await openStore({ kind: 'memory' }, new FakeClock(), hung)).toMatchObject({
       kind: 'memory',
       isUp: true,
     });
   });
 
-  it('is a fault of the configuration where it cannot be opened, on an old Node too', async () => {
+  it('causes a configuration fault if it cannot be opened, also on an old Node', async () => {
     const opened = openStore({ kind: 'sqlite', path: '/proc/version/store.db' }, new FakeClock(), hung);
     await expect(opened).rejects.toBeInstanceOf(ConfigFault);
     await expect(opened).rejects.toThrow(
@@ -23,13 +23,13 @@ describe('The store of a service', () => {
     );
   });
 
-  it('is refused before anything is opened where this Node has no SQLite', () => {
+  it('is refused before anything is opened if this Node has no SQLite', () => {
     expect(() => checkEngine({ kind: 'sqlite' }, false)).toThrow(/^MODEL_API_STORE: sqlite: needs Node\.js 22\.13/);
     expect(() => checkEngine({ kind: 'sqlite' }, true)).not.toThrow();
     expect(() => checkEngine({ kind: 'memory' }, false)).not.toThrow();
   });
 
-  it('tells its own faults from defects', () => {
+  it('turns its faults into configuration faults, but not defects', () => {
     const defect = new Error('a defect');
     expect(asConfigFault(defect)).toBe(defect);
     expect(asConfigFault(new StoreFault('is broken'))).toEqual(new ConfigFault(['MODEL_API_STORE: is broken']));

@@ -10,21 +10,21 @@ const texts = [
   'ü'.repeat(100_000),
 ];
 
-describe('a stored text', () => {
-  it.each(texts.map((text) => [text.length, text] as const))('is what it was (%i units)', (_, text) => {
+describe('A stored text', () => {
+  it.each(texts.map((text) => [text.length, text] as const))('is restored unchanged (%i units)', (_, text) => {
     expect(textOf(stored(text))).toBe(text);
   });
 
-  it('has the length of its bytes of UTF-8', () => {
+  it('has the length of its bytes in UTF-8', () => {
     expect(texts.map((text) => stored(text).length)).toEqual(texts.map((text) => Buffer.byteLength(text)));
   });
 
-  it('stays a string where it is short: a buffer of its own would cost more than the text', () => {
+  it('remains a string if it is short, because a buffer would need more memory than the text', () => {
     expect(['x', 'ü', 'x'.repeat(4095)].map((text) => typeof stored(text))).toEqual(['string', 'string', 'string']);
     expect(typeof stored('x'.repeat(4096))).toBe('object');
   });
 
-  it('keeps nothing else alive: a long one has memory of exactly its size', () => {
+  it('retains no other memory: a long one has a buffer of exactly its size', () => {
     for (const text of texts) {
       const kept = stored(text);
       if (typeof kept !== 'string') expect(kept.buffer.byteLength).toBe(kept.length);

@@ -6,7 +6,7 @@ describe('The sum of two costs', () => {
     [null, 0, 0],
     [0.25, null, 0.25],
     [0.25, 0.5, 0.75],
-  ])('knows no cost from a cost of 0: %p and %p', (a, b, sum) => {
+  ])('distinguishes an unknown cost from a cost of 0: %p and %p', (a, b, sum) => {
     expect(sumOf(a, b)).toBe(sum);
   });
 });

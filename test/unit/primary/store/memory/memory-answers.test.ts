@@ -12,7 +12,7 @@ function open(maxBytes?: number) {
 }
 
 describe('Answers in memory', () => {
-  it('are given back as they were', async () => {
+  it('are returned unchanged', async () => {
     const { answers } = open();
     const answer = recordedAnswer('žluť🐎\u0000', {
       status: 500,
@@ -27,7 +27,7 @@ describe('Answers in memory', () => {
     expect(await take('other')).toEqual({ type: 'free' });
   });
 
-  it('are forgotten after a day, looked for or not', async () => {
+  it('expire after a day, with or without a sweep', async () => {
     const { answers, keep, kept } = open();
     await keep('a', 'early');
     await keep('a', 'late', 'x', answerTtlMs - 1);
@@ -39,7 +39,7 @@ describe('Answers in memory', () => {
     expect(await at(0)).toEqual([false, true]);
   });
 
-  it('make room for others: the oldest of the client that has the most goes first', async () => {
+  it('are evicted when space is needed: first the oldest of the client that has the most', async () => {
     const { keep, kept } = open(20_000);
     await keep('quiet', '1', 'q'.repeat(1000));
     for (let n = 0; n < 100; n++) await keep('greedy', String(n), 'g'.repeat(1000));
@@ -50,7 +50,7 @@ describe('Answers in memory', () => {
     ]);
   });
 
-  it('of all whom the holder of one key speaks for count as the holder’s', async () => {
+  it('of all users of one key count together for the key', async () => {
     const { keep, kept } = open(20_000);
     await keep('key other', '1', 'o'.repeat(3000));
     for (let n = 0; n < 100; n++) await keep(`key gateway/user${n}`, '1', 'g'.repeat(500));
@@ -58,7 +58,7 @@ describe('Answers in memory', () => {
     expect([await kept('key gateway/user0', '1'), await kept('key gateway/user99', '1')]).toEqual([false, true]);
   });
 
-  it('that are removed with their client take no room any more', async () => {
+  it('that are removed with their client free their space', async () => {
     const { answers, keep, kept } = open(20_000);
     await keep('gone', '1', 'g'.repeat(9000));
     expect([answers.removeOf('gone'), answers.removeOf('gone')]).toEqual([1, 0]);
@@ -66,7 +66,7 @@ describe('Answers in memory', () => {
     expect([await kept('left', '1'), await kept('left', '2')]).toEqual([true, true]);
   });
 
-  it('take no room twice for one key', async () => {
+  it('are counted once for a key that is used again', async () => {
     const { keep, kept } = open(5000);
     await keep('other', '1');
     for (let n = 0; n < 10; n++) await keep('a', 'k', 'y'.repeat(2000));

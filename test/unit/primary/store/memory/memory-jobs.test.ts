@@ -27,7 +27,7 @@ describe('Background jobs in memory', () => {
     expect(await jobs.text('one', 0)).toBe('first');
   });
 
-  it('are forgotten by a restart', async () => {
+  it('are lost by a restart', async () => {
     const jobs = new MemoryJobs();
     await jobs.accept(acceptedJob('one', 'a'));
     const left = [];
@@ -35,7 +35,7 @@ describe('Background jobs in memory', () => {
     expect([jobs.isDurable, left]).toEqual([false, []]);
   });
 
-  it('are bounded by their text: the oldest of whoever holds most go', async () => {
+  it('are limited by their text: the oldest of the client with the most are deleted', async () => {
     const jobs = new MemoryJobs();
     const tenMillion = answerOf('x'.repeat(10_000_000));
     await endOne(jobs, 'small', 'b', answerOf('small'));
@@ -45,7 +45,7 @@ describe('Background jobs in memory', () => {
     expect(await jobs.find('small', 'b')).not.toBeNull();
   });
 
-  it('are those of the key that holds most with all that it speaks for, and of these the ones of its greediest name', async () => {
+  it('are deleted from the key that has the most with all its users, and there from the user with the most', async () => {
     const jobs = new MemoryJobs();
     const tenMillion = answerOf('x'.repeat(10_000_000));
     await endOne(jobs, 'small', 'key app/ada', answerOf('small'));
@@ -59,7 +59,7 @@ describe('Background jobs in memory', () => {
     expect(await jobs.find('other 1', 'key other')).not.toBeNull();
   });
 
-  it('are bounded by their number, in the same way', async () => {
+  it('are limited by their number, in the same way', async () => {
     const jobs = new MemoryJobs();
     await endOne(jobs, 'mine', 'b', answerOf(''));
     for (let count = 1; count <= 10_001; count++) await endOne(jobs, `many ${count}`, 'a', answerOf(''));

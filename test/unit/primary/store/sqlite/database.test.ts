@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { OpenFiles } from '../../../../../src/primary/store/sqlite/database.js';
 import { temporaryFolder } from '../../../../support/folder.js';
 
-describe('The files that SQLite has open', () => {
-  it('are missed when they are deleted, replaced or linked to, until they are back', async () => {
+describe('The open files of SQLite', () => {
+  it('are reported missing when they are deleted, replaced or linked to, until they are restored', async () => {
     await using folder = await temporaryFolder();
     const [path, log, away] = ['db', 'db-wal', 'away'].map((name) => join(folder.path, name)) as [
       string,

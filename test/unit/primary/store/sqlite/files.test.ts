@@ -8,7 +8,7 @@ async function modeOf(path: string): Promise<string> {
 }
 
 describe('The file of a store', () => {
-  it('is made for its owner alone, with its folder', async () => {
+  it('is created with access only for its owner, as is its folder', async () => {
     await using folder = await temporaryFolder();
     const path = join(folder.path, 'state', 'store.db');
     await prepareFile(path);
@@ -18,7 +18,7 @@ describe('The file of a store', () => {
     expect((await stat(path)).size).toBe(4);
   });
 
-  it.each([0o777, 0o770, 0o1777])('is not made in a folder that others can write to (%o)', async (mode) => {
+  it.each([0o777, 0o770, 0o1777])('is not created in a folder that other users can write to (%o)', async (mode) => {
     await using folder = await temporaryFolder();
     await chmod(folder.path, mode);
     await expect(prepareFile(join(folder.path, 'store.db'))).rejects.toThrow(
@@ -26,7 +26,7 @@ describe('The file of a store', () => {
     );
   });
 
-  it.each(['store.db', 'store.db-wal'])('is refused where others can read %s', async (name) => {
+  it.each(['store.db', 'store.db-wal'])('is refused if other users can read %s', async (name) => {
     await using folder = await temporaryFolder();
     await writeFile(join(folder.path, name), '', { mode: 0o644 });
     await expect(prepareFile(join(folder.path, 'store.db'))).rejects.toThrow(
@@ -34,7 +34,7 @@ describe('The file of a store', () => {
     );
   });
 
-  it('is refused where it is no file', async () => {
+  it('is refused if it is not a regular file', async () => {
     await using folder = await temporaryFolder();
     await mkdir(join(folder.path, 'a'));
     await symlink('/etc/passwd', join(folder.path, 'b'));
@@ -44,7 +44,7 @@ describe('The file of a store', () => {
     await expect(prepareFile('/proc/store.db')).rejects.toThrow('/proc/store.db cannot be made (ENOENT)');
   });
 
-  it('is refused where its folder is a link that leads nowhere, or to itself', async () => {
+  it('is refused if its folder is a broken or circular link', async () => {
     await using folder = await temporaryFolder();
     await symlink(join(folder.path, 'nowhere'), join(folder.path, 'a'));
     await symlink('b', join(folder.path, 'b'));
@@ -62,7 +62,7 @@ describe('The file of a store', () => {
     await expect(prepareFile(path)).rejects.toThrow(`${path} belongs to another user`);
   });
 
-  it('has the id of the process beside it that holds it', async () => {
+  it('has beside it the id of the process that uses it', async () => {
     await using folder = await temporaryFolder();
     const path = join(folder.path, 'store.db');
     expect(await holderOf(path)).toBe('another process');

@@ -69,14 +69,14 @@ function createStore() {
 const full = new Error('database or disk is full');
 
 describe('The SQLite store', () => {
-  it('keeps a change with the time of it', async () => {
+  it('stores a change with its time', async () => {
     const { clock, thread, store, told } = createStore();
     await store.conversations.commit(change);
     expect(thread.asked).toEqual([call('conversations', 'commit', change, clock.now())]);
     expect(told).toEqual(['commit']);
   });
 
-  it('says once that it is down, and once that it is back, which it finds out by itself', async () => {
+  it('reports once that it is down, and once that it is back, which it detects by itself', async () => {
     const { clock, thread, store, told } = createStore();
     thread.fault = full;
     for (let round = 0; round < 3; round++) {
@@ -95,7 +95,7 @@ describe('The SQLite store', () => {
     expect(clock.pending).toBe(0);
   });
 
-  it('is back once there is room for a usual turn, and not with the first small thing', async () => {
+  it('is back only once there is space for an ordinary turn, not just for a small write', async () => {
     const { clock, thread, store } = createStore();
     thread.fault = full;
     await expect(store.conversations.commit(turn)).rejects.toMatchObject({ code: 'store_unavailable' });
@@ -114,21 +114,21 @@ describe('The SQLite store', () => {
     expect(clock.pending).toBe(0);
   });
 
-  it('is not down for a conversation that is gone', async () => {
+  it('is not down because a conversation no longer exists', async () => {
     const { thread, store } = createStore();
     thread.fault = new NoSuchConversation();
     await expect(store.conversations.commit(change)).rejects.toMatchObject({ code: 'not_found' });
     expect(store.isUp).toBe(true);
   });
 
-  it('forgets many at once, and nothing twice', async () => {
+  it('deletes many conversations at once, and none twice', async () => {
     const { thread, store } = createStore();
     for (const id of ['a', 'b', 'c']) store.conversations.forget(id);
     await settled();
     expect(thread.removed).toEqual([['a'], ['b', 'c']]);
   });
 
-  it('forgets what it could not forget once it is back', async () => {
+  it('deletes the remaining conversations once it is back', async () => {
     const { clock, thread, store } = createStore();
     thread.fault = full;
     store.conversations.forget('a');
@@ -141,7 +141,7 @@ describe('The SQLite store', () => {
     expect(thread.removed).toEqual([['a'], ['a', 'b']]);
   });
 
-  it('gives back what removed texts have left, once for many, until there is no more of it', async () => {
+  it('frees the space of removed texts, once for many, until none is left', async () => {
     const { clock, thread, store } = createStore();
     let left = 2;
     thread.value = ({ method }) => (method === 'tidy' ? --left > 0 : null);
@@ -152,7 +152,7 @@ describe('The SQLite store', () => {
     expect(clock.pending).toBe(0);
   });
 
-  it('restores piece by piece, and removes what has expired afterwards', async () => {
+  it('restores in pieces, and removes expired data afterwards', async () => {
     const { thread, store } = createStore();
     const kept = { id: 'a', client: 'c', system: null, createdAt: 1, lastActivityAt: 2, turns: [] };
     const pieces = [[kept, { ...kept, id: 'b' }], [{ ...kept, id: 'c' }], []];
@@ -163,7 +163,7 @@ describe('The SQLite store', () => {
     expect(thread.methods).toEqual(['beginRestore', ...['restore', 'restore', 'restore'], 'expire']);
   });
 
-  it('does not restore what cannot be read', async () => {
+  it('does not restore unreadable data', async () => {
     const { thread, store } = createStore();
     thread.fault = new Error('database disk image is malformed');
     await expect(store.conversations.restore(0).next()).rejects.toThrow(
@@ -171,7 +171,7 @@ describe('The SQLite store', () => {
     );
   });
 
-  it('closes once it has forgotten what it is to forget', async () => {
+  it('closes after its pending deletions are done', async () => {
     const { clock, thread, store } = createStore();
     store.conversations.forget('a');
     store.conversations.forget('b');
@@ -186,14 +186,14 @@ describe('The SQLite store', () => {
 });
 
 describe('A turn of a conversation that is not in the file', () => {
-  it('is refused, and the store is down', async () => {
+  it('is rejected, and the store is down', async () => {
     const { thread, store, told } = createStore();
     thread.fault = new NoSuchConversation();
     await expect(store.conversations.commit(turn)).rejects.toMatchObject({ code: 'store_unavailable' });
     expect(told).toContain('down: the file lacks a conversation that it should have');
   });
 
-  it('changes nothing where its removal had been asked', async () => {
+  it('has no effect if its removal had been requested', async () => {
     const { thread, store } = createStore();
     thread.value = ({ method }) => {
       if (method === 'commit') throw new NoSuchConversation();
@@ -220,7 +220,7 @@ describe('A disk that hangs', () => {
     return { ...made, answer };
   }
 
-  it('fails a turn after ten seconds, and is asked nothing more but once a second at most', async () => {
+  it('fails a turn after ten seconds, and is probed at most once a second', async () => {
     const { clock, thread, store, told } = createHanging();
     const ends = Promise.allSettled([store.conversations.commit(turn)]);
     await clock.advance(9999);
@@ -234,7 +234,7 @@ describe('A disk that hangs', () => {
     expect(store.isUp).toBe(false);
   });
 
-  it('has the turn undone once it answers, before it is asked anything else', async () => {
+  it('undoes the turn once it answers, before any other request', async () => {
     const { clock, thread, store, told, answer } = createHanging();
     const ends = Promise.allSettled([store.conversations.commit(turn)]);
     await clock.advance(11_000);
@@ -249,7 +249,7 @@ describe('A disk that hangs', () => {
     expect(clock.pending).toBe(0);
   });
 
-  it('is asked again to undo it where that fails', async () => {
+  it('receives the undo again if that fails', async () => {
     const { clock, thread, store, answer } = createHanging();
     const ends = Promise.allSettled([store.conversations.commit(turn)]);
     await clock.advance(11_000);
@@ -264,7 +264,7 @@ describe('A disk that hangs', () => {
     expect(thread.methods).toEqual(['commit', 'undo', 'undo', 'undo', 'undo', 'probe', 'probe']);
   });
 
-  it('removes what it was to remove, and says so late', async () => {
+  it('performs the pending removal, and reports it late', async () => {
     const { clock, thread, store, answer } = createHanging();
     const late: string[] = [];
     const ends = Promise.allSettled([store.conversations.remove('a', () => late.push('a'))]);
@@ -277,7 +277,7 @@ describe('A disk that hangs', () => {
     expect(store.isUp).toBe(true);
   });
 
-  it('does not keep the service from its end', async () => {
+  it('does not prevent the service from stopping', async () => {
     const { clock, thread, store, told } = createHanging();
     thread.close = () => withResolvers().promise;
     const ends = Promise.allSettled([store.conversations.commit(turn)]);
@@ -291,8 +291,8 @@ describe('A disk that hangs', () => {
   });
 });
 
-describe('A thread that dies in the middle of a turn', () => {
-  it('has the turn undone by its successor: nobody knows whether it was kept', async () => {
+describe('A thread that dies during a turn', () => {
+  it('has the turn undone by its successor, because it may have been stored', async () => {
     const { clock, thread, store } = createStore();
     thread.fault = new OutcomeUnknown('out of memory');
     await expect(store.conversations.commit(turn)).rejects.toMatchObject({ code: 'store_unavailable' });
@@ -313,7 +313,7 @@ describe('The start of the SQLite store', () => {
     });
   }
 
-  it('fails for what stays, and is down for what may pass', async () => {
+  it('fails for a permanent fault, and leaves the store down for a temporary one', async () => {
     await expect(createStore().store.open(failing(new StoreFault('is none')))).rejects.toThrow('is none');
     const { store, told } = createStore();
     await store.open(failing(new PassingFault('is full')));
@@ -321,7 +321,7 @@ describe('The start of the SQLite store', () => {
     expect(told).toEqual(['down: is full']);
   });
 
-  it('is repeated each second, and refuses everything until the file was read', async () => {
+  it('is repeated each second, and rejects all requests until the file was read', async () => {
     const { clock, thread, store, told } = createStore();
     const opened = failing(new PassingFault('is full'), new PassingFault('is full'), new StoreFault('is none'));
     const takeOver = failing(new PassingFault('cannot be read'));
@@ -339,7 +339,7 @@ describe('The start of the SQLite store', () => {
     await store.conversations.commit(change);
   });
 
-  it('does not wait for a disk that hangs, and asks it once', async () => {
+  it('does not wait for a disk that hangs, and sends it only one request', async () => {
     const { clock, store, told } = createStore();
     const { promise, resolve } = withResolvers();
     const opened = jest.fn(() => promise);

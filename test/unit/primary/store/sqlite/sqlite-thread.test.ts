@@ -7,8 +7,8 @@ import { root } from '../../../../support/sources.js';
 
 const file = join(root, 'test', 'support', 'fixtures', 'threads', 'store.js');
 
-describe('The thread of the store', () => {
-  it('is started again by the next call after it has died, and fails the calls under way', async () => {
+describe('The store thread', () => {
+  it('is restarted by the next call after it has died, and fails the current calls', async () => {
     await using folder = await temporaryFolder();
     const thread = new SqliteThread(join(folder.path, 'store.db'), [], file);
     await thread.start();
@@ -22,7 +22,7 @@ describe('The thread of the store', () => {
     await thread.close();
   });
 
-  it('takes no call once it is closed, and leaves no file', async () => {
+  it('accepts no call once it is closed, and leaves no file', async () => {
     await using folder = await temporaryFolder();
     const thread = new SqliteThread(join(folder.path, 'store.db'), [], file);
     await thread.start();
@@ -36,14 +36,14 @@ describe('The thread of the store', () => {
   it.each([
     ['held', 'store.db is in use by another process'],
     ['broken', 'it is broken'],
-  ])('says why it cannot open the file: %s', async (state, sentence) => {
+  ])('reports why it cannot open the file: %s', async (state, sentence) => {
     await using folder = await temporaryFolder();
     const thread = new SqliteThread(join(folder.path, 'store.db'), [state], file);
     await expect(thread.start()).rejects.toThrow(sentence);
     await thread.close();
   });
 
-  it('is not there where its program is not', async () => {
+  it('fails to start if its program is missing', async () => {
     const thread = new SqliteThread('/store.db', [], '/no/such/thread.js');
     await expect(thread.start()).rejects.toThrow();
   });
