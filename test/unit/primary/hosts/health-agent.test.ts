@@ -24,7 +24,7 @@ function line(slots: Partial<AgentSources['slots']> = {}, phase: Phase = 'ready'
   });
 }
 
-describe('what a front is told', () => {
+describe('The answer to a load balancer', () => {
   it.each([
     [0, 0, 'up ready 100%'],
     [1, 0, 'up ready 80%'],
@@ -36,20 +36,20 @@ describe('what a front is told', () => {
     expect(line({ active, waiting })).toBe(said);
   });
 
-  it('falls more slowly than the load rises, so that a front that is late never overshoots', () => {
+  it('decreases more slowly than the load increases, so that a delayed load balancer never overshoots', () => {
     const loads = Array.from({ length: 200 }, (_, load) => load);
     const attracted = loads.map((load) => (4 / (4 + load)) * load); // load by leastconn: weight times load
     expect(attracted).toEqual(attracted.toSorted((a, b) => a - b));
   });
 
-  it('sends everybody elsewhere, those who are tied to it too, while it starts, drains or can run nothing', () => {
+  it('diverts all clients, including those with a sticky session, while the host starts, drains or cannot run jobs', () => {
     expect(line({}, 'starting')).toBe('down #starting');
     expect(line({}, 'draining')).toBe('drain down #draining');
     expect(line({}, 'stopped')).toBe('drain down #draining');
     expect(line({}, 'ready', 'not_ready')).toBe('down #model CLI not ready');
   });
 
-  it('takes all of that back, also before the first check of the model CLI is over', () => {
+  it('revokes the diversion, even before the first check of the model CLI has finished', () => {
     expect(line({}, 'ready', 'unknown')).toBe('up ready 100%');
     expect(line({}, 'ready', 'unknown', 'not_ready')).toBe('up ready 100%');
     expect(line({}, 'ready', 'not_ready', 'ready')).toBe('up ready 100%');
@@ -57,7 +57,7 @@ describe('what a front is told', () => {
   });
 });
 
-describe('the port for the front', () => {
+describe('The port for the load balancer', () => {
   const clock = new FakeClock();
   let agent: HealthAgent;
 
@@ -83,12 +83,12 @@ describe('the port for the front', () => {
     return text;
   }
 
-  it('answers each connection with one line and closes it, whatever it sends', async () => {
+  it('answers each connection with one line and closes it, whatever it receives', async () => {
     expect(await asked()).toBe('up ready 100%\n');
     expect(await asked('GET / HTTP/1.1\r\n\r\n'.repeat(5000))).toBe('up ready 100%\n');
   });
 
-  it('says that the host starts until it is told more', async () => {
+  it('reports that the host is starting until it has other information', async () => {
     using starting = Object.assign(await HealthAgent.listen('127.0.0.1', 0, clock), {
       [Symbol.dispose]() {
         starting.close();
@@ -99,7 +99,7 @@ describe('the port for the front', () => {
     socket.destroy();
   });
 
-  it('lets nobody stay for longer than a second', async () => {
+  it('closes each connection after a second', async () => {
     const socket = await opened();
     await once(socket.resume(), 'end'); // the client side stays open
     expect(clock.pending).toBe(1);
@@ -108,7 +108,7 @@ describe('the port for the front', () => {
     socket.destroy();
   });
 
-  it('lets few stay, and still answers the next one', async () => {
+  it('limits the number of open connections, and still answers the next one', async () => {
     const many = await Promise.all(Array.from({ length: 100 }, opened));
     await Promise.all(many.map((socket) => once(socket.on('error', () => {}).resume(), 'end').catch(() => {})));
     expect(await asked()).toBe('up ready 100%\n');
@@ -117,8 +117,8 @@ describe('the port for the front', () => {
     await until(() => clock.pending === 0, 'all to be gone');
   });
 
-  describe('when the host leaves', () => {
-    it('tells those who ask, and waits until they have had the time to ask', async () => {
+  describe('The health agent of a host that leaves', () => {
+    it('reports this, and waits until each load balancer had time to ask', async () => {
       await asked();
       expect(agent.isAsked).toBe(true);
       let hasLeft = false;
@@ -134,7 +134,7 @@ describe('the port for the front', () => {
       expect([agent.isAsked, await asked()]).toEqual([false, 'drain down #draining\n']);
     });
 
-    it('waits for nobody where nobody asks, or has asked for 10 s', async () => {
+    it('does not wait if no load balancer has asked, at all or for 10 s', async () => {
       expect(await agent.leave()).toBe(true);
       const other = await HealthAgent.listen('127.0.0.1', 0, clock);
       await once(connect(other.port, '127.0.0.1').resume(), 'close');
@@ -143,7 +143,7 @@ describe('the port for the front', () => {
       other.close();
     });
 
-    it('ends the wait at a further call', async () => {
+    it('ends the wait at a second call', async () => {
       await asked();
       const leaving = agent.leave();
       expect(await agent.leave()).toBe(false);
@@ -152,7 +152,7 @@ describe('the port for the front', () => {
     });
   });
 
-  it('rejects with the error of the system where the port is taken', async () => {
+  it('rejects with the error of the system if the port is in use', async () => {
     await expect(HealthAgent.listen('127.0.0.1', agent.port, clock)).rejects.toMatchObject({ code: 'EADDRINUSE' });
   });
 });

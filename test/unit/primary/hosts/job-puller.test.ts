@@ -37,7 +37,7 @@ async function host(slots: number, ...ids: readonly string[]) {
   return { clock, store, runner, puller, started, patient, givenUp };
 }
 
-describe('A host that takes background jobs from the queue of all hosts', () => {
+describe('A host that takes background jobs from the shared queue', () => {
   it('takes as many as it has slots, and the next one when a slot is free', async () => {
     const { puller, started, store } = await host(2, 'one', 'two', 'three');
     puller.changed();
@@ -50,7 +50,7 @@ describe('A host that takes background jobs from the queue of all hosts', () => 
     expect(started).toEqual(['two', 'three']);
   });
 
-  it('gives back what can not start here, and goes on with the others', async () => {
+  it('returns jobs that cannot start here, and continues with the others', async () => {
     const { puller, started, store, runner, givenUp } = await host(2, 'one', 'two', 'three');
     runner.unfit.add('one');
     puller.changed();
@@ -58,7 +58,7 @@ describe('A host that takes background jobs from the queue of all hosts', () => 
     expect([started, store.back, givenUp]).toEqual([['two', 'three'], ['one'], ['one']]);
   });
 
-  it('requeues a job that was admitted and could not start after all', async () => {
+  it('requeues a job that was admitted but could not start', async () => {
     const { puller, started, store, runner, givenUp } = await host(1, 'one');
     runner.outcome = Promise.resolve('requeue');
     puller.changed();
@@ -66,7 +66,7 @@ describe('A host that takes background jobs from the queue of all hosts', () => 
     expect([started, store.back, givenUp]).toEqual([['one'], ['one'], ['one']]);
   });
 
-  it('takes nothing where it is known that nothing waits, or once it is stopped', async () => {
+  it('takes nothing if the queue is known to be empty, or once it is stopped', async () => {
     const { puller, started, store, runner } = await host(2, 'one');
     store.mayHaveNext = false;
     puller.changed();
@@ -80,7 +80,7 @@ describe('A host that takes background jobs from the queue of all hosts', () => 
     expect([started, store.back]).toEqual([[], []]);
   });
 
-  it('has the oldest one line up as a caller does, once it has waited for a minute, one at a time', async () => {
+  it('gives the oldest job the rank of a caller after a minute, one at a time', async () => {
     const { puller, patient, store, clock } = await host(0, 'one', 'two');
     store.waiting = { count: 2, since: clock.now() };
     await clock.advance(59_999);
@@ -96,7 +96,7 @@ describe('A host that takes background jobs from the queue of all hosts', () => 
     expect(patient).toEqual(['one']);
   });
 
-  it('keeps what may have been started, and tries it again', async () => {
+  it('retains a job that may have been started, and retries it', async () => {
     const { puller, started, store, runner, givenUp } = await host(1, 'one');
     store.isSure = false;
     runner.unfit.add('one');

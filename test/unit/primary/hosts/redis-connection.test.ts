@@ -75,7 +75,7 @@ async function createConnection() {
 const never = () => new Promise(() => {});
 
 describe('The connection to Redis', () => {
-  it('fails what is not answered in time, and then everything at once until a probe is answered', async () => {
+  it('fails commands that get no answer in time, and then all others immediately until a probe is answered', async () => {
     const { clock, link, redis, told, run } = await createConnection();
     link.answer = never;
     const first = run();
@@ -93,7 +93,7 @@ describe('The connection to Redis', () => {
     expect(told).toEqual(['down: Redis has not answered for 1000 ms', 'back']);
   });
 
-  it('makes another one where no probe is answered for five seconds, and not where it is refused', async () => {
+  it('reconnects if no probe is answered for five seconds, but not if the probe is refused', async () => {
     const { clock, link, redis } = await createConnection();
     link.fail('read ECONNRESET');
     link.answer = () => {
@@ -109,7 +109,7 @@ describe('The connection to Redis', () => {
     expect(redis.isUp).toBe(false);
   });
 
-  it('asks again, once, for what came too late because the clock of Redis was set', async () => {
+  it('retries once if a reply seems late because the clock of Redis was set', async () => {
     const { link, run } = await createConnection();
     const answers = [
       ['late', 9000],
@@ -125,7 +125,7 @@ describe('The connection to Redis', () => {
     expect(link.sent).toHaveLength(2);
   });
 
-  it('is not given up for what Redis refuses of one command, and says so once a minute', async () => {
+  it('stays up if Redis rejects one command, and reports it once a minute', async () => {
     const { clock, link, redis, told, run } = await createConnection();
     link.answer = () => {
       throw new ReplyError('WRONGTYPE Operation against a key holding the wrong kind of value');
@@ -139,7 +139,7 @@ describe('The connection to Redis', () => {
   });
 
   it.each(['OOM command not allowed', 'ERR Error running script: @user_script: 9: READONLY You can not write'])(
-    'is given up where every write fails: %s',
+    'counts as down if every write fails: %s',
     async (message) => {
       const { link, redis, told, run } = await createConnection();
       link.answer = () => {
@@ -151,7 +151,7 @@ describe('The connection to Redis', () => {
     },
   );
 
-  it('keeps those who would rather go on without from waiting', async () => {
+  it('does not delay callers that can continue without Redis', async () => {
     const { clock, link, redis, outcome } = await createConnection();
     link.answer = never;
     const count = () => outcome(redis.runWithin(200, 'counters.countInWindow', {}));
@@ -164,7 +164,7 @@ describe('The connection to Redis', () => {
     expect(redis.isUp).toBe(true);
   });
 
-  it('is used again only after what has to come first', async () => {
+  it('is used again only after the required preparation', async () => {
     const { clock, link, redis, told } = await createConnection();
     let isDone = false;
     redis.onBack(async () => {

@@ -23,7 +23,7 @@ async function withJob() {
 }
 
 describe('A job of another host', () => {
-  it('is followed from its place to its end', async () => {
+  it('can be followed from its queue position to its end', async () => {
     const { clock, store, heard, follow } = await withJob();
     const ended = follow();
     await clock.advance(1000);
@@ -46,7 +46,7 @@ describe('A job of another host', () => {
     expect(dismissed).toEqual(['request of one']);
   });
 
-  it('is cancelled by its host, which is told again until it does so', async () => {
+  it('is cancelled by its host, which receives the request again until it does so', async () => {
     const { clock, store, elsewhere, dismissed } = await withJob();
     await store.start('one', 1);
     const cancelled = elsewhere.cancel('one', 'a');
@@ -58,7 +58,7 @@ describe('A job of another host', () => {
     expect(dismissed).toEqual([]);
   });
 
-  it('cannot be cancelled for sure where its host says nothing', async () => {
+  it('cannot be cancelled reliably if its host does not respond', async () => {
     const { clock, store, elsewhere } = await withJob();
     await store.start('one', 1);
     const refused = expect(elsewhere.cancel('one', 'a')).rejects.toMatchObject({ code: 'store_unavailable' });
@@ -66,7 +66,7 @@ describe('A job of another host', () => {
     await refused;
   });
 
-  it('is no more once it is removed, also for its readers', async () => {
+  it('no longer exists once it is removed, also for its readers', async () => {
     const { clock, store, follow } = await withJob();
     const ended = expect(follow()).rejects.toMatchObject({ code: 'not_found' });
     await settled();
@@ -93,14 +93,14 @@ async function linedUp() {
   return { store, north, south, caller, outcomes: () => [...north.outcomes, ...south.outcomes] };
 }
 
-describe('A job that another host has in its line', () => {
-  it('is among those that wait, at every host', async () => {
+describe('A job in the queue of another host', () => {
+  it('counts as waiting at every host', async () => {
     const { north, south } = await linedUp();
     const load = { max: 100, waiting: 1, running: 0 };
     expect([north.jobs.load, south.jobs.load]).toEqual([load, load]);
   });
 
-  it('is cancelled from here, leaves the line, and is counted once', async () => {
+  it('can be cancelled from here, leaves the queue, and is counted once', async () => {
     const { store, north, south, outcomes } = await linedUp();
     expect(north.inner.room.hasPromoted).toBe(true);
     expect(await south.clientJobs.cancel('one', 'a')).toMatchObject({ status: 'cancelled', startedAt: null });
@@ -112,7 +112,7 @@ describe('A job that another host has in its line', () => {
     ]);
   });
 
-  it('is counted once where two hosts are asked to cancel it at the same time', async () => {
+  it('is counted once if two hosts receive a cancel request at the same time', async () => {
     const { north, south, outcomes } = await linedUp();
     const cancelled = await Promise.all([north, south].map((host) => host.clientJobs.cancel('one', 'a')));
     expect(cancelled).toMatchObject([{ status: 'cancelled' }, { status: 'cancelled' }]);
@@ -124,7 +124,7 @@ describe('A job that another host has in its line', () => {
   it.each([
     ['before it was asked', false],
     ['after it has said so', true],
-  ])('is counted once, too, where the store is asked to have it as started: cancelled %s', async (_, isStarted) => {
+  ])('is counted once even if the store is asked to record its start: cancelled %s', async (_, isStarted) => {
     const { store, south, caller, outcomes } = await linedUp();
     const [asked, answered] = [withResolvers(), withResolvers()];
     store.start = async (id, at) => {
