@@ -18,13 +18,13 @@ function createOrder(count: number) {
 
 const activities = (conversations: Iterable<Conversation>) => [...conversations].map(({ activity }) => activity);
 
-it.each([0, 1, 255, 256, 257, 2000])('the order of %d conversations is told from both ends', (count) => {
+it.each([0, 1, 255, 256, 257, 2000])('The order of %d conversations can be read from both ends', (count) => {
   const { order, list } = createOrder(count);
   expect(activities(order)).toEqual(activities(list));
   expect(activities(order.backwards(Infinity))).toEqual(activities(list.toReversed()));
 });
 
-it('the order is told from any place on, one that nobody has too', () => {
+it('The order can be read from any position on, including an unused one', () => {
   const { order } = createOrder(600);
   for (const before of [0, 1, 2, 255, 256, 257, 258, 512, 513, 600, 601, 10_000]) {
     const expected = Array.from({ length: Math.max(0, Math.min(before - 1, 600)) }, (_, index) => index + 1);
@@ -32,7 +32,7 @@ it('the order is told from any place on, one that nobody has too', () => {
   }
 });
 
-it('the order stays right however conversations move and go', () => {
+it('The order stays correct however conversations move and leave', () => {
   const random = randomNumbers(7);
   const { order, list } = createOrder(3000);
   let last = 3000;

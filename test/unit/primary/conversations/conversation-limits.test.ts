@@ -7,8 +7,8 @@ const everyOneInUse = {
   retryAfterSeconds: 1,
 };
 
-describe('the count of conversations', () => {
-  it('is kept by taking away exactly the least recently active', () => {
+describe('The limit on the number of conversations', () => {
+  it('is enforced by evicting exactly the least recently active', () => {
     const harness = new StoreHarness({ maxConversations: 1000 });
     const ids = Array.from({ length: 1000 }, () => harness.chat());
     const revived = ids.filter((_, number) => number % 3 === 0);
@@ -21,7 +21,7 @@ describe('the count of conversations', () => {
     expect(harness.store.counts).toMatchObject({ conversations: 1000, created: 1500 });
   });
 
-  it('is kept over twice as many, and none in use is taken', () => {
+  it('is enforced for twice as many, and none in use is evicted', () => {
     const harness = new StoreHarness({ maxConversations: 1000 });
     const ids = Array.from({ length: 1000 }, () => harness.chat());
     const busy = ids.filter((_, number) => number % 100 === 7);
@@ -34,14 +34,14 @@ describe('the count of conversations', () => {
     expect(busy.filter((id) => harness.has(id))).toEqual(busy.slice(1)); // use in between does not change their order
   });
 
-  it('costs no conversation when the first turn of another one fails', () => {
+  it('evicts no conversation when the first turn of another one fails', () => {
     const harness = new StoreHarness({ maxConversations: 2 });
     const ids = [harness.chat(), harness.chat()];
     for (let round = 0; round < 10; round++) harness.open(null)[Symbol.dispose]();
     expect(ids.filter((id) => harness.has(id))).toEqual(ids);
   });
 
-  it('passes over what a failed turn has left as old as it was', async () => {
+  it('does not count a failed turn as activity', async () => {
     const harness = new StoreHarness({ maxConversations: 2 });
     const old = harness.chat();
     await harness.clock.advance(1);
@@ -51,7 +51,7 @@ describe('the count of conversations', () => {
     expect([harness.has(old), harness.has(young)]).toEqual([false, true]);
   });
 
-  it('leaves no place when as many are in use, until a turn ends', () => {
+  it('refuses a new conversation while all others are in use, until a turn ends', () => {
     const harness = new StoreHarness({ maxConversations: 2 });
     const [id, other] = [harness.chat(), harness.chat()];
     const turns = [harness.open(null), harness.open(id)];
@@ -66,7 +66,7 @@ describe('the count of conversations', () => {
     expect(harness.has(harness.chat())).toBe(true);
   });
 
-  it('has a place again when a conversation in use is deleted', () => {
+  it('admits a new one when a conversation in use is deleted', () => {
     const harness = new StoreHarness({ maxConversations: 1 });
     const id = harness.chat();
     const turn = harness.open(id);
@@ -82,10 +82,10 @@ describe('the count of conversations', () => {
   });
 });
 
-describe('the text of all conversations', () => {
+describe('The limit on the text of all conversations', () => {
   const text = 'x'.repeat(95); // and `Hello`: 100 bytes a turn
 
-  it('is kept within its limit by taking away the least recently active', () => {
+  it('is enforced by evicting the least recently active', () => {
     const harness = new StoreHarness({ maxBytes: 1000, maxConversations: 100 });
     const ids = Array.from({ length: 15 }, () => harness.chat(null, 'alice', text));
     expect(ids.filter((id) => harness.has(id))).toEqual(ids.slice(5));
@@ -94,7 +94,7 @@ describe('the text of all conversations', () => {
     expect(ids.filter((id) => harness.has(id))).toEqual(ids.slice(6));
   });
 
-  it('is counted in bytes of UTF-8, the system text among them, and given back', async () => {
+  it('counts the bytes in UTF-8, including the system text, and frees them', async () => {
     const harness = new StoreHarness();
     const turn = harness.store.turn(null, 'alice', 'grüß', 2);
     turn.open();
@@ -106,7 +106,7 @@ describe('the text of all conversations', () => {
     expect(harness.store.counts).toEqual({ conversations: 0, bytes: 0, tokens: 0, created: 1 });
   });
 
-  it('never takes one in use, and refuses a message that could not be kept at all', () => {
+  it('never evicts one in use, and refuses a message that could never be stored', () => {
     const harness = new StoreHarness({ maxBytes: 1000 });
     const ids = Array.from({ length: 10 }, () => harness.chat(null, 'alice', text));
     const turn = harness.open(ids[0] as string, 'alice', 800);
@@ -118,7 +118,7 @@ describe('the text of all conversations', () => {
     expect(harness.store.counts).toMatchObject({ conversations: 1, bytes: 905 });
   });
 
-  it('is back within its limit as soon as one is idle again, where all were in use', () => {
+  it('is enforced as soon as a conversation is idle again, if all were in use', () => {
     const harness = new StoreHarness({ maxBytes: 1000 });
     const [first, second] = [
       harness.chat(null, 'alice', 'x'.repeat(395)),
@@ -132,7 +132,7 @@ describe('the text of all conversations', () => {
     expect(harness.store.counts.bytes).toBe(700);
   });
 
-  it('has room for a new conversation of the whole size, its system text counted once', () => {
+  it('admits a new conversation of the full size, with its system text counted once', () => {
     const harness = new StoreHarness({ maxBytes: 1000 });
     const begin = (bytes: number) => harness.store.turn(null, 'alice', 's'.repeat(600), bytes);
     expect(failureOf(() => begin(400))).toBeNull();
@@ -140,12 +140,12 @@ describe('the text of all conversations', () => {
   });
 });
 
-describe('the share of a client', () => {
+describe('The share of a client', () => {
   function idsOf(harness: StoreHarness, owner: string, count: number): string[] {
     return Array.from({ length: count }, () => harness.chat(null, owner));
   }
 
-  it('is safe from one with more, which pushes out its own, the least recently active first', () => {
+  it('is protected from a client with more, which evicts its conversations first, the least recently active one', () => {
     const harness = new StoreHarness({ maxConversations: 100 });
     const modest = idsOf(harness, 'modest', 25);
     const greedy = idsOf(harness, 'greedy', 1000);
@@ -153,7 +153,7 @@ describe('the share of a client', () => {
     expect(greedy.filter((id) => harness.has(id, 'greedy'))).toEqual(greedy.slice(-75));
   });
 
-  it('is had back from those with more, from the one that is furthest beyond its own first', () => {
+  it('is reclaimed from clients with more, first from the one that exceeds its share most', () => {
     const harness = new StoreHarness({ maxConversations: 100 });
     const [greedy, other] = [idsOf(harness, 'greedy', 60), idsOf(harness, 'other', 40)];
     const modest = idsOf(harness, 'modest', 25);
@@ -162,7 +162,7 @@ describe('the share of a client', () => {
     expect(other.filter((id) => harness.has(id, 'other'))).toHaveLength(38);
   });
 
-  it('is a quarter, and counts text as well', () => {
+  it('is a quarter, and also applies to text', () => {
     const harness = new StoreHarness({ maxConversations: 20, maxBytes: 1000 });
     const modest = idsOf(harness, 'modest', 5);
     const [large, later] = [
@@ -175,7 +175,7 @@ describe('the share of a client', () => {
     expect(harness.store.counts.conversations).toBe(20);
   });
 
-  it('passes over those in use, also of one with more', () => {
+  it('is reclaimed only from conversations that are not in use', () => {
     const harness = new StoreHarness({ maxConversations: 4 });
     const greedy = idsOf(harness, 'greedy', 4);
     const turns = greedy.slice(0, 2).map((id) => harness.open(id, 'greedy'));
@@ -184,13 +184,13 @@ describe('the share of a client', () => {
     for (const turn of turns) turn[Symbol.dispose]();
   });
 
-  it('protects nobody where all hold no more than their own: the least recently active goes', () => {
+  it('protects no client if all are within their shares: the least recently active conversation is evicted', () => {
     const harness = new StoreHarness({ maxConversations: 4 });
     const ids = ['a', 'b', 'c', 'd', 'e'].map((owner) => [harness.chat(null, owner), owner] as const);
     expect(ids.map(([id, owner]) => harness.has(id, owner))).toEqual([false, true, true, true, true]);
   });
 
-  it.each([1, 2])('is counted right whatever happens (seed %d)', async (seed) => {
+  it.each([1, 2])('is counted correctly through random events (seed %d)', async (seed) => {
     const random = randomNumbers(seed);
     const kept = new Map<string, string>();
     const harness = new StoreHarness({ maxConversations: 20, maxBytes: 5000 }, (id) => kept.delete(id));
@@ -216,13 +216,13 @@ describe('the share of a client', () => {
   });
 });
 
-describe('the text of one conversation', () => {
+describe('The limit on the text of one conversation', () => {
   const tooLarge = {
     code: 'validation_error',
     details: [{ path: 'message', message: expect.stringContaining('start a new conversation') }],
   };
 
-  it('is limited: a turn that would go beyond is refused, and the conversation stays readable', () => {
+  it('refuses a turn that would exceed it, and the conversation stays readable', () => {
     const harness = new StoreHarness({ maxBytesEach: 100 });
     const id = harness.chat(null, 'alice', 'x'.repeat(45)); // and `Hello`
     expect(failureOf(() => harness.store.turn(id, 'alice', null, 51))).toMatchObject(tooLarge);
@@ -231,7 +231,7 @@ describe('the text of one conversation', () => {
     expect(harness.chat(id, 'alice', 'x'.repeat(50))).toBe(id);
   });
 
-  it('counts images, as long as the conversation lives', () => {
+  it('counts images throughout the life of the conversation', () => {
     const harness = new StoreHarness({ maxBytesEach: 100 });
     const image = { mediaType: 'image/png', data: 'A'.repeat(60), at: 0 } as const;
     const turn = harness.open(null, 'alice', 62);
@@ -243,7 +243,7 @@ describe('the text of one conversation', () => {
     expect(harness.store.counts.bytes).toBe(0);
   });
 
-  it('counts what is stored of an answer beside its text, in forks too', () => {
+  it('counts the data stored beside the text of an answer, in forks too', () => {
     const harness = new StoreHarness();
     const turn = harness.open(null);
     const { id } = turn.commit('Hi', 'Hello', 3, [], '{"model":"eliza"}');
@@ -259,13 +259,13 @@ describe('the text of one conversation', () => {
     expect(harness.store.counts.bytes).toBe(0);
   });
 
-  it('is named in the refusal, in MB', () => {
+  it('is named in the error message, in MB', () => {
     const harness = new StoreHarness({ maxBytes: 10_000_000, maxBytesEach: 2.5 * 1024 ** 2 });
     const { message } = failureOf(() => harness.store.turn(null, 'alice', null, 3_000_000)) ?? {};
     expect(message).toContain('larger than 2.5 MB');
   });
 
-  it('may go beyond by an answer, which is kept, and by no further turn', () => {
+  it('may be exceeded by an answer, which is stored, but by no further turn', () => {
     const harness = new StoreHarness({ maxBytesEach: 100 });
     const turn = harness.open(null, 'alice', 2);
     const { id } = turn.commit('Hi', 'y'.repeat(200), 1);
@@ -276,7 +276,7 @@ describe('the text of one conversation', () => {
     expect(harness.store.counts.bytes).toBe(0);
   });
 
-  it('counts what the turns in line will add, for as long as they are there', () => {
+  it('counts the text of queued turns while they wait', () => {
     const harness = new StoreHarness({ maxBytesEach: 100 });
     const id = harness.chat();
     const turns = [harness.open(id, 'alice', 40), harness.open(id, 'alice', 40)];
@@ -286,8 +286,8 @@ describe('the text of one conversation', () => {
   });
 });
 
-describe('expiry', () => {
-  it('takes what has expired and nothing else, whatever stands before it', async () => {
+describe('Expiry', () => {
+  it('removes exactly the expired conversations, whatever precedes them', async () => {
     const harness = new StoreHarness();
     const [first, second] = [harness.chat(), harness.chat()];
     await harness.clock.advance(ttlMs / 2);
@@ -300,7 +300,7 @@ describe('expiry', () => {
     expect(harness.removed).toEqual(['expired']);
   });
 
-  it('makes room before anything that has not expired is evicted', async () => {
+  it('frees space before anything that has not expired is evicted', async () => {
     const harness = new StoreHarness({ maxConversations: 2 });
     harness.chat();
     await harness.clock.advance(ttlMs);

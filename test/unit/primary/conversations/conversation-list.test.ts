@@ -12,8 +12,8 @@ function pagesOf({ store }: StoreHarness, limit: number, meanwhile: (page: numbe
   }
 }
 
-describe('the list of conversations', () => {
-  it('has those of its client alone, the most recently active first', async () => {
+describe('The list of conversations', () => {
+  it('contains only those of its client, the most recently active first', async () => {
     const harness = new StoreHarness();
     const [first, second] = [harness.chat(), harness.chat()];
     harness.chat(null, 'bob');
@@ -26,7 +26,7 @@ describe('the list of conversations', () => {
     expect(harness.store.list('carol', null, 50)).toEqual({ conversations: [], next: null });
   });
 
-  it('comes in pages that hold each conversation once', () => {
+  it('is split into pages that contain each conversation once', () => {
     const harness = new StoreHarness({ maxConversations: 10_000 });
     const ids = Array.from({ length: 2500 }, () => harness.chat()).reverse();
     const pages = pagesOf(harness, 100);
@@ -34,13 +34,13 @@ describe('the list of conversations', () => {
     expect(pages.flat()).toEqual(ids);
   });
 
-  it('has no page after a last one that is full', () => {
+  it('has no further page after a full last one', () => {
     const harness = new StoreHarness();
     for (let count = 0; count < 4; count++) harness.chat();
     expect(pagesOf(harness, 2).map((page) => page.length)).toEqual([2, 2]);
   });
 
-  it('leaves out none that has not changed, whatever else goes on, is deleted or begun between its pages', () => {
+  it('omits no unchanged conversation, whatever else changes, is deleted or created between its pages', () => {
     const harness = new StoreHarness({ maxConversations: 10_000 });
     const ids = Array.from({ length: 900 }, () => harness.chat()).reverse();
     const [moved, deleted] = [ids.filter((_, at) => at % 7 === 0), ids.filter((_, at) => at % 5 === 1 && at % 7 !== 0)];
@@ -55,7 +55,7 @@ describe('the list of conversations', () => {
     expect(new Set(shown).size).toBe(shown.length);
   });
 
-  it('goes on from where it was when the last one of a page, and all of the next, are gone', () => {
+  it('continues at the same position if the last one of a page and all of the next are gone', () => {
     const harness = new StoreHarness();
     const [first, second, third, fourth] = Array.from({ length: 4 }, () => harness.chat());
     const { next } = harness.store.list('alice', null, 2);
@@ -64,7 +64,7 @@ describe('the list of conversations', () => {
     expect(harness.store.list('alice', null, 2)).toMatchObject({ conversations: [{ id: fourth }, { id: first }] });
   });
 
-  it('has no expired one, though one that is in use', async () => {
+  it('contains no expired conversation, unless it is in use', async () => {
     const harness = new StoreHarness();
     const [busy] = [harness.chat(), harness.chat()];
     using _turn = harness.open(busy ?? null);
@@ -75,7 +75,7 @@ describe('the list of conversations', () => {
     expect(harness.store.list('alice', next, 50).conversations.map(({ id }) => id)).toEqual([busy]);
   });
 
-  it('knows nothing of a first turn that has not ended', () => {
+  it('does not contain a conversation whose first turn has not ended', () => {
     const harness = new StoreHarness();
     using _turn = harness.open(null);
     expect(harness.store.list('alice', null, 50).conversations).toEqual([]);
@@ -85,7 +85,7 @@ describe('the list of conversations', () => {
     [0, 0],
     [1, 0],
     [1_000_000_000_000, 2],
-  ])('takes a place that nobody ever was at: %d', (before, count) => {
+  ])('accepts a position that was never used: %d', (before, count) => {
     const harness = new StoreHarness();
     const ids = [harness.chat(), harness.chat()];
     const expected = ids.reverse().slice(0, count);
@@ -93,8 +93,8 @@ describe('the list of conversations', () => {
   });
 });
 
-describe('a search among conversations', () => {
-  it('finds titles with these words, in capitals or not, page by page', () => {
+describe('A search in conversations', () => {
+  it('finds titles with the given words, ignoring case, page by page', () => {
     const harness = new StoreHarness();
     const { store } = harness;
     const ids = ['Bread', 'Butter', 'No bread', 'Jam', 'BREAD'].map((said) => harness.chat(null, 'alice', said));
@@ -107,7 +107,7 @@ describe('a search among conversations', () => {
     expect(store.list('alice', null, 2, '.*')).toEqual({ conversations: [], next: null });
   });
 
-  it('reads a thousand titles for a page, and goes on behind them', () => {
+  it('reads a thousand titles for a page, and continues after them', () => {
     const harness = new StoreHarness({ maxConversations: 10_000 });
     const { store } = harness;
     harness.chat(null, 'alice', 'needle');
@@ -121,7 +121,7 @@ describe('a search among conversations', () => {
   });
 });
 
-describe('the title of a conversation', () => {
+describe('The title of a conversation', () => {
   const titleAfter = (message: string) => {
     const harness = new StoreHarness();
     harness.chat(null, 'alice', message);
@@ -135,7 +135,7 @@ describe('the title of a conversation', () => {
     ['of one, two, three and four bytes a character', 'aé…😀'.repeat(50), 'aé…😀'.repeat(20)],
     ['of several lines', 'one\r\ntwo\u2028three\u0085\u001b[31m', 'one  two three  [31m'],
     ['cut before a pair', `${'a'.repeat(79)}😀b`, `${'a'.repeat(79)}😀`],
-  ])('is the begin of its first message in one line: %s', (_kind, message, title) => {
+  ])('is the start of its first message in one line: %s', (_kind, message, title) => {
     expect(titleAfter(message)).toBe(title);
   });
 });

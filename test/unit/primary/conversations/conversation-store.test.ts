@@ -5,8 +5,8 @@ import { settled } from '../../../support/settled.js';
 const calm = () => new AbortController().signal;
 const elsewhere = 'A'.repeat(24);
 
-describe('a conversation', () => {
-  it('has an id of 128 random bits at least, fit for a path', () => {
+describe('A conversation', () => {
+  it('has an id of at least 128 random bits that is valid in a path', () => {
     const harness = new StoreHarness({ maxConversations: 1000 });
     const ids = Array.from({ length: 1000 }, () => harness.chat());
     expect(new Set(ids).size).toBe(1000);
@@ -16,7 +16,7 @@ describe('a conversation', () => {
     }
   });
 
-  it('holds the turns that were committed, and their times and figures', async () => {
+  it('contains the committed turns, with their times and figures', async () => {
     const { clock, store } = new StoreHarness();
     const first = store.turn(null, 'alice', 'Be brief.', 2);
     first.open();
@@ -39,7 +39,7 @@ describe('a conversation', () => {
     expect(store.counts).toEqual({ conversations: 1, bytes: 25, tokens: 7, created: 1 });
   });
 
-  it('does not become older by a turn under a clock that was set back, nor does a fork of it', () => {
+  it('does not become older after a turn while the clock is set back, nor does a fork of it', () => {
     const harness = new StoreHarness();
     const { store, clock } = harness;
     const lastActivityAt = clock.now();
@@ -50,7 +50,7 @@ describe('a conversation', () => {
     expect(store.publishFork(store.draftFork(id, 'alice', 2))).toMatchObject({ lastActivityAt });
   });
 
-  it('is as it was after a turn that was not committed, and none after such a first turn', () => {
+  it('is unchanged by a turn that was not committed, and is not created by such a first turn', () => {
     const harness = new StoreHarness();
     const { store } = harness;
     const id = harness.chat();
@@ -61,7 +61,7 @@ describe('a conversation', () => {
     expect(store.counts).toEqual({ conversations: 1, bytes: 7, tokens: 3, created: 1 });
   });
 
-  it('is the same error for a stranger, after its end, and where it never was', async () => {
+  it('is reported with the same error to another client, after its end, and if it never existed', async () => {
     const harness = new StoreHarness({ maxConversations: 2 });
     const { store, clock } = harness;
     const [first, last] = [harness.chat(null, 'bob'), harness.chat(null, 'bob')];
@@ -86,7 +86,7 @@ describe('a conversation', () => {
     expect(harness.has(foreign, 'bob')).toBe(true);
   });
 
-  it('lives until its time after the last activity is over, by a clock that never jumps', async () => {
+  it('expires by its idle time, measured by a monotonic clock', async () => {
     const harness = new StoreHarness();
     const id = harness.chat();
     await harness.clock.advance(ttlMs - 1);
@@ -98,7 +98,7 @@ describe('a conversation', () => {
     expect([harness.has(id), harness.removed]).toEqual([false, ['expired']]);
   });
 
-  it('does not expire while a turn runs or waits, and is gone after one that changed nothing', async () => {
+  it('does not expire while a turn runs or waits, but immediately after a turn without changes', async () => {
     const harness = new StoreHarness();
     const id = harness.chat();
     const turn = harness.open(id);
@@ -109,7 +109,7 @@ describe('a conversation', () => {
     expect(harness.has(id)).toBe(false);
   });
 
-  it('stays deleted when a turn on it ends, and the turns that wait still have its text', async () => {
+  it('stays deleted when a turn on it ends, and the waiting turns still have its text', async () => {
     const harness = new StoreHarness();
     const id = harness.chat();
     const [running, waiting] = [harness.open(id), harness.open(id)];
@@ -127,8 +127,8 @@ describe('a conversation', () => {
   });
 });
 
-describe('turns on one conversation', () => {
-  it('have it one after the other, in the order they came', async () => {
+describe('The turns on one conversation', () => {
+  it('run one after the other, in the order of their arrival', async () => {
     const harness = new StoreHarness();
     const id = harness.chat();
     const turns = Array.from({ length: 20 }, () => harness.open(id));
@@ -149,7 +149,7 @@ describe('turns on one conversation', () => {
     expect(last.history.at(-1)).toEqual({ role: 'assistant', text: 'after 40' });
   });
 
-  it('may leave from anywhere in the line, and hold nobody up', async () => {
+  it('may leave the line at any position without blocking others', async () => {
     const harness = new StoreHarness();
     const id = harness.chat();
     const [first, second, third] = [harness.open(id), harness.open(id), harness.open(id)];

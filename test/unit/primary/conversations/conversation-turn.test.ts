@@ -1,13 +1,13 @@
 import { failureOf, StoreHarness } from '../../../support/conversations.js';
 
-describe('the state that a turn finds its conversation in', () => {
-  it('is none before the first turn has ended', () => {
+describe('The state of a conversation at a turn', () => {
+  it('is null before the first turn has ended', () => {
     const harness = new StoreHarness();
     using turn = harness.open(null);
     expect([turn.state, turn.stateAt(undefined), turn.stateAt(0)]).toEqual([null, null, null]);
   });
 
-  it('is how many messages it has by now, with those of the turn itself once it is committed', () => {
+  it('is the current number of messages, including those of the turn once it is committed', () => {
     const harness = new StoreHarness();
     const id = harness.chat();
     using turn = harness.open(id);
@@ -16,7 +16,7 @@ describe('the state that a turn finds its conversation in', () => {
     expect(turn.state).toEqual({ id, messageCount: 4, client: 'alice' });
   });
 
-  it('is asked for at a number of messages: a guess after the first turn, none where the conversation has gone on since', () => {
+  it('at a number of messages is a guess after the first turn, and null if the conversation has continued since', () => {
     const harness = new StoreHarness();
     const id = harness.chat();
     using turn = harness.open(id);
@@ -26,7 +26,7 @@ describe('the state that a turn finds its conversation in', () => {
     expect([turn.stateAt(2), turn.stateAt(4)]).toEqual([null, { id, messageCount: 4, client: 'alice' }]);
   });
 
-  it('is none once the conversation is deleted, even if the turn is committed after that', () => {
+  it('is null once the conversation is deleted, even if the turn is committed later', () => {
     const harness = new StoreHarness();
     const id = harness.chat();
     using turn = harness.open(id);
@@ -37,8 +37,8 @@ describe('the state that a turn finds its conversation in', () => {
   });
 });
 
-describe('a turn', () => {
-  it('that was never opened takes nothing and gives nothing back', () => {
+describe('A turn', () => {
+  it('that was never opened reserves and releases nothing', () => {
     const harness = new StoreHarness({ maxConversations: 1 });
     const id = harness.chat();
     harness.store.turn(id, 'alice', null, 1)[Symbol.dispose]();
@@ -47,7 +47,7 @@ describe('a turn', () => {
     expect(failureOf(() => harness.open(null))?.code).toBe('concurrency_limited'); // the only place counts once
   });
 
-  it('gives back what it took once, however often it is closed', () => {
+  it('releases its reservation once, however often it is closed', () => {
     const harness = new StoreHarness({ maxConversations: 1 });
     const turn = harness.open(null);
     for (let times = 0; times < 3; times++) turn[Symbol.dispose]();
@@ -55,7 +55,7 @@ describe('a turn', () => {
     expect(failureOf(() => harness.open(null))?.code).toBe('concurrency_limited');
   });
 
-  it('finds who said what, and the system text or none', () => {
+  it('has the roles of the earlier messages, and the system text or null', () => {
     const harness = new StoreHarness();
     const id = harness.chat(harness.chat());
     using turn = harness.open(id);
@@ -64,7 +64,7 @@ describe('a turn', () => {
     expect(harness.store.turn(null, 'alice', 'Sei kurz, süß…', 1).system).toBe('Sei kurz, süß…');
   });
 
-  it('finds the images of each message where they were', () => {
+  it('has the images of each message at their places', () => {
     const harness = new StoreHarness();
     const image = { mediaType: 'image/png', data: 'AAAA', at: 2 } as const;
     const id = harness.chat();
@@ -77,7 +77,7 @@ describe('a turn', () => {
     expect(images).toEqual([[], [], [image, image], [], [], []]);
   });
 
-  it('can not wait with a signal that was aborted before', async () => {
+  it('cannot wait with a signal that was already aborted', async () => {
     const harness = new StoreHarness();
     using turn = harness.open(harness.chat());
     await expect(turn.ready(AbortSignal.abort(new Error('gone')), () => {})).rejects.toThrow('gone');

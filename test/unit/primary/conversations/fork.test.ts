@@ -24,7 +24,7 @@ function heard(harness: StoreHarness, id: string) {
   return [turn.system, ...turn.history.map(({ text, images }) => [text, images?.length ?? 0])];
 }
 
-describe('a fork', () => {
+describe('A fork', () => {
   it('has the first messages of its origin, its system text and its images', () => {
     const harness = new StoreHarness();
     const origin = threeTurns(harness);
@@ -34,7 +34,7 @@ describe('a fork', () => {
     expect(heard(harness, fork.id)).toEqual(['Be kind.', ['one', 0], ['eins', 0], ['two', 1], ['zwei', 0]]);
   });
 
-  it('has all of them, where no number is given', () => {
+  it('has all of them if no number is given', () => {
     const harness = new StoreHarness();
     const origin = threeTurns(harness);
     const fork = harness.fork(origin, 'alice', null);
@@ -46,7 +46,7 @@ describe('a fork', () => {
     [2, 1],
     [4, 11],
     [6, 111],
-  ])('can be forked in its turn, after %d messages', (messageCount, tokensUsed) => {
+  ])('can itself be forked after %d messages', (messageCount, tokensUsed) => {
     const harness = new StoreHarness();
     const fork = harness.fork(threeTurns(harness), 'alice', null);
     const second = harness.fork(fork.id, 'alice', messageCount);
@@ -54,7 +54,7 @@ describe('a fork', () => {
     expect(heard(harness, second.id)).toEqual(heard(harness, fork.id).slice(0, messageCount + 1));
   });
 
-  it('and its origin go on by themselves, and outlive each other', () => {
+  it('and its origin continue independently, and outlive each other', () => {
     const harness = new StoreHarness();
     const origin = threeTurns(harness);
     const { id } = harness.fork(origin, 'alice', 2);
@@ -70,7 +70,7 @@ describe('a fork', () => {
     ]);
   });
 
-  it('is of the turns that have ended, while another one runs', () => {
+  it('contains the finished turns while another one runs', () => {
     const harness = new StoreHarness();
     const origin = threeTurns(harness);
     using turn = harness.open(origin);
@@ -80,7 +80,7 @@ describe('a fork', () => {
     expect(harness.store.snapshot(id, 'alice')).toMatchObject({ messageCount: 6, tokensUsed: 111 });
   });
 
-  it('begins a life of its own, and its origin is not younger for it', async () => {
+  it('starts with a new idle time, and does not refresh its origin', async () => {
     const harness = new StoreHarness();
     const origin = threeTurns(harness);
     await harness.clock.advance(ttlMs / 2);
@@ -89,7 +89,7 @@ describe('a fork', () => {
     expect([harness.has(origin), harness.has(id)]).toEqual([false, true]);
   });
 
-  it('counts with all of its text and tokens, and goes with them', () => {
+  it('counts with all of its text and tokens, and frees them when it is deleted', () => {
     const harness = new StoreHarness();
     const origin = threeTurns(harness);
     const before = harness.store.counts;
@@ -103,7 +103,7 @@ describe('a fork', () => {
   it.each([
     [3, 'from: must be even: the messages of whole turns go over'],
     [8, 'from: must be at most 6, the messages of the conversation'],
-  ])('begins at the end of a turn of its origin, not after %d messages', (messageCount, message) => {
+  ])('must begin at the end of a turn of its origin, not after %d messages', (messageCount, message) => {
     const harness = new StoreHarness();
     const origin = threeTurns(harness);
     const fork = () => harness.fork(origin, 'alice', messageCount);
@@ -111,7 +111,7 @@ describe('a fork', () => {
     expect(harness.store.counts.conversations).toBe(1);
   });
 
-  it('is made of nothing that is unknown, expired, deleted or of another client', async () => {
+  it('cannot be created from a conversation that is unknown, expired, deleted or of another client', async () => {
     const harness = new StoreHarness();
     const ids = [threeTurns(harness), harness.chat(null, 'bob'), harness.chat(), 'A'.repeat(24)];
     harness.store.remove(ids[2] ?? '', 'alice');
@@ -126,8 +126,8 @@ describe('a fork', () => {
   });
 });
 
-describe('room for a fork', () => {
-  it('is made as for any new conversation: the least recently active one of its own client goes', () => {
+describe('Space for a fork', () => {
+  it('is freed as for any new conversation, by evicting the least recently active one of the client', () => {
     const harness = new StoreHarness({ maxConversations: 4 });
     const bobs = harness.chat(null, 'bob');
     const ids = Array.from({ length: 3 }, () => harness.chat());
@@ -138,14 +138,14 @@ describe('room for a fork', () => {
     expect(harness.store.counts.conversations).toBe(4);
   });
 
-  it('is kept in bytes, too', () => {
+  it('is also limited in bytes', () => {
     const harness = new StoreHarness({ maxBytes: 1000, maxConversations: 100 });
     let id = harness.chat(null, 'alice', 'a'.repeat(300));
     for (let round = 0; round < 50; round++) id = harness.fork(id, 'alice', null).id;
     expect(harness.store.counts).toMatchObject({ conversations: 3, bytes: 3 * 305 });
   });
 
-  it('is refused where all are in use', () => {
+  it('is refused if all are in use', () => {
     const harness = new StoreHarness({ maxConversations: 2 });
     const [id, other] = [harness.chat(), harness.chat()];
     using _turns = harness.open(id ?? null);
@@ -156,7 +156,7 @@ describe('room for a fork', () => {
     expect(harness.store.refused).toBe(1);
   });
 
-  it('is refused where only the fork itself could go', () => {
+  it('is refused if only the fork itself could be evicted', () => {
     const harness = new StoreHarness({ maxConversations: 3 });
     const [first, second] = [harness.chat(), harness.chat()];
     const bobs = harness.chat(null, 'bob');

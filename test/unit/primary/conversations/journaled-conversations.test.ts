@@ -28,7 +28,7 @@ function createKept(limits = {}) {
   return { harness, journal, kept };
 }
 
-describe('A conversation that is kept', () => {
+describe('A journaled conversation', () => {
   it('is removed from the journal, then from memory', async () => {
     const { harness, journal, kept } = createKept();
     const id = harness.chat();
@@ -39,7 +39,7 @@ describe('A conversation that is kept', () => {
     expect(journal.asked).toEqual([['remove', id]]);
   });
 
-  it('is removed once only, whoever asks at the same time', async () => {
+  it('is removed only once for simultaneous requests', async () => {
     const { harness, kept } = createKept();
     const id = harness.chat();
     const both = await Promise.allSettled([kept.remove(id, 'alice'), kept.remove(id, 'alice')]);
@@ -47,14 +47,14 @@ describe('A conversation that is kept', () => {
     expect(harness.removed).toEqual(['deleted']);
   });
 
-  it('is not removed by others', async () => {
+  it('cannot be removed by other clients', async () => {
     const { harness, journal, kept } = createKept();
     const id = harness.chat();
     await expect(kept.remove(id, 'bob')).rejects.toMatchObject({ code: 'not_found' });
     expect(journal.asked).toEqual([]);
   });
 
-  it('stays as it was where the journal fails', async () => {
+  it('is unchanged if the journal fails', async () => {
     const { harness, journal, kept } = createKept();
     const id = harness.chat();
     journal.isBroken = true;
@@ -75,7 +75,7 @@ describe('A conversation that is kept', () => {
 });
 
 describe('A title', () => {
-  it('changes in the journal, then in memory, with the title that it replaces', async () => {
+  it('changes in the journal, then in memory, replacing the earlier title', async () => {
     const { harness, journal, kept } = createKept();
     const id = harness.chat(null, 'alice', 'First words');
     expect(harness.store.snapshot(id, 'alice').title).toBe('First words');
@@ -89,7 +89,7 @@ describe('A title', () => {
     ]);
   });
 
-  it('is changed by nobody else, and stays where the journal fails', async () => {
+  it('cannot be changed by other clients, and is unchanged if the journal fails', async () => {
     const { harness, journal, kept } = createKept();
     const id = harness.chat(null, 'alice', 'First words');
     await expect(kept.rename(id, 'bob', 'Mine')).rejects.toMatchObject({ code: 'not_found' });
@@ -99,7 +99,7 @@ describe('A title', () => {
     expect(journal.asked).toEqual([]);
   });
 
-  it('is no activity', async () => {
+  it('does not count as activity when it changes', async () => {
     const { harness, kept } = createKept();
     const first = harness.chat();
     const second = harness.chat();
@@ -111,8 +111,8 @@ describe('A title', () => {
   });
 });
 
-describe('A crowd of forks', () => {
-  it('is written one after the other, each within the limits before the next', async () => {
+describe('Simultaneous forks', () => {
+  it('are written one after the other, each within the limits before the next', async () => {
     const { harness, journal, kept } = createKept({ maxConversations: 3 });
     const id = harness.chat();
     const counts: number[] = [];
@@ -135,7 +135,7 @@ describe('A crowd of forks', () => {
   });
 });
 
-describe('What is restored', () => {
+describe('A restored conversation', () => {
   const turns = [{ texts: ['Hi', 'Hello'] as const, images: [], figures: null, totalTokens: 3 }];
 
   async function restored(agesMs: readonly number[], limits = {}) {
@@ -151,21 +151,21 @@ describe('What is restored', () => {
     return { harness, count: await kept.restore() };
   }
 
-  it('is there with its texts, tokens and times, and counts as created by nobody', async () => {
+  it('has its texts, tokens and times, and is not counted as created', async () => {
     const { harness, count } = await restored([500]);
     expect(count).toBe(1);
     expect(harness.store.counts).toEqual({ conversations: 1, bytes: 7, tokens: 3, created: 0 });
     expect(harness.open('0').history.map(({ text }) => text)).toEqual(['Hi', 'Hello']);
   });
 
-  it('expires by the time that has passed without the service', async () => {
+  it('expires by the time that has passed while the service was down', async () => {
     const { harness } = await restored([ttlMs - 10, 100]);
     await harness.clock.advance(20);
     harness.store.expire();
     expect(harness.removedIds).toEqual(['0']);
   });
 
-  it('keeps its order, though a clock was put back meanwhile', async () => {
+  it('retains its order, even if a clock was set back meanwhile', async () => {
     const { harness } = await restored([-5000, 800, 100]);
     expect(harness.store.list('alice', null, 9).conversations.map(({ id }) => id)).toEqual(['2', '1', '0']);
     await harness.clock.advance(ttlMs);
@@ -173,7 +173,7 @@ describe('What is restored', () => {
     expect(harness.removedIds).toEqual(['0', '1', '2']);
   });
 
-  it('stays within the limits: the least recently active goes', async () => {
+  it('counts towards the limits: the least recently active one is evicted', async () => {
     const { harness, count } = await restored([300, 200, 100], { maxConversations: 2 });
     expect(count).toBe(2);
     expect(harness.removed).toEqual(['evicted']);

@@ -36,8 +36,8 @@ function joined(items: Iterable<readonly TranscriptPart[]>): string[] {
   return told;
 }
 
-describe('what was said in a conversation', () => {
-  it('is told from the system text to the last answer', () => {
+describe('The transcript of a conversation', () => {
+  it('contains everything from the system text to the last answer', () => {
     const harness = new StoreHarness();
     const id = begun(harness, 'one');
     harness.chat(id, 'alice', 'two');
@@ -45,7 +45,7 @@ describe('what was said in a conversation', () => {
     expect(told).toEqual(['system: Be kind.', 'user: one', 'assistant: Hello', 'user: two', 'assistant: Hello']);
   });
 
-  it('comes in pieces that fit into messages of the channel, with whole characters', () => {
+  it('is sent in pieces that fit into messages of the channel, without split characters', () => {
     const harness = new StoreHarness(large);
     const [user, assistant] = [mixed(1_000_000), mixed(200_003)];
     const items = [...piecesOf(harness, begun(harness, user, assistant))];
@@ -55,7 +55,7 @@ describe('what was said in a conversation', () => {
     for (const part of items.flat()) if (part.type === 'text') expect(part.text).not.toContain('\ufffd');
   });
 
-  it('comes in few items, though of many messages', () => {
+  it('is sent in few items, even for many messages', () => {
     const harness = new StoreHarness(large);
     const id = begun(harness, 'begin');
     for (let turn = 1; turn < 1000; turn++) harness.chat(id, 'alice', `message ${turn}`);
@@ -64,7 +64,7 @@ describe('what was said in a conversation', () => {
     expect(items.length).toBeLessThan(40);
   });
 
-  it('has the images of a message, or only their types and sizes', () => {
+  it('contains the images of a message, or only their types and sizes', () => {
     const harness = new StoreHarness(large);
     const data = 'QUJD'.repeat(10_000);
     const images: Image[] = [
@@ -84,7 +84,7 @@ describe('what was said in a conversation', () => {
     expect(joined(piecesOf(harness, id, false))).toEqual(named);
   });
 
-  it('is what it was before a turn that runs', () => {
+  it('excludes a turn that is still running', () => {
     const harness = new StoreHarness();
     const id = begun(harness, 'one');
     using turn = harness.open(id);
@@ -102,7 +102,7 @@ describe('what was said in a conversation', () => {
     expect(joined(items)).toHaveLength(3);
   });
 
-  it('is told no further when the conversation is removed', () => {
+  it('stops when the conversation is removed', () => {
     const harness = new StoreHarness(large);
     const id = begun(harness, mixed(100_000));
     const reading = piecesOf(harness, id);
@@ -112,7 +112,7 @@ describe('what was said in a conversation', () => {
     expect(reading.next().done).toBe(true);
   });
 
-  it('is told to nobody else', () => {
+  it('is not available to other clients', () => {
     const harness = new StoreHarness();
     const id = begun(harness, 'mine');
     const failures = [id, 'A'.repeat(24)].map((asked) =>

@@ -24,8 +24,8 @@ function createRecord(question: string, system: string | null = null) {
   return { store: harness.store, turn, record, counted };
 }
 
-describe('the record of a turn', () => {
-  it('commits the question and the sum of what was added', async () => {
+describe('The record of a turn', () => {
+  it('commits the question and the joined pieces of the answer', async () => {
     const { store, turn, record } = createRecord('Hi');
     record.add('Hel');
     record.add('lo');
@@ -37,7 +37,7 @@ describe('the record of a turn', () => {
     ]);
   });
 
-  it('commits the whole answer where that differs from what was added', async () => {
+  it('commits the whole answer if it differs from the pieces', async () => {
     const { store, turn, record } = createRecord('Hi');
     record.add('Helo');
     const { id } = await record.commit('Hello', calm);
@@ -45,7 +45,7 @@ describe('the record of a turn', () => {
     expect(store.turn(id, 'alice', null, 0).history.at(-1)?.text).toBe('Hello');
   });
 
-  it('counts the tokens of system text, question and answer, together where they are short', async () => {
+  it('counts the tokens of system text, question and answer, together if they are short', async () => {
     const { record, counted } = createRecord('Hi', 'Be brief.');
     record.add('Hello');
     expect(counted).toEqual([]);
@@ -53,7 +53,7 @@ describe('the record of a turn', () => {
     expect(counted).toEqual([['Be brief.', 'Hi', 'Hello']]);
   });
 
-  it('counts a long question while the model thinks, and the answer after that', async () => {
+  it('counts a long question while the model thinks, and the answer afterwards', async () => {
     const question = 'x'.repeat(maxShortLength + 1);
     const { record, counted } = createRecord(question);
     expect(counted).toEqual([['', question]]);
@@ -62,7 +62,7 @@ describe('the record of a turn', () => {
     expect(counted.at(-1)).toEqual(['Hello']);
   });
 
-  it('commits nothing where the job is cut while its tokens are counted', async () => {
+  it('commits nothing if the job is cut while its tokens are counted', async () => {
     const harness = new StoreHarness();
     using turn = harness.open(null);
     const record = new TurnRecord(turn, jobRequest(), {
@@ -76,7 +76,7 @@ describe('the record of a turn', () => {
     expect(harness.store.counts).toMatchObject({ conversations: 0, created: 0 });
   });
 
-  it('goes to the journal first, and to memory only once it is there', async () => {
+  it('is written to the journal first, and to memory only afterwards', async () => {
     const harness = new StoreHarness();
     using turn = harness.open(null);
     const { promise, resolve } = withResolvers();
@@ -101,7 +101,7 @@ describe('the record of a turn', () => {
     expect(changes).toEqual([expect.objectContaining({ id, ...turnOf })]);
   });
 
-  it('leaves the conversation as it was where the journal fails', async () => {
+  it('leaves the conversation unchanged if the journal fails', async () => {
     const harness = new StoreHarness();
     const id = harness.chat();
     using turn = harness.open(id);
@@ -111,7 +111,7 @@ describe('the record of a turn', () => {
     expect(harness.store.snapshot(id, 'alice').messageCount).toBe(2);
   });
 
-  it('tells the journal nothing of a conversation that has been deleted', async () => {
+  it('writes nothing to the journal for a deleted conversation', async () => {
     const harness = new StoreHarness();
     const id = harness.chat();
     using turn = harness.open(id);
