@@ -46,8 +46,8 @@ async function house(clisNamed: AtLeastOne<string>, env: Readonly<Record<string,
   return { clis, router, useUp, reasons, clock, defects };
 }
 
-describe('What is told of several CLIs', () => {
-  it('says which accounts and models hold jobs back, each with its name', async () => {
+describe('The status of several CLIs', () => {
+  it('shows which accounts and models block jobs, each with its name', async () => {
     const { clis, router, useUp } = await house(['claude', 'codex']);
     useUp('codex/gpt-5', 'account');
     useUp('opus', 'model');
@@ -68,7 +68,7 @@ describe('What is told of several CLIs', () => {
     for (const { health } of clis) health.stop();
   });
 
-  it('is for one CLI what its breaker says', async () => {
+  it('shows for one CLI the state of its breaker', async () => {
     const { clis, useUp } = await house(['claude']);
     useUp('opus', 'account');
     expect(breakerBodyOf(clis)).toMatchObject({ state: 'open', reason: 'quota', models: [] });
@@ -76,7 +76,7 @@ describe('What is told of several CLIs', () => {
     for (const { health } of clis) health.stop();
   });
 
-  it('is degraded by what is open for all jobs of a CLI, or for those that name no model', async () => {
+  it('is degraded by a breaker that is open for all jobs of a CLI, or for those without a model', async () => {
     const { clis, useUp, reasons } = await house(['claude', 'codex'], { MODEL_API_DEFAULT_MODEL: 'claude/opus' });
     useUp('claude/haiku', 'model');
     expect(reasons()).toEqual([]);
@@ -107,7 +107,7 @@ describe('What is told of several CLIs', () => {
     for (const { health } of clis) health.stop();
   });
 
-  it('is degraded by a provider that refuses requests, until its time has come or a later job is answered', async () => {
+  it('is degraded by an overloaded provider until its wait is over or a later job is answered', async () => {
     const { clis, reasons, clock } = await house(['claude']);
     const [{ health }] = clis;
     const request = jobRequest({});

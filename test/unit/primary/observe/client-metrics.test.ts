@@ -27,8 +27,8 @@ class Harness {
   }
 }
 
-describe('the metrics by client', () => {
-  it('count jobs, refusals and those who wait, addresses all together', async () => {
+describe('The metrics by client', () => {
+  it('count jobs, refusals and waiting jobs, with all addresses combined', async () => {
     const harness = new Harness();
     harness.answer('key alice');
     harness.clients.jobEnded(jobRequest({ client: 'key alice' }), jobFailed('timeout'));
@@ -46,7 +46,7 @@ describe('the metrics by client', () => {
     expect((await harness.read()).value('client_jobs_queued{client="alice"}')).toBe(0);
   });
 
-  it('have at most 50 users and 200 keys, never an address, and never lose one or fall', async () => {
+  it('have at most 50 users and 200 keys, never an address, and never lose one or decrease', async () => {
     const harness = new Harness();
     let before = (await harness.read()).growing();
     for (let number = 0; number < 300; number++) {
@@ -64,8 +64,8 @@ describe('the metrics by client', () => {
   });
 });
 
-describe('the metric of budgets', () => {
-  it('has the used share of each budget of a key, at most 200 keys, and forgets a key that has none any more', async () => {
+describe('The metric of budgets', () => {
+  it('has the used share of each budget of a key, for at most 200 keys, and drops a key without a budget', async () => {
     const registry = new Registry();
     const use = (client: string) => ({ client, resets_at: '', tokens: { max: 4, used: 5 }, cost_usd: null });
     let budgets: BudgetUse[] = [{ ...use('alice'), cost_usd: { max: 2, used: 1 } }];

@@ -1,7 +1,7 @@
 import { Hourly } from '../../../../src/primary/observe/observers.js';
 import { FakeClock } from '../../../support/fake-clock.js';
 
-describe('What is told of each client once an hour', () => {
+describe('The hourly report of a client', () => {
   it('is due at first, and again after an hour', async () => {
     const clock = new FakeClock();
     const hourly = new Hourly(clock);
@@ -12,7 +12,7 @@ describe('What is told of each client once an hour', () => {
     expect([hourly.isDue('ada'), hourly.isDue('ada')]).toEqual([true, false]);
   });
 
-  it('is forgotten of those that were told first, where there are very many', () => {
+  it('is forgotten for the clients reported first, if there are very many', () => {
     const hourly = new Hourly(new FakeClock());
     for (let client = 0; client <= 10_000; client++) hourly.isDue(String(client));
     expect([hourly.isDue('10000'), hourly.isDue('1'), hourly.isDue('0')]).toEqual([false, false, true]);

@@ -17,8 +17,8 @@ class Harness {
 const ask = jobRequest();
 const chat = jobRequest({ operation: 'chat' });
 
-describe('the metrics of jobs', () => {
-  it('are there before the first job, and 0, but for the durations of failures', async () => {
+describe('The metrics of jobs', () => {
+  it('exist with the value 0 before the first job, except for the durations of failures', async () => {
     const scrape = await new Harness().read();
     for (const operation of operations) {
       expect(scrape.value(`job_processor_seconds_total{operation="${operation}"}`)).toBe(0);
@@ -32,7 +32,7 @@ describe('the metrics of jobs', () => {
     expect(durations).toHaveLength(operations.length);
   });
 
-  it('count each end once, by operation and outcome, with the whole time it took', async () => {
+  it('count each end once, by operation and outcome, with the total duration', async () => {
     const harness = new Harness();
     const times = { queueMs: 500, executionMs: 1500 };
     for (const outcome of outcomes) {
@@ -49,7 +49,7 @@ describe('the metrics of jobs', () => {
     expect(scrape.sum('job_duration_seconds_bucket', { operation: 'chat', outcome: 'ok', le: '0.05' })).toBe(1);
   });
 
-  it('observe each wait once: until the slot, until the time-out, or until it was given up', async () => {
+  it('record each wait once: until the slot, until the time-out, or until it was abandoned', async () => {
     const harness = new Harness();
     const { jobs } = harness;
     jobs.jobStarted(20);
@@ -65,7 +65,7 @@ describe('the metrics of jobs', () => {
     expect(jobs.queueTimeouts).toBe(1);
   });
 
-  it('observe the time to the first text, by operation', async () => {
+  it('record the time to the first text, by operation', async () => {
     const harness = new Harness();
     harness.jobs.firstDelta(chat, 300);
     const scrape = await harness.read();
@@ -73,7 +73,7 @@ describe('the metrics of jobs', () => {
     expect(scrape.value('time_to_first_delta_seconds_count{operation="ask"}')).toBe(0);
   });
 
-  it('add the tokens of answers alone, and nothing where the CLI reports none', async () => {
+  it('add up the tokens of answers only, and nothing if the CLI reports none', async () => {
     const harness = new Harness();
     const usage = { inputTokens: 12, outputTokens: 5, costUsd: null, cacheReadTokens: null, cacheWriteTokens: null };
     harness.jobs.jobEnded(ask, jobDone({ usage }), true);
@@ -83,7 +83,7 @@ describe('the metrics of jobs', () => {
     expect(scrape.value('tokens_total{direction="output"}')).toBe(5);
   });
 
-  it('add the processor time of jobs however they end, in seconds, and nothing where it is not measured', async () => {
+  it('add up the processor time of jobs whatever their outcome, in seconds, and nothing if it is not measured', async () => {
     const harness = new Harness();
     harness.jobs.jobEnded(ask, jobDone({ processorMs: 1500 }), true);
     harness.jobs.jobEnded(ask, jobFailed('timeout', { processorMs: 250 }), true);
@@ -94,7 +94,7 @@ describe('the metrics of jobs', () => {
     expect(scrape.value('job_processor_seconds_total{operation="chat"}')).toBe(0.02);
   });
 
-  it('observe the peak memory of jobs where it is measured, and of no other', async () => {
+  it('record the peak memory of measured jobs only', async () => {
     const harness = new Harness();
     const peakMemoryBytes = 200 * 1024 ** 2;
     harness.jobs.jobEnded(ask, jobDone({ peakMemoryBytes }), true);
@@ -107,7 +107,7 @@ describe('the metrics of jobs', () => {
     expect([upTo(128), upTo(256)]).toEqual([0, 1]);
   });
 
-  it('have totals, the same as those of a scrape', async () => {
+  it('have totals that match those of a scrape', async () => {
     const harness = new Harness();
     const { jobs } = harness;
     harness.refused = { queue_full: 3, client_bound: 4, conversations_busy: 2 };
@@ -128,7 +128,7 @@ describe('the metrics of jobs', () => {
     expect(jobs.totals).toMatchObject({ jobs: outcomes.length, cancelled_jobs: 1, first_delta_seconds: 0.75 });
   });
 
-  it('show refusals by reason, as many as GET /health does', async () => {
+  it('show refusals by reason, with the same numbers as GET /health', async () => {
     const harness = new Harness();
     const { jobs } = harness;
     harness.refused = { queue_full: 3, client_bound: 4, conversations_busy: 2 };

@@ -24,7 +24,7 @@ describe('The last hour', () => {
     expect(hour.body).toEqual([{ at: '2026-01-01T00:00:00.000Z', ...nothing }]);
   });
 
-  it('counts answers, and those among them that tell of a fault of the service', () => {
+  it('counts answers, and how many of them indicate a fault of the service', () => {
     const hour = new LastHour(new FakeClock());
     hour.counted(answers(['200', 5], ['404', 2], ['500', 1], ['503', 3], ['504', 0]));
     hour.counted(answers(['200', 1]));
@@ -32,7 +32,7 @@ describe('The last hour', () => {
     expect(hour.body).toMatchObject([{ requests: 12, errors: 4 }]);
   });
 
-  it('counts no file of the console, however it was answered', () => {
+  it('does not count files of the console, however they were answered', () => {
     const hour = new LastHour(new FakeClock());
     const [, family] = answers(['200', 2]);
     const values = ['200', '500'].map((code) => ({ labels: { method: 'GET', route: '/console/', code }, value: 30 }));
@@ -76,7 +76,7 @@ describe('The last hour', () => {
     expect(Math.abs((minute?.job_ms?.p95 ?? 0) - 3000)).toBeLessThanOrEqual(60);
   });
 
-  it('shows every minute once, the last sixty, also those in which nothing was counted', async () => {
+  it('shows each of the last sixty minutes once, including those in which nothing was counted', async () => {
     const clock = new FakeClock();
     const hour = new LastHour(clock);
     for (let minute = 0; minute < 100; minute++) {
@@ -89,7 +89,7 @@ describe('The last hour', () => {
     expect(hour.body.filter(({ jobs }) => jobs === 1)).toHaveLength(29);
   });
 
-  it('goes on where the clock was set back, and forgets what is still to come', () => {
+  it('continues after the clock was set back, and drops minutes in the future', () => {
     let nowMs = 10 * minuteMs;
     const hour = new LastHour({ now: () => nowMs });
     ended(hour, jobDone());
@@ -103,11 +103,11 @@ describe('The last hour', () => {
 });
 
 describe('The durations', () => {
-  it('have no quantile where there are none', () => {
+  it('have no quantile if there are none', () => {
     expect(new DurationSketch().quantile(0.5)).toBeNull();
   });
 
-  it.each([0, 1, 17, 250, 3999, 86_400_000])('are right within two percent, or a millisecond: %d', (ms) => {
+  it.each([0, 1, 17, 250, 3999, 86_400_000])('are accurate within two percent, or a millisecond: %d', (ms) => {
     const sketch = new DurationSketch();
     sketch.add(ms);
     for (const share of [0, 0.5, 1]) {
@@ -115,7 +115,7 @@ describe('The durations', () => {
     }
   });
 
-  it('have the quantiles of what was added, in whatever order', () => {
+  it('have the quantiles of the added values, in any order', () => {
     const sketch = new DurationSketch();
     for (let ms = 1000; ms > 0; ms--) sketch.add(ms);
     for (const share of [0.01, 0.5, 0.95, 1]) {

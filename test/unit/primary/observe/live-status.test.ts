@@ -60,7 +60,7 @@ function statusWith(withNames: boolean, sources: object = {}): StatusBody {
 const minute = { requests: 1, errors: 0, jobs: 0, failed_jobs: 0, refused: 0, job_ms: null };
 
 describe('The live status', () => {
-  it('shows who runs, who waits and since when, as its schema says', () => {
+  it('shows which jobs run, which wait and since when, as its schema defines', () => {
     const status = statusWith(true, {
       lastHour: { body: [{ at: '2026-01-01T00:00:00.000Z', ...minute }], totalRequests: 9, recentlyRefused: 4 },
     });
@@ -92,7 +92,7 @@ describe('The live status', () => {
     });
   });
 
-  it('has no name and no process id for those who may not see them, and nobody sees a text', () => {
+  it('omits names and process ids for viewers without permission, and never contains a text', () => {
     const text = JSON.stringify(statusWith(false));
     for (const word of ['alice', 'anna', 'bob', '::1', '42', 'secret']) expect(text).not.toContain(word);
     const status = statusWith(false);
@@ -105,7 +105,7 @@ describe('The live status', () => {
     expect(JSON.stringify(statusWith(true))).not.toContain('secret');
   });
 
-  it('offers a check to those who see names, where there are keys', () => {
+  it('offers a check to viewers who see names, if there are keys', () => {
     const offers = (withNames: boolean, needsKey: boolean) =>
       statusWith(withNames, { config: { needsKey } }).service.may_recheck;
     expect([offers(true, true), offers(false, true), offers(true, false), offers(false, false)]).toEqual([
@@ -116,7 +116,7 @@ describe('The live status', () => {
     ]);
   });
 
-  it('says why the service is degraded, and since when the queue is full', () => {
+  it('reports why the service is degraded, and since when the queue has been full', () => {
     const message = 'the store (redis) is down: conversations and background jobs are refused';
     const reasons = [{ part: 'store', name: 'redis', message }];
     const full = { room: { ...room, fullSince: at, waitingClients: [] } };
@@ -126,7 +126,7 @@ describe('The live status', () => {
     expect([status.service.reasons, status.queue.full_since]).toEqual([reasons, '2026-01-01T00:00:00.000Z']);
   });
 
-  it('tells until when a drain may last', () => {
+  it('reports how long a drain may last', () => {
     const { service } = statusWith(true, { supervisor: { phase: 'draining', drainEndsAt: at + 30_000 } });
     expect(service.drain_ends_at).toBe('2026-01-01T00:00:30.000Z');
   });

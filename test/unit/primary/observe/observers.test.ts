@@ -16,7 +16,7 @@ function cliFailed(reason: CliReason, message = ''): JobFailed {
   return jobFailed('cli_error', { failure: { code: 'cli_error', message, reason, scope }, executionMs: 70 });
 }
 
-describe('the observer of jobs', () => {
+describe('The observer of jobs', () => {
   function createObserver() {
     const registry = new Registry();
     const jobs = new JobMetrics(registry, () => ({ queue_full: 0, client_bound: 0, conversations_busy: 0 }));
@@ -29,7 +29,7 @@ describe('the observer of jobs', () => {
     return { observer, log, usage, lastHour, read };
   }
 
-  it('counts what it is told', async () => {
+  it('counts the jobs and figures it receives', async () => {
     const { observer, usage, lastHour, read } = createObserver();
     observer.jobStarted(500);
     observer.firstDelta(jobRequest(), 250);
@@ -43,7 +43,7 @@ describe('the observer of jobs', () => {
     expect(lastHour.body).toMatchObject([{ jobs: 1, failed_jobs: 0 }]);
   });
 
-  it('logs each end: at level info only that of a job whose worker has died, because no request record tells of it', () => {
+  it('logs each end, at level info only for a job whose worker died, because no request record reports it', () => {
     const { observer, log } = createObserver();
     observer.jobEnded(jobRequest(), jobDone(), true, noCharge);
     const failure = { code: 'cancelled', message: callerDied } as const;
@@ -63,7 +63,7 @@ describe('the observer of jobs', () => {
     ]);
   });
 
-  it('logs failures of the CLI with their reason, and never with its own words', () => {
+  it('logs failures of the CLI with their reason, and never with the words of the CLI', () => {
     const { observer, log } = createObserver();
     const request = jobRequest({ requestId: 'request 7' });
     observer.jobEnded(request, cliFailed('crashed', 'it repeats the prompt'), true, noCharge);
@@ -81,7 +81,7 @@ describe('the observer of jobs', () => {
     expect(log.events.filter((event) => event !== 'job_ended')).toEqual([]);
   });
 
-  it('logs no failure of jobs that end otherwise', () => {
+  it('logs no failure of jobs with other outcomes', () => {
     const { observer, log } = createObserver();
     for (const end of [jobDone(), jobFailed('timeout'), jobFailed('cancelled'), jobFailed('queue_timeout')]) {
       observer.jobEnded(jobRequest(), end, true, noCharge);
@@ -89,7 +89,7 @@ describe('the observer of jobs', () => {
     expect(log.events.filter((event) => event !== 'job_ended')).toEqual([]);
   });
 
-  it('logs defects of ours', () => {
+  it('logs defects of the relay', () => {
     const { observer, log } = createObserver();
     observer.jobBroke(new TypeError('x is not a function'));
     expect(log.entries).toMatchObject([

@@ -12,8 +12,8 @@ async function resultOf(answer: (res: ServerResponse) => void, signal = never) {
   return await postSpans({ url: `${collector.url}/v1/traces`, headers: {} })(body, signal);
 }
 
-describe('a batch', () => {
-  it('is posted as JSON, with the headers of the operator, on a connection that is used again', async () => {
+describe('A batch of spans', () => {
+  it('is posted as JSON, with the headers of the operator, on a reused connection', async () => {
     await using collector = await Collector.start();
     const post = postSpans({ url: `${collector.url}/at/v1/traces`, headers: { 'X-Team': 'ml' } });
     for (let n = 0; n < 3; n++) expect(await post(body, never)).toMatchObject({ kind: 'taken', rejected: 0 });
@@ -37,13 +37,13 @@ describe('a batch', () => {
     ['{"partialSuccess":{"rejectedSpans":2}}', 2],
     ['{"partialSuccess":{"rejectedSpans":"many"}}', 0],
     [`{"partialSuccess":{"rejectedSpans":1,"errorMessage":"${'a'.repeat(70_000)}"}}`, 0],
-  ])('is taken, but for what the collector rejects: %.70s', async (said, rejected) => {
+  ])('is accepted, except for what the collector rejects: %.70s', async (said, rejected) => {
     const result = await resultOf((res) => res.end(said));
     expect(result).toMatchObject({ kind: 'taken', rejected });
     expect(JSON.stringify(result).length).toBeLessThan(400);
   });
 
-  it.each([400, 401, 404, 413, 500, 501, 301])('is refused for good with %d', async (status) => {
+  it.each([400, 401, 404, 413, 500, 501, 301])('is permanently refused with %d', async (status) => {
     const result = await resultOf((res) => res.writeHead(status, { location: '/elsewhere' }).end('why'));
     expect(result).toEqual({ kind: 'refused', reason: `the collector has answered ${status}` });
   });
@@ -53,19 +53,19 @@ describe('a batch', () => {
     [502, undefined, null],
     [503, 'Wed, 21 Oct 2026 07:28:00 GMT', null],
     [504, '-1', null],
-  ])('may be taken later with %d', async (status, retryAfter, pauseMs) => {
+  ])('can be retried after %d', async (status, retryAfter, pauseMs) => {
     const headers = retryAfter === undefined ? {} : { 'retry-after': retryAfter };
     const result = await resultOf((res) => res.writeHead(status, headers).end());
     expect(result).toEqual({ kind: 'retry', reason: `the collector has answered ${status}`, pauseMs });
   });
 
-  it('may be taken later where there is no collector, or where it hangs up', async () => {
+  it('can be retried if there is no collector, or if it closes the connection', async () => {
     const post = postSpans({ url: `http://127.0.0.1:${await freePort()}/v1/traces`, headers: {} });
     expect(await post(body, never)).toEqual({ kind: 'retry', reason: 'no connection: ECONNREFUSED', pauseMs: null });
     expect(await resultOf((res) => res.destroy())).toMatchObject({ kind: 'retry' });
   });
 
-  it('is given up with the signal, before the answer and in the middle of it', async () => {
+  it('is abandoned with the signal, before the answer and during it', async () => {
     for (const begin of [() => {}, (res: ServerResponse) => void res.writeHead(200).write('{')]) {
       const controller = new AbortController();
       const answer = (res: ServerResponse) => {

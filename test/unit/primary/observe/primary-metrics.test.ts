@@ -9,8 +9,8 @@ function createMetrics() {
   return { slots, conversations, metrics, read: async () => new Exposition(await metrics.registry.metrics()) };
 }
 
-describe('the metrics of readiness', () => {
-  it('count checks by result and trigger, and tell the last one', async () => {
+describe('The metrics of readiness', () => {
+  it('count checks by result and trigger, and show the last one', async () => {
     const { metrics, read } = createMetrics();
     const check = { durationMs: 40, cli: 'demo', adapter: 'demo', version: '1' };
     const { readiness } = metrics;
@@ -26,7 +26,7 @@ describe('the metrics of readiness', () => {
   });
 });
 
-describe('the metrics of workers and conversations', () => {
+describe('The metrics of workers and conversations', () => {
   it('count restarts, removals and failed scrapes by cause', async () => {
     const { metrics, read } = createMetrics();
     metrics.workerRestarted('crash');
@@ -39,7 +39,7 @@ describe('the metrics of workers and conversations', () => {
     expect(scrape.value('conversations_removed_total{cause="evicted"}')).toBe(1);
   });
 
-  it('read from their owners, at each scrape, what those have counted themselves', async () => {
+  it('read the counters of other components at each scrape', async () => {
     const { slots, conversations, read } = createMetrics();
     slots.refused = 3;
     slots.refusedByBound = 4;
@@ -57,8 +57,8 @@ describe('the metrics of workers and conversations', () => {
   });
 });
 
-describe('the metrics of the model CLI', () => {
-  it('count what happens to its processes', async () => {
+describe('The metrics of the model CLI', () => {
+  it('count the events of its processes', async () => {
     const { metrics, read } = createMetrics();
     const cli = metrics.cliOf('demo');
     cli.exited('nonzero');

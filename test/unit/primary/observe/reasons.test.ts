@@ -35,26 +35,26 @@ function reasons({ checks = [check('claude')], open = [], store = { kind: 'memor
   return degradedReasons({ clis, names, store, host: { defects: { lastAt: null } } } as unknown as ReasonSources);
 }
 
-describe('Why a service is degraded', () => {
-  it('needs no word where all is well', () => {
+describe('The reasons for a degraded service', () => {
+  it('are empty if all is well', () => {
     expect(reasons({})).toEqual([]);
     expect(reasons({ checks: [check('claude'), check('codex')] })).toEqual([]);
   });
 
-  it('names the one of three CLIs that is broken', () => {
+  it('name the one of three CLIs that is broken', () => {
     const broken = check('codex', { status: 'not_ready', error: 'nobody is logged in' });
     expect(reasons({ checks: [check('claude'), broken, check('local')] })).toEqual([
       { part: 'cli', name: 'codex', message: 'the model CLI codex is not ready: nobody is logged in' },
     ]);
   });
 
-  it('names a CLI that nobody has checked yet', () => {
+  it('name a CLI that has not been checked yet', () => {
     expect(reasons({ checks: [check('claude', { status: 'unknown', checkedAt: null })] })).toEqual([
       { part: 'cli', name: 'claude', message: 'the model CLI claude has not been checked yet' },
     ]);
   });
 
-  it('names the store, and no CLI that is well', () => {
+  it('name the store, and no CLI that works', () => {
     expect(reasons({ store: { kind: 'redis', isUp: false } })).toEqual([
       {
         part: 'store',
@@ -80,21 +80,21 @@ describe('Why a service is degraded', () => {
       { ...account, reason: 'auth' },
       { part: 'cli', name: 'claude', message: 'the credential of the model CLI claude is refused' },
     ],
-  ])('names a circuit, and until when it is open: %s', (_, circuit, reason) => {
+  ])('name a circuit, and until when it is open: %s', (_, circuit, reason) => {
     expect(reasons({ open: [circuit] })).toEqual([{ ...reason, until: '2026-01-02T00:00:00.000Z' }]);
   });
 
-  it('says a closed account once, also where the check of its CLI fails because of it', () => {
+  it('list a blocked account once, even if it makes the check of its CLI fail', () => {
     const held = check('claude', { status: 'not_ready', error: 'the account …', isHeld: true });
     expect(reasons({ checks: [held], open: [account] }).map(({ part }) => part)).toEqual(['quota']);
   });
 
-  it('says what the program itself has found beside a closed account', () => {
+  it('list the fault that the program itself reports beside a blocked account', () => {
     const broken = check('claude', { status: 'not_ready', error: 'nobody is logged in' });
     expect(reasons({ checks: [broken], open: [account] }).map(({ part }) => part)).toEqual(['cli', 'quota']);
   });
 
-  it('is never missing while a check says that a CLI is not ready', () => {
+  it('are never empty while a check reports that a CLI is not ready', () => {
     const held = check('claude', { status: 'not_ready', error: 'the account …', isHeld: true });
     expect(reasons({ checks: [held] })).toMatchObject([{ part: 'cli', message: expect.stringContaining('account') }]);
   });

@@ -85,8 +85,8 @@ function served(exposition: Exposition): number {
   return exposition.sum('http_requests_total', version);
 }
 
-describe('a scrape', () => {
-  it('adds the workers up: counters, gauges, and histograms bucket by bucket', async () => {
+describe('A scrape', () => {
+  it('adds up the workers: counters, gauges, and histograms bucket by bucket', async () => {
     const harness = new Harness();
     const [first, second] = [harness.worker(), harness.worker()];
     first.serve(2);
@@ -101,7 +101,7 @@ describe('a scrape', () => {
     expect(scrape.sum('http_request_duration_seconds_count', timed)).toBe(5);
   });
 
-  it('adds what was counted since the last one, and keeps a gauge as it is now', async () => {
+  it('adds the increase of counters since the last one, and shows the current value of a gauge', async () => {
     const harness = new Harness();
     const worker = harness.worker();
     for (let round = 1; round <= 3; round++) {
@@ -113,7 +113,7 @@ describe('a scrape', () => {
     expect(served(await harness.read())).toBe(6);
   });
 
-  it('shows the figures of the primary beside them', async () => {
+  it('includes the figures of the primary', async () => {
     const harness = new Harness();
     new Gauge({ name: 'model_api_jobs_active', help: 'Jobs.', registers: [harness.registry] }).set(7);
     harness.worker();
@@ -156,7 +156,7 @@ describe('a scrape', () => {
     expect(types).toContain('# TYPE model_api_http_request_duration_seconds histogram');
   });
 
-  it('is shared by all who ask while it is under way', async () => {
+  it('is shared by all callers that request it while it is running', async () => {
     const harness = new Harness();
     const worker = harness.worker();
     const texts = await Promise.all([harness.scrape.text(), harness.scrape.text(), harness.scrape.text()]);
@@ -165,15 +165,15 @@ describe('a scrape', () => {
     expect(worker.asked).toBe(2);
   });
 
-  it('answers also where there is no worker', async () => {
+  it('also works without workers', async () => {
     const harness = new Harness();
     new Gauge({ name: 'model_api_jobs_active', help: 'Jobs.', registers: [harness.registry] }).set(7);
     expect((await harness.read()).value('jobs_active')).toBe(7);
   });
 });
 
-describe('what a worker tells by itself', () => {
-  it('counts before anybody asks, even if the worker dies without an answer', async () => {
+describe('The figures that a worker sends by itself', () => {
+  it('count before any scrape, even if the worker dies without an answer', async () => {
     const harness = new Harness();
     const [first] = [harness.worker(), harness.worker()];
     first.serve(4);
@@ -183,7 +183,7 @@ describe('what a worker tells by itself', () => {
     expect(served(await harness.read())).toBe(4);
   });
 
-  it('counts before it listens, and is asked only after', async () => {
+  it('count before it listens, and it is queried only afterwards', async () => {
     const harness = new Harness();
     const worker = new FakeWorker();
     worker.serve(2);
@@ -195,7 +195,7 @@ describe('what a worker tells by itself', () => {
     expect(worker.asked).toBe(1);
   });
 
-  it('counts once, also when its last figures come after its end', async () => {
+  it('count once, even if the last ones arrive after its end', async () => {
     const harness = new Harness();
     const [first, second] = [harness.worker(), harness.worker()];
     first.serve(2);
@@ -211,8 +211,8 @@ describe('what a worker tells by itself', () => {
   });
 });
 
-describe('a worker that has gone', () => {
-  it('leaves what it had counted, and takes its gauges with it', async () => {
+describe('A worker that has exited', () => {
+  it('leaves its counters, and takes its gauges with it', async () => {
     const harness = new Harness();
     const [first, second] = [harness.worker(), harness.worker()];
     first.serve(2);
@@ -236,7 +236,7 @@ describe('a worker that has gone', () => {
     expect(after.size).toBe(before.size);
   });
 
-  it('leaves fractions that add up to the same sum in whatever order workers go', async () => {
+  it('leaves fractions that add up to the same sum in whatever order workers exit', async () => {
     const harness = new Harness();
     const workers = [0.1, 0.2, 0.3].map((seconds) => {
       const worker = harness.worker();
@@ -251,8 +251,8 @@ describe('a worker that has gone', () => {
   });
 });
 
-describe('a worker that does not answer', () => {
-  it('is shown as it was last, after half a second, and the failure is counted', async () => {
+describe('A worker that does not answer', () => {
+  it('is shown with its last figures after half a second, and the failure is counted', async () => {
     const harness = new Harness();
     const [first, second] = [harness.worker(), harness.worker()];
     first.serve(2);
@@ -269,7 +269,7 @@ describe('a worker that does not answer', () => {
     expect(harness.failures).toBe(1);
   });
 
-  it('is not waited for any longer than half a second', async () => {
+  it('delays a scrape by at most half a second', async () => {
     const harness = new Harness();
     harness.worker().state = 'stopped';
     let isDone = false;
@@ -282,7 +282,7 @@ describe('a worker that does not answer', () => {
     await scrape;
   });
 
-  it('loses nothing where its answer comes late, and it is counted once', async () => {
+  it('loses nothing if its answer is late, and the answer is counted once', async () => {
     const harness = new Harness();
     const worker = harness.worker();
     worker.serve(3);
@@ -295,7 +295,7 @@ describe('a worker that does not answer', () => {
     expect(served(await harness.read())).toBe(4);
   });
 
-  it('is not waited for at all where its channel has closed', async () => {
+  it('delays no scrape if its channel has closed', async () => {
     const harness = new Harness();
     const [first, second] = [harness.worker(), harness.worker()];
     first.serve(2);
@@ -307,7 +307,7 @@ describe('a worker that does not answer', () => {
   });
 });
 
-it('no counter ever falls, whatever becomes of the workers', async () => {
+it('No counter ever decreases, whatever happens to the workers', async () => {
   const harness = new Harness();
   const random = randomNumbers(3);
   const workers = [harness.worker(), harness.worker(), harness.worker()];

@@ -31,8 +31,8 @@ async function reportWith(env: Record<string, string>, check: ReadinessEntry) {
   return setupReportOf(sources as unknown as SetupSources);
 }
 
-describe('The report of the set-up', () => {
-  it('tells what is in force, as its schema says, and keys by their names', async () => {
+describe('The set-up report', () => {
+  it('shows the active settings, as its schema defines, and keys by their names', async () => {
     const report = await reportWith({ MODEL_API_KEY: 'a-secret-of-thirty-two-characters' }, ready);
     expect(setupReport.parse(report)).toEqual(report);
     expect(report).toMatchObject({
@@ -47,7 +47,7 @@ describe('The report of the set-up', () => {
     expect(JSON.stringify(report)).not.toContain('secret');
   });
 
-  it('tells where conversations are kept', async () => {
+  it('shows where conversations are stored', async () => {
     const { store } = await reportWith({ MODEL_API_STORE: 'sqlite:/var/lib/prompt-relay/store.db' }, ready);
     expect(store).toEqual({ kind: 'sqlite', place: '/var/lib/prompt-relay/store.db' });
   });
@@ -55,7 +55,7 @@ describe('The report of the set-up', () => {
   it.each<[string, Partial<ReadinessEntry>, string | null]>([
     ['the fault that the last check has found', { status: 'not_ready', error: 'not logged in' }, 'not logged in'],
     ['that there was none yet', { status: 'unknown', checkedAt: null }, 'no readiness check has ended yet'],
-  ])('tells %s', async (_, check, error) => {
+  ])('shows %s', async (_, check, error) => {
     expect((await reportWith({}, { ...ready, ...check })).model_cli).toMatchObject({ ready: false, error });
   });
 });

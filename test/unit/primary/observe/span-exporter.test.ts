@@ -32,8 +32,8 @@ function exporterFor(...answers: readonly (PostResult | typeof hangs)[]) {
   return { exporter, clock, log, bodies, add, batches: () => bodies.map((body) => spansIn(body).length) };
 }
 
-describe('an exporter', () => {
-  it('says with each batch who it is, and of which version its names are', async () => {
+describe('A span exporter', () => {
+  it('identifies itself in each batch, with the version of its attribute names', async () => {
     const { exporter, bodies, add } = exporterFor();
     add(2);
     await exporter.close();
@@ -51,7 +51,7 @@ describe('an exporter', () => {
     ]);
   });
 
-  it('sends a full batch at once, and a part of one after five seconds', async () => {
+  it('sends a full batch immediately, and a partial one after five seconds', async () => {
     const { clock, add, batches, exporter } = exporterFor();
     add(maxBatch + 1);
     await settled();
@@ -63,7 +63,7 @@ describe('an exporter', () => {
     expect([exporter.counts, clock.pending]).toEqual([{ exported: maxBatch + 1, dropped: 0 }, 0]);
   });
 
-  it('has one batch under way at a time, and drops what is too much beside it', async () => {
+  it('sends one batch at a time, and drops what exceeds the buffer meanwhile', async () => {
     const { clock, log, add, batches, exporter } = exporterFor(hangs);
     add(maxBatch);
     await settled();
@@ -76,7 +76,7 @@ describe('an exporter', () => {
     expect(log.entries.map(({ event }) => event)).toEqual(['trace_export_failed', 'trace_export_back']);
   });
 
-  it('tries again where the collector has no time, with longer and longer pauses, and drops at the fifth refusal', async () => {
+  it('retries with longer and longer pauses if the collector is busy, and drops the batch at the fifth refusal', async () => {
     const { clock, log, add, bodies, exporter } = exporterFor(busy, busy, busy, busy, busy);
     add(3);
     await clock.advance(5000);
@@ -96,7 +96,7 @@ describe('an exporter', () => {
     ]);
   });
 
-  it('waits as long as the collector wants, but not longer than half a minute', async () => {
+  it('waits as long as the collector requests, but at most half a minute', async () => {
     const { clock, add, bodies } = exporterFor({ ...busy, pauseMs: 7000 }, { ...busy, pauseMs: 3_600_000 });
     add(1);
     await clock.advance(5000);
@@ -108,7 +108,7 @@ describe('an exporter', () => {
     expect(bodies).toHaveLength(3);
   });
 
-  it('drops at once what the collector refuses for good, and counts what it takes only in part', async () => {
+  it('drops a permanently refused batch immediately, and counts a partially accepted one', async () => {
     const { clock, log, add, exporter } = exporterFor(refused, { kind: 'taken', rejected: 2, reason: 'too old' });
     add(4);
     await clock.advance(5000);
@@ -119,7 +119,7 @@ describe('an exporter', () => {
     expect(log.entries).toHaveLength(1);
   });
 
-  it.each([-5, 99])('believes no collector that says it has rejected %d of three', async (rejected) => {
+  it.each([-5, 99])('ignores a collector that claims to have rejected %d of three', async (rejected) => {
     const { clock, add, exporter } = exporterFor({ kind: 'taken', rejected, reason: '' });
     add(3);
     await clock.advance(5000);
@@ -135,8 +135,8 @@ describe('an exporter', () => {
   });
 });
 
-describe('the end of an exporter', () => {
-  it('sends all that is left, in as many batches as it takes', async () => {
+describe('The shutdown of a span exporter', () => {
+  it('sends all that is left, in as many batches as needed', async () => {
     const { clock, add, batches, exporter } = exporterFor(hangs);
     add(maxBatch);
     await settled();
@@ -149,7 +149,7 @@ describe('the end of an exporter', () => {
     expect(clock.pending).toBe(0);
   });
 
-  it('does not wait for the pause of a try that has failed, and tries once more', async () => {
+  it('does not wait for the pause after a failed attempt, and retries once', async () => {
     const { clock, add, batches, exporter } = exporterFor(busy);
     add(3);
     await clock.advance(5000);
@@ -159,7 +159,7 @@ describe('the end of an exporter', () => {
     expect(exporter.counts).toEqual({ exported: 3, dropped: 0 });
   });
 
-  it('waits for half a second only where nothing was taken before either', async () => {
+  it('waits only half a second if nothing was accepted before', async () => {
     const { clock, log, add, exporter } = exporterFor(refused, hangs);
     add(1);
     await clock.advance(5000);

@@ -33,8 +33,8 @@ async function createService(phase: Phase = 'ready') {
   return { slots, read: async () => new Exposition(await registry.metrics()) };
 }
 
-describe('the state of the service in a scrape', () => {
-  it('is read from its owners at each scrape', async () => {
+describe('The state of the service in a scrape', () => {
+  it('is read from the components at each scrape', async () => {
     const { slots, read } = await createService();
     const first = await read();
     const names = ['jobs_active', 'jobs_queued', 'jobs_limit', 'queue_limit', 'conversations', 'conversation_bytes'];
@@ -53,7 +53,7 @@ describe('the state of the service in a scrape', () => {
     expect([second.value('jobs_active'), second.value('log_write_errors_total')]).toEqual([0, 6]);
   });
 
-  it('tells what workers and processes are doing', async () => {
+  it('includes what workers and processes are doing', async () => {
     const scrape = await (await createService()).read();
     expect(scrape.value('workers{state="stopping"}')).toBe(1);
     expect(scrape.value('cli_processes{cli="demo",state="live"}')).toBe(2);
@@ -63,17 +63,17 @@ describe('the state of the service in a scrape', () => {
     ['starting', 0],
     ['ready', 0],
     ['draining', 1],
-  ])('tells whether the service drains: %s', async (phase, draining) => {
+  ])('includes whether the service drains: %s', async (phase, draining) => {
     expect((await (await createService(phase)).read()).value('draining')).toBe(draining);
   });
 
-  it('tells by which means processes are ended, and by which they are not', async () => {
+  it('includes by which means processes are ended, and by which they are not', async () => {
     const scrape = await (await createService()).read();
     expect(scrape.value('termination_means{means="process-group"}')).toBe(1);
     expect(scrape.value('termination_means{means="cgroup"}')).toBe(0);
   });
 
-  it('tells what is running, and how it is configured', async () => {
+  it('includes the version and the configuration', async () => {
     const scrape = await (await createService()).read();
     expect(scrape.sum('build_info', { version: '1.2.3', commit: 'unknown' })).toBe(1);
     expect(scrape.sum('config_info', { workers: '2', adapter: 'demo', strict_health: 'false' })).toBe(1);

@@ -77,7 +77,7 @@ function bodiesOf(clis: readonly object[]) {
   };
 }
 
-it('The bodies of the routes that show the state are written as they always were, member by member', () => {
+it('The status bodies are the same as in the golden file, member by member', () => {
   const bodies = { oneCli: bodiesOf([claude]), twoClis: bodiesOf([claude, codex]) };
   const golden = readFileSync(join(root, 'test/unit/primary/observe/status-bodies.json'), 'utf8');
   expect(JSON.stringify(bodies)).toBe(JSON.stringify(JSON.parse(golden)));

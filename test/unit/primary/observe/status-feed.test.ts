@@ -39,8 +39,8 @@ class FeedHarness {
 
 const whole = { slots: '1', queue: '1', last_hour: '1' };
 
-describe('The feed of the status', () => {
-  it('tells everything at once, and then only what has changed', async () => {
+describe('The status feed', () => {
+  it('sends everything at once, and then only changes', async () => {
     const harness = new FeedHarness();
     const { told } = harness.subscribe();
     await settled();
@@ -52,7 +52,7 @@ describe('The feed of the status', () => {
     expect(told.slice(1)).toEqual([{ queue: '2' }]);
   });
 
-  it('tells the changes of half a second together, and nothing of what has changed back', async () => {
+  it('sends the changes of half a second together, without those that were reverted', async () => {
     const harness = new FeedHarness();
     const { told } = harness.subscribe();
     await settled();
@@ -65,7 +65,7 @@ describe('The feed of the status', () => {
     expect(told.slice(1)).toEqual([{ queue: '2' }]);
   });
 
-  it('tells of the last hour every five seconds at most', async () => {
+  it('sends the last hour at most every five seconds', async () => {
     const harness = new FeedHarness();
     const { told } = harness.subscribe();
     for (let half = 0; half < 22; half++) {
@@ -75,7 +75,7 @@ describe('The feed of the status', () => {
     expect(told.slice(1)).toHaveLength(2);
   });
 
-  it('looks twice a second, however many subscribe, and never while nobody does', async () => {
+  it('polls twice a second, however many clients subscribe, and never while none does', async () => {
     const harness = new FeedHarness();
     await harness.clock.advance(5000);
     expect([harness.looks, harness.clock.pending]).toEqual([0, 0]);
@@ -87,7 +87,7 @@ describe('The feed of the status', () => {
     expect(harness.clock.pending).toBe(0);
   });
 
-  it('looks no more often where subscribers come and go', async () => {
+  it('polls no more often if subscribers come and go', async () => {
     const harness = new FeedHarness();
     for (let count = 0; count < 20; count++) {
       const { told, ended, leave } = harness.subscribe();
@@ -99,7 +99,7 @@ describe('The feed of the status', () => {
     expect(harness.looks).toBe(1);
   });
 
-  it('tells who was busy meanwhile only the last of each section', async () => {
+  it('sends a busy reader only the latest of each section', async () => {
     const harness = new FeedHarness();
     const reader = harness.feed.watch(new AbortController().signal);
     await reader.next();
@@ -114,7 +114,7 @@ describe('The feed of the status', () => {
     expect(harness.clock.pending).toBe(0);
   });
 
-  it('ends for its subscribers where a section cannot be composed, and goes on for the next ones', async () => {
+  it('ends for its subscribers if a section cannot be composed, and works for later ones', async () => {
     const harness = new FeedHarness();
     const { ended } = harness.subscribe();
     await settled();

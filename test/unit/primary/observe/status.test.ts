@@ -100,12 +100,12 @@ describe('GET /health', () => {
     [{ readiness: ready, strictHealth: true }, 'ok', true],
     [{ phase: 'draining' }, 'draining', false],
     [{ phase: 'stopped', strictHealth: true }, 'draining', false],
-  ])('tells by status and usability where the service stands (%#)', (options, word, isUsable) => {
+  ])('shows the state of the service by status and usability (%#)', (options, word, isUsable) => {
     const { status } = createStatus(options);
     expect([status.health(true).status, status.isUsable]).toEqual([word, isUsable]);
   });
 
-  it('says why it is degraded, also while it drains, and nothing else while it is ok', () => {
+  it('explains why it is degraded, also while it drains, and has no reasons while it is ok', () => {
     expect(createStatus().status.health(true).reasons).toEqual([]);
     const both = { readiness: notReady, isStoreUp: false };
     const reasons = [
@@ -121,12 +121,12 @@ describe('GET /health', () => {
     }
   });
 
-  it('names the store, and tells whether it is up', () => {
+  it('names the store, and whether it is up', () => {
     expect(createStatus().status.health(true).store).toEqual({ kind: 'sqlite', up: true });
     expect(createStatus({ isStoreUp: false }).status.health(true).store).toEqual({ kind: 'sqlite', up: false });
   });
 
-  it('shows what the account of the model CLI holds back, and what is left of its quota', () => {
+  it('shows what the account of the model CLI blocks, and the rest of its quota', () => {
     const [since, until] = ['2026-01-01T00:00:00.000Z', '2026-01-02T00:00:00.000Z'];
     expect(createStatus({ breaker: held }).status.health(true).observability.model_runtime.breaker).toEqual({
       state: 'open',
@@ -138,7 +138,7 @@ describe('GET /health', () => {
     });
   });
 
-  it('shows the figures of their owners, as its schema says', async () => {
+  it('shows the figures of the components, as its schema defines', async () => {
     const { clock, status } = createStatus({ readiness: notReady });
     await clock.advance(1500);
     const body = status.health(true);
@@ -173,14 +173,14 @@ describe('GET /health', () => {
     });
   });
 
-  it('has no error where there is none, and no time before the first check', () => {
+  it('has no error if there is none, and no time before the first check', () => {
     const { model_cli } = createStatus({ readiness: unknown }).status.health(true).readiness;
     expect(model_cli).not.toHaveProperty('error');
     expect(model_cli.checked_at).toBeNull();
   });
 });
 
-it('The process ids of the workers are left out where they are not to be seen', () => {
+it('The process ids of the workers are omitted for viewers without permission', () => {
   const { status } = createStatus();
   const bodies = [healthBody.parse(status.health(false)), historyBody.parse(status.history(null, false))];
   for (const { observability } of bodies) {
@@ -188,13 +188,13 @@ it('The process ids of the workers are left out where they are not to be seen', 
   }
 });
 
-it('GET /health/history shows the checks, as its schema says', () => {
+it('GET /health/history shows the checks, as its schema defines', () => {
   const body = createStatus().status.history(null, true);
   expect(historyBody.parse(body)).toEqual(body);
   expect(body.history.map(({ status }) => status)).toEqual(['unknown', 'ready']);
 });
 
-it('GET /version names the product, the CLI and the means of termination, as its schema says', () => {
+it('GET /version names the product, the CLI and the means of termination, as its schema defines', () => {
   const body = createStatus().status.version();
   expect(versionBody.parse(body)).toEqual(body);
   expect(body).toMatchObject({

@@ -1,8 +1,8 @@
 import { storeListener } from '../../../../src/primary/observe/primary-metrics.js';
 import type { Logger } from '../../../../src/shared/log/logger.js';
 
-describe('What a store tells', () => {
-  it('is logged where it goes down and comes back, and measured otherwise', () => {
+describe('The events of a store', () => {
+  it('are logged when it goes down and comes up again, and measured otherwise', () => {
     const told: unknown[] = [];
     const note = (event: string, fields?: object) => told.push([event, fields]);
     const store = { done: (...figures: unknown[]) => told.push(figures) };

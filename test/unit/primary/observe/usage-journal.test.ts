@@ -39,8 +39,8 @@ async function createUsage(kept: readonly UsageDelta[] = []) {
   return { clock, ledger, journal, usage, answer };
 }
 
-describe('Usage that is kept', () => {
-  it('is given to the journal each second, and not where there is none', async () => {
+describe('Stored usage', () => {
+  it('is written to the journal each second, unless there is none', async () => {
     const { clock, journal, answer } = await createUsage();
     answer();
     answer();
@@ -51,7 +51,7 @@ describe('Usage that is kept', () => {
     expect(journal.since).toBe('2025-10-03');
   });
 
-  it('is given again as it was where that has failed, and what came meanwhile after it', async () => {
+  it('is written again unchanged after a failure, followed by the usage since then', async () => {
     const { clock, journal, answer } = await createUsage();
     journal.isBroken = true;
     answer();
@@ -63,7 +63,7 @@ describe('Usage that is kept', () => {
     expect(new Set(journal.given).size).toBe(2);
   });
 
-  it('is what an earlier service has counted, and more', async () => {
+  it('includes the usage of an earlier service', async () => {
     const first = await createUsage();
     first.answer();
     await first.usage.close();
@@ -74,7 +74,7 @@ describe('Usage that is kept', () => {
     expect(second.journal.given).toMatchObject([[{ jobs: { ok: 1 } }]]);
   });
 
-  it('is given as a whole at the end', async () => {
+  it('is written completely at the end', async () => {
     const { clock, journal, usage, answer } = await createUsage();
     answer();
     const added = usage.add();
@@ -84,7 +84,7 @@ describe('Usage that is kept', () => {
     expect(clock.pending).toBe(0);
   });
 
-  it('does not hold up the end where the journal takes nothing', async () => {
+  it('does not delay the end if the journal fails', async () => {
     const { journal, usage, answer } = await createUsage();
     journal.isBroken = true;
     answer();
@@ -94,8 +94,8 @@ describe('Usage that is kept', () => {
   });
 });
 
-describe('Usage of a service whose store was not read yet', () => {
-  it('is not reported, and is added to what is read once', async () => {
+describe('The usage of a service whose store has not been read yet', () => {
+  it('is not reported, and is added to the stored usage once', async () => {
     const { clock, ledger, journal, usage, answer } = await createUsage();
     answer();
     await usage.close();

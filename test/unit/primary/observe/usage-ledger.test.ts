@@ -15,8 +15,8 @@ function createLedger() {
   return { clock, ledger, answer };
 }
 
-describe('the usage of a client', () => {
-  it('is its jobs by outcome, the tokens and cost of all of them, time and refusals', () => {
+describe('The usage of a client', () => {
+  it('contains its jobs by outcome, all their tokens and costs, time and refusals', () => {
     const { ledger } = createLedger();
     const request = jobRequest({ client: 'key alice' });
     const charge = { inputTokens: 10, outputTokens: 3, costUsd: 0.25 };
@@ -33,7 +33,7 @@ describe('the usage of a client', () => {
     expect(ledger.report(null, always)).toEqual([{ ...row, cost_usd: 0.5, model_seconds: 3.9 }]);
   });
 
-  it('is told apart, however many names the holder of another key gives', () => {
+  it('is listed separately, however many users another key has', () => {
     const { ledger, answer } = createLedger();
     for (let n = 0; n < 2000; n++) answer(`key app/${n}`);
     answer('key bob');
@@ -42,7 +42,7 @@ describe('the usage of a client', () => {
     expect(ledger.report('key bob', always)).toHaveLength(1);
   });
 
-  it('has no cost and no tokens where the CLI reports none', () => {
+  it('has no cost and no tokens if the CLI reports none', () => {
     const { ledger, answer } = createLedger();
     answer('address 192.0.2.1');
     const tokens = { input: 0, output: 0 };
@@ -60,7 +60,7 @@ describe('the usage of a client', () => {
     ]);
   });
 
-  it('is kept apart from that of all others, also of one with the same name', () => {
+  it('is separate from that of all others, even of one with the same name', () => {
     const { ledger, answer } = createLedger();
     for (const client of ['user alice', 'key bob', 'key alice', 'key alice']) answer(client);
     const names = (client: string | null) =>
@@ -75,8 +75,8 @@ describe('the usage of a client', () => {
   });
 });
 
-describe('the days', () => {
-  it('are those of UTC, the earliest first, and can be chosen from one to another', async () => {
+describe('The days of usage', () => {
+  it('are days in UTC, the earliest first, and can be selected by a range', async () => {
     const { clock, ledger, answer } = createLedger();
     for (let day = 0; day < 4; day++) {
       answer('key alice');
@@ -89,7 +89,7 @@ describe('the days', () => {
     expect(days({ until: '2025-12-31' })).toEqual([]);
   });
 
-  it('are 90 at most: the oldest goes', async () => {
+  it('are at most 90: the oldest is dropped', async () => {
     const { clock, ledger, answer } = createLedger();
     for (let day = 0; day < 100; day++) {
       answer('key alice');
@@ -100,8 +100,8 @@ describe('the days', () => {
   });
 });
 
-describe('the memory', () => {
-  it('is bounded: of a day, the first 1,000 clients are kept apart and the rest is one', () => {
+describe('The memory of the usage ledger', () => {
+  it('is limited: for each day, the first 1,000 clients are listed and the rest are combined', () => {
     const { ledger, answer } = createLedger();
     for (let number = 0; number < 1500; number++) answer(`address 2001:db8::${number}`);
     answer('address 2001:db8::7');
@@ -113,7 +113,7 @@ describe('the memory', () => {
     expect(rows.find(({ client }) => client === '2001:db8::7')?.jobs.ok).toBe(2);
   });
 
-  it('holds 10,000 rows at most: the oldest days go', async () => {
+  it('holds at most 10,000 rows: the oldest days are dropped', async () => {
     const { clock, ledger, answer } = createLedger();
     for (let day = 0; day < 25; day++) {
       for (let number = 0; number < 800; number++) answer(`address ${number}`);
@@ -125,8 +125,8 @@ describe('the memory', () => {
   });
 });
 
-describe('the growth of usage', () => {
-  it('is kept from the moment on that somebody takes it, and taken once', async () => {
+describe('The growth of usage', () => {
+  it('is recorded once it is requested, and returned once', async () => {
     const { clock, ledger, answer } = createLedger();
     answer('key alice');
     expect(ledger.takeGrowth()).toEqual([]);
@@ -147,7 +147,7 @@ describe('the growth of usage', () => {
     ]);
   });
 
-  it('is that of the name under which it was counted', () => {
+  it('has the name under which it was counted', () => {
     const { ledger, answer } = createLedger();
     ledger.keepGrowth();
     for (let n = 0; n < 600; n++) answer(`key app/${n}`);
@@ -155,7 +155,7 @@ describe('the growth of usage', () => {
     expect([growth.length, growth.find(({ client }) => client === 'other other')?.jobs.ok]).toEqual([501, 100]);
   });
 
-  it('restores another ledger', () => {
+  it('can be restored into another ledger, and is not part of its growth', () => {
     const { clock, ledger, answer } = createLedger();
     ledger.keepGrowth();
     for (const client of ['key alice', 'user bob']) answer(client);
@@ -169,7 +169,7 @@ describe('the growth of usage', () => {
     expect(restored.takeGrowth()).toMatchObject([{ refused: 1, jobs: none }]);
   });
 
-  it('is forgotten with its client', () => {
+  it('is removed with its client', () => {
     const { ledger, answer } = createLedger();
     ledger.keepGrowth();
     for (const client of ['key alice', 'key bob']) answer(client);
