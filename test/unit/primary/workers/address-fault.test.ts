@@ -7,7 +7,7 @@ function fault(code: string, host: string, port: number): Promise<string> {
   return addressFault(error, { host, port, socketPath: null, agentPort: 5052, ollamaPort: 11434 });
 }
 
-describe('the sentence on an address that can not be had', () => {
+describe('The message about an address that cannot be used', () => {
   it.each(['127.0.0.1', '::'])('names the process that listens on the port, bound to %s', async (host) => {
     const server = createServer().listen(0, host);
     await once(server, 'listening');
@@ -21,7 +21,7 @@ describe('the sentence on an address that can not be had', () => {
     await once(server, 'close');
   });
 
-  it('says so where nobody can be seen', async () => {
+  it('mentions another program if no process can be identified', async () => {
     expect(await fault('EADDRINUSE', '127.0.0.1', 0)).toMatch(/^port 0 is taken by another program: /);
   });
 
@@ -32,11 +32,11 @@ describe('the sentence on an address that can not be had', () => {
       '192.0.2.1 is no address of this machine: set MODEL_API_HOST or serve --host to an address of this machine',
     ],
     ['EMFILE', 'bind EMFILE 192.0.2.1:80'],
-  ])('tells the way out of %s', async (code, start) => {
+  ])('explains what to do about %s', async (code, start) => {
     expect((await fault(code, '192.0.2.1', 80)).startsWith(start)).toBe(true);
   });
 
-  it('names the variable of the port for the front', async () => {
+  it('names the variable of the port for the load balancer', async () => {
     const taken = Object.assign(new Error('listen EADDRINUSE: address already in use 127.0.0.1:5052'), {
       code: 'EADDRINUSE',
     });
@@ -46,13 +46,13 @@ describe('the sentence on an address that can not be had', () => {
     );
   });
 
-  it('names the variable of the port for Ollama’s clients', async () => {
+  it('names the variable of the port for Ollama clients', async () => {
     expect(await fault('EADDRINUSE', '127.0.0.1', 11434)).toMatch(
       /^port 11434 is taken by .*: end it, or choose another port with MODEL_API_OLLAMA_PORT \(bind/,
     );
   });
 
-  it('tells the way out for a Unix socket, and for a host that is not known', async () => {
+  it('explains what to do about a Unix socket, and about an unknown host', async () => {
     const wanted = { host: 'relay', port: 5051, socketPath: '/run/relay.sock', agentPort: null, ollamaPort: null };
     const noFolder = Object.assign(new Error('bind ENOENT /run/relay.sock'), { code: 'ENOENT' });
     expect(await addressFault(noFolder, wanted)).toBe(

@@ -48,8 +48,8 @@ async function failureOf(opening: Promise<Addresses>): Promise<unknown> {
   );
 }
 
-describe('the addresses of the service', () => {
-  it('are host and port, and the port that the system has chosen where none is named', async () => {
+describe('The addresses of the service', () => {
+  it('are host and port, with the port that the system chose if none is named', async () => {
     const addresses = await open();
     expect(addresses.main).toEqual({ host: '127.0.0.1', port: expect.any(Number) });
     expect(addresses.main.port).toBeGreaterThan(1024);
@@ -57,7 +57,7 @@ describe('the addresses of the service', () => {
     addresses.close();
   });
 
-  it('are a Unix socket beside them where one is configured, open to its user and group from the first moment', async () => {
+  it('include a configured Unix socket, open to its user and group from the first moment', async () => {
     await using folder = await temporaryFolder();
     const path = join(folder.path, 'socket');
     const addresses = await open({ MODEL_API_SOCKET: path });
@@ -75,7 +75,7 @@ describe('the addresses of the service', () => {
   });
 
   it.each([0, 0o077])(
-    'are a Unix socket with these rights from the first moment under the umask %d, which stays as it was',
+    'include a Unix socket with these permissions from the first moment under the umask %d, which is unchanged',
     async (umask) => {
       await using folder = await temporaryFolder();
       const path = join(folder.path, 'socket');
@@ -94,7 +94,7 @@ describe('the addresses of the service', () => {
     },
   );
 
-  it('stay open while nobody listens any more: who connects then is answered by the next one', async () => {
+  it('remain open while no worker listens, and a client that connects then is answered by the next one', async () => {
     const addresses = await open();
     const first = await serve(addresses.fds[0] as number);
     const ask = () => text(connect(addresses.main.port));
@@ -110,7 +110,7 @@ describe('the addresses of the service', () => {
     await expect(ask()).rejects.toMatchObject({ code: 'ECONNREFUSED' });
   });
 
-  it('are free for others once they are closed, and their file is gone', async () => {
+  it('are free for others once they are closed, and their file is removed', async () => {
     await using folder = await temporaryFolder();
     const path = join(folder.path, 'socket');
     const addresses = await open({ MODEL_API_SOCKET: path });
@@ -123,15 +123,15 @@ describe('the addresses of the service', () => {
   });
 });
 
-describe('an address that can not be opened', () => {
-  it('is told with what is wrong, host and port', async () => {
+describe('An address that cannot be opened', () => {
+  it('is reported with the error, host and port', async () => {
     const { server, port } = await occupy();
     const failure = await failureOf(open({ MODEL_API_PORT: port }));
     expect(failure).toMatchObject({ code: 'EADDRINUSE', message: `bind EADDRINUSE 127.0.0.1:${port}` });
     server.close();
   });
 
-  it('is told with its path where it is a Unix socket', async () => {
+  it('is reported with its path if it is a Unix socket', async () => {
     await using folder = await temporaryFolder();
     const path = join(folder.path, 'socket');
     await writeFile(path, '');
@@ -158,7 +158,7 @@ describe('sockets that systemd has passed', () => {
     addresses.close();
   });
 
-  it('stay open where another address can not be had, for another try', async () => {
+  it('remain open for another attempt if another address cannot be used', async () => {
     const first = await bindTcp('127.0.0.1', 0);
     const { server, port } = await occupy();
     const failure = await failureOf(open({ MODEL_API_OLLAMA_PORT: port }, [first.fd]));
@@ -177,7 +177,7 @@ describe('sockets that systemd has passed', () => {
     expect(failure).toMatchObject({ message: 'a socket passed by systemd is not a TCP socket' });
   });
 
-  it('need an API key where other machines can reach them', async () => {
+  it('require an API key if other machines can reach them', async () => {
     const message = 'the socket passed by systemd can be reached from other machines at 0.0.0.0: set an API key';
     expect(await failureOf(open({}, [(await bindTcp('0.0.0.0', 0)).fd]))).toMatchObject({ message });
     const key = { MODEL_API_KEY: 'a-long-secret-key' };

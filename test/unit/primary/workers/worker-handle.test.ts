@@ -26,7 +26,7 @@ function checksUntilOverdue(handle: WorkerHandle): number {
   return checks;
 }
 
-describe('a worker is overdue', () => {
+describe('A worker is overdue', () => {
   it('at the sixth check while it starts, at the fourth once it listens', () => {
     const [starting, listening] = [createHandle().handle, createHandle().handle];
     listening.listens();
@@ -41,7 +41,7 @@ describe('a worker is overdue', () => {
     expect(checksUntilOverdue(handle)).toBe(4);
   });
 
-  it('counted from the moment it listened: how long it took to start is not held against it', () => {
+  it('counted from the moment it listened, whatever its start took', () => {
     const { handle } = createHandle();
     for (let checks = 0; checks < 5; checks++) expect(handle.isOverdue()).toBe(false);
     handle.listens();
@@ -49,15 +49,15 @@ describe('a worker is overdue', () => {
   });
 });
 
-describe('the exit of a worker', () => {
-  it('has the code that the worker has told, where it had to kill itself to exit', async () => {
+describe('The exit of a worker', () => {
+  it('has the code that the worker announced, if it had to kill itself to exit', async () => {
     const { handle } = createHandle();
     handle.leaves(0);
     const exited = handle.exitedWithin(limitMs, new FakeClock());
     expect([handle.exits(null), await exited]).toEqual([0, 0]);
   });
 
-  it('has its own code where there is one, and none where the worker was killed or has told nothing', () => {
+  it('has its real code if there is one, and none if the worker was killed or announced nothing', () => {
     const [own, killed, silent] = [createHandle().handle, createHandle().handle, createHandle().handle];
     own.leaves(0);
     killed.leaves(0);
@@ -66,7 +66,7 @@ describe('the exit of a worker', () => {
   });
 });
 
-describe('the state of a worker', () => {
+describe('The state of a worker', () => {
   it('is starting, ready, stopping', () => {
     const { handle } = createHandle();
     const states = [handle.state];
@@ -76,14 +76,14 @@ describe('the state of a worker', () => {
     expect([...states, handle.state]).toEqual(['starting', 'ready', 'stopping']);
   });
 
-  it('stays stopping where it comes to listen after it was told to go', () => {
+  it('remains stopping if it starts to listen after it was stopped', () => {
     const { handle } = createHandle();
     handle.stops();
     handle.listens();
     expect([handle.state, handle.hasListened]).toEqual(['stopping', true]);
   });
 
-  it('is settled when it listens, or exits before', async () => {
+  it('is settled when it listens, or exits earlier', async () => {
     const [listening, dying] = [createHandle().handle, createHandle().handle];
     listening.listens();
     listening.exits(0);
@@ -94,7 +94,7 @@ describe('the state of a worker', () => {
     expect(await Promise.all(codes)).toEqual([0, 1]);
   });
 
-  it('tells why it died', () => {
+  it('includes why it died', () => {
     const { handle, signals } = createHandle();
     expect(handle.causeOfDeath).toBe('crash');
     handle.kill();
@@ -102,8 +102,8 @@ describe('the state of a worker', () => {
   });
 });
 
-describe('the exit of a worker within a limit', () => {
-  it('needs no signal where it comes in time, and leaves no timer', async () => {
+describe('The exit of a worker within a limit', () => {
+  it('needs no signal if it happens in time, and leaves no timer', async () => {
     const { handle, signals } = createHandle();
     const clock = new FakeClock();
     const exited = handle.exitedWithin(limitMs, clock);
@@ -124,7 +124,7 @@ describe('the exit of a worker within a limit', () => {
     expect(await exited).toBeNull();
   });
 
-  it('is no longer waited for two seconds after the limit', async () => {
+  it('is awaited for at most two seconds after the limit', async () => {
     const { handle } = createHandle();
     const clock = new FakeClock();
     const exited = handle.exitedWithin(limitMs, clock);
@@ -139,16 +139,16 @@ function delays(...hadListened: readonly boolean[]): number[] {
   return hadListened.map((hasListened) => policy.delayAfter(hasListened));
 }
 
-describe('the delay before a restart', () => {
-  it('is 0.1 s at first, doubled at each start in vain, 5 s at most', () => {
+describe('The delay before a restart', () => {
+  it('is 0.1 s at first, doubled at each failed start, at most 5 s', () => {
     expect(delays(...Array(9).fill(false))).toEqual([100, 200, 400, 800, 1600, 3200, 5000, 5000, 5000]);
   });
 
-  it('is none after a worker that had listened, and begins again after that', () => {
+  it('is zero after a worker that had listened, and starts anew after that', () => {
     expect(delays(true, true, false, false, true, false)).toEqual([0, 0, 100, 200, 0, 100]);
   });
 
-  it('never grows beyond its limit, however long it goes on', () => {
+  it('never exceeds its limit, however often it is doubled', () => {
     expect(delays(...Array(5000).fill(false)).at(-1)).toBe(5000);
   });
 });

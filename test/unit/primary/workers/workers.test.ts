@@ -16,8 +16,8 @@ const maxExchangeMs = 1000;
 const firstWaitMs = 100;
 const maxWaitMs = 5000;
 
-describe('a worker', () => {
-  it('is ready when it says that it listens', async () => {
+describe('A worker', () => {
+  it('is ready when it reports that it listens', async () => {
     await using harness = await WorkersHarness.create({ size: 2 });
     harness.start('listens');
     expect(harness.workers.counts()).toEqual({ starting: 2, ready: 0, stopping: 0 });
@@ -30,7 +30,7 @@ describe('a worker', () => {
     expect(harness.handles.map(({ pid }) => pid).toSorted()).toEqual(harness.pids().toSorted());
   });
 
-  it('is told the phase, and tells its figures by itself and when it is asked', async () => {
+  it('receives the phase, and sends its figures by itself and on request', async () => {
     await using harness = await WorkersHarness.create();
     harness.start('listens');
     await harness.untilTold('listening');
@@ -39,7 +39,7 @@ describe('a worker', () => {
     expect(await harness.handles[0]?.figures()).toMatchObject([{ name: 'asked' }]);
   });
 
-  it('inherits the open addresses, and what connects while there is none is answered by the next one', async () => {
+  it('inherits the open addresses, and connections made without a worker are answered by the next one', async () => {
     const socket = await bindTcp('127.0.0.1', 0);
     await using harness = await WorkersHarness.create({ fds: [socket.fd] });
     harness.start('serves');
@@ -57,8 +57,8 @@ describe('a worker', () => {
   });
 });
 
-describe('a worker that dies', () => {
-  it('is replaced at once where it had listened', async () => {
+describe('A worker that dies', () => {
+  it('is replaced immediately if it had listened', async () => {
     await using harness = await WorkersHarness.create();
     harness.start('listens');
     await harness.untilTold('listening');
@@ -75,7 +75,7 @@ describe('a worker that dies', () => {
     expect(harness.clock.monotonicMs()).toBe(0);
   });
 
-  it('is replaced after a while where it had not, and that is longer each time', async () => {
+  it('is replaced after a delay if it had not, and the delay grows each time', async () => {
     await using harness = await WorkersHarness.create();
     harness.start('dies');
     for (const waitMs of [firstWaitMs, 2 * firstWaitMs, 4 * firstWaitMs]) {
@@ -89,7 +89,7 @@ describe('a worker that dies', () => {
     expect(harness.log.entries[0]).toMatchObject({ level: 'warn', fields: { worker: 1, code: 1, signal: null } });
   });
 
-  it('is not replaced any more once the service stops', async () => {
+  it('is no longer replaced once the service stops', async () => {
     await using harness = await WorkersHarness.create();
     harness.start('listens');
     await harness.untilTold('listening');
@@ -101,8 +101,8 @@ describe('a worker that dies', () => {
   });
 });
 
-describe('a service whose workers never listen', () => {
-  it('gives up at the first that can not use its address', async () => {
+describe('A service whose workers never listen', () => {
+  it('gives up at the first that cannot use its address', async () => {
     await using harness = await WorkersHarness.create();
     harness.start('cannot-listen');
     await harness.untilTold('unavailable: the address cannot be used');
@@ -110,7 +110,7 @@ describe('a service whose workers never listen', () => {
     expect(harness.told).toEqual(['left', 'unavailable: the address cannot be used']);
   });
 
-  it('goes on trying where one had listened before', async () => {
+  it('continues to try if one had listened before', async () => {
     await using harness = await WorkersHarness.create();
     harness.start('listens');
     await harness.untilTold('listening');
@@ -124,8 +124,8 @@ describe('a service whose workers never listen', () => {
   });
 });
 
-describe('a worker that the system can not start', () => {
-  it('is tried again until it can be, and stands in the log', async () => {
+describe('A worker that the system cannot start', () => {
+  it('is retried until it starts, and is logged', async () => {
     await using harness = await WorkersHarness.create();
     harness.breakStarts();
     harness.start('listens');
@@ -147,7 +147,7 @@ describe('a worker that the system can not start', () => {
     ]);
   });
 
-  it('does not hold up the end of the service', async () => {
+  it('does not delay the end of the service', async () => {
     await using harness = await WorkersHarness.create();
     harness.breakStarts();
     harness.start('listens');
@@ -155,7 +155,7 @@ describe('a worker that the system can not start', () => {
     expect(harness.log.events).toEqual(['worker_start_failed']);
   });
 
-  it('fails a reload, and the one that is there stays', async () => {
+  it('makes a reload fail, and the existing worker stays', async () => {
     await using harness = await WorkersHarness.create();
     harness.start('listens');
     await harness.untilTold('listening');
@@ -166,7 +166,7 @@ describe('a worker that the system can not start', () => {
     expect(harness.workers.snapshot()).toEqual([before]);
   });
 
-  it('is tried again also where the system refuses at once, and given up after eight tries in vain', async () => {
+  it('is also retried if the system refuses immediately, and abandoned after eight failed attempts', async () => {
     await using harness = await WorkersHarness.create();
     harness.start('not\0a program');
     for (let tries = 1; tries < 8; tries++) {
@@ -180,8 +180,8 @@ describe('a worker that the system can not start', () => {
   });
 });
 
-describe('a worker that hangs', () => {
-  it('while it starts is killed after fifteen seconds, and another one takes its place', async () => {
+describe('A worker that hangs', () => {
+  it('is killed after fifteen seconds if it is starting, and replaced', async () => {
     await using harness = await WorkersHarness.create();
     harness.start('hangs');
     const [first] = harness.pids();
@@ -199,7 +199,7 @@ describe('a worker that hangs', () => {
     expect(harness.pids()).not.toEqual([first]);
   });
 
-  it('after it had listened is killed after ten seconds without a heartbeat', async () => {
+  it('is killed after ten seconds without a heartbeat if it had listened', async () => {
     await using harness = await WorkersHarness.create();
     harness.start('listens');
     await harness.untilTold('listening');
@@ -216,7 +216,7 @@ describe('a worker that hangs', () => {
     expect(harness.told).toEqual(['listening', 'left', 'restarted: unresponsive', 'listening']);
   });
 
-  it('fails a reload, and the one that is there stays', async () => {
+  it('makes a reload fail, and the existing worker stays', async () => {
     await using harness = await WorkersHarness.create();
     harness.start('listens');
     await harness.untilTold('listening');
@@ -232,8 +232,8 @@ describe('a worker that hangs', () => {
   });
 });
 
-describe('a reload', () => {
-  it('replaces the workers one by one, each after its successor listens', async () => {
+describe('A reload of the workers', () => {
+  it('replaces them one by one, each after its successor listens', async () => {
     await using harness = await WorkersHarness.create({ size: 2 });
     harness.start('listens');
     await harness.untilTold('listening', 2);
@@ -249,7 +249,7 @@ describe('a reload', () => {
     expect(ready.filter(({ pid }) => before.includes(pid ?? 0))).toEqual([]);
   });
 
-  it('kills what it has replaced when its last answer should have been sent, and says so in the log', async () => {
+  it('kills a replaced worker when its time for the last answer is over, and logs it', async () => {
     await using harness = await WorkersHarness.create();
     harness.start('listens');
     await harness.untilTold('listening');
@@ -263,7 +263,7 @@ describe('a reload', () => {
     expect(harness.workers.snapshot()).toMatchObject([{ id: 1, state: 'ready', restarts: 1 }]);
   });
 
-  it('puts nobody in the place of what it has replaced', async () => {
+  it('starts no replacement for a worker that was replaced', async () => {
     await using harness = await WorkersHarness.create();
     harness.start('listens');
     await harness.untilTold('listening');
@@ -277,8 +277,8 @@ describe('a reload', () => {
   });
 });
 
-describe('the end of the service', () => {
-  it('may begin with workers that finish what they have, and none takes their place', async () => {
+describe('The end of the service', () => {
+  it('may begin with workers that finish their requests, and none is replaced', async () => {
     await using harness = await WorkersHarness.create({ size: 2 });
     harness.start('listens');
     await harness.untilTold('listening', 2);
@@ -297,7 +297,7 @@ describe('the end of the service', () => {
   it.each([
     ['sent all their answers', 'stops', true],
     ['had to cut an answer', 'stops-cut', false],
-  ])('waits until all workers have exited, and tells whether they %s', async (_, program, isAllSent) => {
+  ])('waits until all workers have exited, and reports whether they %s', async (_, program, isAllSent) => {
     await using harness = await WorkersHarness.create({ size: 2 });
     harness.start(program);
     await harness.untilTold('listening', 2);
@@ -307,7 +307,7 @@ describe('the end of the service', () => {
     expect([harness.log.events, harness.workers.snapshot().map(({ pid }) => pid)]).toEqual([[], [null, null]]);
   });
 
-  it('is not cut by a worker that was still starting', async () => {
+  it('is not incomplete because of a worker that was still starting', async () => {
     await using harness = await WorkersHarness.create();
     harness.start('hangs');
     const stopped = harness.workers.stop(2000);
@@ -315,7 +315,7 @@ describe('the end of the service', () => {
     expect(await stopped).toBe(true);
   });
 
-  it('kills a worker that does not exit in its time', async () => {
+  it('kills a worker that does not exit in time', async () => {
     await using harness = await WorkersHarness.create();
     harness.start('listens');
     await harness.untilTold('listening');
@@ -328,7 +328,7 @@ describe('the end of the service', () => {
     await until(() => !isAlive(pid), 'the worker to be gone');
   });
 
-  it('may be called again for less time', async () => {
+  it('may be requested again with less time', async () => {
     await using harness = await WorkersHarness.create();
     harness.start('listens');
     await harness.untilTold('listening');
@@ -337,7 +337,7 @@ describe('the end of the service', () => {
     expect(await Promise.all(stopped)).toEqual([false, false]);
   });
 
-  it('leaves a worker that no force ends two seconds after it was killed, and says so in the log', async () => {
+  it('abandons a worker that is still there two seconds after it was killed, and logs it', async () => {
     await using harness = await WorkersHarness.create();
     harness.start('hangs');
     harness.shield();
