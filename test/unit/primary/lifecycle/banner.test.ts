@@ -14,8 +14,8 @@ function bannerWithClock() {
   return { clock, shown, banner: new Banner(facts, clock, paint, (lines) => void shown.push([...lines])) };
 }
 
-describe('the banner', () => {
-  it('has four lines: URL, console, model CLI with its version, how to ask', async () => {
+describe('The banner', () => {
+  it('has four lines: URL, console, model CLI with its version, how to send a request', async () => {
     expect(bannerLines(facts, urls, ready, paint)).toEqual([
       '',
       '  prompt-relay 1.2.3  http://127.0.0.1:5051',
@@ -26,18 +26,18 @@ describe('the banner', () => {
     ]);
   });
 
-  it('has no line for a console that is off, and names the key that is needed', async () => {
+  it('has no line for a disabled console, and names the required key', async () => {
     const lines = bannerLines({ ...facts, consolePath: null, needsKey: true }, urls, ready, paint);
     expect(lines.join('\n')).not.toContain('console');
     expect(lines.join('\n')).toContain('-H "X-API-Key: $MODEL_API_KEY"');
   });
 
-  it('has a line for the port of Ollama’s clients', () => {
+  it('has a line for the port of Ollama clients', () => {
     const both = { url, ollamaUrl: 'http://127.0.0.1:11434' };
     expect(bannerLines(facts, both, ready, paint)[3]).toBe('  Ollama’s clients    http://127.0.0.1:11434');
   });
 
-  it('says why the model CLI is not ready, in one line that steers no terminal', async () => {
+  it('explains why the model CLI is not ready, in one line without terminal control sequences', async () => {
     const failed = { status: 'not_ready', version: null, error: 'log in\n\u001b[2J' } as const;
     expect(bannerLines(facts, urls, failed, paint)[3]).toBe(
       '  model CLI           claude, not ready: log in\\x0a\\x1b[2J',
@@ -54,7 +54,7 @@ describe('the banner', () => {
     expect(shown).toEqual([bannerLines(facts, urls, ready, paint)]);
   });
 
-  it('is shown as soon as it serves where the check was faster', async () => {
+  it('is shown as soon as the service listens if the check was faster', async () => {
     const { banner, shown } = bannerWithClock();
     banner.checked(ready);
     expect(shown).toEqual([]);
@@ -62,7 +62,7 @@ describe('the banner', () => {
     expect(shown).toEqual([bannerLines(facts, urls, ready, paint)]);
   });
 
-  it('says that the check is under way where it takes long', async () => {
+  it('reports that the check is running if it takes long', async () => {
     const { banner, shown, clock } = bannerWithClock();
     banner.serving(url, null);
     await clock.advance(2000);

@@ -2,8 +2,8 @@ import { Defects } from '../../../../src/primary/lifecycle/defects.js';
 import { FakeClock } from '../../../support/fake-clock.js';
 import { LogBook } from '../../../support/log-book.js';
 
-describe('Exceptions that nothing has caught', () => {
-  it('are logged with their stack, ten in a minute, and all are counted', async () => {
+describe('Uncaught exceptions', () => {
+  it('are logged with their stack, ten a minute, and all are counted', async () => {
     const clock = new FakeClock();
     const log = new LogBook();
     const defects = new Defects(clock, log);
@@ -19,7 +19,7 @@ describe('Exceptions that nothing has caught', () => {
     expect(log.entries).toHaveLength(11);
   });
 
-  it('degrade the service for ten minutes, unless a worker had them', async () => {
+  it('degrade the service for ten minutes, unless they occurred in a worker', async () => {
     const clock = new FakeClock();
     const defects = new Defects(clock, new LogBook());
     defects.countWorker();

@@ -24,8 +24,8 @@ function node(source: string): string {
 /** Stand-in for setpriv: runs the rest of its arguments if the first ones are as expected. */
 const tiesPrograms = '#!/bin/sh\n[ "$1 $2 $3" = "--pdeathsig KILL --" ] && shift 3 && exec true\nexit 1\n';
 
-describe('setpriv', () => {
-  it('is used where it knows how to tie a program to our life', async () => {
+describe('The setpriv tool', () => {
+  it('is used if it can tie a program to the life of the service', async () => {
     await withPrograms({ setpriv: tiesPrograms }, async (folder) => {
       expect(await findHostTools(folder)).toEqual({ setpriv: join(folder, 'setpriv'), hasPs: false });
     });
@@ -35,23 +35,23 @@ describe('setpriv', () => {
     ['does not know the option', { setpriv: node('process.exit(1)') }],
     ['can not be started', { setpriv: '#!/nowhere/interpreter\n' }],
     ['is not there', {}],
-  ])('is not used where it %s', async (_, programs) => {
+  ])('is not used if it %s', async (_, programs) => {
     expect(await withPrograms(programs, findHostTools)).toEqual({ setpriv: null, hasPs: false });
   });
 
-  it('is not used where it does not come to an end in five seconds', async () => {
+  it('is not used if it does not finish in five seconds', async () => {
     const hangs = { setpriv: node('setInterval(() => {}, 1000)') };
     expect(await withPrograms(hangs, findHostTools)).toEqual({ setpriv: null, hasPs: false });
   });
 
-  it('is told nothing of our environment when it is tried', async () => {
+  it('gets nothing of the environment when it is tested', async () => {
     const looks = { setpriv: node('process.exit(process.env.PATH === undefined ? 0 : 1)') };
     expect((await withPrograms(looks, findHostTools)).setpriv).not.toBeNull();
   });
 });
 
-describe('the other tools of the host', () => {
-  it('are found where they are on the search path', async () => {
+describe('The other tools of the host', () => {
+  it('are found if they are on the search path', async () => {
     await withPrograms({ ps: node(''), 'systemd-notify': node('') }, async (folder) => {
       expect((await findHostTools(`/nowhere:${folder}`)).hasPs).toBe(true);
       expect(await findNotifier(`/nowhere:${folder}`)).toBe(join(folder, 'systemd-notify'));

@@ -14,8 +14,8 @@ closeInherited([41]).then(async () => {
 });
 `;
 
-describe('A descriptor that the service was started with by accident', () => {
-  it('is not handed on to what the service starts, and one that was meant for it stays', async () => {
+describe('A descriptor that the service inherited by accident', () => {
+  it('is not passed on to child processes, unlike one that was meant for them', async () => {
     const words = [process.execPath, '-e', closes, modules];
     const script = 'exec "$@" 40</etc/passwd 41</etc/passwd 250</etc/passwd';
     const { stdout } = await promisify(execFile)('/bin/bash', ['-c', script, 'bash', ...words]);

@@ -12,10 +12,10 @@ async function withPath(act: (path: string) => Promise<void>): Promise<void> {
   await act(join(folder.path, 'socket'));
 }
 
-describe('the path of the Unix socket', () => {
+describe('The path of the Unix socket', () => {
   it('may be free', () => withPath(clearStaleSocket));
 
-  it('is cleared of a socket that nobody listens on', () =>
+  it('is cleared of a socket without a listener', () =>
     withPath(async (path) => {
       bindUnix(path); // a killed process leaves such a socket
       await checkSocketPath(path);
@@ -23,7 +23,7 @@ describe('the path of the Unix socket', () => {
       await expect(access(path)).rejects.toMatchObject({ code: 'ENOENT' });
     }));
 
-  it('is left alone where somebody answers', () =>
+  it('is left alone if a listener answers', () =>
     withPath(async (path) => {
       const server = createServer().listen(path);
       await once(server, 'listening');
@@ -36,7 +36,7 @@ describe('the path of the Unix socket', () => {
     ['a file', (path) => writeFile(path, 'precious')],
     ['a folder', (path) => mkdir(path).then(() => {})],
     ['a link', (path) => symlink('/dev/null', path)],
-  ])('is a fault of the configuration where it is %s, which stays', (_, make) =>
+  ])('is a configuration fault if it is %s, which is not removed', (_, make) =>
     withPath(async (path) => {
       await make(path);
       const faults = [`MODEL_API_SOCKET: ${path} exists and is not a socket: choose another path`];

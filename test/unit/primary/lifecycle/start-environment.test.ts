@@ -1,8 +1,8 @@
 import { takeSettings } from '../../../../src/primary/lifecycle/start-environment.js';
 import { variables } from '../../../../src/shared/config/variables.js';
 
-describe('the variables of prompt-relay', () => {
-  it('are all taken out of the environment, mistyped ones too, and nothing else is', () => {
+describe('The variables of prompt-relay', () => {
+  it('are all removed from the environment, including mistyped ones, and nothing else is', () => {
     const others = { PATH: '/bin', MODEL: 'a', MY_MODEL_API_KEY: 'b' };
     const own = Object.fromEntries([...Object.keys(variables), 'MODEL_API_KEYS'].map((name) => [name, 'x']));
     const env = { ...others, ...own };

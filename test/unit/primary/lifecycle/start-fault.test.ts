@@ -1,8 +1,8 @@
 import { placesOfFault, startFault } from '../../../../src/primary/lifecycle/start-environment.js';
 import { ConfigFault } from '../../../../src/shared/config/config.js';
 
-describe('the fault of a start', () => {
-  it('is told with every fault of the configuration, and the near misses beside them', () => {
+describe('A fault at the start', () => {
+  it('is printed with every configuration fault, and the near misses beside them', () => {
     const { text, records } = startFault(new ConfigFault(['A: is wrong'], ['B is not a variable']));
     expect(text).toBe("prompt-relay can't start:\n  A: is wrong\n  Warning: B is not a variable\n");
     expect(records).toEqual([
@@ -11,11 +11,11 @@ describe('the fault of a start', () => {
     ]);
   });
 
-  it('steers no terminal', () => {
+  it('contains no terminal control sequences', () => {
     expect(startFault(new ConfigFault(['\u001b[2J'])).text).not.toContain('\u001b');
   });
 
-  it('is told once where both streams end at one place, else in each of them', () => {
+  it('is printed once if both streams have the same destination, else in each of them', () => {
     expect(placesOfFault(true, true)).toEqual({ inText: true, inLog: false });
     expect(placesOfFault(true, false)).toEqual({ inText: false, inLog: true });
     expect(placesOfFault(false, false)).toEqual({ inText: true, inLog: true });

@@ -10,28 +10,28 @@ function hangUps(terminalAtStart: boolean) {
 }
 
 describe('SIGHUP', () => {
-  it('is a reload for a service that was never at a terminal', async () => {
+  it('is a reload for a service that was never attached to a terminal', async () => {
     const { handle, told, clock } = hangUps(false);
     handle();
     await clock.advance(5000);
     expect(told).toEqual(['reload']);
   });
 
-  it('is a reload as long as its terminal is there', async () => {
+  it('is a reload as long as its terminal exists', async () => {
     const { handle, told, clock } = hangUps(true);
     handle();
     await clock.advance(5000);
     expect(told).toEqual(['reload']);
   });
 
-  it('is the end for a service whose terminal was closed', async () => {
+  it('ends a service whose terminal was closed', async () => {
     const { handle, terminal, told } = hangUps(true);
     terminal.isThere = false;
     handle();
     expect(told).toEqual(['end']);
   });
 
-  it('is the end too where the shell tells before the terminal goes', async () => {
+  it('also ends it if the shell sends the signal before the terminal closes', async () => {
     const { handle, terminal, told, clock } = hangUps(true);
     handle();
     terminal.isThere = false;
@@ -40,14 +40,14 @@ describe('SIGHUP', () => {
   });
 });
 
-describe('the starter of the service', () => {
-  it('is watched where it is npm, which waits for the service', async () => {
+describe('The starter of the service', () => {
+  it('is watched if it is an npm command that waits for the service', async () => {
     expect(
       ['exec', 'start', 'run-script', 'test', undefined].map((command) => isStartedByNpm({ npm_command: command })),
     ).toEqual([true, true, false, false, false]);
   });
 
-  it('ends the service when it is gone, once', async () => {
+  it('ends the service when it exits, once', async () => {
     const clock = new FakeClock();
     const placed = { at: '7 5' };
     let ends = 0;

@@ -88,8 +88,8 @@ class Harness implements ShutdownSteps {
   }
 }
 
-describe('the supervisor', () => {
-  it('is starting, until a worker listens; then it is ready, once', () => {
+describe('The supervisor', () => {
+  it('is starting until a worker listens, then it is ready, once', () => {
     const harness = new Harness();
     expect(harness.supervisor.phase).toBe('starting');
     expect([harness.supervisor.becomeReady(), harness.supervisor.becomeReady()]).toEqual([true, false]);
@@ -97,7 +97,7 @@ describe('the supervisor', () => {
     expect(harness.story).toEqual(['ready']);
   });
 
-  it('exits with 0 when nothing is left to do', async () => {
+  it('exits with 0 when all work is done', async () => {
     const harness = new Harness();
     harness.supervisor.becomeReady();
     await harness.supervisor.terminate('SIGTERM');
@@ -121,7 +121,7 @@ describe('the supervisor', () => {
     ]);
   });
 
-  it('knows how much of the drain is left, in whole seconds as they are told', async () => {
+  it('reports how much of the drain is left, in whole seconds', async () => {
     const harness = new Harness({ running: 1, drainMs: 400_000, endsWhenCut: false });
     void harness.supervisor.terminate('SIGTERM');
     const left: number[] = [];
@@ -132,10 +132,10 @@ describe('the supervisor', () => {
     expect(left).toEqual([300, 250, 1, 1]);
   });
 
-  describe('that hands over to a successor', () => {
+  describe('during a handover to a successor', () => {
     const end = ['draining', 'end processes', 'stop workers', 'stopped', 'exit 0'];
 
-    it('stays ready until the workers have finished what is open, and drains then for the rest of the time', async () => {
+    it('stays ready until the workers have finished open requests, then drains for the rest of the time', async () => {
       const harness = new Harness({ running: 1 });
       harness.supervisor.becomeReady();
       void harness.supervisor.handOver('SIGUSR2');
@@ -153,7 +153,7 @@ describe('the supervisor', () => {
       ]);
     });
 
-    it('cuts at the end of the time of a drain what is open then', async () => {
+    it('cuts open requests when the drain time is over', async () => {
       const harness = new Harness({ running: 1 });
       harness.supervisor.becomeReady();
       void harness.supervisor.handOver('SIGUSR2');
@@ -177,14 +177,14 @@ describe('the supervisor', () => {
       expect(await harness.soFar()).toEqual(['ready', 'retire workers', ...end]);
     });
 
-    it('drains at once where no worker has listened yet', async () => {
+    it('drains immediately if no worker has listened yet', async () => {
       const harness = new Harness();
       void harness.supervisor.handOver('SIGUSR2');
       expect(await harness.soFar()).toEqual(end);
     });
   });
 
-  it('knows that nothing of it is left after a second signal', async () => {
+  it('has no time left after a second signal', async () => {
     const harness = new Harness({ running: 1, endsWhenCut: false });
     void harness.supervisor.terminate('SIGTERM');
     void harness.supervisor.terminate('SIGINT');
@@ -192,7 +192,7 @@ describe('the supervisor', () => {
     expect(harness.supervisor.drainSecondsLeft).toBe(1);
   });
 
-  it('cuts what is left at the drain time-out, and exits with 1', async () => {
+  it('cuts the remaining work at the drain time-out, and exits with 1', async () => {
     const harness = new Harness({ running: 1 });
     void harness.supervisor.terminate('SIGTERM');
     await harness.clock.advance(30_000);
@@ -203,14 +203,14 @@ describe('the supervisor', () => {
     expect(harness.log.entries.at(-1)?.fields).toEqual({ running: 1, queued: 0 });
   });
 
-  it('cuts at once what is left where there is no time to drain', async () => {
+  it('cuts the remaining work immediately if there is no time to drain', async () => {
     const harness = new Harness({ running: 1, drainMs: 0 });
     void harness.supervisor.terminate('SIGTERM');
     await harness.clock.advance(0);
     expect(await harness.soFar()).toEqual(['draining', 'cut', 'end processes', 'stop workers', 'stopped', 'exit 1']);
   });
 
-  it('stops the workers only after what was cut has ended', async () => {
+  it('stops the workers only after the cut work has ended', async () => {
     const harness = new Harness({ running: 1, endsWhenCut: false });
     void harness.supervisor.terminate('SIGTERM');
     await harness.clock.advance(30_000);
@@ -220,7 +220,7 @@ describe('the supervisor', () => {
     expect(await harness.soFar()).toEqual(['draining', 'cut', 'end processes', 'stop workers', 'stopped', 'exit 1']);
   });
 
-  it('does not wait for ever for what was cut', async () => {
+  it('does not wait forever for the cut work', async () => {
     const harness = new Harness({ running: 1, endsWhenCut: false });
     void harness.supervisor.terminate('SIGTERM');
     await harness.clock.advance(30_000);
@@ -228,7 +228,7 @@ describe('the supervisor', () => {
     expect(await harness.soFar()).toEqual(['draining', 'cut', 'end processes', 'stop workers', 'stopped', 'exit 1']);
   });
 
-  it('cuts at once at the second signal', async () => {
+  it('cuts immediately at the second signal', async () => {
     const harness = new Harness({ running: 1 });
     void harness.supervisor.terminate('SIGTERM');
     await settled();
@@ -237,7 +237,7 @@ describe('the supervisor', () => {
     expect(harness.clock.monotonicMs()).toBe(0);
   });
 
-  it('takes the same signal twice in half a second for one', async () => {
+  it('ignores a repeated signal within half a second', async () => {
     const harness = new Harness({ running: 1 });
     void harness.supervisor.terminate('SIGINT');
     await harness.clock.advance(499);
@@ -248,7 +248,7 @@ describe('the supervisor', () => {
     expect(await harness.soFar()).toEqual(['draining', 'cut', 'end processes', 'stop workers', 'stopped', 'exit 1']);
   });
 
-  it('gives the last answers what is left of the drain to be sent, and tells when that was not enough', async () => {
+  it('gives the last answers the rest of the drain time, and logs if that did not suffice', async () => {
     const harness = new Harness({ running: 1 });
     harness.sendsAll = false;
     void harness.supervisor.terminate('SIGTERM');
@@ -259,7 +259,7 @@ describe('the supervisor', () => {
     expect(harness.log.events).toEqual(['shutdown_start', 'shutdown_timeout']);
   });
 
-  it('gives them two seconds even where nothing is left of the drain', async () => {
+  it('gives them two seconds even if no drain time is left', async () => {
     const harness = new Harness({ running: 1, drainMs: 1000 });
     void harness.supervisor.terminate('SIGTERM');
     await harness.clock.advance(1000);
@@ -267,7 +267,7 @@ describe('the supervisor', () => {
     expect(harness.limitsMs).toEqual([2000]);
   });
 
-  it('cuts the sending of the last answers short at a second signal', async () => {
+  it('interrupts the sending of the last answers at a second signal', async () => {
     const harness = new Harness();
     harness.sendsForEver = true;
     void harness.supervisor.terminate('SIGTERM');
@@ -284,7 +284,7 @@ describe('the supervisor', () => {
     expect(harness.limitsMs).toEqual([30_000, 0]);
   });
 
-  it('remembers a second signal that comes while processes are being ended', async () => {
+  it('remembers a second signal that arrives while processes are being ended', async () => {
     const harness = new Harness();
     const endings: (() => void)[] = [];
     harness.endProcesses = () => new Promise((resolve) => endings.push(resolve));
@@ -296,7 +296,7 @@ describe('the supervisor', () => {
     expect(harness.limitsMs).toEqual([0]);
   });
 
-  it('exits once, however many signals come', async () => {
+  it('exits once, however many signals arrive', async () => {
     const harness = new Harness({ running: 1 });
     for (let times = 0; times < 5; times++) void harness.supervisor.terminate('SIGTERM');
     await harness.soFar();
@@ -306,7 +306,7 @@ describe('the supervisor', () => {
     expect(await harness.soFar()).toEqual(['draining', 'cut', 'end processes', 'stop workers', 'stopped', 'exit 1']);
   });
 
-  it('drains also before it was ready, and is never ready after that', async () => {
+  it('also drains before it was ready, and is never ready after that', async () => {
     const harness = new Harness();
     const terminated = harness.supervisor.terminate('SIGINT');
     expect(harness.supervisor.becomeReady()).toBe(false);
@@ -315,14 +315,14 @@ describe('the supervisor', () => {
     expect(harness.story).toEqual(['draining', 'end processes', 'stop workers', 'stopped', 'exit 0']);
   });
 
-  it('cuts all work and exits with the given code when nothing can be served', async () => {
+  it('cuts all work and exits with the given code when it fails', async () => {
     const harness = new Harness({ running: 2 });
     await harness.supervisor.fail(69);
     expect(harness.story).toEqual(['draining', 'cut', 'end processes', 'stop workers', 'stopped', 'exit 69']);
     expect(harness.supervisor.phase).toBe('stopped');
   });
 
-  it('can fail before it was ready, and tells its workers that it drains', async () => {
+  it('can fail before it was ready, and announces the drain to its workers', async () => {
     const harness = new Harness();
     const failed = harness.supervisor.fail(69);
     expect([harness.supervisor.phase, harness.supervisor.becomeReady()]).toEqual(['draining', false]);
@@ -330,14 +330,14 @@ describe('the supervisor', () => {
     expect(harness.story).toEqual(['draining', 'cut', 'end processes', 'stop workers', 'stopped', 'exit 69']);
   });
 
-  it('ends at a signal that comes before anything has started', async () => {
+  it('ends at a signal that arrives before anything has started', async () => {
     const harness = new Harness();
     await harness.supervisor.terminate('SIGTERM');
     expect(harness.story).toEqual(['draining', 'end processes', 'stop workers', 'stopped', 'exit 0']);
     expect(harness.log.events).toEqual(['shutdown_start', 'shutdown_complete']);
   });
 
-  it('takes no step twice while it fails, whatever signals come', async () => {
+  it('takes no step twice while it fails, whatever signals arrive', async () => {
     const harness = new Harness({ running: 1, endsWhenCut: false });
     void harness.supervisor.fail(69);
     await harness.supervisor.terminate('SIGTERM');
@@ -346,7 +346,7 @@ describe('the supervisor', () => {
     expect(await harness.soFar()).toEqual(['draining', 'cut', 'end processes', 'stop workers', 'stopped', 'exit 69']);
   });
 
-  it('does not fail any more once it drains', async () => {
+  it('cannot fail once it drains', async () => {
     const harness = new Harness({ running: 1 });
     void harness.supervisor.terminate('SIGTERM');
     await harness.supervisor.fail(69);

@@ -9,21 +9,21 @@ import { until } from '../../../support/until.js';
 const notify = { NOTIFY_SOCKET: '/run/notify', WATCHDOG_PID: '7', WATCHDOG_USEC: '30000000' };
 const listen = { LISTEN_PID: '7', LISTEN_FDS: '2', LISTEN_FDNAMES: 'a:b' };
 
-describe('what systemd hands over', () => {
-  it('is taken out of the environment, and nothing else is', () => {
+describe('The variables from systemd', () => {
+  it('are removed from the environment, and nothing else is', () => {
     const env = { PATH: '/bin', ...notify, ...listen };
     expect(takeHandover(env, 7)).toEqual({ notifySocket: '/run/notify', watchdogMs: 30_000, passedFds: [3, 4] });
     expect(env).toEqual({ PATH: '/bin' });
   });
 
-  it('is not taken for ours when it was meant for another process, and is taken out all the same', () => {
+  it('are ignored if they were meant for another process, but still removed', () => {
     const env = { ...notify, ...listen };
     expect(takeHandover(env, 8)).toEqual({ notifySocket: '/run/notify', watchdogMs: null, passedFds: [] });
     expect(env).toEqual({});
   });
 
   it.each([{}, { NOTIFY_SOCKET: '', WATCHDOG_USEC: 'soon', LISTEN_PID: '7', LISTEN_FDS: 'some' }])(
-    'is nothing where there is nothing of use: %j',
+    'are ignored if they are unusable: %j',
     (env) => {
       expect(takeHandover(env, 7)).toEqual({ notifySocket: null, watchdogMs: null, passedFds: [] });
     },
@@ -78,10 +78,10 @@ class Harness implements AsyncDisposable {
   }
 }
 
-describe('the absence of systemd-notify', () => {
+describe('A missing systemd-notify', () => {
   const handover = { notifySocket: '/run/notify', watchdogMs: null, passedFds: [] };
 
-  it('is a warning if somebody waits for a notification', () => {
+  it('causes a warning if systemd expects a notification', () => {
     const warnings = (socket: string | null, program: string | null) =>
       new Systemd({ ...handover, notifySocket: socket }, program, 42, new FakeClock()).warnings;
     expect(warnings('/run/notify', null)).toEqual([
@@ -91,14 +91,14 @@ describe('the absence of systemd-notify', () => {
   });
 });
 
-describe('systemd is notified', () => {
-  it('of the phases that it knows, in order, in the name of this process', async () => {
+describe('The service notifies systemd', () => {
+  it('of its main phases, in order, in the name of this process', async () => {
     await using harness = await Harness.create();
     for (const phase of ['starting', 'ready', 'draining', 'stopped'] as const) harness.systemd.announce(phase);
     expect(await harness.sent(2)).toEqual(['--pid=42 READY=1', '--pid=42 STOPPING=1']);
   });
 
-  it('of a reload and of its end, even where the reload has failed', async () => {
+  it('of a reload and of its end, even if the reload has failed', async () => {
     await using harness = await Harness.create();
     expect(await harness.systemd.reloading(Promise.resolve(false))).toBe(false);
     expect(await harness.sent(2)).toEqual(['--pid=42 RELOADING=1', '--pid=42 READY=1']);
@@ -116,7 +116,7 @@ describe('systemd is notified', () => {
     ]);
   });
 
-  it('that it lives twice in each watchdog time, while a worker can answer or the service drains', async () => {
+  it('twice in each watchdog interval while a worker can answer or the service drains', async () => {
     await using harness = await Harness.create(1000);
     harness.start();
     await harness.clock.advance(1000);
@@ -129,7 +129,7 @@ describe('systemd is notified', () => {
     expect((await harness.sent(4)).filter((line) => line.includes('WATCHDOG'))).toHaveLength(3);
   });
 
-  it('that it lives, while the last workers finish what they have', async () => {
+  it('of its watchdog while the last workers finish their requests', async () => {
     await using harness = await Harness.create(1000);
     harness.start();
     harness.ready = 0;
@@ -138,7 +138,7 @@ describe('systemd is notified', () => {
     expect(await harness.sent(1)).toEqual(['--pid=42 WATCHDOG=1']);
   });
 
-  it('of nothing, where it has not asked, or there is no systemd-notify', async () => {
+  it('of nothing if systemd does not ask for it, or there is no systemd-notify', async () => {
     const clock = new FakeClock();
     for (const [notifySocket, program] of [
       ['/run/notify', null],
@@ -152,7 +152,7 @@ describe('systemd is notified', () => {
   });
 
   it.each(['not\0a program', '/bin/false'])(
-    'in vain where the notifier does not work, and the service goes on: %j',
+    'without success if the notifier does not work, and continues: %j',
     async (program) => {
       const handover = { notifySocket: '/run/notify', watchdogMs: null, passedFds: [] };
       const systemd = new Systemd(handover, program, 42, new FakeClock());

@@ -8,22 +8,22 @@ import { temporaryFolder } from '../../../support/folder.js';
 
 const owner = { pid: 7, startTicks: '123', pidNamespace: '4026531836' };
 
-describe('the parent of the runtime directory', () => {
+describe('The parent of the runtime directory', () => {
   it.each([
     ['/run/prompt-relay', '/run/prompt-relay'],
     ['/run/first:/run/second', '/run/first'],
     ['run', join(process.cwd(), 'run')],
-  ])('is what systemd names, as an absolute path: %s', (value, path) => {
+  ])('is the one that systemd names, as an absolute path: %s', (value, path) => {
     expect(runtimeParent({ RUNTIME_DIRECTORY: value })).toEqual({ variable: 'RUNTIME_DIRECTORY', path });
   });
 
-  it.each([{}, { RUNTIME_DIRECTORY: '' }])('is the folder for temporary files where systemd names none: %j', (env) => {
+  it.each([{}, { RUNTIME_DIRECTORY: '' }])('is the folder for temporary files if systemd names none: %j', (env) => {
     expect(runtimeParent(env)).toEqual({ variable: 'TMPDIR', path: tmpdir() });
   });
 });
 
-describe('the runtime directory', () => {
-  it('is a new folder that nobody else may open, and its name tells whose it is', async () => {
+describe('The runtime directory', () => {
+  it('is a new folder that no other user can open, named after its owner', async () => {
     await using folder = await temporaryFolder();
     const parent = { variable: 'TMPDIR', path: folder.path } as const;
     const paths = [await makeRuntimeDirectory(parent, owner), await makeRuntimeDirectory(parent, owner)];
@@ -35,7 +35,7 @@ describe('the runtime directory', () => {
   });
 
   it.each(['RUNTIME_DIRECTORY', 'TMPDIR'] as const)(
-    'is a fault of the configuration where it can not be made, under the name of the variable: %s',
+    'is a configuration fault if it cannot be created, with the name of the variable: %s',
     async (variable) => {
       await using folder = await temporaryFolder();
       const path = join(folder.path, 'missing');
@@ -45,7 +45,7 @@ describe('the runtime directory', () => {
     },
   );
 
-  it('is removed with all that is in it, and does not need to be there', async () => {
+  it('is removed with its contents, and need not exist', async () => {
     await using folder = await temporaryFolder();
     const path = await makeRuntimeDirectory({ variable: 'TMPDIR', path: folder.path }, owner);
     await mkdir(join(path, 'deep'));
