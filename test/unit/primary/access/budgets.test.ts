@@ -22,7 +22,7 @@ function budgetsOf(budget: Partial<Budget>) {
 }
 
 describe('The budget of a key', () => {
-  it('is checked before a job, so one may use more than is left', () => {
+  it('is checked before a job, so a job may use more than is left', () => {
     const { budgets } = budgetsOf({ tokens: 100 });
     budgets.jobEnded({ client: 'key ada' }, charge(99));
     budgets.check('key ada');
@@ -33,7 +33,7 @@ describe('The budget of a key', () => {
     expect(() => budgets.check('key bob')).not.toThrow();
   });
 
-  it('is that of its holder and all sub-clients together', () => {
+  it('is shared by its holder and all sub-clients', () => {
     const { budgets } = budgetsOf({ costUsd: 1.5 });
     budgets.jobEnded({ client: 'key ada/x' }, charge(5, 1));
     budgets.jobEnded({ client: 'key ada/y' }, charge(5, 0.5));
@@ -42,7 +42,7 @@ describe('The budget of a key', () => {
     }
   });
 
-  it('begins anew with the day in UTC, and says when that is, but to wait five minutes at most', async () => {
+  it('resets at midnight UTC, and the error gives that time, but advises to retry after five minutes at most', async () => {
     const { budgets, clock } = budgetsOf({ tokens: 1 });
     budgets.jobEnded({ client: 'key ada' }, charge(1));
     const refusal = () => {
@@ -63,7 +63,7 @@ describe('The budget of a key', () => {
     ]);
   });
 
-  it('counts what the store knows of it, of other hosts and of services before', async () => {
+  it('includes the usage in the store, from other hosts and earlier services', async () => {
     const { budgets } = budgetsOf({ tokens: 100 });
     budgets.jobEnded({ client: 'key ada' }, charge(10)); // in the store before it is read
     await budgets.refresh({ report: () => [row('ada', 30), row('ada/x', 20), row('bob', 500)] });
@@ -72,7 +72,7 @@ describe('The budget of a key', () => {
     expect(budgets.of(['ada'])[0]?.tokens?.used).toBe(55);
   });
 
-  it('counts what a key has used on the day before it got one', () => {
+  it('includes what a key used earlier that day, before it had a budget', () => {
     const { budgets, keys } = budgetsOf({});
     budgets.jobEnded({ client: 'key bob' }, charge(10));
     keys.set('key bob', { tokens: 10, costUsd: null });
@@ -81,7 +81,7 @@ describe('The budget of a key', () => {
     expect(() => budgets.check('key bob')).not.toThrow();
   });
 
-  it('forgets nothing while the store is asked, and asks it once at a time', async () => {
+  it('loses nothing while the store is queried, and sends one query at a time', async () => {
     const { budgets } = budgetsOf({ tokens: 100 });
     const { promise, resolve } = withResolvers<UsageRow[]>();
     let asked = 0;
@@ -96,7 +96,7 @@ describe('The budget of a key', () => {
     expect(budgets.of(['ada'])[0]?.tokens?.used).toBe(110);
   });
 
-  it('takes nothing of the day before from a store that answers after midnight', async () => {
+  it('ignores the usage of the previous day if the store answers after midnight', async () => {
     const { budgets, clock } = budgetsOf({ tokens: 100 });
     const { promise, resolve } = withResolvers<UsageRow[]>();
     budgets.jobEnded({ client: 'key ada' }, charge(60));
@@ -108,7 +108,7 @@ describe('The budget of a key', () => {
     expect(budgets.of(['ada'])[0]?.tokens?.used).toBe(0);
   });
 
-  it('goes on counting while the store does not answer', async () => {
+  it('continues to count while the store does not respond', async () => {
     const { budgets } = budgetsOf({ tokens: 100 });
     budgets.jobEnded({ client: 'key ada' }, charge(10));
     await expect(budgets.refresh({ report: () => Promise.reject(new Error('away')) })).rejects.toThrow('away');

@@ -2,8 +2,8 @@ import { clientBounds, noBounds, quarterOf } from '../../../../src/primary/acces
 
 const none = { maxConcurrent: null, maxQueued: null, weight: null };
 
-describe('the bounds of a client', () => {
-  it('are those of its key first', () => {
+describe('The limits of a client', () => {
+  it('are primarily those of its key', () => {
     const optionsOf = (client: string) =>
       client === 'key alice' ? { maxConcurrent: 1, maxQueued: 3, weight: 2 } : none;
     const boundsOf = clientBounds({ clientMaxConcurrent: 2, clientMaxQueue: 20 }, optionsOf);
@@ -11,7 +11,7 @@ describe('the bounds of a client', () => {
     expect(boundsOf('user alice')).toEqual({ maxRunning: 2, maxQueued: 20, weight: 1 });
   });
 
-  it('are those of the configuration, where 0 at once is no bound', () => {
+  it('are otherwise those of the configuration, where 0 running jobs means no limit', () => {
     const [set, unset] = [
       clientBounds({ clientMaxConcurrent: 2, clientMaxQueue: 20 }, () => none),
       clientBounds({ clientMaxConcurrent: 0, clientMaxQueue: null }, () => none),
@@ -22,7 +22,7 @@ describe('the bounds of a client', () => {
   });
 });
 
-describe('a quarter', () => {
+describe('A quarter', () => {
   it.each([
     [0, 1],
     [1, 1],

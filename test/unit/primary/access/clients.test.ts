@@ -20,14 +20,14 @@ describe('The options of a client', () => {
     expect(clients.optionsOf('key default')).toMatchObject(none);
   });
 
-  it('are none where it has no key, whatever it is called', () => {
+  it('are empty if it has no key, whatever its name is', () => {
     const clients = clientsWith([keyOf('ada', own)]);
     for (const client of ['user ada', 'address ada', 'ada', 'key bob', '']) {
       expect(clients.optionsOf(client)).toMatchObject(none);
     }
   });
 
-  it('hold a rate of its own, or that of the service', () => {
+  it('include a separate rate limit, or that of the service', () => {
     const clients = clientsWith([keyOf('ada', own)]);
     expect(clients.rateOf('key ada')).toEqual(own.rate);
     expect(clients.rateOf('user ada')).toEqual({ maxRequests: 9, windowMs: 60_000 });
@@ -43,7 +43,7 @@ describe('The options of a client', () => {
 });
 
 describe('Two lists of keys', () => {
-  it.each([0, 249, 250, 600])('are the same if each key of them is: %d keys', async (length) => {
+  it.each([0, 249, 250, 600])('are equal if all their keys are: %d keys', async (length) => {
     const list = (changed: object = {}) =>
       Array.from({ length }, (_, index) => ({ ...keyOf(`key${index}`), ...(index === length - 1 && changed) }));
     const same = (one: ReturnType<typeof list>, other: typeof one) => sameKeys(one, other, async () => {});
@@ -54,7 +54,7 @@ describe('Two lists of keys', () => {
 });
 
 describe('A sub-client of a key', () => {
-  it('has what the key has, and is a client of its own', () => {
+  it('has the options of the key, and is a separate client', () => {
     const clients = clientsWith([keyOf('ada', own)]);
     expect(clients.optionsOf('key ada/grace')).toEqual(clients.optionsOf('key ada'));
     expect(clients.optionsOf('user ada/grace')).toEqual(clients.optionsOf('user nobody'));
@@ -63,15 +63,15 @@ describe('A sub-client of a key', () => {
 });
 
 describe('The keys for the workers', () => {
-  it('are none at all where requests need no key', () => {
+  it('are null if requests need no key', () => {
     expect(new Clients({ ...cap, apiKeys: [], namedKeys: [], needsKey: false }).forWorkers).toBeNull();
   });
 
-  it('are an empty list where the keys file holds none: nobody is let in', () => {
+  it('are an empty list if the keys file is empty, so that no client is admitted', () => {
     expect(new Clients({ ...cap, apiKeys: [], namedKeys: [], needsKey: true }).forWorkers).toEqual([]);
   });
 
-  it('are the fixed ones and those of the keys file', () => {
+  it('are the configured ones and those of the keys file', () => {
     const clients = clientsWith([keyOf('ada', own)]);
     const common = { scopes: ['ask', 'chat'], hasSubclients: false, expiresAt: null };
     const fixed = { name: 'default', digest: digestOf('default'), isCapped: false, ...common };
@@ -81,7 +81,7 @@ describe('The keys for the workers', () => {
     expect(clients.count).toBe(1);
   });
 
-  it('hold what a key was before its rotation, until that ends or the key does', () => {
+  it('include the old value of a rotated key, until its transition or the key expires', () => {
     const previous = { digest: digestOf('old'), expiresAt: 7 };
     const clients = clientsWith([keyOf('ada', { previous }), keyOf('bob', { previous, expiresAt: 5 })]);
     const known = clients.forWorkers?.map(({ name, digest, expiresAt }) => [name, digest, expiresAt]);

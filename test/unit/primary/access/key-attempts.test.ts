@@ -12,7 +12,7 @@ function createBrake() {
 const none = Array.from({ length: 10 }, () => 0);
 
 describe('The brake for wrong keys', () => {
-  it('lets ten a minute be, and blocks from the eleventh on, for one caller alone', () => {
+  it('allows ten a minute, and blocks from the eleventh on, for that caller alone', () => {
     const { fail, blocks } = createBrake();
     expect(fail(10)).toEqual(none);
     expect(fail(3)).toEqual([30, 30, 30]);
@@ -20,7 +20,7 @@ describe('The brake for wrong keys', () => {
     expect(blocks).toEqual([['a', 30]]);
   });
 
-  it('tells how long the block still holds, in whole seconds, never too few', async () => {
+  it('reports how long the block lasts, in whole seconds rounded up', async () => {
     const { clock, fail } = createBrake();
     fail(11);
     await clock.advance(10_500);
@@ -45,14 +45,14 @@ describe('The brake for wrong keys', () => {
     expect(seconds).toEqual([30, 60, 120, 240, 480, 900, 900, 900]);
   });
 
-  it('forgets the blocks of before after an hour', async () => {
+  it('forgets earlier blocks after an hour', async () => {
     const { clock, fail } = createBrake();
     fail(11);
     await clock.advance(30_000 + 3_600_000);
     expect(fail(11).at(-1)).toBe(30);
   });
 
-  it('keeps ten thousand callers at most', () => {
+  it('remembers at most ten thousand callers', () => {
     const { fail } = createBrake();
     fail(10, 'first');
     for (let index = 0; index < 10_000; index++) fail(1, `caller ${index}`);

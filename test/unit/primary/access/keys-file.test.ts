@@ -21,8 +21,8 @@ function createListener(reportsCost = true) {
   return { listener, log, told, names };
 }
 
-describe('The keys file, read again', () => {
-  it('puts its keys in force and says so', async () => {
+describe('The reload of the keys file', () => {
+  it('activates its keys and logs it', async () => {
     const { listener, log, told } = createListener();
     await listener.read(lineOf('ada') + lineOf('bob'));
     await listener.read('');
@@ -33,7 +33,7 @@ describe('The keys file, read again', () => {
     ]);
   });
 
-  it('refuses a budget in dollars where the model CLI reports no cost', async () => {
+  it('rejects a budget in dollars if the model CLI reports no cost', async () => {
     const { listener, log, names } = createListener(false);
     await listener.read(`${lineOf('bob').trim()}:cost=5/day\n`);
     expect(log.entries.map(({ event }) => event)).toEqual(['keys_rejected']);
@@ -43,13 +43,13 @@ describe('The keys file, read again', () => {
     expect(names()).toEqual(['bob']);
   });
 
-  it('says nothing where nothing has changed', async () => {
+  it('logs nothing if nothing has changed', async () => {
     const { listener, log, told } = createListener();
     await listener.read(`# a comment\n${lineOf('ada')}`);
     expect([told, log.entries]).toEqual([[], []]);
   });
 
-  it('leaves the keys as they were where it is broken, and says why', async () => {
+  it('leaves the keys unchanged if the file is invalid, and logs the reason', async () => {
     const { listener, log, told, names } = createListener();
     await listener.read(`${lineOf('bob')}joe\nmax\n`);
     listener.unreadable(new Error('EACCES: permission denied'));
@@ -60,14 +60,14 @@ describe('The keys file, read again', () => {
     ]);
   });
 
-  it('says that it is well again, also with the keys of before', async () => {
+  it('logs that the file is valid again, even with the same keys as before', async () => {
     const { listener, log } = createListener();
     await listener.read('joe');
     await listener.read(lineOf('ada'));
     expect(log.events).toEqual(['keys_rejected', 'keys_loaded']);
   });
 
-  it('leaves time for everything else while it reads many keys', async () => {
+  it('does not block the event loop while it reads many keys', async () => {
     const { listener, told } = createListener();
     let turns = 0;
     const count = () => {

@@ -1,11 +1,11 @@
 import { RateLimit } from '../../../../src/primary/access/rate-limit.js';
 import { FakeClock } from '../../../support/fake-clock.js';
 
-describe('a rate window', () => {
+describe('A rate window', () => {
   const rate = { maxRequests: 2, windowMs: 59_990 };
   const cap = { maxRequests: 2, windowSeconds: 59.99 };
 
-  it('lets so many requests of one client pass, and tells what is left of it in whole seconds, never too few', async () => {
+  it('allows a number of requests of one client, and reports its remaining time in whole seconds, rounded up', async () => {
     const limit = new RateLimit(() => rate, new FakeClock());
     expect(await limit.take('user ada')).toEqual({ isAllowed: true, remaining: 1, resetSeconds: 60, ...cap });
     expect(await limit.take('user ada')).toEqual({ isAllowed: true, remaining: 0, resetSeconds: 60, ...cap });
@@ -15,7 +15,7 @@ describe('a rate window', () => {
     expect(await limit.take('user bob')).toMatchObject({ isAllowed: true, remaining: 1 });
   });
 
-  it('is as large and as long as the client has it', async () => {
+  it('has the size and duration configured for the client', async () => {
     const own = { maxRequests: 1, windowMs: 5000 };
     const limit = new RateLimit((client) => (client === 'key ada' ? own : rate), new FakeClock());
     expect(await limit.take('key ada')).toMatchObject({ isAllowed: true, maxRequests: 1, windowSeconds: 5 });
@@ -23,7 +23,7 @@ describe('a rate window', () => {
     expect(await limit.take('key bob')).toMatchObject({ isAllowed: true, remaining: 1, maxRequests: 2 });
   });
 
-  it('is one for the holder of a key and all names that it speaks for', async () => {
+  it('is shared by the holder of a key and all its users', async () => {
     const limit = new RateLimit(() => rate, new FakeClock());
     const verdicts = [];
     for (const client of ['key app/ada', 'key app', 'key app/bob']) verdicts.push((await limit.take(client)).isAllowed);
@@ -31,14 +31,14 @@ describe('a rate window', () => {
     expect(await limit.take('key bob')).toMatchObject({ isAllowed: true, remaining: 1 });
   });
 
-  it('is not there where a client has no cap', async () => {
+  it('does not exist if a client has no rate limit', async () => {
     const limit = new RateLimit(() => ({ maxRequests: 0, windowMs: 1000 }), new FakeClock());
     for (let times = 0; times < 5; times++) {
       expect(await limit.take('key ada')).toMatchObject({ isAllowed: true, maxRequests: 0 });
     }
   });
 
-  it('ends with its time, and not before', async () => {
+  it('ends with its time, and not earlier', async () => {
     const clock = new FakeClock();
     const limit = new RateLimit(() => rate, clock);
     for (let times = 0; times < 2; times++) await limit.take('user ada');

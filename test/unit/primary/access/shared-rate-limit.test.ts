@@ -24,7 +24,7 @@ function createHosts(count: number, rate = { maxRequests: 3, windowMs: 2500 }) {
 }
 
 describe('The rate windows that hosts share', () => {
-  it('let a client send as much as its cap to all of them together', async () => {
+  it('limit the requests of a client at all hosts together', async () => {
     const { hosts } = createHosts(3);
     const verdicts = [];
     for (const host of [...hosts, ...hosts]) verdicts.push(await host.take('key alice'));
@@ -33,14 +33,14 @@ describe('The rate windows that hosts share', () => {
     expect(verdicts[0]).toMatchObject({ resetSeconds: 2, maxRequests: 3, windowSeconds: 2.5 });
   });
 
-  it('are told in milliseconds, by rate and client', async () => {
+  it('are identified in milliseconds, by rate and client', async () => {
     const { counter, host } = createHosts(1);
     await host.take('key alice');
     await host.take('key bob');
     expect([...counter.counts.keys()]).toEqual(['3/2500:key alice', '3/2500:key bob']);
   });
 
-  it('are counted by each host for itself while they cannot be shared', async () => {
+  it('are counted by each host separately while they cannot be shared', async () => {
     const { counter, hosts } = createHosts(2);
     counter.isAway = true;
     for (const host of hosts) {
@@ -51,13 +51,13 @@ describe('The rate windows that hosts share', () => {
     expect((await hosts[0]?.take('key alice'))?.isAllowed).toBe(true);
   });
 
-  it('are none for a client without a cap', async () => {
+  it('do not exist for a client without a rate limit', async () => {
     const { counter, host } = createHosts(1, { maxRequests: 0, windowMs: 1000 });
     expect((await host.take('key alice')).isAllowed).toBe(true);
     expect(counter.counts.size).toBe(0);
   });
 
-  it('are one for the holder of a key and all names that it speaks for', async () => {
+  it('are shared by the holder of a key and all its users', async () => {
     const { counter, hosts } = createHosts(2);
     const verdicts = [];
     for (const name of ['key app/ada', 'key app', 'key app/bob', 'key app/eve']) {

@@ -19,7 +19,7 @@ function start() {
 }
 
 describe('The connections of a user', () => {
-  it('are so many and no more, while others have theirs', async () => {
+  it('are limited in number, independently of those of other users', async () => {
     const { open, fill } = start();
     const [close] = await fill(1000);
     expect(await open(1000)).toBeNull();
@@ -29,14 +29,14 @@ describe('The connections of a user', () => {
     expect(await open(1000)).toBeNull();
   });
 
-  it('count as those of one where nobody knows whose they are', async () => {
+  it('share one limit if their user is unknown', async () => {
     const { open, fill } = start();
     for (const close of await fill(null)) expect(close).not.toBeNull();
     expect(await open(null)).toBeNull();
     expect(await open(0)).not.toBeNull();
   });
 
-  it('that are refused, or closed twice, free no place', async () => {
+  it('that are refused, or closed twice, free no extra place', async () => {
     const { open, fill } = start();
     const all = await fill(1000);
     await open(1000);

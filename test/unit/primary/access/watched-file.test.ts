@@ -30,7 +30,7 @@ function open(name = 'keys') {
 }
 
 describe('A watched file', () => {
-  it('is read at the start, and when it is written, replaced, removed and made again', async () => {
+  it('is read at the start, and when it is written, replaced, removed and created again', async () => {
     await writeFile(join(folder.path, 'keys'), 'one');
     using watched = open();
     await watched.sees('one');
@@ -45,7 +45,7 @@ describe('A watched file', () => {
     await watched.sees('one', 'two', 'six', 'unreadable: ENOENT', 'ten');
   });
 
-  it('is read soon enough where its folder is replaced, which no watch over the folder tells', async () => {
+  it('is read within a second if its folder is replaced, which a watch on the folder does not report', async () => {
     await mkdir(join(folder.path, 'a'));
     await writeFile(join(folder.path, 'a', 'keys'), 'one');
     using watched = open('a/keys');
@@ -69,7 +69,7 @@ describe('A watched file', () => {
     expect(watched.seen).toEqual(['one', 'one']);
   });
 
-  it('need not have a folder', async () => {
+  it('does not require that its folder exists', async () => {
     await rm(folder.path, { recursive: true });
     using watched = open();
     await watched.sees('unreadable: ENOENT');

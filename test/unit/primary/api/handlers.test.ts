@@ -31,8 +31,8 @@ function createHandlers(services: object = {}) {
   return { handlers: apiHandlers(all as unknown as Services), told };
 }
 
-describe('a job that a worker asks for', () => {
-  it('is run, with the signal of its caller', () => {
+describe('A job that a worker requests', () => {
+  it('is run with the signal of its caller', () => {
     const calls: unknown[] = [];
     const runner = { run: (...call: unknown[]) => calls.push(call) };
     const { handlers, told } = createHandlers({ runner });
@@ -42,7 +42,7 @@ describe('a job that a worker asks for', () => {
     expect(told).toEqual([]);
   });
 
-  it.each(phases)('is refused, and counted, only where the service drains or has stopped: %s', (phase) => {
+  it.each(phases)('is refused, and counted, if and only if the service drains or has stopped: %s', (phase) => {
     const runner = { run: () => told.push('run') };
     const { handlers, told } = createHandlers({ phase: () => phase, drainSecondsLeft: () => 7, runner });
     const run = () => handlers.run(jobRequest(), signal);
@@ -55,7 +55,7 @@ describe('a job that a worker asks for', () => {
     }
   });
 
-  it('is counted where a worker has refused it', async () => {
+  it('is counted if a worker has refused it', async () => {
     const { handlers, told } = createHandlers({ drainSecondsLeft: () => 7 });
     expect(await handlers.refusedDraining({ client: 'key alice' })).toEqual({ retryAfterSeconds: 7 });
     expect(told).toEqual(['refused', 'refused lately', 'refused key alice', 'refused client']);
@@ -64,7 +64,7 @@ describe('a job that a worker asks for', () => {
   it.each([
     [new RelayError('concurrency_limited', 'full'), ['refused lately', 'refused a', 'refused client']],
     [invalid('prompt', 'is too long'), []],
-  ])('is counted for its client where there is no room for it, and only there: %s', (failure, counted) => {
+  ])('is counted for its client if and only if it was refused for lack of space: %s', (failure, counted) => {
     const run = () => {
       throw failure;
     };
@@ -73,7 +73,7 @@ describe('a job that a worker asks for', () => {
     expect(told).toEqual(counted);
   });
 
-  it('is refused, and counted, where the budget of its key is used up, in the background too', async () => {
+  it('is refused, and counted, if the budget of its key is used up, also in the background', async () => {
     const spent = new RelayError('rate_limited', 'used up', { reason: 'budget' });
     const check = () => {
       throw spent;
@@ -86,7 +86,7 @@ describe('a job that a worker asks for', () => {
     expect(told).toEqual([...counted, ...counted]);
   });
 
-  it('is refused with the names of the models that there are, in the background too', async () => {
+  it('is refused with the names of the available models, also in the background', async () => {
     const failure = invalid('model', 'is not known');
     const refuse = () => {
       throw failure;
@@ -109,11 +109,11 @@ describe('a job that a worker asks for', () => {
   });
 });
 
-describe('a request of an address', () => {
+describe('A request from an address', () => {
   it.each([
     [true, []],
     [false, ['rate limited', 'refused lately', 'refused address 192.0.2.1', 'refused client']],
-  ])('is counted where its window is used up (allowed: %p)', async (isAllowed, counted) => {
+  ])('is counted if its rate window is used up (allowed: %p)', async (isAllowed, counted) => {
     const verdict = { isAllowed, remaining: 0, resetSeconds: 9 };
     const { handlers, told } = createHandlers({ rateLimit: { take: async () => verdict } });
     expect(await handlers.rate({ client: 'address 192.0.2.1' })).toEqual(verdict);
@@ -121,18 +121,18 @@ describe('a request of an address', () => {
   });
 });
 
-it('a wrong key is counted for its caller', async () => {
+it('A wrong key is counted for its caller', async () => {
   const { handlers } = createHandlers({ keyAttempts: { failed: (caller: string) => caller.length } });
   expect(await handlers.wrongKey({ caller: 'user ada' })).toEqual({ blockedSeconds: 8 });
 });
 
-describe('the health', () => {
-  it('is told as text, with whether the service can be used', async () => {
+describe('The health', () => {
+  it('is sent as text, with whether the service is usable', async () => {
     const { handlers } = createHandlers({ status: { health: () => ({ status: 'ok' }), isUsable: true } });
     expect(await handlers.health({ withPids: true })).toEqual({ text: '{"status":"ok"}', isUsable: true });
   });
 
-  it('is that after the check where one is forced', async () => {
+  it('is the one after the check if a check is forced', async () => {
     const status = { health: () => ({ status: status.isUsable ? 'ok' : 'degraded' }), isUsable: false };
     const recheck = async () => {
       status.isUsable = true;
@@ -141,25 +141,25 @@ describe('the health', () => {
     expect(await handlers.recheck({})).toEqual({ text: '{"status":"ok"}', isUsable: true });
   });
 
-  it('has a history, from a moment on', async () => {
+  it('has a history since a given time', async () => {
     const { handlers } = createHandlers({ status: { history: (since: number | null) => ({ since }) } });
     expect(await handlers.history({ since: 5, withPids: true })).toEqual({ since: 5 });
   });
 });
 
-describe('the live status', () => {
+describe('The live status', () => {
   const feeds = {
     named: { text: '{"slots":"alice"}', watch: () => ['named'] },
     nameless: { text: '{"slots":null}', watch: () => ['nameless'] },
   };
 
-  it('is told once, with names or without', async () => {
+  it('is sent once, with or without names', async () => {
     const { handlers } = createHandlers({ feeds, countRequests: async () => {} });
     expect(await handlers.status({ withNames: true })).toEqual({ text: '{"slots":"alice"}' });
     expect(await handlers.status({ withNames: false })).toEqual({ text: '{"slots":null}' });
   });
 
-  it('counts what the workers have answered until now', async () => {
+  it('counts what the workers have answered up to now', async () => {
     const counted = { requests: 0 };
     const named = {
       get text() {
@@ -173,33 +173,36 @@ describe('the live status', () => {
     expect(await handlers.status({ withNames: true })).toEqual({ text: '{"totals":7}' });
   });
 
-  it('is told as it changes, with names or without', () => {
+  it('is sent whenever it changes, with or without names', () => {
     const { handlers } = createHandlers({ feeds });
     const watched = [true, false].map((withNames) => handlers.statusFeed({ withNames }, signal));
     expect(watched).toEqual([['named'], ['nameless']]);
   });
 });
 
-describe('the usage', () => {
+describe('The usage', () => {
   it.each([
     [['admin'] as const, null, ['ada', 'bob']],
     [['ask', 'chat'] as const, 'user bob', []],
     [['ask', 'chat'] as const, 'key ada/x', ['ada']],
     [null, 'user bob', []],
-  ])('is that of all clients for an admin, else of the one who asks (scopes: %p, %p)', async (scopes, client, keys) => {
-    const { handlers } = createHandlers({
-      usage: { report: (...call: unknown[]) => [call] },
-      keyNames: () => ['ada', 'bob'],
-      budgets: { of: (names: string[]) => names },
-    });
-    const order = { client: client ?? 'user bob', scopes, since: '2026-01-01', until: null };
-    const { text } = await handlers.usage(order);
-    const rows = [[client, { since: '2026-01-01', until: null }]];
-    expect(JSON.parse(text)).toMatchObject({ caller: { scopes }, budgets: keys, usage: rows });
-  });
+  ])(
+    'contains all clients for an admin, else only the one that asks (scopes: %p, %p)',
+    async (scopes, client, keys) => {
+      const { handlers } = createHandlers({
+        usage: { report: (...call: unknown[]) => [call] },
+        keyNames: () => ['ada', 'bob'],
+        budgets: { of: (names: string[]) => names },
+      });
+      const order = { client: client ?? 'user bob', scopes, since: '2026-01-01', until: null };
+      const { text } = await handlers.usage(order);
+      const rows = [[client, { since: '2026-01-01', until: null }]];
+      expect(JSON.parse(text)).toMatchObject({ caller: { scopes }, budgets: keys, usage: rows });
+    },
+  );
 });
 
-describe('a stored response', () => {
+describe('A stored response', () => {
   it('is stored, read and removed for its client', async () => {
     const conversation = { maxConversationBytes: 100_000, conversationTtlMs: 1000 };
     const limits = responseLimits({ maxResponses: 10, maxResponseBytes: 100_000, ...conversation });
@@ -215,7 +218,7 @@ describe('a stored response', () => {
   });
 });
 
-describe('a conversation', () => {
+describe('A conversation', () => {
   it('is looked up and deleted for its client', async () => {
     const calls: unknown[] = [];
     const conversations = {

@@ -27,7 +27,7 @@ const answers = { removeOf: () => 2 };
 const responses = { removeOf: () => 4 };
 
 describe('A client that is purged', () => {
-  it('is gone from memory and the store, and others are not', async () => {
+  it('is removed from memory and the store, while others are not', async () => {
     const { parts, harness, done } = createParts(memoryUpkeep(answers, responses));
     for (let count = 0; count < 250; count++) harness.chat();
     const report = await purgeClient(parts, 'alice');
@@ -43,12 +43,12 @@ describe('A client that is purged', () => {
     expect(harness.store.counts.conversations).toBe(1);
   });
 
-  it('is said to be there still where the store does not forget it', async () => {
+  it('causes an error if the store does not remove it', async () => {
     const broken = { ...memoryUpkeep(answers, responses), purge: () => Promise.reject(storeUnavailable()) };
     await expect(purgeClient(createParts(broken).parts, 'alice')).rejects.toMatchObject({ code: 'store_unavailable' });
   });
 
-  it('counts what only the store had, of other hosts', async () => {
+  it('is counted with the data of other hosts in the shared store', async () => {
     const shared = { ...memoryUpkeep(answers, responses), purge: async () => ({ conversations: 7, usage: 0 }) };
     const { removed } = await purgeClient(createParts(shared).parts, 'alice');
     expect(removed).toEqual({ conversations: 7, jobs: 3, usage: 1 });

@@ -24,7 +24,7 @@ function house(answering: Answering) {
   return { clock, released, ask: () => askForTrial({ cli, adapterModel: 'big', label: 'big' }, 1000, clock) };
 }
 
-describe('the question of a check', () => {
+describe('The test question of a check', () => {
   it('is answered by the default model, with its times', async () => {
     const { clock, released, ask } = house(async (turn, sink) => {
       expect(turn).toMatchObject({ text: trialQuestion, model: 'big', system: null, history: [] });
@@ -38,7 +38,7 @@ describe('the question of a check', () => {
     expect(released).toEqual([null]);
   });
 
-  it('fails with its class, its message and what the program wrote', async () => {
+  it('fails with its class, its message and the stderr of the program', async () => {
     const { released, ask } = house(() => Promise.reject(cliError('crashed', 'it crashed', { stderr: 'no model' })));
     expect(await ask()).toMatchObject({
       answer: null,
@@ -48,7 +48,7 @@ describe('the question of a check', () => {
     expect(released).toEqual([null]);
   });
 
-  it('fails after the time that a job may take', async () => {
+  it('fails after the time limit of a job', async () => {
     const { clock, ask } = house((_, __, signal) => {
       const aborted = new Promise<void>((_resolve, reject) => {
         signal.addEventListener('abort', () => reject(signal.reason));

@@ -18,21 +18,21 @@ async function settingsOf(env: Record<string, string> = {}, addressCount = 1, ol
   );
 }
 
-describe('the settings of a worker', () => {
-  it('are what a worker expects', async () => {
+describe('The settings of a worker', () => {
+  it('match the schema that a worker expects', async () => {
     const settings = await settingsOf();
     expect(workerSettingsSchema.parse(settings)).toEqual(settings);
     expect(settings).toMatchObject({ phase: 'starting', traces, logStyle: 'plain' });
   });
 
-  it('name the inherited addresses: the numbers after its streams and its channel', async () => {
+  it('contain the inherited addresses: the descriptor numbers after its streams and its channel', async () => {
     expect((await settingsOf({}, 1)).fds).toEqual([4]);
     expect(await settingsOf({}, 3)).toMatchObject({ fds: [4, 5, 6], ollamaFd: null });
     const ollama = { host: '127.0.0.1', port: 11434 };
     expect(await settingsOf({}, 2, ollama)).toMatchObject({ fds: [4, 5], ollamaFd: 5 });
   });
 
-  it('hold no key in clear text, and no credential of the CLI', async () => {
+  it('contain no key in clear text, and no credential of the CLI', async () => {
     const secrets = { MODEL_API_KEY: 'a-long-secret-key', MODEL_CODE_OAUTH_TOKEN: 'a-long-secret-token' };
     const settings = await settingsOf(secrets);
     expect(settings.keys).toBe(keys);
@@ -43,16 +43,16 @@ describe('the settings of a worker', () => {
     ['30', 10_000],
     ['1', 1000],
     ['0', 1000],
-  ])('say for how long an answer may be left in a drain of %s s', async (MODEL_API_DRAIN_TIMEOUT_SECONDS, ms) => {
+  ])('contain how long an answer may remain unread in a drain of %s s', async (MODEL_API_DRAIN_TIMEOUT_SECONDS, ms) => {
     expect((await settingsOf({ MODEL_API_DRAIN_TIMEOUT_SECONDS })).drainUnreadMs).toBe(ms);
   });
 
-  it('say whether a cap is configured', async () => {
+  it('contain whether a rate limit is configured', async () => {
     expect((await settingsOf({ MODEL_API_RATE_LIMIT_MAX_REQUESTS: '0' })).isCapped).toBe(false);
     expect((await settingsOf({ MODEL_API_RATE_LIMIT_MAX_REQUESTS: '30' })).isCapped).toBe(true);
   });
 
-  it('name the allowed hosts, or none where any will do', async () => {
+  it('contain the allowed hosts, or null if any host is allowed', async () => {
     expect((await settingsOf()).allowedHosts).toEqual(['localhost', '127.0.0.1', '::1']);
     const open = { MODEL_API_HOST: '0.0.0.0', MODEL_API_KEY: 'a-long-secret-key' };
     expect((await settingsOf(open)).allowedHosts).toBeNull();

@@ -75,17 +75,17 @@ function takeAll<T>(waiting: Order<T>, mayGo?: (name: T) => boolean): T[] {
   return taken;
 }
 
-describe('the fair queue', () => {
-  it('is first come first served for one client', () => {
+describe('The fair queue', () => {
+  it('serves one client in the order of arrival', () => {
     expect(takeAll(order(['a', '1'], ['a', '2'], ['a', '3']))).toEqual(['1', '2', '3']);
   });
 
-  it('goes round between clients, so that a long line starves nobody', () => {
+  it('alternates between clients, so that a long line starves no client', () => {
     const waiting = order(['a', 'a1'], ['a', 'a2'], ['a', 'a3'], ['b', 'b1'], ['c', 'c1'], ['c', 'c2']);
     expect(takeAll(waiting)).toEqual(['a1', 'b1', 'c1', 'a2', 'c2', 'a3']);
   });
 
-  it('goes round between keys, and for one key between the names that it speaks for', () => {
+  it('alternates between keys, and within one key between its users', () => {
     const names = ['key app/ada', 'key app/bob', 'key app', 'key app/ada', 'key app/eve', 'key app/ada'];
     const waiting = order(...names.map((name, index) => [name, `app ${index}`] as const));
     for (const number of [1, 2, 3]) waiting.add('key other', `other ${number}`);
@@ -97,7 +97,7 @@ describe('the fair queue', () => {
     expect(positions).toEqual(names.map((_, index) => taken.indexOf(`app ${index}`) + 1));
   });
 
-  it('holds back all names of a key at once', () => {
+  it('suspends all users of a key at once', () => {
     const waiting = order(['key app/ada', 'ada'], ['key app/bob', 'bob'], ['key other', 'other']);
     waiting.hold('key app/eve');
     expect([waiting.takeNext(), waiting.takeNext()]).toEqual(['other', null]);
@@ -105,14 +105,14 @@ describe('the fair queue', () => {
     expect(takeAll(waiting)).toEqual(['ada', 'bob']);
   });
 
-  it('lets a client that comes back wait for the others first', () => {
+  it('puts a client that returns behind the others', () => {
     const waiting = order(['a', 'a1'], ['b', 'b1'], ['b', 'b2']);
     expect(waiting.takeNext()).toBe('a1');
     waiting.add('a', 'a2');
     expect(takeAll(waiting)).toEqual(['b1', 'a2', 'b2']);
   });
 
-  it('serves a modest client after one turn of a greedy one, whenever it comes', () => {
+  it('serves a modest client after one turn of a greedy one, whenever it arrives', () => {
     const waiting = new Order<string>();
     for (let number = 0; number < 1000; number++) waiting.add('greedy', `greedy ${number}`);
     for (let turn = 0; turn < 10; turn++) waiting.takeNext();
@@ -133,14 +133,14 @@ describe('the fair queue', () => {
     expect(waiting.size).toBe(0);
   });
 
-  it.each([0, 1, 2])('forgets the one who is removed and no other: number %d of a line', (index) => {
+  it.each([0, 1, 2])('removes exactly the given member: number %d of a line', (index) => {
     const waiting = order(['b', 'b']);
     for (const member of ['a0', 'a1', 'a2']) waiting.add('a', member);
     waiting.remove('a', `a${index}`);
     expect(takeAll(waiting)).toEqual(['b', 'a0', 'a1', 'a2'].filter((member) => member !== `a${index}`));
   });
 
-  it('forgets a client with its last member, and takes it in again', () => {
+  it('forgets a client with its last member, and accepts it again', () => {
     const waiting = order(['b', 'b1']);
     waiting.add('a', 'a1');
     waiting.remove('a', 'a1');
@@ -148,7 +148,7 @@ describe('the fair queue', () => {
     expect(takeAll(waiting)).toEqual(['b1', 'a2']);
   });
 
-  it('keeps the turn of a client whose first member is removed', () => {
+  it('retains the turn of a client whose first member is removed', () => {
     const waiting = new Order<string>();
     waiting.add('a', 'a1');
     waiting.add('b', 'b1');
@@ -157,7 +157,7 @@ describe('the fair queue', () => {
     expect(takeAll(waiting)).toEqual(['a2', 'b1']);
   });
 
-  it.each([1, 2, 3])('agrees with a plain model of itself, whatever happens (seed %d)', (seed) => {
+  it.each([1, 2, 3])('agrees with a simple model through random events (seed %d)', (seed) => {
     const random = randomNumbers(seed);
     const waiting = new Order<number>();
     const model = new PlainOrder();
@@ -190,7 +190,7 @@ describe('the fair queue', () => {
   });
 
   it.each([1, 2, 3])(
-    'lists its members in the order in which it takes them, each at its position (seed %d)',
+    'lists its members in the order in which it serves them, each at its position (seed %d)',
     (seed) => {
       const random = randomNumbers(seed);
       const waiting = new Order<number>();
@@ -220,7 +220,7 @@ describe('the fair queue', () => {
     },
   );
 
-  it('takes nobody of a client that is held back, and lets it take part again behind the others', () => {
+  it('serves no member of a suspended client, and lets it rejoin behind the others', () => {
     const waiting = order(['a', 'a1'], ['b', 'b1'], ['a', 'a2'], ['b', 'b2'], ['b', 'b3']);
     waiting.hold('a');
     waiting.add('a', 'a3');
@@ -231,7 +231,7 @@ describe('the fair queue', () => {
     expect(takeAll(waiting)).toEqual(['b2', 'a1', 'b3', 'a3']);
   });
 
-  it('has nobody to take where all clients are held back, and still counts them', () => {
+  it('serves no member if all clients are suspended, and still counts them', () => {
     const waiting = order(['a', 'a1']);
     for (const client of ['a', 'a', 'b']) waiting.hold(client);
     waiting.add('b', 'b1');
@@ -242,7 +242,7 @@ describe('the fair queue', () => {
     expect(takeAll(waiting)).toEqual(['a1']);
   });
 
-  it('passes over a lane whose first member may not go, and keeps its order', () => {
+  it('skips a lane whose first member may not leave, and retains its order', () => {
     const waiting = new Order<string>();
     for (const [name, lane] of [
       ['a1', 'x'],
@@ -256,14 +256,14 @@ describe('the fair queue', () => {
     expect(takeAll(waiting)).toEqual(['a1', 'a2']);
   });
 
-  it('takes one back before the others of its client', () => {
+  it('can return a member to the front of the line of its client', () => {
     const waiting = order(['a', 'a1'], ['a', 'a2'], ['b', 'b1']);
     const first = waiting.takeNext() ?? '';
     waiting.addFirst('a', first);
     expect(takeAll(waiting)).toEqual(['b1', 'a1', 'a2']);
   });
 
-  it('has as many turns for a holder as its weight says, whatever its names are', () => {
+  it('gives a key holder as many turns as its weight, however many users it has', () => {
     const waiting = new Order<string>((holder) => (holder === 'key app' ? 2 : 1));
     const names = ['key app/ada', 'key app/ada', 'key app/ada', 'key app/bob', 'key b', 'key b', 'key b'];
     for (const [index, name] of names.entries()) waiting.add(name, `${index}`);
@@ -311,7 +311,7 @@ describe('the fair queue', () => {
     expect(new Set(taken.slice(0, clients).map((member) => member % clients)).size).toBe(clients);
   });
 
-  it('is as good when all 200,000 are of one client', () => {
+  it('handles 200,000 members of one client in time', () => {
     const waiting = new Order<number>();
     for (let member = 0; member < 200_000; member++) waiting.add('one', member);
     expect([...waiting]).toHaveLength(200_000);

@@ -38,7 +38,7 @@ function greediestOf(members: readonly Sharer[], nameOf: (client: string) => str
 }
 
 describe('A share', () => {
-  it('counts what all, each holder and each name have, as a plain list does', () => {
+  it('counts the total, each holder and each user in the same way as a plain list', () => {
     crowd(500, 1, (share, there) => {
       const { count, bytes } = share;
       expect({ count, bytes }).toEqual(amountOf(there));
@@ -54,7 +54,7 @@ describe('A share', () => {
     });
   });
 
-  it('names the greediest holder, and the oldest member of its greediest name', () => {
+  it('names the holder with the most, and the oldest member of its largest user', () => {
     crowd(500, 2, (share, there) => {
       const holder = greediestOf(there, holderOf);
       const ofHolder = there.filter(({ client }) => holderOf(client) === holder);
@@ -64,7 +64,7 @@ describe('A share', () => {
     });
   });
 
-  it('says since when each name has something', () => {
+  it('reports since when each user has had members', () => {
     const share = new FairShare<Sharer>();
     const [first, second] = [1, 2].map((bytes) => ({ client: 'user ada', bytes }));
     for (const [at, member] of [first, second].entries()) if (member !== undefined) share.add(member, at + 5);
@@ -73,7 +73,7 @@ describe('A share', () => {
     ]);
   });
 
-  it('gives up the newest of the name with the most first, one at a time', () => {
+  it('releases the newest member of the largest user first, one at a time', () => {
     const share = new FairShare<Sharer>();
     const members = ['key app', 'key app/ada', 'key app/ada', 'key app'].map((client, bytes) => ({ client, bytes }));
     for (const member of members) share.add(member, 0);
@@ -83,15 +83,15 @@ describe('A share', () => {
   });
 });
 
-describe('The others', () => {
-  it('are none for a client that is alone', () => {
+describe('The other clients', () => {
+  it('do not exist for a client that is alone', () => {
     const share = new FairShare<Sharer>();
     for (const atMs of [1, 2, 3]) share.saw('user ada', atMs);
     expect(share.hasOthersThan('user ada', 5, 1_000_000)).toBe(false);
     expect([3, 2].map((withinMs) => share.hasOthersThan('user bob', 5, withinMs))).toEqual([true, false]);
   });
 
-  it('are those that were seen within a time, as a list of all says', () => {
+  it('are those seen within a time, in the same way as in a full list', () => {
     const random = randomNumbers(7);
     const share = new FairShare<Sharer>();
     const seen = new Map<string, number>();
@@ -108,7 +108,7 @@ describe('The others', () => {
     }
   });
 
-  it('are also those that have something, and the names of one key are others to each other', () => {
+  it('include clients with members, and the users of one key count as others to each other', () => {
     const share = new FairShare<Sharer>();
     const member = { client: 'key app/ada', bytes: 1 };
     share.saw('key app/ada', 0);

@@ -6,7 +6,7 @@ function listOf(...values: string[]) {
 }
 
 describe('A linked list', () => {
-  it('moves any member to its end, and keeps the order of the others', () => {
+  it('moves any member to its end, and retains the order of the others', () => {
     const { list, nodes } = listOf('a', 'b', 'c');
     for (const [node, order] of [
       [nodes[1], 'acb'],
@@ -33,7 +33,7 @@ describe('A linked list', () => {
     expect([...list]).toEqual(['d']);
   });
 
-  it('may lose the member that was yielded last while it is read', () => {
+  it('tolerates the removal of the last yielded member during iteration', () => {
     const { list, nodes } = listOf('a', 'b', 'c');
     const seen: string[] = [];
     for (const value of list) {

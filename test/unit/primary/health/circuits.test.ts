@@ -83,8 +83,8 @@ function refusalOf(job = jobOf()) {
 
 const none = [undefined, undefined, undefined];
 
-describe('A used up quota', () => {
-  it('holds back all jobs until its reset, and tells the job that has found out as well', async () => {
+describe('An exhausted quota', () => {
+  it('blocks all jobs until its reset time, which the job that detected it also reports', async () => {
     const end = run(quota(20 * minute));
     expect(end).toMatchObject({ outcome: 'cli_error', failure: { reason: 'quota', retryAfterSeconds: 1200 } });
     expect(refusalOf()).toEqual(['cli_error', 'quota', 1200]);
@@ -98,7 +98,7 @@ describe('A used up quota', () => {
     expect([refusalOf(), health.circuits.isClosed, health.circuits.error]).toEqual([none, false, null]);
   });
 
-  it('is tried by one job after the reset, whose first text lets all others through', async () => {
+  it('is tested by one job after the reset time, whose first text lets all others run', async () => {
     run(quota(minute));
     await clock.advance(minute);
     const probe = jobOf({ requestId: 'probe' });
@@ -111,7 +111,7 @@ describe('A used up quota', () => {
     expect(await pending()).toBe(0);
   });
 
-  it('is opened again by a probe that is refused, after a wait that doubles up to ten minutes', async () => {
+  it('opens the circuit again if the probe is refused, for a wait that doubles up to ten minutes', async () => {
     const waits: number[] = [];
     for (let round = 0; round < 7; round++) {
       const end = run(quota(null));
@@ -132,18 +132,18 @@ describe('A used up quota', () => {
     ['never', () => Number.POSITIVE_INFINITY],
     ['no number', () => Number.NaN],
     ['in seconds', () => clock.now() / 1000],
-  ])('has an unknown time of reset where the CLI says: %s', (_, resetsAt) => {
+  ])('has an unknown reset time if the CLI reports: %s', (_, resetsAt) => {
     const end = run(failed('quota', { scope: 'account', resetsAt: resetsAt() }));
     expect(end).toMatchObject({ failure: { retryAfterSeconds: 30 } });
   });
 
-  it('is tried once an hour, however late its reset is', async () => {
+  it('is tested once an hour, however late its reset time is', async () => {
     expect(run(quota(6 * 24 * hour))).toMatchObject({ failure: { retryAfterSeconds: 3600 } });
     await clock.advance(hour);
     expect(run(quota(6 * 24 * hour - hour))).toMatchObject({ failure: { retryAfterSeconds: 3600 } });
   });
 
-  it('is learned from no job that began before, and from none that was cut while it waited', async () => {
+  it('is not concluded from a job that began earlier, nor from one that was cut while it waited', async () => {
     const running = jobOf({ requestId: 'running' });
     const waiting = jobOf({ requestId: 'waiting' });
     for (const job of [running, waiting]) health.circuits.admitted(job);
@@ -156,7 +156,7 @@ describe('A used up quota', () => {
     expect([changes.at(-1), refusalOf()]).toEqual(['half_open quota', none]);
   });
 
-  it('is still to be tried where the probe shows nothing', async () => {
+  it('is tested again if the probe was inconclusive', async () => {
     run(quota(minute));
     await clock.advance(minute);
     for (const end of [jobFailed('timeout'), jobFailed('cancelled'), failed('overloaded'), failed('crashed')]) {
@@ -169,7 +169,7 @@ describe('A used up quota', () => {
     expect([refusalOf(), health.circuits.isClosed]).toEqual([none, false]);
   });
 
-  it('of one model holds back the jobs of that model alone', async () => {
+  it('of one model blocks only the jobs of that model', async () => {
     const opus = () => jobOf({ model: 'opus' });
     run(quota(minute, 'model'), opus());
     expect([refusalOf(opus()), refusalOf()]).toEqual([['cli_error', 'quota', 60], none]);
@@ -185,13 +185,13 @@ describe('A used up quota', () => {
     expect(changes).toEqual(['open quota opus', 'half_open quota opus', 'closed opus']);
   });
 
-  it('of the model of jobs that name none counts as one of the service', () => {
+  it('of the default model counts as one of the service', () => {
     run(quota(minute, 'model'));
     expect([health.circuits.isClosed, health.circuits.error]).toEqual([false, expect.stringContaining('quota')]);
     expect(refusalOf(jobOf({ model: 'opus' }))).toEqual(none);
   });
 
-  it('is remembered for a bounded number of models', async () => {
+  it('is remembered for a limited number of models', async () => {
     for (let n = 0; n < 40; n++) run(quota(minute, 'model'), jobOf({ model: `model ${n}` }));
     expect(health.circuits.status).toHaveLength(17);
     expect(refusalOf(jobOf({ model: 'model 39' }))).toEqual(['cli_error', 'quota', 60]);
@@ -200,7 +200,7 @@ describe('A used up quota', () => {
     expect(await pending()).toBe(0);
   });
 
-  it('is tried at once where somebody asks for it', async () => {
+  it('is tested immediately if a check is forced', async () => {
     run(quota(hour));
     void health.forceCheck();
     expect([refusalOf(), await pending()]).toEqual([none, 0]);
@@ -210,14 +210,14 @@ describe('A used up quota', () => {
 });
 
 describe('An overloaded API', () => {
-  it('holds back nobody', () => {
+  it('blocks no jobs', () => {
     for (let n = 0; n < 5; n++) expect(run(failed('overloaded'))).toEqual(failed('overloaded'));
     expect([refusalOf(), changes]).toEqual([none, []]);
   });
 });
 
-describe('A refused credential', () => {
-  it('holds back jobs from the second job on that began after the first had failed', async () => {
+describe('A rejected credential', () => {
+  it('blocks jobs from the second failed job on that began after the first had failed', async () => {
     const together = [jobOf(), jobOf(), jobOf()];
     for (const job of together) health.circuits.admitted(job);
     await clock.advance(1000);
@@ -229,12 +229,12 @@ describe('A refused credential', () => {
     expect(health.circuits.openFor).toEqual({ quota: 0, auth: 1 });
   });
 
-  it('is forgotten where a later job is answered in between', () => {
+  it('does not count if a later job is answered in between', () => {
     for (const end of [failed('auth'), jobDone(), failed('auth'), jobDone()]) run(end);
     expect(changes).toEqual([]);
   });
 
-  it('is forgotten where somebody has replaced it, and asks for another try', () => {
+  it('is forgotten if a check is forced, because it may have been replaced', () => {
     run(failed('auth'));
     void health.forceCheck();
     run(failed('auth'));
@@ -243,7 +243,7 @@ describe('A refused credential', () => {
     expect(changes).toEqual(['open auth']);
   });
 
-  it('is not forgotten for a job that began before', async () => {
+  it('still counts after the answer of a job that began earlier', async () => {
     run(failed('auth'));
     await clock.advance(500);
     health.ended(jobOf(), jobDone({ executionMs: 2000 }), true);
@@ -251,7 +251,7 @@ describe('A refused credential', () => {
     expect(changes).toEqual(['open auth']);
   });
 
-  it('holds back jobs after the first failure where the CLI says itself that it has none', async () => {
+  it('blocks jobs after the first failure if the CLI itself reports that it has none', async () => {
     await check(notLoggedIn);
     expect(changes).toEqual([]); // no job has failed
     await check(good);
@@ -262,7 +262,7 @@ describe('A refused credential', () => {
     expect(changes).toEqual(['open auth']);
   });
 
-  it('is tried again as soon as the CLI says that it has one', async () => {
+  it('is tested again as soon as the CLI reports a credential', async () => {
     run(failed('auth'));
     await check(notLoggedIn);
     await check(notLoggedIn);
@@ -272,7 +272,7 @@ describe('A refused credential', () => {
     expect(changes).toEqual(['open auth', 'half_open auth', 'closed']);
   });
 
-  it('makes a check say so, as a used up quota does, where the CLI itself knows of nothing', async () => {
+  it('makes a check fail, as does an exhausted quota, if the CLI itself reports no fault', async () => {
     expect(await check(good)).toMatchObject({ status: 'ready', error: null });
     run(quota(minute));
     const error = expect.stringContaining('has used up its quota; no job is started before');
@@ -281,14 +281,14 @@ describe('A refused credential', () => {
     expect([entry.error, entry.isHeld]).toEqual(['gone', undefined]);
   });
 
-  it('is not tried again because the CLI goes on saying that it has one', async () => {
+  it('is not tested again merely because the CLI still reports a credential', async () => {
     run(failed('auth'));
     run(failed('auth'));
     await check(good);
     expect(changes).toEqual(['open auth']);
   });
 
-  it('holds back jobs again after one failure of the probe, or a check that says so', async () => {
+  it('blocks jobs again after one failure of the probe, or a check that reports it', async () => {
     run(failed('auth'));
     run(failed('auth'));
     await clock.advance(30_000);
@@ -315,7 +315,7 @@ describe('A failure that a request may have caused', () => {
     return jobFailed('cli_error', { failure: { code: 'cli_error', message: '', reason } });
   }
 
-  it.each(['auth', 'quota'] as const)('holds back nobody where one client alone has it: %s', async (reason) => {
+  it.each(['auth', 'quota'] as const)('blocks no jobs if only one client has it: %s', async (reason) => {
     for (let n = 0; n < 5; n++) {
       run(seems(reason), by('mallory'));
       run(seems(reason), by('mallory', 'big'));
@@ -326,7 +326,7 @@ describe('A failure that a request may have caused', () => {
     expect(await pending()).toBe(0);
   });
 
-  it('holds back jobs where two clients have it one after the other, and none is answered in between', () => {
+  it('blocks jobs if two clients have it one after the other, without an answer in between', () => {
     run(seems('auth'), by('mallory'));
     run(jobDone(), by('alice', 'big'));
     run(seems('auth'), by('alice'));
@@ -335,7 +335,7 @@ describe('A failure that a request may have caused', () => {
     expect(changes).toEqual(['open auth']);
   });
 
-  it('holds back jobs where there is but one client', () => {
+  it('blocks jobs if there is only one client', () => {
     health = create();
     run(seems('auth'));
     expect(health.circuits.refusal(jobOf())).toBeNull();
@@ -343,7 +343,7 @@ describe('A failure that a request may have caused', () => {
     expect(health.circuits.refusal(jobOf())?.reason).toBe('auth');
   });
 
-  it('is about the model that its job names, and no other', async () => {
+  it('counts for the requested model only', async () => {
     for (const client of ['mallory', 'alice']) run(seems('auth'), by(client, 'big'));
     expect(changes).toEqual(['open auth big']);
     expect(health.circuits.refusal(by('alice', 'big'))?.message).toMatch(
@@ -355,13 +355,13 @@ describe('A failure that a request may have caused', () => {
     expect(changes.at(-1)).toBe('closed big');
   });
 
-  it('of the quota is about the model that its job names, or about those that name none', () => {
+  it('of the quota counts for the requested model, or for jobs without a model', () => {
     for (const client of ['mallory', 'alice']) run(seems('quota'), by(client));
     expect(changes).toEqual(['open quota ']);
     expect(health.circuits.refusal(by('alice', 'big'))).toBeNull();
   });
 
-  it('is about the account where a check says the same, and only then', async () => {
+  it('counts for the account if and only if a check confirms it', async () => {
     run(seems('auth'), by('mallory', 'big'));
     await check({ version: '1', error: 'no disk', reason: 'other' });
     expect(changes).toEqual([]);
@@ -369,7 +369,7 @@ describe('A failure that a request may have caused', () => {
     expect(changes).toEqual(['open auth']);
   });
 
-  it('does not hold back jobs again where the client of the first one had the probe', async () => {
+  it('does not block jobs again if the client that caused it also ran the probe', async () => {
     for (const client of ['mallory', 'alice']) run(seems('auth'), by(client));
     await clock.advance(30_000);
     run(seems('auth'), by('mallory'));
@@ -379,13 +379,13 @@ describe('A failure that a request may have caused', () => {
     expect(changes.at(-1)).toBe('closed');
   });
 
-  it('counts for the holder of a key, whomever the holder speaks for', () => {
+  it('counts once for the holder of a key with all its users', () => {
     clients.saw('key bot/a');
     for (const client of ['key bot/a', 'key bot/b']) run(seems('auth'), by(client));
     expect(changes).toEqual([]);
   });
 
-  it('is none where a code says that it is the account: that holds back jobs at the second one, as ever', () => {
+  it('does not count together with a failure whose code indicates the account, which blocks jobs when it occurs twice', () => {
     run(seems('auth'), by('alice'));
     run(failed('auth'), by('mallory', 'big'));
     expect(changes).toEqual([]);
@@ -394,10 +394,10 @@ describe('A failure that a request may have caused', () => {
   });
 });
 
-describe('Windows of the quota', () => {
+describe('Quota windows', () => {
   const window = { name: 'five_hour', status: 'warning', utilization: 0.92, resetsAt: null } as const;
 
-  it('are logged when they are about to close, once', async () => {
+  it('are logged once when they are nearly exhausted', async () => {
     const resetsAt = clock.now() + hour;
     for (const utilization of [0.9, 0.92]) health.reported([{ ...window, utilization, resetsAt }]);
     const fields = { window: 'five_hour', utilization: 0.9, resets_at: new Date(resetsAt).toISOString() };
@@ -409,21 +409,21 @@ describe('Windows of the quota', () => {
     expect(log.events).toEqual(['quota_warning', 'quota_warning']);
   });
 
-  it('are not believed where they make no sense', () => {
+  it('are ignored if their values are invalid', () => {
     health.reported([{ ...window, utilization: Number.NaN, resetsAt: clock.now() + 30 * 24 * hour }]);
     expect(health.windows.current).toEqual([{ ...window, utilization: null, resetsAt: null }]);
     health.reported([{ ...window, utilization: 1e9 }]);
     expect(health.windows.utilization.five_hour).toBe(0);
   });
 
-  it('hold back nobody by themselves', () => {
+  it('block no jobs by themselves', () => {
     health.reported([{ ...window, status: 'rejected' }]);
     expect(refusalOf()).toEqual(none);
   });
 });
 
-describe('A change of a circuit', () => {
-  it('has the CLI checked, so that its history shows it, and is in the log', async () => {
+describe('A state change of a circuit', () => {
+  it('triggers a check of the CLI, which appears in its history, and is logged', async () => {
     const until = new Date(clock.now() + minute).toISOString();
     run(quota(minute));
     const opened = { level: 'warn', event: 'breaker_open', fields: { reason: 'quota', model: null, until } };
@@ -439,7 +439,7 @@ describe('A change of a circuit', () => {
     expect(flushes).toBe(0);
   });
 
-  it('ends the processes that wait where the credential is refused to the whole account, by a check too', async () => {
+  it('ends the waiting processes if the credential is rejected for the whole account, also by a check', async () => {
     const clients = new SeenClients();
     for (const client of ['a', 'b']) clients.saw(client);
     health = create(clients);
@@ -451,7 +451,7 @@ describe('A change of a circuit', () => {
   });
 });
 
-describe('The status', () => {
+describe('The status of a circuit', () => {
   it('follows the wall clock', async () => {
     expect(health.circuits.status).toEqual([{ state: 'closed', model: null, reason: null, since: null, until: null }]);
     const [since, until] = [clock.now(), clock.now() + minute];
@@ -461,7 +461,7 @@ describe('The status', () => {
     expect(health.circuits.status).toEqual([{ state: 'half_open', model: null, reason: 'quota', since, until: null }]);
   });
 
-  it('is the same from look to look, though the two clocks are read one after the other, and follows a jump', () => {
+  it('is stable between reads, although the two clocks are read one after the other, and follows a clock jump', () => {
     let aheadMs = 0;
     const wobbling = { ...clock, now: () => clock.now() + aheadMs, monotonicMs: () => clock.monotonicMs() };
     const timers = { after: clock.after.bind(clock), every: clock.every.bind(clock) };

@@ -72,7 +72,7 @@ function refused(executionMs: number): JobFailed {
   return jobFailed('cli_error', { failure, executionMs });
 }
 
-describe('readiness', () => {
+describe('The readiness', () => {
   it('is unknown until the first check has ended', async () => {
     const harness = new Harness();
     const { checks, clock, checked } = harness;
@@ -87,7 +87,7 @@ describe('readiness', () => {
     expect(checked).toEqual([checks.current]);
   });
 
-  it('has one check at a time, which all who ask share', async () => {
+  it('has one check at a time, which all callers share', async () => {
     const harness = new Harness();
     const calls = Array.from({ length: 20 }, () => harness.checks.check('forced'));
     await harness.end(good);
@@ -99,7 +99,7 @@ describe('readiness', () => {
     expect([harness.begun, harness.checked.length]).toEqual([2, 2]);
   });
 
-  it('is checked anew for callers who ask about now, where the check that runs began for another cause', async () => {
+  it('is checked anew for callers who force a check while another one is running', async () => {
     const harness = new Harness();
     harness.checks.start();
     harness.checks.recheck();
@@ -116,7 +116,7 @@ describe('readiness', () => {
     expect([harness.begun, harness.checked.length]).toEqual([2, 2]);
   });
 
-  it('is lost when a check breaks, or takes longer than 20 s', async () => {
+  it('is lost when a check throws, or takes longer than 20 s', async () => {
     const harness = new Harness();
     const errors: (string | null)[] = [];
     for (const error of [new RelayError('spawn_error', 'it is not installed'), new Error('secret')]) {
@@ -137,7 +137,7 @@ describe('readiness', () => {
     [0, 900],
     [0.5, 1000],
     [1, 1100],
-  ])('is checked again after the interval, give or take a tenth (%d: %d ms)', async (random, dueMs) => {
+  ])('is checked again after the interval, plus or minus a tenth (%d: %d ms)', async (random, dueMs) => {
     const harness = new Harness({ intervalMs: 1000, random: () => random });
     harness.checks.start();
     await harness.end(good);
@@ -153,7 +153,7 @@ describe('readiness', () => {
     expect(harness.begun).toBe(4);
   });
 
-  it('stays as it is when a check ends with the service, and no other check begins', async () => {
+  it('is unchanged when a check ends with the service, and no other check starts', async () => {
     const harness = new Harness();
     harness.checks.start();
     await harness.end(good);
@@ -165,7 +165,7 @@ describe('readiness', () => {
     expect([harness.checked.length, harness.begun]).toEqual([1, 2]);
   });
 
-  it('is checked only once where the interval is 0', async () => {
+  it('is checked only once if the interval is 0', async () => {
     const harness = new Harness();
     harness.checks.start();
     await harness.end(good);
@@ -173,7 +173,7 @@ describe('readiness', () => {
     expect(harness.begun).toBe(1);
   });
 
-  it('is checked again when it is doubted, unless it is known not to be ready', async () => {
+  it('is checked again when it is in doubt, unless it is already not ready', async () => {
     const harness = new Harness();
     harness.checks.recheck();
     expect(harness.begun).toBe(1);
@@ -183,7 +183,7 @@ describe('readiness', () => {
     expect(harness.checked.map(({ trigger }) => trigger)).toEqual(['failure']);
   });
 
-  it('is checked again when a job is answered though it counts as not ready', async () => {
+  it('is checked again when a job is answered although it is not ready', async () => {
     const harness = new Harness();
     const { checks } = harness;
     harness.learn(jobDone());
@@ -198,7 +198,7 @@ describe('readiness', () => {
     expect(harness.begun).toBe(2);
   });
 
-  it('keeps its last checks, and gives those that are strictly later', async () => {
+  it('retains its last checks, and returns those that are strictly later', async () => {
     const harness = new Harness({ historyLimit: 3 });
     const times: number[] = [];
     for (let round = 0; round < 5; round++) {
@@ -215,7 +215,7 @@ describe('readiness', () => {
   });
 });
 
-describe('a credential that the API refuses', () => {
+describe('A credential that the API rejects', () => {
   const refusal = expect.stringMatching(/credential was refused when a job used it/);
 
   /** Creates the health of a CLI whose checks succeed, half a minute after the API refused the credential of a job. */
@@ -236,7 +236,7 @@ describe('a credential that the API refuses', () => {
     return harness.checked.map(({ trigger, status }) => `${trigger} ${status}`);
   }
 
-  it('makes it not ready, whatever the CLI knows of its login', async () => {
+  it('makes the CLI not ready, whatever it reports about its login', async () => {
     const harness = await refusedHarness();
     expect(verdicts(harness)).toEqual([
       'start ready',
@@ -252,7 +252,7 @@ describe('a credential that the API refuses', () => {
     expect(harness.checks.current).toMatchObject({ isHeld: true, error: expect.stringMatching(held) });
   });
 
-  it('counts as valid again when a job is answered that began later, and no earlier', async () => {
+  it('counts as valid again when a job is answered that began later, not earlier', async () => {
     const harness = await refusedHarness();
     expect([harness.learn(jobDone({ executionMs: 30_101 })), harness.begun]).toEqual([false, 5]);
     expect([harness.learn(jobDone({ executionMs: 30_000 })), harness.begun]).toEqual([true, 6]);
@@ -260,7 +260,7 @@ describe('a credential that the API refuses', () => {
     expect([verdicts(harness).at(-1), harness.learn(jobDone())]).toEqual(['failure ready', false]);
   });
 
-  it('gives way to what the CLI itself finds wrong', async () => {
+  it('is superseded by a fault that the CLI itself reports', async () => {
     const harness = await refusedHarness();
     await harness.clock.advance(10_000);
     await harness.end(bad);
@@ -282,7 +282,7 @@ describe('a credential that the API refuses', () => {
   });
 });
 
-describe('a CLI whose jobs fail one after the other', () => {
+describe('A CLI whose jobs fail one after the other', () => {
   const fault = '3 jobs in a row have failed, the last one with empty_answer: it is ready again when one is answered';
 
   /** Creates the health of a CLI after two crashes and a job without output. Its checks find no fault. */
@@ -303,7 +303,7 @@ describe('a CLI whose jobs fail one after the other', () => {
     return checked.map(({ trigger, status }) => `${trigger} ${status}`);
   }
 
-  it('is not ready from the third on, until one is answered, and its history says so', async () => {
+  it('is not ready from the third failure until an answer, and its history shows it', async () => {
     const harness = await failingHarness();
     expect(harness.checks.current).toMatchObject({ status: 'not_ready', error: fault });
     await harness.clock.advance(60_000);
@@ -327,7 +327,7 @@ describe('a CLI whose jobs fail one after the other', () => {
     expect(harness.begun).toBe(0);
   });
 
-  it('is not excused by jobs that tell nothing of it', async () => {
+  it('is not helped by jobs with irrelevant outcomes', async () => {
     const harness = new Harness();
     harness.learn(failedFor('crashed'));
     harness.learn(failedFor('prompt_too_long'));
@@ -339,7 +339,7 @@ describe('a CLI whose jobs fail one after the other', () => {
     expect(harness.checks.current.error).toContain('3 jobs in a row have failed, the last one with other');
   });
 
-  it('is not called so for the jobs of one client alone, where there are others', async () => {
+  it('is not blamed for the jobs of one client alone if there are others', async () => {
     const clients = new SeenClients();
     for (const client of ['mallory', 'alice']) clients.saw(client);
     const harness = new Harness({ clients });
@@ -358,7 +358,7 @@ describe('a CLI whose jobs fail one after the other', () => {
     expect(checks.current.status).toBe('ready');
   });
 
-  it('is called so for programs that can not be started, whoever asks', async () => {
+  it('is blamed for programs that cannot be started, even for one client alone', async () => {
     const clients = new SeenClients();
     for (const client of ['mallory', 'alice']) clients.saw(client);
     const harness = new Harness({ clients });
@@ -368,7 +368,7 @@ describe('a CLI whose jobs fail one after the other', () => {
     expect(harness.checks.current.error).toMatch(/^3 jobs in a row/);
   });
 
-  it('is checked no more often for further failures', async () => {
+  it('is checked no more often after further failures', async () => {
     const harness = await failingHarness();
     const { begun } = harness;
     for (let round = 0; round < 10; round++) harness.learn(failedFor('crashed'));
@@ -378,7 +378,7 @@ describe('a CLI whose jobs fail one after the other', () => {
   it.each([
     ['a forced check', 0],
     ['five minutes in which none has failed', 5],
-  ])('has one more try after %s, which decides alone', async (_, minutes) => {
+  ])('has one more attempt after %s, which alone decides', async (_, minutes) => {
     const harness = await failingHarness();
     if (minutes === 0) void harness.checks.check('forced');
     for (let minute = 0; minute < minutes; minute++) {

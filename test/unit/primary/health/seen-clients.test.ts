@@ -1,7 +1,7 @@
 import { SeenClients } from '../../../../src/primary/health/evidence.js';
 
-describe('The clients that were seen', () => {
-  it('may each speak for the service as long as there is one, and two of them from then on', () => {
+describe('The clients seen recently', () => {
+  it('can accuse the CLI alone if there is only one, and otherwise in pairs', () => {
     const clients = new SeenClients();
     expect(['user ada', 'user ada', 'user bob', 'user ada', 'user eve'].map((client) => clients.saw(client))).toEqual([
       ...[false, false],
@@ -13,7 +13,7 @@ describe('The clients that were seen', () => {
     expect(alone.mayAccuse('user ada')).toBe(true);
   });
 
-  it('are one where a key speaks for many', () => {
+  it('count as one if they use the same key', () => {
     const clients = new SeenClients();
     for (const client of ['key bot/a', 'key bot/b', 'key bot']) expect(clients.saw(client)).toBe(false);
     expect(clients.mayAccuse('key bot/a')).toBe(true);

@@ -5,8 +5,8 @@ function entry(client: string, key: string, bodyBytes = 0, recordedAt = 0) {
   return { client, key, bodyBytes, recordedAt };
 }
 
-describe('The shares of the answers', () => {
-  it('name what has to go until there is room, and nothing more', () => {
+describe('The shares of stored answers', () => {
+  it('determine which to evict until there is space, and no more', () => {
     const shares = new AnswerShares(10_000);
     expect(shares.add(entry('a', '1', 3000))).toEqual([]);
     expect(shares.add(entry('b', '1', 2000))).toEqual([]);
@@ -14,13 +14,13 @@ describe('The shares of the answers', () => {
     expect(gone.map(({ client, key }) => [client, key])).toEqual([['a', '1']]);
   });
 
-  it('bound the number of answers, too: each counts for more than its body', () => {
+  it('also limit the number of answers, because each counts for more than its body', () => {
     const shares = new AnswerShares(10_000);
     const gone = Array.from({ length: 100 }, (_, n) => shares.add(entry('a', String(n)))).flat();
     expect(100 - gone.length).toBeLessThan(10);
   });
 
-  it('know nothing of what was removed', () => {
+  it('exclude removed answers', () => {
     const shares = new AnswerShares(10_000);
     shares.add(entry('a', '1', 8000));
     shares.remove({ client: 'a', key: '1' });
@@ -29,7 +29,7 @@ describe('The shares of the answers', () => {
     expect(shares.add(entry('b', '1', 8000))).toEqual([]);
   });
 
-  it('name what has expired, of every client', () => {
+  it('list the expired answers of every client', () => {
     const shares = new AnswerShares(10_000);
     for (const each of [entry('a', 'old'), entry('a', 'new', 0, 1), entry('b', 'old')]) shares.add(each);
     expect(shares.expire(answerTtlMs - 1)).toEqual([]);

@@ -19,8 +19,8 @@ function open(differences: Partial<IdempotencyStore> = {}) {
   return new ClaimingRequests(store);
 }
 
-describe('A key', () => {
-  it('is the first request’s until it has its answer, which every further request gets', async () => {
+describe('An idempotency key', () => {
+  it('belongs to the first request until it is answered, and every further request gets that answer', async () => {
     const requests = open();
     const first = await requests.send('k');
     await expect(requests.send('k')).rejects.toMatchObject(inProgress);
@@ -31,7 +31,7 @@ describe('A key', () => {
     expect((await requests.send('k')).answer).toEqual(answer);
   });
 
-  it('is of one request: with another one it is refused, running or answered', async () => {
+  it('belongs to one request: it is refused for a different one, running or answered', async () => {
     const requests = open();
     const first = await requests.send('k', 'one');
     await expect(requests.send('k', 'other')).rejects.toMatchObject(mismatch);
@@ -40,7 +40,7 @@ describe('A key', () => {
     expect(await requests.answerTo('k', 'one')).toBe('one');
   });
 
-  it('is free again when its request goes without an answer, as with a worker that dies', async () => {
+  it('is free again if its request ends without an answer, for example when a worker dies', async () => {
     const requests = open();
     const first = await requests.send('k');
     await first.leave();
@@ -50,14 +50,14 @@ describe('A key', () => {
     await expect(requests.send('k')).rejects.toMatchObject(mismatch);
   });
 
-  it('is of one client: two with the same key know nothing of each other', async () => {
+  it('belongs to one client: the same key of another client is independent', async () => {
     const requests = open();
     await requests.answer('k', 'for Ada', 'one', 'key ada');
     expect(await requests.answerTo('k', 'other', 'key bob')).toBeNull();
     expect(await requests.answerTo('k', 'one', 'key ada')).toBe('for Ada');
   });
 
-  it('is given to one of many requests that come at once', async () => {
+  it('is given to one of many simultaneous requests', async () => {
     const requests = open();
     const sent = await Promise.allSettled(Array.from({ length: 50 }, () => requests.send('k')));
     const claimed = sent.filter(({ status }) => status === 'fulfilled');
@@ -65,7 +65,7 @@ describe('A key', () => {
     for (const each of sent) if (each.status === 'rejected') expect(each.reason).toMatchObject(inProgress);
   });
 
-  it('is told by the store once, and nobody is given it before', async () => {
+  it('is looked up in the store once, and given to no request before that', async () => {
     const { promise, resolve } = withResolvers<KnownKey>();
     let asked = 0;
     const requests = open({ take: () => (asked++ === 0 ? promise : Promise.resolve(kept)) });
@@ -76,14 +76,14 @@ describe('A key', () => {
     expect((await sent).map(({ answer }) => answer?.body)).toEqual(Array.from({ length: 5 }, () => 'kept'));
   });
 
-  it('that another host holds is refused here, and stays free of this one', async () => {
+  it('that another host has claimed is refused here, and not claimed by this host', async () => {
     const held: KnownKey = { type: 'held', digest: 'a digest' };
     const requests = open({ take: async () => held });
     await expect(requests.send('k')).rejects.toMatchObject(inProgress);
     await expect(requests.send('k', 'other')).rejects.toMatchObject(mismatch);
   });
 
-  it('is released in the store only where there is no answer', async () => {
+  it('is released in the store only if there is no answer', async () => {
     const released: string[] = [];
     const requests = open({ release: ({ key }) => void released.push(key) });
     await requests.answer('answered', 'so');
@@ -93,13 +93,13 @@ describe('A key', () => {
 });
 
 describe('An answer', () => {
-  it('that the store does not take is none to send again, and the key is free', async () => {
+  it('that the store does not accept is not sent again, and the key is free', async () => {
     const requests = open({ keep: () => Promise.reject(new Error('disk full')) });
     expect(await requests.answer('k', 'lost')).toBe(false);
     expect((await requests.send('k')).claim).not.toBeNull();
   });
 
-  it('is recorded even if the worker dies meanwhile, and nobody gets the key before that', async () => {
+  it('is recorded even if the worker dies meanwhile, and the key is not given away before that', async () => {
     const { promise, resolve } = withResolvers();
     const memory = new MemoryAnswers();
     const requests = open({
@@ -127,16 +127,16 @@ describe('An answer', () => {
   });
 });
 
-describe('A store that can’t tell', () => {
-  it('stops no request', async () => {
+describe('A store that fails', () => {
+  it('does not prevent requests', async () => {
     const requests = open({ take: () => Promise.reject(new Error('away')) });
     expect((await requests.send('k')).claim).not.toBeNull();
     await expect(requests.send('k')).rejects.toMatchObject(inProgress);
   });
 });
 
-describe('Keys that are open', () => {
-  it('are bounded, of one client and of all', async () => {
+describe('Claimed keys', () => {
+  it('are limited, for one client and in total', async () => {
     const limits = { maxClaims: 3, maxClaimsOfClient: 2 };
     const requests = new ClaimingRequests(new MemoryAnswers(), limits);
     const of = (client: string, key: string) => requests.send(key, 'a digest', client);
@@ -149,7 +149,7 @@ describe('Keys that are open', () => {
     expect((await of('a', '3')).claim).not.toBeNull();
   });
 
-  it('are bounded for a key together with all that it speaks for', async () => {
+  it('are limited for an API key together with all its users', async () => {
     const requests = new ClaimingRequests(new MemoryAnswers(), { maxClaims: 9, maxClaimsOfClient: 2 });
     const of = (client: string) => requests.send('1', 'a digest', client);
     const first = await of('key app/ada');

@@ -8,7 +8,7 @@ function headOf(id: string, more: Partial<ResponseHead> = {}): ResponseHead {
 }
 
 describe('The index of responses', () => {
-  it('evicts responses of the client with the most, however many small ones another has', () => {
+  it('evicts responses of the client with the most, however many small ones it adds', () => {
     const index = new ResponseIndex();
     for (const id of ['b1', 'b2']) index.put(headOf(id, { client: 'key bob', bytes: 100, weight: 200 }), limits);
     const gone = Array.from({ length: 20 }, (_, n) => index.put(headOf(`a${n}`), limits).gone).flat();
@@ -16,14 +16,14 @@ describe('The index of responses', () => {
     expect(index.counts).toEqual({ count: 10, bytes: 280 });
   });
 
-  it('counts all names that one key speaks for as one client', () => {
+  it('counts all users of one key as one client', () => {
     const index = new ResponseIndex();
     index.put(headOf('b', { client: 'key bob', weight: 300 }), limits);
     for (let n = 0; n < 9; n++) index.put(headOf(`a${n}`, { client: `key app/${n}` }), limits);
     expect(index.put(headOf('a9', { client: 'key app/9' }), limits).gone).toEqual(['a0']);
   });
 
-  it('evicts no response that another one follows, and a text from its end', () => {
+  it('evicts no response that another one continues, and a chain from its end', () => {
     const index = new ResponseIndex();
     const few = { ...limits, maxResponses: 4 };
     index.put(headOf('a'), few);
@@ -33,7 +33,7 @@ describe('The index of responses', () => {
     expect(['y', 'z'].map((id) => index.put(headOf(id), few).gone)).toEqual([['c'], ['b']]);
   });
 
-  it('does not evict a text that was read last', () => {
+  it('does not evict a recently read chain', () => {
     const index = new ResponseIndex();
     const few = { ...limits, maxResponses: 3 };
     index.put(headOf('a'), few);
@@ -43,7 +43,7 @@ describe('The index of responses', () => {
     expect(index.put(headOf('y'), few).gone).toEqual(['x']);
   });
 
-  it('drops with the last follower the removed ones before it', () => {
+  it('deletes the removed predecessors together with their last follower', () => {
     const index = new ResponseIndex();
     index.put(headOf('a'), limits);
     index.put(headOf('b', { previous: 'a' }), limits);
@@ -54,7 +54,7 @@ describe('The index of responses', () => {
     expect(index.counts).toEqual({ count: 1, bytes: 10 });
   });
 
-  it('knows the same after a restore', () => {
+  it('has the same content after a restore', () => {
     const heads = [
       headOf('a', { isRemoved: true }),
       headOf('b', { previous: 'a', createdAt: 5 }),
@@ -68,7 +68,7 @@ describe('The index of responses', () => {
     expect(index.expire(5)).toEqual(['a', 'b']);
   });
 
-  it('expires a text as a whole where the clock was set back before it was continued', () => {
+  it('expires a chain as a whole if the clock was set back before it was continued', () => {
     const index = new ResponseIndex();
     index.put(headOf('a', { createdAt: 5 }), limits);
     index.put(headOf('b', { previous: 'a', createdAt: 1 }), limits);
@@ -76,7 +76,7 @@ describe('The index of responses', () => {
     expect(index.expire(5)).toEqual(['a', 'b']);
   });
 
-  it('forgets a client, and none of the others of its key', () => {
+  it('deletes a client, and no others of its key', () => {
     const index = new ResponseIndex();
     index.put(headOf('a', { client: 'key app/a' }), limits);
     index.put(headOf('b', { client: 'key app/b' }), limits);

@@ -17,7 +17,7 @@ function create(store = new MemoryResponses()) {
 }
 
 describe('Stored responses', () => {
-  it('have a body, and a text that goes back to its beginning', async () => {
+  it('have a body, and a text from the beginning of the conversation', async () => {
     const { responses, put } = create();
     await put('a');
     await put('b', 'a');
@@ -26,7 +26,7 @@ describe('Stored responses', () => {
     expect(responses.counts.count).toBe(2);
   });
 
-  it('do not exist for other clients, and no longer once they are removed', async () => {
+  it('are not visible to other clients, and no longer exist once they are removed', async () => {
     const { responses, put } = create();
     await put('a');
     const theirs = { id: 'a', client: 'key bob' };
@@ -38,7 +38,7 @@ describe('Stored responses', () => {
     await expect(put('b', 'a')).rejects.toMatchObject({ code: 'not_found' });
   });
 
-  it('are refused where their text alone is beyond the limits', async () => {
+  it('are refused if their text alone exceeds the limits', async () => {
     const { put } = create();
     await put('a');
     await put('b', 'a');
@@ -55,7 +55,7 @@ describe('Stored responses', () => {
     await expect(responses.head({ id: 'b', client })).rejects.toMatchObject(refused);
   });
 
-  it('can be continued if an earlier version has stored them', async () => {
+  it('can be continued if an earlier version stored them', async () => {
     const store = new MemoryResponses();
     store.head = async () => '';
     const { responses, put } = create(store);
@@ -65,7 +65,7 @@ describe('Stored responses', () => {
     expect(head.bytes).toBeGreaterThan(100);
   });
 
-  it('expire some time after the last one that continues their text, seen or not', async () => {
+  it('expire some time after the last one that continues their text, with or without a sweep', async () => {
     const { clock, responses, put } = create();
     await put('a');
     await clock.advance(600);
@@ -78,7 +78,7 @@ describe('Stored responses', () => {
     expect(responses.counts).toEqual({ count: 0, bytes: 0 });
   });
 
-  it('expire later where the store is down', async () => {
+  it('expire later if the store is down', async () => {
     const store = new MemoryResponses();
     store.expire = () => Promise.reject(storeUnavailable());
     expect(() => create(store).responses.expire()).not.toThrow();

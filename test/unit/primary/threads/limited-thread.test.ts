@@ -27,15 +27,15 @@ const works = `exports.answer = (task) => {
   return task.toUpperCase();
 };`;
 
-describe('a thread with a limit', () => {
-  it('answers one task after the other, and leaves no timer', async () => {
+describe('A thread with a limit', () => {
+  it('runs one task after the other, and leaves no timer', async () => {
     await withThread(works, async (thread, clock) => {
       expect(await Promise.all(['a', 'b', 'c'].map((task) => thread.run(task)))).toEqual(['A', 'B', 'C']);
       expect(clock.pending).toBe(0);
     });
   });
 
-  it('rejects where the task fails, and goes on', async () => {
+  it('rejects if the task fails, and continues', async () => {
     await withThread(works, async (thread, _clock, errors) => {
       await expect(thread.run('throw')).rejects.toThrow('no');
       expect(await thread.run('a')).toBe('A');
@@ -43,7 +43,7 @@ describe('a thread with a limit', () => {
     });
   });
 
-  it('ends with a task that takes longer than its limit, and the next one gets another', async () => {
+  it('ends with a task that exceeds its limit, and the next one gets a new thread', async () => {
     await withThread(works, async (thread, clock) => {
       await thread.run('a'); // the limit of a task starts with the task, in a running thread
       const hanging = expect(thread.run('hang')).rejects.toThrow();
@@ -55,7 +55,7 @@ describe('a thread with a limit', () => {
     });
   });
 
-  it('takes the lines in turn, so that nobody waits for all tasks of another', async () => {
+  it('serves the lines in turn, so that no client waits for all tasks of another', async () => {
     await withThread(works, async (thread) => {
       const ended: string[] = [];
       const run = (task: string, line: string) => thread.run(task, { line }).then((answer) => ended.push(answer));
@@ -65,7 +65,7 @@ describe('a thread with a limit', () => {
     });
   });
 
-  it('does first what a job with a slot waits for, and refuses none of that', async () => {
+  it('gives priority to urgent tasks, and refuses none of them', async () => {
     await withThread(works, async (thread) => {
       const ended: string[] = [];
       const flood = Array.from({ length: 300 }, () =>
@@ -79,7 +79,7 @@ describe('a thread with a limit', () => {
     });
   });
 
-  it('refuses what one line has too many of, and takes the tasks of others', async () => {
+  it('refuses surplus tasks of one line, and accepts those of others', async () => {
     await withThread(works, async (thread) => {
       const results = await Promise.allSettled([
         ...Array.from({ length: 300 }, () => thread.run('a', { line: 'key greedy' })),
@@ -93,7 +93,7 @@ describe('a thread with a limit', () => {
     });
   });
 
-  it('lets nobody wait longer than his patience, whatever the task before does', async () => {
+  it('limits the wait of each task, whatever the task before does', async () => {
     await withThread(
       works,
       async (thread, clock) => {
@@ -107,7 +107,7 @@ describe('a thread with a limit', () => {
     );
   });
 
-  it('rejects at once where its file can not be read, and tells of that', async () => {
+  it('rejects immediately if its file cannot be read, and reports that', async () => {
     await withThread("throw new Error('its file is gone')", async (thread, _clock, errors) => {
       await expect(thread.run('a')).rejects.toThrow();
       expect(errors).toContainEqual(expect.objectContaining({ message: 'its file is gone' }));

@@ -18,8 +18,8 @@ function read(schema: unknown, text: string) {
   return checker.read(JSON.stringify(schema), text, 'key a');
 }
 
-describe('the schemas of tools', () => {
-  it('are checked once each, and the first that can not be used is named by its place', async () => {
+describe('The schemas of tools', () => {
+  it('are checked once each, and the first invalid one is named by its place', async () => {
     const bad = '{"type":"objekt"}';
     expect(await checker.firstFault([ofPerson, ofPerson, '{}'], 'key a')).toBeNull();
     expect(await checker.firstFault([ofPerson, bad, bad], 'key a')).toMatchObject({ index: 1 });
@@ -27,7 +27,7 @@ describe('the schemas of tools', () => {
   });
 });
 
-describe('a schema', () => {
+describe('A schema', () => {
   it.each<[string, object]>([
     ['without a draft', person],
     [
@@ -78,12 +78,12 @@ describe('a schema', () => {
       'its $schema is none of draft-07, 2019-09 and 2020-12',
     ],
     ['is checked later', { ...person, $async: true }, '$async is not known'],
-  ])('is refused where it %s', async (_, schema, fault) => {
+  ])('is rejected if it %s', async (_, schema, fault) => {
     expect(await faultOf(schema)).toContain(fault);
     expect(await read(schema, '{}')).toMatchObject({ kind: 'bad-schema' });
   });
 
-  it('is refused with a short sentence, however long the fault is', async () => {
+  it('is rejected with a short message, however long the fault is', async () => {
     const fault = (await faultOf({ type: 'object', properties: { ['a'.repeat(1000)]: { type: 'no' } } })) ?? '';
     expect(fault).toHaveLength(301);
   });
@@ -103,14 +103,14 @@ describe('a schema', () => {
   });
 });
 
-describe('an answer', () => {
+describe('An answer', () => {
   it.each([
     ['{"age":7}', '{"age":7}'],
     [' {"age": 7}\n', '{"age": 7}'],
     ['```json\n{"age":7}\n```', '{"age":7}'],
     ['```\n{"age":7}```\n', '{"age":7}'],
     ['```json \n\n{"age":7}\n\n```', '{"age":7}'],
-  ])('is the value in it: %j', async (text, value) => {
+  ])('is parsed from: %j', async (text, value) => {
     expect(await checker.read(ofPerson, text, 'key a')).toEqual({ kind: 'fits', value });
   });
 
@@ -123,23 +123,23 @@ describe('an answer', () => {
     ['{"age":"7"}', '/age must be integer'], // types are not coerced
     [`{"age":7,"deep":${'['.repeat(5000)}${']'.repeat(5000)}}`, 'the answer must be nested 1000 levels deep at most'],
     [`{"age":7,"many":[${'[],'.repeat(500_000)}0]}`, 'the answer must hold 500000 values at most'],
-  ])('that does not fit is told why: %.30j', async (text, fault) => {
+  ])('that does not match has an error message: %.30j', async (text, fault) => {
     expect(await checker.read(ofPerson, text, 'key a')).toEqual({ kind: 'bad-value', fault });
   });
 
-  it('is looked through once, however many lines begin it', async () => {
+  it('is scanned once, however many newlines follow its opening fence', async () => {
     const text = `\`\`\`${'\n'.repeat(1_000_000)}x`;
     const fault = 'the answer is not JSON';
     expect(await checker.read(ofPerson, text, 'key a')).toEqual({ kind: 'bad-value', fault });
   });
 
-  it('is not compared with a format', async () => {
+  it('is not checked against a format', async () => {
     expect(await read({ type: 'object', properties: { at: { format: 'date' } } }, '{"at":"soon"}')).toMatchObject({
       kind: 'fits',
     });
   });
 
-  it('that a hostile pattern would take years to compare is given up, and the next check works', async () => {
+  it('with a hostile pattern is abandoned, and the next check works', async () => {
     const hostile = { type: 'object', properties: { a: { type: 'string', pattern: '^(a+)+$' } } };
     const startedMs = performance.now();
     const late = { kind: 'bad-value', fault: 'it could not be checked in time' };

@@ -16,8 +16,8 @@ async function withThread(source: string, act: (path: string) => Promise<void>):
   await act(path);
 }
 
-describe('the token counter', () => {
-  it('counts as the tokenizer does, over all texts', async () => {
+describe('The token counter', () => {
+  it('counts in the same way as the tokenizer, over all texts', async () => {
     const counter = new TokenCounter(systemClock, fail);
     expect(await counter.count(['Hello, world!', '', 'Hello, world!'], 'key ada')).toBe(8);
     expect(await counter.count([], 'key ada')).toBe(0);
@@ -36,7 +36,7 @@ describe('the token counter', () => {
     });
   });
 
-  it('lets a turn wait for no count that a client of the API has asked for', async () => {
+  it('gives turns priority over counts that API clients request', async () => {
     const slow = `exports.count = ([text]) => {
       const end = Date.now() + (text === undefined ? 0 : 50);
       while (Date.now() < end);
@@ -55,7 +55,7 @@ describe('the token counter', () => {
     });
   });
 
-  it('estimates from the bytes, at once and every time, when its thread can not start', async () => {
+  it('estimates from the bytes, immediately and every time, if its thread cannot start', async () => {
     await withThread("throw new Error('its file is gone')", async (path) => {
       const errors: unknown[] = [];
       const counter = new TokenCounter(new FakeClock(), (error) => errors.push(error), path);
@@ -68,7 +68,7 @@ describe('the token counter', () => {
     });
   });
 
-  it('estimates when the thread takes longer than anybody waits, and counts again after that', async () => {
+  it('estimates if the thread takes too long, and counts again after that', async () => {
     const hangsOnce = "exports.count = ([text]) => { if (text === 'hang') for (;;); return 42; }";
     await withThread(hangsOnce, async (path) => {
       const clock = new FakeClock();
@@ -90,7 +90,7 @@ describe('a text without a break', () => {
     expect(tenTimes / once).toBeCloseTo(10, 0);
   });
 
-  it('is counted whole', () => {
+  it('is counted as a whole', () => {
     const words = 'The quick brown fox. '.repeat(500);
     expect(count([words])).toBe(countTokens(words));
     expect(count(['x'.repeat(128), ' '.repeat(128), ''])).toBe(
