@@ -295,7 +295,7 @@ function ownerOf({ owner }: ExpectedConversation, isOwner: boolean): string {
 }
 
 describe('The conversation store', () => {
-  it('holds what plain lists say, whatever comes in whatever order', async () => {
+  it('matches simple lists after any sequence of operations', async () => {
     await playAll<StoreStep>(steps, () => new StorePlayer());
   }, 3_600_000);
 });

@@ -217,7 +217,7 @@ function checkCounts({ counts }: ConversationStore): void {
 }
 
 describe('Jobs', () => {
-  it('end exactly once each, and give back what they took, whatever happens in whatever order', async () => {
+  it('end exactly once each, and release what they reserved, after any sequence of events', async () => {
     await playAll<JobStep>(jobSteps, () => new JobPlayer());
   }, 3_600_000);
 });

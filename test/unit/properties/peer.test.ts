@@ -179,7 +179,7 @@ async function* serve(call: Watched, signal: AbortSignal): AsyncGenerator<number
 }
 
 describe('The peer', () => {
-  it('ends each call once at both ends, and brings each item once and in order', async () => {
+  it('ends each call once at both ends, and delivers each item once and in order', async () => {
     await playAll<PeerStep>(steps, () => new PeerPlayer());
   }, 3_600_000);
 });
