@@ -51,8 +51,8 @@ async function answerTo(body: object) {
   return { session: response.headers.get('x-session'), body: (await response.json()) as Record<string, unknown> };
 }
 
-describe('The door for the SDKs of Anthropic', () => {
-  it('answers a conversation, and goes on where the same process has heard all of it', async () => {
+describe('The Messages API for Anthropic SDKs', () => {
+  it('answers a conversation, and continues it in the process that has the history', async () => {
     const first = await answerTo(hello);
     expect(first).toMatchObject({
       session: 'replay',
@@ -79,7 +79,7 @@ describe('The door for the SDKs of Anthropic', () => {
     });
   });
 
-  it('streams an answer as events with names', async () => {
+  it('streams an answer as named events', async () => {
     const events = messageEvents(await (await ask('/v1/messages', { ...hello, stream: true })).text()) as [
       string,
       object,
@@ -106,7 +106,7 @@ describe('The door for the SDKs of Anthropic', () => {
     });
   });
 
-  it('calls the tool that it was told to', async () => {
+  it('calls the tool that tool_choice names', async () => {
     const { body } = await answerTo({ ...hello, tools: [city], tool_choice: { type: 'tool', name: 'city' } });
     expect(body).toMatchObject({
       stop_reason: 'tool_use',
@@ -157,7 +157,7 @@ describe('The door for the SDKs of Anthropic', () => {
       'invalid_request_error',
     ],
     ['another site', '/v1/messages', hello, { origin: 'http://x.test' }, 403, 'permission_error'],
-  ])('tells of %s as Anthropic does', async (_what, path, body, headers, status, type) => {
+  ])('reports %s in the format of Anthropic', async (_what, path, body, headers, status, type) => {
     const response = await ask(path, body, headers);
     expect([response.status, response.headers.get('request-id')]).toEqual([status, 'mine']);
     expect(await response.json()).toMatchObject({ type: 'error', error: { type }, request_id: 'mine' });
@@ -166,7 +166,7 @@ describe('The door for the SDKs of Anthropic', () => {
   it.each<[object | null, string, number, string]>([
     [null, '/v1/messages', 405, 'invalid_request_error'],
     [{}, '/v1/messages/batches', 404, 'not_found_error'],
-  ])('is no other: %j to %s', async (body, path, status, type) => {
+  ])('rejects other paths and methods: %j to %s', async (body, path, status, type) => {
     const response = await send(path, body, {});
     expect([response.status, await response.json()]).toMatchObject([status, { type: 'error', error: { type } }]);
   });

@@ -15,14 +15,14 @@ describe('POST /ask', () => {
   it.each([
     ['by a relative path', './model.sh', {}],
     ['along a relative PATH', 'model.sh', { PATH: `.:${process.env.PATH}` }],
-  ])('answers with a program that is found %s from the folder of the service', async (_, command, env) => {
+  ])('runs a program found %s, resolved from the working directory of the service', async (_, command, env) => {
     await using folder = await temporaryFolder();
     await writeFile(join(folder.path, 'model.sh'), '#!/bin/sh\nexec cat\n', { mode: 0o755 });
     await using service = await startWithProgram(command, env, { folder: folder.path });
     expect(await service.post('/ask', { prompt: 'hello' })).toMatchObject({ status: 200, body: { response: 'hello' } });
   });
 
-  it('answers with what any program makes of its stdin', async () => {
+  it('answers with the output of any program that reads its stdin', async () => {
     await using service = await startWithProgram(fixture('upper.js'));
     const { status, body } = await service.post('/ask', { prompt: 'grüße 🚀' });
     expect(status).toBe(200);

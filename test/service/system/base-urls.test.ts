@@ -22,9 +22,9 @@ function post(path: string, body: object, headers: Record<string, string> = {}) 
   return service.post(path, { model: 'echo', ...body }, { authorization: `Bearer ${key}`, ...headers });
 }
 
-describe('A base URL', () => {
+describe('A base URL for SDKs', () => {
   it.each(['', '/', '/v1', '/v1/', '/v1/v1', '/v1/v1/', '//v1'])(
-    'that people set serves each door: %j',
+    'serves each API under any common base URL: %j',
     async (base) => {
       const completion = await post(`${base}/chat/completions`, { messages: hi });
       expect(completion.body).toMatchObject({ object: 'chat.completion', choices: [{ message: { content: 'Hi' } }] });
@@ -41,7 +41,7 @@ describe('A base URL', () => {
     },
   );
 
-  it('without /v1 has the service’s own paths as ever', async () => {
+  it('leaves the native paths without /v1 unchanged', async () => {
     const { body } = await service.get('/models');
     expect(body).toMatchObject({ count: 2, models: [{ id: 'eliza', default: true }, { id: 'echo' }] });
     const own = await post('/chat', { message: 'Hi' });
@@ -50,7 +50,7 @@ describe('A base URL', () => {
       expect((await service.get(path)).body).toMatchObject({ error: 'not_found', message: 'no such path' });
   });
 
-  it('is no way around the key, and refusals have the form of the door', async () => {
+  it('does not bypass the API key, and errors have the format of the API', async () => {
     for (const path of [
       '/chat/completions',
       '/v1/v1/responses',
@@ -77,7 +77,7 @@ describe('A base URL', () => {
     ['/models/echo', 'GET, HEAD'],
     ['/responses/resp_x', 'GET, HEAD, DELETE'],
     ['/responses/resp_x/cancel', 'POST'],
-  ])('has no other method at %s than %s', async (path, allow) => {
+  ])('rejects other methods at %s than %s', async (path, allow) => {
     const others = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'].filter((each) => !allow.includes(each));
     for (const method of others) {
       const { status, headers, body } = await exchange(service.port, request(`${method} ${path}`), method === 'HEAD');
@@ -99,7 +99,7 @@ describe('A base URL', () => {
     ['/v1/v1/v1/v1/chat/completions', 'no such path', {}],
     ['/v1', 'no such path', {}],
     ['/v1/embeddings', 'this service has no embeddings', anthropic],
-  ])('leads to a sentence where OpenAI has more: %s', async (path, what, headers) => {
+  ])('explains which OpenAI calls the service lacks: %s', async (path, what, headers) => {
     for (const answer of [await service.get(path, headers as Record<string, string>), await post(path, {})]) {
       const error = { type: 'invalid_request_error', code: 'not_found', param: null };
       expect([answer.status, answer.body]).toMatchObject([404, { error }]);
@@ -109,7 +109,7 @@ describe('A base URL', () => {
     }
   });
 
-  it('leads to a sentence where Anthropic has more', async () => {
+  it('explains which Anthropic calls the service lacks', async () => {
     for (const [path, headers] of [
       ['/v1/messages/batches', {}],
       ['/messages/batches', {}],
@@ -123,7 +123,7 @@ describe('A base URL', () => {
     }
   });
 
-  it('is counted as the path below /v1, and logged as it was sent', async () => {
+  it('counts a request under its path below /v1, and logs the path as sent', async () => {
     const [completions, unknown] = [
       `method="POST",route="/v1/chat/completions",code="200"`,
       `route="other",code="404"`,
@@ -146,7 +146,7 @@ describe('A base URL', () => {
     expect(labels.filter((label) => /"\/(v1\/v1|chat\/comp|embed|messages|responses)/.test(label))).toEqual([]);
   });
 
-  it('may hold the key of a retry: each way to a door is the same request', async () => {
+  it('accepts a retry with the same idempotency key under another base URL', async () => {
     const headers = { 'idempotency-key': 'one-of-the-base-urls' };
     const first = await post('/chat/completions', { messages: hi }, headers);
     const again = await post('/v1/chat/completions', { messages: hi }, headers);
@@ -154,8 +154,8 @@ describe('A base URL', () => {
   });
 });
 
-describe('A page of an app', () => {
-  it('may ask a door for what it is allowed to, and read refusals', async () => {
+describe('The page of an app', () => {
+  it('may call the API from an allowed origin, and read errors', async () => {
     const asks = ['Access-Control-Request-Method: POST', 'Access-Control-Request-Headers: authorization,x-app-header'];
     for (const origin of [app, 'null']) {
       const preflight = await exchange(
@@ -172,7 +172,7 @@ describe('A page of an app', () => {
   });
 
   it.each(['app://other', 'app://obsidian.md.evil', 'APP://OBSIDIAN.MD', 'app://obsidian.md:80', 'file://', 'NULL'])(
-    'of another origin may not, and is told nothing: %s',
+    'of another origin gets 403 without CORS headers: %s',
     async (origin) => {
       const headers = [`Origin: ${origin}`, 'Access-Control-Request-Method: POST'];
       for (const bytes of [
@@ -187,7 +187,7 @@ describe('A page of an app', () => {
   );
 });
 
-it('The log warns of the origin of nobody', async () => {
+it('The log warns when the origin null is allowed', async () => {
   const { warning } = await service.log('config_warning');
   expect(warning).toMatch(/^MODEL_API_ALLOWED_ORIGINS: null lets in/);
 });

@@ -48,7 +48,7 @@ async function expectRefusals(answers: ReturnType<typeof inEachDoor>): Promise<v
 }
 
 describe('A key with a budget', () => {
-  it('is refused once it is used up, in the form of each API, in the background too', async () => {
+  it('is refused once the budget is used up, in the format of each API, in the background too', async () => {
     await using key = await writeBudgetKey('tokens=5/day');
     await using service = await startService({ env: key.env });
     const asAda = key.headers;
@@ -78,7 +78,7 @@ describe('A key with a budget', () => {
     expect((await runCommand(['usage'], { env })).stdout).toMatch(/^ada +\d+ of 5 +– +\d{4}-/m);
   });
 
-  it('ends what waits when it is used up, in the form of each API, and starts nothing for it', async () => {
+  it('cancels waiting jobs when the budget is used up, in the format of each API, and starts no program for them', async () => {
     await using key = await writeBudgetKey('tokens=5/day');
     const limits = { MODEL_API_STANDBY: '1', MODEL_API_MAX_CONCURRENT: '1', MODEL_API_MAX_QUEUE: '20' };
     await using service = await startService({ env: { ...key.env, ...limits } });
@@ -103,7 +103,7 @@ describe('A key with a budget', () => {
     expect(await job()).toMatchObject({ error: { error: 'rate_limited', reason: 'budget' } });
   });
 
-  it('has it together with its sub-clients, and another one from the reload of the keys on', async () => {
+  it('shares the budget with its sub-clients, and takes a new budget when the keys are reloaded', async () => {
     await using key = await writeBudgetKey('tokens=5/day,subclients');
     await using service = await startService({ env: key.env });
     const ask = (user: string) =>
@@ -118,7 +118,7 @@ describe('A key with a budget', () => {
     expect((await ask('joe')).body).toMatchObject({ error: { message: expect.stringContaining('of its 6 tokens') } });
   });
 
-  it('is charged for each job that the model has begun, whatever its end', async () => {
+  it('is charged for each job that the model has started, however the job ends', async () => {
     await using key = await writeBudgetKey('tokens=1000000/day');
     const limits = { MODEL_API_TIMEOUT: '1', MODEL_API_MAX_OUTPUT_BYTES: '2000' };
     const command = `sh -c 'read x; echo Hello; case "$x" in *long*) head -c 5000 /dev/zero | tr "\\0" x;; *silent*) exec sleep 9;; esac'`;
@@ -156,7 +156,7 @@ describe('A key with a budget', () => {
     await until(charged, 'the charge of a job whose client has left');
   });
 
-  it('in dollars stops the start where the model CLI reports no cost', async () => {
+  it('in dollars prevents the start if the model CLI reports no cost', async () => {
     await using key = await writeBudgetKey('cost=5/day');
     const { code, stderr } = await failingService(key.env);
     expect(code).toBe(78);

@@ -30,7 +30,7 @@ function all(head: string, ...details: [path: string, message: string][]) {
   };
 }
 
-describe('A body of POST /chat', () => {
+describe('The body of POST /chat', () => {
   it.each<[string, object, object]>([
     [
       'the older payload',
@@ -68,13 +68,13 @@ describe('A body of POST /chat', () => {
       { message: 'Hi', conversation_id: 'x', model: 'gpt-4' },
       invalid('model', 'must be one of eliza, echo'),
     ],
-  ])('is refused: %s', async (_what, sent, expected) => {
+  ])('is rejected: %s', async (_what, sent, expected) => {
     const { status, body } = await answerTo(service, jsonPost('/chat', JSON.stringify(sent)));
     expect([status, body]).toEqual([400, expected]);
   });
 });
 
-describe.each(['GET', 'DELETE'])('A path of %s /chat/{id}', (method) => {
+describe.each(['GET', 'DELETE'])('The path of %s /chat/{id}', (method) => {
   it.each<[string, string, number, object]>([
     ['half an escape', '/chat/%', 400, badEscape],
     ['an escape that is none', '/chat/%zz', 400, badEscape],
@@ -90,7 +90,7 @@ describe.each(['GET', 'DELETE'])('A path of %s /chat/{id}', (method) => {
     ['a query', '/chat/x?id=y', 404, missing],
     ['no id', '/chat/', 404, failure('not_found', 'no such path')],
     ['one more part', '/chat/x/y', 404, failure('not_found', 'no such path')],
-  ])('is refused: %s', async (_what, path, expectedStatus, expected) => {
+  ])('is rejected: %s', async (_what, path, expectedStatus, expected) => {
     const { status, body } = await answerTo(service, request(`${method} ${path}`));
     expect([status, body]).toEqual([expectedStatus, expected]);
   });

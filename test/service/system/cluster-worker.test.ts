@@ -1,8 +1,8 @@
 import { spawnSync } from 'node:child_process';
 import { mainProgram } from '../../support/service.js';
 
-describe('A service that is started as a worker of node:cluster, as pm2 does in its cluster mode', () => {
-  it('says what to change, on the stream that is shown, and ends with 78', () => {
+describe('A service started as a worker of node:cluster, as pm2 does in cluster mode', () => {
+  it('prints on stderr what to change, and exits with 78', () => {
     const starter = `
       const cluster = require('node:cluster');
       cluster.setupPrimary({ exec: ${JSON.stringify(mainProgram)}, silent: true, execArgv: [] });

@@ -16,8 +16,8 @@ function statusOverSocket(socketPath: string): Promise<number | undefined> {
   });
 }
 
-describe('A service that can not start', () => {
-  it('lists every fault of its configuration at once, on stderr and in its log, and exits with 78', async () => {
+describe('A service that cannot start', () => {
+  it('lists all configuration faults at once, on stderr and in its log, and exits with 78', async () => {
     const service = await failingService({
       MODEL_API_PORT: 'abc',
       MODEL_API_MAX_QUEUE: '1e3',
@@ -50,7 +50,7 @@ describe('A service that can not start', () => {
     },
   );
 
-  it('says which alias stands for nothing', async () => {
+  it('names the alias whose model does not exist', async () => {
     const service = await failingService({ MODEL_API_MODEL_ALIASES: 'gpt-4o=echo,gpt-5=big,a=b,b=a' });
     const said = (name: string, what: string) => `  MODEL_API_MODEL_ALIASES: ${name} stands for, ${what}`;
     const [, ...faults] = service.stderr;
@@ -64,7 +64,7 @@ describe('A service that can not start', () => {
     ]);
   });
 
-  it('says which key file can not be read', async () => {
+  it('names the key file that it cannot read', async () => {
     const service = await failingService({ MODEL_API_KEY_FILE: '/nowhere/keys' });
     expect([service.code, service.stderr[1]]).toEqual([
       78,
@@ -79,7 +79,7 @@ describe('A service that can not start', () => {
       env: { RUNTIME_DIRECTORY: '/nowhere' },
       sentence: 'RUNTIME_DIRECTORY: cannot create a folder in /nowhere (ENOENT)',
     },
-  ])('exits with 78 when there is no room for its own folder, and so does a check: $sentence', async (given) => {
+  ])('exits with 78 if it cannot create its runtime folder, as does prompt-relay check: $sentence', async (given) => {
     const { code, stderr, logs } = await failingService(given.env);
     expect({ code, stderr }).toEqual({ code: 78, stderr: ["prompt-relay can't start:", `  ${given.sentence}`] });
     expect(logs).toEqual([expect.objectContaining({ event: 'config_invalid', error: given.sentence })]);
@@ -87,7 +87,7 @@ describe('A service that can not start', () => {
     expect(check).toEqual({ code: 78, stdout: '', stderr: `fault  ${given.sentence}\n` });
   });
 
-  it('exits with 69 and one record that tells the way out when its address is in use', async () => {
+  it('exits with 69 and logs one record with the remedy if its address is in use', async () => {
     await using first = await startService();
     const second = await failingService({ MODEL_API_PORT: String(first.port) });
     expect(second.code).toBe(69);
@@ -98,7 +98,7 @@ describe('A service that can not start', () => {
     expect((await first.get('/version')).status).toBe(200);
   });
 
-  it('exits with 69 when its Unix socket can not be made, before it says that it is ready', async () => {
+  it('exits with 69 if it cannot create its Unix socket, before it reports ready', async () => {
     const service = await failingService({ MODEL_API_SOCKET: '/nowhere/relay.sock' });
     expect(service.code).toBe(69);
     expect(await service.log('listen_failed')).toMatchObject({ error: expect.stringContaining('/nowhere/relay.sock') });
@@ -111,7 +111,7 @@ function warningsOf(service: Service): unknown[] {
 }
 
 describe('A service that starts', () => {
-  it('does without a setpriv that can not tie the life of a program to its own, and warns', async () => {
+  it('runs without setpriv if setpriv cannot bind a program to the life of its parent, and warns', async () => {
     await using folder = await temporaryFolder();
     const refuses = `echo "setpriv: unrecognized option: $1" >&2; exit 1`; // as in busybox
     await writeFile(join(folder.path, 'setpriv'), `#!/bin/sh\n${refuses}\n`, { mode: 0o755 });
@@ -121,13 +121,13 @@ describe('A service that starts', () => {
     expect(warningsOf(service)).toEqual([expect.stringMatching(/^no setpriv on PATH that knows --pdeathsig/)]);
   });
 
-  it('finds programs in the usual places where it is given no PATH', async () => {
+  it('finds programs in the standard folders if PATH is empty', async () => {
     const env = { PATH: '', MODEL_API_CLI: 'command', MODEL_API_CLI_COMMAND: 'cat' };
     const { code, stdout } = await runCommand(['check', '--json'], { env });
     expect([code, JSON.parse(stdout)]).toMatchObject([0, { model_cli: { ready: true }, warnings: [] }]);
   });
 
-  it('warns of unknown variables, and names the one that was meant', async () => {
+  it('warns about unknown variables, and suggests the correct name', async () => {
     await using service = await startService({
       env: { MODEL_API_TIMEOUTS: '5', MODEL_API_MAX_CONCURENT: '5', MODEL_API_ZZZZZZZZZZ: '5' },
     });
@@ -138,7 +138,7 @@ describe('A service that starts', () => {
     ]);
   });
 
-  it('warns when the demo model answers because there is no other, and so does a check', async () => {
+  it('warns if the demo model answers because no other CLI is installed, as does prompt-relay check', async () => {
     const env = { PATH: '/nonexistent', MODEL_API_WROKERS: '2', MODEL_API_CGROUP: 'off' };
     const { code, stdout } = await runCommand(['check', '--json'], { env });
     const { model_cli, warnings } = JSON.parse(stdout);
@@ -156,7 +156,7 @@ describe('A service that starts', () => {
     expect(JSON.parse(chosen.stdout).warnings).toEqual([expect.stringMatching(/^no setpriv/)]);
   });
 
-  it('also serves on its Unix socket, with mode 0660', async () => {
+  it('also listens on its Unix socket, with mode 0660', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'prompt-relay-socket-'));
     const socketPath = join(folder, 'relay.sock');
     await using service = await startService({ env: { MODEL_API_SOCKET: socketPath } });

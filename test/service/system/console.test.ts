@@ -40,7 +40,7 @@ describe('The files of the console', () => {
   });
   afterAll(() => service.stop());
 
-  it.each(['/', '/console'])('are led to from %s', async (from) => {
+  it.each(['/', '/console'])('are reached by a redirect from %s', async (from) => {
     const { status, headers } = await answerTo(service, request(`GET ${from}`));
     expect([status, new URL(headers.location as string, `${service.url}${from}`).href]).toEqual([
       302,
@@ -56,7 +56,7 @@ describe('The files of the console', () => {
     ['HASH/packages/preact-hooks.mjs', 'text/javascript; charset=utf-8', forGood],
     ['HASH/icon.svg', 'image/svg+xml; charset=utf-8', forGood],
   ])(
-    'are of the right type, under a policy, and stored where their name has the hash: "%s"',
+    'have the right type and a content security policy, and are cached if their path has the hash: "%s"',
     async (name, type, cache) => {
       const path = `/console/${name.replace('HASH', folder)}`;
       const { status, headers } = await service.get(path);
@@ -71,7 +71,7 @@ describe('The files of the console', () => {
     },
   );
 
-  it('have the same hash at every worker, and are all that the page names', async () => {
+  it('have the same hash in every worker, and are the only files that the page names', async () => {
     const pages = [];
     for (let visit = 0; visit < 20; visit++) pages.push((await answerTo(service, request('GET /console/'))).text);
     expect(new Set(pages).size).toBe(1);
@@ -85,7 +85,7 @@ describe('The files of the console', () => {
     for (const name of named) expect([name, (await service.get(`/console/${name}`)).status]).toEqual([name, 200]);
   });
 
-  it('are served as they are now to a page of another version, which may not store them', async () => {
+  it('are served in their current version to a page of another version, which may not cache them', async () => {
     const { status, headers, text } = await service.get('/console/0123456789abcdef/main.mjs');
     expect([status, headers.get('cache-control')]).toEqual([200, 'no-store']);
     expect(text).toBe((await service.get(`/console/${folder}/main.mjs`)).text);
@@ -95,7 +95,7 @@ describe('The files of the console', () => {
     ['', false],
     ['br, gzip;q=0.5', true],
     ['gzip;q=0, br', false],
-  ])('are compressed for those who take that: "%s"', async (accepted, isCompressed) => {
+  ])('are compressed if the client accepts it: "%s"', async (accepted, isCompressed) => {
     const ask = get(`${service.url}/console/${folder}/main.mjs`, { headers: { 'accept-encoding': accepted } });
     const [answer] = (await once(ask, 'response')) as [IncomingMessage];
     const { 'content-encoding': coding, 'content-length': length, vary } = answer.headers;
@@ -106,7 +106,7 @@ describe('The files of the console', () => {
     expect((isCompressed ? gunzipSync(bytes) : bytes).toString()).toBe(text);
   });
 
-  it('import each other, and files of packages, by paths that are there', async () => {
+  it('import each other, and files of packages, by existing paths', async () => {
     const open = (await ownFiles()).filter((name) => name.endsWith('.mjs'));
     const seen = new Set(open);
     for (let name = open.pop(); name !== undefined; name = open.pop()) {
@@ -123,7 +123,7 @@ describe('The files of the console', () => {
     expect([...seen].filter((name) => name.startsWith('packages/')).length).toBeGreaterThanOrEqual(4);
   });
 
-  it('have no script and no style inside the page, and nothing from elsewhere', async () => {
+  it('contain no inline script or style, and load nothing from other hosts', async () => {
     const { text } = await service.get('/console/');
     expect(text).not.toMatch(/<style|style=|<script(?![^>]*src=)|\son\w+=|https?:/i);
     expect(await readFile(join(built, 'console.css'), 'utf8')).not.toMatch(/url\(|@import|https?:/);
@@ -154,7 +154,7 @@ describe('The files of the console', () => {
     'packages/preact.mjs.map',
     '/main.mjs',
     '%00',
-  ])('are all there is: /console/%s is not found, and told so in JSON', async (name) => {
+  ])('exclude /console/%s, which is a 404 in JSON', async (name) => {
     const path = `/console/${name.replaceAll('HASH', folder)}`;
     const { status, headers, body } = await answerTo(service, request(`GET ${path}`));
     expect([status, headers['content-type']]).toEqual([404, 'application/json; charset=utf-8']);
@@ -165,12 +165,15 @@ describe('The files of the console', () => {
     ['now', './#/now'],
     ['now/', '../#/now'],
     ['jobs?id=j1', './#/jobs?id=j1'],
-  ])('have addresses for people, relative for what is in front of the service: /console/%s', async (name, place) => {
-    const { status, headers } = await answerTo(service, request(`GET /console/${name}`));
-    expect([status, headers.location]).toEqual([302, place]);
-  });
+  ])(
+    'can be opened by readable addresses, by a redirect that works behind a path prefix: /console/%s',
+    async (name, place) => {
+      const { status, headers } = await answerTo(service, request(`GET /console/${name}`));
+      expect([status, headers.location]).toEqual([302, place]);
+    },
+  );
 
-  it.each(['/', '/console', '/console/', '/console/HASH/main.mjs'])('can only be read: %s', async (template) => {
+  it.each(['/', '/console', '/console/', '/console/HASH/main.mjs'])('are read-only: %s', async (template) => {
     const name = template.replace('HASH', folder);
     for (const method of ['POST', 'DELETE', 'PUT']) {
       const { status, headers } = await answerTo(service, request(`${method} ${name}`));
@@ -178,7 +181,7 @@ describe('The files of the console', () => {
     }
   });
 
-  it('are logged at the level of debug alone, but for what is refused', async () => {
+  it('are logged at level debug only, except for refused requests', async () => {
     const ofRoute = ({ path }: LogRecord) => String(path).startsWith('/console/');
     await service.log('http_request_completed', ({ path }) => path === `/console/${folder}/main.mjs`);
     const records = service.logs.filter((record) => record.event === 'http_request_completed' && ofRoute(record));
@@ -187,7 +190,7 @@ describe('The files of the console', () => {
     expect([levels(true), levels(false)]).toEqual([new Set(['debug']), new Set(['info'])]);
   });
 
-  it('are no requests of the last hour', async () => {
+  it('are not counted as requests of the last hour', async () => {
     const counted = async () => {
       await service.get('/metrics'); // makes the primary collect the workers' counters
       const { last_hour: minutes } = (await service.get('/status')).body as { last_hour: { requests: number }[] };
@@ -198,7 +201,7 @@ describe('The files of the console', () => {
     expect((await counted()) - before).toBeLessThan(10);
   });
 
-  it('are counted as one route, but for the files that browsers store', async () => {
+  it('are counted as one route, except for the files that browsers cache', async () => {
     const served = () => metric(service, 'http_requests_total{method="GET",route="/console/",code="200"}');
     const before = await served();
     for (const name of ['/console/', `/console/${folder}/main.mjs`, `/console/${folder}/console.css`])
@@ -212,7 +215,7 @@ describe('The files of the console', () => {
 });
 
 describe('MODEL_API_CONSOLE=off', () => {
-  it('leaves nothing of it', async () => {
+  it('removes the console completely', async () => {
     await using service = await startService({ env: { MODEL_API_CONSOLE: 'off' } });
     for (const name of ['/', '/console', '/console/', '/console/main.mjs'])
       expect([name, (await fetch(service.url + name)).status]).toEqual([name, 404]);

@@ -32,7 +32,7 @@ async function jobOf(service: Service): Promise<number[]> {
 }
 
 describe('The credentials of the service', () => {
-  it('are in the environment of no worker, the successors included, and of no model CLI', async () => {
+  it('are absent from the environment of every worker, later workers included, and of every model CLI', async () => {
     await using service = await startWithProgram(script('forever.pl'), {
       ...credentials,
       MODEL_API_DRAIN_TIMEOUT_SECONDS: '0',
@@ -49,7 +49,7 @@ describe('The credentials of the service', () => {
     expect(await seen(successors)).toEqual([]);
   });
 
-  it('reach the model CLI only as its own credential, where it has a variable for that', async () => {
+  it('reach the model CLI only as its native credential, if it has a variable for that', async () => {
     await using service = await startWithProgram(script('takes-system-text.pl'), {
       ...credentials,
       MODEL_API_CLI: 'claude',

@@ -11,7 +11,7 @@ const loading = (program: string) => ({ NODE_OPTIONS: `--require=${join(programs
 const record = { level: 'error', error: expect.stringMatching(/^Error: a defect of the test\n {4}at /) };
 
 describe('A defect', () => {
-  it('of the primary is logged, counted and shown in /health, and costs no job', async () => {
+  it('in the primary is logged, counted and shown in /health, and no job fails', async () => {
     await using gate = await createGate();
     await using service = await startWithProgram(gate.command, loading('throws-on-signal.js'));
     const job = service.post('/ask', { prompt: 'hello' });
@@ -27,7 +27,7 @@ describe('A defect', () => {
     expect(await service.stop()).toBe(0);
   });
 
-  it('of a worker cuts none of its open requests, and another worker takes its place', async () => {
+  it('in a worker breaks none of its open requests, and another worker replaces it', async () => {
     await using gate = await createGate();
     await using service = await startWithProgram(gate.command, loading('throws-on-signal.js'));
     const [broken = 0] = await service.workers();
@@ -44,7 +44,7 @@ describe('A defect', () => {
     expect((await service.get('/health')).body.status).toBe('ok');
   });
 
-  it('of the start ends the service with 70, and leaves no folder', async () => {
+  it('during the start ends the service with 70, and leaves no folder', async () => {
     await using shared = await temporaryFolder();
     const env = { ...loading('throws-at-start.js'), TMPDIR: shared.path };
     await using service = await failingService(env);

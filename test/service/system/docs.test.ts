@@ -24,7 +24,7 @@ describe('The documentation page', () => {
   });
   afterAll(() => service.stop());
 
-  it('has every file that it asks for', async () => {
+  it('has every file that it links to', async () => {
     const { text } = await service.get('/docs');
     const asked = [...text.matchAll(/(?:href|src)="\.\/([^"]+)"/g)].map(([, path]) => path);
     expect(asked.sort()).toEqual(files.map(([path]) => path).sort());
@@ -34,14 +34,14 @@ describe('The documentation page', () => {
     }
   });
 
-  it('has the pages of the documents, as Markdown', async () => {
+  it('serves the pages of the documentation as Markdown', async () => {
     const { status, headers, text } = await service.get('/docs/pages/stores.md');
     expect([status, headers.get('content-type')]).toEqual([200, 'text/markdown; charset=utf-8']);
     expect(text).toBe(readFileSync(join(root, 'docs', 'stores.md'), 'utf8'));
   });
 
   it.each(['/openapi.yaml', '/docs', '/docs/', ...files.map(([path]) => `/docs/${path}`)])(
-    'is answered whole whatever a client says of a copy: %s',
+    'is sent in full even if the client claims to have a copy: %s',
     async (path) => {
       const plain = await answerTo(service, request(`GET ${path}`));
       for (const header of [
@@ -75,7 +75,7 @@ describe('The documentation page', () => {
     'SWAGGER-UI.CSS',
     '%zz',
     '%00',
-  ])('is all there is: /docs/%s is not found, and told so in JSON', async (path) => {
+  ])('excludes /docs/%s, which is a 404 in JSON', async (path) => {
     const { status, headers, body } = await answerTo(service, request(`GET /docs/${path}`));
     expect([status, headers['content-type']]).toEqual([404, 'application/json; charset=utf-8']);
     expect(body).toEqual(failure('not_found', 'no such path'));
@@ -83,7 +83,7 @@ describe('The documentation page', () => {
 });
 
 describe('GET /openapi.yaml', () => {
-  it('is answered also when the folder of the service has been removed', async () => {
+  it('still answers after the folder of the service was removed', async () => {
     await using folder = await temporaryFolder();
     const home = join(folder.path, 'relay');
     for (const part of ['dist/src', 'docs', 'package.json']) {

@@ -43,7 +43,7 @@ describe.each([
     return Buffer.concat([Buffer.from(`{"${field}":"`), Buffer.from(bytes), Buffer.from('"}')]);
   }
 
-  describe('A body that is no JSON object in UTF-8', () => {
+  describe('A body that is not a JSON object in UTF-8', () => {
     afterAll(() => expectSound(service));
 
     it.each<[string, Buffer, object]>([
@@ -80,7 +80,7 @@ describe.each([
       ['a type that only begins well', typed('application/jsonlines', good), badType],
       ['no Content-Type', request(`POST ${path}`, [`Content-Length: ${good.length}`], good), badType],
       ['neither type nor body', request(`POST ${path}`), badType],
-    ])('is refused: %s', async (_what, bytes, expected) => {
+    ])('is rejected: %s', async (_what, bytes, expected) => {
       const { status, body } = await answerTo(service, bytes);
       expect([status, body]).toEqual([400, expected]);
     });
@@ -118,12 +118,12 @@ describe.each([
       ['a model with 10 kB', `{"prompt":"a","model":"${'m'.repeat(10_240)}"}`, badModel],
       ['a model that is not there', '{"prompt":"a","model":"gpt-4"}', invalid('model', 'must be one of eliza, echo')],
       ['a model in capitals', '{"prompt":"a","model":"ECHO"}', invalid('model', 'must be one of eliza, echo')],
-    ])('is refused: %s', async (_what, text, expected) => {
+    ])('is rejected: %s', async (_what, text, expected) => {
       const { status, body } = await answerTo(service, post(text));
       expect([status, body]).toEqual([400, expected]);
     });
 
-    it('is reported with every other fault, by a bounded name, and no value is echoed', async () => {
+    it('is reported with all other faults, by a shortened name, and no value is echoed', async () => {
       const unknown = Array.from({ length: 30 }, (_, n) => [`${n}-${'long'.repeat(1000)}`, `secret${n}`]);
       const text = JSON.stringify({ [field]: 5551234, model: 'secret model', ...Object.fromEntries(unknown) });
       const { status, text: answer, body } = await answerTo(service, post(text));
@@ -138,7 +138,7 @@ describe.each([
     });
   });
 
-  describe('A good body', () => {
+  describe('A valid body', () => {
     afterAll(() => expectSound(service));
 
     it.each<[string, Buffer]>([
@@ -147,7 +147,7 @@ describe.each([
       ['with its charset in other letters', typed('Application/JSON;charset="UTF-8"', good)],
       ['with another parameter', typed('application/json; profile=x', good)],
       ['with the encoding that is none', typed('application/json', good, 'Content-Encoding: Identity')],
-    ])('is taken: %s', async (_how, bytes) => {
+    ])('is accepted: %s', async (_how, bytes) => {
       expect(await answerTo(service, bytes)).toMatchObject({ status: 200, body: { success: true, response: 'hello' } });
     });
 
@@ -159,7 +159,7 @@ describe.each([
       ' leading and trailing \n',
       '\r\n\ttabs\u0001',
       'grüße 🚀',
-    ])('reaches the model as sent: %j', async (prompt) => {
+    ])('reaches the model unchanged: %j', async (prompt) => {
       const { status, body } = await answerTo(service, post(JSON.stringify({ prompt, model: 'echo' })));
       expect([status, body.response]).toEqual([200, prompt]);
     });

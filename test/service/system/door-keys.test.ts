@@ -32,7 +32,7 @@ describe('A service with a key', () => {
     ['both', ['X-API-Key: open-sesame', 'Authorization: Bearer open-sesame']],
     ['X-API-Key twice', ['X-API-Key: open-sesame', 'x-api-key: open-sesame']],
     ['X-API-Key beside another scheme', ['X-API-Key: open-sesame', 'Authorization: Basic eDp5']],
-  ])('lets pass who sends it: %s', async (_how, headers) => {
+  ])('accepts a request with the key: %s', async (_how, headers) => {
     expect(await answerTo(service, jsonPost('/ask', good, headers))).toMatchObject({ status: 200 });
   });
 
@@ -52,7 +52,7 @@ describe('A service with a key', () => {
     ['a good key and a wrong bearer', ['X-API-Key: open-sesame', 'Authorization: Bearer other'], manyKeys],
     ['a wrong key and a good bearer', ['X-API-Key: other', 'Authorization: Bearer open-sesame'], manyKeys],
     ['a good and a wrong bearer', ['Authorization: Bearer open-sesame', 'Authorization: Bearer other'], manyKeys],
-  ])('sends others away: %s', async (what, headers, expected) => {
+  ])('rejects a request without the right key: %s', async (what, headers, expected) => {
     const path = what.includes('query') ? '/ask?api_key=open-sesame&key=open-sesame' : '/ask';
     const { status, headers: answered, body, text } = await answerTo(service, jsonPost(path, good, headers));
     expect([status, body]).toEqual([401, expected]);
@@ -60,7 +60,7 @@ describe('A service with a key', () => {
     expect(text).not.toContain('sesam');
   });
 
-  it.each(['GET /health', 'GET /version', 'GET /nowhere'])('asks no key for %s', async (line) => {
+  it.each(['GET /health', 'GET /version', 'GET /nowhere'])('requires no key for %s', async (line) => {
     const { status, headers } = await answerTo(service, request(line));
     expect([status, headers['www-authenticate']]).toEqual([line.endsWith('nowhere') ? 404 : 200, undefined]);
   });
@@ -80,7 +80,7 @@ describe('A service with a key', () => {
     ['JSON', jsonPost('/ask', '{"prompt":', [right]), 400],
     ['fields', jsonPost('/ask', '{"prompt":"","model":"gpt-4"}', [right]), 400],
     ['model', jsonPost('/ask', '{"prompt":"a","model":"gpt-4"}', [right]), 400],
-  ])('checks in order: a request with faults is answered for the first, its %s', async (_first, bytes, expected) => {
+  ])('checks a request in a fixed order, and reports the first fault only: %s', async (_first, bytes, expected) => {
     expect((await answerTo(service, bytes)).status).toBe(expected);
   });
 });
@@ -93,7 +93,7 @@ describe('Keys', () => {
   });
   afterAll(() => rm(folder, { recursive: true }));
 
-  it.each(['MODEL_API_KEY_FILE', 'CREDENTIALS_DIRECTORY'])('come from the file that %s tells of', async (variable) => {
+  it.each(['MODEL_API_KEY_FILE', 'CREDENTIALS_DIRECTORY'])('are read from the file named by %s', async (variable) => {
     const path = variable === 'CREDENTIALS_DIRECTORY' ? folder : join(folder, 'api_key');
     await using service = await startService({ env: { [variable]: path } });
     for (const key of ['key-of-ada', 'key-of-bob', 'lone-key']) expect(await statusOf(service, key)).toBe(200);
@@ -101,7 +101,7 @@ describe('Keys', () => {
     expect(JSON.stringify(service.logs)).not.toMatch(/key-of|lone-key/);
   });
 
-  it('are not asked for where none is configured, and one that is sent does no harm', async () => {
+  it('are not required if none is configured, and a sent key does no harm', async () => {
     await using service = await startService({ env: { CREDENTIALS_DIRECTORY: programs } });
     expect(await statusOf(service, 'any')).toBe(200);
     expect((await answerTo(service, jsonPost('/ask', good))).status).toBe(200);
@@ -109,8 +109,8 @@ describe('Keys', () => {
   });
 });
 
-describe('A service that drains', () => {
-  it('asks for the key first, and refuses before it counts the request or looks at the body', async () => {
+describe('A draining service', () => {
+  it('checks the key first, and refuses before it counts the request or reads the body', async () => {
     const env = { MODEL_API_KEY: 'open-sesame', MODEL_API_RATE_LIMIT_MAX_REQUESTS: '1' };
     await using service = await startWithProgram('sleep 60', env);
     const cut = service.post('/ask', { prompt: 'hello' }, { 'x-api-key': 'open-sesame' });

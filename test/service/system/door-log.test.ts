@@ -5,7 +5,7 @@ import { type LogRecord, type Service, startService, startWithProgram } from '..
 const key = 'open-sesame';
 const maxRecordBytes = 4096;
 
-describe('The record of a request', () => {
+describe('The log record of a request', () => {
   let service: Service;
   beforeAll(async () => {
     service = await startService({ env: { MODEL_API_KEY: key } });
@@ -23,7 +23,7 @@ describe('The record of a request', () => {
 
   const common = { level: 'info', role: 'worker', time: expect.stringMatching(/^\d{4}-.*\.\d{3}Z$/) };
 
-  it('tells of a job how it ended and how long it took', async () => {
+  it('shows how a job ended and how long it took', async () => {
     const body = '{"prompt":"my-prompt","system":"my-system","model":"echo"}';
     const record = await recordOf('job-1', jsonPost('/ask?q=my-query', body, [`X-API-Key: ${key}`, id('job-1')]));
     const { processor_ms: processorMs, ...rest } = record; // exists only with cgroups
@@ -45,7 +45,7 @@ describe('The record of a request', () => {
     expect(record.duration_ms).toBeGreaterThanOrEqual(record.execution_ms as number);
   });
 
-  it('tells of any other request no more than its line and its end', async () => {
+  it('contains only the request line and the result if the request is not a job', async () => {
     expect(await recordOf('other-1', request('GET /health?x=1', [id('other-1')]))).toEqual({
       ...common,
       pid: expect.any(Number),
@@ -62,11 +62,11 @@ describe('The record of a request', () => {
     ['refused-1', jsonPost('/ask', '{"prompt":"my-prompt"}', [id('refused-1')]), 'unauthorized'],
     ['refused-2', jsonPost('/ask', '{"prompt":', [`X-API-Key: ${key}`, id('refused-2')]), 'validation_error'],
     ['refused-3', request('GET /nowhere', [id('refused-3')]), 'not_found'],
-  ])('names the code of an answer that is an error: %s', async (requestId, bytes, error) => {
+  ])('contains the code of an error response: %s', async (requestId, bytes, error) => {
     expect(await recordOf(requestId, bytes)).toMatchObject({ error });
   });
 
-  it('tells of a key that is wrong where it came from', async () => {
+  it('shows the source address of a wrong key', async () => {
     const record = await recordOf('refused-4', jsonPost('/ask', '{"prompt":"my-prompt"}', [id('refused-4')]));
     expect(record).toMatchObject({ status_code: 401, client: 'address 127.0.0.1' });
   });
@@ -77,12 +77,12 @@ describe('The record of a request', () => {
     ['query-1', '/nowhere?secret-query#?', '/nowhere'],
     ['fragment-1', '/nowhere#secret-fragment', '/nowhere'],
     ['query-2', '/nowhere?a=http://secret/', '/nowhere'],
-  ])('holds the path of a target, and nothing else of it: %s', async (requestId, target, path) => {
+  ])('contains only the path of a target: %s', async (requestId, target, path) => {
     const record = await recordOf(requestId, request(`GET ${target}`, [id(requestId)]));
     expect(record.path).toBe(path);
   });
 
-  it('stays under 4 KB whatever path and headers come', async () => {
+  it('stays under 4 KB for any path and headers', async () => {
     const path = `/${'%22"\\"\\'.repeat(1500)}`;
     const headers = [id('long-1'), `User-Agent: secret-agent${'"'.repeat(5000)}`, 'Referer: http://secret/'];
     const record = await recordOf('long-1', request(`GET ${path}?secret-query`, headers));
@@ -90,7 +90,7 @@ describe('The record of a request', () => {
     expect(Buffer.byteLength(JSON.stringify(record))).toBeLessThan(maxRecordBytes);
   });
 
-  it('tells of a client that went away while it was sending', async () => {
+  it('is written for a client that disconnects while it sends', async () => {
     using connection = await RawConnection.open(service.port);
     const headers = [`X-API-Key: ${key}`, id('gone-1'), 'Content-Length: 99', 'Expect: 100-continue'];
     connection.send(jsonPost('/ask', '', headers));
@@ -100,7 +100,7 @@ describe('The record of a request', () => {
     expect(record).toMatchObject({ status_code: 499, path: '/ask' });
   });
 
-  it('tells of a body that ended too early: its client may still read', async () => {
+  it('is written once for a body that ends too early, which is answered with 400', async () => {
     using connection = await RawConnection.open(service.port);
     connection.send(jsonPost('/ask', '{"prompt":', [`X-API-Key: ${key}`, id('short-1'), 'Content-Length: 99']));
     connection.endInput();
@@ -109,7 +109,7 @@ describe('The record of a request', () => {
     expect(service.logs.filter(({ request_id }) => request_id === 'short-1')).toHaveLength(1);
   });
 
-  it('never holds a prompt, an answer, a key, a query or a header', async () => {
+  it('never contains a prompt, an answer, a key, a query or a header', async () => {
     await recordOf('wrong-1', jsonPost('/ask', '{"prompt":"my-prompt"}', ['X-API-Key: wrong-key', id('wrong-1')]));
     await recordOf('bad-1', jsonPost('/ask', '{"prompt":my-prompt', [`Authorization: Bearer ${key}`, id('bad-1')]));
     const all = JSON.stringify(service.logs);
@@ -117,8 +117,8 @@ describe('The record of a request', () => {
   });
 });
 
-describe('The record of a job that failed', () => {
-  it('holds no word of its prompt, even if the program echoes it on stderr', async () => {
+describe('The log record of a failed job', () => {
+  it('contains no word of its prompt, even if the program echoes it on stderr', async () => {
     await using service = await startWithProgram(`sh -c 'cat >&2; exit 3'`);
     const { status, body } = await service.post('/ask', { prompt: 'my-prompt' }, { 'x-request-id': 'failed-1' });
     expect([status, body.error]).toEqual([500, 'cli_error']);

@@ -28,19 +28,19 @@ function bodyOf(bytes: number): { body: string; prompt: string } {
 describe('A body over the limit', () => {
   afterAll(() => expectSound(service));
 
-  it('is refused by its Content-Length, before any of it was sent', async () => {
+  it('is refused by its Content-Length, before any of it is sent', async () => {
     connection.send(jsonPost('/ask', '', [`Content-Length: ${limit + 1}`]));
     const answer = await connection.answer();
     expect([answer.status, answer.body]).toEqual([413, refused]);
     expectCommon(answer);
   });
 
-  it('is refused by its Content-Length, whatever else is wrong with it', async () => {
+  it('is refused by its Content-Length, even if the request has other faults', async () => {
     connection.send(request('POST /ask', ['Content-Type: text/plain', 'Content-Length: 999999999999']));
     expect(await connection.answer()).toMatchObject({ status: 413, body: refused });
   });
 
-  it('is refused once too much has come, before the end was sent', async () => {
+  it('is refused once too much has arrived, before it is complete', async () => {
     connection.send(jsonPost('/ask', '', [chunked]));
     for (let sent = 0; sent <= limit; sent += 1024) connection.send(chunk('x'.repeat(1024)));
     const answer = await connection.answer();
@@ -48,7 +48,7 @@ describe('A body over the limit', () => {
     expectCommon(answer);
   });
 
-  it('may still be sent: it is dropped, and the connection goes on', async () => {
+  it('may still be sent: the service discards it, and the connection stays usable', async () => {
     connection.send(jsonPost('/ask', '', ['Content-Length: 1000000']));
     expect((await connection.answer()).status).toBe(413);
     connection.send('x'.repeat(1_000_000));
@@ -56,7 +56,7 @@ describe('A body over the limit', () => {
     expect((await connection.answer()).status).toBe(200);
   });
 
-  it('is not asked for when its client waits to be asked', async () => {
+  it('gets no 100 Continue', async () => {
     connection.send(jsonPost('/ask', '', [`Content-Length: ${limit + 1}`, expectation]));
     const { status, headers, body } = await connection.answer();
     expect([status, body, headers.connection]).toEqual([413, refused, 'close']);
@@ -68,13 +68,13 @@ describe('A body over the limit', () => {
 describe('A body within the limit', () => {
   afterAll(() => expectSound(service));
 
-  it('may have exactly the size of the limit', async () => {
+  it('may have exactly the size limit', async () => {
     const { body, prompt } = bodyOf(limit);
     connection.send(jsonPost('/ask', body));
     expect(await connection.answer()).toMatchObject({ status: 200, body: { response: prompt } });
   });
 
-  it('may have exactly the size of the limit, in chunks', async () => {
+  it('may have exactly the size limit when it is sent in chunks', async () => {
     const { body, prompt } = bodyOf(limit);
     connection.send(jsonPost('/ask', '', [chunked]));
     for (let at = 0; at < limit; at += 1000) connection.send(chunk(body.slice(at, at + 1000)));
@@ -82,7 +82,7 @@ describe('A body within the limit', () => {
     expect(await connection.answer()).toMatchObject({ status: 200, body: { response: prompt } });
   });
 
-  it('is asked for when its client waits to be asked', async () => {
+  it('gets 100 Continue', async () => {
     const { body, prompt } = bodyOf(100);
     connection.send(jsonPost('/ask', '', ['Content-Length: 100', expectation]));
     expect(await connection.answer()).toMatchObject({ status: 100 });
@@ -94,13 +94,13 @@ describe('A body within the limit', () => {
     ['for its type', jsonPost('/ask', '', ['Content-Length: 100', expectation]).toString().replace('json', 'xml'), 400],
     ['for its method', request('GET /ask', ['Content-Length: 100', expectation]), 405],
     ['for its host', jsonPost('/ask', '', ['Host: evil.example', 'Content-Length: 100', expectation]), 403],
-  ])('is not asked for when the request is refused %s', async (_why, bytes, expected) => {
+  ])('gets no 100 Continue when the request is refused %s', async (_why, bytes, expected) => {
     connection.send(bytes);
     const { status, headers } = await connection.answer();
     expect([status, headers.connection]).toEqual([expected, 'close']);
   });
 
-  it('is not asked for when an HTTP/1.0 client could not understand it, or by another expectation', async () => {
+  it('gets no 100 Continue over HTTP/1.0 or with an unknown expectation', async () => {
     const { body, prompt } = bodyOf(100);
     connection.send(jsonPost('/ask', body, [expectation]).toString().replace('HTTP/1.1', 'HTTP/1.0'));
     expect(await connection.answer()).toMatchObject({ status: 200, body: { response: prompt } });
@@ -111,7 +111,7 @@ describe('A body within the limit', () => {
 });
 
 describe('The limit', () => {
-  it('is 16 MiB unless it is set', async () => {
+  it('is 16 MiB by default', async () => {
     await using other = await startService();
     const { status, body } = await other.post('/ask', '{"prompt":"hello"}'.padEnd(16 * 1024 ** 2));
     expect([status, body.success]).toEqual([200, true]);

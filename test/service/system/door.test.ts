@@ -37,7 +37,7 @@ describe('A path', () => {
     `/${'a'.repeat(8000)}`,
     '*',
     'http://localhost/nowhere',
-  ])('that is not there is 404: %s', async (path) => {
+  ])('that does not exist is 404: %s', async (path) => {
     const { status, body } = await answerTo(service, request(`GET ${path}`));
     expect([status, body]).toEqual([404, notFound]);
   });
@@ -52,7 +52,7 @@ describe('A path', () => {
     ['POST', '/health', 'GET, HEAD'],
     ['OPTIONS', '/health', 'GET, HEAD'],
     ['PATCH', '/version', 'GET, HEAD'],
-  ])('says which methods it accepts, to %s %s', async (method, path, accepted) => {
+  ])('lists the methods that it accepts, to %s %s', async (method, path, accepted) => {
     const { status, headers, body } = await answerTo(service, request(`${method} ${path}`));
     expect([status, body]).toEqual([405, failure('method_not_allowed', `this path accepts ${accepted}`)]);
     expect(headers.allow).toBe(accepted);
@@ -71,7 +71,7 @@ describe('A path', () => {
     expect(head.headers.allow).toBe(get.headers.allow);
   });
 
-  it('may be asked for a protocol that is not spoken here: the request is answered as it is', async () => {
+  it('ignores a request to upgrade to an unsupported protocol', async () => {
     const upgrade = request('GET /version', ['Connection: Upgrade', 'Upgrade: websocket']);
     expect((await answerTo(service, upgrade)).status).toBe(200);
   });
@@ -79,7 +79,7 @@ describe('A path', () => {
 
 describe('A Host', () => {
   it.each(['localhost', 'LocalHost:1', '127.0.0.1', '127.0.0.1:5051', '[::1]', '[::1]:80'])(
-    'that is loopback is served: %s',
+    'that is loopback is accepted: %s',
     async (host) => {
       expect((await answerTo(service, request('GET /version', [`Host: ${host}`]))).status).toBe(200);
     },
@@ -106,7 +106,7 @@ describe('A Host', () => {
     ['none, in HTTP/1.0', 'GET /version HTTP/1.0\r\n\r\n'],
     ['two', 'GET /version HTTP/1.1\r\nHost: localhost\r\nhost: evil.example\r\n\r\n'],
     ['the same twice', 'GET /version HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n\r\n'],
-  ])('must come exactly once, not: %s', async (_how, bytes) => {
+  ])('must be sent exactly once, not: %s', async (_how, bytes) => {
     const { status, body } = await answerTo(service, bytes);
     expect([status, body]).toEqual([400, oneHost]);
   });
@@ -119,7 +119,7 @@ describe('A Host', () => {
     ['https://127.0.0.1/version', 'evil.example', 200],
     ['http://localhost:5051/version?x=http://evil.example', 'localhost', 200],
     ['/version?x=http://evil.example/', 'localhost', 200],
-  ])('is what an absolute target names: %s with Host %s', async (target, host, expected) => {
+  ])('is overridden by an absolute target: %s with Host %s', async (target, host, expected) => {
     expect((await answerTo(service, request(`GET ${target}`, [`Host: ${host}`]))).status).toBe(expected);
   });
 });
@@ -138,7 +138,7 @@ describe('An Origin', () => {
     'http://127.0.0.1:5052',
     'http://127.0.0.1',
     'file://',
-  ])('that is foreign is 403, whatever it asks for: %j', async (origin) => {
+  ])('that is foreign is 403 for every request: %j', async (origin) => {
     const headers = [`Origin: ${origin}`, 'Host: 127.0.0.1:5051'];
     const preflight = request('OPTIONS /ask', [...headers, 'Access-Control-Request-Method: POST']);
     for (const bytes of [jsonPost('/ask', '{"prompt":"a"}', headers), request('GET /health', headers), preflight]) {
@@ -147,7 +147,7 @@ describe('An Origin', () => {
     }
   });
 
-  it.each(['127.0.0.1:5051', 'localhost', '[::1]:5051'])('that is http://%s itself is served', async (host) => {
+  it.each(['127.0.0.1:5051', 'localhost', '[::1]:5051'])('that is http://%s itself is accepted', async (host) => {
     const { status } = await answerTo(service, request('GET /version', [`Host: ${host}`, `Origin: http://${host}`]));
     expect(status).toBe(200);
   });
@@ -172,7 +172,7 @@ describe('An Origin', () => {
     expect(headers['access-control-allow-credentials']).toBeUndefined();
   });
 
-  it('that is allowed may ask before it sends', async () => {
+  it('that is allowed may send a preflight request', async () => {
     const preflight = ['Origin: http://x.test', 'Access-Control-Request-Method: POST'];
     const { status, headers, text } = await exchange(service.port, request('OPTIONS /ask', preflight));
     expect([status, text]).toEqual([204, '']);
@@ -187,8 +187,8 @@ describe('An Origin', () => {
   });
 });
 
-describe('The hosts that a service was given', () => {
-  it('are served, and no other', async () => {
+describe('The allowed hosts of a service', () => {
+  it('are accepted, and no others', async () => {
     const hosts = 'Relay.example.org, 127.0.0.1,[2001:db8::1]';
     await using other = await startService({ env: { MODEL_API_ALLOWED_HOSTS: hosts } });
     const statuses = ['relay.EXAMPLE.org:8443', '[2001:db8::1]', 'localhost', 'evil.example'].map(async (host) => {
@@ -199,14 +199,14 @@ describe('The hosts that a service was given', () => {
 });
 
 describe('A request id', () => {
-  it.each(['a', 'Client-7_x.y', 'x'.repeat(64)])('of the client is kept: %s', async (id) => {
+  it.each(['a', 'Client-7_x.y', 'x'.repeat(64)])('from the client is used: %s', async (id) => {
     const { headers, body } = await answerTo(service, jsonPost('/ask', '{}', [`X-Request-Id: ${id}`]));
     expect([headers['x-request-id'], body.request_id]).toEqual([id, id]);
     expect(await service.log('http_request_completed', ({ request_id }) => request_id === id)).toBeDefined();
   });
 
   it.each(['', 'a b', 'x'.repeat(65), '"quoted"', '<script>', '\xe4', 'a,b'])(
-    'that is not fit is replaced: %j',
+    'that is invalid is replaced: %j',
     async (id) => {
       const { headers, body } = await answerTo(service, jsonPost('/ask', '{}', [`X-Request-Id: ${id}`]));
       expect(headers['x-request-id']).toMatch(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
@@ -214,12 +214,12 @@ describe('A request id', () => {
     },
   );
 
-  it('that comes twice is replaced', async () => {
+  it('that is sent twice is replaced', async () => {
     const { headers } = await answerTo(service, request('GET /version', ['X-Request-Id: a', 'X-Request-Id: a']));
     expect(headers['x-request-id']).toHaveLength(36);
   });
 
-  it('is in the result too', async () => {
+  it('is part of the result too', async () => {
     const { status, body } = await answerTo(service, jsonPost('/ask', '{"prompt":"hello"}', ['X-Request-Id: mine']));
     expect([status, body.request_id]).toEqual([200, 'mine']);
   });

@@ -81,8 +81,8 @@ async function cgroupsOf(pid: number): Promise<string[]> {
   return names.filter((name) => name.startsWith(`prompt-relay-${pid}.`));
 }
 
-describe.each(['SIGTERM', 'SIGINT'] as const)('%s at a service that starts', (signal) => {
-  it('ends it with 0 before anything is started, and nothing is left', async () => {
+describe.each(['SIGTERM', 'SIGINT'] as const)('%s to a starting service', (signal) => {
+  it('ends it with 0 before it starts any process, and nothing remains', async () => {
     await using start = await holdStart();
     const { service } = start;
     service.process.kill(signal);
@@ -97,7 +97,7 @@ describe.each(['SIGTERM', 'SIGINT'] as const)('%s at a service that starts', (si
     expect(await readdir(service.home)).toEqual([]);
   });
 
-  it('ends it with 0 as soon as it has a folder of its own, and that goes too', async () => {
+  it('ends it with 0 once it has created its runtime folder, which is removed too', async () => {
     await using folder = await temporaryFolder();
     await using service = await startUntilMade(folder.path);
     service.process.kill(signal);
@@ -105,7 +105,7 @@ describe.each(['SIGTERM', 'SIGINT'] as const)('%s at a service that starts', (si
     expect(await readdir(folder.path)).toEqual([]);
   });
 
-  it('ends it at the second time where it hangs', async () => {
+  it('kills it at the second signal if it hangs', async () => {
     await using start = await holdStart();
     const { service } = start;
     killTwice(service, signal);
@@ -113,7 +113,7 @@ describe.each(['SIGTERM', 'SIGINT'] as const)('%s at a service that starts', (si
     expect(service.process.signalCode).toMatch(/^SIG(TERM|INT)$/);
   });
 
-  it('leaves nothing at the second time where it hangs with all that it makes for itself', async () => {
+  it('leaves nothing at the second signal if it hangs after it has created its folder and cgroup', async () => {
     await using start = await startHanging();
     const { service } = start;
     expect(await readdir(service.home)).toHaveLength(2);
@@ -123,7 +123,7 @@ describe.each(['SIGTERM', 'SIGINT'] as const)('%s at a service that starts', (si
     expect([await readdir(service.home), await cgroupsOf(service.pid)]).toEqual([[], []]);
   });
 
-  it('leaves nothing either where the second comes while that is being made', async () => {
+  it('leaves nothing if the second signal arrives while its folder and cgroup are being created', async () => {
     await using folder = await temporaryFolder();
     await using service = await startUntilMade(folder.path);
     killTwice(service, signal);

@@ -26,8 +26,8 @@ async function withService(test: (service: Service, gate: Gate) => Promise<void>
   await gate.open();
 }
 
-describe('A client that has jobs', () => {
-  it('finds the ids of those that wait and run, and ends them', () =>
+describe('A client with jobs', () => {
+  it('lists the ids of its waiting and running jobs, and cancels them', () =>
     withService(async (service, gate) => {
       const answers = ['one', 'two', 'three'].map((prompt) => service.post('/ask', { prompt }, alice));
       const jobs = await until(async () => {
@@ -50,8 +50,8 @@ describe('A client that has jobs', () => {
     }));
 });
 
-describe('An administrator who sees who takes all', () => {
-  it('ends the job of a caller: the caller is answered, its processes end, its slot is free', () =>
+describe('An administrator', () => {
+  it('cancels a job of another client: its caller gets an answer, its processes end, its slot is free', () =>
     withService(async (service, gate) => {
       const plain = service.post('/ask', { prompt: 'plain' }, { ...alice, 'idempotency-key': 'one' });
       const streamed = service.post('/v1/chat/completions', streamedChat, alice);
@@ -87,7 +87,7 @@ describe('An administrator who sees who takes all', () => {
       expect(request).toMatchObject({ outcome: 'cancelled', error: 'forbidden', client: 'key alice' });
     }));
 
-  it('lists and ends background jobs of all, and reads none', () =>
+  it('lists and cancels the background jobs of all clients, but cannot read them', () =>
     withService(async (service, gate) => {
       const ids = [];
       for (const [prompt, who] of [
@@ -135,7 +135,7 @@ describe('An administrator who sees who takes all', () => {
 
 const streamedChat = { model: 'default', stream: true, messages: [{ role: 'user', content: 'streamed' }] };
 
-it('Without keys nobody is an administrator, and a caller can end its own job', async () => {
+it('Without keys there is no administrator, and a caller can cancel its job', async () => {
   await using gate = await createGate();
   await using service = await startWithProgram(gate.command);
   const answer = service.post('/ask', { prompt: 'mine' });

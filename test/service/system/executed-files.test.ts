@@ -36,13 +36,13 @@ async function executedBy(
   return rounds[0]?.filter((file) => rounds.every((each) => each.includes(file))) ?? [];
 }
 
-it(`A warm POST /ask executes ${most} files at most`, async () => {
+it(`A warm POST /ask executes at most ${most} files`, async () => {
   const files = await executedBy((service) => () => service.post('/ask', { prompt: 'hello' }), standby);
   expect(files).toEqual(expect.arrayContaining(['primary/jobs/job-runner.js', 'worker/api/ask.js']));
   expect(files.length).toBeLessThanOrEqual(most);
 });
 
-it(`A turn through a door with a live process executes ${mostOfTurn} files at most`, async () => {
+it(`A turn in a live process executes at most ${mostOfTurn} files`, async () => {
   const sessions: (string | null)[] = [];
   const files = await executedBy((service) => {
     const client = new StatelessClient(service, 'some-key');

@@ -27,7 +27,7 @@ function ignoredBy({ headers }: Answer): string | null {
   return headers.get('x-ignored-parameters');
 }
 
-describe('An image for a model CLI that takes none', () => {
+describe('An image for a model CLI without image support', () => {
   const image = { type: 'image_url', image_url: { url: pixel } };
   const source = { type: 'base64', media_type: 'image/png', data };
   const said = (content: unknown) => [hi, { role: 'assistant', content: 'Hello' }, { role: 'user', content }];
@@ -55,14 +55,14 @@ describe('An image for a model CLI that takes none', () => {
       'input[0].content[0]',
     ],
     [messages, { messages: said([text, { type: 'image', source }]), max_tokens: 9 }, 'messages.2.content.1', undefined],
-  ])('is refused by the field that was sent: %s', async (path, body, field, param) => {
+  ])('is rejected with the path of the field in the request: %s', async (path, body, field, param) => {
     const { status, body: refusal } = await post(path, body);
     const message = `${field}: the model CLI of this service takes no images`;
     expect([status, refusal.error]).toMatchObject([400, { type: 'invalid_request_error', message }]);
     expect((refusal.error as { param?: string }).param).toBe(param);
   });
 
-  it('is refused by its field of our own too', async () => {
+  it('is rejected by the native API too', async () => {
     const { status, body } = await post('/ask', { prompt: 'Who?', images: [{ media_type: 'image/png', data }] });
     expect([status, body.details]).toEqual([
       400,
@@ -71,7 +71,7 @@ describe('An image for a model CLI that takes none', () => {
   });
 });
 
-describe('The result of a call', () => {
+describe('The result of a tool call', () => {
   const call = { id: 'c1', type: 'function', function: { name: 'weather', arguments: '{"city":"Ulm"}' } };
 
   it.each<[string, object]>([
@@ -116,7 +116,7 @@ describe('The result of a call', () => {
         ],
       },
     ],
-  ])('reaches the model as text where there are no tools: %s', async (path, body) => {
+  ])('reaches the model as text if the request has no tools: %s', async (path, body) => {
     const { status, text } = await post(path, body);
     const told = JSON.parse(`"${/A conversation follows.*?the answer alone\./.exec(text)?.[0]}"`) as string;
     expect([
@@ -152,7 +152,7 @@ describe('The schema of an answer', () => {
     { response_format: { type: 'json_schema', json_schema: { name: 'a', schema } } },
     { guided_json: schema },
     { guided_json: JSON.stringify(schema) },
-  ])('is found wherever it stands: %j', async (format) => {
+  ])('is found in each supported field: %j', async (format) => {
     const body = { model: 'default', messages: [hi], ...format };
     const fits = await obeys.post(completions, body);
     expect([ignoredBy(fits), fits.body.choices]).toMatchObject([null, [{ message: { content: ulm } }]]);
@@ -170,7 +170,7 @@ describe('The schema of an answer', () => {
       /response_format: \{"type": "json_schema"/,
     ],
     [responses, { input: 'Hi', text: { format: { type: 'json_object' } } }, /text\.format: \{"type": "json_schema"/],
-  ])('may be missing, and then a failure says how to send one: %s', async (path, body, wish) => {
+  ])('may be missing, and then a failure explains how to send one: %s', async (path, body, wish) => {
     const { status, body: failure } = await post(path, body);
     expect([status, failure.error]).toMatchObject([
       500,
@@ -181,7 +181,7 @@ describe('The schema of an answer', () => {
     expect(streamed.text).toMatch(/"message":"the answer of the model [^\n]*json_object alone says nothing/);
   });
 
-  it('is that of a function as it was called before there were tools, and so is the call', async () => {
+  it('can come from a legacy function, and the answer is a legacy function call', async () => {
     const asked = { model: 'default', messages: [hi], functions: [weather], function_call: { name: 'weather' } };
     const { body } = await obeys.post(completions, asked);
     const called = { name: 'weather', arguments: ulm };
@@ -197,7 +197,7 @@ describe('The schema of an answer', () => {
   });
 });
 
-describe('Tools that the servers of a provider run', () => {
+describe('Provider-hosted tools', () => {
   const ofWeather = { type: 'function', function: weather };
   const none = { tool_choice: 'none' };
   const offers: readonly [string, object, string][] = [
@@ -218,7 +218,7 @@ describe('Tools that the servers of a provider run', () => {
   ];
   const count = (route: string) => metric(service, `tools_ignored_total{route="${route}"}`);
 
-  it('are named in the answer, counted by their door, and logged once for their client', async () => {
+  it('are listed as ignored in the answer, counted per API, and logged once per client', async () => {
     const before = await Promise.all(doors.map(count));
     for (const [path, body, ignored] of offers)
       expect([path, ignoredBy(await post(path, body))]).toEqual([path, ignored]);
@@ -231,12 +231,12 @@ describe('Tools that the servers of a provider run', () => {
     expect(told).toMatchObject([{ level: 'warn', client: 'address 127.0.0.1', path: completions }]);
   });
 
-  it('alone are refused', async () => {
+  it('are rejected if the request has no other tools', async () => {
     const { status, text } = await post(completions, { messages: [hi], tools: [{ type: 'web_search' }] });
     expect([status, text]).toEqual([400, expect.stringContaining('web_search would be run by')]);
   });
 
-  it('are reported once for each client', async () => {
+  it('are logged once for each client', async () => {
     const other = await startWithProgram('cat', { MODEL_API_KEY: 'a-key-of-some-length' });
     await using _ = other;
     for (const key of ['a-key-of-some-length', 'a-key-of-some-length'])

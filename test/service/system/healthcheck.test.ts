@@ -33,11 +33,11 @@ describe('The health check of the image', () => {
     [' , relay', 'relay'],
     ['::1,relay', '[::1]'],
     ['[::1]', '[::1]'],
-  ])('asks, with the allowed hosts %j, for %s', async (allowedHosts, host) => {
+  ])('requests, with the allowed hosts %j, %s', async (allowedHosts, host) => {
     expect(await checked(allowedHosts)).toEqual([host, true]);
   });
 
-  it('fails where the service says that it is not well', async () => {
+  it('fails if the service reports that it is unhealthy', async () => {
     expect(await checked(undefined, 503)).toEqual(['127.0.0.1', false]);
   });
 });

@@ -39,7 +39,7 @@ describe('The time limits', () => {
     for (const connection of [silent, dribbling, idle]) connection[Symbol.dispose]();
   });
 
-  it('close a connection that has been idle for 5 s after an answer', async () => {
+  it('close a connection that is idle for 5 s after an answer', async () => {
     expect((await idle.answer()).headers['keep-alive']).toBe('timeout=5');
     expectAbout(await idle.closed(), 5000);
     expect(idle.hasMore).toBe(false);
@@ -48,7 +48,7 @@ describe('The time limits', () => {
   it.each([
     ['come slowly', () => dribbling],
     ['do not come', () => silent],
-  ])('answer with 408 after 10 s when headers %s', async (_how, connection) => {
+  ])('answer 408 after 10 s when headers %s', async (_how, connection) => {
     const answer = await connection().answer({ withinMs: 20_000 });
     expect([answer.status, answer.body]).toEqual([408, refusal('the request did not arrive in time')]);
     expect(answer.headers.connection).toBe('close');
@@ -58,7 +58,7 @@ describe('The time limits', () => {
   });
 });
 
-describe('What is no HTTP', () => {
+describe('Invalid HTTP', () => {
   it.each<[string, string | Buffer, object]>([
     ['words', 'make me a sandwich\r\n\r\n', malformed],
     ['TLS', Buffer.from('16030100a5010000a10303', 'hex'), malformed],
@@ -79,7 +79,7 @@ describe('What is no HTTP', () => {
     ['a header of 3 MB', request('GET /version', [`X-Long: ${'x'.repeat(3_000_000)}`]), tooLarge],
     ['2,000 headers', request('GET /version', Array(2000).fill('X-Many: 12345678')), tooLarge],
     ['a path of 20 kB', request(`GET /${'x'.repeat(20_000)}`), tooLarge],
-  ])('is answered in JSON: %s', async (_what, bytes, expected) => {
+  ])('is answered with an error in JSON: %s', async (_what, bytes, expected) => {
     const { status, headers, body } = await answerTo(service, bytes);
     expect([status, body]).toEqual([expected === malformed ? 400 : 431, expected]);
     expect(headers.connection).toBe('close');
@@ -87,7 +87,7 @@ describe('What is no HTTP', () => {
     expect(record).toMatchObject({ level: 'info', method: '', path: '', status_code: status });
   });
 
-  it('is answered behind a job, which goes on to its end', async () => {
+  it('is answered after the running job in front of it, which finishes', async () => {
     using connection = await open();
     connection.send(Buffer.concat([echo('first'), Buffer.from('make me a sandwich\r\n\r\n')]));
     expect(await connection.answer()).toMatchObject({ status: 200, body: { response: 'first' } });
@@ -95,7 +95,7 @@ describe('What is no HTTP', () => {
     await connection.closed();
   });
 
-  it('is answered once, in its own name, when a body breaks off', async () => {
+  it('is answered once, with its request id, when a body is broken', async () => {
     using connection = await open();
     connection.send(jsonPost('/ask', 'zz\r\n', ['Transfer-Encoding: chunked', 'X-Request-Id: broken-body']));
     const answer = await connection.answer();
@@ -112,7 +112,7 @@ describe('What is no HTTP', () => {
     ['/v1/messages', { type: 'error', error: { type: 'invalid_request_error', message: sentence } }],
     ['/mcp', { jsonrpc: '2.0', id: null, error: { code: -32600, message: sentence } }],
     ['/api/chat', { error: sentence }],
-  ])('is answered in the form of its API when a body breaks off: %s', async (path, expected) => {
+  ])('is answered in the format of its API when a body is broken: %s', async (path, expected) => {
     for (const [version, body] of [
       ['1.1', 'zz\r\n'],
       ['2.0', '0\r\n\r\n'],
@@ -129,7 +129,7 @@ describe('What is no HTTP', () => {
     }
   });
 
-  it('is no defect of the service when the body breaks off of a request that is being answered', async () => {
+  it('is not reported as a defect when the body of a GET request is broken', async () => {
     const reading = ['/health', '/version', '/health/history', '/models', '/metrics', '/openapi.yaml'];
     for (const path of reading) {
       using connection = await open();
@@ -141,7 +141,7 @@ describe('What is no HTTP', () => {
     expect(service.logs.filter(({ event }) => event === 'internal_error')).toEqual([]);
   });
 
-  it('is answered with 405 when it asks for a tunnel, and logged', async () => {
+  it('is answered with 405 when the client requests a tunnel, and logged', async () => {
     using connection = await open();
     connection.send(request('CONNECT localhost:22'));
     expect(await connection.answer()).toMatchObject({ status: 405, body: { error: 'method_not_allowed' } });
@@ -161,7 +161,7 @@ describe('Pipelined requests', () => {
     expect((await connection.answer()).status).toBe(200);
   });
 
-  it('are bounded: of 300 at once the first is answered, and a refusal stands for all others, which are not begun', async () => {
+  it('are limited: of 300 at once, the first is answered and the second is refused for all others, which never start', async () => {
     using connection = await open();
     const body = JSON.stringify({ prompt: 'again', model: 'echo' });
     const named = jsonPost('/ask', body, ['X-Request-Id: of-three-hundred']);

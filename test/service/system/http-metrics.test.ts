@@ -43,7 +43,7 @@ async function provoke(service: Service): Promise<void> {
 }
 
 describe('HTTP metrics', () => {
-  it('have labels of known methods and routes alone, whatever is sent', async () => {
+  it('only have labels of known methods and routes for any request', async () => {
     await using service = await startService({ env: { MODEL_API_ALLOWED_ORIGINS: origin } });
     await provoke(service);
     const { samples } = await scrape(service);
@@ -59,7 +59,7 @@ describe('HTTP metrics', () => {
     ['a header of 20 kB', longHeader, 431, { method: 'other', route: 'other' }],
     ['a body that breaks off', brokenBody, 400, { method: 'POST', route: '/ask' }],
     ['a trailer of 20 kB', longTrailer, 431, { method: 'POST', route: '/ask' }],
-  ])('count what is no request once, as a request and as an error: %s', async (_, bytes, status, labels) => {
+  ])('count invalid HTTP once as a request and once as an error: %s', async (_, bytes, status, labels) => {
     await using service = await startService();
     expect(await counted(service, bytes)).toBe(status);
     const metrics = await scrape(service);

@@ -16,7 +16,7 @@ function isReplayed({ headers }: Answer): boolean {
 }
 
 describe('Requests with an Idempotency-Key', () => {
-  it('run the model once, though 50 of them come at once, at two workers', async () => {
+  it('run the model once even if 50 arrive at once at two workers', async () => {
     await using gate = await createGate();
     await using service = await startWithProgram(gate.command, twoWorkers);
     const send = () => service.post('/ask', { prompt: 'once' }, key);
@@ -36,7 +36,7 @@ describe('Requests with an Idempotency-Key', () => {
     expect(await modelRuns(service)).toBe(1);
   });
 
-  it('add one turn to a conversation, streamed or not', async () => {
+  it('add a single turn to a conversation, streamed or not', async () => {
     await using service = await startService();
     const begin = () => service.post('/chat', { message: 'My name is Ada' }, key);
     const [first, second] = [await begin(), await begin()];
@@ -53,7 +53,7 @@ describe('Requests with an Idempotency-Key', () => {
     expect((await go()).text).toBe(told.text);
   });
 
-  it('are recorded by the client that is named, and only where the model was asked', async () => {
+  it('are stored per client, and only if the model ran', async () => {
     await using keys = await writeNamedKeys();
     await using service = await startService({ env: keys.env });
     const as = (name: KeyHolder) => ({ ...key, ...headersOf(name) });
@@ -74,7 +74,7 @@ describe('Requests with an Idempotency-Key', () => {
     expect(isReplayed(await service.post('/ask', body, as('bob')))).toBe(true);
   });
 
-  it('whose client has gone run again, and the conversation has no turn of the first', async () => {
+  it('run again if the first client disconnected, and the conversation has no turn of the first request', async () => {
     await using gate = await createGate();
     await using service = await startWithProgram(gate.command, twoWorkers);
     const controller = new AbortController();

@@ -42,7 +42,7 @@ describe('The text of a request', () => {
   });
 
   it.each(['$(touch canary); `touch canary` > canary & | canary', '-rf --help \'"\\', '%s %n\u0001\u001b[31m\r\n'])(
-    'reaches the program byte for byte: %j',
+    'reaches the program unchanged to the byte: %j',
     async (prompt) => {
       await using service = await startWithProgram('cat', { MODEL_API_CLI_STRIP_ANSI: 'false' });
       expect((await service.post('/ask', { prompt })).body.response).toBe(prompt);
@@ -51,7 +51,7 @@ describe('The text of a request', () => {
 });
 
 describe('The command line', () => {
-  it('is split as a shell does it, and nothing in it is expanded', async () => {
+  it('is split as a shell does, and nothing in it is expanded', async () => {
     const words = `two\\ words "double quoted" 'single $HOME' "" $HOME $(id) \`id\` * ~ ; | > file a"b"'c'`;
     await using service = await startWithProgram(`${fixture('tells-itself.js')} ${words}`, {
       MODEL_API_CLI_ARGS: '--extra "of the operator"',
@@ -63,7 +63,7 @@ describe('The command line', () => {
 });
 
 describe('The environment of a model CLI', () => {
-  it('is what the list allows, and the cookie', async () => {
+  it('contains only the allowed variables and the cookie', async () => {
     await using service = await startWithProgram(fixture('tells-itself.js'), {
       MODEL_API_KEY: 'key-of-the-service',
       MODEL_API_CLI_ENV: 'FURTHER,ABSENT',
@@ -88,7 +88,7 @@ describe('The environment of a model CLI', () => {
 });
 
 describe('The working directory of a model CLI', () => {
-  it('is empty, private, its own, and gone afterwards', async () => {
+  it('is empty, private, used by one job, and removed afterwards', async () => {
     await using service = await startWithProgram(fixture('tells-itself.js'));
     const [first, second] = [await selfOf(service), await selfOf(service)];
     for (const { files, mode, uid, ownUid } of [first, second]) {
@@ -100,7 +100,7 @@ describe('The working directory of a model CLI', () => {
     expect(await readdir(join(service.home, runtimeDirectory as string))).toEqual(['work']);
   });
 
-  it('is gone afterwards whatever the program has put there', async () => {
+  it('is removed afterwards whatever the program has put there', async () => {
     const script = 'mkdir -p a/b; echo x > a/b/c; ln -s / a/d; exec cat';
     await using service = await startWithProgram(`sh -c '${script}'`);
     expect((await service.post('/ask', { prompt: 'hello' })).status).toBe(200);

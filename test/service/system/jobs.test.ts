@@ -15,8 +15,8 @@ async function eventsOf(service: Service, id: unknown, after: number | null = nu
   return (await follow(service, id, after)).rest();
 }
 
-describe('A job that outlives its request', () => {
-  it('is told whole, wherever its reader goes on', async () => {
+describe('A background job', () => {
+  it('is sent in full to a reader that resumes at any event', async () => {
     await using service = await startService();
     const id = await askInBackground(service, 'Hello, my name is 🚀 Ada 🚀.');
     const { result } = await untilEnded(service, id);
@@ -33,7 +33,7 @@ describe('A job that outlives its request', () => {
     expect((await follow(service, id, ids.at(-1))).status).toBe(204);
   });
 
-  it('lets callers go first, is cancelled with all of its processes, and is counted once', async () => {
+  it('runs after the waiting callers, is cancelled with all its processes, and is counted once', async () => {
     await using gate = await createGate();
     await using service = await startWithProgram(gate.command, oneSlot);
     const ids = [await askInBackground(service, 'one'), await askInBackground(service, 'two')];
@@ -59,7 +59,7 @@ describe('A job that outlives its request', () => {
     ]);
   });
 
-  it('is a turn on its conversation, in the order of the turns', async () => {
+  it('is a turn of its conversation, in the order of the turns', async () => {
     await using service = await startService();
     const { body } = await service.post('/chat', { message: 'My name is Ada' });
     const { conversation_id } = body;
@@ -71,7 +71,7 @@ describe('A job that outlives its request', () => {
     expect([unknown.status, unknown.body.reason]).toEqual([400, 'conversation_unknown']);
   });
 
-  it('is asked for in a header of its own, however that is folded and quoted', async () => {
+  it('is requested with the Prefer header in any standard notation', async () => {
     await using service = await startService();
     const body = JSON.stringify({ prompt: 'Hello' });
     const statusWith = async (...headers: string[]) =>
@@ -85,7 +85,7 @@ describe('A job that outlives its request', () => {
   });
 });
 
-it('A door takes one too, as its SDK asks for it, and tells of it, cancels it and forgets it', async () => {
+it('The Responses API creates, reads, cancels and deletes a background job', async () => {
   await using gate = await createGate();
   await using service = await startWithProgram(gate.command, oneSlot);
   const [{ id: model }] = (await service.get('/v1/models')).body.data as [{ id: string }];

@@ -46,8 +46,8 @@ async function lookAround(service: Service, conversationId: string): Promise<voi
   expect((await service.get('/metrics', own)).text).toMatch(/^model_api_draining 1$/m);
 }
 
-describe.each(['SIGTERM', 'SIGINT'] as const)('The service at %s', (signal) => {
-  it('takes no new job, answers everything else, finishes what it has begun, and exits with 0', async () => {
+describe.each(['SIGTERM', 'SIGINT'] as const)('The service after %s', (signal) => {
+  it('refuses new jobs, answers all other requests, finishes running jobs, and exits with 0', async () => {
     await using gate = await createGate();
     await using service = await startGated(gate);
     await gate.open();
@@ -69,7 +69,7 @@ describe.each(['SIGTERM', 'SIGINT'] as const)('The service at %s', (signal) => {
     await expectNothingLeft(service, workers);
   });
 
-  it('exits at once with 0 when it has nothing to do', async () => {
+  it('exits at once with 0 if it is idle', async () => {
     await using gate = await createGate();
     await using service = await startGated(gate);
     const workers = await service.workers();
@@ -80,8 +80,8 @@ describe.each(['SIGTERM', 'SIGINT'] as const)('The service at %s', (signal) => {
   });
 });
 
-describe('A Ctrl-C that reaches every process of the service', () => {
-  it('is led by the primary: what runs is finished', async () => {
+describe('A Ctrl-C that every process of the service receives', () => {
+  it('is handled by the primary: running jobs finish', async () => {
     await using gate = await createGate();
     await using service = await startGated(gate, true);
     const workers = await service.workers();
@@ -123,7 +123,7 @@ describe('SIGHUP while the service drains', () => {
 /** Node warns of a negative delay from version 22 on, so the suite `nodes` needs this condition. */
 const fromNode22 = Number.parseInt(process.versions.node, 10) >= 22 ? it : it.skip;
 
-describe('A service that keeps processes waiting', () => {
+describe('A service with processes on standby', () => {
   fromNode22('writes nothing to stderr under load, not even a warning of Node', async () => {
     await using service = await startService({ env: { MODEL_API_STANDBY: '2' } });
     for (let round = 0; round < 4; round++) {

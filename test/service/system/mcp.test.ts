@@ -16,13 +16,13 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-describe('A client of the Model Context Protocol', () => {
+describe('An MCP client', () => {
   it.each([
     ['2025-11-25', '2025-11-25'],
     ['2025-06-18', '2025-06-18'],
     ['2024-11-05', '2025-11-25'],
     ['tomorrow', '2025-11-25'],
-  ])('that knows the version %s is answered with %s', async (protocolVersion, expected) => {
+  ])('that supports version %s is answered with %s', async (protocolVersion, expected) => {
     const { status, rpc, headers } = await send(service, request('initialize', { protocolVersion }));
     expect([status, headers.get('mcp-session-id')]).toEqual([200, null]);
     expect(rpc.result).toMatchObject({ protocolVersion: expected, capabilities: { tools: {} } });
@@ -44,7 +44,7 @@ describe('A client of the Model Context Protocol', () => {
     });
   });
 
-  it('may write null for what is missing, and a slash behind the path', async () => {
+  it('may send null for a missing value, and a path with a trailing slash', async () => {
     expect((await send(service, { ...request('ping'), params: null })).rpc.result).toBeDefined();
     const nulls = { system: null, model: null, schema: null, background: null };
     const asked = await send(service, call('ask', { ...hello, ...nulls }, { _meta: null }));
@@ -60,7 +60,7 @@ describe('A client of the Model Context Protocol', () => {
     expect([got.status, await got.json()]).toEqual([405, expect.objectContaining({ jsonrpc: '2.0' })]);
   });
 
-  it('is answered when it pings, and is sent no answer to a notification', async () => {
+  it('gets an answer to a ping, and none to a notification', async () => {
     expect((await send(service, request('ping'))).rpc).toEqual({ jsonrpc: '2.0', id: 1, result: {} });
     for (const method of ['notifications/initialized', 'notifications/cancelled', 'tools/call']) {
       const { status, text } = await send(service, { jsonrpc: '2.0', method, params: { requestId: 1 } });
@@ -89,7 +89,7 @@ describe('A client of the Model Context Protocol', () => {
     ['an id that is too long', request('ping', {}, 'x'.repeat(257)), -32600],
     ['params that are a list', { ...request('ping'), params: [] }, -32600],
     ['brackets without an end', '['.repeat(100_000), -32600],
-  ])('that sends %s is refused', async (_, body, code) => {
+  ])('that sends %s is rejected', async (_, body, code) => {
     const { status, rpc } = await send(service, body);
     expect([status, rpc.id, rpc.error?.code]).toEqual([400, null, code]);
     expect(rpc.error?.data).toMatchObject({ error: 'validation_error' });
@@ -105,16 +105,16 @@ describe('A client of the Model Context Protocol', () => {
     ['arguments that are a word', request('tools/call', { name: 'ask', arguments: 'Hi' }), -32602],
     ['a token that is an object', call('ask', hello, { _meta: { progressToken: {} } }), -32602],
     ['a token that is too long', call('ask', hello, { _meta: { progressToken: 'x'.repeat(257) } }), -32602],
-  ])('that asks for %s gets an error for its request', async (_, body, code) => {
+  ])('that requests %s gets an error for its request', async (_, body, code) => {
     const { status, rpc } = await send(service, body);
     expect([status, rpc.id, rpc.error?.code]).toEqual([200, 1, code]);
   });
 
-  it('reads which tools there are where it names another one', async () => {
+  it('gets the list of tools if it calls an unknown one', async () => {
     expect((await send(service, call('shell', {}))).rpc.error?.message).toContain(knownTools);
   });
 
-  it('must name a version that is known in each request, or none', async () => {
+  it('must send a supported version in each request, or none', async () => {
     for (const version of ['2025-11-25', '2025-06-18']) {
       expect((await send(service, request('ping'), { 'mcp-protocol-version': version })).status).toBe(200);
     }
@@ -126,7 +126,7 @@ describe('A client of the Model Context Protocol', () => {
   });
 });
 
-describe('A client that greets nobody', () => {
+describe('An MCP client without a handshake', () => {
   const version = '2026-07-28';
   const keys = {
     version: 'io.modelcontextprotocol/protocolVersion',
@@ -140,7 +140,7 @@ describe('A client that greets nobody', () => {
   const sendPlain = (method: string, params: object = named) =>
     send(service, request(method, params), headersOf(method));
 
-  it('finds the server, its tools, and is answered', async () => {
+  it('discovers the server and its tools, and is answered', async () => {
     const serverInfo = { name: 'prompt-relay', version: (await service.get('/version')).body.version };
     const complete = { resultType: 'complete', _meta: { [keys.server]: serverInfo } };
     const hints = { ttlMs: expect.any(Number), cacheScope: 'public' };
@@ -154,7 +154,7 @@ describe('A client that greets nobody', () => {
     expect(failed.rpc.result).toMatchObject({ isError: true, ...complete });
   });
 
-  it('alone gets the fields of its version', async () => {
+  it('gets the fields of its version, which older clients do not get', async () => {
     for (const [method, params] of [
       ['tools/list', {}],
       ['initialize', { protocolVersion: '2025-11-25' }],
@@ -167,7 +167,7 @@ describe('A client that greets nobody', () => {
   });
 
   it.each(['initialize', 'ping', 'logging/setLevel', 'resources/list', 'constructor'])(
-    'gets 404 for the method %s, which there is not',
+    'gets 404 for the unknown method %s',
     async (method) => {
       const { status, rpc } = await sendPlain(method, { ...named, protocolVersion: version });
       expect([status, rpc.id, rpc.error?.code]).toEqual([404, 1, -32601]);
@@ -182,7 +182,7 @@ describe('A client that greets nobody', () => {
     ['a version that is a number', { _meta: { ...named._meta, [keys.version]: 20260728 } }],
     ['no capabilities', { _meta: { [keys.version]: version } }],
     ['capabilities that are a list', { _meta: { ...named._meta, [keys.capabilities]: [] } }],
-  ])('is refused where its request has %s', async (_, params) => {
+  ])('is rejected if its request has %s', async (_, params) => {
     for (const method of ['server/discover', 'tools/list']) {
       const { status, rpc } = await sendPlain(method, params);
       expect([status, rpc.id, rpc.error?.code]).toEqual([400, 1, -32602]);
@@ -190,7 +190,7 @@ describe('A client that greets nobody', () => {
     }
   });
 
-  it('learns what server/discover needs where it names no version at all', async () => {
+  it('gets an error if it sends server/discover without a version', async () => {
     const { status, rpc } = await send(service, request('server/discover'));
     expect([status, rpc.error?.code]).toEqual([400, -32602]);
   });
@@ -205,12 +205,12 @@ describe('A client that greets nobody', () => {
     ['what is no base64', toolHeaders('=?base64?YXN?=')],
     ['base64 of no text', toolHeaders(base64(Buffer.from([0xff])))],
     ['no tool', headersOf('tools/call')],
-  ])('is refused where its headers name %s', async (_, headers) => {
+  ])('is rejected if its headers contain %s', async (_, headers) => {
     const { status, rpc } = await send(service, call('ask', hello, named), headers);
     expect([status, rpc.id, rpc.error?.code]).toEqual([400, 1, -32020]);
   });
 
-  it('may write the name of a tool as base64', async () => {
+  it('may encode the name of a tool as base64', async () => {
     const { rpc } = await send(service, call('models', {}, named), toolHeaders(base64('models')));
     expect(rpc.result).toMatchObject({ structuredContent: { models: expect.any(Array) } });
     const odd = await send(service, call('größe', {}, named), toolHeaders(base64('größe')));
@@ -221,7 +221,7 @@ describe('A client that greets nobody', () => {
     ]);
   });
 
-  it('learns of a version that is not known which there are, and of another header first', async () => {
+  it('gets the supported versions for an unknown one, but first an error for a different header', async () => {
     const later = { _meta: { ...named._meta, [keys.version]: '2099-01-01' } };
     const headers = { ...headersOf('tools/list'), 'mcp-protocol-version': '2099-01-01' };
     const sent = [
@@ -236,26 +236,26 @@ describe('A client that greets nobody', () => {
     expect([status, rpc.error?.code]).toEqual([400, -32020]);
   });
 
-  it('may send notifications, which have no headers of their own', async () => {
+  it('may send notifications without the headers of a request', async () => {
     const note = { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 1 } };
     expect((await send(service, note, { 'mcp-protocol-version': version })).status).toBe(202);
   });
 });
 
 describe('The tool ask', () => {
-  it('answers with a text', async () => {
+  it('answers with text', async () => {
     const result = await resultOf(service, 'ask', { ...hello, system: 'Be brief.', model: 'eliza' });
     const content = [{ type: 'text', text: expect.stringContaining('Ada') }];
     expect(result).toEqual({ content });
   });
 
-  it('answers with a value that fits a schema, and with its text', async () => {
+  it('answers with a value that matches a schema, and with its text', async () => {
     const result = await resultOf(service, 'ask', { prompt: 'Where?', schema });
     expect(result.structuredContent).toEqual({ city: expect.any(String) });
     expect(JSON.parse(textOf(result))).toEqual(result.structuredContent);
   });
 
-  it('sends its progress, then its result, to a client that wants that', async () => {
+  it('sends its progress, then its result, to a client that requests progress', async () => {
     const { headers, text } = await send(service, call('ask', hello, progress), events);
     expect(headers.get('content-type')).toContain('text/event-stream');
     const messages = messagesIn(text);
@@ -270,7 +270,7 @@ describe('The tool ask', () => {
   it.each([
     ['accepts no events', progress, {}],
     ['has no token', {}, events],
-  ])('answers a client with JSON that %s', async (_, more, headers) => {
+  ])('answers in JSON a client that %s', async (_, more, headers) => {
     const answer = await send(service, call('ask', hello, more), headers);
     expect(answer.headers.get('content-type')).toContain('application/json');
     expect(answer.rpc.result).toBeDefined();
@@ -282,12 +282,12 @@ describe('The tool ask', () => {
     ['an unknown field', { ...hello, temperature: 1 }, 'temperature: unknown field'],
     ['an unknown model', { ...hello, model: 'gpt-unheard-of' }, 'model: '],
     ['a schema that is none', { ...hello, schema: { type: 'object', properties: 5 } }, 'schema: '],
-  ])('tells the model that calls it what is wrong with %s', async (_, args, expected) => {
+  ])('explains to the calling model the mistake in %s', async (_, args, expected) => {
     const result = await resultOf(service, 'ask', args);
     expect([result.isError, textOf(result)]).toEqual([true, expect.stringContaining(`validation_error: ${expected}`)]);
   });
 
-  it('runs one job for a key that is sent twice', async () => {
+  it('runs one job for an idempotency key that is sent twice', async () => {
     const headers = { 'idempotency-key': 'of-a-call' };
     const first = await send(service, call('ask', { prompt: 'Who are you?' }), headers);
     const second = await send(service, call('ask', { prompt: 'Who are you?' }), headers);
@@ -310,7 +310,7 @@ describe('The tools models and job', () => {
     expect(await resultOf(service, 'models', { all: true })).toMatchObject({ isError: true });
   });
 
-  it('follow a job to its answer', async () => {
+  it('poll a job until its answer', async () => {
     const accepted = await resultOf(service, 'ask', { ...hello, background: true });
     expect(accepted.structuredContent).toMatchObject({ status: 'queued', job_id: expect.any(String) });
     const { job_id } = accepted.structuredContent ?? {};
@@ -322,7 +322,7 @@ describe('The tools models and job', () => {
     expect(await resultOf(service, 'job', { job_id, cancel: true })).toEqual(found);
   });
 
-  it('follow a job with a schema to its value', async () => {
+  it('poll a job with a schema until its value', async () => {
     const accepted = await resultOf(service, 'ask', { prompt: 'Where?', schema, background: true });
     const { job_id } = accepted.structuredContent ?? {};
     await untilEnded(service, job_id);
@@ -330,7 +330,7 @@ describe('The tools models and job', () => {
     expect(structuredContent?.structured).toEqual({ city: expect.any(String) });
   });
 
-  it('know no job of another client, and no other id', async () => {
+  it('do not find a job of another client, nor an unknown id', async () => {
     for (const job_id of ['x'.repeat(24), '', '../jobs']) {
       const result = await resultOf(service, 'job', { job_id });
       expect([result.isError, textOf(result)]).toEqual([true, expect.stringContaining('not_found')]);
@@ -353,7 +353,7 @@ describe('A job of the tool ask', () => {
   });
   afterAll(() => ordered.stop());
 
-  it.each([{}, events])('that fails is a result with its error', async (headers) => {
+  it.each([{}, events])('that fails returns a result with its error', async (headers) => {
     for (const [prompt, expected] of [
       ['die', 'cli_error (crashed): '],
       ['begin overloaded', 'cli_error (overloaded): '],
@@ -367,7 +367,7 @@ describe('A job of the tool ask', () => {
     expect(record).toMatchObject({ path: '/mcp', status_code: 200, outcome: 'cli_error' });
   });
 
-  it.each([{}, events])('is cancelled with its connection', async (headers) => {
+  it.each([{}, events])('is cancelled when its connection closes', async (headers) => {
     const left = new AbortController();
     const sent = ordered.post('/mcp', call('ask', { prompt: 'silent' }, progress), headers, left.signal);
     sent.catch(() => {});
@@ -383,7 +383,7 @@ describe('A job of the tool ask', () => {
     await recovers(ordered);
   });
 
-  it('that finds no place is refused with its status, and so it is in a drain', async () => {
+  it('is refused with the matching status when the queue is full, and while the service drains', async () => {
     const left = new AbortController();
     for (const queued of [0, 1]) {
       ordered.post('/mcp', call('ask', { prompt: 'silent' }), {}, left.signal).catch(() => {});
@@ -407,7 +407,7 @@ describe('A job of the tool ask', () => {
 });
 
 describe('With API keys', () => {
-  it('the key is the client, and needs the scope ask', async () => {
+  it('the key identifies the client, and needs the scope ask', async () => {
     await using keys = await writeNamedKeys();
     await using keyed = await startService({ env: keys.env });
     const none = await send(keyed, request('initialize', { protocolVersion: '2025-11-25' }));
@@ -419,18 +419,18 @@ describe('With API keys', () => {
     expect((await resultOf(keyed, 'job', { job_id }, headersOf('alice'))).isError).toBeUndefined();
   });
 
-  it('a page of another site is refused', async () => {
+  it('a page of another site is rejected', async () => {
     const refused = await send(service, request('ping'), { origin: 'http://evil.example' });
     expect([refused.status, refused.rpc.error?.data?.error]).toEqual([403, 'forbidden']);
   });
 });
 
-describe('A job that calls the tool ask', () => {
+describe('A job whose model calls the tool ask', () => {
   const asking = fixture('asks-a-relay.js');
   const answerIn = ({ body }: { readonly body: Readonly<Record<string, unknown>> }) =>
     JSON.parse(String(body.response));
 
-  it.each(['', 'child '])('of its own service is refused: %s', async (from) => {
+  it.each(['', 'child '])('of the same service is refused: %s', async (from) => {
     await using looping = await startWithProgram(asking);
     const answer = answerIn(await looping.post('/ask', { prompt: `${from}${looping.url}` }));
     expect([answer.status, answer.body.error.data.error]).toEqual([403, 'forbidden']);

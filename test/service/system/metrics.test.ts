@@ -42,7 +42,7 @@ async function provoke(service: Service, seed: string): Promise<void> {
 }
 
 describe('The first scrape', () => {
-  it('has every family with every known label set, and nothing of ours beside them', async () => {
+  it('has every family with every known label set, and no other metrics of the service', async () => {
     await using service = await startService({ env: twoWorkers });
     await service.log('readiness_checked');
     const { types, samples } = await scrape(service);
@@ -59,7 +59,7 @@ describe('The first scrape', () => {
     }
   });
 
-  it('has counted nothing but the check at the start', async () => {
+  it('has counted only the readiness check of the start', async () => {
     await using service = await startService({ env: twoWorkers });
     await service.log('readiness_checked');
     const { samples } = await scrape(service);
@@ -80,7 +80,7 @@ describe('The first scrape', () => {
     expect(samples.length).toBeLessThanOrEqual(1500);
   });
 
-  it('has at 0 what alerts and rules count, and loses no first failure', async () => {
+  it('has a zero value for each metric of the alerts and rules, so that the first failure shows', async () => {
     await using service = await startService();
     const { types, samples } = await scrape(service);
     const counted = [...readRules('alerts.yml'), ...readRules('rules.yml')].flatMap(({ expr }) => metricsOf(expr));
@@ -90,7 +90,7 @@ describe('The first scrape', () => {
     expect([...own].filter((name) => !samples.some((sample) => sample.name === name))).toEqual([]);
   });
 
-  it('tells what is running and how it is configured', async () => {
+  it('shows the version and the configuration', async () => {
     await using service = await startService({
       env: { ...twoWorkers, MODEL_API_MAX_CONCURRENT: '3', MODEL_API_MAX_QUEUE: '7' },
     });
@@ -114,7 +114,7 @@ describe('The first scrape', () => {
 describe('A scraper', () => {
   const openMetrics = 'application/openmetrics-text';
 
-  it('that asks for OpenMetrics gets it, and any other the older text', async () => {
+  it('that requests OpenMetrics gets it, and any other gets the older text format', async () => {
     await using service = await startService({ env: twoWorkers });
     await service.get('/nowhere');
     const typeFor = async (accept: string) =>
@@ -141,7 +141,7 @@ describe('A scraper', () => {
     expect(text).toMatch(/^model_api_jobs_total\{operation="ask",outcome="ok"\} 0$/m);
   });
 
-  it('that takes gzip gets a small body, and one that does not the plain one', async () => {
+  it('that accepts gzip gets a small body, and another gets it uncompressed', async () => {
     await using service = await startService({ env: twoWorkers });
     const sizeFor = async (encoding: string, accept = 'text/plain') => {
       const head = request('GET /metrics', [`Accept-Encoding: ${encoding}`, `Accept: ${accept}`]);
@@ -163,7 +163,7 @@ describe('A scraper', () => {
 });
 
 describe('Labels', () => {
-  it('are bounded: no id, address, path or text becomes one', async () => {
+  it('are bounded: no id, address, path or text becomes a label', async () => {
     await using service = await startService({ env: twoWorkers });
     const seriesAfter = async (seed: string) => {
       await provoke(service, seed);
@@ -179,8 +179,8 @@ describe('Labels', () => {
   });
 });
 
-describe('Counts', () => {
-  it('are right after known traffic', async () => {
+describe('Counters', () => {
+  it('are correct after known traffic', async () => {
     await using gate = await createGate();
     await using service = await startWithProgram(gate.command, {
       ...twoWorkers,
@@ -258,7 +258,7 @@ describe('Counts', () => {
     });
   });
 
-  it('hold the tokens of the answers, and the requests that came too often', async () => {
+  it('include the tokens of the answers, and the rate-limited requests', async () => {
     await using service = await startService({ env: { ...twoWorkers, MODEL_API_RATE_LIMIT_MAX_REQUESTS: '3' } });
     const totals = { input: 0, output: 0 };
     for (const path of ['/ask', '/chat', '/ask']) {
@@ -280,7 +280,7 @@ describe('Counts', () => {
 });
 
 describeWith(promtool)('promtool', () => {
-  it('finds nothing to say about a live scrape', async () => {
+  it('finds no fault in a live scrape', async () => {
     await using service = await startService({ env: twoWorkers });
     await provoke(service, 'apple-pie');
     const { text } = await service.get('/metrics');

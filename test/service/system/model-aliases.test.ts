@@ -38,7 +38,7 @@ function answered({ body }: Answer): unknown {
   return [body.model, body.response === 'Hi' ? 'echo' : body.error === undefined ? 'eliza' : body.error];
 }
 
-describe('A name that stands for a model', () => {
+describe('A model alias', () => {
   it.each<[string, string]>([
     ['gpt-4o-mini', 'echo'],
     ['gpt-4o', 'eliza'],
@@ -49,14 +49,14 @@ describe('A name that stands for a model', () => {
     ['demo/gpt-4o-mini', 'validation_error'],
     ['anything/else', 'eliza'],
     ['constructor', 'eliza'],
-  ])('is answered by it, and the answer names it: %s', async (model, target) => {
+  ])('is answered by its model, and the answer names the model: %s', async (model, target) => {
     const ask = await post('/ask', { prompt: 'Hi', model });
     const chat = await post('/chat', { message: 'Hi', model });
     const expected = target.endsWith('error') ? [undefined, target] : [target, target];
     expect([answered(ask), answered(chat)]).toEqual([expected, expected]);
   });
 
-  it('is known at the doors, whose answers name the model too, plain and streamed', async () => {
+  it('works in each API, whose answers name the model too, plain and streamed', async () => {
     const model = 'gpt-4o-mini';
     expect((await post('/v1/chat/completions', { model, messages: hi })).body.model).toBe('echo');
     expect((await post('/v1/messages', { model, messages: hi, max_tokens: 9 })).body.model).toBe('echo');
@@ -71,7 +71,7 @@ describe('A name that stands for a model', () => {
     }
   });
 
-  it('stands for it in the background too', async () => {
+  it('works in background jobs', async () => {
     const accepted = await post('/v1/responses', { model: 'gpt-4o-mini', input: 'Hi', background: true });
     expect([accepted.status, accepted.body.model]).toEqual([202, 'echo']);
     const headers = { authorization: 'Bearer key-of-all' };
@@ -83,7 +83,7 @@ describe('A name that stands for a model', () => {
     expect(done).toMatchObject({ output: [{ content: [{ text: 'Hi' }] }] });
   });
 
-  it('goes on with the conversation that the model has, whatever name it was called by', async () => {
+  it('continues a conversation of its model under any name', async () => {
     const messages = [{ role: 'user', content: 'My name is Ada' }];
     const sessions: (string | null)[] = [];
     for (const model of ['gpt-4o', 'default', 'whatever', 'eliza', 'gpt-4o-mini']) {
@@ -108,7 +108,7 @@ describe('A name that stands for a model', () => {
     ['mini', 'eliza', 'model: must be one of echo (the models of its API key)'],
     ['none', 'gpt-4o', expect.stringContaining('none of the models of this API key')],
     ['none', 'anything', expect.stringContaining('none of the models of this API key')],
-  ])('is judged by its model for an API key: %s asks for %s', async (holder, model, expected) => {
+  ])('is allowed for an API key if its model is: %s requests %s', async (holder, model, expected) => {
     const { status, body } = await post('/ask', { prompt: 'Hi', model }, holder);
     const door = await post('/v1/chat/completions', { model, messages: hi }, holder);
     if (expected === 'echo') expect([body.model, door.body.model]).toEqual(['echo', 'echo']);
@@ -118,7 +118,7 @@ describe('A name that stands for a model', () => {
     }
   });
 
-  it('stands in the lists, with its model', async () => {
+  it('is listed with its model', async () => {
     const { body } = await service.get('/models');
     const entry = (id: string, target: string) => ({ id, name: id, default: false, alias_of: target });
     expect(body).toMatchObject({
@@ -145,20 +145,20 @@ describe('A name that stands for a model', () => {
     );
   });
 
-  it('is told of at the start where it is never used', async () => {
+  it('that is also the name of a model causes a warning at the start', async () => {
     const { warning } = await service.log('config_warning');
     expect(warning).toBe('MODEL_API_MODEL_ALIASES: echo is a model itself, so it stands for no other');
   });
 });
 
-describe('With several CLIs, a name', () => {
+describe('With several CLIs, an alias', () => {
   const clis = `main=demo,local=command:sh -c 'cat >/dev/null; echo "$0"' {model}`;
   const named = {
     MODEL_API_MODEL_ALIASES: 'gpt-4o=local/llama,mini=main/echo,*=default',
     MODEL_API_CLI_LIMITS: 'local:1',
   };
 
-  it('stands for a model of any of them', async () => {
+  it('can refer to a model of each CLI', async () => {
     await using several = await startService({ env: { MODEL_API_CLI: 'auto', MODEL_API_CLIS: clis, ...named } });
     const ask = async (model: string) => (await several.post('/ask', { prompt: 'Hi', model })).body;
     expect(await ask('gpt-4o')).toMatchObject({ model: 'local/llama', response: 'llama' });

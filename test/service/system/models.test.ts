@@ -13,7 +13,7 @@ describe('GET /models', () => {
   it.each([
     [{ MODEL_API_DEFAULT_MODEL: 'claude-opus-4-1' }, ['eliza', 'echo', 'claude-opus-4-1']],
     [{ MODEL_API_ALLOWED_MODELS: 'claude-opus-4-1,echo' }, ['claude-opus-4-1', 'echo']],
-  ])('lists what may be asked for, also what the CLI does not list: %j', async (env, ids) => {
+  ])('lists all allowed models, also those that the CLI does not list: %j', async (env, ids) => {
     await using service = await startService({ env });
     const models = await listed(service);
     expect(models.map(({ id }) => id)).toEqual(ids);
@@ -26,7 +26,7 @@ describe('GET /models', () => {
 });
 
 describe('GET /v1/models/{id}', () => {
-  it('takes a name with a slash as one name, encoded or not', async () => {
+  it('accepts a name with a slash, encoded or not', async () => {
     await using service = await startService({ env: { MODEL_API_ALLOWED_MODELS: 'codex/gpt-5,echo' } });
     for (const path of ['codex/gpt-5', 'codex%2Fgpt-5', 'echo']) {
       expect((await service.get(`/v1/models/${path}`)).body).toMatchObject({ id: decodeURIComponent(path) });

@@ -38,8 +38,8 @@ function ask(path: string, body: object | string, headers: Record<string, string
   return askOllama(service, path, typeof body === 'string' ? body : { model: 'eliza', ...body }, headers);
 }
 
-describe('Ollama’s API', () => {
-  it('streams a chat as lines, unless the request says otherwise', async () => {
+describe('The Ollama API', () => {
+  it('streams a chat as lines unless the request disables streaming', async () => {
     const streamed = await ask('/api/chat', { messages: [hello] });
     expect(streamed).toMatchObject({ status: 200, type: 'application/x-ndjson' });
     expect(saidIn(streamed)).toBe(introduction);
@@ -66,7 +66,7 @@ describe('Ollama’s API', () => {
     expect(whole.type).toBe('application/json; charset=utf-8');
   });
 
-  it('goes on in the process that has heard a conversation', async () => {
+  it('continues a conversation in the process that has its history', async () => {
     const name: OllamaMessage = { role: 'user', content: 'My name is Cleo.' };
     const first = await ask('/api/chat', { messages: [name] });
     const history = [name, { role: 'assistant', content: saidIn(first) }];
@@ -81,7 +81,7 @@ describe('Ollama’s API', () => {
     expect(saidIn(await ask('/api/generate', { model: 'echo', prompt: 'Hi', system: 'Be brief.' }))).toContain('Hi');
   });
 
-  it('answers with a value of a schema, or with any object', async () => {
+  it('answers with a value that matches a schema, or with any JSON object', async () => {
     const format = { type: 'object', properties: { age: { type: 'integer' } }, required: ['age'] };
     const chat = await ask('/api/chat', { messages: [hi], format });
     expect(JSON.parse(saidIn(chat))).toEqual({ age: expect.any(Number) });
@@ -89,7 +89,7 @@ describe('Ollama’s API', () => {
     expect(JSON.parse(saidIn(generated))).toEqual(expect.any(Object));
   });
 
-  it.each([true, 'low'])('has what the model thinks beside the answer, with think: %j', async (think) => {
+  it.each([true, 'low'])('returns thinking next to the answer, with think: %j', async (think) => {
     const content = 'think about Ada\nthink again\nHello';
     const chat = { model: 'eliza', messages: [{ role: 'user', content }], think };
     const thinking = 'about Ada\n\nagain';
@@ -105,14 +105,14 @@ describe('Ollama’s API', () => {
     expect(unasked.text).not.toContain('thinking');
   });
 
-  it('stops where it is told to', async () => {
+  it('stops at a stop sequence', async () => {
     const options = { stop: ['my name'], num_ctx: 4096, num_predict: -1 };
     const answer = await ask('/api/chat', { model: 'echo', messages: [hello], options, keep_alive: '5m' });
     expect(saidIn(answer)).toBe('Hello, ');
     expect(answer.ignored).toBe('keep_alive, options.num_ctx');
   });
 
-  it('loads nothing for a request that says nothing, and answers it without a job', async () => {
+  it('answers an empty request without a job, as if the model was loaded', async () => {
     const before = await metric(service, 'jobs_total{operation="ask",outcome="ok"}');
     for (const [path, body, reason] of [
       ['/api/chat', { messages: [] }, 'load'],
@@ -124,7 +124,7 @@ describe('Ollama’s API', () => {
     expect(await metric(service, 'jobs_total{operation="ask",outcome="ok"}')).toBe(before);
   });
 
-  it('lists the models, says what one can, and that all are loaded', async () => {
+  it('lists the models, shows the abilities of each, and reports all as loaded', async () => {
     const { body: tags } = await service.get('/api/tags');
     expect(tags).toMatchObject({ models: [{ name: 'eliza', model: 'eliza', size: 5 }, { name: 'echo' }] });
     const { body: running } = await service.get('/api/ps');
@@ -139,7 +139,7 @@ describe('Ollama’s API', () => {
     }
   });
 
-  it('takes JSON whatever it is called, and a name with a tag', async () => {
+  it('accepts JSON with any content type, and a model name with a tag', async () => {
     for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'application/json; charset=latin1'])
       expect(
         await ask('/api/chat', { model: 'echo:latest', messages: [hi] }, { ...bearer, 'content-type': type }),
@@ -157,7 +157,7 @@ describe('Ollama’s API', () => {
     ['a suffix', '/api/generate', { prompt: 'Hi', suffix: 'x' }, bearer, 400, 'suffix: must not be sent'],
     ['another site', '/api/chat', { messages: [hi] }, { ...bearer, origin: 'http://x.test' }, 403, 'this Origin'],
     ['a form of another site', '/api/chat', { messages: [hi] }, { 'sec-fetch-site': 'cross-site' }, 403, 'requests of'],
-  ])('refuses %s in its own form', async (_what, path, body, headers, status, sentence) => {
+  ])('rejects %s in its format', async (_what, path, body, headers, status, sentence) => {
     const answer = await ask(path, body, headers);
     expect([answer.status, JSON.parse(answer.text)]).toEqual([status, { error: expect.stringContaining(sentence) }]);
   });
@@ -169,7 +169,7 @@ describe('Ollama’s API', () => {
     ['HEAD', '/api/blobs/sha256:00', null],
     ['GET', '/api/nowhere', 'no such path'],
     ['GET', '/api', 'no such path'],
-  ])('says what is not there: %s %s', async (method, path, sentence) => {
+  ])('answers 404 to %s %s', async (method, path, sentence) => {
     for (const { url } of [service, second]) {
       const response = await fetch(url + path, { method });
       const text = await response.text();
@@ -178,7 +178,7 @@ describe('Ollama’s API', () => {
     }
   });
 
-  it.each(['/v1/api/chat', '/api/api/chat', '//api/chat', '/api/chat/'])('is found at %s', async (path) => {
+  it.each(['/v1/api/chat', '/api/api/chat', '//api/chat', '/api/chat/'])('is available at %s', async (path) => {
     const response = await fetch(service.url + path, {
       method: 'POST',
       headers: bearer,
@@ -188,7 +188,7 @@ describe('Ollama’s API', () => {
   });
 });
 
-describe('A loop of tools through Ollama’s API', () => {
+describe('A tool loop through the Ollama API', () => {
   it.each([
     ['as they came', (message: OllamaMessage) => message],
     [
@@ -198,7 +198,7 @@ describe('A loop of tools through Ollama’s API', () => {
         tool_calls: calls.map(({ function: made }) => ({ function: made })),
       }),
     ],
-  ])('goes on in the process that waits, with calls that come back %s', async (_how, sentBack) => {
+  ])('continues in the waiting process, with calls sent back %s', async (_how, sentBack) => {
     const messages: OllamaMessage[] = [{ role: 'user', content: `${orderFor('Ada')}\n${orderFor('Bob')}` }];
     const first = await ask('/api/chat', { messages, tools });
     const called = first.pieces.find(({ message }) => message?.tool_calls)?.message as OllamaMessage;
@@ -222,15 +222,15 @@ describe('A loop of tools through Ollama’s API', () => {
     });
   });
 
-  it('has a result that no call has asked for as text', async () => {
+  it('passes a result without a matching call to the model as text', async () => {
     const messages = [hi, { role: 'assistant', content: 'Hi' }, { role: 'tool', tool_name: 'note', content: 'x' }];
     const answer = await ask('/api/chat', { model: 'echo', messages, tools });
     expect(saidIn(answer)).toBe('Result of note:\n\nx');
   });
 });
 
-describe('The port for Ollama’s clients', () => {
-  it('says that Ollama is running, on that port alone', async () => {
+describe('The port for Ollama clients', () => {
+  it('answers that Ollama is running, on that port only', async () => {
     const response = await fetch(second.url);
     expect([response.status, await response.text()]).toEqual([200, 'Ollama is running']);
     expect((await fetch(second.url, { method: 'HEAD' })).status).toBe(200);
@@ -238,7 +238,7 @@ describe('The port for Ollama’s clients', () => {
     expect((await fetch(second.url, { headers: { origin: 'http://x.test' } })).status).toBe(403);
   });
 
-  it('serves that API and the paths below /v1, with the same keys, and nothing else', async () => {
+  it('serves the Ollama API and the paths below /v1, with the same keys, and nothing else', async () => {
     expect(saidIn(await askOllama(second, '/api/chat', { model: 'echo', messages: [hi] }, bearer))).toBe('Hi');
     expect((await askOllama(second, '/api/chat', { model: 'echo', messages: [hi] })).status).toBe(401);
     expect((await (await fetch(`${second.url}/v1/models`)).json()) as object).toMatchObject({ object: 'list' });
@@ -246,14 +246,14 @@ describe('The port for Ollama’s clients', () => {
       expect((await fetch(second.url + path)).status).toBe(404);
   });
 
-  it('refuses a name of another host, as the main port does', async () => {
+  it('rejects a foreign Host, as the main port does', async () => {
     const port = Number(new URL(second.url).port);
     const foreign = jsonPost('/api/chat', '{}', ['Host: evil.test']);
     expect((await exchange(port, foreign)).status).toBe(403);
     expect((await exchange(port, request('GET /', ['Connection: close']))).status).toBe(200);
   });
 
-  it('is there while workers are replaced', async () => {
+  it('stays open while workers are replaced', async () => {
     service.process.kill('SIGHUP');
     await service.log('reload_complete');
     expect(await (await fetch(second.url)).text()).toBe('Ollama is running');

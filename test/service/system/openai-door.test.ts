@@ -36,7 +36,7 @@ interface Responded {
   readonly output: readonly { readonly content: readonly { readonly text: string }[] }[];
 }
 
-describe('The doors for the SDKs of OpenAI', () => {
+describe('The APIs for OpenAI SDKs', () => {
   it('answer plainly', async () => {
     const completion = await (await ask(completions, { messages: hello })).json();
     const message = { role: 'assistant', content: introduction, refusal: null };
@@ -68,7 +68,7 @@ describe('The doors for the SDKs of OpenAI', () => {
     expect(events.at(-1)).toMatchObject({ type: 'response.completed', sequence_number: events.length - 1 });
   });
 
-  it('go on in one process where that has heard all of the conversation', async () => {
+  it('continue a conversation in the process that has all of its history', async () => {
     const messages = [...hello];
     const sessions: (string | null)[] = [];
     for (const question of ['What is my name?', 'My dog is Rex', 'Who is my dog?', 'What is my name?', '']) {
@@ -92,7 +92,7 @@ describe('The doors for the SDKs of OpenAI', () => {
   it.each([
     [completions, { messages: [{ role: 'user', content: 'word '.repeat(200_000) }] }],
     [responses, { input: 'word '.repeat(200_000) }],
-  ])('end a job whose client leaves in mid-stream: %s', async (path, body) => {
+  ])('cancel a job when its client disconnects in mid-stream: %s', async (path, body) => {
     const before = (await service.jobProcesses()).length;
     const [leaving, id] = [new AbortController(), `gone${path.replaceAll('/', '-')}`];
     const response = await ask(path, { ...body, model: 'echo', stream: true }, id, leaving.signal);
@@ -109,7 +109,7 @@ describe('The doors for the SDKs of OpenAI', () => {
     [{ authorization: 'Bearer wrong' }, { messages: hello }, 401, 'authentication_error', 'unauthorized'],
     [{}, { messages: hello, model: 'gpt-5' }, 404, 'invalid_request_error', 'model_not_found'],
     [{}, { messages: [] }, 400, 'invalid_request_error', 'validation_error'],
-  ])('tell of errors as OpenAI does: %j %j', async (headers, body, status, type, code) => {
+  ])('report errors in the format of OpenAI: %j %j', async (headers, body, status, type, code) => {
     const answer = await fetch(service.url + completions, {
       method: 'POST',
       headers: { 'content-type': 'application/json', authorization: `Bearer ${key}`, ...headers },

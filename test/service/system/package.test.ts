@@ -20,8 +20,8 @@ async function pack(into: string): Promise<Packed> {
   return packed;
 }
 
-describe('the package', () => {
-  it('holds what runs and its documents, no test and no map, and runs from a folder of its own', async () => {
+describe('The package', () => {
+  it('contains the program and its documents, no tests and no source maps, and runs from its folder', async () => {
     await using folder = await temporaryFolder();
     const { filename, files } = await pack(folder.path);
     const paths = files.map(({ path }) => path);

@@ -17,8 +17,8 @@ async function statusFor(service: Service, ...headers: string[]): Promise<number
   return (await answerTo(service, jsonPost('/ask', '{}', headers))).status;
 }
 
-describe('The rate cap', () => {
-  it('lets exactly so many requests of one address pass in a window, whichever worker has them', async () => {
+describe('The rate limit', () => {
+  it('lets exactly the limit of requests of one address pass in a window, across all workers', async () => {
     await using service = await startCapped(20);
     const paths = Array.from({ length: 60 }, (_, number) => (number % 2 === 0 ? '/ask' : '/chat'));
     const answers = await Promise.all(paths.map((path) => answerTo(service, jsonPost(path, '{}'))));
@@ -32,7 +32,7 @@ describe('The rate cap', () => {
     expect((await service.get('/metrics')).text).toMatch(/^model_api_rate_limited_total 40$/m);
   });
 
-  it('says in headers what the policy is, what is left, and when to come back', async () => {
+  it('sends headers with the policy, the remaining requests, and the time to retry', async () => {
     await using service = await startCapped(2, { MODEL_API_RATE_LIMIT_WINDOW_SECONDS: '7.5' });
     for (const left of [1, 0, 0]) {
       const { status, headers, body } = await answerTo(service, jsonPost('/ask', '{}'));
@@ -54,14 +54,14 @@ describe('The rate cap', () => {
     await until(async () => (await statusFor(service)) === 400, 'the next window');
   });
 
-  it('believes no X-Forwarded-For of a stranger', async () => {
+  it('ignores X-Forwarded-For of an untrusted client', async () => {
     await using service = await startCapped(1);
     expect(await statusFor(service, 'X-Forwarded-For: 192.0.2.1')).toBe(400);
     expect(await statusFor(service, 'X-Forwarded-For: 192.0.2.2')).toBe(429);
     expect(await statusFor(service, 'Forwarded: for=192.0.2.3', 'X-Real-IP: 192.0.2.3')).toBe(429);
   });
 
-  it('believes the X-Forwarded-For of a trusted proxy, its last address alone, as one address or one network', async () => {
+  it('uses the last address of X-Forwarded-For from a trusted proxy, configured as an address or a network', async () => {
     await using service = await startCapped(1, { MODEL_API_TRUST_PROXY: '127.0.0.0/8' });
     const seen: [status: number, forwardedFor: string][] = [
       [400, '192.0.2.1'],
@@ -84,7 +84,7 @@ describe('The rate cap', () => {
     expect(await statusFor(service, 'X-Forwarded-For: nonsense')).toBe(429);
   });
 
-  it('stands after the API key and before the size, and nowhere else', async () => {
+  it('is checked after the API key and before the size, and only for requests that run the model', async () => {
     await using service = await startCapped(1, { MODEL_API_KEY: 'a-secret-key' });
     for (let round = 0; round < 3; round++) expect(await statusFor(service)).toBe(401);
     expect((await answerTo(service, request('GET /ask', ['X-API-Key: a-secret-key']))).status).toBe(405);
@@ -100,7 +100,7 @@ describe('The rate cap', () => {
     }
   });
 
-  it('counts forks of a conversation, too', async () => {
+  it('counts forks of a conversation too', async () => {
     await using service = await startCapped(3);
     const { body } = await service.post('/chat', { message: 'hello' });
     const fork = async () => (await service.post(`/chat/${body.conversation_id}/fork`, {})).status;
@@ -108,7 +108,7 @@ describe('The rate cap', () => {
     expect((await service.get('/chat')).body.conversations).toHaveLength(3);
   });
 
-  it('is off unless it is set', async () => {
+  it('is off by default', async () => {
     await using service = await startService({ env: twoWorkers });
     const { status, headers } = await answerTo(service, jsonPost('/ask', '{}'));
     expect([status, headers.ratelimit, headers['ratelimit-policy']]).toEqual([400, undefined, undefined]);

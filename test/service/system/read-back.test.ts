@@ -14,8 +14,8 @@ async function messagesOf(service: Service, id: string) {
   return (body.messages as { content: string }[]).map(({ content }) => content);
 }
 
-describe('Conversations that are read back', () => {
-  it('tell all that was said, with system text and images, as JSON and as a file of Markdown', async () => {
+describe('Conversations that clients read', () => {
+  it('contain the full text, with system text and images, as JSON and as a Markdown file', async () => {
     await using service = await startService({ env: twoWorkers });
     const images = [{ media_type: 'image/png', data: png }];
     const first = { message: 'My name is Ada\n```\n"', system: 'Be kind.', images };
@@ -39,7 +39,7 @@ describe('Conversations that are read back', () => {
     expect(JSON.stringify(service.logs)).not.toContain('Ada');
   });
 
-  it('and their forks go on by themselves, each with a process of its own that has heard its own history', async () => {
+  it('continue separately from their forks, each in a process that has the history of that conversation only', async () => {
     await using service = await startListener({ ...twoWorkers, MODEL_API_MAX_CONCURRENT: '2' });
     const { id } = await chat(service, 'one');
     await chat(service, 'two', id);
@@ -56,7 +56,7 @@ describe('Conversations that are read back', () => {
     expect(await metric(service, 'conversations_created_total')).toBe(3);
   });
 
-  it('and their forks too, with the demo model and its live processes', async () => {
+  it('continue separately from their forks with the demo model and its live processes', async () => {
     await using service = await startService();
     const { id } = await chat(service, 'My name is Ada');
     const fork = (await service.post(`/chat/${id}/fork`, {})).body.conversation_id as string;
@@ -66,7 +66,7 @@ describe('Conversations that are read back', () => {
     );
   });
 
-  it('are read as they were before a turn that runs, and while the service drains, when they are forked too', async () => {
+  it('show their state before a running turn, also while the service drains and when they are forked', async () => {
     await using service = await startListener(twoWorkers);
     const { id } = await chat(service, 'one');
     await untilJobs(service, 0, 0); // the processes of that turn have exited
@@ -83,7 +83,7 @@ describe('Conversations that are read back', () => {
     expect(await service.exited).toBe(0);
   });
 
-  it('are of their client alone', async () => {
+  it('belong to their client only', async () => {
     await using folder = await temporaryFolder();
     const file = join(folder.path, 'keys');
     await writeFile(file, 'alice key-of-alice\nbob key-of-bob\n');
@@ -100,7 +100,7 @@ describe('Conversations that are read back', () => {
     expect(rest.body.conversations).toMatchObject([{ conversation_id: id, title: 'Hi' }]);
   });
 
-  it('are refused where MODEL_API_READ_BACK is false, and what else there is of them goes on', async () => {
+  it('are forbidden if MODEL_API_READ_BACK is false, and all other requests still work', async () => {
     await using service = await startService({ env: { MODEL_API_READ_BACK: 'false' } });
     const { id } = await chat(service, 'Hi');
     const refused = [

@@ -33,7 +33,7 @@ function checks(service: Service, count: number): Promise<boolean> {
 }
 
 describe('POST /health/recheck', () => {
-  it('wants the key, and a key to be configured', async () => {
+  it('requires a key, and one must be configured', async () => {
     await using service = await startService({ env: withKey });
     expect((await service.post('/health/recheck', '')).status).toBe(401);
     expect((await service.post('/health/recheck', '', { 'x-api-key': 'guessed' })).status).toBe(401);
@@ -47,7 +47,7 @@ describe('POST /health/recheck', () => {
     }
   });
 
-  it('checks once for 20 who ask at the same time', async () => {
+  it('runs one check for 20 simultaneous requests', async () => {
     const MODEL_API_CLI_COMMAND = fixture('demo-of-a-kind.js', 'thinks');
     await using service = await startService({ env: { ...withKey, ...onlyWhenTold, MODEL_API_CLI_COMMAND } });
     await checks(service, 1);
@@ -59,8 +59,8 @@ describe('POST /health/recheck', () => {
   });
 });
 
-describe('A model CLI that is not there', () => {
-  it('makes a spawn_error, a check and a service that is not ready, until it is there again', async () => {
+describe('A missing model CLI', () => {
+  it('causes spawn_error, a check and a service that is not ready, until it is back', async () => {
     await using folder = await temporaryFolder();
     const path = join(folder.path, 'model');
     const install = () => writeFile(path, '#!/bin/sh\nexec cat\n', { mode: 0o755 });
@@ -88,7 +88,7 @@ describe('A model CLI that is not there', () => {
     ]);
   });
 
-  it('makes /health a 503 in strict mode alone', async () => {
+  it('makes /health a 503 in strict mode only', async () => {
     for (const strict of [true, false]) {
       const env = { MODEL_API_STRICT_HEALTH: String(strict) };
       await using service = await startWithProgram('/nonexistent/model', env);
@@ -99,10 +99,10 @@ describe('A model CLI that is not there', () => {
   });
 });
 
-describe('A credential that the API refuses', () => {
+describe('A credential that the API rejects', () => {
   const ask = async (service: Service, prompt: string) => (await service.post('/ask', { prompt }, operator)).status;
 
-  it('makes a service that is not ready, though the CLI sees no fault, until a job is answered or a check is forced', async () => {
+  it('makes the service not ready, though the CLI reports no fault, until a job is answered or a check is forced', async () => {
     await using service = await startConverser({ ...withKey, ...onlyWhenTold, MODEL_API_STRICT_HEALTH: 'true' });
     await checks(service, 1);
     expect(await ask(service, 'auth')).toBe(500); // a second one would block all jobs
@@ -132,7 +132,7 @@ describe('A credential that the API refuses', () => {
 });
 
 describe('GET /health', () => {
-  it('answers at once while a check hangs, which hangs alone', async () => {
+  it('answers at once while a check hangs, and starts no second check', async () => {
     const env = { MODEL_API_CLI_COMMAND: script('forever.pl'), MODEL_API_READINESS_INTERVAL_SECONDS: '0.2' };
     await using service = await startService({ env: { ...env, MODEL_API_STANDBY: '0' } });
     await until(async () => (await service.jobProcesses()).length > 0, 'the check to begin');
@@ -148,7 +148,7 @@ describe('GET /health', () => {
     expect(await service.jobProcesses()).toHaveLength(1);
   });
 
-  it('is checked again and again, and keeps so many checks', async () => {
+  it('is checked at intervals, and its history has a limit', async () => {
     const env = { MODEL_API_READINESS_INTERVAL_SECONDS: '0.1', MODEL_API_HEALTH_HISTORY_LIMIT: '3' };
     await using service = await startWithProgram('cat', env);
     await until(async () => (await history(service)).every(({ trigger }) => trigger === 'interval'), 'three checks');
@@ -158,7 +158,7 @@ describe('GET /health', () => {
   });
 });
 
-describe('since', () => {
+describe('The parameter since', () => {
   let service: Service;
 
   beforeAll(async () => {
@@ -168,7 +168,7 @@ describe('since', () => {
   });
   afterAll(() => service.stop());
 
-  it('gives what was checked strictly later', async () => {
+  it('selects the checks strictly later than a time', async () => {
     const all = await history(service);
     expect(all.map(({ trigger }) => trigger)).toEqual(['start', 'forced', 'forced']);
     for (const { checked_at } of all) {
@@ -185,12 +185,12 @@ describe('since', () => {
     '2026-01-31T12:00:00-11:30',
     '2024-02-29T23:59:59.999Z',
     '0001-01-01T00:00:00Z',
-  ])('may be %s', async (since) => {
+  ])('accepts %s', async (since) => {
     const hasPassed = Date.parse(decodeURIComponent(since)) < Date.now();
     expect(await history(service, `?since=${since}`)).toHaveLength(hasPassed ? 3 : 0);
   });
 
-  it('may lie in the future', async () => {
+  it('may be in the future', async () => {
     expect(await history(service, '?since=9999-12-31T23:59:59Z')).toEqual([]);
   });
 
@@ -219,7 +219,7 @@ describe('since', () => {
     '=%ff',
     `=${'2'.repeat(10_240)}`,
   ];
-  it.each(wrong.map((rest) => [rest.slice(0, 60), rest]))('is refused: since%s', async (_start, rest) => {
+  it.each(wrong.map((rest) => [rest.slice(0, 60), rest]))('is rejected: since%s', async (_start, rest) => {
     const { status, body } = await service.get(`/health/history?since${rest}`);
     const message = 'must be one ISO 8601 time with its offset, such as 2026-01-31T12:00:00Z';
     expect([status, body.error, body.details]).toEqual([400, 'validation_error', [{ path: 'since', message }]]);

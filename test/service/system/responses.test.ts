@@ -35,14 +35,14 @@ function following({ sent }: Awaited<ReturnType<typeof respond>>) {
 it.each([
   ['compact', 'does not compact a conversation'],
   ['input_tokens', 'POST /v1/messages/count_tokens counts'],
-])('The call %s, which this service lacks, is answered with the reason', async (name, reason) => {
+])('The unsupported call %s is answered with the reason', async (name, reason) => {
   const { status, body } = await service.post(`/v1/responses/${name}`, { model: 'eliza', input: 'Hi' });
   expect(status).toBe(404);
   expect(body.error).toMatchObject({ code: 'not_found', message: expect.stringContaining(reason) });
 });
 
 describe('A stored response', () => {
-  it('is gone on with, in the process that has it, and by two that share its text', async () => {
+  it('can be continued in its live process, and by two responses that share its text', async () => {
     const first = await respond('My name is Ada.');
     expect(first.sent).toMatchObject({ store: true, previous_response_id: null });
     const second = await respond('I like maps.', following(first));
@@ -53,13 +53,13 @@ describe('A stored response', () => {
     expect([other.session, other.text]).toEqual(['replay', 'Your name is Ada.']);
   });
 
-  it('has its instructions from each request alone', async () => {
+  it('uses the instructions of each request only', async () => {
     const first = await respond('Who are you?', { instructions: 'You are Bert.' });
     expect(first.text).toContain('I am Bert');
     expect((await respond('Who are you?', following(first))).text).not.toContain('Bert');
   });
 
-  it('can be read and deleted, and those that follow it stay', async () => {
+  it('can be read and deleted, and its successors remain', async () => {
     const first = await respond('My name is Ada.');
     const second = await respond('Hello', following(first));
     expect((await service.get(`/v1/responses/${first.sent.id}`)).body).toEqual(first.sent);
@@ -70,7 +70,7 @@ describe('A stored response', () => {
     expect((await respond('What is my name?', following(second))).text).toBe('Your name is Ada.');
   });
 
-  it('has calls that the next request answers, and items that can be referred to', async () => {
+  it('has calls that the next request answers, and items that a request can reference', async () => {
     const tools = [{ type: 'function', ...note.function }];
     const first = await respond(orderFor('Ada'), { tools });
     const [call] = first.sent.output;
@@ -82,7 +82,7 @@ describe('A stored response', () => {
     expect([referred.status, referred.text]).toEqual([200, 'The result of note is: noted']);
   });
 
-  it('is the same where it is streamed', async () => {
+  it('is the same when it is streamed', async () => {
     const response = await fetch(`${service.url}/v1/responses`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
@@ -94,7 +94,7 @@ describe('A stored response', () => {
     expect((await respond('Who am I?', { previous_response_id: sent.id })).text).toBe('Your name is Ada.');
   });
 
-  it('is none where the client does not want it, nor one of another client', async () => {
+  it('does not exist if the client opts out of storage, and is not found by an unknown id', async () => {
     const unstored = await respond('Hello', { store: false });
     expect(unstored.sent.store).toBe(false);
     for (const id of [unstored.sent.id, 'resp_of-nobody', 'odd']) {
@@ -104,7 +104,7 @@ describe('A stored response', () => {
     expect((await respond([{ type: 'item_reference', id: 'msg_1' }])).status).toBe(400);
   });
 
-  it('repeats what its request says of it, and names what it does not have as the API does', async () => {
+  it('repeats the fields of its request, and lists unsupported fields as the API does', async () => {
     const said = {
       instructions: 'Be brief.',
       metadata: { ticket: '7' },
@@ -141,7 +141,7 @@ describe('A stored response', () => {
     expect((await service.get(`${path}/input_items`)).status).toBe(404);
   });
 
-  it('lists what it has answered, the last item first, page by page', async () => {
+  it('lists its input items, the last item first, page by page', async () => {
     const tools = [{ type: 'function', ...note.function }];
     const first = await respond('My name is Ada.');
     const second = await respond(orderFor('Ada'), { tools, ...following(first) });
@@ -179,7 +179,7 @@ describe('A stored response', () => {
     expect((await service.get('/v1/responses/resp_of-nobody/input_items')).status).toBe(404);
   });
 
-  it('is no conversation of GET /chat', async () => {
+  it('is not listed as a conversation by GET /chat', async () => {
     expect((await service.get('/chat')).body).toMatchObject({ conversations: [] });
   });
 });

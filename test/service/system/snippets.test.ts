@@ -44,7 +44,7 @@ function sessionOf({ code }: Snippet): (readonly [command: string, output: strin
   });
 }
 
-describe('the examples of docs/api.md', () => {
+describe('The examples of docs/api.md', () => {
   const examples = ofPage('docs/api.md').flatMap(sessionOf);
   let service: Service;
   const ids = new Map<string, string>();
@@ -58,7 +58,7 @@ describe('the examples of docs/api.md', () => {
     expect(examples).toHaveLength(9);
   });
 
-  it.each(examples)('answer as they say: %s', async (command, output) => {
+  it.each(examples)('print the documented answer: %s', async (command, output) => {
     const known = [...ids].reduce((text, [shown, real]) => text.replaceAll(shown, real), command);
     const call = () => run('bash', ['-c', known.replaceAll(documentedUrl, service.url)]);
     const whenOver = ({ stdout: body }: { readonly stdout: string }) => (/"status":"running"/.test(body) ? null : body);
@@ -73,7 +73,7 @@ describe('the examples of docs/api.md', () => {
   });
 });
 
-describe('the questions of the README', () => {
+describe('The requests of the README', () => {
   const questions = snippetsOf('README.md')
     .flatMap(commandsOf)
     .filter((command) => command.startsWith('curl '));
@@ -91,7 +91,7 @@ describe('the questions of the README', () => {
     ]);
   });
 
-  it.each(questions)('are answered by whatever model CLI there is: %s', async (command) => {
+  it.each(questions)('are answered with any model CLI: %s', async (command) => {
     const { stdout } = await run('bash', ['-c', `${command.replaceAll(documentedUrl, service.url)} -w '%{http_code}'`]);
     expect(stdout).toMatch(/Hello, my name is Ada.*200$/);
   });
@@ -109,7 +109,7 @@ const standIns: Readonly<Record<string, string>> = {
   journalctl: 'cat "$LOG"',
 };
 
-describe('a service with keys and a shell', () => {
+describe('A service with keys and a shell', () => {
   let service: Service;
   let folder: TemporaryFolder;
 
@@ -171,7 +171,7 @@ describe('a service with keys and a shell', () => {
 
   const isSession = ({ language }: Snippet) => language === 'console';
   const others = [...ofPage('docs/command.md'), ...ofPage('docs/clients.md'), ...ofPage('docs/tasks.md')];
-  it('has sessions and scripts to play', () => {
+  it('has documented sessions and scripts to run', () => {
     expect(others.filter(isSession).length).toBeGreaterThan(4);
     expect(others.filter((snippet) => !isSession(snippet)).length).toBeGreaterThan(3);
   });

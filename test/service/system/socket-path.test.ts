@@ -27,8 +27,8 @@ const things = [
   },
 ] as const;
 
-describe('What is at the path of MODEL_API_SOCKET and is not a socket', () => {
-  it.each(things)('is left as it is, and keeps the service from starting: $thing', async ({ put, isWhole }) => {
+describe('A file at the path of MODEL_API_SOCKET that is not a socket', () => {
+  it.each(things)('is left unchanged, and prevents the start: $thing', async ({ put, isWhole }) => {
     await using folder = await temporaryFolder();
     const path = join(folder.path, 'relay.sock');
     await put(path);
@@ -43,7 +43,7 @@ describe('What is at the path of MODEL_API_SOCKET and is not a socket', () => {
   });
 });
 
-describe('A folder of the socket that comes after the start', () => {
+describe('A socket folder that is created after the start', () => {
   it('is waited for under systemd', async () => {
     await using folder = await temporaryFolder();
     const path = join(folder.path, 'late', 'relay.sock');
@@ -60,8 +60,8 @@ describe('A folder of the socket that comes after the start', () => {
   });
 });
 
-describe('A socket at that path', () => {
-  it('is replaced when a service that was killed has left it', async () => {
+describe('A socket at the path of MODEL_API_SOCKET', () => {
+  it('is replaced if a killed service has left it', async () => {
     await using folder = await temporaryFolder();
     const path = join(folder.path, 'relay.sock');
     const killed = await startService({ env: { MODEL_API_SOCKET: path } });

@@ -24,7 +24,7 @@ describe('A streamed answer', () => {
   it.each([
     ['/ask', { prompt: 'Hello, my name is Ada.' }],
     ['/chat', { message: 'Hello, my name is Ada.', system: 'You are Bob.' }],
-  ])('is what the plain one is, told as it is written: %s', async (path, body) => {
+  ])('equals the plain answer, and is sent as it is written: %s', async (path, body) => {
     await using service = await startService();
     const plain = await service.post(path, body);
     const answer = await stream(service, path, body);
@@ -46,7 +46,7 @@ describe('A streamed answer', () => {
     expect(namesOf(events).filter((name) => name === 'delta').length).toBeGreaterThan(3);
   });
 
-  it('comes as it is written, not when all of it is', async () => {
+  it('arrives while it is written, not after its end', async () => {
     await using service = await startConverser();
     await using answer = await stream(service, '/ask', { prompt: 'hang' });
     await answer.next('started');
@@ -54,7 +54,7 @@ describe('A streamed answer', () => {
     await untilProcesses(service, { busy: 1 });
   });
 
-  it('has whole characters, however the program cuts them', async () => {
+  it('has whole characters, however the program splits them', async () => {
     const prompt = 'Ä€😀 \u2028 ё 日本 👩‍👩‍👧 "\\n"';
     await using service = await startWithProgram(script('splits-utf8.pl'));
     const events = await (await stream(service, '/ask', { prompt })).rest();
@@ -64,7 +64,7 @@ describe('A streamed answer', () => {
     for (const text of deltas) expect(Buffer.from(text).toString()).toBe(text);
   });
 
-  it('is asked for by the body, or by Accept where the body says nothing', async () => {
+  it('is requested by the body, or by Accept if the body does not specify it', async () => {
     await using service = await startService();
     const typeOf = async (accept: string, body: object) => {
       const answer = await service.post('/ask', { prompt: 'Hi', ...body }, { accept });
@@ -81,8 +81,8 @@ describe('A streamed answer', () => {
   });
 });
 
-describe('A job that waits', () => {
-  it('is told its position, again whenever it changes, and when it starts', async () => {
+describe('A waiting job', () => {
+  it('receives its queue position, each change of it, and its start', async () => {
     await using folder = await temporaryFolder();
     const gates = ['a', 'b', 'c'].map((name) => join(folder.path, name));
     await using service = await startConverser({ MODEL_API_MAX_CONCURRENT: '1' });
@@ -101,7 +101,7 @@ describe('A job that waits', () => {
       expect(namesOf(await answer.rest())).toEqual(['started', 'delta', 'done']);
   });
 
-  it('is told its position, too, where it waits for the turn before', async () => {
+  it('also receives its queue position while it waits for the previous turn', async () => {
     await using folder = await temporaryFolder();
     const gate = join(folder.path, 'gate');
     await using service = await startConverser({ MODEL_API_MAX_CONCURRENT: '4' });
@@ -121,14 +121,14 @@ describe('A job that waits', () => {
   });
 });
 
-describe('What is refused', () => {
+describe('A refused request', () => {
   async function refusal(service: Service, body: object, headers = {}) {
     const answer = await stream(service, '/ask', body, headers);
     expect(answer.headers.get('content-type')).toBe('application/json; charset=utf-8');
     return { status: answer.status, ...(await answer.body()) };
   }
 
-  it('keeps its HTTP status: no key, a bad body, a full queue, a shutdown', async () => {
+  it('has its HTTP status: no key, a bad body, a full queue, a shutdown', async () => {
     const key = { 'x-api-key': 'open-sesame' };
     await using service = await startConverser({
       MODEL_API_KEY: 'open-sesame',
@@ -154,7 +154,7 @@ describe('What is refused', () => {
   });
 });
 
-describe('What fails after it was admitted', () => {
+describe('A job that fails after its admission', () => {
   async function failing(service: Service, prompt: string): Promise<Record<string, unknown>> {
     const answer = await stream(service, '/ask', { prompt });
     expect(answer.status).toBe(200);
@@ -163,7 +163,7 @@ describe('What fails after it was admitted', () => {
     return { order: orderOf(events), ...failureOf(events) };
   }
 
-  it('is told as the last event, with the very error body', async () => {
+  it('sends the normal error body as the last event', async () => {
     await using service = await startConverser({ MODEL_API_TIMEOUT: '1.5' });
     expect(await failing(service, 'silent')).toEqual({
       order: 'started error',
@@ -185,12 +185,12 @@ describe('What fails after it was admitted', () => {
     expect(await metric(service, 'errors_total{route="/ask",error="cli_error"}')).toBe(2);
   });
 
-  it('is told where the program cannot be started', async () => {
+  it('sends an error if its program cannot start', async () => {
     await using service = await startWithProgram('/no/such/program');
     expect(await failing(service, 'hi')).toMatchObject({ order: 'started error', error: 'spawn_error' });
   });
 
-  it('is told where the wait was too long', async () => {
+  it('sends an error if it waited too long', async () => {
     await using service = await startConverser({ MODEL_API_MAX_CONCURRENT: '1', MODEL_API_QUEUE_TIMEOUT_MS: '300' });
     await using running = await stream(service, '/ask', { prompt: 'hang' });
     await running.next('started');
@@ -202,7 +202,7 @@ describe('What fails after it was admitted', () => {
     });
   });
 
-  it('is told where a shutdown cuts it', async () => {
+  it('sends an error if a shutdown cuts it off', async () => {
     const service = await startConverser({ MODEL_API_DRAIN_TIMEOUT_SECONDS: '0.3' });
     const answer = await stream(service, '/ask', { prompt: 'hang' });
     await answer.next('started');

@@ -14,7 +14,7 @@ async function streamed(service: Service, path: string, body: object) {
   });
 }
 
-describe('With the demo model, which knows schemas and images', () => {
+describe('With the demo model, which supports schemas and images', () => {
   let service: Service;
   beforeAll(async () => {
     service = await startService({ env: twoWorkers });
@@ -24,20 +24,20 @@ describe('With the demo model, which knows schemas and images', () => {
   it.each([
     ['/ask', 'prompt'],
     ['/chat', 'message'],
-  ])('POST %s answers with a value that fits the schema', async (path, field) => {
+  ])('POST %s answers with a value that matches the schema', async (path, field) => {
     const { status, body } = await service.post(path, { [field]: 'Where?', schema });
     expect(status).toBe(200);
     expect(body.structured).toEqual({ city: expect.any(String) });
     expect(body.structured).toEqual(JSON.parse(body.response as string));
   });
 
-  it('has the value in one piece in a stream, and in its end', async () => {
+  it('sends the value in one piece in a stream, and in its last event', async () => {
     const events = await streamed(service, '/ask', { prompt: 'Where?', schema });
     expect(events.map(({ name }) => name)).toEqual(['started', 'delta', 'done']);
     expect(JSON.parse(events[1]?.data.text)).toEqual(events[2]?.data.structured);
   });
 
-  it('takes images, also in a conversation, and goes on with it', async () => {
+  it('accepts images, also in a conversation, and continues it', async () => {
     const { body } = await service.post('/ask', { prompt: 'What is this?', images });
     expect(body.response).toContain('I was given an image (image/png, 12 bytes)');
     const chat = await service.post('/chat', { message: 'My name is Ada', images: [...images, ...images] });
@@ -55,19 +55,19 @@ describe('With the demo model, which knows schemas and images', () => {
     ['a schema that is none', { schema: { type: 'object', properties: 5 } }, 'schema'],
     ['a schema of lists', { schema: { type: 'array' } }, 'schema'],
     ['a schema that refers to another host', { schema: { $ref: 'http://127.0.0.1:1/' } }, 'schema'],
-  ])('refuses %s', async (_, fields, path) => {
+  ])('rejects %s', async (_, fields, path) => {
     const { status, body } = await service.post('/ask', { prompt: 'Hi', ...fields });
     expect([status, body.error]).toEqual([400, 'validation_error']);
     expect(body.details).toMatchObject([{ path }]);
   });
 });
 
-describe('With a program that knows only text', () => {
+describe('With a program that only supports text', () => {
   it.each([
     ['answers with it', 'good', 200],
     ['answers with it when it is asked to repair its answer', 'repairs', 200],
     ['never does', 'never', 500],
-  ])('a value is checked where the program %s', async (_, mood, expected) => {
+  ])('a value is checked if the program %s', async (_, mood, expected) => {
     await using service = await startWithProgram(fixture('answers-json.js', mood));
     const asked = await service.post('/ask', { prompt: 'Which city?', schema });
     const said = await service.post('/chat', { message: 'Which city?', schema });
@@ -83,7 +83,7 @@ describe('With a program that knows only text', () => {
     expect(next.body).not.toHaveProperty('structured');
   });
 
-  it('images and an effort are refused before it is started', async () => {
+  it('images and an effort are rejected before the program starts', async () => {
     await using service = await startWithProgram(fixture('answers-json.js', 'good'));
     for (const [path, fields] of Object.entries({ images: { images }, effort: { effort: 'high' } })) {
       const { status, body } = await service.post('/ask', { prompt: 'Hi', ...fields });

@@ -100,22 +100,22 @@ async function respond(input: unknown, more: object = wishes[responses]) {
   return { status, body: body as unknown as Body, text, session: headers.get('x-session') };
 }
 
-describe('What the model thinks', () => {
-  it.each(doors)('stands before the text that follows it, plain and streamed: %s', async (door) => {
+describe('The thinking of the model', () => {
+  it.each(doors)('precedes the text that follows it, plain and streamed: %s', async (door) => {
     const body = { ...asked(door), ...wishes[door] };
     const parts = partsOf((await service.post(door, body)).body);
     expect(parts).toEqual([{ thinks: thought }, expect.stringContaining('Ada')]);
     expect(await partsOfStream(door, body)).toEqual(parts);
   });
 
-  it.each(doors)('is no part of an answer to a client that does not ask for it: %s', async (door) => {
+  it.each(doors)('is not part of an answer unless the client requests it: %s', async (door) => {
     const { body, text } = await service.post(door, asked(door));
     expect(partsOf(body)).toEqual([expect.stringContaining('Ada')]);
     expect(text).not.toMatch(/thinking|reasoning_content|"type":"reasoning"/);
     expect(await partsOfStream(door, asked(door))).toEqual(partsOf(body));
   });
 
-  it('is no part of POST /ask and POST /chat', async () => {
+  it('is not part of POST /ask and POST /chat', async () => {
     const answers = [await service.post('/ask', { prompt }), await service.post('/chat', { message: prompt })];
     for (const { status, text } of answers) {
       expect(status).toBe(200);
@@ -126,7 +126,7 @@ describe('What the model thinks', () => {
     expect(new Set(events.map(({ event }) => event))).toEqual(new Set(['started', 'delta', 'done']));
   });
 
-  it.each(doors)('comes again word for word with the same key: %s', async (door) => {
+  it.each(doors)('is replayed word for word with the same idempotency key: %s', async (door) => {
     for (const isStream of [false, true]) {
       const key = { 'idempotency-key': `thoughts ${door} ${isStream}` };
       const ask = () => service.post(door, { ...asked(door), ...wishes[door], stream: isStream }, key);
@@ -136,7 +136,7 @@ describe('What the model thinks', () => {
     }
   });
 
-  it('comes back from a client with its history, and the process goes on', async () => {
+  it('may be sent back with the history, and the process continues', async () => {
     const said = { role: 'user', content: 'My name is Ada.\nthink of Ada' };
     const ask = (more: object) => service.post(messages, { ...asked(messages), ...wishes[messages], ...more });
     const { body } = await ask({ messages: [said] });
@@ -148,8 +148,8 @@ describe('What the model thinks', () => {
   });
 });
 
-describe('Thoughts of a stored response', () => {
-  it('are read back, and no part of what the next request goes on with', async () => {
+describe('The thoughts of a stored response', () => {
+  it('can be read, and are not part of the input of the next request', async () => {
     const first = await respond(prompt);
     const read = await service.get(`${responses}/${first.body.id}`);
     expect(read.body).toEqual(first.body);
@@ -160,7 +160,7 @@ describe('Thoughts of a stored response', () => {
     expect([replayed.session, partsOf(replayed.body)]).toEqual(['replay', ['Your name is Ada.']]);
   });
 
-  it('can be referred to, each by its id', async () => {
+  it('can be referenced, each by its id', async () => {
     const { body } = await respond(prompt);
     const references = body.output?.map(({ id }) => ({ type: 'item_reference', id }));
     expect(references?.map(({ id }) => id.slice(0, 3))).toEqual(['rs_', 'msg']);
@@ -171,7 +171,7 @@ describe('Thoughts of a stored response', () => {
     expect(unknown.status).toBe(400);
   });
 
-  it('have no text where only an effort is asked for', async () => {
+  it('have no text if the request only sets an effort', async () => {
     const { body, text } = await respond('Hello.\nthink in secret', { reasoning: { effort: 'low' } });
     expect(partsOf(body)).toEqual([{ thinks: '' }, expect.any(String)]);
     expect(body.output?.[0]).toMatchObject({ type: 'reasoning', summary: [] });
@@ -179,8 +179,8 @@ describe('Thoughts of a stored response', () => {
   });
 });
 
-describe('Thoughts of a background job', () => {
-  it('stand in its result, and its events have text alone, wherever their reader goes on', async () => {
+describe('The thoughts of a background job', () => {
+  it('are part of its result, and its events contain text only, wherever a reader resumes', async () => {
     const accepted = await respond(prompt, { background: true, ...wishes[responses] });
     expect(accepted.status).toBe(202);
     const jobId = accepted.body.id.slice('resp_'.length);
@@ -206,7 +206,7 @@ async function eventsOf(jobId: string, after: number | null = null): Promise<Str
 describe('Thoughts that are too long', () => {
   const long = `Hello.\nthink ${'aye '.repeat(300)}\nthink ${'nay '.repeat(300)}`;
 
-  it.each(doors)('are the failure of an answer that is too long: %s', async (door) => {
+  it.each(doors)('fail the job as an answer that is too long: %s', async (door) => {
     const plain = await service.post(door, { ...asked(door, long), ...wishes[door] });
     expect(plain.status).toBe(500);
     expect(plain.text).toContain('2000 bytes');
@@ -216,13 +216,13 @@ describe('Thoughts that are too long', () => {
     await untilJobs(service, 0, 0);
   });
 
-  it('are no failure where nobody has asked for them', async () => {
+  it('cause no failure if the client did not request them', async () => {
     const { status } = await service.post(completions, { ...asked(completions, long), model: 'eliza' });
     expect(status).toBe(200);
   });
 });
 
-it('Nothing of any thought stands in the log or in the metrics', async () => {
+it('The log and the metrics contain no thought', async () => {
   const { body } = await service.post(messages, { ...asked(messages), ...wishes[messages] });
   await service.log('http_request_completed', (record) => record.request_id === String(body.id).slice('msg_'.length));
   const { text } = await service.get('/metrics');

@@ -12,7 +12,7 @@ function named(spans: readonly ReceivedSpan[], name: string): ReceivedSpan {
 }
 
 describe('A service without a collector', () => {
-  it('writes the trace of the caller into the log, and makes none', async () => {
+  it('logs the trace id of the caller, and creates none', async () => {
     await using service = await startService();
     await service.post('/ask', { prompt: 'hello' }, { traceparent, 'x-request-id': 'traced' });
     await service.post('/ask', { prompt: 'hello' }, { 'x-request-id': 'untraced' });
@@ -25,7 +25,7 @@ describe('A service without a collector', () => {
 });
 
 describe('A service with a collector', () => {
-  it('sends the request, its wait and its turn under the trace of the caller', async () => {
+  it('sends spans of the request, its wait and its turn in the trace of the caller', async () => {
     await using collector = await Collector.start();
     await using service = await startService({ env: collector.env });
     await service.post('/ask', { prompt: 'hello' }, { traceparent, 'x-request-id': 'traced' });

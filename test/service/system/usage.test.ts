@@ -22,7 +22,7 @@ async function usageOf(service: Service, query = '', headers: Record<string, str
 }
 
 describe('GET /usage with API keys', () => {
-  it('shows every client to every key, by what came of its jobs', async () => {
+  it('shows every client to every key, by the outcome of its jobs', async () => {
     await using folder = await temporaryFolder();
     const file = join(folder.path, 'keys');
     await writeFile(file, 'alice key-of-alice\nbob key-of-bob\n');
@@ -59,7 +59,7 @@ describe('GET /usage with API keys', () => {
 });
 
 describe('GET /usage without API keys', () => {
-  it('shows everybody only themselves, and refuses what is no day', async () => {
+  it('shows each client only its own usage, and rejects an invalid day', async () => {
     await using service = await startService({ env: { MODEL_API_TRUST_PROXY: '127.0.0.1' } });
     const [one, other] = ['192.0.2.1', '192.0.2.2'].map((address) => ({ 'x-forwarded-for': address }));
     expect(await usageOf(service, '', one)).toEqual([]);
