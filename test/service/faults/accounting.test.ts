@@ -6,8 +6,8 @@ import { everyKind } from '../../support/random-faults.js';
 const jobs = Number(process.env.FAULT_JOBS ?? 500);
 const seed = Number(process.env.FAULT_SEED ?? Date.now() % 1_000_000);
 
-describe('Jobs that are admitted while workers and programs are killed and stopped', () => {
-  it(`have one end each, the same in the log, in the metrics and for the clients: ${jobs} jobs, seed ${seed}`, async () => {
+describe('Jobs admitted while workers and programs are killed and stopped', () => {
+  it(`end exactly once, with the same result in the log, in the metrics and for the clients: ${jobs} jobs, seed ${seed}`, async () => {
     await using service = await startFaulty();
     const { ledger, struck, fates, seconds } = await runWithFaults(service, jobs, everyKind, seed);
     process.stderr.write(`${JSON.stringify({ seed, ledger, struck, seconds })}\n`);

@@ -5,8 +5,8 @@ import { temporaryFolder } from '../../support/folder.js';
 import { fixture, type Service, startService } from '../../support/service.js';
 import { until } from '../../support/until.js';
 
-describe('An agent that asks for what it is not given', () => {
-  it('is refused each time, and the log and the metrics tell of it; its answer comes all the same', async () => {
+describe('An agent that requests capabilities it does not have', () => {
+  it('is refused each time, with log records and a metric, and its answer still arrives', async () => {
     await using home = await temporaryFolder();
     await mkdir(join(home.path, '.agent'));
     await writeFile(join(home.path, '.agent', 'login'), 'logged in');
@@ -32,7 +32,7 @@ describe('An agent that asks for what it is not given', () => {
   });
 });
 
-it('What an agent calls a thought is shown to a client that asks for an effort, and to no other', async () => {
+it('The thoughts of an agent are shown to a client that sets an effort, and to no other client', async () => {
   await using service = await startService({
     env: { MODEL_API_CLI: 'acp', MODEL_API_CLI_COMMAND: fixture('acp-agent.js') },
   });
@@ -53,11 +53,11 @@ function start(habits: readonly string[], env: Readonly<Record<string, string>> 
 
 const answerOf = async (service: Service) => (await service.post('/ask', { prompt: 'Hello' })).body.response;
 
-describe('An agent that greets', () => {
+describe('An agent that prints a greeting', () => {
   it.each([
     [['greets'], 'mode auto, login nobody'],
     [['greets', 'modes'], 'mode read-only, login nobody'],
-  ])('waits all the same, and the greeting is in no answer: %j', async (habits, answer) => {
+  ])('still gets a process on standby, and no answer contains the greeting: %j', async (habits, answer) => {
     await using service = await start(habits, { MODEL_API_STANDBY: '1', MODEL_API_LIVE_SESSIONS: '1' });
     await service.log('cli_text_ignored');
     const pids = await until(async () => {
@@ -72,21 +72,21 @@ describe('An agent that greets', () => {
     expect(service.logs.filter(({ event }) => event === 'cli_text_ignored')).toHaveLength(1);
   });
 
-  it('is heard without its greeting by a job that has waited for its start', async () => {
+  it('answers a job that waited for its start, without the greeting', async () => {
     await using service = await start(['greets', 'modes'], { MODEL_API_STANDBY: '0' });
     for (let n = 0; n < 3; n++) expect(await answerOf(service)).toBe('mode read-only, login nobody');
   });
 });
 
-describe('An agent that wants a login', () => {
-  it('is logged in by the variable that it is given', async () => {
+describe('An agent that requires a login', () => {
+  it('logs in with the configured environment variable', async () => {
     const given = { MODEL_API_CLI_ENV: 'PARTICULAR_KEY', PARTICULAR_KEY: 'ada' };
     await using service = await start(['login', 'modes'], given);
     expect(await service.log('readiness_checked')).toMatchObject({ status: 'ready' });
     expect(await answerOf(service)).toBe('mode read-only, login ada');
   });
 
-  it('is not ready without it, and says at once how it could be', async () => {
+  it('is not ready without the variable, and reports at once how to log in', async () => {
     await using service = await start(['login']);
     const ways = 'ways to log in: Log in with a browser; By key (MODEL_API_CLI_ENV=PARTICULAR_KEY)';
     const message = `the model CLI is not logged in: Authentication required; ${ways}`;
@@ -97,7 +97,7 @@ describe('An agent that wants a login', () => {
 });
 
 describe('An agent that opens no session', () => {
-  it.each(['refuses', 'mute'])('is not ready at once, with the reason: it %s', async (habit) => {
+  it.each(['refuses', 'mute'])('is not ready at once, and reports the reason: it %s', async (habit) => {
     await using service = await start([habit]);
     const { status, error, check_ms: ms } = await service.log('readiness_checked');
     expect([status, error]).toEqual(['not_ready', 'the model CLI reports: no disk']);

@@ -16,8 +16,8 @@ beforeAll(async () => {
 });
 afterAll(() => folder[Symbol.asyncDispose]());
 
-describe('The example of an adapter', () => {
-  it('answers, streams, and goes on with a conversation in its process', async () => {
+describe('The example adapter', () => {
+  it('answers, streams, and continues a conversation in its process', async () => {
     await using service = await startJay('', { env: { MODEL_API_LIVE_SESSIONS: '2', MODEL_API_STANDBY: '1' } });
     const asked = await service.post('/ask', { prompt: 'Hello you', model: 'jay-small', system: 'Sing.' });
     const usage = { input_tokens: 2, output_tokens: 6 };
@@ -34,7 +34,7 @@ describe('The example of an adapter', () => {
     expect((await service.get('/version')).body.model_cli).toEqual({ adapter: 'jay', version: '0.3.1' });
   });
 
-  it('is told the conversation again by a replay', async () => {
+  it('receives the conversation again by a replay', async () => {
     await using service = await startJay();
     const { body } = await service.post('/chat', { message: 'one' });
     const again = await service.post('/chat', { message: 'two', conversation_id: body.conversation_id });
@@ -42,7 +42,7 @@ describe('The example of an adapter', () => {
     expect(await metric(service, 'live_session_total{result="replay"}')).toBe(1);
   });
 
-  it('is cancelled with its whole tree when the caller goes', async () => {
+  it('is cancelled with its whole process tree when the caller disconnects', async () => {
     await using service = await startJay();
     const caller = new AbortController();
     const waiting = service.post('/ask', { prompt: 'wait' }, {}, caller.signal).catch(() => 'gone');
@@ -53,7 +53,7 @@ describe('The example of an adapter', () => {
     await untilJobs(service, 0, 0);
   });
 
-  it('fails with the reason that fits', async () => {
+  it('fails with the matching reason', async () => {
     await using service = await startJay();
     const crashed = await service.post('/ask', { prompt: 'crash' });
     expect([crashed.status, crashed.body.reason]).toEqual([500, 'crashed']);
@@ -62,7 +62,7 @@ describe('The example of an adapter', () => {
     expect(body).toMatchObject({ reason: 'model_unknown', message });
   });
 
-  it('is refused what it asks for, in the log and in a metric', async () => {
+  it('is refused the capabilities that it requests, in the log and in a metric', async () => {
     await using service = await startJay();
     expect((await service.post('/ask', { prompt: 'run ls' })).body.response).toBe('I may not.');
     expect(await service.log('cli_request_refused')).toMatchObject({ request: 'terminal' });
@@ -104,7 +104,7 @@ describe('What an adapter gives its program', () => {
   it.each([
     ['a home of its own', homes],
     ['the home of the service', ''],
-  ])('is as its page says, with %s', async (_, ofHome) => {
+  ])('match the documentation, with %s', async (_, ofHome) => {
     const path = join(folder.path, 'shown.cjs');
     await writeFile(path, text.replace('HOMES', ofHome), { mode: 0o644 });
     await writeFile(join(folder.path, 'login'), 'a login');
@@ -148,13 +148,13 @@ describe('What an adapter gives its program', () => {
   });
 });
 
-describe('A file with an adapter', () => {
+describe('An adapter file', () => {
   it.each<[string, string, number, string]>([
     ['can be written by others', 'exports.createAdapter = 1', 0o666, 'can be written by other users: chmod go-w it'],
     ['does not parse', 'exports.createAdapter = {', 0o644, "can't be loaded: "],
     ['exports nothing', '', 0o644, 'must export a function createAdapter'],
     ['makes no adapter', 'exports.createAdapter = () => ({})', 0o644, 'must return an adapter: name: '],
-  ])('ends the start with the reason where it %s', async (_, text, mode, fault) => {
+  ])('prevents the start, with the reason, if it %s', async (_, text, mode, fault) => {
     const path = join(folder.path, 'odd.cjs');
     await writeFile(path, text);
     await chmod(path, mode);
@@ -164,7 +164,7 @@ describe('A file with an adapter', () => {
     expect(service.stderr.join('\n')).toContain(fault);
   });
 
-  it('may be a module, and its mistakes fail the turn, with the stack in the log', async () => {
+  it('may be a module, and its errors fail the turn, with the stack in the log', async () => {
     const path = join(folder.path, 'owl.mjs');
     const parts = `version: null, extras: {}, plan: () => ({ args: [], files: [] }), check: async () => null, listModels: async () => null`;
     const protocol = `{ writer: { write: ({ text }) => ({ text, stdin: 'end' }) }, decoder: { hasBegun: true, read: (text) => text.hoot(), exit: () => [] } }`;
@@ -179,7 +179,7 @@ describe('A file with an adapter', () => {
     });
   });
 
-  it('may fail to plan for some models, and the service goes on, also while a job with one of them waits', async () => {
+  it('may fail to plan for some models, and the service continues, also while a job with such a model waits', async () => {
     const path = join(folder.path, 'picky.cjs');
     const plan = `({ model }) => { if (model === 'bad') throw new Error('there is no such model'); return { args: [], files: [] }; }`;
     const decoder = `{ hasBegun: true, read: (text) => [{ type: 'text-delta', text }], exit: () => [{ type: 'turn-end', text: null, model: null, usage: kit.unknownUsage }] }`;

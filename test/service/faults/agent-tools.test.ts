@@ -20,7 +20,7 @@ async function standbyIn(service: Service): Promise<number | undefined> {
 }
 
 describe('A loop of client tools with an agent', () => {
-  it('never reaches the process of another client that has sent the same, with the same ids', async () => {
+  it('never reaches the process of another client that sent the same messages with the same ids', async () => {
     await using folder = await temporaryFolder();
     const path = join(folder.path, 'keys');
     const lines = ['ada', 'bob'].map((name) => `${name}:sha256:${digestOf(`key-of-the-client-${name}`)}\n`);
@@ -42,7 +42,7 @@ describe('A loop of client tools with an agent', () => {
   });
 
   it.each(['the process that waits', 'every process'])(
-    'loses no result where %s is killed while another one is on standby',
+    'loses no result if %s is killed while another process is on standby',
     async (killed) => {
       await using service = await start({ MODEL_API_STANDBY: '1' });
       for (let round = 0; round < 8; round++) {

@@ -12,7 +12,7 @@ async function eventsOf(service: Service, id: unknown, after: number): Promise<S
 }
 
 describe('A background job', () => {
-  it('goes on when its viewer goes, and when the worker of its viewer is killed', async () => {
+  it('continues when its viewer disconnects, and when the worker of its viewer is killed', async () => {
     await using gate = await createGate();
     await using service = await startWithProgram(gate.command, { ...twoWorkers, ...oneSlot });
     const id = await askInBackground(service, 'Hello');
@@ -26,7 +26,7 @@ describe('A background job', () => {
     expect(namesOf(await eventsOf(service, id, 1))).toEqual(['delta', 'done']);
   });
 
-  it('is finished by a drain, where a restart would forget it; what is left at its end is cut', async () => {
+  it('finishes during a drain if a restart would lose it, and is cut off at the drain limit', async () => {
     await using gate = await createGate();
     const env = { ...oneSlot, MODEL_API_DRAIN_TIMEOUT_SECONDS: '20' };
     await using service = await startWithProgram(gate.command, env);
@@ -53,7 +53,7 @@ describe('A background job', () => {
     expect(await stubborn.exited).not.toBeNull();
   });
 
-  it('ends its streams with its worker, and tells nothing twice to who comes again', async () => {
+  it('closes its streams with their worker, and sends a returning reader nothing twice', async () => {
     await using gate = await createGate();
     await using service = await startWithProgram(gate.command, oneSlot);
     const id = await askInBackground(service, 'Hello');
@@ -68,7 +68,7 @@ describe('A background job', () => {
     expect(namesOf(rest)).toEqual(['delta', 'done']);
   });
 
-  it('is read by two hundred at once, and all of them have all of it', async () => {
+  it('is read by two hundred readers at once, and each receives all of it', async () => {
     await using service = await startWithProgram(fixture('upper.js'), oneSlot);
     const id = await askInBackground(service, 'x'.repeat(200_000));
     const readers = await Promise.all(Array.from({ length: 200 }, () => follow(service, id)));

@@ -37,7 +37,7 @@ function expectEachOnce(records: readonly { readonly id: number; readonly respon
 }
 
 describe('A batch', () => {
-  it('goes on where a kill has stopped it, and answers each line once', async () => {
+  it('resumes after a kill, and answers each line once', async () => {
     await using service = await startService();
     await using batch = await makeBatch();
     for (const target of [5, 20, 35]) {
@@ -53,7 +53,7 @@ describe('A batch', () => {
     expect(again).toMatchObject({ code: 0, stderr: expect.stringContaining(`0 answered, 0 failed, ${count} done`) });
   });
 
-  it('waits for a service that was killed, and asks again what was lost with it', async () => {
+  it('waits for a killed service to restart, and sends the lost prompts again', async () => {
     await using batch = await makeBatch();
     const port = await freePort();
     const start = () => startService({ env: { MODEL_API_PORT: String(port) } });
@@ -73,7 +73,7 @@ describe('A batch', () => {
     expectEachOnce(await batch.records());
   });
 
-  it('stops at Ctrl-C once those that are asked have their answers', async () => {
+  it('stops at Ctrl-C once the sent prompts have their answers', async () => {
     await using service = await startService();
     await using batch = await makeBatch();
     const command = spawnCommand([...batch.args, '--ordered'], envFor(service));
@@ -90,7 +90,7 @@ describe('A batch', () => {
     expectEachOnce(await batch.records());
   });
 
-  it('names the bad lines of a file, and asks nothing', async () => {
+  it('lists the invalid lines of a file, and sends nothing', async () => {
     await using service = await startService();
     const input = '{"prompt":"x"}\n{"prompt":1}\n';
     await using folder = await temporaryFolder();
@@ -103,7 +103,7 @@ describe('A batch', () => {
     expect(records.map((line) => Object.keys(JSON.parse(line)).includes('error')).toSorted()).toEqual([false, true]);
   });
 
-  it('asks messages through the API of OpenAI, and failed ones again where that is wanted', async () => {
+  it('sends messages through the OpenAI API, and retries failed ones on request', async () => {
     await using service = await startService();
     await using folder = await temporaryFolder();
     const [prompts, answers] = [join(folder.path, 'p'), join(folder.path, 'a')];

@@ -26,8 +26,8 @@ async function timed(answer: Promise<Answer>): Promise<Answer & { ms: number }> 
 const inSeconds = (seconds: number) => Math.ceil(Date.now() / 1000) + seconds;
 const ask = (service: Service, prompt = 'hello') => service.post('/ask', { prompt });
 
-describe('A quota that is used up while jobs wait', () => {
-  it('ends them at once, starts no program until its reset, and is tried by one job then', async () => {
+describe('A quota that runs out while jobs wait', () => {
+  it('ends the jobs at once, and no program starts until the reset, when one trial job runs', async () => {
     await using folder = await temporaryFolder();
     const account = new Account(folder.path);
     await account.set('hold');
@@ -77,7 +77,7 @@ describe('A quota that is used up while jobs wait', () => {
     );
   });
 
-  it('is shown before', async () => {
+  it('is reported before it runs out', async () => {
     await using folder = await temporaryFolder();
     const account = new Account(folder.path);
     const resetsAt = inSeconds(3600);
@@ -94,7 +94,7 @@ describe('A quota that is used up while jobs wait', () => {
 
 const reasonsOf = async (service: Service) => (await service.get('/health')).body.reasons as Record<string, unknown>[];
 
-describe('An API that refuses requests for a while', () => {
+describe('An API that refuses requests temporarily', () => {
   const key = { 'x-api-key': 'a-key-of-the-service' };
   const one = { MODEL_API_MAX_CONCURRENT: '1', MODEL_API_TIMEOUT: '30' };
 
@@ -102,7 +102,7 @@ describe('An API that refuses requests for a while', () => {
     [429, 'quota'],
     [529, 'overloaded'],
   ])(
-    'with %d ends at once the jobs that cannot wait so long, frees their slots, and shows in /health',
+    'with %d ends at once the jobs that cannot wait that long, frees their slots, and shows in /health',
     async (status, reason) => {
       await using folder = await temporaryFolder();
       const account = new Account(folder.path);
@@ -124,7 +124,7 @@ describe('An API that refuses requests for a while', () => {
     },
   );
 
-  it('shows in /health while a job waits that can, until its time has come', async () => {
+  it('shows in /health while a job waits for the API, until the API is available again', async () => {
     await using folder = await temporaryFolder();
     const account = new Account(folder.path);
     await account.set('busy 529 2');
@@ -144,8 +144,8 @@ describe('An API that refuses requests for a while', () => {
   });
 });
 
-describe('A credential that is refused', () => {
-  it('holds back all jobs from the second failure on, standby included, until a forced check', async () => {
+describe('A credential that the API rejects', () => {
+  it('blocks all jobs from the second failure on, standby included, until a forced check', async () => {
     await using folder = await temporaryFolder();
     const account = new Account(folder.path);
     await account.set('auth');

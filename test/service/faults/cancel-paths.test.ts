@@ -75,7 +75,7 @@ describe.each(ways)('A client that $name', ({ leave }) => {
     });
   });
 
-  it('cancels a job whose program is just being looked at or started', async () => {
+  it('cancels a job whose program is being looked up or started', async () => {
     await using service = await startConverser(oneSlot, script('converses.pl', '--slow-start', '1.5'));
     using looking = await send(service, '/ask', { prompt: 'hello' }, 'looking');
     await untilJobs(service, 1, 0);
@@ -91,7 +91,7 @@ describe.each(ways)('A client that $name', ({ leave }) => {
     await expectGone(service, 'starting');
   });
 
-  it('cancels what it has pipelined, too: the first job, and the others are never begun', async () => {
+  it('cancels its pipelined requests too: the first job, and the others never start', async () => {
     await using service = await startConverser(oneSlot);
     using connection = await RawConnection.open(service.port);
     const ask = (name: string) => jsonPost('/ask', '{"prompt":"silent"}', [`X-Request-Id: ${name}`]);
@@ -105,8 +105,8 @@ describe.each(ways)('A client that $name', ({ leave }) => {
   });
 });
 
-describe('A client that has its whole answer but the last event', () => {
-  it('cancels the turn while its tokens are counted: it is no part of the conversation', async () => {
+describe('A client that disconnects after the whole answer, but before the last event', () => {
+  it('cancels the turn while its tokens are counted: the conversation does not include it', async () => {
     await using service = await startConverser({ ...oneSlot, MODEL_API_MAX_OUTPUT_BYTES: '20000000' });
     const { id } = await confess(service, '/chat', { message: 'hello' });
     const bytes = 6_000_000;

@@ -8,7 +8,7 @@ import { fixture, script, startWithProgram } from '../../support/service.js';
 const largePrompt = 'x'.repeat(1_000_000);
 const oneSlot = { MODEL_API_MAX_CONCURRENT: '1' };
 
-describe('A program that can not be started', () => {
+describe('A program that cannot be started', () => {
   it.each([
     [
       'is missing',
@@ -30,7 +30,7 @@ describe('A program that can not be started', () => {
       (path: string) => writeFile(path, '#!/nonexistent\n', { mode: 0o755 }),
       "the model CLI model can't be started: its interpreter nonexistent is missing",
     ],
-  ])('is a spawn_error where it %s, until a sound one takes its place', async (_, prepare, message) => {
+  ])('causes spawn_error if it %s, until a working program replaces it', async (_, prepare, message) => {
     await using folder = await temporaryFolder();
     const path = join(folder.path, 'model');
     await prepare(path);
@@ -62,7 +62,7 @@ describe('A program that fails', () => {
     ['is killed', script('dies-by-signal.pl', 'KILL'), 'the model CLI was ended by SIGKILL', undefined],
     ['crashes', script('dies-by-signal.pl', 'SEGV'), 'the model CLI was ended by SIGSEGV', undefined],
     ['is no program', fixture('nowhere.js'), 'the model CLI exited with code 1', expect.stringContaining('nowhere.js')],
-  ])('is a cli_error that says how, and the log has its stderr: it %s', async (_, command, message, stderr) => {
+  ])('causes a cli_error with the cause, and its stderr is logged: it %s', async (_, command, message, stderr) => {
     await using service = await startWithProgram(command, oneSlot);
     for (const prompt of ['hello', largePrompt]) {
       const { status, body } = await service.post('/ask', { prompt });
@@ -75,14 +75,14 @@ describe('A program that fails', () => {
     }
   });
 
-  it('has its stderr told to its caller where the operator wants that', async () => {
+  it('has its stderr sent to the caller if the operator enables it', async () => {
     const command = script('exits-early.pl', '3');
     await using service = await startWithProgram(command, { ...oneSlot, MODEL_API_EXPOSE_STDERR: 'true' });
     const { body } = await service.post('/ask', { prompt: 'hello' });
     expect(body.message).toBe('the model CLI exited with code 3: warming up\nthe disk is full');
   });
 
-  it('is a cli_error when it floods its stdout, and the flood is not kept', async () => {
+  it('causes a cli_error when it floods its stdout, and the flood is not stored', async () => {
     const maxGrowth = 150 * 1024 * 1024;
     await using service = await startWithProgram(script('floods-stdout.pl'), oneSlot);
     const before = await memoryOf(service.pid);
@@ -97,26 +97,23 @@ describe('A program that fails', () => {
   });
 });
 
-describe('A program that is odd but answers', () => {
-  it.each(['closes-stdin.pl', 'never-reads.pl'])(
-    'is heard though it leaves a large prompt unread: %s',
-    async (name) => {
-      await using service = await startWithProgram(script(name), oneSlot);
-      const { status, body } = await service.post('/ask', { prompt: largePrompt });
-      expect(status).toBe(200);
-      expect(body.response).toBe('answered without reading');
-      await recovers(service);
-    },
-  );
+describe('A program that behaves oddly but answers', () => {
+  it.each(['closes-stdin.pl', 'never-reads.pl'])('may leave a large prompt unread: %s', async (name) => {
+    await using service = await startWithProgram(script(name), oneSlot);
+    const { status, body } = await service.post('/ask', { prompt: largePrompt });
+    expect(status).toBe(200);
+    expect(body.response).toBe('answered without reading');
+    await recovers(service);
+  });
 
-  it('is heard whole though it cuts characters between writes', async () => {
+  it('may split characters between writes', async () => {
     await using service = await startWithProgram(script('splits-utf8.pl'), oneSlot);
     const prompt = 'grüße, 你好, 🚀 – 👩‍👩‍👧';
     const { body } = await service.post('/ask', { prompt });
     expect(body.response).toBe(prompt);
   });
 
-  it('is heard, with a replacement for what is no text, when it prints garbage', async () => {
+  it('may print invalid UTF-8, which becomes replacement characters', async () => {
     await using service = await startWithProgram(script('prints-garbage.pl'), {
       ...oneSlot,
       MODEL_API_CLI_STRIP_ANSI: 'false',

@@ -22,7 +22,7 @@ async function processes(service: Service): Promise<Readonly<Record<string, numb
 }
 
 describe('A loop of client tools', () => {
-  it('goes on in the process that made the calls, which holds no slot while it waits', async () => {
+  it('continues in the process that made the calls, which uses no slot while it waits', async () => {
     await using service = await start({ MODEL_API_MAX_CONCURRENT: '1' });
     const client = new ToolClient(service);
     const first = await client.say(`${orderFor('Ada')}\n${orderFor('Bob')}`);
@@ -39,7 +39,7 @@ describe('A loop of client tools', () => {
     expect(await metric(service, 'tool_result_bytes_total')).toBe('noted Ada'.length * 2);
   });
 
-  it('goes on in another process where the first one was killed while it waited', async () => {
+  it('continues in another process if the first was killed while it waited', async () => {
     await using service = await start();
     const client = new ToolClient(service);
     await client.say('My name is Ada.');
@@ -54,7 +54,7 @@ describe('A loop of client tools', () => {
     expect((await client.say('What is my name?')).text).toContain('Your name is Ada.');
   });
 
-  it('never reaches the process of another client that has sent the same, with the same ids', async () => {
+  it('never reaches the process of another client that sent the same messages with the same ids', async () => {
     await using folder = await temporaryFolder();
     const path = join(folder.path, 'keys');
     const lines = ['ada:first-key-of-ada', 'bob:second-key-of-bob'].map((each) => {
@@ -74,7 +74,7 @@ describe('A loop of client tools', () => {
     expect(await ada.answer(() => 'of Ada')).toMatchObject({ text: 'The result of note is: of Ada', session: 'live' });
   });
 
-  it('keeps the last that wait where there are more than may live, and replays the others', async () => {
+  it('keeps the most recent waiting processes up to the limit, and replays the others', async () => {
     await using service = await start({ MODEL_API_MAX_CONCURRENT: '4' });
     const clients = Array.from({ length: 40 }, () => new ToolClient(service));
     for (const [index, client] of clients.entries()) await client.say(orderFor(`${index}`));
@@ -86,7 +86,7 @@ describe('A loop of client tools', () => {
     expect([sessions.slice(0, 4), new Set(sessions.slice(4))]).toEqual([Array(4).fill('live'), new Set(['replay'])]);
   });
 
-  it('leaves the live sessions of others alone, however many of one client wait', async () => {
+  it('does not evict the live sessions of other clients, however many processes of one client wait', async () => {
     await using keys = await writeNamedKeys();
     await using service = await start(keys.env);
     const client = (holder: KeyHolder) => new ToolClient(service, keyOf(holder));
@@ -104,7 +104,7 @@ describe('A loop of client tools', () => {
     expect(sessions).toEqual(['live', 'live', 'live', 'replay', 'replay']);
   });
 
-  it('is refused where ids are missing or unknown, and goes on with the right ones', async () => {
+  it('rejects missing or unknown ids, and continues with the right ones', async () => {
     await using service = await start();
     const client = new ToolClient(service);
     const { calls } = await client.say(`${orderFor('Ada')}\n${orderFor('Bob')}`);
@@ -115,7 +115,7 @@ describe('A loop of client tools', () => {
     expect(await client.send([result(second), result(first)])).toMatchObject({ status: 200, session: 'live' });
   });
 
-  it('is replayed where the tools have changed between two rounds, and the model has the new ones', async () => {
+  it('is replayed if the tools changed between two rounds, and the model gets the new ones', async () => {
     await using service = await start();
     const client = new ToolClient(service);
     await client.say(orderFor('Ada'));
@@ -130,7 +130,7 @@ describe('A loop of client tools', () => {
     expect(await client.answer(() => 'noted')).toMatchObject({ text, session: 'live' });
   });
 
-  it('is replayed where a text comes with the results, or a result is long', async () => {
+  it('is replayed if a text accompanies the results, or if a result is long', async () => {
     await using service = await start();
     const client = new ToolClient(service);
     const { calls } = await client.say(orderFor('Ada'));
@@ -145,7 +145,7 @@ describe('A loop of client tools', () => {
     expect(await processes(service)).toMatchObject({ tools: 0 });
   });
 
-  it('leaves nothing behind at a drain, nor when its client is purged', async () => {
+  it('leaves no process after a drain, nor after its client is purged', async () => {
     const service = await start({ MODEL_API_KEY: 'key-of-an-admin-of-this' });
     const client = new ToolClient(service, 'key-of-an-admin-of-this');
     await client.say(orderFor('Ada'));
@@ -176,7 +176,7 @@ describe('A strict tool', () => {
     };
   }
 
-  it('is called with what fits its schema, and else the model is asked once more', async () => {
+  it('is called with arguments that match the schema, or the model is asked once more', async () => {
     await using service = await start();
     expect((await sent(service, 'Ada')).message?.tool_calls).toHaveLength(1);
     const { message } = await sent(service, 5);
@@ -189,7 +189,7 @@ describe('A strict tool', () => {
 });
 
 describe('Client tools', () => {
-  it('are refused where the operator has switched them off, and listed for no model', async () => {
+  it('are refused if the operator disables them, and not listed for any model', async () => {
     await using service = await start({ MODEL_API_TOOLS: 'off' });
     const body = { model: 'eliza', messages: [{ role: 'user', content: 'Hi' }], tools: [note] };
     const refused = await service.post('/v1/chat/completions', body);
@@ -201,7 +201,7 @@ describe('Client tools', () => {
     expect((listed as { models: { capabilities: object }[] }).models[0]?.capabilities).not.toHaveProperty('tools');
   });
 
-  it.each(['/ask', '/chat'])('are not taken by POST %s, which names the doors', async (path) => {
+  it.each(['/ask', '/chat'])('are rejected by POST %s, with an error that names the APIs with tools', async (path) => {
     await using service = await start();
     const { status, text } = await service.post(path, { prompt: 'Hi', message: 'Hi', tools: [note] });
     expect([status, text]).toEqual([400, expect.stringContaining('/v1/chat/completions')]);

@@ -23,8 +23,8 @@ async function clientsIn(service: Service, count: number): Promise<unknown[]> {
   return records().map(({ client }) => client);
 }
 
-(canBecomeOthers ? describe : describe.skip)('Two users of this machine without keys', () => {
-  it('are told apart, and neither can read, continue or delete a conversation of the other', async () => {
+(canBecomeOthers ? describe : describe.skip)('Two local users without keys', () => {
+  it('are distinguished, and neither can read, continue or delete a conversation of the other', async () => {
     await using service = await startService();
     const [begun] = await sendAs(ada, service, [chat({})]);
     const id = String(begun?.body.conversation_id);
@@ -44,7 +44,7 @@ async function clientsIn(service: Service, count: number): Promise<unknown[]> {
     );
   });
 
-  it('are told apart on a Unix socket, too', async () => {
+  it('are distinguished on a Unix socket too', async () => {
     await using folder = await temporaryFolder();
     await chmod(folder.path, 0o755);
     const socketPath = join(folder.path, 'socket');
@@ -57,7 +57,7 @@ async function clientsIn(service: Service, count: number): Promise<unknown[]> {
     expect(await clientsIn(service, 3)).toEqual(['user uid-64001', 'user uid-64002', 'user uid-64001']);
   });
 
-  it('may call where they are among the allowed ones, and else get 403; what is open stays open', async () => {
+  it('may send requests if they are allowed users, and otherwise get 403, except for public pages', async () => {
     await using service = await startService({
       env: { MODEL_API_LOCAL_USERS: 'require', MODEL_API_ALLOWED_USERS: `nobody,${ada}` },
     });
@@ -70,7 +70,7 @@ async function clientsIn(service: Service, count: number): Promise<unknown[]> {
     expect(health?.status).toBe(200);
   });
 
-  it('are one address behind a proxy that is trusted, and refused there where they must be named', async () => {
+  it('share one address behind a trusted proxy, and are refused there if a user name is required', async () => {
     const env = { MODEL_API_TRUST_PROXY: '127.0.0.1' };
     await using service = await startService({ env });
     await sendAs(ada, service, [ask, { ...ask, headers: { 'x-forwarded-for': '192.0.2.7' } }]);
@@ -81,8 +81,8 @@ async function clientsIn(service: Service, count: number): Promise<unknown[]> {
   });
 });
 
-describe('The cap of the rate', () => {
-  it.each(['identify', 'off'])('is one for all of loopback (local users: %s)', async (localUsers) => {
+describe('The rate limit', () => {
+  it.each(['identify', 'off'])('is one for all loopback addresses (local users: %s)', async (localUsers) => {
     await using service = await startService({
       env: { MODEL_API_RATE_LIMIT_MAX_REQUESTS: '3', MODEL_API_LOCAL_USERS: localUsers },
     });
@@ -94,13 +94,13 @@ describe('The cap of the rate', () => {
   });
 });
 
-describe('Wrong keys', () => {
+describe('Wrong API keys', () => {
   const key = 'the-right-key-of-this-test';
   const env = { MODEL_API_KEY: key, MODEL_API_WORKERS: '2' };
   const statusFor = async (service: Service, sent: string) =>
     (await service.post('/ask', { prompt: 'hi', model: 'echo' }, { 'x-api-key': sent })).status;
 
-  it('are 429 after ten of them, over all workers, while a right key from the same place is accepted', async () => {
+  it('get 429 after ten of them across all workers, while the right key from the same address is accepted', async () => {
     await using service = await startService({ env });
     const statuses: number[] = [];
     for (let times = 0; times < 40; times++) statuses.push(await statusFor(service, `wrong-key-${times}`));
@@ -114,7 +114,7 @@ describe('Wrong keys', () => {
     expect(JSON.stringify(service.logs)).not.toMatch(/wrong-key-|the-right-key/);
   });
 
-  (canBecomeOthers ? it : it.skip)('of one local user are not held against another', async () => {
+  (canBecomeOthers ? it : it.skip)('of one local user do not block another user', async () => {
     await using service = await startService({ env });
     const guess = { ...ask, headers: { 'x-api-key': 'wrong-key' } };
     const guesses = await sendAs(
@@ -135,7 +135,7 @@ describe('The keys file of a running service', () => {
   const statusFor = async (service: Service, name: string) =>
     (await service.post('/ask', { prompt: 'hi', model: 'echo' }, headersOf(name))).status;
 
-  it('refuses a key within a second of its removal, accepts a new one, and survives faults', async () => {
+  it('rejects a key within a second of its removal, accepts a new one, and survives faults', async () => {
     await using folder = await temporaryFolder();
     const path = join(folder.path, 'keys');
     await writeFile(path, lineOf('ada') + lineOf('bob'));
@@ -155,7 +155,7 @@ describe('The keys file of a running service', () => {
     expect(await statusFor(service, 'bob')).toBe(200);
   });
 
-  it('gives each key its scopes, models and rate, and shows process ids to a key with the scope admin only', async () => {
+  it('limits each key to its scopes, models and rate, and shows process ids only to a key with the scope admin', async () => {
     await using folder = await temporaryFolder();
     const path = join(folder.path, 'keys');
     const file = [

@@ -43,7 +43,7 @@ const keyed = { 'x-api-key': key };
 (library === undefined && process.env.CI === undefined ? describe.skip : describe).each([hour, -hour])(
   'A wall clock that jumps by %i s',
   (jump) => {
-    it('ends no running job early or late, and no conversation', async () => {
+    it('ends no running job early or late, and keeps conversations', async () => {
       await using folder = await temporaryFolder();
       const limits = { MODEL_API_KEY: key, MODEL_API_TIMEOUT: '5', MODEL_API_CONVERSATION_TTL_SECONDS: '600' };
       const { service, set } = await startWithClock(folder.path, {
@@ -84,7 +84,7 @@ const keyed = { 'x-api-key': key };
       expect((await service.get(`/chat/${chat.conversation_id}`, keyed)).status).toBe(200);
     });
 
-    it('ends no waiting early or late, and says no wrong time to retry', async () => {
+    it('ends no wait early or late, and sends no wrong retry time', async () => {
       await using folder = await temporaryFolder();
       const limits = { MODEL_API_MAX_CONCURRENT: '1', MODEL_API_QUEUE_TIMEOUT_MS: '2000', MODEL_API_TIMEOUT: '30' };
       const rate = { MODEL_API_RATE_LIMIT_MAX_REQUESTS: '3', MODEL_API_RATE_LIMIT_WINDOW_SECONDS: '20' };

@@ -16,7 +16,7 @@ async function linesOf(path: string): Promise<string[]> {
   return (await readFile(path, 'utf8').catch(() => '')).split('\n').filter((line) => line !== '');
 }
 
-describe('The limit of model CLIs at once', () => {
+describe('The limit of concurrent model CLIs', () => {
   const slots = 4;
   const requests = 200;
   const kills = 3;
@@ -39,7 +39,7 @@ describe('The limit of model CLIs at once', () => {
     }
   }
 
-  it('holds under 200 requests at once, of clients that leave and workers that die', async () => {
+  it('is never exceeded by 200 requests at once, with clients that leave and workers that die', async () => {
     const random = randomNumbers(seed);
     await using folder = await temporaryFolder();
     await using service = await startWithProgram(script('counts-itself.pl', folder.path, '0.05'), {
@@ -61,8 +61,8 @@ describe('The limit of model CLIs at once', () => {
   });
 });
 
-describe('A request too many', () => {
-  it('is refused at once; the others wait, for their time and no longer', async () => {
+describe('A request beyond the queue limit', () => {
+  it('is refused at once, and the others wait no longer than their time limit', async () => {
     const [slots, places, tooMany] = [2, 3, 7];
     await using service = await startWithProgram(script('forever.pl'), {
       ...twoWorkers,
@@ -110,7 +110,7 @@ describe('A request too many', () => {
   });
 });
 
-describe('The order of those who wait', () => {
+describe('The order of waiting jobs', () => {
   interface Client {
     readonly greedy: Record<string, string>;
     readonly modest: Record<string, string>;
@@ -139,7 +139,7 @@ describe('The order of those who wait', () => {
     ['key', withKeys, keys],
     ['address', withProxy, addresses],
   ])(
-    'goes round between clients, told apart by %s, and is first come first served for each',
+    'alternates between clients, identified by %s, and is first come first served for each',
     async (_, env, client) => {
       await using folder = await temporaryFolder();
       const { service, open, order } = await startTurns(folder, env(folder));

@@ -17,8 +17,8 @@ async function aliveOf(service: Service, ids: readonly string[]): Promise<string
   return ids.filter((_, number) => answers[number]?.status === 200);
 }
 
-describe('An id that can not be used', () => {
-  it('is answered in the same words whatever has become of it', async () => {
+describe('A conversation id that cannot be used', () => {
+  it('is answered with the same text for an evicted, deleted, foreign or unknown conversation', async () => {
     await using folder = await temporaryFolder();
     const file = join(folder.path, 'keys');
     await writeFile(file, 'alice key-of-alice\nbob key-of-bob\n');
@@ -45,7 +45,7 @@ describe('An id that can not be used', () => {
     expect((await service.get(`/chat/${foreign.id}`, alice)).status).toBe(200);
   });
 
-  it('is answered in these words when it has expired', async () => {
+  it('is answered with the same text after it expired', async () => {
     await using service = await startService({ env: { MODEL_API_CONVERSATION_TTL_SECONDS: '0.5' } });
     const { id } = await chat(service, 'Hi');
     await until(async () => (await service.get(`/chat/${id}`)).status === 404, 'the conversation to expire');
@@ -54,7 +54,7 @@ describe('An id that can not be used', () => {
 });
 
 describe('The number of conversations', () => {
-  it('is bounded: exactly the least recently active are gone', async () => {
+  it('is limited: exactly the least recently active are evicted', async () => {
     await using service = await startService({ env: { MODEL_API_MAX_CONVERSATIONS: '6' } });
     const ids: string[] = [];
     for (let number = 0; number < 6; number++) ids.push((await chat(service, `I am ${number}`)).id);
@@ -66,14 +66,14 @@ describe('The number of conversations', () => {
     expect(await metric(service, 'conversations_removed_total{cause="evicted"}')).toBe(3);
   });
 
-  it('may be one: each that begins takes the place of the one before, as soon as that has been answered', async () => {
+  it('may be one: each new conversation replaces the previous one once that is answered', async () => {
     await using service = await startService({ env: { MODEL_API_MAX_CONVERSATIONS: '1' } });
     const ids: string[] = [];
     for (let number = 0; number < 3; number++) ids.push((await chat(service, 'Me too')).id);
     expect(await aliveOf(service, ids)).toEqual(ids.slice(2));
   });
 
-  it('takes none that is in use, and when all are, begins none', async () => {
+  it('never evicts a conversation in use, and refuses a new one if all are in use', async () => {
     await using service = await startListener({ MODEL_API_MAX_CONVERSATIONS: '2' });
     const { id } = await chat(service, 'begin');
     const busy = chatAndLeave(service, 'hang', id);
@@ -96,7 +96,7 @@ describe('The number of conversations', () => {
 });
 
 describe('The text of all conversations', () => {
-  it('is bounded in bytes: the least recently active go', async () => {
+  it('is limited in bytes: the least recently active are evicted', async () => {
     const env = { MODEL_API_CONVERSATION_MEMORY_MB: '1', MODEL_API_BODY_LIMIT: '4mb' };
     await using service = await startListener(env);
     const long = `long\n${'ü'.repeat(200_000)}`;
@@ -110,7 +110,7 @@ describe('The text of all conversations', () => {
 });
 
 describe('tokens_used', () => {
-  it('is what the o200k tokenizer makes of all that was said', async () => {
+  it('equals the count of the o200k tokenizer for all messages', async () => {
     await using service = await startService();
     const first = await chat(service, 'Hello, my name is Ada — grüße 🚀 <|endoftext|>');
     const said = countTokens('Hello, my name is Ada — grüße 🚀 <|endoftext|>', { disallowedSpecial: new Set() });
@@ -120,7 +120,7 @@ describe('tokens_used', () => {
     expect(await metric(service, 'conversation_tokens')).toBe(second.tokens);
   });
 
-  it('is counted while everybody else is served, however long the text', async () => {
+  it('is counted while other requests are served, however long the text', async () => {
     await using service = await startWithProgram('echo ok', { MODEL_API_BODY_LIMIT: '8mb' });
     const texts = ['word '.repeat(400_000), 'x'.repeat(2_000_000), '语言模型'.repeat(150_000)];
     const pending = { turns: texts.length };

@@ -93,7 +93,7 @@ async function untilReplaced(service: Service, worker: number, withinMs: number)
 }
 
 describe('A worker that is killed', () => {
-  it('takes its own jobs with it, running and queued, and nobody else’s; a new one takes its place', async () => {
+  it('ends its jobs, running and queued, and no others, and a new worker replaces it', async () => {
     await using folder = await temporaryFolder();
     const { service, open, order } = await startTurns(folder.path);
     await using _running = service;
@@ -140,8 +140,8 @@ describe('A worker that hangs', () => {
   });
 });
 
-describe('A worker that can not be started', () => {
-  it('is started as soon as it can be, and until then keeps nobody from ending the service', async () => {
+describe('A worker that cannot be started', () => {
+  it('is started as soon as possible, and until then does not prevent a shutdown', async () => {
     await using folder = await temporaryFolder();
     const [node, away] = [join(folder.path, 'node'), join(folder.path, 'away')];
     await copyFile(process.execPath, node);
@@ -197,7 +197,7 @@ describe('A service that starts', () => {
     return { service, orphans: await service.jobProcesses() };
   }
 
-  it('ends what a dead predecessor has left behind, and says so, and leaves a living neighbour alone', async () => {
+  it('ends the processes of a dead predecessor, logs it, and leaves a running neighbour alone', async () => {
     await using folder = await temporaryFolder();
     const { service: neighbour, open } = await startTurns(folder.path);
     await using _running = neighbour;

@@ -30,24 +30,24 @@ function expectedError({ isAnthropic }: DoorShape, requestId: string | null): ob
 const refused = doorShapes.flatMap((door) => oddRequests(door).map((odd) => [door.path, odd.name, door, odd] as const));
 const taken = doorShapes.flatMap((door) => oddButGood(door).map((odd) => [door.path, odd.name, door, odd] as const));
 
-describe('a door that is sent what makes no sense', () => {
-  it('is tried with two hundred cases', () => {
+describe('An API that receives invalid requests', () => {
+  it('is tested with two hundred cases', () => {
     expect(refused.length + taken.length).toBeGreaterThan(200);
   });
 
-  it.each(refused)('%s refuses %s in the form that its clients know', async (_path, _name, door, odd) => {
+  it.each(refused)('%s rejects %s in the format of its clients', async (_path, _name, door, odd) => {
     const { response, body } = await send(door, odd);
     expect(response.status).toBe(odd.status);
     expect(body).toMatchObject(expectedError(door, response.headers.get('x-request-id')));
     expect(JSON.stringify(body).length).toBeLessThan(2000);
   });
 
-  it.each(taken)('%s takes %s', async (_path, _name, door, odd) => {
+  it.each(taken)('%s accepts %s', async (_path, _name, door, odd) => {
     const { response, body } = await send(door, odd);
     expect({ status: response.status, body }).toMatchObject({ status: odd.status });
   });
 
-  it('has nothing left of all that', async () => {
+  it('leaves no job or process from these requests', async () => {
     await until(async () => (await service.jobProcesses()).length === 0, 'all processes to be gone');
     expect(await metric(service, 'jobs_active')).toBe(0);
     expect(await metric(service, 'jobs_queued')).toBe(0);

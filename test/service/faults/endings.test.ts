@@ -19,7 +19,7 @@ beforeAll(async () => {
 afterAll(() => played[Symbol.asyncDispose]());
 
 describe('A message of the model', () => {
-  it('ends its answer as the table says, for each stop reason, content and door, plain and streamed', async () => {
+  it('ends its answer as the table defines, for each stop reason, content and API, plain and streamed', async () => {
     const faults: object[] = [];
     const left = [...asked];
     const work = async () => {
@@ -35,7 +35,7 @@ describe('A message of the model', () => {
     await until(async () => slotsUsed((await played.service.get('/status')).body) === 0, 'all slots to be free');
   }, 60_000);
 
-  it('leaves the process to the results of its calls, unless a call is cut or the API has ended the answer', async () => {
+  it('keeps the process for the results of its calls, unless a call is cut off or the API ended the answer', async () => {
     const called = all.flatMap((cell, place) =>
       cell.content === 'calls' || cell.content === 'a call and a cut call' ? [{ cell, prompt: promptAt(place) }] : [],
     );

@@ -36,7 +36,7 @@ async function jobOf(service: Service): Promise<number> {
 }
 
 describe.each(['auto', 'off'])('A model CLI, with MODEL_API_CGROUP=%s', (cgroup) => {
-  it('sees the environment, arguments, folder and descriptors of the list, and nothing else', async () => {
+  it('receives only the listed environment variables, arguments, folder and descriptors', async () => {
     await using folder = await temporaryFolder();
     await using service = await startWithProgram(`${script('forever.pl')} --word`, {
       ...secrets,
@@ -68,7 +68,7 @@ describe.each(['auto', 'off'])('A model CLI, with MODEL_API_CGROUP=%s', (cgroup)
 });
 
 describe('The processes of the service', () => {
-  it('show no key and no token in /proc, from the first job on, and none when a worker is replaced', async () => {
+  it('show no key and no token in /proc, from the first job on and after a worker is replaced', async () => {
     await using service = await startWithProgram(script('forever.pl'), {
       ...secrets,
       MODEL_API_DRAIN_TIMEOUT_SECONDS: '0',
@@ -89,7 +89,7 @@ describe('The processes of the service', () => {
     expect((await service.post('/ask', { prompt: 'hello' })).status).toBe(401); // the service still has the key
   });
 
-  it('do not open a debugger at SIGUSR1', async () => {
+  it('do not open a debugger on SIGUSR1', async () => {
     await using service = await startService();
     for (const pid of [service.pid, ...(await service.workers())]) process.kill(pid, 'SIGUSR1');
     for (let count = 0; count < 10; count++) expect((await service.post('/ask', { prompt: 'hi' })).status).toBe(200);
@@ -107,7 +107,7 @@ describeWith('/usr/bin/strace')('A prompt', () => {
     return startService({ node: '/bin/sh', program: join(programs, 'traced.sh'), env: { ...env, ...command } });
   }
 
-  it('is in no execve, no log record, no metric and no file, whether its job succeeds or is cut', async () => {
+  it('is in no execve, no log record, no metric and no file, whether its job succeeds or is cut off', async () => {
     await using folder = await temporaryFolder();
     const trace = join(folder.path, 'trace');
     const secret = `canary${Math.random().toString(36).slice(2)}`;

@@ -100,7 +100,7 @@ describeWith(strace)('A system call that fails in the primary', () => {
       ['mkdir,mkdirat', 'EROFS', notPrepared('EROFS')],
       ['mkdir,mkdirat', 'ENOMEM', notPrepared('ENOMEM')],
       ['rmdir,unlink,unlinkat', 'EIO', answered],
-    ])('costs the jobs of that time, and no other: %s %s', async (calls, error, expected) => {
+    ])('fails the jobs of that time, and no others: %s %s', async (calls, error, expected) => {
       {
         await using _fault = await failing(service.pid, calls, error);
         expect(await aftermathOf(service, { prompt: 'a' })).toEqual(expected);
@@ -119,7 +119,7 @@ describeWith(strace)('A system call that fails in the primary', () => {
   ];
   it.each(
     ['auto', 'off'].flatMap((cgroup) => faults.map(([calls = '', error = '']) => [cgroup, calls, error] as const)),
-  )('keeps no job from its end, and no slot for good: MODEL_API_CGROUP=%s, %s %s', async (cgroup, calls, error) => {
+  )('neither prolongs a job nor blocks a slot for good: MODEL_API_CGROUP=%s, %s %s', async (cgroup, calls, error) => {
     const limits = { MODEL_API_TIMEOUT: '1', MODEL_API_KILL_GRACE_MS: '100', MODEL_API_MAX_CONCURRENT: '1' };
     const settings = { ...limits, MODEL_API_CGROUP: cgroup };
     await using service = await startWithProgram(script('setsid-child.pl'), settings);
@@ -136,7 +136,7 @@ describeWith(strace)('A system call that fails in the primary', () => {
 });
 
 describe('A service that has run out of descriptors', () => {
-  it('closes new connections at once, serves those it has, and is well again afterwards: in a worker', async () => {
+  it('closes new connections at once, serves the open ones, and recovers afterwards: in a worker', async () => {
     await using service = await startService();
     const [worker] = (await service.workers()) as [number];
     using kept = await RawConnection.open(service.port);
@@ -158,7 +158,7 @@ describe('A service that has run out of descriptors', () => {
     expect(await service.workers()).toEqual([worker]);
   });
 
-  it('can start no program, and can again afterwards: in the primary', async () => {
+  it('cannot start a program until descriptors are free: in the primary', async () => {
     await using service = await startWithProgram('cat');
     {
       await using _fault = await withoutDescriptors(service.pid);
@@ -174,8 +174,8 @@ describe('A service that has run out of descriptors', () => {
 const user = 61_000 + (process.pid % 4000);
 const canChangeUser = spawnSync('test', ['-r', mainProgram], { uid: user, gid: user }).status === 0;
 
-(canChangeUser ? describe : describe.skip)('A user who may start no more processes', () => {
-  it('gets spawn_error for jobs, a new worker as soon as can be, and an end to what runs', async () => {
+(canChangeUser ? describe : describe.skip)('A user who has reached the process limit', () => {
+  it('gets spawn_error for jobs, a new worker as soon as possible, and running jobs can be ended', async () => {
     await using service = await startWithProgram(
       `sh -c 'read word; test "$word" = wait && exec sleep 60; echo "$word"'`,
       { MODEL_API_MAX_CONCURRENT: '2' },
@@ -206,11 +206,11 @@ const canChangeUser = spawnSync('test', ['-r', mainProgram], { uid: user, gid: u
 
 const isRoot = process.getuid?.() === 0;
 
-(isRoot ? describe : describe.skip)('A disk without room for the folder of a job', () => {
+(isRoot ? describe : describe.skip)('A disk without space for the folder of a job', () => {
   it.each([
     ['a command', { MODEL_API_CLI: 'command', MODEL_API_CLI_COMMAND: 'cat' }],
     ['the demo model', { MODEL_API_CLI: 'demo' }],
-  ])('costs the jobs of that time, and no other: %s', async (_what, cli) => {
+  ])('fails the jobs of that time, and no others: %s', async (_what, cli) => {
     await using disk = await mountTinyDisk();
     await using service = await startService({ env: { ...cli, TMPDIR: disk.path } });
     await service.log('readiness_checked');
@@ -229,7 +229,7 @@ const isRoot = process.getuid?.() === 0;
 });
 
 describe('A model CLI that runs out of memory', () => {
-  it('fails its own job', async () => {
+  it('fails its job only', async () => {
     const greedy = `prlimit --as=200000000 perl -e 'my $all = "x" x 1e9; print length $all'`;
     await using service = await startWithProgram(greedy);
     const { error, reason, outcome } = await aftermathOf(service, { prompt: 'a' });

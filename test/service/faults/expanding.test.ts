@@ -23,8 +23,8 @@ const kinds: readonly (readonly [ExpandingKind, number, readonly number[]])[] = 
   ['requests with arguments 5,000 levels deep', 4, [400]],
 ];
 
-describe('A small request that could grow in the service', () => {
-  it.each(kinds)('costs no process and no job of others: %s', async (kind, count, statuses) => {
+describe('A small request that could expand in the service', () => {
+  it.each(kinds)('crashes no process and fails no job of other clients: %s', async (kind, count, statuses) => {
     const send = await expandingRequests[kind]({ url: service.url, headers: {} });
     const others = service.post('/ask', { prompt: 'hello' });
     const leaving = new AbortController();

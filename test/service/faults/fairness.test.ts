@@ -73,7 +73,7 @@ function statusesOf(answers: readonly Answer[]): Record<number, number> {
 }
 
 describe('A client with a thousand jobs', () => {
-  it('does not shut out one that nobody has seen before, nor hold it up by more than its turn', async () => {
+  it('does not block a new client, nor delay it by more than its turn', async () => {
     await using folder = await temporaryFolder();
     const turns = await Turns.start(folder);
     await using service = turns.service;
@@ -112,7 +112,7 @@ describe('A client with a thousand jobs', () => {
     await recovers(service);
   });
 
-  it('has a quarter of the queue while there are others, and is shown apart from them', async () => {
+  it('gets a quarter of the queue while other clients are active, and is reported separately', async () => {
     await using folder = await temporaryFolder();
     const turns = await Turns.start(folder);
     await using service = turns.service;
@@ -151,7 +151,7 @@ describe('A client with a thousand jobs', () => {
     await recovers(service);
   });
 
-  it('leaves slots to others where it may have only so many at once', async () => {
+  it('leaves slots to other clients if its concurrency is limited', async () => {
     await using folder = await temporaryFolder();
     const turns = await Turns.start(folder, { MODEL_API_CLIENT_MAX_CONCURRENT: '1' });
     await using service = turns.service;

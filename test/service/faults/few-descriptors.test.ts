@@ -41,7 +41,7 @@ async function exhaust(service: Service, gate: Gate): Promise<unknown[]> {
 }
 
 describe.each(['auto', 'off'])('A service that has run out of file descriptors, with MODEL_API_CGROUP=%s', (cgroup) => {
-  it('keeps none of a start that has failed, and does every job once the load is over', async () => {
+  it('leaks none after a failed start, and runs every job once the load is over', async () => {
     await using gate = await createGate();
     await gate.open();
     await using service = await startWithFew(cgroup, gate);

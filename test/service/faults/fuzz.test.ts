@@ -98,8 +98,8 @@ class Judge {
   }
 }
 
-describe('Whatever is sent', () => {
-  it('is answered as documented, never with 500, and leaves the service well', async () => {
+describe('Any request', () => {
+  it('is answered as documented, never with 500, and the service stays healthy', async () => {
     process.stderr.write(`${requests} requests, FUZZ_SEED=${seed}\n`);
     const env = { ...twoWorkers, MODEL_API_KEY: key, MODEL_API_BODY_LIMIT: String(bodyLimitBytes) };
     // With stripping, a prompt that is only an escape sequence would yield an empty answer.

@@ -36,7 +36,7 @@ const ofSdks = ['/v1/chat/completions', '/v1/responses', '/v1/messages', '/v1/me
 const ofOllama = ['/api/chat', '/api/generate', '/api/show'];
 const paths = ['/ask', '/chat', '/mcp', ...ofSdks, ...ofOllama];
 
-describe('A body of nothing but structure', () => {
+describe('A body of brackets and other structure only', () => {
   let service: Service;
   beforeAll(async () => {
     service = await startService({ env: twoWorkers });
@@ -45,29 +45,32 @@ describe('A body of nothing but structure', () => {
 
   const cases = paths.flatMap((path) => brackets.map(([name, body, message]) => [path, name, body, message] as const));
 
-  it.each(cases)('is refused by %s before the rest of it has come: %s', async (path, _name, body, message) => {
+  it.each(cases)('is rejected by %s before the rest arrives: %s', async (path, _name, body, message) => {
     using connection = await RawConnection.open(service.port);
     connection.send(jsonPost(path, body.subarray(0, megabyte), [`Content-Length: ${body.length}`]));
     const { status, text } = await connection.answer();
     expect([status, text]).toEqual([400, expect.stringContaining(message)]);
   });
 
-  it.each(brackets)('is refused without a length, and for an answer later, too: %s', async (_name, body, message) => {
-    const piece = body.toString('latin1', 0, megabyte);
-    for (const header of ['Connection: close', 'Prefer: respond-async']) {
-      using connection = await RawConnection.open(service.port);
-      connection.send(request('POST /ask', [jsonType, 'Transfer-Encoding: chunked', header], chunk(piece)));
-      const { status, text } = await connection.answer();
-      expect([status, text]).toEqual([400, expect.stringContaining(message)]);
-    }
-  });
+  it.each(brackets)(
+    'is rejected without a Content-Length, and for a background job too: %s',
+    async (_name, body, message) => {
+      const piece = body.toString('latin1', 0, megabyte);
+      for (const header of ['Connection: close', 'Prefer: respond-async']) {
+        using connection = await RawConnection.open(service.port);
+        connection.send(request('POST /ask', [jsonType, 'Transfer-Encoding: chunked', header], chunk(piece)));
+        const { status, text } = await connection.answer();
+        expect([status, text]).toEqual([400, expect.stringContaining(message)]);
+      }
+    },
+  );
 
-  it('is a prompt like any other where it stands in a string', async () => {
+  it('is accepted as a prompt if it is inside a string', async () => {
     const prompt = '[[],{"\\"0":0,'.repeat(100_000);
     expect((await service.post('/ask', { prompt })).status).toBe(200);
   });
 
-  it('slows down nobody, costs no worker and little memory, on 32 connections', async () => {
+  it('slows down no other client, crashes no worker and needs little memory, on 32 connections', async () => {
     const workers = await service.workers();
     const attack = brackets.flatMap(([, body]) => Array.from({ length: 32 }, () => sendAll(service, body)));
     const times = await healthTimes(service.url, 60);
@@ -87,7 +90,7 @@ async function sendAll(service: Service, body: Buffer): Promise<void> {
 }
 
 describe('A body in pieces of one byte', () => {
-  it('costs little more memory than it has bytes, and leaves time for others', async () => {
+  it('needs little more memory than its size, and does not delay other requests', async () => {
     await using service = await startService();
     const [worker] = (await service.workers()) as [number];
     const before = (await memoryOf(worker)).bytes;
@@ -107,7 +110,7 @@ describe('A body in pieces of one byte', () => {
     expect((await memoryOf(worker)).peakBytes - before).toBeLessThan(200 * megabyte); // it was 450 MB
   }, 90_000);
 
-  it('leaves time for others, however many clients send one and go away', async () => {
+  it('does not delay other requests, however many clients send one and disconnect', async () => {
     await using service = await startService();
     const pieces = request('POST /ask', [jsonType, 'Transfer-Encoding: chunked'], chunk(' ').repeat(500_000));
     const connections = await Promise.all(Array.from({ length: 100 }, () => RawConnection.open(service.port)));
@@ -120,7 +123,7 @@ describe('A body in pieces of one byte', () => {
     for (const connection of connections) connection[Symbol.dispose]();
   }, 120_000);
 
-  it('that nobody reads leaves time for others, too, and its connection goes on', async () => {
+  it('for an unknown path does not delay other requests, and its connection stays usable', async () => {
     await using service = await startService();
     const connections = await Promise.all(Array.from({ length: 8 }, () => RawConnection.open(service.port)));
     for (const connection of connections) {
@@ -159,7 +162,7 @@ async function timeOf(service: Service, name: Holder, length: number, isChunked 
 /** The documented limit is one second on a quiet machine (`npm run bench -- hostile-bodies`). It was 30 s. */
 const limitMs = 4000;
 
-describe('Bodies that drip', () => {
+describe('Slowly sent bodies', () => {
   let folder: TemporaryFolder;
   let service: Service;
   let before: number;
@@ -174,7 +177,7 @@ describe('Bodies that drip', () => {
     await folder[Symbol.asyncDispose]();
   });
 
-  it.each(Object.entries(manners))('do not keep the prompts of another client waiting: %s', async (_, manner) => {
+  it.each(Object.entries(manners))('do not delay the prompts of another client: %s', async (_, manner) => {
     using drips = new DrippingBodies(service.port, filling, () => [headerOf('greedy'), ...manner]);
     await untilFull(service, before);
     for (const length of [20_000, 200_000, 2 * megabyte]) {
@@ -185,7 +188,7 @@ describe('Bodies that drip', () => {
     expect(drips.statuses.every((status) => status === '408' || status === '429')).toBe(true);
   });
 
-  it('of one key count as those of one client, whomever it names', async () => {
+  it('of one key count as one client, even with different sub-client names', async () => {
     const named = (index: number) => [headerOf('app'), `X-OpenWebUI-User-Id: user-${index}`];
     using _drips = new DrippingBodies(
       service.port,
@@ -212,7 +215,7 @@ describe('Bodies that drip', () => {
     expect((await another.answer()).status).toBe(400); // its memory came from bodies of the same client
   });
 
-  it('are left alone while nobody needs the memory', async () => {
+  it('are left alone while there is enough memory', async () => {
     using drips = new DrippingBodies(service.port, filling, () => [headerOf('greedy'), `Content-Length: ${bodyBytes}`]);
     await untilFull(service, before);
     expect(await timeOf(service, 'modest', 20_000)).toBeLessThan(limitMs);
@@ -220,8 +223,8 @@ describe('Bodies that drip', () => {
   });
 });
 
-describe('A body that is complete', () => {
-  it('is not given up while its job waits, however short memory is', async () => {
+describe('A complete body', () => {
+  it('is not dropped while its job waits, even if memory is short', async () => {
     await using folder = await temporaryFolder();
     const gate = join(folder.path, 'gate');
     const program = script('takes-turns.pl', join(folder.path, 'order'), gate);

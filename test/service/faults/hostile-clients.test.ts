@@ -46,7 +46,7 @@ function requestTo({ method, route }: Endpoint, headers: readonly string[]): Buf
 const listed = endpoints.map((endpoint) => [`${endpoint.method} ${endpoint.route}`, endpoint] as const);
 
 describe('A web page on another site', () => {
-  it.each(listed)('can not rebind its name to reach %s', async (_name, endpoint) => {
+  it.each(listed)('cannot reach %s by DNS rebinding', async (_name, endpoint) => {
     for (const host of foreignHosts) {
       const { status, body } = await answerTo(service, requestTo(endpoint, [`Host: ${host}`]));
       expect([host, status, body]).toEqual([
@@ -57,7 +57,7 @@ describe('A web page on another site', () => {
     }
   });
 
-  it.each(listed)('can not send to %s, nor ask whether it may', async (_name, endpoint) => {
+  it.each(listed)('cannot send to %s, and its preflight request is refused', async (_name, endpoint) => {
     for (const origin of foreignOrigins) {
       const preflight = ['OPTIONS', `Access-Control-Request-Method: ${endpoint.method}`] as const;
       const asking = request(`${preflight[0]} ${endpoint.route.replace(/[{}]/g, '')}`, [
@@ -75,7 +75,7 @@ describe('A web page on another site', () => {
     }
   });
 
-  it('can not hide behind two thousand header lines', async () => {
+  it('cannot hide behind two thousand header lines', async () => {
     const many = Array<string>(2500).fill('a:');
     const sent = (...headers: readonly string[]) => answerTo(service, jsonPost('/ask', '{"prompt":"forged"}', headers));
     const origin = await sent(withKey, ...many, 'Origin: http://evil.example');
@@ -90,7 +90,7 @@ describe('A web page on another site', () => {
     expect([more.status, more.body.message]).toEqual([431, 'the headers are too large']);
   });
 
-  it('has started no job with any of that', async () => {
+  it('has started no job with any of these requests', async () => {
     const started = await Promise.all(
       ['ask', 'chat'].map((name) => metric(service, `jobs_total{operation="${name}",outcome="ok"}`)),
     );
@@ -115,8 +115,8 @@ const injections = [
 const withoutControls = (text: string) => text.replace(/[\x00-\x1f\x7f]/g, '');
 const printable = (text: string) => text.replace(/[^\x21-\x7e]/g, '.');
 
-describe('A client that writes into the log', () => {
-  it.each(injections)('gets one record, which is one line of JSON: %j', async (text) => {
+describe('A client that tries to inject log records', () => {
+  it.each(injections)('causes one record, on one line of JSON: %j', async (text) => {
     const from = service.logs.length;
     const headers = [`User-Agent: ${text}`, `Referer: ${text}`, `X-Request-Id: ${text}`, `X-API-Key: ${text}`];
     const forwarded = [
@@ -134,7 +134,7 @@ describe('A client that writes into the log', () => {
     expect(Object.keys(records[0] ?? {}).filter((name) => !known.has(name))).toEqual([]);
   });
 
-  it('can not get a line feed into a header, a method or a path', async () => {
+  it('cannot put a line feed into a header, a method or a path', async () => {
     const from = service.logs.length;
     const ending = 'HTTP/1.1\r\nHost: localhost\r\n';
     const forged = '{"event":"forged"}';
@@ -164,7 +164,7 @@ describe('A client that claims to be another', () => {
     'X-Client-IP: 10.0.0.1',
   ];
 
-  it('is logged as who it is', async () => {
+  it('is logged under its real identity', async () => {
     const clients = [[], claims].map(async (headers) => {
       const { body } = await answerTo(service, jsonPost('/ask', '{"prompt":"a"}', headers));
       return (await service.log('http_request_completed', ({ request_id }) => request_id === body.request_id)).client;
@@ -173,7 +173,7 @@ describe('A client that claims to be another', () => {
     expect(claiming).toBe(plain);
   });
 
-  it('does not get a rate window of its own', async () => {
+  it('does not get a rate limit of its claimed identity', async () => {
     await using capped = await startService({ env: { MODEL_API_RATE_LIMIT_MAX_REQUESTS: '3' } });
     const statuses: number[] = [];
     for (let count = 0; count < 6; count++) {
@@ -183,7 +183,7 @@ describe('A client that claims to be another', () => {
     expect(statuses).toEqual([200, 200, 200, 429, 429, 429]);
   });
 
-  it('gets its own answer under the request id of somebody else', async () => {
+  it('gets the answer to its request even if the request id is in use', async () => {
     const ask = (prompt: string) =>
       answerTo(service, jsonPost('/ask', `{"prompt":"${prompt}","model":"echo"}`, [withKey, 'X-Request-Id: shared']));
     const answers = await Promise.all(['one', 'two', 'three'].map(ask));
@@ -194,8 +194,8 @@ describe('A client that claims to be another', () => {
   });
 });
 
-describe('A client that closes its half', () => {
-  it.each(listed)('counts as gone, and leaves nothing open: %s', async (_name, endpoint) => {
+describe('A client that half-closes its connection', () => {
+  it.each(listed)('counts as disconnected, and leaves nothing open: %s', async (_name, endpoint) => {
     const requestId = `half-${endpoints.indexOf(endpoint)}`;
     using connection = await RawConnection.open(service.port);
     connection.send(requestTo(endpoint, [`X-Request-Id: ${requestId}`]));
@@ -205,7 +205,7 @@ describe('A client that closes its half', () => {
     expect(record.status_code === 499).toBe(!connection.hasMore);
   });
 
-  it('behind pipelined jobs leaves none of them running', async () => {
+  it('after pipelined jobs leaves none of them running', async () => {
     const jobs = Array.from({ length: 10 }, (_, index) =>
       jsonPost('/ask', `{"prompt":"a","stream":${index % 2 === 0}}`, [withKey]),
     );

@@ -5,8 +5,8 @@ import { until } from '../../support/until.js';
 
 const key = { 'idempotency-key': 'k' };
 
-describe('A worker that is killed while it answers a request with a key', () => {
-  it('leaves the key free, at once and to every worker', async () => {
+describe('A worker that is killed while it answers a request with an idempotency key', () => {
+  it('frees the key at once for every worker', async () => {
     await using gate = await createGate();
     await using service = await startWithProgram(gate.command, twoWorkers);
     const cut = service.post('/ask', { prompt: 'once' }, key).catch(() => 'cut');

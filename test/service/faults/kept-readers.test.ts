@@ -80,9 +80,9 @@ async function readAll(socket: Socket): Promise<number> {
   return bytes;
 }
 
-describe('Sixty readers that read nothing of a long answer', () => {
+describe('Sixty clients that do not read a long stored answer', () => {
   it.each(Object.entries(kinds))(
-    'hold no copy of it, and get all of it: %s',
+    'need no copy of it in memory, and get all of it: %s',
     async (name, ask) => {
       const [worker] = (await service.workers()) as [number];
       const before = (await memoryOf(worker)).bytes;

@@ -1,8 +1,8 @@
 import { killWorkersUnderLoad } from '../../support/killed-workers.js';
 import { startService, twoWorkers } from '../../support/service.js';
 
-describe('Workers that are killed one after the other under load', () => {
-  it('take only their own requests with them: 20 connections, 15 s', async () => {
+describe('Workers killed one after the other under load', () => {
+  it('lose their requests only: 20 connections, 15 s', async () => {
     await using service = await startService({ env: twoWorkers });
     const tally = await killWorkersUnderLoad(service, { connections: 20, everyMs: 1500, forMs: 15_000 });
     expect(tally).toMatchObject({ refused: 0, ofOthers: 0, fallen: [], left: 0 });

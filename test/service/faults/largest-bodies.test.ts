@@ -9,7 +9,7 @@ import { startWatched, type WatchedService } from '../../support/stalls.js';
  */
 const limitMs = 700;
 
-describe('A legal body of the largest size', () => {
+describe('A valid body of the maximum size', () => {
   let watched: WatchedService;
   beforeAll(async () => {
     watched = await startWatched();
@@ -20,7 +20,7 @@ describe('A legal body of the largest size', () => {
     ['/v1/chat/completions', 'answer: blanks'],
     ['/v1/messages', 'answer: Chinese'],
     ['/v1/chat/completions', 'many reminders behind results'],
-  ])('stops no event loop for long: %s, %s', async (path, field) => {
+  ])('does not block an event loop for long: %s, %s', async (path, field) => {
     const body = largestBody(path, field);
     await watched.takeStalls();
     expect((await watched.service.post(path, JSON.parse(body))).status).toBe(200);

@@ -20,8 +20,8 @@ function start(): Promise<Service> {
   return startWithProgram(fixture('late-lines.js'), env);
 }
 
-describe('A claude that says more than it was asked', () => {
-  it('answers turn after turn in one process as long as it does not', async () => {
+describe('A claude process that prints extra lines', () => {
+  it('answers turn after turn in one process if it prints none', async () => {
     await using service = await start();
     const first = await chat(service, 'one');
     const second = await chat(service, 'two', first.id);
@@ -44,7 +44,7 @@ describe('A claude that says more than it was asked', () => {
   );
 
   it.each(['next: assistant', 'next: result'])(
-    'has no part of an old answer put into the next one, and is ended after that: %s',
+    'never mixes an old answer into the next one, and is ended afterwards: %s',
     async (what) => {
       await using service = await start();
       const first = await chat(service, what);

@@ -32,8 +32,8 @@ async function expectServed(service: Service): Promise<void> {
   expect(service.stderr).toEqual([]);
 }
 
-describe('A service whose log can not be written', () => {
-  it('serves all the same, counts what is lost, and exits with 0: a full device', async () => {
+describe('A service whose log cannot be written', () => {
+  it('still answers, counts the lost records, and exits with 0: a full device', async () => {
     const full = openSync('/dev/full', 'w');
     await using service = await startWithLog(full);
     closeSync(full);
@@ -41,7 +41,7 @@ describe('A service whose log can not be written', () => {
     expect(await service.stop()).toBe(0);
   });
 
-  it('serves all the same, counts what is lost, and exits with 0: a pipe whose reader has gone', async () => {
+  it('still answers, counts the lost records, and exits with 0: a pipe whose reader has closed it', async () => {
     await using pipe = await createPipe();
     await using service = await startWithLog(pipe.open('blocking'));
     pipe.leave();
@@ -49,7 +49,7 @@ describe('A service whose log can not be written', () => {
     expect(await service.stop()).toBe(0);
   });
 
-  it('serves all the same, counts what is lost, and exits with 0: a socket whose reader has gone', async () => {
+  it('still answers, counts the lost records, and exits with 0: a socket whose reader has closed it', async () => {
     await using socket = await createLogSocket();
     await using service = await startWithLog(socket.writer);
     socket.leave();
@@ -57,7 +57,7 @@ describe('A service whose log can not be written', () => {
     expect(await service.stop()).toBe(0);
   });
 
-  it('serves all the same, drops what does not fit, and goes on when it is read again: a pipe that is full', async () => {
+  it('still answers, drops excess records, and logs again once its reader resumes: a full pipe', async () => {
     await using pipe = await createPipe();
     await using service = await startWithLog(pipe.open('blocking'));
     pipe.fill();
@@ -77,7 +77,7 @@ describe('A service whose log can not be written', () => {
 const isRoot = process.getuid?.() === 0;
 
 (isRoot ? describe : describe.skip)('A service that logs to a file on a full disk', () => {
-  it('serves all the same, counts what is lost, and logs again once there is room', async () => {
+  it('still answers, counts the lost records, and logs again once there is space', async () => {
     await using disk = await mountTinyDisk();
     const path = join(disk.path, 'log');
     const file = openSync(path, 'a');

@@ -20,8 +20,8 @@ function callAndIgnore(service: Service, prompt: string, accept: string) {
   return socket;
 }
 
-describe.each(manners)('A call of the tool ask that is answered with %s', (_, accept) => {
-  it('by a reader that does not read disturbs nobody, and is gone with it', async () => {
+describe.each(manners)('A call of the tool ask answered with %s', (_, accept) => {
+  it('by a client that does not read disturbs no other client, and ends when the client disconnects', async () => {
     await using service = await startConverser({ MODEL_API_MAX_OUTPUT_BYTES: String(answerBytes) });
     const sockets = Array.from({ length: 3 }, () => callAndIgnore(service, `big ${answerBytes}`, accept));
     expect((await resultOf(service, 'ask', { prompt: 'hello' })).isError).toBeUndefined();
@@ -31,14 +31,14 @@ describe.each(manners)('A call of the tool ask that is answered with %s', (_, ac
     await recovers(service);
   });
 
-  it('comes whole where it is long', async () => {
+  it('is sent completely if the answer is long', async () => {
     await using service = await startConverser({ MODEL_API_MAX_OUTPUT_BYTES: String(answerBytes) });
     const { text } = await send(service, call('ask', { prompt: `big ${answerBytes}` }, progress), { accept });
     const last = text.startsWith('{') ? JSON.parse(text) : messagesIn(text).at(-1);
     expect(last.result.content[0].text).toBe('x'.repeat(answerBytes));
   });
 
-  it('is cancelled where its worker is killed', async () => {
+  it('is cancelled if its worker is killed', async () => {
     await using service = await startConverser(twoWorkers);
     const sent = service.post('/mcp', call('ask', { prompt: 'silent' }, progress), { accept });
     const lost = expect(sent).rejects.toThrow();
@@ -48,7 +48,7 @@ describe.each(manners)('A call of the tool ask that is answered with %s', (_, ac
     await recovers(service);
   });
 
-  it('is a result with the error where a drain cuts it', async () => {
+  it('returns a result with the error if a drain cuts it off', async () => {
     await using service = await startConverser({ MODEL_API_DRAIN_TIMEOUT_SECONDS: '1' });
     const sent = service.post('/mcp', call('ask', { prompt: 'silent' }, progress), { accept });
     await untilJobs(service, 1, 0);
@@ -69,8 +69,8 @@ async function cancelAll(service: Service, jobs: readonly ToolResult[]): Promise
   }
 }
 
-describe('A call of the tool ask for the background', () => {
-  it('is refused where no more jobs can wait, and nothing of it is left', async () => {
+describe('A call of the tool ask for a background job', () => {
+  it('is refused if the queue is full, and leaves nothing behind', async () => {
     await using service = await startConverser({ MODEL_API_MAX_CONCURRENT: '1', MODEL_API_MAX_JOBS: '1' });
     const running = await resultOf(service, 'ask', { prompt: 'silent', background: true });
     await untilJobs(service, 1, 0);
@@ -81,7 +81,7 @@ describe('A call of the tool ask for the background', () => {
     await recovers(service);
   });
 
-  it('is refused where what its client has waiting has 48 MiB of text, and nothing of it is left', async () => {
+  it('is refused if the waiting jobs of its client have 48 MiB of text, and leaves nothing behind', async () => {
     await using service = await startConverser({ MODEL_API_MAX_CONCURRENT: '1' });
     const accepted = [await resultOf(service, 'ask', { prompt: 'silent', background: true })];
     await untilJobs(service, 1, 0);

@@ -97,7 +97,7 @@ async function killWorkers(service: Service, scraper: Scraper): Promise<void> {
 }
 
 describe('Scrapes', () => {
-  it('are all answered, and show no counter that falls, while 25 workers are killed under traffic', async () => {
+  it('are all answered, and no counter falls, while 25 workers are killed under traffic', async () => {
     await using service = await startService({ env: { MODEL_API_WORKERS: '4' } });
     using scraper = await Scraper.start(service, limitMs);
     let isOver = false;
@@ -121,7 +121,7 @@ describe('Scrapes', () => {
     expect(scraper.last.sum('jobs_total')).toBeGreaterThan(0);
   }, 120_000);
 
-  it('are answered in time also with a stopped worker, and count it', async () => {
+  it('are answered in time even if a worker is stopped, and count it', async () => {
     await using service = await startService({ env: { MODEL_API_WORKERS: '3' } });
     using scraper = await Scraper.start(service, scrapeLimitMs);
     const stopped = (await service.workers()).find((pid) => pid !== scraper.workerPid) as number;

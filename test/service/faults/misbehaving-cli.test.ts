@@ -126,12 +126,12 @@ describe('A model CLI that is a plain command and misbehaves', () => {
     },
   );
 
-  it('costs no slot, and the next one is served', async () => {
+  it('blocks no slot, and the next job is served', async () => {
     expect(await aftermathOf(service, { prompt: 'sound' })).toEqual(answered('sound'));
   });
 });
 
-describe('A model CLI that speaks in lines and misspeaks', () => {
+describe('A model CLI with a line protocol that misbehaves', () => {
   let service: Service;
   beforeAll(async () => {
     const cli = { MODEL_API_CLI: 'demo', MODEL_API_CLI_COMMAND: script('misbehaves.pl') };
@@ -139,7 +139,7 @@ describe('A model CLI that speaks in lines and misspeaks', () => {
   });
   afterAll(() => service.stop());
 
-  it.each(lines)('fails its own job alone: %s', async (way, expected) => {
+  it.each(lines)('fails its job only: %s', async (way, expected) => {
     expect(await aftermathOf(service, { prompt: way })).toEqual(expected);
   });
 });

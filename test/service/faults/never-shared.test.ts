@@ -91,7 +91,7 @@ function promptsOf({ heard }: Confession): string[] {
 
 describe('A process of the model CLI', () => {
   it(
-    `never hears two callers, in ${jobs} jobs with standby and live sessions`,
+    `never receives prompts of two callers, in ${jobs} jobs with standby and live sessions`,
     async () => {
       await using service = await startConverser({
         ...twoWorkers,

@@ -25,8 +25,8 @@ function askAndIgnore(service: Service, content: string, stream: boolean) {
   return socket;
 }
 
-describe.each(manners)('A chat of Ollama’s API, %s,', (_, stream) => {
-  it('by a reader that does not read disturbs nobody, and is gone with it', async () => {
+describe.each(manners)('A chat of the Ollama API, %s,', (_, stream) => {
+  it('by a client that does not read disturbs no other client, and ends when the client disconnects', async () => {
     await using service = await startConverser(roomy);
     const sockets = Array.from({ length: 3 }, () => askAndIgnore(service, `big ${answerBytes}`, stream));
     expect((await askOllama(service, '/api/chat', bodyOf('hello', stream))).status).toBe(200);
@@ -34,14 +34,14 @@ describe.each(manners)('A chat of Ollama’s API, %s,', (_, stream) => {
     await recovers(service);
   });
 
-  it('comes whole where it is long', async () => {
+  it('is sent completely if the answer is long', async () => {
     await using service = await startConverser(roomy);
     const answer = await askOllama(service, '/api/chat', bodyOf(`big ${answerBytes}`, stream));
     expect(saidIn(answer) === 'x'.repeat(answerBytes)).toBe(true);
     expect(answer.pieces.at(-1)).toMatchObject({ done: true, done_reason: 'stop' });
   });
 
-  it('ends with its client', async () => {
+  it('ends when its client disconnects', async () => {
     await using service = await startConverser();
     const socket = askAndIgnore(service, 'silent', stream);
     await untilJobs(service, 1, 0);
@@ -49,7 +49,7 @@ describe.each(manners)('A chat of Ollama’s API, %s,', (_, stream) => {
     await recovers(service);
   });
 
-  it('is cancelled where its worker is killed', async () => {
+  it('is cancelled if its worker is killed', async () => {
     await using service = await startConverser(twoWorkers);
     const lost = expect(service.post('/api/chat', bodyOf('silent', stream))).rejects.toThrow();
     await untilJobs(service, 1, 0);
@@ -58,7 +58,7 @@ describe.each(manners)('A chat of Ollama’s API, %s,', (_, stream) => {
     await recovers(service);
   });
 
-  it('says so where a drain cuts it', async () => {
+  it('ends with an error if a drain cuts it off', async () => {
     await using service = await startConverser({ MODEL_API_DRAIN_TIMEOUT_SECONDS: '1' });
     const sent = askOllama(service, '/api/chat', bodyOf('silent', stream));
     await untilJobs(service, 1, 0);
@@ -69,7 +69,7 @@ describe.each(manners)('A chat of Ollama’s API, %s,', (_, stream) => {
     expect(await service.exited).toBe(1);
   });
 
-  it('is refused where no more jobs can wait', async () => {
+  it('is refused if the queue is full', async () => {
     await using service = await startConverser({ MODEL_API_MAX_CONCURRENT: '1', MODEL_API_MAX_QUEUE: '0' });
     const socket = askAndIgnore(service, 'silent', stream);
     await untilJobs(service, 1, 0);
@@ -79,7 +79,7 @@ describe.each(manners)('A chat of Ollama’s API, %s,', (_, stream) => {
     await recovers(service);
   });
 
-  it('is refused where what waits has 64 MiB of text', async () => {
+  it('is refused if the waiting jobs have 64 MiB of text', async () => {
     await using service = await startConverser({ MODEL_API_MAX_CONCURRENT: '1' });
     const sockets = [askAndIgnore(service, 'silent', stream)];
     await untilJobs(service, 1, 0);
@@ -95,7 +95,7 @@ describe.each(manners)('A chat of Ollama’s API, %s,', (_, stream) => {
   });
 });
 
-describe('Ollama’s API that is sent what makes no sense', () => {
+describe('The Ollama API that receives invalid requests', () => {
   const user = (content: unknown) => ({ role: 'user', content });
   const hi = [user('Hi')];
   const shown = (...images: unknown[]) => ({ messages: [{ ...user('Hi'), images }] });
@@ -156,13 +156,13 @@ describe('Ollama’s API that is sent what makes no sense', () => {
     ['thoughts of a number', { messages: hi, think: 7 }],
     ['a stream that is a word', { messages: hi, stream: 'yes' }],
     ['20 MB', { messages: [user('x'.repeat(20 * 1024 * 1024))] }, 413],
-  ])('refuses %s in its own form', async (_what, body, status = 400) => {
+  ])('rejects %s in its format', async (_what, body, status = 400) => {
     const sent = typeof body === 'string' ? body : { model: 'echo', ...body };
     const answer = await askOllama(service, '/api/chat', sent);
     expect([answer.status, answer.pieces]).toEqual([status, [{ error: expect.stringMatching(/^.{5,500}$/s) }]]);
   });
 
-  it('has nothing left of all that', async () => {
+  it('leaves no job or process from these requests', async () => {
     await recovers(service);
     expect(service.logs.filter(({ event }) => event === 'internal_error')).toEqual([]);
   });

@@ -57,8 +57,8 @@ async function expectReady(service: Service): Promise<void> {
   expect(unready).toEqual([]);
 }
 
-describe('One client', () => {
-  it('closes no account by the names of models', async () => {
+describe('A single client', () => {
+  it('cannot open the circuit of the account with model names', async () => {
     await using service = await startAgent();
     const names = ['api-key', 'API-KEY', 'api_key', 'apikey', '401', 'models/403', 'unauthorized', 'log-in', 'catalog'];
     for (const model of [...names, 'quota', 'rate.limit', '429', 'billing', 'RESOURCE_EXHAUSTED', 'overloaded', '503'])
@@ -67,26 +67,29 @@ describe('One client', () => {
     await expectUntouched(service);
   });
 
-  it.each(['repeat', 'shout', 'cut'])('closes no account by what it says, where errors %s that', async (complaint) => {
-    await using service = await startAgent();
-    for (const words of [
-      'my api-key',
-      'log in',
-      'quota exceeded',
-      'rate limit',
-      '429',
-      'unauthorized',
-      'authentication',
-    ])
-      for (const model of [undefined, 'small'])
-        for (let n = 0; n < 2; n++) {
-          const reason = await reasonOf(service, 'bob', `${complaint}: ${words}`, { model });
-          expect([words, reason]).toEqual([words, 'other']);
-        }
-    await expectUntouched(service);
-  });
+  it.each(['repeat', 'shout', 'cut'])(
+    'cannot open the circuit of the account with its prompt, even if errors %s it',
+    async (complaint) => {
+      await using service = await startAgent();
+      for (const words of [
+        'my api-key',
+        'log in',
+        'quota exceeded',
+        'rate limit',
+        '429',
+        'unauthorized',
+        'authentication',
+      ])
+        for (const model of [undefined, 'small'])
+          for (let n = 0; n < 2; n++) {
+            const reason = await reasonOf(service, 'bob', `${complaint}: ${words}`, { model });
+            expect([words, reason]).toEqual([words, 'other']);
+          }
+      await expectUntouched(service);
+    },
+  );
 
-  it('closes no account by what it has said before, and by a system text', async () => {
+  it('cannot open the circuit of the account with earlier messages or a system text', async () => {
     await using service = await startAgent();
     for (let n = 0; n < 3; n++) {
       await reasonOf(service, 'bob', 'repeat: the system text', { system: 'Log in with the api key. 401. Quota.' });
@@ -98,7 +101,7 @@ describe('One client', () => {
     await expectUntouched(service);
   });
 
-  it('closes no account by words that nobody can know for its own', async () => {
+  it('cannot open the circuit of the account with encoded text that the service cannot recognise', async () => {
     await using service = await startAgent();
     for (const words of ['API key not valid', 'Error: 401 Unauthorized', 'You exceeded your current quota'])
       for (let n = 0; n < 3; n++) {
@@ -109,7 +112,7 @@ describe('One client', () => {
     await expectUntouched(service);
   });
 
-  it('closes nothing for others by 403, which holds for the model that a job names', async () => {
+  it('cannot block other clients with 403, which only applies to the model of the job', async () => {
     await using service = await startAgent();
     for (let n = 0; n < 3; n++)
       for (const model of [undefined, 'small', 'locked']) {
@@ -124,7 +127,7 @@ describe('One client', () => {
     expect(await reasonOf(service, 'alice', 'hello')).toBe('big answers');
   });
 
-  it('makes nobody call the CLI not ready by jobs that fail, nor ends what waits for others', async () => {
+  it('cannot make the CLI not ready with failing jobs, nor end the live sessions of other clients', async () => {
     await using service = await startAgent({ MODEL_API_STRICT_HEALTH: 'true' });
     const { body } = await service.post('/chat', { message: 'hello' }, headersOf('alice'));
     for (let n = 0; n < 5; n++) {
@@ -141,7 +144,7 @@ describe('One client', () => {
   it.each([
     ['of a command', script('exits-early.pl', '3')],
     ['of a model that a command does not know', 'sh -c \'cat >/dev/null; test "$0" = big && echo yes\' {model}'],
-  ])('makes nobody call the CLI not ready by crashes %s', async (_, command) => {
+  ])('cannot make the CLI not ready with crashes %s', async (_, command) => {
     const env = { ...keys.env, MODEL_API_CLI: 'command', MODEL_API_CLI_COMMAND: command };
     await using service = await startService({ env: { ...env, MODEL_API_DEFAULT_MODEL: 'nope' } });
     await ask(service, 'alice', 'hello', { model: 'big' });
@@ -152,7 +155,7 @@ describe('One client', () => {
     await service.log('readiness_checked', ({ status }) => status === 'not_ready');
   });
 
-  it('closes no account by an adapter in a file, where that tells no code', async () => {
+  it('cannot open the circuit of the account with an adapter file that reports no code', async () => {
     const startJay = await jayFrom(folder.path);
     const path = join(folder.path, 'jay-adapter.cjs');
     await writeFile(path, (await readFile(path, 'utf8')).replace(", scope: 'account'", ''));
@@ -169,8 +172,8 @@ describe('One client', () => {
   });
 });
 
-describe('An account that is really refused', () => {
-  it('is closed at the second refusal that an adapter in a file has by a code', async () => {
+describe('The circuit of an account that is really refused', () => {
+  it('opens at the second refusal that an adapter file reports with a code', async () => {
     const startJay = await jayFrom(folder.path);
     await using service = await startJay('--mood=login', { env: { ...keys.env } });
     expect(await reasonOf(service, 'alice', 'hello')).toBe('auth');
@@ -178,7 +181,7 @@ describe('An account that is really refused', () => {
     expect((await ask(service, 'alice', 'hello')).body.message).toMatch(/no job is started before/);
   });
 
-  it('is closed at the second 401, as ever, also where one client alone has seen it', async () => {
+  it('opens at the second 401, even if only one client received it', async () => {
     await using service = await startAgent();
     await writeFile(account, 'code 401');
     for (let n = 0; n < 2; n++) expect(await reasonOf(service, 'bob', 'hello', { model: 'small' })).toBe('auth');
@@ -192,7 +195,7 @@ describe('An account that is really refused', () => {
     await service.log('breaker_closed');
   });
 
-  it('is closed by words once jobs of two clients that name no model have failed with them', async () => {
+  it('opens by error text once jobs of two clients without a model name have failed with it', async () => {
     await using service = await startAgent();
     await writeFile(account, 'words API key not valid. Please pass a valid API key.');
     for (const model of ['big', 'small']) expect(await reasonOf(service, 'alice', 'hello', { model })).toBe('auth');
@@ -203,7 +206,7 @@ describe('An account that is really refused', () => {
     expect((await ask(service, 'bob', 'hello')).body.message).toMatch(/no job is started before/);
   });
 
-  it('is closed by words where there is but one client', async () => {
+  it('opens by error text if there is only one client', async () => {
     const command = fixture('complaining-agent.js', account);
     await writeFile(account, 'words API key not valid. Please pass a valid API key.');
     await using service = await startService({ env: { MODEL_API_CLI: 'acp', MODEL_API_CLI_COMMAND: command } });

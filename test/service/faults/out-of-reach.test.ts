@@ -20,8 +20,8 @@ const isQuiet = (group: number) => {
   }
 };
 
-describe('A program that changes its process id all the time, where there is no cgroup', () => {
-  it('is told of in the log when its job has ended and it lives on', async () => {
+describe('A program that keeps changing its process id, without a cgroup', () => {
+  it('is reported in the log if it survives the end of its job', async () => {
     await using trees = await groupTrees();
     const tree = await trees.start('/usr/bin/perl', [join(programs, 'hops.pl')]);
     const { pid } = tree.child;
@@ -43,7 +43,7 @@ describe('A program that changes its process id all the time, where there is no 
     }
   });
 
-  it('is no record where nothing is left', async () => {
+  it('is not reported if no process remains', async () => {
     await using trees = await groupTrees();
     const mark = freshMark();
     const tree = await trees.shell(`sleep ${mark} & setsid sleep ${mark} & exec sleep ${mark}`);
@@ -54,7 +54,7 @@ describe('A program that changes its process id all the time, where there is no 
   });
 });
 
-describeWithCgroups('A program that changes its process id all the time, in a cgroup', () => {
+describeWithCgroups('A program that keeps changing its process id, in a cgroup', () => {
   it('is ended', async () => {
     await using trees = await cgroupTrees();
     const tree = await trees.start('/usr/bin/perl', [join(programs, 'hops.pl')]);
@@ -102,8 +102,8 @@ await sleep(400);
 say(log.entries);
 `;
 
-describeWithPidNamespace('A program that nobody may look at, where there is no root', () => {
-  it('is told of in the log, once', async () => {
+describeWithPidNamespace('A program that the service may not inspect, without root', () => {
+  it('is reported in the log once', async () => {
     const entries = (await inPidNamespace(leavesHidden)) as {
       level: string;
       event: string;

@@ -16,7 +16,7 @@ async function checksOf(service: Service): Promise<Check[]> {
 }
 
 describe('A plain command', () => {
-  it('is told a conversation in the form that was chosen, and answers without what is for a terminal', async () => {
+  it('receives a conversation in the configured format, and terminal codes are removed from its answer', async () => {
     const command = `perl -0777 -ne 'print "\\e[1m", $_, "\\e[0m\\n\\n"'`;
     await using service = await startWithProgram(command, { MODEL_API_CLI_TEMPLATE: 'jsonl' });
     const { body } = await service.post('/chat', { message: 'one', system: 'Be brief.' });
@@ -33,7 +33,7 @@ describe('A plain command', () => {
     expect(deltas.join('')).not.toMatch(/\n$/);
   });
 
-  it('that says nothing has failed, and after three failures in a row is not ready until it answers', async () => {
+  it('that prints nothing has failed, and after three failures in a row is not ready until it answers', async () => {
     await using folder = await temporaryFolder();
     const answer = join(folder.path, 'answer');
     await using service = await startWithProgram(`sh -c 'cat "$0" || exit 0; exit 3' ${answer}`, {
@@ -59,7 +59,7 @@ describe('A plain command', () => {
     expect((await ask()).body).toMatchObject({ error: 'cli_error', reason: 'crashed' }); // the job is admitted
   });
 
-  it('is ready again as soon as one job is answered', async () => {
+  it('is ready again once a job is answered', async () => {
     await using folder = await temporaryFolder();
     const isWell = join(folder.path, 'well');
     await using service = await startWithProgram(`sh -c 'cat; test -e "$0"' ${isWell}`);

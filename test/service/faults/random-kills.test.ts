@@ -32,7 +32,7 @@ async function loadUntilGone(service: Service, random: () => number, answered: (
 }
 
 describe('A primary that is killed at a random moment under load', () => {
-  it.each([0, 1, 2])(`leaves nothing: seed ${seed} + %s`, async (round) => {
+  it.each([0, 1, 2])(`leaves nothing behind: seed ${seed} + %s`, async (round) => {
     const random = randomNumbers(seed + round);
     const service = await startFaulty({ MODEL_API_STANDBY: '2' });
     await using _ended = service;
@@ -51,8 +51,8 @@ describe('A primary that is killed at a random moment under load', () => {
   });
 });
 
-describe('A primary that stands still for a while', () => {
-  it('goes on where it was: jobs, workers, and those who asked meanwhile', async () => {
+describe('A primary that is suspended for a while', () => {
+  it('resumes: its jobs, its workers, and requests sent in the meantime', async () => {
     await using gate = await createGate();
     await using service = await startWithProgram(gate.command, twoWorkers);
     const workers = await service.workers();
@@ -70,8 +70,8 @@ describe('A primary that stands still for a while', () => {
   });
 });
 
-describe('A program that dies at every start', () => {
-  it('is not started in a loop while it stands by, and fails each job that asks for it', async () => {
+describe('A program that crashes at every start', () => {
+  it('is not restarted in a loop for standby, and fails each job that uses it', async () => {
     await using service = await startWithProgram(script('misbehaves.pl', 'exit:3'), { MODEL_API_STANDBY: '4' });
     for (let count = 0; count < 3; count++) {
       expect((await service.post('/ask', { prompt: 'hello' })).body).toMatchObject({ error: 'cli_error' });
@@ -85,7 +85,7 @@ describe('A program that dies at every start', () => {
 });
 
 describe('Workers that are killed before they listen', () => {
-  it('are started again, with the jobs of the others untouched, until one lives', async () => {
+  it('are started again until one survives, and the jobs of other workers continue', async () => {
     await using service = await startWithProgram(script('misbehaves.pl', 'echo'), twoWorkers);
     const [kept] = (await service.workers()) as [number];
     const starting = async () => {

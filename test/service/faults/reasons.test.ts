@@ -48,8 +48,8 @@ async function lines(service: Service, label: string, env: Record<string, string
   return stdout.split('\n').flatMap((line) => (ofLabel.test(line) ? [line.replace(ofLabel, '')] : []));
 }
 
-describe('A service says why it is not well', () => {
-  it('with three CLIs of which one is broken: it names that one', async () => {
+describe('A service reports why it is unhealthy', () => {
+  it('with three CLIs, one broken: it names the broken one', async () => {
     const clis = `good=demo,broken=command:/nowhere/model,other=command:${script('takes-turns.pl')}`;
     await using service = await startService({ env: { MODEL_API_CLI: 'auto', MODEL_API_CLIS: clis } });
     const now = await untilSaid(service, ({ reasons }) => reasons.length === 1, 'all three checks');
@@ -58,7 +58,7 @@ describe('A service says why it is not well', () => {
     expect(await lines(service, 'why')).toEqual([message]);
   });
 
-  it('with a quota that is used up: it names the account once, and until when', async () => {
+  it('with a used-up quota: it names the account once, and the time of the reset', async () => {
     await using folder = await temporaryFolder();
     const account = new Account(folder.path);
     const resetsAt = Math.ceil(Date.now() / 1000) + 600;
@@ -80,7 +80,7 @@ describe('A service says why it is not well', () => {
     expect(await lines(service, 'why')).toEqual([expect.stringMatching(/quota; no job is started for (9|10) min/)]);
   });
 
-  it('with a full queue: since when, and how many were refused, though it is well', async () => {
+  it('with a full queue: since when, and how many jobs were refused, though its status is ok', async () => {
     await using gate = await createGate();
     const env = { MODEL_API_MAX_CONCURRENT: '1', MODEL_API_MAX_QUEUE: '2' };
     await using service = await startWithProgram(gate.command, env);
@@ -107,7 +107,7 @@ describe('A service says why it is not well', () => {
     await untilSaid(service, ({ status }) => status.queue.full_since === null, 'the queue to have places again');
   });
 
-  it('while it drains: its reasons go on to be said', async () => {
+  it('while it drains: it still reports the reasons', async () => {
     await using gate = await createGate();
     const clis = `good=command:${gate.command},broken=command:/nowhere/model`;
     const env = { MODEL_API_CLI: 'auto', MODEL_API_CLIS: clis, MODEL_API_DRAIN_TIMEOUT_SECONDS: '60' };
@@ -143,10 +143,10 @@ describe('A service says why it is not well', () => {
   });
 });
 
-describe('prompt-relay status, where the metrics need a scope of their own', () => {
+describe('prompt-relay status, if the metrics require a scope', () => {
   const env = { MODEL_API_METRICS_AUTH: 'true' };
 
-  it('shows totals to every key: it reads the status', async () => {
+  it('shows totals to every key, because it reads /status', async () => {
     await using keys = await writeNamedKeys();
     await using service = await startService({ env: { ...env, ...keys.env } });
     expect((await service.post('/ask', { prompt: 'hello' }, headersOf('alice'))).status).toBe(200);
@@ -166,7 +166,7 @@ describe('prompt-relay status, where the metrics need a scope of their own', () 
     }
   });
 
-  it('shows what is open to all to whom no key is given', async () => {
+  it('shows the public information without a key', async () => {
     await using keys = await writeNamedKeys();
     await using service = await startService({ env: { ...env, ...keys.env } });
     const { code, stdout } = await runCommand(['status'], { env: envFor(service) });

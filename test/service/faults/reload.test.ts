@@ -59,7 +59,7 @@ class Lane {
 
 describe('SIGHUP', () => {
   it(
-    'replaces every worker under traffic, twice, with no failed request and no forgotten conversation',
+    'replaces every worker under traffic, twice, with no failed request and no lost conversation',
     async () => {
       await using service = await startService({
         env: { ...twoWorkers, MODEL_API_MAX_CONCURRENT: '2', MODEL_API_QUEUE_TIMEOUT_MS: String(patienceMs) },
@@ -96,7 +96,7 @@ describe('SIGHUP', () => {
     3 * patienceMs,
   );
 
-  it('leaves running and waiting jobs alone, and the workers that hold their clients until they are answered', async () => {
+  it('does not affect running and waiting jobs, and their workers stay until these are answered', async () => {
     await using gate = await createGate();
     await using service = await startWithProgram(gate.command, { ...twoWorkers, MODEL_API_MAX_CONCURRENT: '2' });
     const old = await service.workers();
@@ -117,7 +117,7 @@ describe('SIGHUP', () => {
     expect(service.logs.filter(({ event }) => event === 'worker_gone')).toEqual([]);
   });
 
-  it('loses nothing that the workers it replaces have counted', async () => {
+  it('loses none of the counts of the replaced workers', async () => {
     await using gate = await createGate();
     await using service = await startWithProgram(gate.command, twoWorkers);
     const old = await service.workers();
@@ -133,7 +133,7 @@ describe('SIGHUP', () => {
     expect(scrape.value('http_request_duration_seconds_count{method="POST",route="/ask"}')).toBe(2);
   });
 
-  it('answers one last time on a connection that was idle, and closes it then', async () => {
+  it('answers one last request on an idle connection, and then closes it', async () => {
     await using service = await startService({ env: twoWorkers });
     const idle = await Promise.all(Array.from({ length: 4 }, () => RawConnection.open(service.port)));
     for (const connection of idle) {
@@ -149,7 +149,7 @@ describe('SIGHUP', () => {
     }
   });
 
-  it('in the middle of which comes a SIGTERM, ends well', async () => {
+  it('interrupted by a SIGTERM ends cleanly', async () => {
     await using service = await startService({ env: twoWorkers });
     const old = await service.workers();
     service.process.kill('SIGHUP');
@@ -162,7 +162,7 @@ describe('SIGHUP', () => {
     expect(old.filter(isAlive)).toEqual([]);
   });
 
-  it('leaves one worker a seat also when one dies while its successor starts', async () => {
+  it('leaves one worker per seat even if one dies while its successor starts', async () => {
     await using service = await startService({ env: twoWorkers });
     const [doomed] = await service.workers();
     service.process.kill('SIGHUP');

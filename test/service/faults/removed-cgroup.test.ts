@@ -4,7 +4,7 @@ import { describeWithCgroup, ownCgroupFolder } from '../../support/scratch-cgrou
 import { fixture, startWithProgram } from '../../support/service.js';
 
 describeWithCgroup()('The cgroup of an idle service', () => {
-  it('is made again for the next job if another program removes it', async () => {
+  it('is created again for the next job if another program removes it', async () => {
     await using service = await startWithProgram(fixture('upper.js'), { MODEL_API_CGROUP: 'auto' });
     const ask = async () => (await service.post('/ask', { prompt: 'Hello' })).status;
     expect(await ask()).toBe(200);

@@ -27,8 +27,8 @@ async function treeOf(script) {
 }
 `;
 
-describeWithPidNamespace('A stranger that has got the id of a program which was reaped', () => {
-  it('lives on with its group when the job of that program ends', async () => {
+describeWithPidNamespace('An unrelated process that has received the id of a reaped program', () => {
+  it('survives with its process group when the job of that program ends', async () => {
     const said = await inPidNamespace(`${treeOf}
       const tree = await treeOf('exit 0');
       await tree.child.exited;
@@ -41,7 +41,7 @@ describeWithPidNamespace('A stranger that has got the id of a program which was 
     expect(said).toEqual([true, 'S']);
   });
 
-  it('is not stopped where Node has reaped the program and not told of it yet', async () => {
+  it('is not stopped if Node has reaped the program but not yet reported it', async () => {
     const said = await inPidNamespace(`${treeOf}
       const trees = [await treeOf('exec sleep 60'), await treeOf('exec sleep 60')];
       await sleep(100);
@@ -80,7 +80,7 @@ describeWithPidNamespace('A stranger that has got the id of a program which was 
     expect(said).toBe(true);
   });
 
-  it('is not killed by a sweep, though it is a living job’s', async () => {
+  it('is not killed by a sweep, even if it belongs to a running job', async () => {
     const said = await inPidNamespace(`
       const { ProcessScanner } = load('src/shared/process/scanner');
       const { systemClock } = load('src/shared/clock');

@@ -38,8 +38,8 @@ async function modesOf(folder: string): Promise<number[]> {
   return Promise.all([folder, ...files].map(async (path) => (await stat(path)).mode & 0o777));
 }
 
-describe("A client's system text", () => {
-  it('goes with the primary when that is killed, and a living neighbour keeps its own', async () => {
+describe('The system text of a client', () => {
+  it('is deleted when its primary is killed, and a running neighbour keeps its files', async () => {
     await using shared = await temporaryFolder();
     const neighbour = await startHolding(shared.path);
     await using _running = neighbour.service;
@@ -53,7 +53,7 @@ describe("A client's system text", () => {
     expect(await readdir(shared.path)).toEqual([]);
   });
 
-  it('goes at the next start when the workers were killed too, and a living neighbour keeps its own', async () => {
+  it('is deleted at the next start when the workers were killed too, and a running neighbour keeps its files', async () => {
     await using shared = await temporaryFolder();
     const neighbour = await startHolding(shared.path);
     await using _running = neighbour.service;
@@ -96,8 +96,8 @@ async function recheck(service: Service): Promise<unknown> {
 describe.each([
   ['a command', { MODEL_API_CLI: 'command', MODEL_API_CLI_COMMAND: 'cat' }],
   ['the demo model', { MODEL_API_CLI: 'demo' }],
-])('The folder of the service that a cleaner has removed, with %s', (_what, cli) => {
-  it('is made anew for the next job, and the service is ready', async () => {
+])('A runtime folder removed by a cleaner, with %s', (_what, cli) => {
+  it('is created again for the next job, and the service is ready', async () => {
     await using shared = await temporaryFolder();
     const { service, own } = await startIn(shared.path, cli);
     await using _running = service;
@@ -106,7 +106,7 @@ describe.each([
     expect((await stat(own)).mode & 0o777).toBe(0o700);
   });
 
-  it('fails jobs with spawn_error while it can not be made, is told by a forced check, and needs no restart', async () => {
+  it('fails jobs with spawn_error while it cannot be created, is reported by a forced check, and needs no restart', async () => {
     await using shared = await temporaryFolder();
     const parent = join(shared.path, 'parent');
     await mkdir(parent);
@@ -121,7 +121,7 @@ describe.each([
     expect((await service.get('/health')).body.status).toBe('ok');
   });
 
-  it('is not used where others may write to it', async () => {
+  it('is not used if other users may write to it', async () => {
     await using shared = await temporaryFolder();
     const { service, own } = await startIn(shared.path, cli);
     await using _running = service;
@@ -135,8 +135,8 @@ describe.each([
   });
 });
 
-(process.getuid?.() === 0 ? describe : describe.skip)('A disk that is full where the folder of the service is', () => {
-  it('is told by a forced check, and the service is well again when there is room', async () => {
+(process.getuid?.() === 0 ? describe : describe.skip)('A full disk at the runtime folder', () => {
+  it('is reported by a forced check, and the service recovers when there is space', async () => {
     await using disk = await mountTinyDisk();
     const { service } = await startIn(disk.path, { MODEL_API_CLI: 'command', MODEL_API_CLI_COMMAND: 'cat' });
     await using _running = service;
@@ -148,7 +148,7 @@ describe.each([
 });
 
 describe('The folder of a job', () => {
-  it('is told to its program by a path that is good there, though TMPDIR is a relative one', async () => {
+  it('is passed to its program as an absolute path even if TMPDIR is relative', async () => {
     await using shared = await temporaryFolder();
     const env = { TMPDIR: '.' };
     await using service = await startWithProgram(fixture('tells-itself.js'), env, { folder: shared.path });

@@ -30,7 +30,7 @@ async function filesBelow(folder: string): Promise<string[]> {
 }
 
 describe('A prompt', () => {
-  it('is in no log record, no metric, no health history and no file, whatever becomes of its job', async () => {
+  it('is in no log record, no metric, no health history and no file, however its job ends', async () => {
     const env = {
       MODEL_API_DEFAULT_MODEL: 'echo',
       MODEL_API_TIMEOUT: '1',
@@ -92,7 +92,7 @@ describe('A core file', () => {
   const names = async (folder: string) =>
     (await readdir(folder, { recursive: true })).filter((name) => /(^|\/)core/.test(name));
 
-  (canDump ? it : it.skip)('of a program that crashes goes with the folder of its job', async () => {
+  (canDump ? it : it.skip)('of a crashing program is deleted with the folder of its job', async () => {
     await using folder = await temporaryFolder();
     const crashes = `sh -c 'ulimit -c unlimited; read word; kill -SEGV $$'`;
     await using service = await startWithProgram(crashes, { TMPDIR: folder.path }, { folder: folder.path });

@@ -16,7 +16,7 @@ function startBoth(more: Readonly<Record<string, string>> = {}): Promise<Service
 }
 
 describe('Two CLIs in one service', () => {
-  it('do not feel it when the other one is killed again and again', async () => {
+  it('do not affect each other when one is killed again and again', async () => {
     await using service = await startBoth({ MODEL_API_LIVE_SESSIONS: '2' });
     let conversationId: string | undefined;
     for (let kill = 0; kill < kills; kill++) {
@@ -43,7 +43,7 @@ describe('Two CLIs in one service', () => {
     expect(await metric(service, 'live_session_total{cli="main",result="hit"}')).toBe(kills - 1);
   });
 
-  it('have one queue, in which a limit of one of them holds back nobody else', async () => {
+  it('share one queue, in which a limit of one of them delays no job of the other', async () => {
     await using service = await startBoth({ MODEL_API_CLI_LIMITS: 'fragile:1', MODEL_API_MAX_CONCURRENT: '3' });
     const controller = new AbortController();
     const stuck = ['one', 'two', 'three'].map((prompt) =>
@@ -60,7 +60,7 @@ describe('Two CLIs in one service', () => {
     await untilJobs(service, 0, 0);
   });
 
-  it('go on without the one that is not there: the service is degraded, and says which', async () => {
+  it('continue without a missing one: the service is degraded, and names it', async () => {
     const env = {
       MODEL_API_CLI: 'auto',
       MODEL_API_CLIS: 'main=demo,gone=command:/nowhere/model',
@@ -92,7 +92,7 @@ describe('Two CLIs in one service', () => {
     });
   });
 
-  it('tell a client that names an unknown model which ones it may name, of both', async () => {
+  it('list the models of both to a client that names an unknown model', async () => {
     await using folder = await temporaryFolder();
     const [account, path] = [join(folder.path, 'account'), join(folder.path, 'keys')];
     await writeFile(account, 'ok');
@@ -142,7 +142,7 @@ describe('Two CLIs in one service', () => {
     expect([later.status, later.body.message]).toEqual([400, `model: must be one of ${both}`]);
   });
 
-  it('are given no flag as a model, and list none that nobody may name', async () => {
+  it('accept no flag as a model name, and list only models that clients may name', async () => {
     const clis = `main=demo,local=command:sh -c 'cat >/dev/null; echo "$0"' {model}`;
     await using service = await startService({ env: { MODEL_API_CLI: 'auto', MODEL_API_CLIS: clis } });
     const ask = async (model: string) => (await service.post('/ask', { prompt: 'hello', model })).body;

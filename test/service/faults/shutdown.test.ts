@@ -20,7 +20,7 @@ async function twoJobs(service: Service) {
 }
 
 describe.each(['SIGTERM', 'SIGINT'] as const)('%s', (signal) => {
-  it('lets running and queued jobs finish, refuses new ones, and ends with 0', async () => {
+  it('lets running and queued jobs finish, refuses new ones, and exits with 0', async () => {
     await using folder = await temporaryFolder();
     const gate = join(folder.path, 'gate');
     await using service = await startWithProgram(script('takes-turns.pl', join(folder.path, 'order'), gate), {
@@ -59,7 +59,7 @@ describe.each(['SIGTERM', 'SIGINT'] as const)('%s', (signal) => {
 });
 
 describe('The listener', () => {
-  it('closes last: a process on standby that is slow to end makes nobody meet a refused connection', async () => {
+  it('closes last: no client gets a refused connection while a slow process on standby ends', async () => {
     const env = { MODEL_API_STANDBY: '1', MODEL_API_KILL_GRACE_MS: '3000' };
     await using service = await startWithProgram(script('ignores-sigterm.pl'), { ...twoWorkers, ...env });
     await untilProcesses(service, { standby: 1 });
@@ -74,7 +74,7 @@ describe('The listener', () => {
   });
 });
 
-describe('A drain that is cut', () => {
+describe('A drain that is cut short', () => {
   async function expectCut(service: Service, cut: () => void): Promise<void> {
     const workers = await service.workers();
     const jobs = twoJobs(service);
@@ -94,7 +94,7 @@ describe('A drain that is cut', () => {
   }
 
   it.each(['ignores-sigterm.pl', 'double-fork-setsid.pl'])(
-    'at its time limit: clients are told, trees are gone, the service ends with 1: %s',
+    'at its time limit answers clients, ends process trees, and exits with 1: %s',
     async (program) => {
       await using service = await startWithProgram(script(program), {
         ...twoWorkers,
@@ -105,7 +105,7 @@ describe('A drain that is cut', () => {
     },
   );
 
-  it('by a second signal does so at once', async () => {
+  it('by a second signal does the same at once', async () => {
     await using service = await startWithProgram(script('ignores-sigterm.pl'), {
       ...twoWorkers,
       MODEL_API_MAX_CONCURRENT: '1',
@@ -117,7 +117,7 @@ describe('A drain that is cut', () => {
   });
 });
 
-describe('An answer that is still on its way at the end of a drain', () => {
+describe('An answer that is still being sent when a drain finishes', () => {
   const large = 8 * 1024 * 1024;
 
   /**
@@ -137,7 +137,7 @@ describe('An answer that is still on its way at the end of a drain', () => {
     return socket;
   }
 
-  it('is sent whole, as fast as its client reads', async () => {
+  it('is sent completely, as fast as its client reads', async () => {
     await using service = await startConverser({ ...twoWorkers, MODEL_API_MAX_OUTPUT_BYTES: String(large) });
     const socket = await unread(service);
     await until(
@@ -160,7 +160,7 @@ describe('An answer that is still on its way at the end of a drain', () => {
   it.each([
     ['', false],
     [', also by a worker that was being replaced', true],
-  ])('is given up in a drain when nobody reads it, and the service ends with 0%s', async (_, isReloaded) => {
+  ])('is abandoned if the client does not read it, and the service exits with 0%s', async (_, isReloaded) => {
     const env = { MODEL_API_MAX_OUTPUT_BYTES: String(large), MODEL_API_DRAIN_TIMEOUT_SECONDS: '1' };
     await using service = await startConverser({ ...twoWorkers, ...env });
     const socket = await unread(service, isReloaded);
@@ -169,7 +169,7 @@ describe('An answer that is still on its way at the end of a drain', () => {
     expect(service.logs).toContainEqual(expect.objectContaining({ event: 'shutdown_complete' }));
   });
 
-  it('is cut at the end of the drain while its client reads it, and the service ends with 1', async () => {
+  it('is cut off at the drain limit while its client reads it, and the service exits with 1', async () => {
     const huge = 4 * large;
     const env = { MODEL_API_MAX_OUTPUT_BYTES: String(huge), MODEL_API_DRAIN_TIMEOUT_SECONDS: '1' };
     await using service = await startConverser({ ...twoWorkers, ...env });
@@ -181,7 +181,7 @@ describe('An answer that is still on its way at the end of a drain', () => {
     expect(service.logs).toContainEqual(expect.objectContaining({ event: 'shutdown_timeout' }));
   });
 
-  it('holds up no drain where it is a stream that nobody reads: its job is cancelled, and the service ends with 0', async () => {
+  it('does not delay a drain if it is an unread stream: its job is cancelled, and the service exits with 0', async () => {
     const env = { MODEL_API_MAX_OUTPUT_BYTES: String(large), MODEL_API_DRAIN_TIMEOUT_SECONDS: '6' };
     await using service = await startConverser({ ...twoWorkers, ...env });
     const socket = connect(service.port, '127.0.0.1').pause();

@@ -66,8 +66,8 @@ async function beginWithTitle({ service, folder, of }: House, student: Student) 
   return client;
 }
 
-describe('the process of a conversation that its caller keeps', () => {
-  it('outlives four requests of Open WebUI beside it', async () => {
+describe('The process of a conversation whose history the client sends', () => {
+  it('survives four side requests of Open WebUI', async () => {
     await using house = await open();
     const client = house.of('ada');
     await client.say('Hello');
@@ -79,7 +79,7 @@ describe('the process of a conversation that its caller keeps', () => {
     expect(await metric(house.service, 'live_session_total{result="hit"}')).toBe(3);
   });
 
-  it('outlives those of four users whose turns come in between', async () => {
+  it('survives the side requests of four users with interleaved turns', async () => {
     await using house = await open();
     const clients = [house.of('ada'), house.of('bob'), house.of('cyd'), house.of('dan')];
     for (const client of clients) {
@@ -94,14 +94,14 @@ describe('the process of a conversation that its caller keeps', () => {
     }
   });
 
-  it('outlives the titles that opencode asks for first', async () => {
+  it('survives the title requests that opencode sends first', async () => {
     await using house = await open();
     const clients: StatelessClient[] = [];
     for (const student of students.slice(0, 4)) clients.push(await beginWithTitle(house, student));
     for (const client of clients) expect((await client.say('And then?')).session).toBe('live');
   });
 
-  it('outlives what qwen asks for beside it, with the whole conversation', async () => {
+  it('survives the side requests of qwen with the whole conversation', async () => {
     await using house = await open();
     const context = [user('This is the context of our chat.'), assistant('Got it.')];
     const [ada, bob] = [house.of('ada', context), house.of('bob', context)];
@@ -116,7 +116,7 @@ describe('the process of a conversation that its caller keeps', () => {
     expect((await bob.say('And I?')).session).toBe('live');
   });
 
-  it('outlives a flood of single questions', async () => {
+  it('survives a flood of single questions', async () => {
     await using house = await open();
     const [ada, eve] = [house.of('ada'), house.of('eve')];
     await ada.say('Hello');
@@ -126,7 +126,7 @@ describe('the process of a conversation that its caller keeps', () => {
     expect((await ada.say('And now?')).session).toBe('live');
   });
 
-  it('outlives a flood of conversations that nobody continues', async () => {
+  it('survives a flood of conversations without a second turn', async () => {
     await using house = await open();
     const { service } = house;
     const ada = house.of('ada');
@@ -142,7 +142,7 @@ describe('the process of a conversation that its caller keeps', () => {
     expect(after?.pid).toBe(before?.pid);
   });
 
-  it('gives way to another conversation that goes on, and to no single question', async () => {
+  it('is evicted for another conversation that continues, and not for a single question', async () => {
     await using house = await open({ MODEL_API_LIVE_SESSIONS: '1' });
     const [ada, bob] = [house.of('ada'), house.of('bob')];
     await ada.say('Hello');

@@ -20,8 +20,8 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-describe('A thousand clients that waste time', () => {
-  it.each(slowKinds)('do not slow down the others: slow %s', async (kind) => {
+describe('A thousand slow clients', () => {
+  it.each(slowKinds)('do not slow down other clients: slow %s', async (kind) => {
     const aloneMs = p99Of(await healthTimes(service.url, 100));
     using slow = await SlowClients.open(service.port, kind, clients);
     expect(slow.size).toBeGreaterThan(clients * 0.9);
@@ -29,7 +29,7 @@ describe('A thousand clients that waste time', () => {
     expect((await service.post('/ask', { prompt: 'Are you there?' })).status).toBe(200);
   });
 
-  it('are given up when their time is over, and cost nothing afterwards', async () => {
+  it('are disconnected at their time limit, and use no resources afterwards', async () => {
     using slow = await SlowClients.open(service.port, 'headers', clients);
     await until(() => slow.size === 0, 'all to be closed', 25_000); // 10 s for the headers
     await expectSound(service);

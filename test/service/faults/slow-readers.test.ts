@@ -38,8 +38,8 @@ async function settledMemory(service: Service): Promise<number> {
   }, 'the memory to settle');
 }
 
-describe('A reader that does not read', () => {
-  it('slows its own job, and costs what its socket has taken; twenty of them disturb nobody', async () => {
+describe('A client that does not read', () => {
+  it('slows only its job, and needs only the memory of its socket; twenty of them disturb no other client', async () => {
     await using service = await startConverser(big);
     const readers = 20;
     // Runs the same work once before: reusable buffers and compiled code do not count for a reader.
@@ -68,7 +68,7 @@ describe('A reader that does not read', () => {
     expect(performance.now() - left).toBeLessThan(5000);
   }, 90_000);
 
-  it('gets the whole answer when it begins to read', async () => {
+  it('gets the whole answer when it starts to read', async () => {
     await using service = await startConverser({ ...big, MODEL_API_STALL_TIMEOUT: '0.5' });
     await using answer = await stream(service, '/ask', { prompt: `big ${answerBytes}` });
     await answer.next('started');
@@ -80,7 +80,7 @@ describe('A reader that does not read', () => {
     expect(events.at(-1)?.data.response).toHaveLength(answerBytes);
   });
 
-  it('leaves with a half of the connection: no answer can reach it any more', async () => {
+  it('that half-closes its connection cancels its job', async () => {
     await using service = await startConverser(big);
     const socket = askAndIgnore(service);
     await untilJobs(service, 1, 0);
@@ -92,7 +92,7 @@ describe('A reader that does not read', () => {
     socket.destroy();
   });
 
-  it('leaves in the middle: slot and processes are free within a second', async () => {
+  it('that disconnects in the middle frees slot and processes within a second', async () => {
     await using service = await startConverser({ ...big, MODEL_API_MAX_CONCURRENT: '1' });
     const answer = await stream(service, '/ask', { prompt: `big ${answerBytes}` }, { 'x-request-id': 'slow' });
     await answer.next('started');
@@ -107,10 +107,10 @@ describe('A reader that does not read', () => {
   });
 });
 
-describe('A silent program', () => {
+describe('A program without output', () => {
   const ask = async (service: Service, prompt: string) => (await service.post('/ask', { prompt })).body;
 
-  it('is ended at the limit for its first output, and that is said', async () => {
+  it('is ended at the limit for its first output, and the error names that limit', async () => {
     await using service = await startConverser({ MODEL_API_FIRST_OUTPUT_TIMEOUT: '0.6', MODEL_API_STALL_TIMEOUT: '5' });
     expect(await ask(service, 'silent')).toMatchObject({
       error: 'timeout',
@@ -119,7 +119,7 @@ describe('A silent program', () => {
     await recovers(service);
   });
 
-  it('is ended at the limit between two outputs, plain and streamed, and that is said', async () => {
+  it('is ended at the limit between two outputs, plain and streamed, and the error names that limit', async () => {
     await using service = await startConverser({ MODEL_API_FIRST_OUTPUT_TIMEOUT: '5', MODEL_API_STALL_TIMEOUT: '0.6' });
     const failure = {
       error: 'timeout',

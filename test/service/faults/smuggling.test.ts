@@ -155,36 +155,36 @@ async function exchanged({ bytes }: HostileBytes): Promise<Received & { readonly
 
 const pathsOf = (records: readonly LogRecord[]) => records.map(({ path }) => path);
 
-describe('A request whose end is in doubt', () => {
-  it.each(smugglingShapes.refused)('is refused, and nothing behind it is read: $name', async (shape) => {
+describe('A request with an ambiguous end', () => {
+  it.each(smugglingShapes.refused)('is rejected, and the service reads nothing after it: $name', async (shape) => {
     const { statuses, isClosed, records } = await exchanged(shape);
     expect({ statuses, isClosed }).toEqual({ statuses: [400], isClosed: true });
     expect(pathsOf(records)).not.toContain(smuggledPath);
     expect(records).toHaveLength(1);
   });
 
-  it.each(smugglingShapes.answeredOnce)('is answered, and nothing behind it is read: $name', async (shape) => {
+  it.each(smugglingShapes.answeredOnce)('is answered, and the service reads nothing after it: $name', async (shape) => {
     const { statuses, isClosed, records } = await exchanged(shape);
     expect({ statuses, isClosed }).toEqual({ statuses: [200], isClosed: true });
     expect(pathsOf(records)).not.toContain(smuggledPath);
   });
 });
 
-describe('A request whose end is clear', () => {
-  it.each(smugglingShapes.answeredTwice)('leaves the next one alone: $name', async (shape) => {
+describe('A request with an unambiguous end', () => {
+  it.each(smugglingShapes.answeredTwice)('does not affect the next request: $name', async (shape) => {
     const { statuses, records } = await exchanged(shape);
     expect(statuses).toEqual([200, 404]);
     expect(pathsOf(records)).toEqual(['/ask', smuggledPath]);
   });
 
-  it.each(smugglingShapes.answeredAsBody)('keeps its body for itself: $name', async (shape) => {
+  it.each(smugglingShapes.answeredAsBody)('has a body that is not read as a request: $name', async (shape) => {
     const { statuses, records } = await exchanged(shape);
     expect(statuses).toEqual([200]);
     expect(pathsOf(records)).toEqual(['/version']);
   });
 });
 
-describe('What is no HTTP', () => {
+describe('Invalid HTTP', () => {
   const hello = Buffer.from('16030100f8010000f40303', 'hex');
   it.each<[string, Buffer, number]>([
     ['a TLS hello', Buffer.concat([hello, Buffer.alloc(240, 7)]), 400],
@@ -196,7 +196,7 @@ describe('What is no HTTP', () => {
     ['a header of 10 MB', request('GET /version', [`X: ${'x'.repeat(10_000_000)}`]), 431],
     ['100,000 headers', request('GET /version', Array(100_000).fill('X: y')), 431],
     ['a path of 10 MB', request(`GET /${'x'.repeat(10_000_000)}`), 431],
-  ])('is refused at once: %s', async (_what, bytes, status) => {
+  ])('is rejected at once: %s', async (_what, bytes, status) => {
     const { statuses, isClosed } = await receive(service.port, bytes);
     expect({ statuses, isClosed }).toEqual({ statuses: [status], isClosed: true });
   });

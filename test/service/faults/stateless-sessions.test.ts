@@ -16,8 +16,8 @@ function start(env: Readonly<Record<string, string>> = {}): Promise<Service> {
   });
 }
 
-describe('a client that keeps its conversation itself', () => {
-  it('goes on in one process over twenty turns', async () => {
+describe('A client that sends its conversation with each request', () => {
+  it('continues in one process for twenty turns', async () => {
     await using service = await start();
     const client = new StatelessClient(service, keys.ada);
     const sessions: (string | null)[] = [];
@@ -43,7 +43,7 @@ describe('a client that keeps its conversation itself', () => {
     expect((await client.say('turn 3')).session).toBe('live');
   });
 
-  it('goes on in its process though it keeps the answers with other blanks', async () => {
+  it('continues in its process even if it changes the whitespace of the answers', async () => {
     await using service = await start();
     const client = new StatelessClient(service, keys.ada);
     const { content } = await client.say('blanks');
@@ -56,7 +56,7 @@ describe('a client that keeps its conversation itself', () => {
     expect((await client.say('turn 4')).session).toBe('replay');
   });
 
-  it('never meets another client in one process, though both say the same, a thousand times', async () => {
+  it('never shares a process with another client, though both send the same messages a thousand times', async () => {
     await using folder = await temporaryFolder();
     const path = join(folder.path, 'keys');
     await writeFile(path, `ada ${keys.ada}\nbob ${keys.bob}\n`, { mode: 0o600 });

@@ -57,7 +57,7 @@ class View implements AsyncDisposable {
 const isBusy = ({ slots, queue }: StatusBody) => slots.running.length === 1 && queue.waiting === 1;
 
 describe('GET /status/stream', () => {
-  it('tells an admin who runs and who waits, others without names, and nobody whose key is removed', async () => {
+  it('shows an admin the clients of running and waiting jobs, hides names from others, and ends for a removed key', async () => {
     await using folder = await temporaryFolder();
     await using gate = await createGate();
     const path = join(folder.path, 'keys');
@@ -93,7 +93,7 @@ describe('GET /status/stream', () => {
     expect(named.status.service.status).toBe('ok');
   });
 
-  it('ends in order with a worker that is replaced, goes on in a drain, and does not delay it', async () => {
+  it('ends cleanly when its worker is replaced, continues in a drain, and does not delay it', async () => {
     await using gate = await createGate();
     await using service = await startWithProgram(gate.command, { MODEL_API_DRAIN_TIMEOUT_SECONDS: '60' });
     await using first = await View.open(service);
@@ -119,8 +119,8 @@ describe('GET /status/stream', () => {
   });
 });
 
-describe('Two hundred viewers that read nothing', () => {
-  it('cost their worker little, however much changes, and do not keep it from its exit', async () => {
+describe('Two hundred viewers that do not read', () => {
+  it('cost their worker little, however much changes, and do not prevent its exit', async () => {
     await using service = await startService({ env: { MODEL_API_STANDBY: '0' } });
     for (let count = 0; count < 10; count++) await service.post('/ask', { prompt: 'hello' });
     const [worker = 0] = await service.workers();

@@ -2,8 +2,8 @@ import { runtimeOf, untilJobs } from '../../support/jobs.js';
 import { type SubClientKey, SubClientsHouse } from '../../support/sub-clients.js';
 import { until } from '../../support/until.js';
 
-describe('The users of one key', () => {
-  it('have its rate together, whatever they are called', async () => {
+describe('The sub-clients of one key', () => {
+  it('share its rate limit, whatever their names', async () => {
     await using house = await SubClientsHouse.start(',rate=3/600');
     await house.open();
     const answers = [];
@@ -12,7 +12,7 @@ describe('The users of one key', () => {
     expect((await house.ask('other', null, 'hello')).status).toBe(200);
   });
 
-  it('have its slots together', async () => {
+  it('share its slots', async () => {
     await using house = await SubClientsHouse.start(',concurrent=2', { MODEL_API_MAX_CONCURRENT: '4' });
     const answers = ['ada', 'Bob', 'eve'].map((user) => house.ask('app', user, user));
     await untilJobs(house.service, 2, 1);
@@ -22,7 +22,7 @@ describe('The users of one key', () => {
     expect((await Promise.all(answers)).map(({ status }) => status)).toEqual([200, 200, 200, 200]);
   });
 
-  it('have its places in the queue together, and none of them keeps the others out', async () => {
+  it('share its queue places, and none of them blocks the others', async () => {
     await using house = await SubClientsHouse.start(',queue=4');
     const first = house.ask('other', null, 'first');
     await untilJobs(house.service, 1, 0);
@@ -41,7 +41,7 @@ describe('The users of one key', () => {
     expect(served.map((answer) => answer?.status)).toEqual([200, 200, 200, 200, 200]);
   });
 
-  it('take turns among themselves, and as one with other keys', async () => {
+  it('take turns among themselves, and as one client with other keys', async () => {
     await using house = await SubClientsHouse.start('');
     const answers = [house.ask('other', null, 'other 1')];
     await untilJobs(house.service, 1, 0);
@@ -58,7 +58,7 @@ describe('The users of one key', () => {
     expect(await house.started(10)).toEqual(['other 1', ...order]);
   });
 
-  it('are one client for the places that are its own', async () => {
+  it('count as one client for the share of the queue', async () => {
     await using house = await SubClientsHouse.start('', { MODEL_API_MAX_QUEUE: '8' });
     const first = house.ask('other', null, 'other');
     await untilJobs(house.service, 1, 0);
@@ -75,7 +75,7 @@ describe('The users of one key', () => {
   });
 });
 
-it('The background jobs of the users of one key have a share together, and take turns', async () => {
+it('The background jobs of the sub-clients of one key share its quota, and take turns', async () => {
   await using house = await SubClientsHouse.start('', { MODEL_API_MAX_JOBS: '16' });
   const { started } = await house.backgroundCrowd();
   expect(started.slice(0, 5)).toEqual(['first', 'ada 1', 'bob', 'eve', 'joe']);

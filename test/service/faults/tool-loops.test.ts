@@ -60,7 +60,7 @@ async function killAtRandom(service: Service, random: () => number, isOver: () =
 }
 
 describe('Loops of client tools, while processes, workers and connections are killed', () => {
-  it(`end with the right text or a named error, and nobody gets the call of another: seed ${seed}`, async () => {
+  it(`end with the right text or a named error, and no client gets a call of another: seed ${seed}`, async () => {
     const env = { ...twoWorkers, MODEL_API_LIVE_SESSIONS: '8', MODEL_API_MAX_CONCURRENT: '4' };
     await using service = await startService({ env });
     const random = randomNumbers(seed);

@@ -45,7 +45,7 @@ async function stopped(service: Service): Promise<void> {
 }
 
 describe('The spans of a service', () => {
-  it('show streams, conversations and their processes, and never what was said', async () => {
+  it('cover streams, conversations and their processes, and never contain prompts or answers', async () => {
     await using collector = await Collector.start();
     await using service = await startService({ env: { ...collector.env, MODEL_API_LIVE_SESSIONS: '4' } });
     const [streamed, first, second] = [callerTrace(1), callerTrace(2), callerTrace(3)];
@@ -71,7 +71,7 @@ describe('The spans of a service', () => {
     expectSound(collector);
   });
 
-  it('show a round of tools from the calls to their results', async () => {
+  it('cover a round of tools from the calls to their results', async () => {
     await using collector = await Collector.start();
     await using service = await startService({ env: { ...collector.env, MODEL_API_LIVE_SESSIONS: '4' } });
     const client = new ToolClient(service);
@@ -88,7 +88,7 @@ describe('The spans of a service', () => {
     expectSound(collector);
   });
 
-  it('say of jobs that fail, run out of time or are cancelled how they have ended', async () => {
+  it('show how failed, timed-out and cancelled jobs ended', async () => {
     await using collector = await Collector.start();
     const env = { ...collector.env, MODEL_API_TIMEOUT: '4', MODEL_API_MAX_CONCURRENT: '1' };
     await using service = await startWithProgram(script('forever.pl'), env);
@@ -115,7 +115,7 @@ describe('The spans of a service', () => {
     expectSound(collector);
   });
 
-  it('end with a worker that is killed, and are sent by the primary all the same', async () => {
+  it('end with a killed worker, and the primary still sends them', async () => {
     await using collector = await Collector.start();
     await using service = await startWithProgram(script('forever.pl'), { ...collector.env, ...twoWorkers });
     const { traceId, headers } = callerTrace(6);
@@ -132,8 +132,8 @@ describe('The spans of a service', () => {
   });
 });
 
-describe('A collector', () => {
-  it('that is away costs no job anything, and is logged once, and once when it is there', async () => {
+describe('A trace collector', () => {
+  it('that is down affects no job, and is logged once, and once when it is back', async () => {
     const port = await freePort();
     await using service = await startService({ env: { OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}` } });
     expect((await service.post('/ask', { prompt: 'hello there' })).status).toBe(200);
@@ -149,7 +149,7 @@ describe('A collector', () => {
     ]);
   });
 
-  it('that never answers costs no job anything, and spans above the bound are dropped, not collected', async () => {
+  it('that never answers affects no job, and spans above the limit are dropped', async () => {
     await using collector = await Collector.start();
     collector.answer = () => {};
     await using service = await startService({ env: collector.env });
@@ -164,7 +164,7 @@ describe('A collector', () => {
     expect(collector.requests.length - before).toBeLessThanOrEqual(1); // the rest is dropped, not sent batch by batch
   });
 
-  it('that refuses everything, or a part, is counted', async () => {
+  it('that rejects all or some spans is counted', async () => {
     await using collector = await Collector.start();
     collector.answer = (res) => void res.writeHead(500).end();
     await using service = await startService({ env: collector.env });

@@ -54,7 +54,7 @@ describe('A model CLI that never answers', () => {
     });
   });
 
-  it('keeps its slot until the last of its processes is gone', async () => {
+  it('occupies its slot until its last process is gone', async () => {
     await using service = await startWithProgram(script('ignores-sigterm.pl'), { MODEL_API_TIMEOUT: '0.5' });
     const { status } = await service.post('/ask', { prompt: 'hello' });
     expect(status).toBe(504);
@@ -74,7 +74,7 @@ describe('A model CLI that never answers', () => {
 });
 
 describe.each(['auto', 'off'])('A process whose main thread has exited, with MODEL_API_CGROUP=%s', (cgroup) => {
-  it('is ended at the time limit, and its slot is free', async () => {
+  it('is ended at the time limit, and its slot becomes free', async () => {
     await using service = await startWithProgram(script('leader-exits.pl'), {
       MODEL_API_CGROUP: cgroup,
       MODEL_API_TIMEOUT: String(limitMs / 1000),
@@ -86,7 +86,7 @@ describe.each(['auto', 'off'])('A process whose main thread has exited, with MOD
     expect(await metric(service, 'cli_kills_total{signal="SIGKILL",reason="timeout"}')).toBe(1);
   });
 
-  it('holds up no job where it is a stranger', async () => {
+  it('does not delay a job if it is unrelated', async () => {
     await using strangers = new Children();
     const stranger = await strangers.start({}, join(programs, 'leader-exits.pl'));
     await until(() => isZombie(stranger), 'its main thread to exit');
@@ -103,7 +103,7 @@ function isZombie(pid: number): boolean {
 }
 
 describe('A model CLI that answers and leaves processes behind', () => {
-  it.each(['leaves-children.pl', 'holds-stdout.pl'])('has answered, and they are gone: %s', async (program) => {
+  it.each(['leaves-children.pl', 'holds-stdout.pl'])('completes its job, and they are ended: %s', async (program) => {
     await using service = await startWithProgram(script(program), { MODEL_API_MAX_CONCURRENT: '1' });
     for (const prompt of ['first', 'second']) {
       const { status, body } = await service.post('/ask', { prompt });
@@ -114,7 +114,7 @@ describe('A model CLI that answers and leaves processes behind', () => {
   });
 });
 
-describe('A model CLI that has to be killed where ps fails', () => {
+describe('A model CLI that must be killed while ps fails', () => {
   async function pathOf(program: string): Promise<string> {
     const found = await findProgram(program, process.env.PATH ?? '');
     if (found.kind !== 'found') throw new Error(`no ${program} on PATH`);
@@ -124,7 +124,7 @@ describe('A model CLI that has to be killed where ps fails', () => {
   it.each([
     ['for the program itself', ''],
     ['for a child of it', 'exec ps "$@"'],
-  ])('is gone with all its processes, and the service lives on: %s', async (_, lastWord) => {
+  ])('is ended with all its processes, and the service survives: %s', async (_, lastWord) => {
     await using folder = await temporaryFolder();
     const ps = join(folder.path, 'ps');
     await symlink(await pathOf('setpriv'), join(folder.path, 'setpriv'));

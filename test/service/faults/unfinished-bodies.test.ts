@@ -16,8 +16,8 @@ function sendMost(service: Service): Socket {
   return socket;
 }
 
-describe('Bodies that are never finished', () => {
-  it('take 128 MB of a worker together, and keep no small request waiting', async () => {
+describe('Unfinished bodies', () => {
+  it('use at most 128 MB of a worker together, and delay no small request', async () => {
     await using service = await startService({ env: { MODEL_API_BODY_LIMIT: '16mb' } });
     const [worker] = await service.workers();
     const before = (await memoryOf(worker as number)).bytes;

@@ -62,7 +62,7 @@ async function helpers(): Promise<number[]> {
 }
 
 (canBecomeOthers ? describe : describe.skip)('One user with many connections on the Unix socket', () => {
-  it('has 256 of them over all workers, and others have theirs', async () => {
+  it('may open 256 of them over all workers, and other users can still connect', async () => {
     const { sockets, statuses } = await openStreams(most + 44);
     expect([countOf(statuses, '100'), countOf(statuses, '429')]).toEqual([most, 44]);
     const [other] = await sendAs(strangers.ada, service, [ask], { socketPath });
@@ -78,7 +78,7 @@ async function helpers(): Promise<number[]> {
     for (const socket of sockets) socket.destroy();
   }, 90_000);
 
-  it('has its places back when a worker dies', async () => {
+  it('regains its connections when a worker dies', async () => {
     const { sockets, statuses } = await openStreams(most);
     expect(countOf(statuses, '100')).toBe(most);
     for (const pid of await service.workers()) process.kill(pid, 'SIGKILL');
@@ -91,7 +91,7 @@ async function helpers(): Promise<number[]> {
     for (const socket of sockets) socket.destroy();
   }, 90_000);
 
-  it('costs no process for each connection, and its name is known although that process is killed', async () => {
+  it('needs no process per connection, and is identified even after the lookup process was killed', async () => {
     const askAs = async (uid: number) =>
       (await sendAs(uid, service, Array(5).fill(ask), { socketPath })).at(-1)?.status;
     const { sockets } = await openStreams(60); // enough that both workers had some

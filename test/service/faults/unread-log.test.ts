@@ -61,8 +61,8 @@ async function request(service: Service, times: number): Promise<void> {
 describe.each([
   ['a pipe', openPipe],
   ['a Unix socket', openSocket],
-])('A service whose log is %s that nobody reads', (_what, open) => {
-  it('answers, and exits at SIGTERM', async () => {
+])('A service whose log is %s without a reader', (_what, open) => {
+  it('answers, and exits on SIGTERM', async () => {
     await using reader = await open();
     await using service = await startAt(reader);
     await reader.fill();
@@ -70,7 +70,7 @@ describe.each([
     expect(await exitCodeAfter(service, 'SIGTERM')).toBe(0);
   });
 
-  it('exits at a second SIGTERM', async () => {
+  it('exits on a second SIGTERM', async () => {
     await using reader = await open();
     await using service = await startAt(reader);
     await reader.fill();
@@ -89,7 +89,7 @@ describe.each([
     expect(await exitCodeAfter(service, 'SIGTERM')).toBe(0);
   });
 
-  it('exits when its reader goes at the same moment', async () => {
+  it('exits if its reader closes at the same moment', async () => {
     await using reader = await open();
     await using service = await startAt(reader);
     await reader.fill();
@@ -99,7 +99,7 @@ describe.each([
     expect(await exited).toBe(0);
   });
 
-  it('hands its last record to a reader that comes back in time', async () => {
+  it('delivers its last record to a reader that resumes in time', async () => {
     await using reader = await open();
     await using service = await startAt(reader);
     await reader.fill();
@@ -113,8 +113,8 @@ describe.each([
   });
 });
 
-describe('A service that shares the pipe of its log with other programs', () => {
-  it('leaves the flags of the pipe alone', async () => {
+describe('A service that shares its log pipe with other programs', () => {
+  it('does not change the flags of the pipe', async () => {
     await using reader = await openPipe();
     await using service = await startAt(reader);
     const [, flags = ''] = /flags:\s*(\d+)/.exec(await readFile(`/proc/${service.pid}/fdinfo/1`, 'utf8')) ?? [];
@@ -122,8 +122,8 @@ describe('A service that shares the pipe of its log with other programs', () => 
   });
 });
 
-describe('A service whose log can only be written to by a write that blocks', () => {
-  it('ends itself when nobody reads it', async () => {
+describe('A service whose log can only be written synchronously', () => {
+  it('ends itself if nothing reads the log', async () => {
     const env = { NODE: process.execPath, PROGRAM: mainProgram, MODEL_API_PORT: 'x' };
     await using service = await spawnService({ node: 'perl', program: join(programs, 'blocked-stdout.pl'), env });
     const startedMs = performance.now();
