@@ -18,9 +18,9 @@ function askAndLeave(service: Service, requestId: string) {
   return { leave };
 }
 
-describe('A client that goes away', () => {
+describe('A client that disconnects', () => {
   it.each(['forever.pl', 'ignores-sigterm.pl', 'double-fork-setsid.pl'])(
-    'ends its running job: %s',
+    'cancels its running job: %s',
     async (program) => {
       await using service = await startWithProgram(script(program), { MODEL_API_MAX_CONCURRENT: '1' });
       const client = askAndLeave(service, 'running');
@@ -34,7 +34,7 @@ describe('A client that goes away', () => {
     },
   );
 
-  it('leaves the queue at once, and nobody else does', async () => {
+  it('leaves the queue at once, and other clients stay in it', async () => {
     await using service = await startWithProgram(script('forever.pl'), { MODEL_API_MAX_CONCURRENT: '1' });
     const running = askAndLeave(service, 'running');
     await untilJobs(service, 1, 0);

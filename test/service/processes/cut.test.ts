@@ -44,7 +44,7 @@ async function expectExitAfterCut({ service, workers }: Endless): Promise<void> 
 }
 
 describe('A service with endless jobs', () => {
-  it('cuts them at the drain limit, tells their clients, and exits with 1', async () => {
+  it('cuts them off at the drain limit, answers their clients, and exits with 1', async () => {
     const limitMs = 2000;
     const endless = await startEndless(limitMs / 1000);
     await using service = endless.service;
@@ -55,7 +55,7 @@ describe('A service with endless jobs', () => {
     await expectExitAfterCut(endless);
   });
 
-  it.each(['SIGTERM', 'SIGINT'] as const)('cuts them at once at a second signal: %s', async (second) => {
+  it.each(['SIGTERM', 'SIGINT'] as const)('cuts them off at once on a second signal: %s', async (second) => {
     const endless = await startEndless(longMs / 1000);
     await using service = endless.service;
     service.process.kill('SIGTERM');
@@ -68,7 +68,7 @@ describe('A service with endless jobs', () => {
     await expectExitAfterCut(endless);
   });
 
-  it('ends the same way however many signals come', async () => {
+  it('ends the same way after any number of signals', async () => {
     const endless = await startEndless(longMs / 1000);
     await using service = endless.service;
     service.process.kill('SIGINT');

@@ -18,8 +18,8 @@ async function kill(pid: number): Promise<void> {
   await until(() => !isAlive(pid), 'the process to die');
 }
 
-describe('A further turn of a conversation', () => {
-  it('is answered by the very same process, which hears nothing twice', async () => {
+describe('A later turn of a conversation', () => {
+  it('is answered by the same process, which receives nothing twice', async () => {
     await using service = await startConverser(live);
     const first = await say(service, 'one');
     const second = await say(service, 'two', first.id);
@@ -32,7 +32,7 @@ describe('A further turn of a conversation', () => {
     expect(await metric(service, 'live_session_total{result="replay"}')).toBe(0);
   });
 
-  it('is replayed to a new process, roles kept apart, where the old one was killed', async () => {
+  it('is replayed to a new process, with separate roles, if the old one was killed', async () => {
     await using service = await startConverser({ ...live, MODEL_API_STANDBY: '1' });
     const first = await say(service, 'one', undefined, { system: 'Be brief.' });
     await kill(first.pid);
@@ -46,7 +46,7 @@ describe('A further turn of a conversation', () => {
     expect((await say(service, 'three', first.id)).pid).toBe(second.pid);
   });
 
-  it('shows no difference, alive or replayed', async () => {
+  it('is the same, live or replayed', async () => {
     await using service = await startService({ env: live });
     const talk = ['My name is Ada.', 'I like engines.', 'What is my name?', 'What did I say first?'];
     const converse = async (afterEach: () => Promise<unknown>) => {
@@ -72,7 +72,7 @@ describe('A further turn of a conversation', () => {
     expect(await metric(service, 'live_session_total{result="hit"}')).toBe(3);
   });
 
-  it('goes to another process for another model, and the conversation goes on', async () => {
+  it('moves to another process for another model, and the conversation continues', async () => {
     await using service = await startConverser(live);
     const first = await say(service, 'one');
     const second = await say(service, 'two', first.id, { model: 'echo' });
@@ -81,7 +81,7 @@ describe('A further turn of a conversation', () => {
     await until(() => !isAlive(first.pid), 'the old process to be ended');
   });
 
-  it('has a process of its own where no session may live', async () => {
+  it('gets a new process if live sessions are disabled', async () => {
     await using service = await startConverser();
     const first = await say(service, 'one');
     const second = await say(service, 'two', first.id);
@@ -90,9 +90,9 @@ describe('A further turn of a conversation', () => {
   });
 });
 
-describe('A turn that comes to nothing', () => {
+describe('A turn without an answer', () => {
   it.each(['plain', 'streamed'])(
-    'is cancelled in the middle and leaves the conversation as it was: %s',
+    'is cancelled in the middle and leaves the conversation unchanged: %s',
     async (kind) => {
       await using service = await startConverser(live);
       const first = await say(service, 'one');
@@ -123,7 +123,7 @@ describe('A turn that comes to nothing', () => {
     ['die', 500],
     ['auth', 500],
     ['silent', 504],
-  ])('fails and leaves the conversation as it was: %s', async (message, status) => {
+  ])('fails and leaves the conversation unchanged: %s', async (message, status) => {
     await using service = await startConverser({ ...live, MODEL_API_TIMEOUT: '4' });
     const first = await say(service, 'one');
     expect((await service.post('/chat', { message, conversation_id: first.id })).status).toBe(status);
@@ -134,9 +134,9 @@ describe('A turn that comes to nothing', () => {
   });
 });
 
-describe('A program that is slow to end', () => {
+describe('A program that is slow to exit', () => {
   it.each([0, 2])(
-    'never has more processes than slots and sessions, here %s sessions: a slot waits',
+    'never exceeds the process limit of slots and sessions, with %s sessions: a slot waits',
     async (sessions) => {
       const env = { MODEL_API_LIVE_SESSIONS: String(sessions), MODEL_API_MAX_CONCURRENT: '1' };
       await using service = await startConverser(env, script('converses.pl', '--stubborn'));
@@ -162,7 +162,7 @@ describe('A live session ends', () => {
     await untilProcesses(service, { live: 0, stopping: 0 });
   });
 
-  it('with its conversation that is deleted during a turn, which still answers', async () => {
+  it('with its conversation if that is deleted during a turn, which still answers', async () => {
     await using service = await startConverser(live);
     const { id } = await say(service, 'one');
     await using answer = await stream(service, '/chat', { message: 'drip 10 50', conversation_id: id });
@@ -175,7 +175,7 @@ describe('A live session ends', () => {
     expect((await service.post('/chat', { message: 'two', conversation_id: id })).status).toBe(400);
   });
 
-  it('when it is idle for too long; the conversation does not', async () => {
+  it('when it is idle for too long, while the conversation remains', async () => {
     await using service = await startConverser({ ...live, MODEL_API_SESSION_IDLE_SECONDS: '1' });
     const first = await say(service, 'one');
     await until(() => !isAlive(first.pid), 'the idle process to be ended');
@@ -183,7 +183,7 @@ describe('A live session ends', () => {
     expect((await say(service, 'two', first.id)).messageCount).toBe(4);
   });
 
-  it('when there are too many: the one not used for longest', async () => {
+  it('when there are too many: the least recently used ends', async () => {
     await using service = await startConverser(live);
     const [a, b] = [await say(service, 'a'), await say(service, 'b')];
     await say(service, 'a again', a.id);

@@ -11,7 +11,7 @@ import { until } from '../../support/until.js';
 const standby = { MODEL_API_STANDBY: '1' };
 
 describe('A process on standby', () => {
-  it('is there soon after the start, answers the first job, and is replaced by another', async () => {
+  it('exists soon after the start, answers the first job, and is replaced by another', async () => {
     await using service = await startConverser(standby);
     await untilProcesses(service, { standby: 1 });
     const waiting = await untilOther(service);
@@ -26,7 +26,7 @@ describe('A process on standby', () => {
     expect(await metric(service, 'cli_processes{state="busy"}')).toBe(0);
   });
 
-  it('serves a plain command as well', async () => {
+  it('also serves a plain command', async () => {
     const env = { ...standby, MODEL_API_CLI: 'command', MODEL_API_CLI_COMMAND: fixture('upper.js') };
     await using service = await startService({ env });
     for (const prompt of ['one', 'two', 'three']) {
@@ -36,7 +36,7 @@ describe('A process on standby', () => {
     expect(await metric(service, 'standby_total{result="hit"}')).toBe(3);
   });
 
-  it('is kept for another model, too, from its second use on', async () => {
+  it('is added for another model from its second use on', async () => {
     await using service = await startConverser(standby);
     await untilProcesses(service, { standby: 1 });
     await confess(service, '/ask', { prompt: 'hello', model: 'echo' });
@@ -47,7 +47,7 @@ describe('A process on standby', () => {
     expect(await metric(service, 'standby_total{result="hit"}')).toBe(1);
   });
 
-  it('is replaced when it is killed, and jobs do not suffer', async () => {
+  it('is replaced when it is killed, and no job fails', async () => {
     await using service = await startConverser(standby);
     await untilProcesses(service, { standby: 1 });
     const killed = await untilOther(service);
@@ -58,7 +58,7 @@ describe('A process on standby', () => {
     await until(async () => (await service.jobProcesses()).length === 1, 'its one process'); // after its exec
   });
 
-  it('is replaced when the program is: no job gets the old one', async () => {
+  it('is replaced when the program file changes: no job gets the old one', async () => {
     await using folder = await temporaryFolder();
     const path = join(folder.path, 'model');
     const source = await readFile(join(programs, 'converses.pl'), 'utf8');
@@ -76,7 +76,7 @@ describe('A process on standby', () => {
     expect((await confess(service, '/ask', { prompt: 'hello' })).edition).toBe('edition 2');
   });
 
-  it('is ended after the credential was refused, and started anew', async () => {
+  it('is ended after the credential was rejected, and started again', async () => {
     await using service = await startConverser({ ...standby, MODEL_API_LIVE_SESSIONS: '4' });
     const { pid: live } = await confess(service, '/chat', { message: 'hello' });
     await untilProcesses(service, { standby: 1, live: 1 });
@@ -90,7 +90,7 @@ describe('A process on standby', () => {
     await untilProcesses(service, { standby: 1, live: 0, stopping: 0 });
   });
 
-  it('is never there at 0: every job has a start of its own', async () => {
+  it('does not exist at 0: every job starts a program', async () => {
     await using service = await startConverser({ MODEL_API_STANDBY: '0' });
     const pids = new Set<number>();
     for (let count = 0; count < 3; count++) {
@@ -103,17 +103,17 @@ describe('A process on standby', () => {
   });
 });
 
-describe('Processes that wait', () => {
+describe('Processes on standby', () => {
   const waiting = { MODEL_API_STANDBY: '2', MODEL_API_LIVE_SESSIONS: '2' };
 
-  it('are ended at the shutdown', async () => {
+  it('are ended at shutdown', async () => {
     const service = await startConverser(waiting);
     await confess(service, '/chat', { message: 'hello' });
     await untilProcesses(service, { standby: 2, live: 1 });
     expect(await service.stop()).toBe(0); // throws if a process is left
   });
 
-  it('are ended at a shutdown that comes while they are being started', async () => {
+  it('are ended at a shutdown that arrives while they are being started', async () => {
     for (let count = 0; count < 3; count++) {
       const service = await startConverser({ ...waiting, MODEL_API_STANDBY: '8' });
       await until(async () => (await service.jobProcesses()).length > count, 'some processes');
