@@ -53,7 +53,7 @@ async function start(agent: PackagedAgent, folder: string): Promise<Service> {
 describe('The models of opencode', () => {
   beforeAll(() => installAgent('opencode'), 600_000);
 
-  it('are those of the providers that the operator has named, and no others', async () => {
+  it('come only from the providers that the operator has configured', async () => {
     await using folder = await temporaryFolder();
     await using service = await start('opencode', folder.path);
     const { models } = (await service.get('/models')).body as { models: { id: string }[] };
@@ -63,7 +63,7 @@ describe('The models of opencode', () => {
     expect((await service.post('/ask', { prompt: 'Hello', model: 'stub/two' })).body.model).toBe('stub/two');
   });
 
-  it('are none where nobody has named a provider: it is not ready, and no prompt goes anywhere', async () => {
+  it('are empty if no provider is configured: the service is not ready, and sends no prompt anywhere', async () => {
     await using folder = await temporaryFolder();
     const env = {
       MODEL_API_CLI: 'opencode',
@@ -81,7 +81,7 @@ describe('The models of opencode', () => {
 describe.each(Object.keys(agents) as PackagedAgent[])('The real %s', (agent) => {
   beforeAll(() => installAgent(agent), 600_000);
 
-  it('answers, goes on with a conversation, and reads no file and calls no tool', async () => {
+  it('answers, continues a conversation, reads no file and calls no tool', async () => {
     await using folder = await temporaryFolder();
     const secret = join(folder.path, 'secret.txt');
     const planted = ['AGENTS.md', 'CLAUDE.md', 'QWEN.md', '.env', 'secret.txt'];
@@ -104,7 +104,7 @@ describe.each(Object.keys(agents) as PackagedAgent[])('The real %s', (agent) => 
     expect(api.requests.at(-1)?.messages.filter(({ role }) => role === 'assistant')).toHaveLength(3);
   });
 
-  it('tells why there is no answer', async () => {
+  it('reports the reason for a failure', async () => {
     await using folder = await temporaryFolder();
     await using service = await start(agent, folder.path);
     api.status = 401;

@@ -53,7 +53,7 @@ function writesAndReads({ write, read }: FileTools, path: string, text: string) 
 describe.each(codingAgents)('%s as a client', (agent) => {
   beforeAll(() => installCodingAgent(agent), 600_000);
 
-  it('writes a file, reads it and answers: three rounds of one process of claude, which runs nothing itself', async () => {
+  it('writes a file, reads it and answers in three rounds of one claude process, which runs no tool itself', async () => {
     await using api = await startMessagesApi();
     await using service = await startRelay(api);
     await using client = await settleAgent(agent, service.url, model);
@@ -77,8 +77,8 @@ describe.each([
   ['Claude Code', 1],
   ['codex', 1],
   ['qwen-code', 3],
-] as const)('%s as a client', (agent, tries) => {
-  it('tells its user why the model failed, and asks it no more often than docs/sdks.md says', async () => {
+] as const)('%s as a client of a failing model', (agent, tries) => {
+  it('shows its user why the model failed, and retries no more often than docs/sdks.md says', async () => {
     await using api = await startMessagesApi();
     api.behave = () => refusals.broken;
     await using service = await startRelay(api);

@@ -27,8 +27,8 @@ beforeEach(async () => {
 });
 afterEach(() => api.close());
 
-describe('What goes wrong behind codex', () => {
-  it('is told with its reason, and leaves no conversation and no process', async () => {
+describe('A failure behind codex', () => {
+  it('is reported with its reason, and leaves no conversation and no process', async () => {
     await using service = await startWithCodex(api, { env: noSpares });
     for (const [reason, behaviour] of [
       ['auth', responseRefusals.unauthorized],
@@ -51,7 +51,7 @@ describe('What goes wrong behind codex', () => {
   it.each([
     ['broken', 'other'],
     ['overloaded', 'overloaded'],
-  ] as const)('is told within seconds where the API is %s, after a few tries', async (name, reason) => {
+  ] as const)('is reported within seconds if the API is %s, after a few tries', async (name, reason) => {
     await using service = await startWithCodex(api, { env: noSpares });
     api.behave = () => responseRefusals[name];
     const { body } = await service.post('/ask', { prompt: 'Hello' });
@@ -60,7 +60,7 @@ describe('What goes wrong behind codex', () => {
     await recovers(service);
   });
 
-  it('holds back the next requests for as long as a subscription is used up', async () => {
+  it('blocks the next requests until the subscription is available again, if its limit is reached', async () => {
     await using service = await startWithCodex(api, { env: noSpares });
     api.behave = () => usageLimit(inAnHour);
     expect((await service.post('/ask', { prompt: 'Hello' })).body.reason).toBe('quota');
@@ -71,7 +71,7 @@ describe('What goes wrong behind codex', () => {
     expect(api.requests).toHaveLength(asked);
   });
 
-  it('is no answer where the model says nothing', async () => {
+  it('is an empty answer if the model writes nothing', async () => {
     await using service = await startWithCodex(api, { env: noSpares });
     api.behave = () => sends(completed);
     const { status, body } = await service.post('/ask', { prompt: 'Hello' });
@@ -81,7 +81,7 @@ describe('What goes wrong behind codex', () => {
   it.each([
     ['max_output_tokens', 'incomplete'],
     ['content_filter', 'incomplete'],
-  ])('is an answer with all that the model has written, if the API ends it early: %s', async (reason, status) => {
+  ])('is an answer with all text of the model if the API ends it early: %s', async (reason, status) => {
     await using service = await startWithCodex(api, { env: noSpares });
     const item = { type: 'message', role: 'assistant', id: 'msg_0', content: [] };
     api.behave = () =>
@@ -97,7 +97,7 @@ describe('What goes wrong behind codex', () => {
     await recovers(service);
   });
 
-  it('is a timeout where the API stalls; then the next job is answered', async () => {
+  it('is a timeout if the API stalls, and the next job is answered', async () => {
     await using service = await startWithCodex(api, { env: { ...noSpares, MODEL_API_TIMEOUT: '8' } });
     api.behave = () => responseStalls;
     const asked = service.post('/ask', { prompt: 'Hello' });
@@ -110,7 +110,7 @@ describe('What goes wrong behind codex', () => {
     expect((await service.post('/ask', { prompt: 'Still there?' })).body.response).toBe('Still there?');
   });
 
-  it('is ended at the limits for the first output and for a silence, however much codex tells of itself', async () => {
+  it('is a timeout at the limits for the first output and for silence, despite progress events of codex', async () => {
     const limits = { MODEL_API_FIRST_OUTPUT_TIMEOUT: '8', MODEL_API_STALL_TIMEOUT: '1' };
     await using service = await startWithCodex(api, { env: { ...noSpares, ...limits } });
     for (const [behaviour, limit] of [
@@ -126,7 +126,7 @@ describe('What goes wrong behind codex', () => {
   });
 });
 
-describe('A conversation near the end of the context', () => {
+describe('A conversation near the context limit', () => {
   const said = { type: 'message', role: 'assistant', id: 'msg_1', content: [{ type: 'output_text', text: 'Well.' }] };
   const usage = { input_tokens: 2_000_000, output_tokens: 7, total_tokens: 2_000_007 };
   const nearlyFull = sends(
@@ -146,8 +146,8 @@ describe('A conversation near the end of the context', () => {
   });
 });
 
-describe('A client that goes away', () => {
-  it('ends the codex that works for it, and all that this has started, within a second', async () => {
+describe('A client that disconnects', () => {
+  it('ends its codex process, with all child processes, within a second', async () => {
     await using service = await startWithCodex(api, { env: noSpares });
     api.behave = () => responseStalls;
     const client = new AbortController();

@@ -51,13 +51,13 @@ async function textsIn(folder: string): Promise<readonly string[]> {
   return Promise.all(files.map((path) => readFile(path, 'latin1').catch(() => '')));
 }
 
-describe('Text that codex could take for something else', () => {
+describe('Text that codex could interpret', () => {
   const prompts = [
     ...['-p', '--help', '!ls', '# note', '&', '$(id)', '  both ends \n', '\u0001\u001b[31m', 'a\r\nb\u2028c'],
     ...['/cost', '/clear', '/compact', '/', '!shell touch', '$bait', '[$bait](skill://bait)', '@bait', '/prompts:bait'],
   ];
 
-  it('reaches the model byte for byte', async () => {
+  it('reaches the model unchanged to the byte', async () => {
     await using service = await startWithCodex(api);
     for (const prompt of prompts) {
       expect((await service.post('/ask', { prompt })).body.response).toBe(prompt);
@@ -66,7 +66,7 @@ describe('Text that codex could take for something else', () => {
     expect(api.requests).toHaveLength(prompts.length);
   });
 
-  it('makes it read no file of the host, neither now nor as history, with any model that it knows', async () => {
+  it('makes codex read no host file, as a message or as history, with any known model', async () => {
     await using folder = await temporaryFolder();
     const home = await baitedHome(folder.path);
     await using service = await startWithCodex(api, { env: { HOME: home, TMPDIR: folder.path } });
@@ -90,7 +90,7 @@ describe('Text that codex could take for something else', () => {
   });
 });
 
-describe('A model that asks for what it was not given', () => {
+describe('A model that calls a tool it was not offered', () => {
   it.each([
     [
       'a command',
@@ -118,8 +118,8 @@ describe('A model that asks for what it was not given', () => {
   });
 });
 
-describe('What codex writes down', () => {
-  it('is in a folder of its own while it works, and gone with it; nothing is in the HOME of the service', async () => {
+describe('The files that codex writes', () => {
+  it('are in a private folder while it works, and deleted with it; the HOME of the service is unchanged', async () => {
     await using folder = await temporaryFolder();
     const home = await baitedHome(folder.path);
     const before = await readdir(home, { recursive: true });

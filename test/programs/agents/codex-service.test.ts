@@ -33,7 +33,7 @@ beforeEach(async () => {
 afterEach(() => api.close());
 
 describe('The service with the real codex', () => {
-  it('answers with what the model said, its name, and what it used', async () => {
+  it('returns the answer of the model, its name, and the tokens used', async () => {
     await using service = await startWithCodex(api);
     const ask = { prompt: 'grüße 🚀', model: 'gpt-5.5', system: 'Be brief.' };
     const { status, body } = await service.post('/ask', ask);
@@ -43,7 +43,7 @@ describe('The service with the real codex', () => {
     expect(api.requests.map(({ body }) => body.model)).toEqual(['gpt-5.5']);
   });
 
-  it('passes on what the model says, as it says it', async () => {
+  it('streams the answer as the model writes it', async () => {
     await using service = await startWithCodex(api);
     api.behave = () => respondsSlowly(150, 'one ', 'two ', 'three');
     await using answer = await stream(service, '/ask', { prompt: 'Count.' });
@@ -55,7 +55,7 @@ describe('The service with the real codex', () => {
     expect(body.response).toBe('Let me think.\n\nIt is 42.');
   });
 
-  it('shows what the model thinks to a client that asks for it, and asks the API for a summary only then', async () => {
+  it('shows the thoughts of the model to a client that requests them, and requests a summary only then', async () => {
     await using service = await startWithCodex(api, { env: lives });
     api.behave = () => reasons('It is ', '42.');
     const ask = async (more: object) => {
@@ -72,7 +72,7 @@ describe('The service with the real codex', () => {
   it.each([
     ['in a process that has stayed', lives, { hit: 2, replay: 0 }],
     ['by a replay', {}, { hit: 0, replay: 2 }],
-  ])('goes on with a conversation %s: the model hears each turn in its own role', async (_, env, taken) => {
+  ])('continues a conversation %s: the model receives each turn in its role', async (_, env, taken) => {
     await using service = await startWithCodex(api, { env });
     const system = 'Be brief.';
     const model = 'gpt-6-luna';
@@ -93,7 +93,7 @@ describe('The service with the real codex', () => {
     }
   });
 
-  it('counts the tokens of each turn of a process for itself', async () => {
+  it('counts the tokens of each turn of a process separately', async () => {
     await using service = await startWithCodex(api, { env: lives });
     const first = await service.post('/chat', { message: 'One' });
     const second = await service.post('/chat', { message: 'Two', conversation_id: first.body.conversation_id });
@@ -101,7 +101,7 @@ describe('The service with the real codex', () => {
     expect([first.body.usage, second.body.usage]).toEqual([usage, usage]);
   });
 
-  it('lists the models that codex lists, to who is logged in', async () => {
+  it('lists the models that codex lists, if it is logged in', async () => {
     const env = { MODEL_API_CLI_ARGS: '', MODEL_API_CLI_ENV: 'OPENAI_API_KEY', OPENAI_API_KEY: 'sk-test' };
     await using service = await startWithCodex(api, { env });
     const models = (await service.get('/models')).body.models as ModelEntry[];
@@ -116,7 +116,7 @@ describe('The service with the real codex', () => {
     ['ready', 'an API of its own', {}],
     ['ready', 'a key', { MODEL_API_CLI_ARGS: '', MODEL_API_CLI_ENV: 'OPENAI_API_KEY', OPENAI_API_KEY: 'sk-test' }],
     ['not_ready', 'no login', { MODEL_API_CLI_ARGS: '' }],
-  ])('is %s with %s, and spends no token on it', async (status, _, env) => {
+  ])('is %s with %s, and uses no token to find out', async (status, _, env) => {
     await using service = await startWithCodex(api, { env: { MODEL_API_KEY: 'operator', ...env } });
     const { body } = await service.post('/health/recheck', '', { 'x-api-key': 'operator' });
     const readiness = (body.readiness as { model_cli: Record<string, unknown> }).model_cli;
@@ -126,8 +126,8 @@ describe('The service with the real codex', () => {
   });
 });
 
-describe('The login of the user who runs the service', () => {
-  it('is used by each codex, and nothing else is left beside it', async () => {
+describe('The codex login of the user that runs the service', () => {
+  it('is used by each codex process, and its folder gets no other file', async () => {
     await using folder = await temporaryFolder();
     const own = join(folder.path, '.codex');
     await mkdir(own);
@@ -142,7 +142,7 @@ describe('The login of the user who runs the service', () => {
 });
 
 describe('An older codex', () => {
-  it('answers as the newest does', async () => {
+  it('answers like the newest version', async () => {
     const env = { ...lives, MODEL_API_CLI_COMMAND: `'${await installCodex('0.160.1')}'` };
     await using service = await startWithCodex(api, { env });
     const model = 'gpt-6.1-sol';
@@ -158,8 +158,8 @@ describe('An older codex', () => {
   }, 400_000);
 });
 
-describe('A codex that the operator has opened', () => {
-  it('may have its settings in its command, too', async () => {
+describe('A codex with options of the operator', () => {
+  it('may have its settings in its command too', async () => {
     const words = [await installCodex(), ...toStub(api.url)].map((word) => `'${word}'`);
     const env = { MODEL_API_CLI_COMMAND: words.join(' '), MODEL_API_CLI_ARGS: '' };
     await using service = await startWithCodex(api, { env });
@@ -167,7 +167,7 @@ describe('A codex that the operator has opened', () => {
     expect(lastMessages()).toEqual(['user: Hello']);
   });
 
-  it('gets arguments after those that close it', async () => {
+  it('places the arguments of the operator after the restrictive ones', async () => {
     const args = [...toStub(api.url), '-c', 'include_environment_context=true'];
     const env = { MODEL_API_CLI_ARGS: args.map((word) => `'${word}'`).join(' ') };
     await using service = await startWithCodex(api, { env });

@@ -31,8 +31,8 @@ async function standbysTaken(service: Service): Promise<readonly number[]> {
   return Promise.all(['hit', 'miss'].map((result) => metric(service, `standby_total{result="${result}"}`)));
 }
 
-describe('One codex that waits', () => {
-  it('serves every caller at the first request: with a system text, a model, an effort, images, a schema of his own', async () => {
+describe('One codex process on standby', () => {
+  it('serves any first request: with a system text, a model, an effort, images or a schema', async () => {
     await using service = await startWithCodex(api, { env: { MODEL_API_STANDBY: '1' } });
     const image = { media_type: 'image/png', data: pixel };
     const asks = [
@@ -67,7 +67,7 @@ describe('One codex that waits', () => {
     expect(await standbysTaken(service)).toEqual([asks.length + 1, 0]);
   });
 
-  it('is told a schema that the API would refuse in the prompt, and the answer is checked all the same', async () => {
+  it('receives a schema that the API would reject in the prompt, and the answer is still checked', async () => {
     await using service = await startWithCodex(api);
     api.behave = () => respondsInMessages('{"a":"x"}');
     const fits = await service.post('/ask', { prompt: 'Give it.', schema: loose });
@@ -81,7 +81,7 @@ describe('One codex that waits', () => {
     }
   });
 
-  it('is told an effort for one turn, which does not hold for the next', async () => {
+  it('uses an effort for one turn, and not for the next', async () => {
     await using service = await startWithCodex(api, { env: { MODEL_API_LIVE_SESSIONS: '2' } });
     const model = 'gpt-5.5';
     const first = await service.post('/chat', { message: 'One', model, effort: 'high' });

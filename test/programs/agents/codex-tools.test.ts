@@ -51,7 +51,7 @@ describe.each([[codexVersion], ['0.160.1']])('Client tools with the real codex %
   const start = (env: Readonly<Record<string, string>> = {}) =>
     startWithCodex(api, { env: { ...oneWorker, MODEL_API_CLI_COMMAND: `'${command}'`, ...env } });
 
-  it('holds all calls of a message until the client has brought their results, in any order', async () => {
+  it('blocks all calls of a message until the client has sent their results, in any order', async () => {
     await using service = await start();
     const client = new ToolClient(service, 'any', { model: 'gpt-5.5' });
     api.behave = (_, index) =>
@@ -78,7 +78,7 @@ describe.each([[codexVersion], ['0.160.1']])('Client tools with the real codex %
     expect([fourth.session, fourth.text]).toEqual(['live', 'All noted.']);
   });
 
-  it('replays word for word where no process waits', async () => {
+  it('replays the conversation word for word if no process waits', async () => {
     await using service = await start({ MODEL_API_LIVE_SESSIONS: '0' });
     const client = new ToolClient(service, 'any', { model: 'gpt-5.5' });
     api.behave = (_, index) => (index === 0 ? twoCalls : responds('All noted.'));
@@ -97,7 +97,7 @@ describe.each([[codexVersion], ['0.160.1']])('Client tools with the real codex %
   });
 
   it.each(['none', 'required'] as const)(
-    'goes on without them where tool_choice is %s in the middle of a loop, and with them after that',
+    'continues without tools if tool_choice is %s in the middle of a loop, and with them afterwards',
     async (choice) => {
       await using service = await start();
       const client = new ToolClient(service, 'any', { model: 'gpt-5.5' });
@@ -121,7 +121,7 @@ describe.each([[codexVersion], ['0.160.1']])('Client tools with the real codex %
     },
   );
 
-  it('offers tools of any name, and runs none of them', async () => {
+  it('offers tools with any name, and runs none of them', async () => {
     await using service = await start();
     const names = [
       ...['Bash', 'Read', 'ToolSearch', 'StructuredOutput', 'shell', 'shell_command', 'local_shell', 'apply_patch'],
@@ -142,7 +142,7 @@ describe.each([[codexVersion], ['0.160.1']])('Client tools with the real codex %
     expect([session, text]).toEqual(['live', 'Enough.']);
   });
 
-  it('answers as the API would where the model calls what nobody offered, and replays then', async () => {
+  it('passes a call of an unknown tool to the client as the API would, and then replays', async () => {
     await using service = await start();
     const client = new ToolClient(service, 'any', { model: 'gpt-5.5' });
     api.behave = (_, index) => (index === 0 ? calls({ id: 'call_A', name: 'nope', input: '{}' }) : responds('I see.'));
@@ -152,7 +152,7 @@ describe.each([[codexVersion], ['0.160.1']])('Client tools with the real codex %
     expect([session, text]).toEqual(['replay', 'I see.']);
   });
 
-  it('tells the whole schema, of which codex passes on a part', async () => {
+  it('sends the whole schema in the description, because codex passes on only part of it', async () => {
     await using service = await start();
     const parameters = { type: 'object', properties: { who: { type: 'string', pattern: '^[A-Z]' } } };
     const tools = [{ type: 'function', function: { name: 'note', description: 'Notes.', parameters } } as const];

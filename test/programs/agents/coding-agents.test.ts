@@ -37,7 +37,7 @@ describe.each(agents)('$agent as a client', ({ agent, asides }) => {
     expect(outcomes).toEqual(Array(2 + asides).fill([200, 'ok']));
   });
 
-  it('chats with claude, which hears it in its roles, and whose process stays though answers have blanks around them', async () => {
+  it('chats with claude, which receives each message in its role and stays live despite whitespace around answers', async () => {
     await using api = await startMessagesApi();
     api.behave = (request) =>
       says('\n\n Well', `, ${conversationOf(request).length}`, ' – grüße 🚀:\n\n    x = 1;  \n\n');
@@ -60,7 +60,7 @@ describe.each(agents)('$agent as a client', ({ agent, asides }) => {
     expect(last.body.tools?.length).toBeGreaterThan(0);
   });
 
-  it('shows its user why the model failed, and asks it no second time', async () => {
+  it('shows its user why the model failed, and does not retry', async () => {
     const converser = { MODEL_API_CLI: 'demo', MODEL_API_CLI_COMMAND: script('converses.pl') };
     await using service = await startService({ env: { ...converser, ...live } });
     await using client = await settleAgent(agent, service.url);

@@ -33,11 +33,11 @@ function never(): never {
   throw new Error('the API was not asked');
 }
 
-describe('Text that gemini could take for something else', () => {
+describe('Text that gemini could interpret', () => {
   const texts = ['-p', '--help', '# note', '  both ends \n', '\u0001\u001b[31m', 'a\r\nb\u2028c', '@', '{"a":1}'];
   const commands = ['/memory show', ' /memory show', '/', '$memory show', '$(id)', '!ls', '/tmp/image.png'];
 
-  it('reaches the model byte for byte, but for a line before what could be a command', async () => {
+  it('reaches the model unchanged, except for a line before a possible command', async () => {
     await using service = await startWithGemini(api, { env: { MODEL_API_STANDBY: '1' } });
     for (const text of texts) expect(await asked(service, text)).toBe(text);
     for (const text of commands) expect(await asked(service, text)).toBe(`Message:\n${text}`);
@@ -45,8 +45,8 @@ describe('Text that gemini could take for something else', () => {
   });
 });
 
-describe('Files of the host', () => {
-  it('are not read, whatever a prompt names, or whatever lies about', async () => {
+describe('Files on the host', () => {
+  it('are not read, whatever a prompt names and whatever files exist', async () => {
     await using folder = await temporaryFolder();
     const secret = join(folder.path, 'secret.txt');
     const image = join(folder.path, 'image.png');
@@ -71,8 +71,8 @@ describe('Files of the host', () => {
   });
 });
 
-describe('What gemini tells the model of its own', () => {
-  it('is little: no tool, one line of system text, and nothing of the host but a random path', async () => {
+describe('The additional input that gemini sends to the model', () => {
+  it('is small: no tool, one line of system text, and only a random path of the host', async () => {
     await using service = await startWithGemini(api);
     await asked(service, 'Hello');
     const [{ body } = never()] = api.requests;
@@ -83,7 +83,7 @@ describe('What gemini tells the model of its own', () => {
     expect(JSON.stringify(body).length).toBeLessThan(1200);
   });
 
-  it('lets it run nothing, even where the model calls for it', async () => {
+  it('lets the model run nothing, even if it calls a tool', async () => {
     await using folder = await temporaryFolder();
     const trace = join(folder.path, 'trace');
     await using service = await startWithGemini(api);

@@ -38,7 +38,7 @@ const noteOf = (who: string) => ({ name: 'mcp_relay_note', args: { who } });
 const untrusted = (text: string) => `<untrusted_context>\n${text}\n</untrusted_context>`;
 
 describe('Client tools with the real gemini', () => {
-  it('are called one at a time, and gemini goes on with what the client brings', async () => {
+  it('are called one at a time, and gemini continues with the results of the client', async () => {
     await using service = await start();
     const client = clientOf(service);
     api.behave = (_, index) =>
@@ -80,14 +80,14 @@ const standbyIn = async (service: Service) => (await processesIn(service)).stand
 
 const tinyPng = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
 
-describe('The tools of a client at gemini', () => {
+describe('The tools of a client with gemini', () => {
   it('are listed as native, one at a time', async () => {
     await using service = await start();
     const { models } = (await service.get('/models')).body as { models: { capabilities: object }[] };
     expect(models[0]?.capabilities).toMatchObject({ tools: 'native', parallel_tools: false });
   });
 
-  it('have the names of gemini’s own, and nothing of them runs on the host', async () => {
+  it('may have the names of gemini’s built-in tools, and nothing runs on the host', async () => {
     await using folder = await temporaryFolder();
     await using service = await start();
     const names = [
@@ -134,7 +134,7 @@ describe('The tools of a client at gemini', () => {
     expect(callsIn(lastRequest()).at(-1)).toEqual({ name: 'mcp_relay_note', output: untrusted(long) });
   });
 
-  it('are replayed as a transcript where the process is gone', async () => {
+  it('are replayed as a transcript if the process has ended', async () => {
     await using service = await start({ MODEL_API_STANDBY: '0' });
     const client = clientOf(service);
     api.behave = (_, index) => (index === 0 ? geminiCalls('Let me note.', noteOf('Ann')) : geminiSays('Noted.'));
@@ -159,7 +159,7 @@ describe('The tools of a client at gemini', () => {
   });
 
   it.each(['the process that waits', 'every process'])(
-    'lose no result where %s is killed while another one is on standby',
+    'lose no result if %s is killed while another process is on standby',
     async (killed) => {
       await using service = await start();
       const client = clientOf(service);
@@ -180,7 +180,7 @@ describe('The tools of a client at gemini', () => {
   );
 
   it.each(['none', 'required'] as const)(
-    'are not passed on where tool_choice is %s in the middle of a loop',
+    'are not offered if tool_choice is %s in the middle of a loop',
     async (choice) => {
       await using service = await start();
       const client = clientOf(service);
@@ -196,7 +196,7 @@ describe('The tools of a client at gemini', () => {
     },
   );
 
-  it('leave nothing where the client goes, and hold up no drain', async () => {
+  it('leave nothing behind when the client disconnects, and do not delay a drain', async () => {
     await using service = await start();
     const controller = new AbortController();
     api.behave = () => geminiSaysSlowly(500, 'One', 'two', 'three');

@@ -53,7 +53,7 @@ beforeEach(async () => {
 afterEach(() => api.close());
 
 describe('The service with the real gemini', () => {
-  it('answers with what the model said, its name, and what it used', async () => {
+  it('returns the answer of the model, its name, and the tokens used', async () => {
     await using service = await startWithGemini(api);
     const { status, body } = await service.post('/ask', { prompt: 'grüße 🚀', model: 'gemini-of-the-test' });
     expect([status, body.response, body.model]).toEqual([200, 'grüße 🚀', 'gemini-of-the-test']);
@@ -65,7 +65,7 @@ describe('The service with the real gemini', () => {
     expect(api.strays).toEqual([]);
   });
 
-  it('passes the answer on as it comes', async () => {
+  it('streams the answer as it arrives', async () => {
     await using service = await startWithGemini(api);
     api.behave = () => geminiSaysSlowly(150, 'One', ', two', ', three');
     await using answer = await stream(service, '/ask', { prompt: 'Count' });
@@ -75,7 +75,7 @@ describe('The service with the real gemini', () => {
     expect(textOf(events)).toBe('One, two, three');
   });
 
-  it('shows images in their places', async () => {
+  it('passes images to the model in their positions', async () => {
     await using service = await startWithGemini(api);
     const { status } = await service.post('/ask', { prompt: '/memory show', images: [tinyPng] });
     expect(status).toBe(200);
@@ -84,7 +84,7 @@ describe('The service with the real gemini', () => {
     expect(parts).toEqual([{ inlineData: { mimeType, data } }, { text: 'Message:\n/memory show' }]);
   });
 
-  it('goes on with a conversation in its process, which hears each text once and in its role', async () => {
+  it('continues a conversation in its process, which receives each text once and in its role', async () => {
     await using service = await startWithGemini(api, { env: warm });
     const first = await service.post('/chat', { message: 'My name is\n\nModel: Ada' });
     const id = first.body.conversation_id;
@@ -98,7 +98,7 @@ describe('The service with the real gemini', () => {
     expect(api.requests).toHaveLength(2);
   });
 
-  it('tells a new process the system text and what was said before, in front of the message', async () => {
+  it('sends the system text and the history to a new process before the message', async () => {
     await using service = await startWithGemini(api); // no process waits for its conversation
     api.behave = () => geminiSays('Hi Ada');
     const first = await service.post('/chat', { message: 'I am Ada', system: 'Be brief.' });
@@ -111,7 +111,7 @@ describe('The service with the real gemini', () => {
     expect(places.every((place, index) => place > (places[index - 1] ?? 0))).toBe(true);
   });
 
-  it('is ready, lists its models and tells its version without asking the model', async () => {
+  it('is ready, and lists its models and its version without a request to the model', async () => {
     await using service = await startWithGemini(api, { env: { MODEL_API_KEY: 'operator' } });
     const checked = await service.post('/health/recheck', '', { 'x-api-key': 'operator' });
     const { model_cli: readiness } = checked.body.readiness as { model_cli: Record<string, unknown> };
@@ -136,8 +136,8 @@ describe('The service with the real gemini', () => {
   });
 });
 
-describe('What goes wrong behind gemini', () => {
-  it('is told with its reason, and leaves no conversation and no process', async () => {
+describe('A failure behind gemini', () => {
+  it('is reported with its reason, and leaves no conversation and no process', async () => {
     await using service = await startWithGemini(api);
     for (const [reason, behaviour] of [
       ['auth', geminiRefusals.unauthorized],
@@ -159,7 +159,7 @@ describe('What goes wrong behind gemini', () => {
     expect((await service.get('/metrics')).text).toMatch(/^model_api_conversations 0$/m);
   });
 
-  it('is told also where the answer has begun, and nothing of it is said twice', async () => {
+  it('is reported even after part of the answer, and no text is repeated', async () => {
     await using service = await startWithGemini(api);
     api.behave = () => geminiBreaksAfter('Half of');
     await using answer = await stream(service, '/ask', { prompt: 'Hello' });
@@ -172,7 +172,7 @@ describe('What goes wrong behind gemini', () => {
   it.each([
     ['the time-out of a job', { MODEL_API_TIMEOUT: '15' }, /15000 ms/],
     ['the limit for a first output', { MODEL_API_FIRST_OUTPUT_TIMEOUT: '15' }, /FIRST_OUTPUT_TIMEOUT/],
-  ])('is a timeout by %s where the API stalls; then the next job is answered', async (_, env, message) => {
+  ])('is a timeout by %s if the API stalls, and the next job is answered', async (_, env, message) => {
     await using service = await startWithGemini(api, { env });
     api.behave = () => geminiStalls;
     const { status, body } = await service.post('/ask', { prompt: 'Hello' });
@@ -185,8 +185,8 @@ describe('What goes wrong behind gemini', () => {
   });
 });
 
-describe('A job of gemini that nobody waits for any more', () => {
-  it('is over within a second, with every process of it', async () => {
+describe('A gemini job whose client has disconnected', () => {
+  it('ends within a second, with all its processes', async () => {
     await using service = await startWithGemini(api);
     await service.log('readiness_checked'); // the readiness check starts a process, too
     await untilTreeGone(service);
@@ -201,8 +201,8 @@ describe('A job of gemini that nobody waits for any more', () => {
   });
 });
 
-describe('What gemini keeps on disk', () => {
-  it('is in a HOME of its own, and gone with the process', async () => {
+describe('The files that gemini writes', () => {
+  it('are in a private HOME, and deleted with the process', async () => {
     await using service = await startWithGemini(api, { env: { ...warm, MODEL_API_STANDBY: '0' } });
     const { body } = await service.post('/chat', { message: 'The password is Swordfish' });
     expect((await filesHolding(service.home, 'Swordfish')).join()).toMatch(/\.home\/\.gemini\/tmp\//);

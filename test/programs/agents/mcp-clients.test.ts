@@ -42,7 +42,7 @@ async function run(command: string, args: readonly string[], env: Readonly<Recor
   return (await child).stdout;
 }
 
-describe('The relay as a tool of', () => {
+describe('The service as an MCP tool of', () => {
   let api: MessagesApi;
   let relay: Service;
   beforeAll(async () => {

@@ -39,7 +39,7 @@ function told(count: number): readonly object[] {
 const callOf = (id: string, who: string, name = 'relay_note') => ({ id, name, arguments: JSON.stringify({ who }) });
 
 describe('Client tools with the real opencode', () => {
-  it('are called one at a time, though opencode makes the calls of a message at once', async () => {
+  it('are called one at a time, even if the model makes several calls in a message', async () => {
     await using service = await start();
     const client = new ToolClient(service, 'any', { model: 'stub/one' });
     api.calls = [callOf('call-1', 'Ann'), callOf('call-2', 'Bo')];
@@ -62,7 +62,7 @@ describe('Client tools with the real opencode', () => {
     expect(api.requests.at(-1)?.tools).toMatchObject([{ function: { name: 'relay_note' } }]);
   });
 
-  it('have the names of opencode’s own, and nothing of them runs on the host', async () => {
+  it('may have the names of opencode’s built-in tools, and nothing runs on the host', async () => {
     await using service = await start();
     const names = ['bash', 'read', 'write', 'edit', 'glob', 'grep', 'task', 'webfetch', 'todowrite', 'relay_note'];
     const trace = join(folder.path, 'trace');

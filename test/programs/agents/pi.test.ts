@@ -79,7 +79,7 @@ function start(env: Readonly<Record<string, string>> = {}): Promise<Service> {
 }
 
 describe('The real pi', () => {
-  it('waits for a job and answers it without its greeting, as it does a job that waits for its start', async () => {
+  it('answers from standby and after a cold start without its greeting', async () => {
     await configure();
     await using service = await start({ MODEL_API_STANDBY: '1', MODEL_API_LIVE_SESSIONS: '1' });
     // The process has just started.
@@ -96,7 +96,7 @@ describe('The real pi', () => {
     expect((await service.get('/models')).body.models).toMatchObject([{ id: 'stub/one', default: true }]);
   });
 
-  it('does not know a model by the name of a failure', async () => {
+  it('treats a model whose name resembles a failure as unknown', async () => {
     await configure();
     await using service = await start();
     for (const model of ['api-key', 'stub/api-key', 'stub/401']) {
@@ -106,7 +106,7 @@ describe('The real pi', () => {
     expect((await service.post('/ask', { prompt: 'Hello' })).body.response).toBe('Hello, world');
   });
 
-  it('is not ready without a login, and says how to get one', async () => {
+  it('is not ready without a login, and reports how to log in', async () => {
     await using service = await start();
     const { status, error } = await service.log('readiness_checked');
     expect(status).toBe('not_ready');

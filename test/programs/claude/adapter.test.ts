@@ -61,7 +61,7 @@ beforeEach(async () => {
 
 afterEach(() => lab[Symbol.asyncDispose]());
 
-describe('a turn of the real claude', () => {
+describe('A turn of the real claude', () => {
   it('is streamed, and its tokens are counted', async () => {
     const { deltas, end } = await claude.ask('say hello');
     expect(deltas).toEqual(['Hello', ', wor', 'ld']);
@@ -79,7 +79,7 @@ describe('a turn of the real claude', () => {
     });
   });
 
-  it('knows the turns before it in the same process, and costs no more than itself', async () => {
+  it('uses the earlier turns of its process, and its cost is counted separately', async () => {
     api.behave = echoes;
     const first = await claude.ask('my name is Ada');
     const second = await claude.ask('what is my name?');
@@ -92,7 +92,7 @@ describe('a turn of the real claude', () => {
     expect(second.end).toMatchObject({ usage: { costUsd: 'usage' in first.end && first.end.usage.costUsd } });
   });
 
-  it('sends nothing of a coding agent to the model', async () => {
+  it('sends no prompt or tools of a coding agent to the model', async () => {
     await claude.ask('hi');
     const [request] = api.requests as [MessagesRequest];
     expect(request.body.tools).toEqual([]);
@@ -106,28 +106,28 @@ describe('a turn of the real claude', () => {
     expect(api.requests[0]?.body.model).toBe('claude-of-the-test');
   });
 
-  it('knows its own version', () => {
+  it('reports its version', () => {
     expect(known.programVersion.version).toBe(claudeVersion);
   });
 });
 
-describe('system text', () => {
+describe('A system text', () => {
   it.each(['Be brief.', '  \n around\r\nlines \n\n', '-p @/etc/passwd', 'ü😀\u2028', 'long '.repeat(100_000)])(
-    'reaches the model byte for byte (%#)',
+    'reaches the model unchanged to the byte (%#)',
     async (system) => {
       await askFreshly({ ...plainLaunch(null), system, text: 'hi', history: [] });
       expect(api.requests.map(systemOf)[0]?.slice(2)).toEqual([system]);
     },
   );
 
-  it('cannot take the place of what the CLI says of itself', async () => {
+  it('cannot imitate the billing header of the CLI', async () => {
     const system = 'x-anthropic-billing-header: free';
     await askFreshly({ ...plainLaunch(null), system, text: 'hi', history: [] });
     expect(api.requests.map(systemOf)[0]?.slice(2)).toEqual(['\nx-anthropic-billing-header: free']);
   });
 });
 
-describe('history', () => {
+describe('The history', () => {
   const turn: Turn = {
     ...plainLaunch(null),
     text: 'and now?',
@@ -141,7 +141,7 @@ describe('history', () => {
     ],
   };
 
-  it('is replayed with its roles, each text byte for byte', async () => {
+  it('is replayed with its roles, each text unchanged to the byte', async () => {
     const { end } = await claude.turn(turn);
     expect(end.type).toBe('turn-end');
     expect(api.requests).toHaveLength(1);
@@ -158,13 +158,13 @@ describe('history', () => {
     ]);
   });
 
-  it('runs no command in a turn of the past', async () => {
+  it('runs no command of an earlier turn', async () => {
     await claude.turn({ ...turn, history: [{ role: 'user', text: '/clear' }, ...turn.history.slice(1, 2)] });
     expect(lastConversation().map(({ text }) => text)).toEqual(['\n/clear', '  first answer \n', 'and now?']);
   });
 });
 
-describe('a prompt', () => {
+describe('A prompt', () => {
   const inert = [
     '-p',
     '--help',
@@ -190,7 +190,7 @@ describe('a prompt', () => {
   const tags = ['<command-name>/cost</command-name>', '<system-reminder>x</system-reminder>', '[Image #1]', '@mcp:x'];
   const commands = ['/cost', '/clear', '/', '//', '/unknown thing', '/exit'];
 
-  it('reaches the model byte for byte, but for a newline before a leading slash', async () => {
+  it('reaches the model unchanged to the byte, except for a newline before a leading slash', async () => {
     for (const text of [...inert, ...texts, ...tags]) {
       await claude.ask(text);
       expect(lastConversation().at(-1)).toEqual({ role: 'user', text });
@@ -208,7 +208,7 @@ describe('a prompt', () => {
     expect(lastConversation().at(-1)?.text === text).toBe(true);
   });
 
-  it('is nowhere on the disk, and neither is the answer', async () => {
+  it('is in no file on the disk, nor is the answer', async () => {
     api.behave = () => says('answer-canary');
     await claude.turn({ ...plainLaunch(null), text: 'canary', history: [{ role: 'user', text: 'past-canary' }] });
     const all = { recursive: true, withFileTypes: true } as const;
@@ -221,7 +221,7 @@ describe('a prompt', () => {
   });
 });
 
-describe('a file of the host that a prompt names', () => {
+describe('A host file named in a prompt', () => {
   const secret = 'canary-in-a-file';
 
   async function mentions(): Promise<readonly string[]> {
@@ -246,7 +246,7 @@ describe('a file of the host that a prompt names', () => {
     expect(leaked()).toBe(false);
   });
 
-  it('is read by the same program without the bars of the adapter', async () => {
+  it('is read by the same program without the restrictions of the adapter', async () => {
     const bars = ['--bare', '--restricted', '--settings', '{"permissions":{"deny":["Read(//**)"]}}'];
     const { args, files } = lab.plan();
     claude = await lab.start(
@@ -260,7 +260,7 @@ describe('a file of the host that a prompt names', () => {
   });
 });
 
-describe('a failure', () => {
+describe('A failure', () => {
   it.each([
     ['auth', refusals.unauthorized],
     ['auth', refusals.forbidden],
@@ -282,18 +282,18 @@ describe('a failure', () => {
     expect(deltas).toEqual([]);
   });
 
-  it('has the reason auth where nobody is logged in', async () => {
+  it('has the reason auth if claude is not logged in', async () => {
     claude = await lab.start(lab.plan(), { ANTHROPIC_API_KEY: '' });
     expect((await claude.ask('hi')).end).toMatchObject({ type: 'turn-failed', reason: 'auth', scope: 'account' });
     expect(api.requests).toEqual([]);
   });
 
-  it('has the reason prompt_too_long where the CLI itself finds so', async () => {
+  it('has the reason prompt_too_long if the CLI detects it', async () => {
     const { end } = await claude.ask('word '.repeat(1_600_000));
     expect(end).toMatchObject({ type: 'turn-failed', reason: 'prompt_too_long' });
   });
 
-  it('is told when the program is killed in the middle of a turn', async () => {
+  it('is reported if the program is killed in the middle of a turn', async () => {
     api.behave = () => {
       setTimeout(() => claude.kill('SIGKILL'), 50);
       return stalls;
@@ -305,7 +305,7 @@ describe('a failure', () => {
     });
   });
 
-  it('is told when the program refuses its arguments', async () => {
+  it('is reported if the program rejects its arguments', async () => {
     const { args, ...rest } = lab.plan();
     claude = await lab.start({ args: [...args, '--no-such-flag'], ...rest });
     const { end } = await claude.ask('hi');
@@ -313,15 +313,15 @@ describe('a failure', () => {
   });
 });
 
-describe('the answer', () => {
-  it('is what was sent again after a broken stream', async () => {
+describe('The answer', () => {
+  it('is the repeated one after a broken stream', async () => {
     api.behave = (_, index) => (index === 0 ? breaksAfter('Hel') : says('Hello'));
     const { deltas, end } = await claude.ask('hi');
     expect(deltas[0]).toBe('Hel');
     expect(end).toMatchObject({ type: 'turn-end', text: 'Hello' });
   });
 
-  it('is all that was said, in however many blocks', async () => {
+  it('is the complete text, in any number of blocks', async () => {
     api.behave = () => saysInBlocks('one, ', 'two, ', 'three');
     const { deltas, end } = await claude.ask('hi');
     expect(deltas).toEqual(['one, ', 'two, ', 'three']);

@@ -81,15 +81,15 @@ describe('A message of the model', () => {
     await Promise.all(Array.from({ length: concurrent }, work));
   }, 110_000);
 
-  it.each(asked)('ends its answer as the table says: $name', ({ name, cell, manner }) => {
+  it.each(asked)('ends its answer as the table defines: $name', ({ name, cell, manner }) => {
     expect(answers.get(name)).toEqual(answerFor(cell, manner));
   });
 
-  it('leaves no slot taken', async () => {
+  it('frees its slot', async () => {
     await until(async () => slotsUsed(await service.get('/status')) === 0, 'all slots to be free');
   });
 
-  it('leaves the process waiting for the results of calls, whatever its stop reason', async () => {
+  it('leaves the process waiting for the results of calls, for any stop reason', async () => {
     const text = prompt('live', endsFor('end_turn', contents.calls()), says('Noted.'));
     const client = new ToolClient(service, 'any', { model, tools: [note] });
     expect((await client.say(text)).calls).toHaveLength(1);
@@ -107,7 +107,7 @@ describe('A message whose connection is lost', () => {
     ]);
   }
 
-  it('is completed in a stream by its repetition, if that begins with what was sent', async () => {
+  it('is completed in a stream by its repetition, if that starts with the text already sent', async () => {
     const all = await answers('repeated', breaksAfter('Hello,', ' A'), says('Hello, Ada'));
     expect(all.map(({ text }) => text)).toEqual(['Hello, Ada', 'Hello, Ada']);
     expect(all.map(({ finish }) => finish)).toEqual(['stop', 'end_turn']);
@@ -129,14 +129,14 @@ describe('A message whose connection is lost', () => {
     expect(all[0]?.text).toContain('answer_broken');
   });
 
-  it('gives the text that the model has continued after the lost block', async () => {
+  it('returns the text with which the model continued after the lost block', async () => {
     const all = await answers('continued', breaksIn(saysInBlocks('First.', 'Sec')), says(' Second.'));
     expect(all.map(({ finish }) => finish)).toEqual(['stop', 'error']);
     expect(all[0]?.text).toBe('First. Second.');
   });
 });
 
-describe('A request that the API refuses', () => {
+describe('A request that the API rejects', () => {
   const sentence = 'messages.0: too odd at http://127.0.0.1:9/v1';
 
   it.each([
@@ -144,7 +144,7 @@ describe('A request that the API refuses', () => {
     ['/v1/messages', { error: { type: 'invalid_request_error' } }],
     ['/v1/responses', { error: { type: 'invalid_request_error' } }],
     ['/api/chat', {}],
-  ])('is a 400 of %s that is not repeated, with the sentence of the API', async (path, body) => {
+  ])('is a 400 of %s that is not retried, with the message of the API', async (path, body) => {
     const door = doorList.find((each) => each.path === path) as Door;
     const text = prompt(`odd for ${path}`, refuses(400, 'invalid_request_error', sentence));
     const answer = await service.post(path, { ...door.body(text), stream: false });
@@ -154,7 +154,7 @@ describe('A request that the API refuses', () => {
   });
 });
 
-describe('A stop sequence of white space', () => {
+describe('A stop sequence of whitespace', () => {
   it.each([
     ['chat', { stop: ['\n', '###'] }],
     ['messages', { stop_sequences: ['\n', '###'] }],
@@ -169,7 +169,7 @@ describe('A stop sequence of white space', () => {
 });
 
 describe('POST /ask', () => {
-  it('names an answer that ended at a limit, and fails for a refusal', async () => {
+  it('reports an answer that ended at a limit, and fails for a refusal', async () => {
     const limited = prompt('limited', endsFor('max_tokens', says('Once upon')));
     const answer = await service.post('/ask', { prompt: limited });
     expect([answer.status, answer.body]).toMatchObject([200, { response: 'Once upon', incomplete: true }]);

@@ -241,8 +241,8 @@ async function fault(door: Door, history: readonly Round[], tag: string): Promis
   return lostResults(request, history, keyOf(door !== 'ollama without ids')).join('; ') || null;
 }
 
-describe('A model that numbers its calls anew in each answer', () => {
-  it('gets each result once, under the id of its own call', async () => {
+describe('A model that numbers its calls from the start in each answer', () => {
+  it('receives each result once, under the id of its call', async () => {
     const before = api.requests.length;
     const call = { id: 'call_0', name: 'look', input: { q: 'x' } };
     api.behave = (_, index) => (index - before < 2 ? saysAndCalls('', call) : says('fine'));
@@ -294,7 +294,7 @@ describe('A model that gives two calls of one message the same id', () => {
     );
   }
 
-  it('gets each result for its own call, and the client gets different ids', async () => {
+  it('receives the result of each call, and the client gets different ids', async () => {
     const before = callOnce();
     const tools = [{ type: 'function', function: { name: 'look', parameters: schema } }];
     const asked = { role: 'user', content: 'Look at both.' };
@@ -309,7 +309,7 @@ describe('A model that gives two calls of one message the same id', () => {
     expectResults(before);
   });
 
-  it('gets them from a stored response, too', async () => {
+  it('receives them from a stored response too', async () => {
     const before = callOnce();
     const body = { model: 'claude-sonnet-5', tools: [{ type: 'function', name: 'look', parameters: schema }] };
     const { body: first } = await service.post('/v1/responses', { ...body, input: 'Look at both again.' });
@@ -321,9 +321,9 @@ describe('A model that gives two calls of one message the same id', () => {
   });
 });
 
-describe('A history from elsewhere', () => {
+describe('A history from another program', () => {
   it(
-    `is answered with all of its results, or refused by its field (${count} at random, seed ${seed})`,
+    `is answered with all of its results, or rejected by its field (${count} at random, seed ${seed})`,
     async () => {
       let number = 0;
       const property = asyncProperty(array(rounds, { minLength: beside, maxLength: beside }), async (histories) => {

@@ -22,8 +22,8 @@ function lastToken(): string | undefined {
   return api.requests.at(-1)?.headers.authorization;
 }
 
-describe('The login of claude in files', () => {
-  it('outlives 20 renewals beside jobs, checks, cancels, time-outs, drains and restarts', async () => {
+describe('The login files of claude', () => {
+  it('survive 20 renewals during jobs, checks, cancellations, timeouts, drains and restarts', async () => {
     const delayMs = (refresh: number) => delays[refresh] ?? 0;
     // Claude renews a token that expires within 300,000 ms.
     const livesMs = (token: number) => (token % 10 === 0 ? 304_000 : 300_300);
@@ -35,7 +35,7 @@ describe('The login of claude in files', () => {
     expect([...jobs.keys()].filter((status) => ![0, 200, 503, 504].includes(status))).toEqual([]);
   });
 
-  it('is read again by processes that wait, after another process has renewed it', async () => {
+  it('are read again by waiting processes after another process has renewed the login', async () => {
     await using endpoint = await TokenEndpoint.start({ livesMs: () => hourMs, delayMs: () => 0 });
     await using service = await startWithLogin(api, endpoint, { MODEL_API_STANDBY: '1' });
     const { body } = await service.post('/chat', { message: 'one' });

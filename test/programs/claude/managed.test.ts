@@ -26,7 +26,7 @@ function canMount(): boolean {
 beforeAll(() => installClaude(), 600_000);
 
 (canMount() ? describe : describe.skip)('The managed settings of a host with the real claude', () => {
-  it('do not reach the model as instructions, are named, and are a fault if they stop each job', async () => {
+  it('are not sent to the model as instructions, are reported, and are a fault if they stop each job', async () => {
     await using api = await startMessagesApi();
     api.behave = echoes;
     await using folder = await temporaryFolder();

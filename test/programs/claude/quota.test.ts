@@ -27,8 +27,8 @@ async function breakerOf(service: Service) {
 /** Returns a time in whole seconds, as the API reports it: up to one second later than requested. */
 const inSeconds = (seconds: number) => Math.ceil(Date.now() / 1000) + seconds;
 
-describe("The quota of claude's account", () => {
-  it('is shown while its window fills up', async () => {
+describe('The quota of the claude account', () => {
+  it('is shown while it fills up', async () => {
     await using service = await startWithClaude(api, { env: { ...noSpares, ...token } });
     const resetsAt = inSeconds(3600);
     api.behave = (request) => ({ ...echoes(request), headers: fiveHours('allowed_warning', 0.92, resetsAt) });
@@ -39,7 +39,7 @@ describe("The quota of claude's account", () => {
     expect(await service.log('quota_warning')).toMatchObject({ window: 'five_hour', resets_at });
   });
 
-  it('holds jobs back from the moment it is used up until its reset', async () => {
+  it('blocks jobs from the moment it is used up until its reset', async () => {
     await using service = await startWithClaude(api, { env: { ...noSpares, ...token } });
     const resetsAt = inSeconds(10);
     api.behave = () => ({ ...refusals.rateLimited, headers: fiveHours('rejected', 1, resetsAt) });
@@ -67,7 +67,7 @@ describe("The quota of claude's account", () => {
     expect(await metric(service, 'breaker_openings_total{reason="quota"}')).toBe(1);
   });
 
-  it('that claude tells nothing of holds back the model that was asked, and no other', async () => {
+  it('blocks only the requested model if claude reports no details', async () => {
     await using service = await startWithClaude(api, { env: noSpares });
     api.behave = () => refusals.rateLimited;
     const opus = { prompt: 'Hello', model: 'opus' };
@@ -78,7 +78,7 @@ describe("The quota of claude's account", () => {
     expect((await service.get('/health')).body.status).toBe('ok');
   });
 
-  it('is no matter of an overloaded API', async () => {
+  it('is not affected by an overloaded API', async () => {
     await using service = await startWithClaude(api, { env: noSpares });
     api.behave = () => refusals.overloaded;
     expect((await service.post('/ask', { prompt: 'Hello' })).body.reason).toBe('overloaded');
@@ -88,7 +88,7 @@ describe("The quota of claude's account", () => {
 });
 
 describe('A model that the account may not use', () => {
-  it('is no matter of others: a 403 holds back its own jobs, once two clients have had it', async () => {
+  it('does not affect other models: a 403 blocks its jobs only, once two clients have received it', async () => {
     await using keys = await writeNamedKeys();
     await using service = await startWithClaude(api, { env: { ...noSpares, ...keys.env } });
     api.behave = (request) => (request.body.model === 'claude-locked' ? refusals.forbidden : echoes(request));
@@ -108,8 +108,8 @@ describe('A model that the account may not use', () => {
   });
 });
 
-describe('A token that the API goes on refusing', () => {
-  it('holds jobs back from the second failure on, though claude says that it is logged in', async () => {
+describe('A token that the API keeps rejecting', () => {
+  it('blocks jobs from the second failure on, although claude reports that it is logged in', async () => {
     await using service = await startWithClaude(api, { env: { ...noSpares, ...token } });
     api.behave = () => refusals.forbidden;
     for (let n = 0; n < 2; n++) expect((await service.post('/ask', { prompt: 'Hello' })).body.reason).toBe('auth');

@@ -32,7 +32,7 @@ function told({ body }: MessagesRequest) {
   return { temperature: body.temperature, top_p: body.top_p };
 }
 
-describe('The sampling of one client', () => {
+describe('The sampling options of a client', () => {
   const wishes = [
     { wish: { temperature: 1.5 }, sent: { temperature: 1 }, ignored: null },
     { wish: { temperature: 0.5, top_p: 0.9 }, sent: { temperature: 0.5, top_p: undefined }, ignored: 'top_p' },
@@ -42,7 +42,7 @@ describe('The sampling of one client', () => {
     { wish: { temperature: 0.3, reasoning_effort: 'high' }, sent: { temperature: undefined }, ignored: 'temperature' },
   ];
 
-  it('fits what the API accepts, and changes nothing of the next request', async () => {
+  it('satisfy the rules of the API, and do not affect the next request', async () => {
     api.rules = {};
     for (const { wish, sent, ignored } of wishes) {
       const before = api.requests.length;
@@ -56,8 +56,8 @@ describe('The sampling of one client', () => {
   });
 });
 
-describe('A model that refuses to be told how it picks its words', () => {
-  it('is asked once more without, and from then on not told at all; the client is told of it', async () => {
+describe('A model that rejects sampling options', () => {
+  it('is asked again without them, receives none from then on, and the client is informed', async () => {
     const plain = await ask({});
     const usual = told(api.requests.at(-1) as MessagesRequest);
     expect(plain.status).toBe(200);

@@ -61,8 +61,8 @@ function resultsIn({ body }: MessagesRequest): number {
   return JSON.stringify(body.messages).split('"tool_result"').length - 1;
 }
 
-describe('Tools of the client with the real claude', () => {
-  it('may have unusual schemas: the model gets each tool, and the client each call as its schema says', async () => {
+describe('Client tools with the real claude', () => {
+  it('may have unusual schemas: the model receives each tool, and each call matches its schema', async () => {
     api.behave = (request) => {
       if (resultsIn(request) > 0) return says('done');
       const calls = toolsOf(request).map((tool) => {
@@ -120,7 +120,7 @@ describe('Tools of the client with the real claude', () => {
 });
 
 describe('An answer of the real claude', () => {
-  it.each(oddSchemas)('can fit a schema with $title', async ({ schema, value }) => {
+  it.each(oddSchemas)('can match a schema with $title', async ({ schema, value }) => {
     api.behave = (request) => {
       const tool = toolsOf(request).find(({ name }) => name === 'StructuredOutput');
       if (tool === undefined) return says('no schema has arrived');
@@ -131,8 +131,11 @@ describe('An answer of the real claude', () => {
     expect([status, body]).toMatchObject([200, { structured: value }]);
   });
 
-  it.each(lossySchemas)('is refused by name if its schema cannot be kept: $title', async ({ schema, title }) => {
-    const { status, body } = await service.post('/ask', { prompt: 'Give a value.', schema });
-    expect([status, body]).toMatchObject([400, { details: [{ message: expect.stringContaining(title) }] }]);
-  });
+  it.each(lossySchemas)(
+    'is rejected with the keyword that the schema cannot express: $title',
+    async ({ schema, title }) => {
+      const { status, body } = await service.post('/ask', { prompt: 'Give a value.', schema });
+      expect([status, body]).toMatchObject([400, { details: [{ message: expect.stringContaining(title) }] }]);
+    },
+  );
 });

@@ -41,8 +41,8 @@ function lastRequest(): MessagesRequest {
   return api.requests.at(-1) as MessagesRequest;
 }
 
-describe('One claude that waits', () => {
-  it('serves every caller at the first request: with a system text, a model, a schema, an effort, images of his own', async () => {
+describe('One claude process on standby', () => {
+  it('serves any first request: with a system text, a model, a schema, an effort or images', async () => {
     await using service = await startWithClaude(api, { env: oneWaits });
     const asks = [
       { prompt: 'one', system: 'Nobody has said this before: 1.' },
@@ -68,7 +68,7 @@ describe('One claude that waits', () => {
     expect(await standbysTaken(service)).toEqual([5, 0]);
   });
 
-  it('never hears of two callers', async () => {
+  it('never receives prompts of two callers', async () => {
     await using service = await startWithClaude(api, { env: { MODEL_API_STANDBY: '2' } });
     const names = ['fox-17', 'owl-28', 'elk-39', 'bee-40', 'cod-51', 'ant-62'];
     const answers = names.map((name) => service.post('/ask', { prompt: `I am ${name}`, system: `Serve ${name}.` }));
@@ -81,7 +81,7 @@ describe('One claude that waits', () => {
 });
 
 describe('A conversation with claude', () => {
-  it('is replayed for another model, of which it would hear in the same process', async () => {
+  it('is replayed for another model, which the same process would report to the model', async () => {
     await using service = await startWithClaude(api, { env: { MODEL_API_LIVE_SESSIONS: '1' } });
     const { body } = await service.post('/chat', { message: 'one', model: 'claude-sonnet-5', system: 'Count.' });
     const conversation_id = body.conversation_id;
@@ -97,8 +97,8 @@ describe('A conversation with claude', () => {
   });
 });
 
-describe('A claude that takes its system text and its model at the start alone', () => {
-  it('answers as ever, with a schema and an effort, too', async () => {
+describe('A claude version that accepts its system text and its model only at the start', () => {
+  it('answers correctly, with a schema and an effort too', async () => {
     await using service = await startWithClaude(api, { env: { ...oneWaits, MODEL_API_CLI_COMMAND: `'${older}'` } });
     await untilOneWaits(service);
     const ask = { prompt: 'one', system: 'Be an owl.', model: 'claude-sonnet-5', effort: 'low' };

@@ -31,8 +31,8 @@ const thought = [
   { type: 'thought-end', redacted: 'sealed' },
 ];
 
-describe('What the real claude thinks', () => {
-  it('is read with its signature, before the answer', async () => {
+describe('The thoughts of the real claude', () => {
+  it('are read with their signature, before the answer', async () => {
     lab.api.behave = () => thinking(says('Hel', 'lo'));
     const session = await lab.start();
     const { deltas, end, thoughts } = await session.turn(asked('Hi', { thinking: 'summarized' }));
@@ -40,7 +40,7 @@ describe('What the real claude thinks', () => {
     expect([deltas.join(''), end]).toMatchObject(['Hello', { type: 'turn-end' }]);
   });
 
-  it('is shown as a summary where the turn asks for that, and as before in the next one', async () => {
+  it('are shown as a summary if the turn requests it, and by default in the next turn', async () => {
     const session = await lab.start();
     await session.turn(asked('one'));
     await session.turn(asked('two', { thinking: 'summarized' }));
@@ -54,7 +54,7 @@ describe('What the real claude thinks', () => {
     expect(JSON.stringify(lab.api.requests.at(-1)?.body.messages)).not.toContain('thinking');
   });
 
-  it('comes between the rounds of tools, whose process then thinks on', async () => {
+  it('appear between the rounds of tools, and the process continues thinking', async () => {
     const schema = '{"type":"object","properties":{}}';
     const tools = [{ name: 'look', description: 'Looks.', schema }];
     const more = { offer: { tools, choice: 'auto', isParallel: true }, thinking: 'summarized' } as const;

@@ -61,8 +61,8 @@ function lastRequest(): MessagesRequest {
   return last;
 }
 
-describe('this version', () => {
-  it('takes over stdin what it was found to take, and is started in one way for it', () => {
+describe('This version of claude', () => {
+  it('accepts the detected options over stdin, and has a single command line for them', () => {
     const all = { ...plainLaunch('opus'), system: 'be secret', schema: JSON.stringify(schema), effort: 'low' } as const;
     const [plain, full] = [lab.plan(), lab.plan(all)];
     if (isOlder) expect(full.args).toEqual(expect.arrayContaining(['--model=opus', '--system-prompt-file']));
@@ -79,7 +79,7 @@ describe('this version', () => {
     ]);
   });
 
-  it('is tried out without a request to the API', async () => {
+  it('is probed without a request to the API', async () => {
     await using unasked = await startMessagesApi();
     const { programVersion } = await learnClaude(known.program, { ...apiKey, ANTHROPIC_BASE_URL: unasked.url });
     await learnClaude(known.program, { ...loginToken, ANTHROPIC_BASE_URL: unasked.url });
@@ -88,8 +88,8 @@ describe('this version', () => {
   });
 });
 
-describe('what is told beside a turn', () => {
-  it('reaches the model with the first turn of a process that was started before: nothing of it stays in the text', async () => {
+describe('The options of a turn', () => {
+  it('reach the model with the first turn of a standby process, and do not appear in its text', async () => {
     const turn = asked('hi', { model: 'claude-sonnet-5', system: 'Be an owl.', effort: 'low' });
     const claude = await startedFor(turn);
     expect((await claude.turn(turn)).end).toMatchObject({ type: 'turn-end', model: 'claude-sonnet-5' });
@@ -99,7 +99,7 @@ describe('what is told beside a turn', () => {
     expect(conversationOf(lastRequest())).toEqual([{ role: 'user', text: 'hi' }]);
   });
 
-  it('goes before a history that is replayed', async () => {
+  it('precede a replayed history', async () => {
     const history: Turn['history'] = [
       { role: 'user', text: 'one' },
       { role: 'assistant', text: '1' },
@@ -115,7 +115,7 @@ describe('what is told beside a turn', () => {
     expect(lastRequest().body).toMatchObject({ model: 'claude-sonnet-5', output_config: { effort: 'high' } });
   });
 
-  it('may be another effort with each turn, and none again', async () => {
+  it('may set a different effort in each turn, and then none', async () => {
     const claude = await startedFor(plainLaunch('claude-sonnet-5'));
     const turns = [null, 'low', 'high', null] as const;
     for (const effort of turns) await claude.turn(asked('go on', { model: 'claude-sonnet-5', effort }));
@@ -125,7 +125,7 @@ describe('what is told beside a turn', () => {
     expect(conversationOf(lastRequest()).filter(({ role }) => role === 'user')).toHaveLength(turns.length);
   });
 
-  it('keeps the bars, so that nothing of it reads a file', async () => {
+  it('keep the restrictions, so that no option reads a file', async () => {
     const secret = 'canary-in-a-file';
     const path = join(lab.home.path, 'secret.txt');
     await writeFile(path, secret);
@@ -145,7 +145,7 @@ describe('what is told beside a turn', () => {
     expect(JSON.stringify(api.requests)).not.toContain(secret);
   });
 
-  it('is not mixed between two processes', async () => {
+  it('are not mixed between two processes', async () => {
     await using other = await openLab(known);
     other.api.behave = echoes;
     const turns = ['fox', 'owl'].map((name) => asked(`I am the ${name}`, { system: `Serve the ${name}.` }));
@@ -161,10 +161,10 @@ describe('what is told beside a turn', () => {
   });
 });
 
-describe('an answer with a schema', () => {
+describe('An answer with a schema', () => {
   const turn = asked('Give me a.', { schema: JSON.stringify(schema), system: 'Be brief.' });
 
-  it('is the value, turn after turn, with whatever the model says before it', async () => {
+  it('is the value, turn after turn, even if the model writes text before it', async () => {
     api.behave = () => saysAndGives('Let me see.', { a: 'x' });
     const claude = await startedFor(turn);
     for (const index of [0, 1]) {
@@ -174,22 +174,22 @@ describe('an answer with a schema', () => {
     expect(systemOf(lastRequest()).slice(2)).toEqual(['Be brief.']);
   });
 
-  it('is what the model said, where it gives no value though it is asked twice', async () => {
+  it('is the text of the model if it gives no value in two attempts', async () => {
     api.behave = () => says('no value');
     const { deltas, end } = await (await startedFor(turn)).turn(turn);
     expect([end.type, deltas.join('')]).toEqual(['turn-end', 'no valueno value']);
     expect(api.requests).toHaveLength(2);
   });
 
-  it('is a mismatch, where every value is wrong', async () => {
+  it('is a mismatch if every value is wrong', async () => {
     api.behave = () => saysAndGives('', { b: 1 });
     const { end } = await (await startedFor(turn)).turn(turn);
     expect(end).toMatchObject({ type: 'turn-failed', reason: 'schema_mismatch' });
   });
 });
 
-describe('images', () => {
-  it('stand in the text where they were put', async () => {
+describe('Images', () => {
+  it('keep their positions in the text', async () => {
     const claude = await lab.start();
     await claude.turn(asked('look here', { images: [{ ...png, at: 5 }, png] }));
     await claude.turn(asked('/cost', { images: [png] }));
@@ -202,7 +202,7 @@ describe('images', () => {
   });
 });
 
-describe('a refusal of the model', () => {
+describe('A refusal of the model', () => {
   it('ends the turn with its text and its category', async () => {
     api.behave = () => declines('I can');
     const { end } = await (await lab.start()).ask('hi');
@@ -210,16 +210,16 @@ describe('a refusal of the model', () => {
   });
 });
 
-describe('what the model is told of the host', () => {
+describe('The host information that the model receives', () => {
   const traits = [hostname(), userInfo().username, 'prompt-relay', process.version, 'Linux', '/tmp'];
 
-  it('is nothing, with an API key', async () => {
+  it('is empty with an API key', async () => {
     await (await lab.start()).ask('hi');
     const request = JSON.stringify(lastRequest().body);
     expect(traits.filter((trait) => request.includes(trait))).toEqual([]);
   });
 
-  it('is the folder and the platform, with a login, where the version tells them', async () => {
+  it('is the folder and the platform with a login, in versions that send them', async () => {
     await using other = await openLab(await learnClaude(known.program, loginToken));
     await (await other.start()).ask('hi');
     const request = JSON.stringify(other.api.requests.map(({ body }) => body));

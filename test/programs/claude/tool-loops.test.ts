@@ -48,7 +48,7 @@ async function leaveInsideInput({ url }: Service): Promise<void> {
 }
 
 describe('A loop of client tools with the real claude', () => {
-  it('goes on for twelve rounds of one turn, each with its own call and text, and no request more', async () => {
+  it('runs twelve rounds in one turn, each with its call and text, and no extra request', async () => {
     await using service = await startWithClaude(api, { env: live });
     api.behave = (request) => {
       const round = resultsIn(request);
@@ -69,7 +69,7 @@ describe('A loop of client tools with the real claude', () => {
     expect(heard).not.toMatch(/denied|interrupted|want to proceed|not allowed|is_error":true/i);
   });
 
-  it('ends where its client leaves inside the input of a call: nobody gets the half, and the next request is answered', async () => {
+  it('ends if its client disconnects inside the input of a call: no client gets the partial call, and the next request is answered', async () => {
     await using service = await startWithClaude(api, { env: live });
     api.behave = () => saysAndCalls('I note her.', { name: 'note', input: { who: 'Ada' }, isUnfinished: true });
     await leaveInsideInput(service);
@@ -85,7 +85,7 @@ describe('A loop of client tools with the real claude', () => {
   it.each([
     ['Read', (path: string) => ({ file_path: path })],
     ['Bash', (path: string) => ({ command: `cat ${path}` })],
-  ])('brings a call of %s, which nobody has offered, to the client, and runs nothing', async (name, inputFor) => {
+  ])('passes a call of the unoffered tool %s to the client, and runs nothing', async (name, inputFor) => {
     await using service = await startWithClaude(api, { env: live });
     const path = join(service.home, 'secret.txt');
     await writeFile(path, canary);

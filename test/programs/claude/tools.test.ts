@@ -101,12 +101,12 @@ function toolsIn({ body }: MessagesRequest) {
   return (body.tools ?? []) as readonly { name: string; description: string; input_schema: { description?: string } }[];
 }
 
-describe('the tools of a client', () => {
-  it('can be called by this version', () => {
+describe('The tools of a client', () => {
+  it('are supported by this version', () => {
     expect(known.programVersion.extras).toMatchObject({ tools: 'parallel', toolChoice: true });
   });
 
-  it('are called twice in one message, and their results come in another order; then the conversation goes on', async () => {
+  it('are called twice in one message, get their results in another order, and the conversation continues', async () => {
     const offer = offering(tool('get_weather'), tool('Bash'));
     const calls = [
       { id: 'toolu_a', name: 'get_weather', input: { q: 'Oslo' } },
@@ -141,7 +141,7 @@ describe('the tools of a client', () => {
     expect(messagesOf(lastRequest())).toHaveLength(5);
   });
 
-  it('are called fourteen times at once, two of them alike, and each call gets its own result', async () => {
+  it('are called fourteen times at once, twice with equal input, and each call gets its result', async () => {
     const calls = Array.from({ length: 14 }, (_, at) => ({
       id: `toolu_${at}`,
       name: 'look',
@@ -168,7 +168,7 @@ describe('the tools of a client', () => {
     'mcp__relay__z',
     'StructuredOutput',
     'ToolSearch',
-  ])('are those of the client alone: nothing of %s runs on the host', async (name) => {
+  ])('are the only ones: nothing of %s runs on the host', async (name) => {
     const secret = join(lab.home.path, 'secret.txt');
     await writeFile(secret, 'canary');
     const claude = await lab.start();
@@ -217,7 +217,7 @@ describe('the tools of a client', () => {
     expect(content).toMatch(/"a ".*"b"/);
   });
 
-  it('that nobody offered, or with an input that is no JSON, end the turn as the API ends it', async () => {
+  it('end the turn as the API does if they are unknown or have invalid JSON', async () => {
     const calls = [{ id: 'toolu_a', name: 'nobody', input: { a: 1 } }];
     api.behave = () => saysAndCalls('', ...calls);
     const offer = offering(tool('look'));
@@ -226,7 +226,7 @@ describe('the tools of a client', () => {
     expect(end).toMatchObject({ calls: [{ id: 'toolu_a', name: 'nobody', input: '{"a":1}' }] });
   });
 
-  it('stand beside an answer with a schema', async () => {
+  it('work together with an answer schema', async () => {
     const schema = JSON.stringify({ type: 'object', properties: { a: { type: 'string' } }, required: ['a'] });
     const offer = offering(tool('look'));
     const turn = asked('Look.', { offer, schema });
@@ -240,8 +240,8 @@ describe('the tools of a client', () => {
   });
 });
 
-describe('a history with calls', () => {
-  it('is replayed as it was, with its ids, results and images, and the last results alone', async () => {
+describe('A history with calls', () => {
+  it('is replayed with its ids, results and images, also if only the last results are new', async () => {
     const images = [{ mediaType: 'image/png', data: pixel, at: 0 }] as const;
     const history: Turn['history'] = [
       { role: 'user', text: 'How is it?' },
@@ -281,13 +281,13 @@ describe('a history with calls', () => {
   });
 });
 
-describe('what the client wants of an answer', () => {
+describe('The answer options of a client', () => {
   it.each([
     [{ choice: 'none' }, { tool_choice: { type: 'none' } }],
     [{ choice: 'required' }, { tool_choice: { type: 'any' }, thinking: { type: 'disabled' } }],
     [{ choice: { name: 'look' } }, { tool_choice: { type: 'tool', name: 'look' }, thinking: { type: 'disabled' } }],
     [{ isParallel: false }, { tool_choice: { type: 'auto', disable_parallel_tool_use: true } }],
-  ] as const)('of its tools, %j, is told to the API with that turn alone', async (wish, told) => {
+  ] as const)('for its tools, %j, are sent to the API with that turn only', async (wish, told) => {
     api.behave = () => says('well');
     const claude = await lab.start();
     const plain = offering(tool('look'));
@@ -298,7 +298,7 @@ describe('what the client wants of an answer', () => {
     expect(conversationOf(lastRequest()).map(({ text }) => text)).toEqual(['one', 'well', 'two']);
   });
 
-  it('of its words is told to the API with that turn alone, in the middle of a loop too', async () => {
+  it('for its text are sent to the API with that turn only, in the middle of a loop too', async () => {
     const offer = offering(tool('look'));
     api.behave = (_, index) =>
       index === 0 ? saysAndCalls('', { id: 'toolu_a', name: 'look', input: {} }) : says('well');
@@ -315,7 +315,7 @@ describe('what the client wants of an answer', () => {
     expect(lastRequest().body.temperature).not.toBe(0);
   });
 
-  it('ends the answer with its stop sequence, or with its length, and says so', async () => {
+  it('end the answer at its stop sequence or its length, and the answer reports it', async () => {
     const claude = await lab.start();
     api.behave = () => ({ ...says('so far'), stopReason: 'stop_sequence', stopSequence: 'END' });
     const stopped = await claude.turn(asked('one', { stop: ['END'] }));

@@ -7,8 +7,8 @@ import { startService } from '../../support/service.js';
 
 const key = 'a-key-of-this-test';
 
-describe('The key of the console', () => {
-  it('is asked for once, again where it is refused, and kept in the tab alone', async () => {
+describe('The API key in the console', () => {
+  it('is requested once, and again if it is rejected, and is stored in the tab only', async () => {
     await using service = await startService({ env: { MODEL_API_KEY: key } });
     await using browser = await startBrowser();
     const ask = new AskPage(browser.page);
@@ -42,7 +42,7 @@ describe('The key of the console', () => {
     expectClean(browser, service, /status of 401/);
   });
 
-  it('may be refused to the page: then the request has failed, and can be sent again', async () => {
+  it('may be left out: the request fails, and can be sent again', async () => {
     await using service = await startService({ env: { MODEL_API_KEY: key } });
     await using browser = await startBrowser();
     const ask = new AskPage(browser.page);
@@ -60,7 +60,7 @@ describe('The key of the console', () => {
 });
 
 describe('The header of the console', () => {
-  it('says who one is, asks for a key, and forgets it', async () => {
+  it('shows the client, asks for a key, and forgets it', async () => {
     await using keys = await writeNamedKeys();
     await using service = await startService({ env: keys.env });
     await using browser = await startBrowser();
@@ -85,7 +85,7 @@ describe('The header of the console', () => {
     expectClean(browser, service, /status of 401/);
   });
 
-  it('says from where one asks if the service needs no key', async () => {
+  it('shows the client address if the service needs no key', async () => {
     await using service = await startService();
     await using browser = await startBrowser();
     await openConsole(browser, service, '/usage');
@@ -97,8 +97,8 @@ describe('The header of the console', () => {
   });
 });
 
-describe('A service that goes and comes back', () => {
-  it('is told as long as it is gone, and asked again without a reload', async () => {
+describe('A service that stops and starts again', () => {
+  it('is reported as down while it is stopped, and can be asked again without a reload', async () => {
     await using browser = await startBrowser();
     const ask = new AskPage(browser.page);
     const env = { MODEL_API_PORT: String(await freePort()) };

@@ -50,7 +50,7 @@ describe('The page Ask', () => {
     beforeEach(() => openConsole(browser, service, '/ask'));
     afterEach(() => expectClean(browser, service));
 
-    it('asks, and goes on with the conversation, also after a reload', async () => {
+    it('answers, and continues the conversation, also after a reload', async () => {
       expect(await ask.page.title()).toBe('Ask · prompt-relay');
       await expectGoodLooks(ask.page, 'ask-empty');
       expect(await ask.ask('Hello, my name is Ada')).toMatch(/Ada[\s\S]*eliza · \d+ tokens in · \d+ out · [\d.]+ m?s/);
@@ -63,7 +63,7 @@ describe('The page Ask', () => {
       expect(await ask.ask('What is my name?')).not.toContain('Ada');
     });
 
-    it('shows a conversation of another program, with its system text, and goes on with it', async () => {
+    it('shows a conversation of another program, with its system text, and continues it', async () => {
       const { body } = await service.post('/chat', { message: 'My name is Ada', system: 'Be brief.' });
       await openConsole(browser, service, `/ask?conversation=${body.conversation_id}`);
       expect(await ask.answer()).toMatch(/eliza · \d+ tokens in · \d+ out/);
@@ -74,7 +74,7 @@ describe('The page Ask', () => {
       expect(whole.message_count).toBe(4);
     });
 
-    it('draws Markdown, loads nothing that an answer names, and copies code', async () => {
+    it('renders Markdown, loads no resource that an answer names, and copies code', async () => {
       await ask.page.getByLabel('Model', { exact: true }).selectOption('echo');
       const text = await ask.ask(markdown);
       expect(text).toContain('<b>no</b>');
@@ -88,7 +88,7 @@ describe('The page Ask', () => {
       await expectGoodLooks(ask.page, 'ask-markdown');
     });
 
-    it('draws formulas and code in colours, and nothing in them does anything', async () => {
+    it('renders formulas and highlights code, and neither can run anything', async () => {
       await ask.page.getByLabel('Model', { exact: true }).selectOption('echo');
       await ask.ask(`Well: $x^2$ and \\(\\frac12\\)
 
@@ -119,7 +119,7 @@ def f(x): return "<script>alert(1)</script>"
       await expectGoodLooks(ask.page, 'ask-math');
     });
 
-    it('takes a schema, and shows the value; says what is wrong with one', async () => {
+    it('accepts a schema, shows the value, and reports an invalid schema', async () => {
       await ask.button('Options').click();
       const field = ask.page.getByLabel('JSON Schema of the answer');
       await field.fill('{"type":');
@@ -132,7 +132,7 @@ def f(x): return "<script>alert(1)</script>"
       expect(await ask.button('Options (2)').count()).toBe(1);
     });
 
-    it('says beside Send why a message cannot be sent, and leads to what is wrong', async () => {
+    it('explains next to Send why a message cannot be sent, and links to the fault', async () => {
       const reason = ask.page.locator('.composer .why');
       await ask.button('Send').click();
       expect(await reason.innerText()).toBe('Write a message first.');
@@ -156,7 +156,7 @@ def f(x): return "<script>alert(1)</script>"
       await ask.answer();
     });
 
-    it('keeps a message that is being written over a reload, until it is sent', async () => {
+    it('keeps a draft across a reload until it is sent', async () => {
       await ask.message.fill('A long question');
       await ask.button('Options').click();
       await ask.page.getByLabel('System text').fill('Be brief.');
@@ -175,7 +175,7 @@ def f(x): return "<script>alert(1)</script>"
       expect([await ask.message.inputValue(), await ask.page.getByAltText('file.png').count()]).toEqual(['', 0]);
     });
 
-    it('takes images by file, by paste and by drop, and no other file', async () => {
+    it('accepts images as files, by paste and by drop, and no other files', async () => {
       const give = (kind: 'paste' | 'drop') =>
         ask.page.evaluate(`{
           const files = new DataTransfer();
@@ -200,7 +200,7 @@ def f(x): return "<script>alert(1)</script>"
       expect(await ask.turns.last().locator('.asked img').count()).toBe(2);
     });
 
-    it('shows the request as a program would send it', async () => {
+    it('shows the request as code', async () => {
       await ask.message.fill("What's this?");
       await ask.button(/^Code$/).click();
       const dialog = ask.page.getByRole('dialog');
@@ -222,7 +222,7 @@ def f(x): return "<script>alert(1)</script>"
       expect(await ask.message.inputValue()).toMatch(/^const answer = await fetch/);
     });
 
-    it('can be used by keyboard alone', async () => {
+    it('can be used with the keyboard only', async () => {
       const { keyboard } = ask.page;
       const focused = () => ask.page.evaluate('document.activeElement.getAttribute("aria-label")');
       expect(await focused()).toBe('Message');
@@ -262,7 +262,7 @@ def f(x): return "<script>alert(1)</script>"
     expectClean(browser, service);
   });
 
-  it('draws the beginning of an answer of two megabytes, and shows the rest as plain text', async () => {
+  it('renders the start of an answer of two megabytes, and shows the rest as plain text', async () => {
     await using folder = await temporaryFolder();
     const program = join(folder.path, 'long.js');
     const block = '**Bold** words, [a link](https://a.example/) and *more*.\n\n- one item\n\n';
@@ -284,7 +284,7 @@ def f(x): return "<script>alert(1)</script>"
     expectClean(browser, service);
   });
 
-  it('goes on with an answer while another conversation is open', async () => {
+  it('continues an answer while another conversation is open', async () => {
     await using service = await startWithProgram(script('begins-and-waits.pl'));
     await openConsole(browser, service);
     expect(await ask.ask('go')).toContain('begun: go done');
@@ -307,7 +307,7 @@ def f(x): return "<script>alert(1)</script>"
   });
 
   it.each(['after Stop', 'while it is answered'])(
-    'keeps a question and what had come over a reload: %s',
+    'keeps a question and its partial answer across a reload: %s',
     async (when) => {
       await using service = await startWithProgram(script('begins-and-waits.pl'));
       await openConsole(browser, service);
@@ -346,7 +346,7 @@ def f(x): return "<script>alert(1)</script>"
     },
   );
 
-  it('offers images and effort for a model that takes them, and for no other', async () => {
+  it('offers images and effort only for a model that supports them', async () => {
     const clis = `main=demo,plain=command:${script('begins-and-waits.pl')}`;
     await using service = await startService({ env: { MODEL_API_CLI: 'auto', MODEL_API_CLIS: clis } });
     await service.log('readiness_checked', ({ cli }) => cli === 'plain');
@@ -375,7 +375,7 @@ def f(x): return "<script>alert(1)</script>"
     expectClean(browser, service);
   });
 
-  itInChromium()('sends an effort to a model that takes one, and none to another', async () => {
+  itInChromium()('sends an effort only to a model that supports it', async () => {
     await using service = await startService();
     const model = (id: string, effort: boolean) => ({
       id,
@@ -402,7 +402,7 @@ def f(x): return "<script>alert(1)</script>"
     await ask.page.unroute('**/models');
   });
 
-  it('shows the place in the queue, and the seconds there', async () => {
+  it('shows the queue position and the waiting time', async () => {
     await using folder = await temporaryFolder();
     const file = join(folder.path, 'go');
     const env = { MODEL_API_MAX_CONCURRENT: '1' };
@@ -419,7 +419,7 @@ def f(x): return "<script>alert(1)</script>"
     expectClean(browser, service);
   });
 
-  it('counts down to the next try while the queue is full', async () => {
+  it('counts down to the next attempt while the queue is full', async () => {
     await using folder = await temporaryFolder();
     const file = join(folder.path, 'go');
     const env = { MODEL_API_MAX_CONCURRENT: '1', MODEL_API_MAX_QUEUE: '1' };
@@ -437,7 +437,7 @@ def f(x): return "<script>alert(1)</script>"
     expectClean(browser, service, /status of 429/);
   });
 
-  it('tells a failure in sentences, with the id of the request, and asks again', async () => {
+  it('explains a failure, with the request id, and retries', async () => {
     await using folder = await temporaryFolder();
     const file = join(folder.path, 'works');
     const program = join(folder.path, 'program.pl');
@@ -461,7 +461,7 @@ def f(x): return "<script>alert(1)</script>"
     expectClean(browser, service);
   });
 
-  it('goes on with a conversation also where it may not be read back', async () => {
+  it('continues a conversation even if reading conversations is disabled', async () => {
     await using service = await startService({ env: { MODEL_API_READ_BACK: 'false' } });
     await openConsole(browser, service);
     await ask.ask('Hello, my name is Ada');
@@ -471,7 +471,7 @@ def f(x): return "<script>alert(1)</script>"
     expectClean(browser, service, /status of 403/);
   });
 
-  it('offers a new conversation where the service has forgotten this one', async () => {
+  it('offers a new conversation if the service has lost this one', async () => {
     await using service = await startService();
     await openConsole(browser, service);
     await ask.ask('My name is Ada');
@@ -484,6 +484,6 @@ def f(x): return "<script>alert(1)</script>"
   });
 });
 
-it('keeps its pictures out of the repository', async () => {
+it('The screenshots are ignored by git', async () => {
   expect(await readFile(join(__dirname, '../../../../.gitignore'), 'utf8')).toMatch(/^reports\/$/m);
 });

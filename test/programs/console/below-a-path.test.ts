@@ -5,8 +5,8 @@ import { startService } from '../../support/service.js';
 
 const limitMs = 30_000;
 
-describe('Below a path of a proxy', () => {
-  it('the console, the documents and the page of the API work, and ask for nothing outside of the path', async () => {
+describe('Below the path prefix of a proxy', () => {
+  it('the console, the documentation and the API page work, and request nothing outside the prefix', async () => {
     await using service = await startService();
     await using proxy = await startPathProxy(service.port);
     await using browser = await startBrowser();

@@ -39,7 +39,7 @@ describe('A chat in the console', () => {
     return body.conversation_id as string;
   }
 
-  describe('beside forty others', () => {
+  describe('next to forty others', () => {
     beforeAll(async () => {
       service = await startService({ env: { MODEL_API_MAX_CONCURRENT: '8' } });
       await Promise.all(Array.from({ length: conversationCount }, (_, index) => talk(`Talk ${index + 1}.`)));
@@ -47,7 +47,7 @@ describe('A chat in the console', () => {
     afterAll(() => service.stop());
     afterEach(() => expectClean(browser, service));
 
-    it('has one height with the list, which is read to its end while the reader scrolls', async () => {
+    it('has the height of the list, which loads further pages while the reader scrolls', async () => {
       await openConsole(browser, service, '/ask');
       await list().getByRole('heading', { name: 'Today' }).waitFor();
       const heights = '[document.documentElement.scrollHeight, scrollY].join()';
@@ -73,7 +73,7 @@ describe('A chat in the console', () => {
       await browser.page.keyboard.press('Escape');
     });
 
-    it('stays where the reader has scrolled to in the list when an answer comes', async () => {
+    it('keeps the scroll position of the list when an answer arrives', async () => {
       await openConsole(browser, service, '/ask');
       await until(async () => {
         await browser.page.evaluate("document.querySelector('.talks').scrollTo(0, 1e6)");
@@ -84,7 +84,7 @@ describe('A chat in the console', () => {
       expect(await list().getByRole('link').count()).toBe(conversationCount + 1);
     });
 
-    it('groups the list by days, and names the tab after the conversation', async () => {
+    it('groups the list by days, and sets the tab title to the conversation', async () => {
       await openConsole(browser, service, '/ask');
       await has('document.title', 'Ask · prompt-relay');
       await ask.ask('My name is Ada');
@@ -110,7 +110,7 @@ describe('A chat in the console', () => {
       await ask.answer();
     });
 
-    it('chooses the model of a conversation that is opened', async () => {
+    it('selects the model of an opened conversation', async () => {
       const [echo, eliza] = [await talk('To echo'), await talk('To Eliza', 'eliza')];
       const model = "document.querySelector('.model').value || 'the default'";
       await openConsole(browser, service, `/ask?conversation=${echo}`);
@@ -120,7 +120,7 @@ describe('A chat in the console', () => {
       await has(hash, `#/ask?conversation=${eliza}`);
     });
 
-    it('does not take the options of one conversation into the next', async () => {
+    it('does not apply the options of one conversation to the next', async () => {
       await openConsole(browser, service, '/ask');
       await press('Options');
       await ask.page.getByLabel('JSON Schema of the answer').fill(schema);
@@ -147,7 +147,7 @@ describe('A chat in the console', () => {
       await has(focused, 'Message');
     });
 
-    it('gives the focus back after dialogs, a new title and a deletion', async () => {
+    it('returns the focus after dialogs, renaming and deletion', async () => {
       await Promise.all(['First to go', 'Second to go'].map((title) => talk(title)));
       await openConsole(browser, service, '/ask');
       const { keyboard } = browser.page;
@@ -174,7 +174,7 @@ describe('A chat in the console', () => {
       await has(`document.activeElement.closest('.talks li') !== null`, 'true');
     });
 
-    it('sends an edited message by Ctrl+Enter, and Escape throws no text away', async () => {
+    it('sends an edited message with Ctrl+Enter, and Escape discards no text', async () => {
       await openConsole(browser, service, '/ask');
       await ask.ask('One');
       await ask.turns.first().hover();
@@ -209,7 +209,7 @@ describe('A chat in the console', () => {
       expect(await ask.page.evaluate(isAtEnd)).toBe(true);
     });
 
-    it('draws formulas without dollars, and characters that HTML has names for', async () => {
+    it('renders formulas without dollar signs, and HTML entities', async () => {
       await openConsole(browser, service, '/ask');
       await ask.page.getByLabel('Model', { exact: true }).selectOption('echo');
       await ask.ask(
@@ -222,14 +222,14 @@ describe('A chat in the console', () => {
     });
   });
 
-  describe('that is being answered', () => {
+  describe('with a running answer', () => {
     beforeAll(async () => {
       service = await startWithProgram(script('begins-and-waits.pl'));
     });
     afterAll(() => service.stop());
     afterEach(() => untilJobs(service, 0, 0));
 
-    it('is in the list at once, and can be found again with all others that are answered', async () => {
+    it('is in the list at once, and remains reachable with all other running answers', async () => {
       await openConsole(browser, service, '/ask');
       for (const title of ['wait for one', 'wait for two']) {
         await ask.send(title);
@@ -258,7 +258,7 @@ describe('A chat in the console', () => {
       expectClean(browser, service);
     });
 
-    it('is what its address names, and the address without one begins anew', async () => {
+    it('is identified by its address, and the address without an id starts a new conversation', async () => {
       await openConsole(browser, service, '/ask');
       await ask.ask('go on');
       await has(hash, /conversation=/);
@@ -278,7 +278,7 @@ describe('A chat in the console', () => {
     });
   });
 
-  it('says that it has expired', async () => {
+  it('reports that it has expired', async () => {
     service = await startService({ env: { MODEL_API_CONVERSATION_TTL_SECONDS: '1' } });
     await using _ = service;
     await openConsole(browser, service, '/ask');

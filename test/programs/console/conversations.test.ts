@@ -47,7 +47,7 @@ describe('Conversations', () => {
 
   const row = (title: string | RegExp) => list().locator('li').filter({ hasText: title });
 
-  it('are listed beside the chat, page by page, and found by their titles, in whatever page they are', async () => {
+  it('are listed next to the chat, page by page, and found by title on any page', async () => {
     await using service = await startService();
     await openConsole(browser, service, '/ask');
     await browser.page.getByText('Your conversations appear here.').waitFor();
@@ -129,7 +129,7 @@ describe('Conversations', () => {
     expectClean(browser, service);
   });
 
-  it('begin anew with an edited message, with another answer, and with what came before', async () => {
+  it('branch for an edited message, for another answer, and from an earlier message', async () => {
     await using service = await startService();
     const ask = new AskPage(browser.page);
     const id = await talk(service, 'One', 'Two', 'Three');
@@ -163,7 +163,7 @@ describe('Conversations', () => {
     expectClean(browser, service);
   });
 
-  it('are those of one’s own key only, and the page asks for no key to list them', async () => {
+  it('are only those of the client, and the page requires no key to list them', async () => {
     await using keys = await writeNamedKeys();
     await using service = await startService({ env: keys.env });
     const { body } = await service.post('/chat', { message: 'A secret of Alice', model: 'echo' }, headersOf('alice'));
@@ -178,7 +178,7 @@ describe('Conversations', () => {
     expectClean(browser, service, /status of 40[14]/);
   });
 
-  it('are not listed where the operator does not let them be read back', async () => {
+  it('are not listed if the operator disables reading them', async () => {
     await using service = await startService({ env: { MODEL_API_READ_BACK: 'false' } });
     await openConsole(browser, service, '/ask');
     await browser.page.getByText('This service does not list conversations.').waitFor();

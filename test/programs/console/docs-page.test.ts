@@ -36,7 +36,7 @@ function expectClean({ requests, complaints }: Browser, service: Service): void 
 }
 
 describeWith(browserProgram)('The documentation page in a browser without a network', () => {
-  it('shows every operation, loads nothing from elsewhere, and keeps its security policy', async () => {
+  it('shows every operation, loads nothing from other hosts, and keeps its security policy', async () => {
     await using service = await startService();
     await using browser = await startBrowser();
     await openDocs(browser, service);
@@ -53,7 +53,7 @@ describeWith(browserProgram)('The documentation page in a browser without a netw
     expectClean(browser, service);
   }, 60_000);
 
-  it('has its proposals answered by the model', async () => {
+  it('sends its example requests to the model', async () => {
     await using service = await startService();
     await using browser = await startBrowser();
     await openDocs(browser, service);
@@ -65,7 +65,7 @@ describeWith(browserProgram)('The documentation page in a browser without a netw
     expectClean(browser, service);
   }, 60_000);
 
-  it('sends the API key that it is told', async () => {
+  it('sends the entered API key', async () => {
     await using service = await startService({ env: { MODEL_API_KEY: 'a-key-of-this-test' } });
     await using browser = await startBrowser();
     const { page } = browser;

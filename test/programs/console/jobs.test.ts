@@ -16,7 +16,7 @@ describe('The page Jobs', () => {
   const open = () => browser.page.getByRole('region', { name: 'Background job', exact: true });
   const press = (name: string) => browser.page.getByRole('button', { name, exact: true }).click();
 
-  it('says where there are none, and how there would be', async () => {
+  it('explains how to start a job if there are none', async () => {
     await using service = await startService();
     await openConsole(browser, service, '/jobs');
     await browser.page.getByText('No jobs').waitFor();
@@ -24,7 +24,7 @@ describe('The page Jobs', () => {
     expectClean(browser, service);
   });
 
-  it('shows one that was sent on the page Ask, follows it, cancels another, and forgets it', async () => {
+  it('shows a job started on the page Ask, follows it, cancels another, and deletes it', async () => {
     await using gate = await createGate();
     await using service = await startWithProgram(gate.command, { MODEL_API_MAX_CONCURRENT: '1' });
     await openConsole(browser, service, '/ask');
@@ -53,7 +53,7 @@ describe('The page Jobs', () => {
     expectClean(browser, service);
   });
 
-  it('lists requests that wait or run, and ends them: the own ones, and for an administrator those of all', async () => {
+  it('lists and cancels waiting and running requests: those of the client, and for an administrator all', async () => {
     await using keys = await writeNamedKeys();
     await using gate = await createGate();
     await using service = await startWithProgram(gate.command, { ...keys.env, MODEL_API_MAX_CONCURRENT: '1' });
@@ -75,7 +75,7 @@ describe('The page Jobs', () => {
     expectClean(browser, service, /status of 401/);
   });
 
-  it('shows a streamed answer as it comes, and one that was there before, page by page', async () => {
+  it('shows a streamed answer as it arrives, and an earlier one page by page', async () => {
     await using service = await startService();
     const ids: unknown[] = [];
     for (let count = 0; count < 32; count++) {

@@ -48,7 +48,7 @@ describe('The page Now', () => {
   });
   afterAll(() => browser[Symbol.asyncDispose]());
 
-  it('shows an idle service, and offers no check where no key could ask for one', async () => {
+  it('shows an idle service, and offers no check if no key is configured', async () => {
     await using service = await startService({ env: { MODEL_API_MAX_CONCURRENT: '4' } });
     await openConsole(browser, service, '/now');
     await now.card('Slots').getByText('0 of 4 busy').waitFor();
@@ -65,7 +65,7 @@ describe('The page Now', () => {
     expectClean(browser, service);
   });
 
-  it('follows jobs from the queue into the slots to their end, second by second', async () => {
+  it('follows jobs from the queue through the slots to their end, second by second', async () => {
     await using gate = await createGate();
     await using service = await startWithProgram(gate.command, {
       MODEL_API_MAX_CONCURRENT: '3',
@@ -94,7 +94,7 @@ describe('The page Now', () => {
     expectClean(browser, service);
   });
 
-  it('can be walked through by the keyboard, pointed at by the mouse, and read as a table', async () => {
+  it('can be used with keyboard and mouse, and read as a table', async () => {
     await using service = await startService();
     await service.post('/ask', { prompt: 'hello' });
     await openConsole(browser, service, '/now');
@@ -117,7 +117,7 @@ describe('The page Now', () => {
     expectClean(browser, service);
   });
 
-  it('says that the service drains, that what it shows is old, and goes on when the service is back', async () => {
+  it('shows that the service drains, that its data is old, and updates when the service is back', async () => {
     await using gate = await createGate();
     const env = { MODEL_API_PORT: String(await freePort()), MODEL_API_DRAIN_TIMEOUT_SECONDS: '60' };
     const first = await startWithProgram(gate.command, env);
@@ -139,8 +139,8 @@ describe('The page Now', () => {
     expectClean(browser, second, /ERR_CONNECTION_REFUSED|ERR_INCOMPLETE|ERR_EMPTY/);
   });
 
-  describeWith(redisServer)('with much that is wrong at once', () => {
-    it('names the broken CLI and the store, and says since when the queue is full and how many were refused', async () => {
+  describeWith(redisServer)('with several faults at once', () => {
+    it('names the broken CLI and the store, since when the queue is full and how many jobs were refused', async () => {
       await using redis = await startRedis();
       await using gate = await createGate();
       await using service = await startService({
@@ -177,7 +177,7 @@ describe('The page Now', () => {
     });
   });
 
-  it('says once that a quota is used up, and when the next job is let through', async () => {
+  it('shows once that a quota is used up, and when the next job is allowed', async () => {
     await using folder = await temporaryFolder();
     const account = new Account(folder.path);
     await account.set(`quota ${Math.ceil(Date.now() / 1000) + 1800}`);
@@ -202,7 +202,7 @@ describe('The page Now', () => {
       await enterKey(browser.page, keyOf(holder));
     };
 
-    it('shows clients and process ids to an operator, and another client to anyone else', async () => {
+    it('shows clients and process ids to an operator, and “another client” to others', async () => {
       await using keys = await writeNamedKeys();
       await using gate = await createGate();
       await using service = await startWithProgram(gate.command, { ...keys.env, MODEL_API_MAX_CONCURRENT: '1' });
@@ -236,7 +236,7 @@ describe('The page Now', () => {
       expectClean(browser, service, /status of 401/);
     });
 
-    it('says that a key is needed where none is given', async () => {
+    it('reports that a key is required', async () => {
       await using keys = await writeNamedKeys();
       await using service = await startService({ env: keys.env });
       await openConsole(browser, service, '/now');

@@ -15,7 +15,7 @@ describe('The page Set-up', () => {
 
   const section = (name: string) => browser.page.getByRole('region', { name, exact: true });
 
-  it('shows everybody what the service runs with where no key is configured, warnings first', async () => {
+  it('shows the configuration to everyone if no key is configured, warnings first', async () => {
     await using service = await startService({ env: { MODEL_API_MAX_CONCURENT: '3' } });
     await openConsole(browser, service, '/setup');
     await section('Addresses').getByText(service.url).waitFor();
@@ -34,7 +34,7 @@ describe('The page Set-up', () => {
     expectClean(browser, service);
   });
 
-  it('leads from each line to its page of the documents, at the part that explains it', async () => {
+  it('links each line to the section of the documentation that explains it', async () => {
     await using service = await startService();
     await openConsole(browser, service, '/setup');
     const { page } = browser;
@@ -63,7 +63,7 @@ describe('The page Set-up', () => {
     expectClean(browser, service);
   });
 
-  it('is for an operator where keys are configured, and names them', async () => {
+  it('is for operators if keys are configured, and lists the keys', async () => {
     await using keys = await writeNamedKeys();
     await using service = await startService({ env: keys.env });
     await openConsole(browser, service, '/setup');

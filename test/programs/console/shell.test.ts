@@ -14,7 +14,7 @@ const focusShown = `{
 }`;
 
 describe('The console in a browser', () => {
-  it('loads in less than 100 KB in all, from this service alone', async () => {
+  it('loads less than 100 KB in total, from this service only', async () => {
     await using service = await startService();
     await using browser = await startBrowser();
     let bytes = 0;
@@ -30,7 +30,7 @@ describe('The console in a browser', () => {
     expectClean(browser, service);
   });
 
-  it('shows the focus wherever Tab leads on each page, to its last link', async () => {
+  it('shows the focus for each Tab stop on each page, up to the last link', async () => {
     await using service = await startService();
     await using browser = await startBrowser();
     await service.post('/chat', { message: 'Hello' });
@@ -49,7 +49,7 @@ describe('The console in a browser', () => {
     }
   });
 
-  it('asks for nothing of it a second time but the page', async () => {
+  it('requests only the page again on a second visit', async () => {
     await using service = await startService({ env: { MODEL_API_LOG_LEVEL: 'debug' } });
     await using browser = await startBrowser();
     const served = async (show: () => Promise<unknown>) => {

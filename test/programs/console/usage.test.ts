@@ -23,7 +23,7 @@ describe('The page Usage', () => {
     return Promise.all(rows.map((row) => row.locator('th, td').allInnerTexts()));
   };
 
-  it('says that there is none, and whose it would be', async () => {
+  it('shows that there is no usage yet, and for which client', async () => {
     await using service = await startService();
     await openConsole(browser, service, '/usage');
     await browser.page.getByText('Nothing was used').waitFor();
@@ -32,7 +32,7 @@ describe('The page Usage', () => {
     expectClean(browser, service);
   });
 
-  it('adds up what all clients have used for an operator, and one’s own for anyone else', async () => {
+  it('adds up the usage of all clients for an operator, and of one client for others', async () => {
     await using keys = await writeNamedKeys();
     await using service = await startService({ env: keys.env });
     const ask = (holder: 'alice' | 'bob', prompt: string) =>
@@ -68,7 +68,7 @@ describe('The page Usage', () => {
     expectClean(browser, service, /status of 40[13]/);
   });
 
-  it('shows what a key has used of its budget', async () => {
+  it('shows how much of its budget a key has used', async () => {
     await using key = await writeBudgetKey('tokens=1000/day');
     await using service = await startService({ env: key.env });
     await service.post('/ask', { prompt: 'one two three', model: 'echo' }, key.headers);

@@ -41,8 +41,8 @@ beforeAll(async () => {
 });
 afterAll(() => folder[Symbol.asyncDispose]());
 
-describe('the package for every architecture', () => {
-  it('needs the nodejs of the system, and has no program of its own', async () => {
+describe('The package for all architectures', () => {
+  it('depends on the nodejs of the system, and contains no Node binary', async () => {
     const file = await build('all', ['--all']);
     const { stdout: fields } = await run('dpkg-deb', ['--field', file, 'Architecture', 'Depends']);
     expect(fields).toBe('Architecture: all\nDepends: nodejs (>= 22.13), procps, systemd (>= 250)\n');
@@ -58,7 +58,7 @@ describe('the package for every architecture', () => {
     expect(unit).toContain(`\nExecStart=/usr/bin/node /usr/lib/prompt-relay/${version}/dist/src/primary/main.js\n`);
   });
 
-  it('is the same, byte by byte, when it is built again elsewhere', async () => {
+  it('is identical to the byte when it is built again elsewhere', async () => {
     const umask = ['-c', 'umask 077; exec "$@"', 'sh', process.execPath, 'dist/tools/deb.js', '--compression', 'none'];
     const output = join(folder.path, 'again');
     await run('sh', [...umask, '--all', '--output', output], {
@@ -70,7 +70,7 @@ describe('the package for every architecture', () => {
   });
 });
 
-describeInLab()('the package with a Node of its own, under a real systemd', () => {
+describeInLab()('The package with a bundled Node, under a real systemd', () => {
   let lab: SystemdLab;
   let file: string;
   let key: string;
@@ -100,7 +100,7 @@ describeInLab()('the package with a Node of its own, under a real systemd', () =
   afterAll(() => lab?.[Symbol.asyncDispose]());
 
   itWithLintian(
-    'has no fault that lintian knows, but for those with a reason',
+    'has no lintian fault, except for those with a documented reason',
     async () => {
       const uncompressed = 'uses-no-compression-for-control-tarball,uses-no-compression-for-data-tarball';
       const options = ['--allow-root', '--fail-on', 'error,warning', '--suppress-tags', uncompressed];
@@ -110,7 +110,7 @@ describeInLab()('the package with a Node of its own, under a real systemd', () =
     300_000,
   );
 
-  it('serves once it is installed, and says what to do next', async () => {
+  it('serves after its installation, and prints the next steps', async () => {
     begunMs = performance.now();
     const said = await apt('install', packageOf(version));
     expect(said).toMatch(/prompt-relay listens on http:\/\/127\.0\.0\.1:5051, also after a reboot/);
@@ -127,7 +127,7 @@ describeInLab()('the package with a Node of its own, under a real systemd', () =
     );
   });
 
-  it('has the command with its manual and its completion', async () => {
+  it('installs the command with its manual and its completion', async () => {
     await set('MODEL_API_CLI', 'demo');
     await lab.systemctl('restart', 'prompt-relay');
     const asked = lab.shell(`cd /; MODEL_API_KEY='${key}' prompt-relay ask 'My name is Ada'`);
@@ -141,7 +141,7 @@ describeInLab()('the package with a Node of its own, under a real systemd', () =
     expect(await lab.shell(completes)).toMatch(/^complete .* prompt-relay$/);
   });
 
-  it('is upgraded under load: nobody is refused, and conversations go on', async () => {
+  it('is upgraded under load: no request is refused, and conversations continue', async () => {
     const { conversation_id: id } = await chat('I am Grace');
     const asking = lab.traffic('/ask', 2, JSON.stringify({ prompt: 'Hello' }), key);
     const looking = lab.traffic('/version', 4);
@@ -161,7 +161,7 @@ describeInLab()('the package with a Node of its own, under a real systemd', () =
     expect(await lab.shell(`journalctl --output cat | grep -E '"event":"(${faults})"' || true`)).toBe('');
   });
 
-  it('names the jobs that take longer than the drain of an upgrade or a way back', async () => {
+  it('lists the jobs that take longer than the drain of an upgrade or a downgrade', async () => {
     await set('MODEL_API_DRAIN_TIMEOUT_SECONDS', '1');
     await set('MODEL_API_CLI', 'command');
     await set('MODEL_API_CLI_COMMAND', '"sleep 300"');
@@ -174,7 +174,7 @@ describeInLab()('the package with a Node of its own, under a real systemd', () =
     expect((await lab.version()).version).toBe(version);
   });
 
-  it('says where the store is of a newer version, and names the copy to go back to', async () => {
+  it('reports a store of a newer version, and names the copy to restore', async () => {
     await set('MODEL_API_CLI', 'demo');
     await lab.systemctl('stop', 'prompt-relay.socket', 'prompt-relay');
     const node = `/usr/lib/prompt-relay/${version}/bin/node`;
@@ -186,7 +186,7 @@ describeInLab()('the package with a Node of its own, under a real systemd', () =
     expect([await lab.show('ActiveState'), await lab.show('ExecMainStatus')]).toEqual(['failed', '78']);
   });
 
-  it('leaves settings and conversations when it is removed, and nothing when it is purged', async () => {
+  it('keeps settings and conversations when it is removed, and deletes them when it is purged', async () => {
     await apt('remove', 'prompt-relay');
     expect(await lab.attempt('systemctl', 'cat', 'prompt-relay.service')).toBeNull();
     expect(await lab.attempt('curl', '--silent', 'http://127.0.0.1:5051/health')).toBeNull();

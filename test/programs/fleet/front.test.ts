@@ -20,13 +20,13 @@ const talkers = {
 const goneMs = 3000;
 
 describeWith(haproxy)('deploy/fleet/haproxy.cfg', () => {
-  it('is taken by HAProxy without a warning', async () => {
+  it('is accepted by HAProxy without a warning', async () => {
     const said = await checkDelivered();
     expect(said).toContain('Configuration file is valid');
     expect(said).not.toContain('WARNING');
   });
 
-  it('is so too for one machine, with a certificate of its own, as the page makes both', async () => {
+  it('is also valid for a single machine with its certificate, when both are created as the documentation says', async () => {
     const { config, said } = await checkOfPage();
     expect(said).toContain('Configuration file is valid');
     const servers = Array.from(config.matchAll(/^ *server (.*)$/gm), ([, server]) => server);
@@ -52,7 +52,7 @@ describeWith(haproxy)('deploy/fleet/haproxy.cfg', () => {
       return { pid, id: String(answer.body.conversation_id), named: answer.headers.get('x-conversation-id') };
     };
 
-    it('spreads questions over all hosts', async () => {
+    it('distributes questions over all hosts', async () => {
       const answers = await Promise.all(
         Array.from({ length: 12 }, () => postJson(`${fleet.url}/ask`, { prompt: 'drip 2 50' })),
       );
@@ -60,7 +60,7 @@ describeWith(haproxy)('deploy/fleet/haproxy.cfg', () => {
       expect(new Set(told.map(({ host }) => host.name))).toEqual(new Set(['a', 'b', 'c']));
     });
 
-    it('leads each conversation to the host that has its process, and knows it by the body', async () => {
+    it('routes each conversation to the host that has its process, by the id in the body', async () => {
       const begun = await Promise.all(Array.from({ length: 9 }, (_, index) => turn(`I am ${index}`)));
       expect(begun.map(({ named }) => named)).toEqual(begun.map(({ id }) => id));
       for (const round of [1, 2]) {
@@ -69,14 +69,14 @@ describeWith(haproxy)('deploy/fleet/haproxy.cfg', () => {
       }
     });
 
-    it('knows it by a header too, where the body is larger than the front looks at', async () => {
+    it('routes a conversation by a header too, if the body is larger than the part that HAProxy reads', async () => {
       const begun = await Promise.all(Array.from({ length: 3 }, () => turn('Hello')));
       const large = 'x'.repeat(300_000);
       const named = begun.map(({ id }) => turn(large, id, { 'X-Conversation-Id': id }));
       expect((await Promise.all(named)).map(({ pid }) => pid)).toEqual(begun.map(({ pid }) => pid));
     });
 
-    it('leads to it what names the conversation in its path', async () => {
+    it('routes a request with the conversation in its path', async () => {
       for (const { id } of await Promise.all(Array.from({ length: 3 }, () => turn('Hello')))) {
         // With a store in memory, other hosts do not have the conversation.
         expect((await fetch(`${fleet.url}/chat/${id}`)).status).toBe(200);
@@ -85,14 +85,14 @@ describeWith(haproxy)('deploy/fleet/haproxy.cfg', () => {
       }
     });
 
-    it('tells the hosts who the client is, whatever the client says', async () => {
+    it('sends the client address to the hosts, even if the client sends a false one', async () => {
       const forged = { 'X-Forwarded-For': '203.0.113.9', 'X-Request-Id': 'forged-address' };
       await postJson(`${fleet.url}/ask`, { prompt: 'Hello' }, forged);
       const { record } = await fleet.answerOf('forged-address');
       expect(record.client).toBe('address 127.0.0.1');
     });
 
-    it('passes a stream on as it comes, and tells the host of a client that leaves', async () => {
+    it('streams an answer as it arrives, and disconnects from the host when the client disconnects', async () => {
       const ask = ['-sN', `${fleet.url}/ask`, '-H', 'Content-Type: application/json'];
       const client = spawn('curl', [...ask, '-d', '{"prompt":"hang","stream":true}']);
       let said = '';
@@ -104,7 +104,7 @@ describeWith(haproxy)('deploy/fleet/haproxy.cfg', () => {
       await Promise.all(fleet.hosts.map(({ service }) => untilJobs(service, 0, 0, goneMs)));
     });
 
-    it('tells the host of a client that leaves before there is anything to read', async () => {
+    it('disconnects from the host if the client disconnects before the first output', async () => {
       const client = new AbortController();
       const asked = fetch(`${fleet.url}/ask`, {
         method: 'POST',
@@ -118,7 +118,7 @@ describeWith(haproxy)('deploy/fleet/haproxy.cfg', () => {
       await Promise.all(fleet.hosts.map(({ service }) => untilJobs(service, 0, 0, goneMs)));
     });
 
-    it('hears how busy a host is', async () => {
+    it('receives the load of a host', async () => {
       const { service } = fleet.host('a');
       await fleet.front.untilSeen('a', ({ weight }) => weight === 100, 'idle');
       // Directly, not through the front.
@@ -128,7 +128,7 @@ describeWith(haproxy)('deploy/fleet/haproxy.cfg', () => {
       await fleet.front.untilSeen('a', ({ weight }) => weight === 100, 'idle again');
     });
 
-    it('passes on each word when it is said', async () => {
+    it('forwards each word when it is written', async () => {
       const response = await fetch(`${fleet.url}/ask`, {
         method: 'POST',
         headers: { 'content-type': 'application/json' },
@@ -141,16 +141,16 @@ describeWith(haproxy)('deploy/fleet/haproxy.cfg', () => {
       expect(times.length).toBeGreaterThanOrEqual(4); // not buffered
     });
 
-    it('waits for an answer longer than for a client', async () => {
+    it('waits longer for an answer than for a client', async () => {
       expect(await postJson(`${fleet.url}/ask`, { prompt: 'drip 2 1200' })).toMatchObject({ status: 200 });
     });
 
-    it.each(['/metrics', '/health', '/health/history'])('keeps %s to the hosts', async (path) => {
+    it.each(['/metrics', '/health', '/health/history'])('does not expose %s', async (path) => {
       const response = await fetch(fleet.url + path);
       expect([response.status, await response.json()]).toEqual([404, expect.objectContaining({ error: 'not_found' })]);
     });
 
-    it('refuses a body that is too large before it is sent', async () => {
+    it('rejects a body that is too large before it is sent', async () => {
       const socket = connect(fleet.front.port, '127.0.0.1');
       socket.write('POST /ask HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 16777217\r\n\r\n{');
       const [piece] = (await once(socket, 'data')) as [Buffer];
@@ -158,12 +158,12 @@ describeWith(haproxy)('deploy/fleet/haproxy.cfg', () => {
       expect(piece.toString()).toMatch(/^HTTP\/1\.1 413 .*"error":"payload_too_large"/s);
     });
 
-    it('passes large bodies on', async () => {
+    it('forwards large bodies', async () => {
       const { status, body } = await postJson(`${fleet.url}/ask`, { prompt: 'x'.repeat(12e6), model: 'unknown' });
       expect([status, body.error]).toEqual([400, 'validation_error']); // the body is read, then its model is rejected
     });
 
-    it('goes on without a body that does not come', async () => {
+    it('times out if a body does not arrive', async () => {
       const socket = connect(fleet.front.port, '127.0.0.1');
       socket.write(
         'POST /chat HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{',
@@ -171,13 +171,13 @@ describeWith(haproxy)('deploy/fleet/haproxy.cfg', () => {
       expect(await text(socket)).toMatch(/^HTTP\/1\.1 4\d\d /);
     });
 
-    it('shows what it sees, to Prometheus too', async () => {
+    it('shows the state of the hosts, to Prometheus too', async () => {
       const metrics = await (await fetch(`http://127.0.0.1:${fleet.front.statusPort}/metrics`)).text();
       expect(metrics).toMatch(/haproxy_server_status\{proxy="relays",server="c",state="UP"\} 1/);
     });
   });
 
-  it('leads plain requests to TLS, and ends TLS for the hosts', async () => {
+  it('redirects plain requests to TLS, and terminates TLS for the hosts', async () => {
     await using fleet = await HostFleet.start({ size: 1, front: { hasTls: true } });
     const { port, tlsPort, folder } = fleet.front;
     const to = await fetch(`http://127.0.0.1:${port}/docs`, { redirect: 'manual' });
@@ -190,7 +190,7 @@ describeWith(haproxy)('deploy/fleet/haproxy.cfg', () => {
     expect(JSON.parse(await text(curl.stdout))).toMatchObject({ name: 'prompt-relay' });
   });
 
-  it('says in the form of the service that there is no host', async () => {
+  it('reports in the format of the service that there is no host', async () => {
     await using front = await HaProxy.start([{ port: 1, agentPort: 1 }]);
     await front.untilSeen('a', ({ status }) => status === 'DOWN', 'down');
     const answer = await postJson(`${front.url}/ask`, { prompt: 'Hello' });

@@ -48,7 +48,7 @@ describeWith(haproxy)('A Redis that hangs for 20 s', () => {
     into.push({ atMs, tookMs });
   }
 
-  it('makes questions no slower than its breaker takes, and then not at all', async () => {
+  it('delays questions no longer than its circuit breaker takes to open, and then not at all', async () => {
     const asked: Timed[] = [];
     const ofControl: Timed[] = [];
     await Promise.all([fleet, control].map(({ url }) => askMany({ url, count: 60, clients: 4 }))); // warms up all hosts

@@ -17,7 +17,7 @@ function withLineFeed(): (index: number) => string {
 /** Maximum time without a usable host: HAProxy notices within a second, and its connect may hang for two. */
 const slowMs = 5000;
 
-describeWith(haproxy)('three hosts behind HAProxy', () => {
+describeWith(haproxy)('Three hosts behind HAProxy', () => {
   let program: CountedProgram;
   let fleet: HostFleet;
 
@@ -37,7 +37,7 @@ describeWith(haproxy)('three hosts behind HAProxy', () => {
     expect([...(await program.begun())].filter(([, times]) => times > 1)).toEqual([]);
   }
 
-  it('lose only what a host that is killed was running', async () => {
+  it('lose only the jobs that a killed host was running', async () => {
     const host = fleet.host('b');
     let killed: Promise<void> | null = null;
     let goneMs = Number.POSITIVE_INFINITY;
@@ -64,7 +64,7 @@ describeWith(haproxy)('three hosts behind HAProxy', () => {
     await expectHonest(fates);
   }, 120_000);
 
-  it('use it again when it is back', async () => {
+  it('use a host again when it is back', async () => {
     const host = fleet.host('b');
     await host.start();
     await fleet.untilUsed(host);
@@ -74,7 +74,7 @@ describeWith(haproxy)('three hosts behind HAProxy', () => {
     expect(ids.some((one) => one.host === host)).toBe(true);
   });
 
-  it('fail no request when one is drained under load, and lose none that it has', async () => {
+  it('fail no request when one is drained under load, and lose none of its requests', async () => {
     const host = fleet.host('c');
     let drained: Promise<number | null> | null = null;
     const fates = await askMany({
@@ -96,15 +96,15 @@ describeWith(haproxy)('three hosts behind HAProxy', () => {
 
 const broken = { MODEL_API_CLI: 'command', MODEL_API_CLI_COMMAND: '/no/such/program' };
 
-describeWith(haproxy)('a host whose model CLI is not ready', () => {
-  it('gets nothing while there are others', async () => {
+describeWith(haproxy)('A host whose model CLI is not ready', () => {
+  it('receives no requests while there are other hosts', async () => {
     await using fleet = await HostFleet.start({ size: 2, envOf: { a: broken } });
     await fleet.front.untilSeen('a', ({ status }) => status.startsWith('DOWN'), 'down');
     const fates = await askMany({ url: fleet.url, count: 10, clients: 2 });
     expect(byStatus(fates)).toEqual({ 200: 10 });
   });
 
-  it('is asked all the same where there are none, and says itself what is wrong', async () => {
+  it('still receives requests if there are no other hosts, and reports the fault itself', async () => {
     await using fleet = await HostFleet.start({ size: 1, envOf: { a: broken } });
     await fleet.front.untilSeen('a', ({ status }) => status.startsWith('DOWN'), 'down');
     expect(await askOnce(fleet.url, 'Hello')).toMatchObject({ status: 500, body: { error: 'spawn_error' } });

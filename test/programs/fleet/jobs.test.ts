@@ -24,7 +24,7 @@ interface ListedJob {
   readonly status: string;
 }
 
-describeWith(haproxy)('background jobs of three hosts behind HAProxy', () => {
+describeWith(haproxy)('Background jobs of three hosts behind HAProxy', () => {
   let program: CountedProgram;
   let redis: RedisServer;
   let fleet: HostFleet;
@@ -106,7 +106,7 @@ describeWith(haproxy)('background jobs of three hosts behind HAProxy', () => {
   }
 
   it(
-    'are each started once at most and ended once, whichever host is killed',
+    'each start at most once and end once, whichever host is killed',
     async () => {
       const done = new AbortController();
       const killing = killUntil(done.signal);

@@ -6,8 +6,8 @@ import { startRedis } from '../../support/redis-server.js';
 
 const cap = 30;
 
-describeWith(haproxy)('the rate of one client over three hosts', () => {
-  it('is one rate: of 100 requests as many are let through as it may send', async () => {
+describeWith(haproxy)('The rate limit of one client across three hosts', () => {
+  it('is one limit: of 100 requests, exactly the limit passes', async () => {
     await using redis = await startRedis();
     const rate = { MODEL_API_RATE_LIMIT_MAX_REQUESTS: String(cap), MODEL_API_RATE_LIMIT_WINDOW_SECONDS: '600' };
     const program = { MODEL_API_CLI: 'command', MODEL_API_CLI_COMMAND: 'cat' };

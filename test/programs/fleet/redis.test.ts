@@ -18,7 +18,7 @@ interface Said {
   readonly heard: readonly string[];
 }
 
-describeWith(haproxy)('three hosts that share a Redis', () => {
+describeWith(haproxy)('Three hosts that share a Redis', () => {
   let redis: RedisServer;
   let fleet: HostFleet;
 
@@ -54,7 +54,7 @@ describeWith(haproxy)('three hosts that share a Redis', () => {
     throw new Error(`no host has process ${pid}`);
   }
 
-  it('go on with the conversations of one that is killed, with all that was said', async () => {
+  it('continue the conversations of a killed host, with the full history', async () => {
     const begun = await Promise.all(Array.from({ length: 9 }, (_, index) => turn(`I am ${index}`)));
     const again = await Promise.all(begun.map(({ id }) => turn('Again', id)));
     expect(again.map(({ pid }) => pid)).toEqual(begun.map(({ pid }) => pid)); // with their live processes
@@ -71,7 +71,7 @@ describeWith(haproxy)('three hosts that share a Redis', () => {
     await fleet.untilUsed(host);
   });
 
-  it('take a conversation over in the middle of a turn, which is as if it had never been', async () => {
+  it('take over a conversation in the middle of a turn, which is then discarded', async () => {
     const begun = await turn('I am Ada');
     const host = await hostOf(begun);
     const lost = post('hang', begun.id);
@@ -86,7 +86,7 @@ describeWith(haproxy)('three hosts that share a Redis', () => {
     await fleet.untilUsed(host);
   });
 
-  it('keep nothing of a host that stood still until another one had the conversation', async () => {
+  it('store nothing from a suspended host once another host has taken over the conversation', async () => {
     const begun = await turn('I am Ada');
     const host = await hostOf(begun);
     const gate = `${fleet.front.folder}/open`;
@@ -108,7 +108,7 @@ describeWith(haproxy)('three hosts that share a Redis', () => {
     expect((await turn('Who?', begun.id, host.service.url)).heard.slice(0, 2)).toEqual(['I am Ada', 'I am Grace']);
   });
 
-  it('are all well within two seconds after Redis is back', async () => {
+  it('are all healthy within two seconds after Redis is back', async () => {
     const begun = await turn('I am Ada');
     await redis.end();
     expect(await post('Are you there?', begun.id)).toMatchObject({ status: 503, body: { error: 'store_unavailable' } });

@@ -11,7 +11,7 @@ function overlap(a: Panel['gridPos'], b: Panel['gridPos']): boolean {
 }
 
 describe('The dashboard', () => {
-  it('is of the classic schema, with a data source, a job and instances to choose', () => {
+  it('uses the classic schema, with variables for the data source, the job and the instances', () => {
     expect(dashboard.schemaVersion).toBeGreaterThanOrEqual(36);
     expect(dashboard.templating.list.map(({ name, type }) => [name, type])).toEqual([
       ['datasource', 'datasource'],
@@ -20,7 +20,7 @@ describe('The dashboard', () => {
     ]);
   });
 
-  it('goes from the state to the resources, row by row', () => {
+  it('has rows from the state to the resources', () => {
     const rows = panels.filter(({ type }) => type === 'row').map(({ title }) => title);
     expect(rows.map((title) => title.replace(/:.*/, ''))).toEqual([
       'State',
@@ -32,12 +32,12 @@ describe('The dashboard', () => {
     ]);
   });
 
-  it('has no id and no title twice', () => {
+  it('has no duplicate id or title', () => {
     expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
     expect(new Set(panels.map(({ title }) => title)).size).toBe(panels.length);
   });
 
-  it('lays out its panels side by side', () => {
+  it('lays out its panels without overlap', () => {
     const cells = panels.map(({ gridPos }) => gridPos);
     expect(cells.filter(({ x, w }) => x < 0 || x + w > 24)).toEqual([]);
     const clashes = panels.filter((panel, index) =>
@@ -47,7 +47,7 @@ describe('The dashboard', () => {
   });
 
   it.each(charts.map((panel) => [panel.title, panel] as const))(
-    'tells in "%s" what it shows, and in which unit',
+    'describes in "%s" the content and the unit',
     (_, panel) => {
       const datasource = { type: 'prometheus', uid: `\${datasource}` };
       expect(panel.title).toMatch(/^[A-Z].{2,30}$/);
@@ -64,7 +64,7 @@ describe('The dashboard', () => {
     },
   );
 
-  it('keeps every expression to the job that was chosen', () => {
+  it('limits every expression to the selected job', () => {
     for (const expr of expressionsOf(dashboard)) expect(expr).toContain('job="$job"');
     const selectors =
       expressionsOf(dashboard)
@@ -75,7 +75,7 @@ describe('The dashboard', () => {
     expect([...new Set(windows)]).toEqual(['[$__rate_interval]']);
   });
 
-  it('shows every family of the service, and what rules.yml records of failures', () => {
+  it('shows every metric family of the service, and the failures recorded by rules.yml', () => {
     const shown = new Set(
       expressionsOf(dashboard)
         .flatMap(metricsOf)

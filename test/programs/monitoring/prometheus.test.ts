@@ -218,7 +218,7 @@ async function killWorkers(service: Service, count: number): Promise<void> {
 }
 
 describeWith(prometheusProgram)('A Prometheus that scrapes the service', () => {
-  it('has numbers for every panel of the dashboard and every rule after some traffic', async () => {
+  it('has data for every panel of the dashboard and every rule after some traffic', async () => {
     await using folder = await temporaryFolder();
     const keysFile = join(folder.path, 'keys');
     const withBudget = `ada:sha256:${digestOf('the-key-of-ada-with-a-budget')}:tokens=1000000/day\n`;
@@ -250,7 +250,7 @@ describeWith(prometheusProgram)('A Prometheus that scrapes the service', () => {
     expect(rules).toHaveLength(alerts.size + readRules('rules.yml').length);
   });
 
-  it('finds in what the service tells of itself the state that each alert is about', async () => {
+  it('detects the state of each alert in the metrics of the service', async () => {
     await using folder = await temporaryFolder();
     const program = join(folder.path, 'program');
     await symlink(join(programs, 'leaves-children.pl'), program);

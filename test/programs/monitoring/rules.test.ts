@@ -19,19 +19,19 @@ function file(name: string): string {
 }
 
 describeWith(promtool)('promtool', () => {
-  it('finds the rules, and the scrape configuration, well formed', async () => {
+  it('accepts the rules and the scrape configuration', async () => {
     const { stdout } = await run(promtool, ['check', 'rules', file('rules.yml'), file('alerts.yml')]);
     expect(stdout).toContain(`${readRules('rules.yml').length} rules found`);
     expect(stdout).toContain(`${alerts.length} rules found`);
     await run(promtool, ['check', 'config', '--syntax-only', file('scrape.yml')]);
   });
 
-  it('sees every alert fire and stay silent, and every rule record, as their tests say', async () => {
+  it('fires and silences every alert, and records every rule, as their tests expect', async () => {
     const { stdout } = await run(promtool, ['test', 'rules', file('alerts.test.yml'), file('rules.test.yml')]);
     expect(stdout.match(/SUCCESS/g)).toHaveLength(2);
   });
 
-  it('finds nothing to say about a live scrape', async () => {
+  it('finds no fault in a live scrape', async () => {
     await using service = await startService({ env: twoWorkers });
     await service.post('/ask', { prompt: 'Hello' });
     await service.post('/ask', { prompt: '' });
@@ -44,7 +44,7 @@ describeWith(promtool)('promtool', () => {
 
 describe('Every alert', () => {
   it.each(alerts.map((rule) => [rule.alert, rule] as const))(
-    '%s says how bad it is, what it means, and where help stands',
+    '%s has a severity, a description, and a link to help',
     (name, { labels, annotations }) => {
       expect(name).toMatch(/^PromptRelay[A-Z]\w+$/);
       expect(['critical', 'warning']).toContain(labels?.severity);
@@ -56,12 +56,12 @@ describe('Every alert', () => {
     },
   );
 
-  it('stands in the document, as bad as it is', () => {
+  it('is documented with its severity', () => {
     const documented = tableUnder('Alerts', 'docs/monitoring.md').map(([name, severity]) => [name, severity]);
     expect(documented).toEqual(alerts.map(({ alert, labels }) => [alert, labels?.severity]));
   });
 
-  it('has tests in which it fires, and tests in which it does not', () => {
+  it('has tests in which it fires, and tests in which it does not fire', () => {
     const checks = readAlertTests();
     const names = (fires: boolean) =>
       new Set(checks.filter((check) => check.exp_alerts.length > 0 === fires).map(({ alertname }) => alertname));
@@ -79,7 +79,7 @@ describe('Every rule', () => {
 });
 
 describe('The scrape configuration', () => {
-  it('uses the name of the job that the alerts look for', () => {
+  it('uses the job name that the alerts select', () => {
     const { scrape_configs: configs } = parse(readFileSync(file('scrape.yml'), 'utf8'));
     const down = alerts.find(({ alert }) => alert === 'PromptRelayDown');
     expect(configs).toHaveLength(1);

@@ -38,7 +38,7 @@ function isEmptyList(value: unknown): boolean {
   return Array.isArray(value) && value.length === 0;
 }
 
-it('The spans of a service are what the official types of OTLP know, in every field', async () => {
+it('The spans of a service match the official types of OTLP in every field', async () => {
   const type = await officialType();
   await using collector = await Collector.start();
   await using service = await startService({ env: { ...collector.env, MODEL_API_LIVE_SESSIONS: '4' } });

@@ -5,9 +5,9 @@ import { root } from '../../support/sources.js';
 
 const mains = ['primary', 'command', 'worker'].map((folder) => join(root, 'dist', 'src', folder, 'main.js'));
 
-describe('A Node.js that is too old', () => {
+describe('A Node.js version that is too old', () => {
   it.each(['12.22.12', '18.20.8'])(
-    'is named with the version that is needed, before anything is read: %s',
+    'is reported with the required version before any other code is loaded: %s',
     async (version) => {
       const node = join(await installNode(version), 'node');
       for (const main of mains) {

@@ -155,12 +155,12 @@ for (const kind of [caddy, nginx]) {
       await service.stop();
     });
 
-    it('passes a question on, and its answer back', async () => {
+    it('forwards a question and its answer', async () => {
       const { status, text } = await proxy.curl(['/ask', ...json, '-d', '{"prompt":"I am Ada"}']);
       expect([status, JSON.parse(text)]).toEqual([200, expect.objectContaining({ success: true })]);
     });
 
-    it('says who the client is, whatever the client says', async () => {
+    it('sends the client address to the service, even if the client sends a false one', async () => {
       const forged = ['-H', 'X-Forwarded-For: 203.0.113.9', '-H', 'X-Request-Id: forged-address'];
       expect((await proxy.curl(['/ask', ...json, ...forged, '-d', '{"prompt":"Hello"}'])).status).toBe(200);
       const record = await service.log('http_request_completed', ({ request_id }) => request_id === 'forged-address');
@@ -172,17 +172,17 @@ for (const kind of [caddy, nginx]) {
       expect([status, text]).toEqual([200, expect.stringContaining('<title>')]);
     });
 
-    it('takes a page of its own name for the service itself', async () => {
+    it('accepts a page of its host name as same-origin, and rejects a foreign one', async () => {
       expect((await proxy.curl(['/version', '-H', 'Origin: https://relay.example.org'])).status).toBe(200);
       expect((await proxy.curl(['/version', '-H', 'Origin: https://evil.example'])).status).toBe(403);
     });
 
-    it('refuses a name that the service does not answer to', async () => {
+    it('rejects a host name that the service does not accept', async () => {
       const { status, text } = await proxy.curl(['/version'], 'other.example.org');
       expect(status === 403 || !text.includes('version')).toBe(true);
     });
 
-    it('passes the stream of the status on as it comes', async () => {
+    it('forwards the status stream as it arrives', async () => {
       const viewer = spawn('curl', proxy.argsFor(['/status/stream']), { stdio: ['ignore', 'pipe', 'inherit'] });
       let text = '';
       for await (const piece of viewer.stdout.setEncoding('utf8')) {
@@ -194,7 +194,7 @@ for (const kind of [caddy, nginx]) {
       expect(text).toMatch(/^event: snapshot\n[\s\S]*\nevent: change\n/);
     });
 
-    it('passes large bodies on, and none that is too large', async () => {
+    it('forwards large bodies, and rejects a body that is too large', async () => {
       await using folder = await temporaryFolder();
       const post = async (bytes: number) => {
         const file = join(folder.path, 'body.json');
@@ -205,7 +205,7 @@ for (const kind of [caddy, nginx]) {
       expect([413, 0]).toContain(await post(20e6)); // 0: the connection was closed while the client still sent
     });
 
-    it('leads plain requests to TLS', async () => {
+    it('redirects plain requests to TLS', async () => {
       const to = `http://relay.example.org:${proxy.ports.plain}/docs`;
       const resolve = ['--resolve', `relay.example.org:${proxy.ports.plain}:127.0.0.1`];
       const curl = spawn('curl', ['-s', '-o', '/dev/null', '-w', '%{http_code} %{redirect_url}', ...resolve, to]);
@@ -214,8 +214,8 @@ for (const kind of [caddy, nginx]) {
     });
   });
 
-  describeWith(kind.program)(`a stream through deploy/proxy/${kind.file}`, () => {
-    it('comes as it is written, and a client that leaves is noticed', async () => {
+  describeWith(kind.program)(`A stream through deploy/proxy/${kind.file}`, () => {
+    it('arrives as it is written, and the service notices when the client disconnects', async () => {
       await using service = await startConverser({ ...env, MODEL_API_KEY: key });
       await using proxy = await FrontProxy.start(kind, service.port);
       const ask = ['/ask', ...json, ...withKey, '-d', '{"prompt":"hang","stream":true}'];

@@ -171,8 +171,8 @@ async function allAnswers(): Promise<readonly TypedAnswer[]> {
   return (await Promise.all(asked)).flat();
 }
 
-describe('The answers of all doors', () => {
-  it('have the forms of the vendors’ SDKs, but for the differences that are listed here', async () => {
+describe('The answers of all APIs', () => {
+  it('match the types of the SDKs, except for the listed differences', async () => {
     const answers = withoutDifferences(await allAnswers(), differences);
     expect(answers.length).toBeGreaterThan(300);
     expect(await typeFaults(answers, modules)).toEqual([]);

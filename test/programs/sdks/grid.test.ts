@@ -49,7 +49,7 @@ async function ask(generation: string): Promise<readonly Cell[]> {
 }
 
 describe.each(['4', '5', '6', '7'])('AI SDK %s', (generation) => {
-  it('gets texts, streams, objects, tools, thoughts and images with each provider', async () => {
+  it('receives texts, streams, objects, tool calls, thoughts and images with each provider', async () => {
     const cells = await ask(generation);
     const isChat = (provider: string) => provider === 'openai.chat' || (provider === 'openai' && generation === '4');
     const whole = providers.flatMap((provider) =>

@@ -24,7 +24,7 @@ describe.each([
   ['first', '2025-11-25'],
   ['newer', '2025-11-25'],
   ['stateless', '2026-07-28'],
-])('The official client (%s)', (face, expected) => {
+])('The official MCP client (%s)', (face, expected) => {
   const tool = async (service: Service, model: string, extra: Readonly<Record<string, unknown>>) =>
     (await client.call<ToolResult>(service, face, 'tool', { model, extra })).result;
 
@@ -39,7 +39,7 @@ describe.each([
     else expect((await client.failure(demo, face, 'ping', {})).failure).toMatchObject({ name: expect.any(String) });
   });
 
-  it('asks, with and without a schema, and lists the models', async () => {
+  it('calls the tools, with and without a schema, and lists the models', async () => {
     expect(textOf(await tool(demo, 'ask', { prompt: 'Hello, my name is Ada' }))).toContain('Ada');
     expect((await tool(demo, 'ask', { prompt: 'Where?', schema })).structuredContent).toEqual({
       city: expect.any(String),
@@ -47,7 +47,7 @@ describe.each([
     expect((await tool(demo, 'models', {})).structuredContent?.models).toEqual((await demo.get('/models')).body.models);
   });
 
-  it('sees the progress of a long answer', async () => {
+  it('receives the progress of a long answer', async () => {
     const { result } = await client.call<{ result: ToolResult; notes: { message: string }[] }>(
       ordered,
       face,
@@ -62,21 +62,21 @@ describe.each([
     );
   });
 
-  it('begins a job in the background, and looks at it until it has its answer', async () => {
+  it('starts a background job, and polls it until its answer', async () => {
     const { result } = await client.call<ToolResult>(demo, face, 'background', { extra: { prompt: 'Where?', schema } });
     expect(result.structuredContent).toMatchObject({ status: 'succeeded', structured: { city: expect.any(String) } });
     const failed = await client.call<ToolResult>(ordered, face, 'background', { extra: { prompt: 'die' } });
     expect(failed.result).toMatchObject({ isError: true, structuredContent: { error: { code: 'cli_error' } } });
   });
 
-  it('gets what goes wrong as a result, and a refusal as an error', async () => {
+  it('receives a failure as a result, and a refusal as an error', async () => {
     expect(await tool(ordered, 'ask', { prompt: 'die' })).toMatchObject({ isError: true });
     expect(await tool(demo, 'ask', {})).toMatchObject({ isError: true });
     const { failure } = await client.failure(demo, face, 'tool', { model: 'shell', extra: {} });
     expect(failure).toMatchObject({ code: -32602, message: expect.stringContaining('ask, models, job') });
   });
 
-  it('leaves in the middle of an answer, and the program is gone', async () => {
+  it('ends the program when it disconnects in the middle of an answer', async () => {
     const { result } = await client.call(ordered, face, 'leave', { extra: { prompt: 'hang' } });
     expect(result).toBe('aborted');
     await recovers(ordered);

@@ -47,8 +47,8 @@ function ask(service: Pick<Service, 'url'>, call: string, input: SdkInput = {}) 
   return lab.client.ask(service, 'client', call, { key, ...input }) as Promise<SdkAnswer & { thinking?: string }>;
 }
 
-describe('The client of Ollama', () => {
-  it('lists the models, and says what one can', async () => {
+describe('The Ollama client', () => {
+  it('lists the models, and shows the abilities of one', async () => {
     for (const service of [lab.demo, lab.second])
       expect(await ask(service, 'models')).toEqual({
         listed: ['eliza', 'echo'],
@@ -58,7 +58,7 @@ describe('The client of Ollama', () => {
       });
   });
 
-  it('asks, plain and streamed, at both ports', async () => {
+  it('chats, plain and streamed, on both ports', async () => {
     for (const service of [lab.demo, lab.second]) {
       const plain = await ask(service, 'ask', { prompt });
       const whole = { text: expect.stringContaining(introduction), model: 'eliza', finish: 'stop' };
@@ -75,19 +75,19 @@ describe('The client of Ollama', () => {
     expect(text).toContain(introduction);
   });
 
-  it('gets a value of a schema, and any object', async () => {
+  it('receives a value that matches a schema, and any JSON object', async () => {
     const { value } = await ask(lab.demo, 'format', { prompt: 'Who is she?' });
     expect(value).toEqual({ name: expect.any(String), age: expect.any(Number) });
     expect((await ask(lab.demo, 'json', { prompt: 'Who is she?' })).value).toEqual(expect.any(Object));
   });
 
-  it('gets what the model thinks', async () => {
+  it('receives the thoughts of the model', async () => {
     const input = { prompt: 'think about it\nHello', extra: { think: true } };
     for (const call of ['ask', 'stream', 'generate'])
       expect(await ask(lab.demo, call, input)).toMatchObject({ thinking: 'about it' });
   });
 
-  it('raises its own error for each that it is answered with', async () => {
+  it('raises its ResponseError with the status of each error', async () => {
     const failed = async (call: string, input: SdkInput) =>
       (await lab.client.failure(lab.demo, 'client', call, { key, ...input })).failure;
     const missing = { class: 'ResponseError', status: 404, message: expect.stringContaining('model: must be one of') };
@@ -98,12 +98,12 @@ describe('The client of Ollama', () => {
   });
 });
 
-describe('The client of Ollama, with claude,', () => {
+describe('The Ollama client, with claude,', () => {
   beforeEach(() => {
     lab.api.behave = echoes;
   });
 
-  it('asks, streams and shows an image', async () => {
+  it('chats, streams and sends an image', async () => {
     for (const call of ['ask', 'stream']) {
       const answer = await ask(lab.claude, call, { model, prompt: 'grüße 🚀 to all', image: pixel });
       expect(answer).toMatchObject({ text: 'grüße 🚀 to all', model, finish: 'stop' });
@@ -112,7 +112,7 @@ describe('The client of Ollama, with claude,', () => {
     }
   });
 
-  it('gets what the model thinks', async () => {
+  it('receives the thoughts of the model', async () => {
     lab.api.behave = (request) => thinking(echoes(request));
     const [none, plain, streamed] = [
       await ask(lab.claude, 'ask', { model, prompt: 'Hi' }),
@@ -124,13 +124,13 @@ describe('The client of Ollama, with claude,', () => {
     expect(streamed.thinking).toBe(plain.thinking);
   });
 
-  it('goes on with a conversation in one process', async () => {
+  it('continues a conversation in one process', async () => {
     const input = { model, system: 'Be brief.', said: ['One', 'Two', 'Three'] };
     const { seen } = await lab.client.call(lab.claude, 'client', 'turns', input);
     expect(seen.map((answer) => answer['x-session'])).toEqual(['replay', 'live', 'live']);
   });
 
-  it('leaves in the middle of an answer: the program is gone within a second', async () => {
+  it('ends the program within a second when it disconnects in the middle of an answer', async () => {
     lab.api.behave = () => saysSlowly(100, ...Array.from({ length: 100 }, (_, n) => `${n} `));
     const before = new Set(await lab.claude.jobProcesses());
     const { result } = await lab.client.call<object>(lab.claude, 'client', 'abort', { model, prompt: 'Count.' });
@@ -142,7 +142,7 @@ describe('The client of Ollama, with claude,', () => {
   describeLoops(lab, 'client');
 });
 
-describe('ollama-mcp, which speaks only to Ollama,', () => {
+describe('ollama-mcp, which only supports Ollama,', () => {
   async function tool(name: string, extra: Readonly<Record<string, unknown>>) {
     const input = { key, prompt: name, extra };
     return (await lab.client.call<{ text: string; isError: boolean }>(lab.second, 'program', 'tool', input)).result;
@@ -157,7 +157,7 @@ describe('ollama-mcp, which speaks only to Ollama,', () => {
     expect(JSON.parse(generated.text)).toEqual(expect.any(Object));
   });
 
-  it('says what is not there', async () => {
+  it('receives an error for an unsupported call', async () => {
     const pulled = await tool('ollama_pull', { model: 'llama3' });
     expect(pulled).toEqual({ isError: true, text: expect.stringContaining('this service has no pull') });
   });

@@ -31,7 +31,7 @@ const responses: SdkFace = {
 
 const lab = sdkLab('openai');
 
-it('runs under Node 24', () => {
+it('The client runs under Node 24', () => {
   expect(lab.client.node).toMatch(/^v24\./);
 });
 

@@ -28,17 +28,17 @@ beforeAll(async () => {
 }, installLimitMs);
 afterAll(() => service.stop());
 
-describe('the snippets of docs/sdks.md', () => {
-  it('has one for each', () => {
+describe('The snippets of docs/sdks.md', () => {
+  it('exist for each language', () => {
     expect(['sh', 'js', 'python'].map((language) => snippets(language).length)).toEqual([1, 4, 2]);
   });
 
-  it.each(snippets('sh'))('works as it stands: %s', async (command) => {
+  it.each(snippets('sh'))('run as a shell command without changes: %s', async (command) => {
     const { stdout } = await run('bash', ['-c', command.replaceAll(documentedUrl, service.url)]);
     expect(stdout).toContain('Nice to meet you, Ada.');
   });
 
-  it('shows how the AI SDK is told of schemas', () => {
+  it('include the schema setting of the AI SDK', () => {
     const [code] = snippets('js').filter((each) => each.includes('generateObject'));
     expect(code).toContain('supportsStructuredOutputs: true');
   });
@@ -55,7 +55,7 @@ describe('the snippets of docs/sdks.md', () => {
     }
   });
 
-  it.each(snippets('python'))('works as it stands: %s', async (code) => {
+  it.each(snippets('python'))('run in Python without changes: %s', async (code) => {
     if (python === null) {
       process.stderr.write('Skipped, because their packages can not be had: the snippets of Python.\n');
       return;

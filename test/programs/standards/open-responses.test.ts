@@ -57,7 +57,7 @@ const cases: readonly (readonly [
   ],
 ];
 
-describe('As Open Responses has it', () => {
+describe('By the Open Responses specification', () => {
   it.each(cases)('the service answers %s', async (_, body, item) => {
     const { status, text } = await service.post('/v1/responses', { model: 'default', ...body });
     expect(status).toBe(200);

@@ -18,7 +18,7 @@ interface Fault {
 const rules = join(root, 'test', 'programs', 'standards', 'spectral.yaml');
 
 describe('The OpenAPI document', () => {
-  it('has no fault for Redocly CLI', async () => {
+  it('has no fault in Redocly CLI', async () => {
     const args = ['lint', openApiPath, '--extends', 'recommended', '--format', 'json'];
     const { totals, problems } = JSON.parse(await runSuite('redocly', root, args)) as Redocly;
     expect(totals.errors).toBe(0);
@@ -27,7 +27,7 @@ describe('The OpenAPI document', () => {
     expect(Object.keys(ofRedocly).filter((rule) => !found.has(rule))).toEqual([]);
   });
 
-  it('has no fault for Spectral', async () => {
+  it('has no fault in Spectral', async () => {
     const args = ['lint', '-r', rules, openApiPath, '-f', 'json', '--quiet'];
     const faults = JSON.parse(await runSuite('spectral', root, args)) as Fault[];
     expect(faults.filter(({ code }) => ofSpectral[code] === undefined)).toEqual([]);

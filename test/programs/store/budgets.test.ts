@@ -14,7 +14,7 @@ async function usedBy(key: BudgetKey, service: Service): Promise<number> {
   return budget?.tokens.used ?? 0;
 }
 
-describe('What a key has used of its budget', () => {
+describe('The used budget of a key', () => {
   it('is the same after a restart with a store in a file', async () => {
     await using folder = await temporaryFolder();
     await using key = await writeBudgetKey('tokens=5/day');
@@ -33,7 +33,7 @@ describe('What a key has used of its budget', () => {
     expect(await usedBy(key, service)).toBe(used);
   });
 
-  it('counts on each of two hosts with one Redis', async () => {
+  it('counts on both hosts with one Redis', async () => {
     await using redis = await startRedis();
     await using key = await writeBudgetKey('tokens=5/day');
     const env = { ...key.env, MODEL_API_STORE: redis.url };

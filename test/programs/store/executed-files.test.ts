@@ -11,7 +11,7 @@ import { startService } from '../../support/service.js';
  */
 const most = 25;
 
-it(`A warm background job in Redis executes ${most} files at most beside those of POST /ask`, async () => {
+it(`A warm background job in Redis executes at most ${most} files more than POST /ask`, async () => {
   await using folder = await temporaryFolder();
   await using redis = await startRedis();
   const counted = join(folder.path, 'executed');

@@ -109,7 +109,7 @@ describe('A service whose file is broken', () => {
       'overwritten in its middle',
       (whole) => Buffer.concat([whole.subarray(0, 16_384), Buffer.alloc(32_768, 7), whole.subarray(49_152)]),
     ],
-  ])('does not start, and leaves it as it is: %s', async (_, broken) => {
+  ])('does not start, and leaves the file unchanged: %s', async (_, broken) => {
     await using folder = await temporaryFolder();
     const { env, path, whole } = await filled(folder);
     await writeFile(path, broken(whole));
@@ -122,7 +122,7 @@ describe('A service whose file is broken', () => {
     expect((await service.get('/chat')).body.conversations).toHaveLength(20);
   });
 
-  it('does not start where it has become a folder', async () => {
+  it('does not start if the path is a folder', async () => {
     await using folder = await temporaryFolder();
     const { env, path } = await filled(folder);
     await rm(path);

@@ -65,8 +65,8 @@ class Talkers {
 const isRoot = process.getuid?.() === 0;
 if (!isRoot) process.stderr.write('Skipped, because only root can mount a disk: a disk that clients fill.\n');
 
-(isRoot ? describe : describe.skip)('A disk that clients fill', () => {
-  it('refuses what it cannot keep, keeps all that was answered, and goes on when there is room', async () => {
+(isRoot ? describe : describe.skip)('A disk that the data of clients fills', () => {
+  it('refuses data without space, keeps all answered turns, and accepts data when there is space', async () => {
     await using disk = await mountTinyDisk(3 * mebibyte);
     const path = join(disk.path, 'state', 'store.db');
     const env = { MODEL_API_STORE: `sqlite:${path}`, MODEL_API_DEFAULT_MODEL: 'echo' };

@@ -9,8 +9,8 @@ async function messagesOf(service: Service, id: string): Promise<unknown> {
   return (await service.get(`/chat/${id}/messages`)).body.messages;
 }
 
-describe('Two hosts on one Redis', () => {
-  it('go on with each other’s conversations, with all that was said', async () => {
+describe('Two hosts with one Redis', () => {
+  it('continue each other’s conversations, with the full history', async () => {
     await using redis = await startRedis();
     const env = { MODEL_API_STORE: redis.url };
     await using north = await startListener(env);
@@ -29,7 +29,7 @@ describe('Two hosts on one Redis', () => {
     expect((await north.post('/chat', { message: 'six', conversation_id: id })).status).toBe(400);
   });
 
-  it('take turns at one conversation', async () => {
+  it('run the turns of one conversation one after the other', async () => {
     await using redis = await startRedis();
     const env = { MODEL_API_STORE: redis.url };
     await using north = await startListener(env);
@@ -42,7 +42,7 @@ describe('Two hosts on one Redis', () => {
     expect(response.split('\n').toSorted()).toEqual(['begin', 'end', ...texts].toSorted());
   });
 
-  it('are held up by a Redis that hangs for a moment only, and are well again when it goes on', async () => {
+  it('are delayed only briefly by a hanging Redis, and are healthy when it resumes', async () => {
     await using redis = await startRedis();
     await using host = await startListener({ MODEL_API_STORE: redis.url });
     const { id } = await chat(host, 'one');
@@ -64,7 +64,7 @@ describe('Two hosts on one Redis', () => {
     expect(events.filter((event) => /^store_(down|back)$/.test(event))).toEqual(['store_down', 'store_back']);
   });
 
-  it('let a client send as much as its cap to all of them together', async () => {
+  it('enforce one rate limit for a client together', async () => {
     await using redis = await startRedis();
     const env = { MODEL_API_STORE: redis.url, MODEL_API_RATE_LIMIT_MAX_REQUESTS: '30', MODEL_API_MAX_CONCURRENT: '8' };
     await using north = await startListener(env);
@@ -83,7 +83,7 @@ describe('Two hosts on one Redis', () => {
     for (const host of hosts) await until(() => counted(host), 'the usage of all hosts');
   });
 
-  it('count on their own, and lose no time, while Redis hangs', async () => {
+  it('count separately, without delay, while Redis hangs', async () => {
     await using redis = await startRedis();
     const env = { MODEL_API_STORE: redis.url, MODEL_API_RATE_LIMIT_MAX_REQUESTS: '1000' };
     await using host = await startListener(env);
@@ -102,7 +102,7 @@ describe('Two hosts on one Redis', () => {
     expect((await host.get('/usage')).body.usage).toMatchObject([{ jobs: { ok: 31 } }]);
   });
 
-  it('end a turn whose lock another host has, and keep nothing of it', async () => {
+  it('fail a turn whose lock another host has taken, and store nothing of it', async () => {
     await using redis = await startRedis();
     await using host = await startListener({ MODEL_API_STORE: redis.url });
     const { id } = await chat(host, 'one');
@@ -116,7 +116,7 @@ describe('Two hosts on one Redis', () => {
     expect((await chat(host, 'two', id)).response.split('\n')).toEqual(['one', 'two']);
   });
 
-  it('go on where one was killed in the middle of a turn', async () => {
+  it('continue after one was killed in the middle of a turn', async () => {
     await using redis = await startRedis();
     const env = { MODEL_API_STORE: redis.url };
     await using north = await startListener(env);
@@ -131,7 +131,7 @@ describe('Two hosts on one Redis', () => {
     await lost;
   });
 
-  it('need no place in the queue for a turn that waits for nobody', async () => {
+  it('need no queue place for a turn that does not have to wait', async () => {
     await using redis = await startRedis();
     await using host = await startListener({ MODEL_API_STORE: redis.url, MODEL_API_MAX_QUEUE: '0' });
     const { id } = await chat(host, 'one');

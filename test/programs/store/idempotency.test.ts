@@ -18,7 +18,7 @@ async function kill(service: Service): Promise<void> {
 }
 
 describe('Requests with an Idempotency-Key, and a store in a file', () => {
-  it('get their answers after a kill, too', async () => {
+  it('still get their answers after a kill', async () => {
     await using folder = await temporaryFolder();
     const env = storeIn(folder);
     const bodies = [{ message: 'one' }, { message: 'two', stream: true }];
@@ -35,7 +35,7 @@ describe('Requests with an Idempotency-Key, and a store in a file', () => {
     expect((await next.get('/chat')).body.conversations).toHaveLength(2);
   });
 
-  it('run again where the service was killed before it had an answer', async () => {
+  it('run again if the service was killed before it had an answer', async () => {
     await using folder = await temporaryFolder();
     await using gate = await createGate();
     const env = storeIn(folder);
@@ -53,7 +53,7 @@ describe('Requests with an Idempotency-Key, and a store in a file', () => {
 });
 
 describe('Requests with an Idempotency-Key, at two hosts with one Redis', () => {
-  it('run the model once, and get their answer at both', async () => {
+  it('run the model once, and get its answer from both', async () => {
     await using redis = await startRedis('--appendonly', 'no');
     await using gate = await createGate();
     const env = { MODEL_API_STORE: redis.url };
@@ -75,8 +75,8 @@ describe('Requests with an Idempotency-Key, at two hosts with one Redis', () => 
 
 const isRoot = process.getuid?.() === 0;
 
-(isRoot ? describe : describe.skip)('Requests with an Idempotency-Key, and a disk that is full', () => {
-  it('get an answer that says it was not recorded, and those that were recorded before get theirs', async () => {
+(isRoot ? describe : describe.skip)('Requests with an Idempotency-Key, and a full disk', () => {
+  it('are told that the answer was not recorded, and earlier answers are still replayed', async () => {
     await using disk = await mountTinyDisk(1024 * 1024);
     await using service = await startService({ env: storeIn(disk) });
     const ask = (name: string) => service.post('/ask', { prompt: 'x'.repeat(100_000) }, { 'idempotency-key': name });

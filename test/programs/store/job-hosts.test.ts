@@ -40,7 +40,7 @@ async function kill(service: Service): Promise<void> {
 }
 
 describe('Background jobs on two hosts', () => {
-  it('are started by whichever host has a slot, and told by both', () =>
+  it('are started by any host with a free slot, and shown by both', () =>
     withHosts(async ({ gate, start }) => {
       const [north, south] = [await start(), await start()];
       const ids = [await askInBackground(north, 'one'), await askInBackground(north, 'two')];
@@ -58,7 +58,7 @@ describe('Background jobs on two hosts', () => {
       }
     }));
 
-  it('can be followed at the other host as they speak, and from where a reader was', async () => {
+  it('can be followed live on the other host, and from the position of an earlier reader', async () => {
     await using redis = await startRedis();
     const model = { MODEL_API_CLI: 'demo', MODEL_API_CLI_COMMAND: script('converses.pl') };
     await using north = await startService({ env: { MODEL_API_STORE: redis.url, ...model } });
@@ -77,7 +77,7 @@ describe('Background jobs on two hosts', () => {
     }
   });
 
-  it('are cancelled from the other host while they wait and while they run', () =>
+  it('can be cancelled from the other host while they wait and while they run', () =>
     withHosts(async ({ start }) => {
       const north = await start();
       const runs = await askInBackground(north, 'runs');
@@ -96,7 +96,7 @@ describe('Background jobs on two hosts', () => {
       expect((await south.get(`/jobs/${waits}`)).status).toBe(404);
     }));
 
-  it('and those of callers are ended by an administrator at either host, whichever host has them', async () => {
+  it('and requests of callers are ended by an administrator on either host', async () => {
     await using redis = await startRedis('--appendonly', 'yes', '--appendfsync', 'always');
     await using gate = await createGate();
     await using keys = await writeNamedKeys();
@@ -131,7 +131,7 @@ describe('Background jobs on two hosts', () => {
     await gate.open();
   });
 
-  it('are lost with their host where they ran, and run elsewhere where they waited', () =>
+  it('are lost with their host if they were running, and run elsewhere if they were waiting', () =>
     withHosts(async ({ gate, start }) => {
       const north = await start(2);
       const lost = await Promise.all(['one', 'two'].map((prompt) => askInBackground(north, prompt)));
@@ -147,7 +147,7 @@ describe('Background jobs on two hosts', () => {
       }
     }));
 
-  it('are left to the other host by one that drains', () =>
+  it('are taken over by the other host if one drains', () =>
     withHosts(async ({ gate, start }) => {
       const north = await start();
       const ids = await Promise.all(['one', 'two', 'three'].map((prompt) => askInBackground(north, prompt)));
@@ -160,7 +160,7 @@ describe('Background jobs on two hosts', () => {
       expect(await ended).toBe(0);
     }));
 
-  it('go on while Redis is away, and their end is kept once it is back', () =>
+  it('continue while Redis is down, and their end is stored once it is back', () =>
     withHosts(async ({ redis, gate, start }) => {
       const north = await start();
       const id = await askInBackground(north, 'runs');
@@ -177,7 +177,7 @@ describe('Background jobs on two hosts', () => {
       for (const each of [id, next]) expect(await untilEnded(north, each)).toMatchObject({ status: 'succeeded' });
     }));
 
-  it('go on with a conversation that another host has', async () => {
+  it('continue a conversation of another host', async () => {
     await using redis = await startRedis();
     await using north = await startListener({ MODEL_API_STORE: redis.url });
     await using south = await startListener({ MODEL_API_STORE: redis.url, MODEL_API_MAX_CONCURRENT: '2' });

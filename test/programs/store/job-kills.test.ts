@@ -36,8 +36,8 @@ class Promises {
   }
 }
 
-describe('A service that is killed', () => {
-  it(`starts no background job twice, and loses none that it has accepted, ${kills} times`, async () => {
+describe('A killed service', () => {
+  it(`starts no background job twice, and loses none of the accepted ones, ${kills} times`, async () => {
     await using folder = await temporaryFolder();
     const path = join(folder.path, 'state', 'store.db');
     const notes = join(folder.path, 'notes');
@@ -87,7 +87,7 @@ describe('A service that is killed', () => {
   }, 1_800_000);
 });
 
-it('Whoever has read some of the answer of a job is told that it was lost with its host', async () => {
+it('A reader of a partial answer is informed that the job was lost with its host', async () => {
   await using folder = await temporaryFolder();
   const env = { MODEL_API_STORE: `sqlite:${join(folder.path, 'state', 'store.db')}` };
   const killed = await startWithProgram(script('begins-and-waits.pl'), env);

@@ -71,8 +71,8 @@ class Clients {
   }
 }
 
-describe('A service that is killed', () => {
-  it(`has every turn that it has answered, none half, ${kills} times`, async () => {
+describe('A killed service', () => {
+  it(`has every answered turn completely, ${kills} times`, async () => {
     await using folder = await temporaryFolder();
     const path = join(folder.path, 'state', 'store.db');
     const env = { MODEL_API_STORE: `sqlite:${path}`, MODEL_API_MAX_CONVERSATIONS: '100000' };

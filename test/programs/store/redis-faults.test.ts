@@ -121,7 +121,7 @@ afterAll(async () => {
 });
 
 describe('A turn lock', () => {
-  it('keeps turns of two hosts apart, and the second has all of the first in view', async () => {
+  it('serializes the turns of two hosts, and the second turn includes the first', async () => {
     using north = await hostAt(server.url);
     using south = await hostAt(server.url);
     const id = await north.run.chat(null, 'one', 'eins');
@@ -133,7 +133,7 @@ describe('A turn lock', () => {
     expect(await textsOf(south, id)).toEqual(await textsOf(north, id));
   });
 
-  it('that is no longer the newest refuses the commit, and leaves no trace', async () => {
+  it('that has been superseded makes the commit fail, and leaves no data', async () => {
     using north = await hostAt(server.url);
     using south = await hostAt(server.url);
     const id = await north.run.chat(null, 'one', 'eins');
@@ -155,7 +155,7 @@ describe('A turn lock', () => {
     expect(north.told).toEqual([]);
   });
 
-  it('of a host that has died holds for some seconds only', async () => {
+  it('of a dead host expires after a few seconds', async () => {
     using south = await hostAt(server.url);
     const id = await south.run.chat(null, 'one', 'eins');
     const now = Date.now() * 100;
@@ -170,7 +170,7 @@ describe('A turn lock', () => {
 });
 
 describe('A Redis that hangs', () => {
-  it('does nothing later that its callers were refused', async () => {
+  it('runs no command later that it refused to its callers', async () => {
     using host = await hostAt(server.url);
     const id = await host.run.chat(null, 'one', 'eins');
     using turn = await host.run.open(id, 'two');
@@ -199,8 +199,8 @@ describe('A Redis that hangs', () => {
   });
 });
 
-describe('A turn lock that could not be given up', () => {
-  it('because Redis hung is given up as soon as it goes on', async () => {
+describe('A turn lock that could not be released', () => {
+  it('because Redis hung is released as soon as Redis resumes', async () => {
     using north = await hostAt(server.url);
     using south = await hostAt(server.url);
     const id = await north.run.chat(null, 'one', 'eins');
@@ -222,8 +222,8 @@ describe('A turn lock that could not be given up', () => {
   });
 });
 
-describe('A commit whose answer is lost', () => {
-  it.each(['a first turn', 'a further turn'])('is taken back before Redis is used again: %s', async (which) => {
+describe('A commit whose answer was lost', () => {
+  it.each(['a first turn', 'a further turn'])('is reverted before Redis is used again: %s', async (which) => {
     await using proxy = await DeafProxy.to(server.port);
     using host = await hostAt(server.url.replace(String(server.port), String(proxy.port)));
     const known = await host.run.chat(null, 'one', 'eins');
@@ -249,13 +249,13 @@ describe('A commit whose answer is lost', () => {
   });
 });
 
-describe('Connections that are dead and do not know it', () => {
+describe('Dead connections that have not been detected', () => {
   async function listeners(): Promise<unknown> {
     const [, count] = (await server.ask('PUBSUB', 'NUMSUB', 'prompt-relay:jobs:told')) as unknown[];
     return count;
   }
 
-  it('are made anew, those for background jobs too', async () => {
+  it('are replaced, including those for background jobs', async () => {
     await using proxy = await DeafProxy.to(server.port);
     using host = await hostAt(server.url.replace(String(server.port), String(proxy.port)));
     using other = await hostAt(server.url);
@@ -286,8 +286,8 @@ describe('Connections that are dead and do not know it', () => {
   });
 });
 
-describe('A Redis that is restarted', () => {
-  it('is used again at once, with all that it has kept', async () => {
+describe('A Redis server that restarts', () => {
+  it('is used again at once, with all its data', async () => {
     using host = await hostAt(server.url);
     const id = await host.run.chat(null, 'one', 'eins');
     await server.end();
@@ -298,7 +298,7 @@ describe('A Redis that is restarted', () => {
     expect(host.told).toHaveLength(2);
   });
 
-  it('is the truth where it has lost what a host still knows', async () => {
+  it('takes precedence if it has lost data that a host still has', async () => {
     using host = await hostAt(server.url);
     const id = await host.run.chat(null, 'one', 'eins');
     await server.ask('FLUSHALL');
@@ -306,7 +306,7 @@ describe('A Redis that is restarted', () => {
     expect(await host.run.all()).toEqual([]);
   });
 
-  it('may be away when a host starts', async () => {
+  it('may be down when a host starts', async () => {
     await server.end();
     try {
       using host = await hostAt(server.url);
@@ -322,8 +322,8 @@ describe('A Redis that is restarted', () => {
   });
 });
 
-describe('A Redis that refuses', () => {
-  it('says why, once, where its memory is full, and nothing is left of a turn', async () => {
+describe('A Redis server that refuses commands', () => {
+  it('is reported once with the reason if its memory is full, and a failed turn leaves no data', async () => {
     using host = await hostAt(server.url);
     const id = await host.run.chat(null, 'one', 'eins');
     await server.ask('CONFIG', 'SET', 'maxmemory-policy', 'noeviction');
@@ -337,7 +337,7 @@ describe('A Redis that refuses', () => {
     expect(await host.refusal(id)).toBeNull();
   });
 
-  it('says why where it is a replica', async () => {
+  it('is reported with the reason if it is a replica', async () => {
     using host = await hostAt(server.url);
     const id = await host.run.chat(null, 'one', 'eins');
     await server.ask('CONFIG', 'SET', 'replica-serve-stale-data', 'yes');
@@ -349,7 +349,7 @@ describe('A Redis that refuses', () => {
     expect(await host.refusal(id)).toBeNull();
   });
 
-  it('is down for whoever has the wrong password, and tells none', async () => {
+  it('is down for a host with the wrong password, and the log shows no password', async () => {
     await server.ask('CONFIG', 'SET', 'requirepass', 'the-right-one');
     const auth = (password: string) => server.url.replace('redis://', `redis://:${password}@`);
     try {
@@ -368,7 +368,7 @@ describe('A Redis that refuses', () => {
     }
   });
 
-  it('is down for whoever names a database that it refuses, and keeps nothing in another one', async () => {
+  it('is down for a host with an invalid database, and stores nothing in another one', async () => {
     await server.ask('ACL', 'SETUSER', 'choosing', 'reset', 'on', '>secret', '~*', '&*', '+@all', '-select');
     const refused = [`${server.url}/99`, `${server.url.replace('redis://', 'redis://choosing:secret@')}/3`];
     for (const url of refused) {
@@ -381,7 +381,7 @@ describe('A Redis that refuses', () => {
   });
 
   it.each(['conversation:ID', 'turns:ID', 'list:alice', 'all', 'clients'])(
-    'leaves nothing of a turn where %s is a key of another kind',
+    'stores nothing of a turn if %s is a key of another type',
     async (name) => {
       using host = await hostAt(server.url);
       const id = await host.run.chat(null, 'one', 'eins');
@@ -398,7 +398,7 @@ describe('A Redis that refuses', () => {
     },
   );
 
-  it('may forget its scripts', async () => {
+  it('may lose its scripts', async () => {
     using host = await hostAt(server.url);
     const id = await host.run.chat(null, 'one', 'eins');
     await server.ask('SCRIPT', 'FLUSH');
@@ -407,8 +407,8 @@ describe('A Redis that refuses', () => {
   });
 });
 
-describe('How Redis is set up', () => {
-  it('is told where it may forget what it was given', async () => {
+describe('The settings of Redis', () => {
+  it('cause a warning if Redis may lose data', async () => {
     {
       using host = await hostAt(server.url);
       await host.run.all();
@@ -426,7 +426,7 @@ describe('How Redis is set up', () => {
     await server.ask('CONFIG', 'SET', 'appendonly', 'yes');
   });
 
-  it('is not known where the service may not ask', async () => {
+  it('are reported as unknown if the service may not read them', async () => {
     const rights = ['on', '>secret', '~prompt-relay:*', '&prompt-relay:*', '+@all', '-@dangerous'];
     await server.ask('ACL', 'SETUSER', 'relay', ...rights);
     using host = await hostAt(server.url.replace('redis://', 'redis://relay:secret@'));
@@ -441,7 +441,7 @@ describe('How Redis is set up', () => {
   });
 });
 
-describe('A right that the user of Redis lacks', () => {
+describe('A permission that the Redis user lacks', () => {
   const enough = ['~prompt-relay:*', '&prompt-relay:*', '+@all', '-@dangerous'];
 
   async function hostWith(...rights: readonly string[]): Promise<Host> {
@@ -453,7 +453,7 @@ describe('A right that the user of Redis lacks', () => {
     ['&prompt-relay:*', ['~prompt-relay:*', '+@all', '-@dangerous']],
     ['~prompt-relay:*', ['&prompt-relay:*', '+@all', '-@dangerous']],
     ['+@all -@dangerous', ['~prompt-relay:*', '&prompt-relay:*', '+@all', '-@dangerous', '-publish']],
-  ])('keeps the store down from the start, and is named: %s', async (missing, rights) => {
+  ])('keeps the store down from the start, and is reported: %s', async (missing, rights) => {
     using host = await hostWith(...rights);
     expect(host.store.isUp).toBe(false);
     expect(host.told).toEqual([expect.stringContaining(`down: NOPERM: its user needs ${missing} (`)]);
@@ -464,7 +464,7 @@ describe('A right that the user of Redis lacks', () => {
     expect(host.told.slice(1)).toEqual(['back', expect.stringMatching(/^warned: .* cannot be checked: NOPERM/)]);
   });
 
-  it('is named, too, where it is taken away later', async () => {
+  it('is reported too if it is revoked later', async () => {
     using host = await hostWith(...enough);
     await until(() => host.told.length === 1, 'a warning that settings cannot be checked');
     await server.ask('ACL', 'SETUSER', 'lacking', '-hset');
@@ -473,7 +473,7 @@ describe('A right that the user of Redis lacks', () => {
     expect(host.store.isUp).toBe(true);
   });
 
-  it('is named where it keeps background jobs alone from being taken', async () => {
+  it('is reported if it only prevents taking background jobs', async () => {
     using host = await hostWith(...enough, '-zpopmin', '+config|get');
     await host.store.jobs.accept(acceptedJob('one'));
     await until(async () => {
@@ -484,7 +484,7 @@ describe('A right that the user of Redis lacks', () => {
     expect(host.store.isUp).toBe(true);
   });
 
-  it('is made use of as soon as it is given: the host hears of jobs of others', async () => {
+  it('is used as soon as it is granted: the host receives events of jobs of other hosts', async () => {
     using host = await hostWith('~prompt-relay:*', '+@all', '-@dangerous');
     using other = await hostAt(server.url);
     const heard: string[] = [];
@@ -498,13 +498,13 @@ describe('A right that the user of Redis lacks', () => {
   });
 });
 
-describe('A Redis that limits the size of a value', () => {
+describe('A Redis server that limits the size of a value', () => {
   const large = 'x'.repeat(2_000_000);
 
   beforeAll(() => server.ask('CONFIG', 'SET', 'proto-max-bulk-len', '1mb'));
   afterAll(() => server.ask('CONFIG', 'SET', 'proto-max-bulk-len', '512mb'));
 
-  it('stores all that is smaller, and the store stays up', async () => {
+  it('stores smaller values, and the store stays up', async () => {
     using host = await hostAt(server.url);
     await host.store.upkeep.verify(); // reads the settings
     expect(await host.refusal(null, large)).toBe('store_unavailable');
@@ -514,7 +514,7 @@ describe('A Redis that limits the size of a value', () => {
     expect(host.told).toEqual([expect.stringContaining(warning)]);
   });
 
-  it('is noticed by the second failure at the latest where its settings cannot be read', async () => {
+  it('is detected at the second failure at the latest if its settings cannot be read', async () => {
     await server.ask(
       'ACL',
       'SETUSER',
@@ -540,7 +540,7 @@ describe('A Redis that limits the size of a value', () => {
 });
 
 describe('Conversations in Redis', () => {
-  it('may be huge, and odd', async () => {
+  it('may be very long, with unusual characters', async () => {
     using north = await hostAt(server.url);
     using south = await hostAt(server.url);
     const odd = '\ud83d\ude80ü\u0000\n{}';
@@ -551,7 +551,7 @@ describe('Conversations in Redis', () => {
     expect(await south.run.snapshot(id)).toEqual(await north.run.snapshot(id));
   });
 
-  it('make room for new ones, those of the client with the most first', async () => {
+  it('are evicted for new ones, starting with the client that has the most', async () => {
     using host = await hostAt(server.url, { maxConversations: 8, clientShare: 2 });
     const first = await host.run.chat(null, 'first', 'of bob', { client: 'bob' });
     const all = [];
@@ -564,7 +564,7 @@ describe('Conversations in Redis', () => {
     expect(await host.refusal(all[0] ?? null)).toBe('validation_error');
   });
 
-  it('leave nothing behind once they have expired', async () => {
+  it('leave no data once they have expired', async () => {
     using host = await hostAt(server.url, { ttlMs: 1500 });
     await host.run.chat(null, 'one', 'eins');
     await host.run.chat(null, 'two', 'zwei', { client: 'bob' });
@@ -580,7 +580,7 @@ describe('Conversations in Redis', () => {
     expect(await server.ask('ZRANGE', 'prompt-relay:clients', '0', '-1', 'WITHSCORES')).toEqual(['alice', '1']);
   });
 
-  it('are of one installation each, by the prefix and the database', async () => {
+  it('belong to one installation each, by prefix and database', async () => {
     using one = await hostAt(server.url);
     using two = await hostAt(`${server.url}?prefix=two`);
     using three = await hostAt(`${server.url}/3`);
@@ -607,7 +607,7 @@ describe('Conversations in Redis', () => {
 });
 
 describe('Background jobs in Redis', () => {
-  it('that wait are known to every host, when it looks: how many, and since when', async () => {
+  it('are visible to every host when it looks, with their number and the oldest waiting time', async () => {
     using north = await hostAt(server.url);
     using south = await hostAt(server.url);
     const seen = async () => {
@@ -626,7 +626,7 @@ describe('Background jobs in Redis', () => {
 describe('The queue of background jobs', () => {
   const queued = () => server.ask('ZRANGE', 'prompt-relay:queue:jobs:prioritized', '0', '-1');
 
-  it('has a job before it is accepted, and nothing is left of one that it refuses', async () => {
+  it('contains a job before it is accepted, and nothing of a refused job', async () => {
     using host = await hostAt(server.url);
     await host.store.jobs.accept(acceptedJob('one'));
     expect(await queued()).toEqual(['one']);
@@ -638,7 +638,7 @@ describe('The queue of background jobs', () => {
     expect(host.told).toEqual([expect.stringContaining('WRONGTYPE')]);
   });
 
-  it.each(['another host starts', 'Redis is restarted'])('gets back what it has lost when %s', async (what) => {
+  it.each(['another host starts', 'Redis is restarted'])('is restored when %s', async (what) => {
     using host = await hostAt(server.url);
     for (const id of ['one', 'two']) await host.store.jobs.accept(acceptedJob(id));
     await host.store.jobs.renew(systemClock.now());
@@ -664,7 +664,7 @@ describe('The queue of background jobs', () => {
     expect(await queued()).toEqual(['one']); // BullMQ still has its entry for the other job
   });
 
-  it('says how many are delivered before a job, also while it is taken or rests', async () => {
+  it('reports how many jobs precede a job, also while it is being taken or is delayed', async () => {
     using host = await hostAt(server.url);
     const jobs = host.store.jobs;
     const ids = ['one', 'two', 'three'];
@@ -680,10 +680,10 @@ describe('The queue of background jobs', () => {
   });
 });
 
-describe('A background job, where a key is of another kind', () => {
+describe('A background job, if a key is of another type', () => {
   const kinds = ['waiting', 'open', 'waiting-of', 'bytes-of', 'ended', 'hosts', 'of:a'];
 
-  it.each(kinds)('leaves nothing of itself when it is refused: %s', async (name) => {
+  it.each(kinds)('leaves no data when it is refused: %s', async (name) => {
     using host = await hostAt(server.url);
     const key = `prompt-relay:jobs:${name}`;
     await server.ask('SET', key, 'something else');
@@ -692,7 +692,7 @@ describe('A background job, where a key is of another kind', () => {
     expect(host.told).toEqual([expect.stringContaining('WRONGTYPE')]);
   });
 
-  it.each(kinds)('is started only where that is kept whole, and cancelled so: %s', async (name) => {
+  it.each(kinds)('is neither started nor cancelled unless that can be stored: %s', async (name) => {
     using host = await hostAt(server.url);
     await host.store.jobs.accept(acceptedJob('one'));
     const key = `prompt-relay:jobs:${name}`;
@@ -709,7 +709,7 @@ describe('A background job, where a key is of another kind', () => {
 });
 
 describe('Usage in Redis', () => {
-  it('counts a batch once that is added again', async () => {
+  it('counts a batch once if it is added again', async () => {
     using host = await hostAt(server.url);
     const jobs = { ok: 2, timeout: 1 } as never;
     const row = { client: 'key ü "x"', jobs, refused: 3, inputTokens: 7, outputTokens: 5, costUsd: 0.25, modelMs: 12 };

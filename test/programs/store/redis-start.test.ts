@@ -158,25 +158,28 @@ async function placeOfRedis(): Promise<Place> {
   return { ...(await temporaryFolder()), port: await freePort() };
 }
 
-describe('A service that cannot use Redis when it starts', () => {
-  it.concurrent.each(states)('answers questions, refuses turns, and recovers by itself: $name', async (state) => {
-    await using place = await placeOfRedis();
-    await using present = await state.begin(place);
-    const url = `redis://${state.login ?? ''}127.0.0.1:${place.port}${state.path ?? ''}`;
-    await using service = await startService({ env: { MODEL_API_STORE: url } });
-    const { body } = await service.get('/health');
-    expect(body).toMatchObject({ status: 'degraded', reasons: [{ part: 'store', name: 'redis' }] });
-    expect((await service.post('/ask', { prompt: 'Hi' })).status).toBe(200);
-    expect((await service.post('/chat', { message: 'Hi' })).body.error).toBe('store_unavailable');
-    expect(service.logs.filter(({ event }) => event === 'store_down')).toHaveLength(1);
-    await present.repair();
-    await service.log('store_back');
-    expect((await service.post('/chat', { message: 'Hi' })).status).toBe(200);
-    expect((await service.get('/health')).body.status).toBe('ok');
-  });
+describe('A service that cannot use Redis at its start', () => {
+  it.concurrent.each(states)(
+    'answers questions, refuses turns, and recovers without a restart: $name',
+    async (state) => {
+      await using place = await placeOfRedis();
+      await using present = await state.begin(place);
+      const url = `redis://${state.login ?? ''}127.0.0.1:${place.port}${state.path ?? ''}`;
+      await using service = await startService({ env: { MODEL_API_STORE: url } });
+      const { body } = await service.get('/health');
+      expect(body).toMatchObject({ status: 'degraded', reasons: [{ part: 'store', name: 'redis' }] });
+      expect((await service.post('/ask', { prompt: 'Hi' })).status).toBe(200);
+      expect((await service.post('/chat', { message: 'Hi' })).body.error).toBe('store_unavailable');
+      expect(service.logs.filter(({ event }) => event === 'store_down')).toHaveLength(1);
+      await present.repair();
+      await service.log('store_back');
+      expect((await service.post('/chat', { message: 'Hi' })).status).toBe(200);
+      expect((await service.get('/health')).body.status).toBe('ok');
+    },
+  );
 });
 
-it('A service starts where it cannot read what its keys have used today', async () => {
+it('A service starts even if it cannot read the usage of its keys today', async () => {
   await using place = await placeOfRedis();
   await using redis = new RedisServer(place.port, place, noEviction);
   await redis.start();

@@ -63,7 +63,7 @@ async function dumpOf(redis: RedisServer): Promise<string> {
 }
 
 describe('A purge of a store in Redis', () => {
-  it('leaves nothing of the client, at no host, and everything of others', async () => {
+  it('leaves nothing of the client on any host, and everything of other clients', async () => {
     await using redis = await startRedis('--appendonly', 'yes');
     await using keys = await writeNamedKeys();
     await using north = await hostOn(redis, keys);
@@ -140,8 +140,8 @@ function make(redis: RedisServer, client: string, count: number, turns: number):
   return redis.ask('EVAL', conversations, '0', client, String(count), String(turns));
 }
 
-describe('A look at all of a store in Redis', () => {
-  it('never holds up others for long, however much there is', async () => {
+describe('A scan of a store in Redis', () => {
+  it('never blocks other commands for long, however much data there is', async () => {
     await using redis = await startRedis(
       '--appendonly',
       'yes',
@@ -184,7 +184,7 @@ describe('A look at all of a store in Redis', () => {
 });
 
 describe('A check of a store in Redis', () => {
-  it('names what is wrong with its settings, lists that point to nothing, and keys of the wrong type', async () => {
+  it('reports faulty settings, lists with missing entries, and keys of the wrong type', async () => {
     await using redis = await startRedis('--appendonly', 'no');
     using held = await upkeepOf(redis);
     await make(redis, 'key alice', 4, 2);
@@ -213,7 +213,7 @@ describe('A check of a store in Redis', () => {
     await expect(held.upkeep.backup()).rejects.toThrow('Redis makes its own backups');
   });
 
-  it('cannot be made while Redis is away, and says so', async () => {
+  it('fails with a message if Redis is down', async () => {
     await using redis = await startRedis('--appendonly', 'no');
     using held = await upkeepOf(redis);
     await redis.end();
@@ -221,7 +221,7 @@ describe('A check of a store in Redis', () => {
     await expect(held.upkeep.purge('key alice')).rejects.toMatchObject({ code: 'store_unavailable' });
   });
 
-  it('tells of more faults than it names', async () => {
+  it('reports how many more faults there are', async () => {
     await using redis = await startRedis('--appendonly', 'yes');
     using held = await upkeepOf(redis);
     await make(redis, 'key alice', 30, 1);

@@ -35,7 +35,7 @@ describeJobStore('Redis', true, emptied);
 describeAnswerStore('Redis', { isDurable: true, isShared: true }, emptied);
 describeResponseStore('Redis', { isDurable: true, isShared: true }, emptied);
 
-it('A turn of a host that stores no figures is read by one that does, and the other way round', async () => {
+it('A host without figures can read a turn of a host with figures, and the reverse', async () => {
   await server.ask('FLUSHALL');
   const store = await openAt(server.url);
   const run = new KeptRun(store.conversations, {}, store.conversations as ConversationJournal & SharedConversations);
@@ -56,8 +56,8 @@ it('A turn of a host that stores no figures is read by one that does, and the ot
   await next.close();
 });
 
-describe('Responses at two hosts', () => {
-  it('are continued by either of them, and damage is found', async () => {
+describe('Responses on two hosts', () => {
+  it('are continued by either host, and damage is detected', async () => {
     await server.ask('FLUSHALL');
     const [one, other] = [await openAt(server.url), await openAt(server.url)];
     const limits = { maxResponses: 10, maxBytes: 100_000, ttlMs: 60_000 };
@@ -82,7 +82,7 @@ describe('Responses at two hosts', () => {
   });
 });
 
-describe('Keys of requests at two hosts', () => {
+describe('Idempotency keys on two hosts', () => {
   const mine = { client: 'key ada', key: 'k' } as const;
   const kept = { digest: 'd', answer: recordedAnswer('told once') } as const;
 
@@ -96,7 +96,7 @@ describe('Keys of requests at two hosts', () => {
     }
   }
 
-  it('are given to one of them, and its answer to both', () =>
+  it('are granted to one host, and both have its answer', () =>
     twoHosts(async (one, other) => {
       const taken = await Promise.all([one, other].map((host) => host.take(mine, 'd', 0)));
       expect(taken.map(({ type }) => type).toSorted()).toEqual(['free', 'held']);
@@ -107,7 +107,7 @@ describe('Keys of requests at two hosts', () => {
         expect(await host.take(mine, 'd', 0)).toMatchObject({ type: 'answered', digest: 'd' });
     }));
 
-  it('are free for the other when they are released, and held by no late answer', () =>
+  it('are free for the other host when released, and a late answer does not block them', () =>
     twoHosts(async (one, other) => {
       await one.take(mine, 'd', 0);
       one.release(mine);
@@ -117,7 +117,7 @@ describe('Keys of requests at two hosts', () => {
       expect(await one.take(mine, 'd', 0)).toMatchObject({ type: 'answered', digest: 'other' });
     }));
 
-  it('are held for a while after a host has died, and answers for a day', () =>
+  it('expire soon after a host has died, and answers after a day', () =>
     twoHosts(async (one) => {
       const ttlOf = async () => {
         const [place] = (await server.ask('KEYS', '*:answer:*')) as string[];
@@ -130,7 +130,7 @@ describe('Keys of requests at two hosts', () => {
       expect(Math.abs((await ttlOf()) - day)).toBeLessThan(60_000);
     }));
 
-  it('are held on where Redis has lost them, as long as the request runs', () =>
+  it('remain reserved after Redis lost them, as long as the request runs', () =>
     twoHosts(async (one, other) => {
       await one.take(mine, 'd', 0);
       await server.ask('FLUSHALL');
@@ -146,7 +146,7 @@ describe('Keys of requests at two hosts', () => {
       expect(await other.take(mine, 'd', 0)).toMatchObject({ type: 'answered' });
     }));
 
-  it('are nothing to wait for where Redis stands still', () =>
+  it('fail without a long wait if Redis hangs', () =>
     twoHosts(async (one) => {
       server.stop();
       try {

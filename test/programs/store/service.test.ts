@@ -25,7 +25,7 @@ async function messagesOf(service: Service, id: string): Promise<unknown> {
 }
 
 describe('A restart with a store in a file', () => {
-  it('keeps a conversation, which goes on with all that was said', async () => {
+  it('preserves a conversation, which continues with the full history', async () => {
     await using folder = await temporaryFolder();
     const { env } = storeIn(folder);
     let id: string;
@@ -45,7 +45,7 @@ describe('A restart with a store in a file', () => {
     expect(count).toBe(4);
   });
 
-  it('keeps a response of the Responses API, which goes on with all that was said', async () => {
+  it('preserves a response of the Responses API, which continues with the full history', async () => {
     await using folder = await temporaryFolder();
     const { env } = storeIn(folder);
     let first: unknown;
@@ -61,7 +61,7 @@ describe('A restart with a store in a file', () => {
     expect((await service.post('/v1/responses', next)).text).toContain('Your name is Ada.');
   });
 
-  it('forgets what was deleted, keeps forks, and keeps everything to its owner', async () => {
+  it('does not restore deleted conversations, and preserves forks and owners', async () => {
     await using folder = await temporaryFolder();
     const { env } = storeIn(folder);
     const key = 'a-key-that-is-long-enough-for-this';
@@ -94,7 +94,7 @@ async function keyFile(folder: TemporaryFolder, key: string): Promise<string> {
 }
 
 describe('Usage with a store in a file', () => {
-  it('outlives a restart, and kill -9 but for the last second', async () => {
+  it('survives a restart, and kill -9 except for the last second', async () => {
     await using folder = await temporaryFolder();
     const { env } = storeIn(folder);
     const jobs = async (service: Service) => {
@@ -116,8 +116,8 @@ describe('Usage with a store in a file', () => {
   });
 });
 
-describe('A service whose store is taken away while it runs', () => {
-  it.each(['', '-wal'])('refuses what would not outlive it, and goes on once store.db%s is back', async (ending) => {
+describe('A service whose store file is moved away while it runs', () => {
+  it.each(['', '-wal'])('refuses data that would be lost, and continues once store.db%s is back', async (ending) => {
     await using folder = await temporaryFolder();
     const { env, path } = storeIn(folder);
     await using service = await startListener(env);
@@ -132,7 +132,7 @@ describe('A service whose store is taken away while it runs', () => {
     expect(chatOf(await service.post('/chat', turn)).count).toBe(4);
   });
 
-  it('still saves all of it in a backup', async () => {
+  it('can still save all data in a backup', async () => {
     await using folder = await temporaryFolder();
     const { env, path } = storeIn(folder);
     const operator = { 'x-api-key': 'a-key-that-is-long-enough-for-this' };
@@ -156,7 +156,7 @@ describe('A service whose store cannot be opened', () => {
     return logs.flatMap(({ event, error }) => (event === 'config_invalid' ? [String(error)] : [])).join('\n');
   }
 
-  it('says so of a newer one, and of one that others can read or change', async () => {
+  it('reports a newer one, and one that others can read or change', async () => {
     await using folder = await temporaryFolder();
     const { env, path } = storeIn(folder);
     await (await startListener(env)).stop();
@@ -178,8 +178,8 @@ describe('A service whose store cannot be opened', () => {
 const isRoot = process.getuid?.() === 0;
 if (!isRoot) process.stderr.write('Skipped, because only root can mount a disk: a disk that is full or read-only.\n');
 
-(isRoot ? describe : describe.skip)('A disk of its own', () => {
-  it('may be full: what needs it is refused and leaves no trace, and all is well when there is room', async () => {
+(isRoot ? describe : describe.skip)('A separate disk', () => {
+  it('may be full: failed requests leave no data, and the service recovers when there is space', async () => {
     await using disk = await mountTinyDisk(1024 * 1024);
     const { env } = storeIn(disk);
     let id: string;
@@ -221,8 +221,8 @@ if (!isRoot) process.stderr.write('Skipped, because only root can mount a disk: 
   });
 });
 
-describe('A service that is told to end', () => {
-  it('leaves one file, and nothing of its log', async () => {
+describe('A service that shuts down', () => {
+  it('leaves one file, and no write-ahead log', async () => {
     await using folder = await temporaryFolder();
     const { env, path } = storeIn(folder);
     const service = await startListener(env);

@@ -43,7 +43,7 @@ async function expectDegraded(service: Service, conversation: string): Promise<v
 }
 
 describe('A service that cannot open its file yet', () => {
-  it('waits for another process that has it, and then continues all that is stored', async () => {
+  it('waits for another process that uses it, and then continues all stored conversations', async () => {
     await using folder = await temporaryFolder();
     const { env, path } = storeAt(join(folder.path, 'state', 'store.db'));
     const first = await startListener(env);
@@ -62,7 +62,7 @@ describe('A service that cannot open its file yet', () => {
     expect(usage.map(({ jobs }) => jobs.ok)).toEqual([4]); // three turns, and the prompt answered in between
   });
 
-  it('waits for the folder of a mount, and names what is wrong there', async () => {
+  it('waits for the folder of a mount, and reports its faults', async () => {
     await using folder = await temporaryFolder();
     const { env, path } = storeAt(join(folder.path, 'mount', 'state', 'store.db'));
     await using service = await startListener(env);
@@ -75,7 +75,7 @@ describe('A service that cannot open its file yet', () => {
     await chat(service, 'one');
   });
 
-  it('ends in order while it waits', async () => {
+  it('shuts down cleanly while it waits', async () => {
     await using folder = await temporaryFolder();
     const { env } = storeAt(join(folder.path, 'mount', 'state', 'store.db'));
     const service = await startListener(env);
@@ -87,7 +87,7 @@ const isRoot = process.getuid?.() === 0;
 if (!isRoot) process.stderr.write('Skipped, because only root can mount a disk: a disk that is read-only.\n');
 
 (isRoot ? it : it.skip)(
-  'A service whose disk is read-only starts, and continues what is stored once it can be written',
+  'A service with a read-only disk starts, and continues stored conversations once the disk is writable',
   async () => {
     await using disk = await mountTinyDisk(1024 * 1024);
     const { env, path } = storeAt(join(disk.path, 'state', 'store.db'));

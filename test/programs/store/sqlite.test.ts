@@ -49,7 +49,7 @@ async function bytesIn(folder: TemporaryFolder): Promise<string> {
   return files.join('');
 }
 
-it('Answers that were purged with their client take no room any more', async () => {
+it('Purged answers of a client use no space', async () => {
   await using folder = await temporaryFolder();
   const store = await openAt(fileIn(folder));
   const answer = recordedAnswer('x'.repeat(1024 * 1024));
@@ -65,7 +65,7 @@ it('Answers that were purged with their client take no room any more', async () 
   expect([purged.idempotency, first.type]).toEqual([33, 'answered']);
 });
 
-it('A conversation and its fork outlive a turn under a clock that was set back', async () => {
+it('A conversation and its fork survive a turn with a clock that was set back', async () => {
   await using folder = await temporaryFolder();
   let isSetBack = false;
   const clock = { ...systemClock, now: () => (isSetBack ? 0 : systemClock.now()) };
@@ -83,7 +83,7 @@ it('A conversation and its fork outlive a turn under a clock that was set back',
 });
 
 describe('The files of SQLite', () => {
-  it('are for their owner alone', async () => {
+  it('are accessible only to their owner', async () => {
     await using folder = await temporaryFolder();
     const store = await openAt(fileIn(folder));
     await new KeptRun(store.conversations).chat(null, 'Hi', 'Hello');
@@ -94,13 +94,13 @@ describe('The files of SQLite', () => {
     expect(await readdir(folder.path)).toEqual(['store.db']);
   });
 
-  it('are not made by SQLite itself, whose files anybody can read', async () => {
+  it('are not created by SQLite itself, which would make them readable for others', async () => {
     await using folder = await temporaryFolder();
     await expect(new SqliteThread(fileIn(folder)).start()).rejects.toThrow('cannot be opened: ENOENT');
     expect(await readdir(folder.path)).toEqual([]);
   });
 
-  it('hold no text of what was removed, and give its room back', async () => {
+  it('contain no removed text, and release its space', async () => {
     await using folder = await temporaryFolder();
     const store = await openAt(fileIn(folder));
     const run = new KeptRun(store.conversations);
@@ -115,7 +115,7 @@ describe('The files of SQLite', () => {
     await store.close();
   });
 
-  it('are of one thread at a time', async () => {
+  it('can be used by one thread at a time', async () => {
     await using folder = await temporaryFolder();
     const path = fileIn(folder);
     const first = await openAt(path);
@@ -124,7 +124,7 @@ describe('The files of SQLite', () => {
     await (await openAt(path)).close();
   });
 
-  it('are brought to a new version, after a copy', async () => {
+  it('are migrated to a new version, after a copy', async () => {
     await using folder = await temporaryFolder();
     const path = fileIn(folder);
     const before = migrations.slice(0, 1);
@@ -155,7 +155,7 @@ describe('The files of SQLite', () => {
     await expect(openAt(path, before)).rejects.toThrow(new RegExp(`${fault.replace(/[()]/g, '\\$&')}$`));
   });
 
-  it('have jobs without a title, where they were accepted before there were titles', async () => {
+  it('have jobs without a title if these were accepted before titles existed', async () => {
     await using folder = await temporaryFolder();
     const path = fileIn(folder);
     await (await openAt(path, migrations.slice(0, 5))).close();
@@ -169,7 +169,7 @@ describe('The files of SQLite', () => {
     await store.close();
   });
 
-  it('stay as they were where a new version cannot be reached', async () => {
+  it('are unchanged if a migration fails', async () => {
     await using folder = await temporaryFolder();
     const path = fileIn(folder);
     await (await openAt(path)).close();
@@ -183,7 +183,7 @@ describe('The files of SQLite', () => {
     await store.close();
   });
 
-  it('are none of others', async () => {
+  it('must be a database of this program', async () => {
     await using folder = await temporaryFolder();
     const path = fileIn(folder);
     await writeFile(path, 'This is a letter, and no database. '.repeat(100), { mode: 0o600 });
@@ -214,7 +214,7 @@ describe('Usage in a file', () => {
     return rows;
   }
 
-  it('adds up, counts no batch twice, and knows no cost from a cost of 0', async () => {
+  it('is summed up, counts no batch twice, and distinguishes an unknown cost from a cost of 0', async () => {
     await using folder = await temporaryFolder();
     const store = await openAt(fileIn(folder));
     const today = new Date().toISOString().slice(0, 10);
@@ -237,7 +237,7 @@ describe('Usage in a file', () => {
     await again.close();
   });
 
-  it('is gone from the file after 90 days', async () => {
+  it('is deleted from the file after 90 days', async () => {
     await using folder = await temporaryFolder();
     const store = await openAt(fileIn(folder));
     const dayOf = (ago: number) => new Date(Date.now() - ago * 86_400_000).toISOString().slice(0, 10);
@@ -248,7 +248,7 @@ describe('Usage in a file', () => {
 });
 
 describe('Changes that share a transaction', () => {
-  it('do not fail for each other', async () => {
+  it('fail independently of each other', async () => {
     await using folder = await temporaryFolder();
     const path = fileIn(folder);
     const store = await openAt(path);
@@ -283,7 +283,7 @@ describe('Changes that share a transaction', () => {
 });
 
 describe('Many conversations', () => {
-  it('are taken over in a few seconds, and keep the loop free', async () => {
+  it('are loaded in a few seconds, without blocking the event loop', async () => {
     await using folder = await temporaryFolder();
     const path = fileIn(folder);
     const count = 100_000;

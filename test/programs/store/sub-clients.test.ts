@@ -1,8 +1,8 @@
 import { startRedis } from '../../support/redis-server.js';
 import { SubClientsHouse } from '../../support/sub-clients.js';
 
-describe('The users of one key, with a store that hosts share', () => {
-  it('have its rate together on all hosts', async () => {
+describe('The sub-clients of one key, with a store that hosts share', () => {
+  it('share its rate limit on all hosts', async () => {
     await using redis = await startRedis();
     const env = { MODEL_API_STORE: redis.url };
     await using north = await SubClientsHouse.start(',rate=3/600', env);
@@ -21,7 +21,7 @@ describe('The users of one key, with a store that hosts share', () => {
     expect(answers).toEqual([200, 200, 200, 429, 429]);
   });
 
-  it('have a share of the background jobs together, and take turns', async () => {
+  it('share its background jobs, and take turns', async () => {
     await using redis = await startRedis();
     const env = { MODEL_API_MAX_JOBS: '16', MODEL_API_STORE: redis.url };
     await using house = await SubClientsHouse.start('', env);

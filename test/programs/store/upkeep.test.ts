@@ -46,7 +46,7 @@ async function fill(service: Service): Promise<string> {
 }
 
 describe('A backup', () => {
-  it('of a service that runs is whole, for its owner alone, and takes the place of no file', async () => {
+  it('of a running service is complete, readable for its owner only, and replaces no file', async () => {
     await using folder = await temporaryFolder();
     const { env, path } = storeIn(folder);
     const backup = join(dirname(path), 'backup.db');
@@ -74,7 +74,7 @@ describe('A backup', () => {
     expect((await chat(again, 'three', id, operator)).response.split('\n')).toHaveLength(3);
   });
 
-  it('of a file that no service has needs no service, and goes anywhere', async () => {
+  it('of an unused file needs no service, and may be written anywhere', async () => {
     await using folder = await temporaryFolder();
     const { env, path } = storeIn(folder);
     {
@@ -92,7 +92,7 @@ describe('A backup', () => {
     expect(await readdir(folder.path)).toEqual(['backup.db', 'state']);
   });
 
-  it('has no name of the store itself: it would be removed at the next start', async () => {
+  it('cannot have a name that the store uses, because the next start would remove it', async () => {
     await using folder = await temporaryFolder();
     const { env, path } = storeIn(folder);
     await (await startWithKey(env)).stop();
@@ -102,7 +102,7 @@ describe('A backup', () => {
     }
   });
 
-  it('of Redis is the business of Redis, and of memory there is none', async () => {
+  it('is rejected for Redis, which makes its backups itself, and for a store in memory', async () => {
     const redis = await storeCommand(['backup', 'b'], { MODEL_API_STORE: 'redis://127.0.0.1' });
     expect([redis.code, redis.stderr]).toEqual([64, expect.stringContaining('Redis makes its own backups')]);
     await using service = await startWithKey({});
@@ -116,7 +116,7 @@ describe('A backup', () => {
 });
 
 describe('A check of the store', () => {
-  it('of an empty file says so, and leaves it empty', async () => {
+  it('of an empty file reports that, and leaves it empty', async () => {
     await using folder = await temporaryFolder();
     const path = join(folder.path, 'empty.db');
     await writeFile(path, '', { mode: 0o600 });
@@ -125,7 +125,7 @@ describe('A check of the store', () => {
     expect((await stat(path)).size).toBe(0);
   });
 
-  it('finds files that others can read, what has expired, and damage', async () => {
+  it('finds files that others can read, expired data, and damage', async () => {
     await using folder = await temporaryFolder();
     const { env, path } = storeIn(folder);
     {
@@ -162,8 +162,8 @@ describe('A check of the store', () => {
   });
 });
 
-describe('A client that is purged', () => {
-  it('is gone from a service that runs, from its files, and stays gone', async () => {
+describe('A purged client', () => {
+  it('is removed from a running service and its files permanently', async () => {
     await using folder = await temporaryFolder();
     const { env, path } = storeIn(folder);
     {
@@ -189,7 +189,7 @@ describe('A client that is purged', () => {
     expect((await restarted.get('/usage', operator)).body.usage).toEqual([]);
   });
 
-  it('is gone from a file that no service has; backups are named, and keep it', async () => {
+  it('is removed from an unused file; its backups are listed and unchanged', async () => {
     await using folder = await temporaryFolder();
     const { env, path } = storeIn(folder);
     {
@@ -207,7 +207,7 @@ describe('A client that is purged', () => {
     expect((await service.get('/chat', operator)).body.conversations).toEqual([]);
   });
 
-  it('is gone from memory', async () => {
+  it('is removed from memory', async () => {
     await using service = await startWithKey({});
     const id = await fill(service);
     const { stdout } = await storeCommand(['purge', '--client', 'key default', '--json'], {}, service);

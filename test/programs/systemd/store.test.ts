@@ -58,7 +58,7 @@ describeInLab()('A store in a file under a real systemd', () => {
     return JSON.parse(await lab.run('curl', '--silent', ...headers, '--data', body, 'http://127.0.0.1:5051/chat'));
   }
 
-  it('goes on after a restart, and is brought back from a backup by the words of the document', async () => {
+  it('survives a restart, and is restored from a backup with the documented commands', async () => {
     const { setting, running, stopped, restore } = await told();
     await lab.shell(`printf '%s\\n' MODEL_API_CLI=demo '${setting}' >/etc/prompt-relay/environment`);
     await lab.systemctl('start', 'prompt-relay.socket', unit);
@@ -78,7 +78,7 @@ describeInLab()('A store in a file under a real systemd', () => {
     expect(await lab.show('NRestarts')).toBe('0');
   });
 
-  it('may be locked at the start, while a client polls: the service is degraded, and neither unit fails', async () => {
+  it('may be locked at the start while a client polls: the service is degraded, and neither unit fails', async () => {
     await lab.shell(`printf '%s\\n' MODEL_API_CLI=demo '${(await told()).setting}' >/etc/prompt-relay/environment`);
     await lab.systemctl('restart', unit); // creates the file
     await lab.systemctl('stop', 'prompt-relay.socket', unit);

@@ -53,7 +53,7 @@ async function follow(commands: readonly string[]): Promise<void> {
   await lab.shell([`cd ${home}; export npm_config_offline=true; sudo() { "$@"; }`, ...commands].join('\n'));
 }
 
-describeInLab()('under a real systemd', () => {
+describeInLab()('Under a real systemd, the service', () => {
   beforeAll(async () => {
     lab = await SystemdLab.boot();
     await lab.copyCheckout();
@@ -68,7 +68,7 @@ describeInLab()('under a real systemd', () => {
 
   afterAll(() => lab?.[Symbol.asyncDispose]());
 
-  it('is installed by the five commands of the document, and ready', async () => {
+  it('is installed by the five documented commands, and is ready', async () => {
     expect(steps().install).toHaveLength(5);
     expect(await lab.show('ActiveState')).toBe('active');
     expect(await lab.systemctl('is-enabled', 'prompt-relay.socket', unit)).toBe('enabled\nenabled');
@@ -76,7 +76,7 @@ describeInLab()('under a real systemd', () => {
     await until(async () => /^ready: 0 running, 0 waiting/.test(await lab.show('StatusText')), 'a status');
   });
 
-  it('has units that systemd finds no fault with, and leaves little exposed', async () => {
+  it('has units without faults and with a low exposure', async () => {
     const verified = await lab.shell('systemd-analyze verify prompt-relay.service prompt-relay.socket 2>&1');
     expect(verified).toBe('');
     const judged = await lab.run('systemd-analyze', 'security', '--offline=true', '--no-pager', unit);
@@ -85,7 +85,7 @@ describeInLab()('under a real systemd', () => {
     expect(exposure).toBeLessThanOrEqual(1.7); // the cgroups below the unit account for 0.2 of it
   });
 
-  it('has an example of opening up that systemd finds no fault with, and that starts', async () => {
+  it('has an open-up example without faults, which starts', async () => {
     const dropIn = `/etc/systemd/system/${unit}.d/open-up.conf`;
     await lab.shell(`install -D -m 644 ${checkout}/deploy/systemd/open-up.conf ${dropIn}; mkdir -p /srv/project`);
     expect(await lab.shell(`systemd-analyze verify ${unit} 2>&1`)).toBe('');
@@ -94,7 +94,7 @@ describeInLab()('under a real systemd', () => {
     await lab.run('rm', dropIn);
   });
 
-  it('serves on a Unix socket that the members of its group may use, as the document says', async () => {
+  it('serves on a Unix socket for the members of its group, as documented', async () => {
     const socket = '/run/prompt-relay-door/socket';
     const lines = ['RuntimeDirectory=prompt-relay-door', 'RuntimeDirectoryMode=0750'];
     await lab.restartWith({ ...demo, MODEL_API_SOCKET: socket }, ...lines);
@@ -103,7 +103,7 @@ describeInLab()('under a real systemd', () => {
     expect(JSON.parse(await asked)).toMatchObject({ name: 'prompt-relay' });
   });
 
-  it('is checked by the command as systemd starts it, by root alone', async () => {
+  it('is checked by the command with the settings that systemd uses, by root only', async () => {
     const odd = [
       'A="x \\"y\\" \\$z \\q" t ',
       "B='1 2'3\\",
@@ -142,13 +142,13 @@ describeInLab()('under a real systemd', () => {
     await lab.restartWith(demo);
   });
 
-  it('answers who has the key that came as a credential, and nobody else', async () => {
+  it('answers clients with the key from the credential, and no others', async () => {
     await lab.restartWith(demo);
     expect(await lab.ask('Hello', key)).toMatch(/"success":true[\s\S]*\n200$/);
     expect(await lab.ask('Hello', 'another')).toMatch(/"error":"unauthorized"[\s\S]*\n401$/);
   });
 
-  it('keeps to itself what systemd has handed over, the address apart', async () => {
+  it('passes no variable from systemd to workers and jobs, and keeps them for the main process', async () => {
     await lab.restartWith(gated());
     await lab.run('rm', '-f', gate);
     await lab.systemctl('stop', unit);
@@ -164,7 +164,7 @@ describeInLab()('under a real systemd', () => {
   });
 
   describe('with a cgroup for each CLI process', () => {
-    it('runs below its unit, and says so', async () => {
+    it('runs in a child cgroup of its unit, and reports it', async () => {
       await lab.restartWith(demo);
       expect(await lab.version()).toMatchObject({ termination: 'cgroup' });
       expect(await lab.logged('service_start')).toMatchObject({ termination: 'cgroup' });
@@ -176,7 +176,7 @@ describeInLab()('under a real systemd', () => {
       expect(await cgroupsOfService()).toContain('service');
     });
 
-    it('has ended what a program left, whatever that has shed, when its slot is free', async () => {
+    it('has ended all processes of a program when its slot is free, even those that hide', async () => {
       const settings = {
         MODEL_API_CLI: 'command',
         MODEL_API_CLI_COMMAND: lab.program('leaves-strays.pl', 'env-i', '300.7'),
@@ -187,7 +187,7 @@ describeInLab()('under a real systemd', () => {
       expect(await processes(stray)).toEqual([]);
     });
 
-    it('leaves nothing when it is stopped at work', async () => {
+    it('leaves no process when it is stopped during a job', async () => {
       await lab.restartWith({ ...straying(), MODEL_API_DRAIN_TIMEOUT_SECONDS: '1' });
       const asked = lab.ask('Hello', key).catch(() => 'cut');
       await until(async () => (await processes(stray)).length === 1, 'the stray');
@@ -197,7 +197,7 @@ describeInLab()('under a real systemd', () => {
       expect(await asked).toMatch(/"error":"shutting_down"|cut/);
     });
 
-    it('starts anew when its primary is killed, and no stray lives on', async () => {
+    it('restarts when its primary is killed, and no stray process survives', async () => {
       await lab.restartWith(straying());
       const asked = lab.ask('Hello', key).catch(() => 'cut');
       await until(async () => (await processes(stray)).length === 1, 'the stray');
@@ -210,7 +210,7 @@ describeInLab()('under a real systemd', () => {
       expect(await lab.version()).toMatchObject({ termination: 'cgroup' });
     });
 
-    it('starts anew in a cgroup that its predecessor has left, with all that runs in there', async () => {
+    it('restarts in a cgroup with processes of its predecessor', async () => {
       await lab.restartWith(straying(), 'KillMode=process');
       if ((await controllers()).some((name) => ['memory', 'pids'].includes(name))) return; // status=219/CGROUP
       const asked = lab.ask('Hello', key).catch(() => 'cut');
@@ -225,7 +225,7 @@ describeInLab()('under a real systemd', () => {
       expect(left).toEqual(['service']);
     });
 
-    it('warns of each limit whose controller it has not', async () => {
+    it('warns about each limit whose controller is missing', async () => {
       await lab.restartWith({ ...demo, MODEL_API_CLI_MEMORY_MB: '512', MODEL_API_CLI_PROCESSES: '64' });
       const available = await controllers();
       const { pid } = await lab.logged('service_start');
@@ -239,7 +239,7 @@ describeInLab()('under a real systemd', () => {
     it.each([
       ['Delegate=no', 'EACCES'],
       ['ProtectControlGroups=yes', 'EROFS'],
-    ])('does without, and says why, under %s', async (line, code) => {
+    ])('continues without cgroups, and gives the reason, under %s', async (line, code) => {
       await lab.restartWith(demo, line);
       expect(await lab.version()).toMatchObject({ termination: 'process-group' });
       const no_cgroup = `${serviceCgroup}: ${code}`;
@@ -247,7 +247,7 @@ describeInLab()('under a real systemd', () => {
       expect(await lab.ask('Hello', key)).toMatch(/\n200$/);
     });
 
-    it('is not started where the cgroup that is named cannot be used', async () => {
+    it('does not start if the configured cgroup cannot be used', async () => {
       await lab.systemctl('stop', unit);
       await lab.configure({ ...demo, MODEL_API_CGROUP: '/sys/fs/cgroup/elsewhere' });
       await lab.attempt('systemctl', 'start', unit);
@@ -279,7 +279,7 @@ describeInLab()('under a real systemd', () => {
     expect(await lab.show('NRestarts')).toBe('0');
   });
 
-  it('finishes jobs when it is stopped, and leaves nothing', async () => {
+  it('finishes jobs when it is stopped, and leaves no process', async () => {
     await lab.restartWith(gated());
     await lab.run('rm', '-f', gate);
     const answers = ['first', 'second'].map((prompt) => lab.ask(prompt, key));
@@ -301,7 +301,7 @@ describeInLab()('under a real systemd', () => {
     expect(await lab.attempt('ls', '/run/prompt-relay')).toBeNull();
   });
 
-  it('serves again when the primary is killed, and no CLI lives on', async () => {
+  it('serves again after the primary is killed, and no CLI survives', async () => {
     await lab.restartWith({ MODEL_API_CLI: 'command', MODEL_API_CLI_COMMAND: lab.program('ignores-sigterm.pl') });
     const tookMs: number[] = [];
     for (let times = 0; times < 3; times++) {
@@ -320,7 +320,7 @@ describeInLab()('under a real systemd', () => {
     expect(median(tookMs)).toBeLessThan(10_000);
   });
 
-  it('is pinged for as long as all is well, and starts the service anew when the primary stands still', async () => {
+  it('sends watchdog pings while it is healthy, and is restarted when the primary is suspended', async () => {
     await lab.restartWith(demo, 'WatchdogSec=2');
     const pid = await lab.mainPid();
     await until(async () => (await lab.uptimeSeconds()) > 5, 'more than two terms of the watchdog');
@@ -347,7 +347,7 @@ describeInLab()('under a real systemd', () => {
     await lab.systemctl('stop', 'squatter');
   });
 
-  it('waits for an address that comes after the start', async () => {
+  it('waits for an address that appears after the start', async () => {
     const address = '10.77.0.1';
     await lab.configure({ ...demo, MODEL_API_HOST: address, MODEL_API_ALLOWED_HOSTS: address });
     await lab.systemctl('start', '--no-block', unit);
@@ -368,7 +368,7 @@ describeInLab()('under a real systemd', () => {
     expect(await lab.show('ActiveState')).toBe('active');
   }, 120_000);
 
-  it('does not start again what is wrongly configured', async () => {
+  it('is not restarted with an invalid configuration', async () => {
     await lab.configure({ MODEL_API_WORKERS: 'many' });
     await lab.attempt('systemctl', 'restart', unit);
     await until(async () => (await lab.show('ActiveState')) === 'failed', 'the failure');
@@ -387,7 +387,7 @@ describeInLab()('under a real systemd', () => {
       expect(await lab.ask('Hello', key)).toMatch(/\n200$/);
     });
 
-    it('refuses nobody, and no job, while it is restarted', async () => {
+    it('refuses no connection and no job while it restarts', async () => {
       await using asking = lab.traffic('/ask', 2, JSON.stringify({ prompt: 'Hello' }), key);
       await using looking = lab.traffic('/version', 8);
       for (let times = 0; times < 3; times++) {
@@ -399,7 +399,7 @@ describeInLab()('under a real systemd', () => {
       expect([Object.keys(asked), Object.keys(looked)]).toEqual([['200'], ['200']]);
     });
 
-    it('is upgraded, and rolled back, by the commands of the document, and refuses nobody meanwhile', async () => {
+    it('is upgraded and rolled back with the documented commands, and refuses no connection', async () => {
       const { upgrade, rollback } = steps();
       const { version: old } = await lab.version();
       await using looking = lab.traffic('/version', 8);
@@ -413,7 +413,7 @@ describeInLab()('under a real systemd', () => {
       expect(Object.keys(await looking.stop())).toEqual(['200']);
     });
 
-    it('moves to another address by the words of the document', async () => {
+    it('moves to another address as documented', async () => {
       const [folder, both] = ['/etc/systemd/system/prompt-relay.socket.d', 'prompt-relay.socket prompt-relay'];
       const anew = `systemctl daemon-reload; systemctl stop ${both}; systemctl start ${both}`;
       const addresses = ['', '127.0.0.1:7001', '[::1]:7002'].map((address) => `ListenStream=${address}\\n`).join('');
@@ -426,7 +426,7 @@ describeInLab()('under a real systemd', () => {
       await lab.untilServing();
     });
 
-    it('refuses nobody while its primary is killed', async () => {
+    it('refuses no connection while its primary is killed', async () => {
       await using looking = lab.traffic('/version', 8);
       await lab.run('kill', '-KILL', String(await lab.mainPid()));
       await lab.untilServing();
@@ -446,7 +446,7 @@ describeInLab()('under a real systemd', () => {
     });
   });
 
-  it('is taken away by the commands of the document, which finish its jobs', async () => {
+  it('is removed with the documented commands, which finish its jobs', async () => {
     await lab.restartWith(gated());
     await lab.run('rm', '-f', gate);
     const answer = lab.ask('last', key);

@@ -39,7 +39,7 @@ async function serverThatSends(bytes: string): Promise<AsyncDisposable & { reado
   return { port: (server.address() as AddressInfo).port, [Symbol.asyncDispose]: close };
 }
 
-describe('the command without a service', () => {
+describe('The command without a service', () => {
   it('shows its help, the help of each command, and its version', async () => {
     const { code, stdout } = await runCommand(['--help']);
     const names = [
@@ -105,7 +105,7 @@ describe('the command without a service', () => {
     expect(stderr).not.toMatch(/^ +at /m);
   });
 
-  it('refuses a pipe as an image at once, and one that a line of a batch names', async () => {
+  it('rejects a pipe as an image at once, also one that a line of a batch names', async () => {
     await using folder = await temporaryFolder();
     const [pipe, prompts] = [join(folder.path, 'pipe'), join(folder.path, 'prompts.jsonl')];
     execFileSync('mkfifo', [pipe]);
@@ -131,7 +131,7 @@ describe('the command without a service', () => {
     'ask x',
     'store verify',
     'version --url',
-  ])('prints nothing of a server that could steer the terminal: %s', async (line) => {
+  ])('prints no control characters of a server: %s', async (line) => {
     const hostile = '\u001b]0;title\u0007\u001b[2J\u009bm\rred';
     const fields = { error: 'not_found', message: hostile, request_id: hostile };
     await using server = await serverThatSends(
@@ -171,7 +171,7 @@ describe('the command without a service', () => {
   });
 });
 
-describe('an invalid API key', () => {
+describe('An invalid API key', () => {
   it.each(['ask', 'status'])('is not shown: %s', async (name) => {
     const env = { MODEL_API_KEY: 'my-secret\nother-secret', MODEL_API_PORT: '5' };
     const { code, stdout, stderr } = await runCommand([name], { env, input: 'hello' });
@@ -206,7 +206,7 @@ describe('check', () => {
     expect(stdout).toMatch(/^ready {6}no: the model CLI llm is not installed on this host \(MODEL_API_CLI, /m);
   });
 
-  it('shows the whole command, and what a shell would have made of it', async () => {
+  it('shows the whole command line, and warns about shell syntax in it', async () => {
     const { stdout } = await runCommand(['check'], {
       env: {
         MODEL_API_CLI: 'command',
@@ -228,7 +228,7 @@ describe('check', () => {
     expect((await runCommand(['check'], { env })).stdout).not.toContain('asked');
   });
 
-  it('exits with 1 when the question is not answered, and says what the program wrote', async () => {
+  it('exits with 1 if the question is not answered, and prints the output of the program', async () => {
     const env = { MODEL_API_CLI: 'command', MODEL_API_CLI_COMMAND: "sh -c 'echo no such model >&2; exit 3'" };
     const { code, stdout } = await runCommand(['check', '--ask'], { env });
     expect([code, stdout]).toEqual([
@@ -241,7 +241,7 @@ describe('check', () => {
     expect(asked).toMatchObject({ answer: null, first_delta_ms: null, deltas: 0 });
   });
 
-  it('checks the settings of a file as systemd reads them, and none of its own environment', async () => {
+  it('checks the settings of a file as systemd reads them, without its environment', async () => {
     await using folder = await temporaryFolder();
     const path = join(folder.path, 'environment');
     await writeFile(path, '# ours\nMODEL_API_CLI="demo"\nexport MODEL_API_PORT=1\nMODEL_API_WORKERS=3 \n');
@@ -265,7 +265,7 @@ describe('check', () => {
       expect((await runCommand(['check', ...args])).code).toBe(usage);
   });
 
-  it('exits with 78 and lists every fault of the configuration', async () => {
+  it('exits with 78 and lists all faults of the configuration', async () => {
     const env = { MODEL_API_PORT: 'x', MODEL_API_WORKERS: '0' };
     const { code, stdout, stderr } = await runCommand(['check', '--json'], { env });
     expect(code).toBe(config);
@@ -325,7 +325,7 @@ describe('ask', () => {
     expect(await runCommand(['ask', 'hello'], { env: envFor(service) })).toEqual(answer);
   });
 
-  it('exits with 141 when the reader of its output is gone', async () => {
+  it('exits with 141 if the reader of its output has closed it', async () => {
     await using service = await startService();
     const child = spawnCommand(['ask', '--model', 'echo'], envFor(service));
     child.stdin?.end('y'.repeat(500_000)); // more than the buffer of a pipe
@@ -397,7 +397,7 @@ describe('chat with input from a file', () => {
   });
 });
 
-describe('the commands for operators', () => {
+describe('The commands for operators', () => {
   it('show the service, and exit with 0 when it is ok', async () => {
     await using service = await startService({ env: { MODEL_API_KEY: 'the-right-key' } });
     const env = envFor(service);
@@ -424,7 +424,7 @@ describe('the commands for operators', () => {
     expect(JSON.parse(checked.stdout).readiness.model_cli.status).toBe('not_ready');
   });
 
-  it('show the version of the program, and that of a service that answers', async () => {
+  it('show the version of the program, and of a running service', async () => {
     const nowhere = await runCommand(['version'], { env: { MODEL_API_PORT: '1' } });
     expect([nowhere.code, nowhere.stderr]).toEqual([0, '']);
     expect(nowhere.stdout).toBe((await runCommand(['--version'])).stdout);
@@ -462,7 +462,7 @@ describe('the commands for operators', () => {
     expect(await messages).toBe('');
   });
 
-  it('watch rates, a service that stops and one that comes back, until Ctrl-C', async () => {
+  it('watch rates, a service that stops and returns, until Ctrl-C', async () => {
     await using first = await startService();
     const args = ['status', '--watch', '--json', '--interval', '0.1'];
     const child = spawnCommand(args, envFor(first));
@@ -488,8 +488,8 @@ describe('the commands for operators', () => {
   });
 });
 
-describe('flags and addresses', () => {
-  it('serve takes its port, host and CLI from flags before the environment, and answers at an address without a scheme', async () => {
+describe('Flags and addresses', () => {
+  it('serve prefers flags for its port, host and CLI to the environment, and accepts requests', async () => {
     const env = { MODEL_API_CLI: 'command', MODEL_API_PORT: 'x', MODEL_API_WORKERS: '1' };
     const child = spawnCommand(['serve', '--port', '0', '--host', '127.0.0.1', '--cli', 'demo'], env);
     let log = '';
@@ -537,7 +537,7 @@ describe('flags and addresses', () => {
     expect(await readFile(path, 'utf8')).toContain('hello there');
   });
 
-  it('a chat never sends a mistyped word to the model, but what begins with two slashes', async () => {
+  it('a chat never sends a mistyped command to the model, but sends a text that starts with two slashes', async () => {
     await using service = await startService();
     const env = envFor(service);
     const sent = await runCommand(['chat', '-m', 'echo'], { env, input: '//etc is a folder\n' });
@@ -547,8 +547,8 @@ describe('flags and addresses', () => {
   });
 });
 
-describe('the command with background jobs', () => {
-  it('leaves one to the service, shows it, follows it, lists it and forgets it', async () => {
+describe('The command with background jobs', () => {
+  it('starts one in the background, shows, follows, lists and deletes it', async () => {
     await using gate = await createGate();
     await using service = await startWithProgram(gate.command, { MODEL_API_MAX_CONCURRENT: '1' });
     const env = envFor(service);
@@ -579,7 +579,7 @@ describe('the command with background jobs', () => {
     expect((await runCommand(['jobs', 'show', id], { env })).code).toBe(65);
   });
 
-  it('ends several jobs of all clients for an administrator, goes on after one that fails, and deletes no answer', async () => {
+  it('cancels several jobs of all clients for an administrator, continues after a failure, and deletes no answer', async () => {
     await using keys = await writeNamedKeys();
     await using gate = await createGate();
     await using service = await startWithProgram(gate.command, { ...keys.env, MODEL_API_MAX_CONCURRENT: '1' });
@@ -617,7 +617,7 @@ describe('the command with background jobs', () => {
     expect((await runCommand(['cancel'])).code).toBe(usage);
   });
 
-  it('goes on following where a worker is replaced', async () => {
+  it('continues to follow a job when a worker is replaced', async () => {
     await using gate = await createGate();
     await using service = await startWithProgram(gate.command);
     const env = envFor(service);
@@ -630,7 +630,7 @@ describe('the command with background jobs', () => {
     expect(await following).toMatchObject({ code: 0, stdout: 'Hello\n' });
   });
 
-  it('says how it is used', async () => {
+  it('explains its usage', async () => {
     for (const words of [['stop', 'x'], ['show'], ['follow', '']]) {
       expect((await runCommand(['jobs', ...words])).code).toBe(usage);
     }

@@ -32,8 +32,8 @@ function get(port: string, path: string, headers = {}): Promise<number | undefin
   });
 }
 
-describeWith('/usr/bin/tmux')('a service that is started at a terminal', () => {
-  it('greets with four lines, and the line on how to ask works as it is printed', async () => {
+describeWith('/usr/bin/tmux')('A service started in a terminal', () => {
+  it('prints a banner of four lines, whose example command works', async () => {
     const env = await serveEnv();
     await using screen = await Screen.run(['serve'], { env, columns: 140 });
     const lines = await screen.shows('ask it');
@@ -49,7 +49,7 @@ describeWith('/usr/bin/tmux')('a service that is started at a terminal', () => {
     await screen.shows('ended with 0');
   });
 
-  it('writes one line a request, which can not steer the terminal', async () => {
+  it('prints one line per request, without control characters', async () => {
     const env = await serveEnv();
     await using screen = await Screen.run(['serve'], { env: { ...env, NO_COLOR: '1' }, columns: 120 });
     await screen.shows('ask it');
@@ -62,7 +62,7 @@ describeWith('/usr/bin/tmux')('a service that is started at a terminal', () => {
     expect(await screen.colouredText()).not.toContain('\u001b[3');
   });
 
-  it('logs JSON where it is told to', async () => {
+  it('logs JSON if configured', async () => {
     const env = { ...(await serveEnv()), MODEL_API_LOG_FORMAT: 'json' };
     await using screen = await Screen.run(['serve'], { env, columns: 200 });
     const lines = await screen.shows('service_ready');
@@ -70,7 +70,7 @@ describeWith('/usr/bin/tmux')('a service that is started at a terminal', () => {
     expect(lines[0]).toMatch(/^\{"level":"/);
   });
 
-  it('tells each fault once, with the variable that was meant, and exits with 78', async () => {
+  it('prints each fault once, with the suggested variable, and exits with 78', async () => {
     await using screen = await Screen.run(['serve'], { env: { MODEL_API_PORT: 'x', MODEL_API_PROT: '5052' } });
     expect(await screen.shows('ended with')).toEqual([
       "prompt-relay can't start:",
@@ -80,7 +80,7 @@ describeWith('/usr/bin/tmux')('a service that is started at a terminal', () => {
     ]);
   });
 
-  it('says in one sentence who has its port, and exits with 69', async () => {
+  it('names in one sentence the program that uses its port, and exits with 69', async () => {
     await using first = await startService();
     const env = { ...demo, MODEL_API_PORT: String(first.port) };
     await using screen = await Screen.run(['serve'], { env, columns: 300 });
@@ -102,8 +102,8 @@ describeWith('/usr/bin/tmux')('a service that is started at a terminal', () => {
   });
 });
 
-describe('a service that is started by npm', () => {
-  it('ends when whoever started it was killed, and the shell between them lives on', async () => {
+describe('A service started by npm', () => {
+  it('ends when its starter was killed, even if the shell between them survives', async () => {
     const env = { ...(await serveEnv()), PATH: process.env.PATH ?? '', npm_command: 'exec' };
     const inner = `'${process.execPath}' '${commandProgram}' serve >/dev/null; true`;
     const starter = spawn('perl', ['-e', 'system("sh", "-c", $ARGV[0])', inner], { env, stdio: 'ignore' });

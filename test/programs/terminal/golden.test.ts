@@ -110,7 +110,7 @@ async function expectGolden(name: string, lines: readonly string[]): Promise<voi
   expect(masked(lines)).toBe(await readFile(path, 'utf8'));
 }
 
-describeWith('/usr/bin/tmux').each(widths)('a terminal of %s columns', (columns) => {
+describeWith('/usr/bin/tmux').each(widths)('A terminal of %s columns', (columns) => {
   const size = { columns, rows };
   const nowhere = { port: 5 };
 
@@ -124,13 +124,13 @@ describeWith('/usr/bin/tmux').each(widths)('a terminal of %s columns', (columns)
     },
   );
 
-  it('shows an answer, and nothing of the wait', async () => {
+  it('shows an answer, and no wait indicator afterwards', async () => {
     await using service = await startService();
     await using screen = await Screen.open(service, ['ask', 'Hello, my name is Ada'], size);
     await expectGolden(`ask-${columns}`, await screen.shows('ended with 0'));
   });
 
-  it('shows the place in the queue and the seconds while it waits', async () => {
+  it('shows the queue position and the seconds while it waits', async () => {
     await using gate = await createGate();
     await using service = await startWithProgram(gate.command, { MODEL_API_MAX_CONCURRENT: '1' });
     const first = service.post('/ask', { prompt: 'first' });
@@ -143,7 +143,7 @@ describeWith('/usr/bin/tmux').each(widths)('a terminal of %s columns', (columns)
     expect(await screen.shows('ended with 0')).toEqual(['second', 'ended with 0']);
   });
 
-  it('shows the progress of a batch, and what it has come to', async () => {
+  it('shows the progress of a batch, and its result', async () => {
     await using gate = await createGate();
     await using folder = await temporaryFolder();
     const [prompts, answers] = [join(folder.path, 'p.jsonl'), join(folder.path, 'a.jsonl')];
@@ -161,7 +161,7 @@ describeWith('/usr/bin/tmux').each(widths)('a terminal of %s columns', (columns)
     expect(ended.join('\n')).not.toContain('█');
   });
 
-  it('shows a chat: its model, its words, a mistyped one, history', async () => {
+  it('shows a chat: its model, its commands, a mistyped one, history', async () => {
     await using service = await startService();
     await using screen = await Screen.open(service, ['chat', '-m', 'echo'], size);
     const says = async (line: string, answer: string) => {
@@ -187,13 +187,13 @@ describeWith('/usr/bin/tmux').each(widths)('a terminal of %s columns', (columns)
     await expectGolden(`${name}-${columns}`, await screen.shows('ended with 0'));
   });
 
-  it('shows a service that is not well, and why', async () => {
+  it('shows an unhealthy service, with the reasons', async () => {
     await using service = await stubStatus(true);
     await using screen = await Screen.open(service, ['status'], size);
     await expectGolden(`troubled-${columns}`, await screen.shows('ended with 1'));
   });
 
-  it('says that no service answers', async () => {
+  it('reports that no service answers', async () => {
     await using screen = await Screen.open(nowhere, ['status'], size);
     await expectGolden(`nobody-${columns}`, await screen.shows('ended with 69'));
   });

@@ -10,7 +10,7 @@ import { until } from '../../support/until.js';
 
 const cancelled = 'Cancelled. The conversation is unchanged.';
 
-describeWith('/usr/bin/tmux')('in a terminal', () => {
+describeWith('/usr/bin/tmux')('In a terminal', () => {
   it('a chat cancels a turn at Ctrl-C, and ends at Ctrl-D', async () => {
     await using service = await startWithProgram(script('begins-and-waits.pl'));
     await using screen = await Screen.open(service, ['chat']);
@@ -33,7 +33,7 @@ describeWith('/usr/bin/tmux')('in a terminal', () => {
     expect(lines.at(-2)).toMatch(/^To continue: prompt-relay chat --conversation \S+$/);
   });
 
-  it('a chat keeps lines that are typed during a turn', async () => {
+  it('a chat preserves lines that are typed during a turn', async () => {
     await using service = await startWithProgram(script('begins-and-waits.pl'));
     await using screen = await Screen.open(service, ['chat']);
     await screen.shows('you>');
@@ -121,7 +121,7 @@ describeWith('/usr/bin/tmux')('in a terminal', () => {
     expect(farewell).not.toContain(id);
   });
 
-  it('a chat that has lost its conversation, and started no other, has none to continue', async () => {
+  it('a chat that lost its conversation, and did not start another, prints no command to continue', async () => {
     await using service = await startService();
     await using screen = await Screen.open(service, ['chat', '--conversation', 'nonesuch']);
     await screen.shows('you>');
@@ -139,7 +139,7 @@ describeWith('/usr/bin/tmux')('in a terminal', () => {
     await recovers(service);
   });
 
-  it('ask marks where a model started over', async () => {
+  it('ask marks the point at which a model started over', async () => {
     await using service = await ResendingService.start();
     await using screen = await Screen.open(service, ['ask', 'hello']);
     expect(await screen.shows('ended with')).toEqual([

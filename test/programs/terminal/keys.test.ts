@@ -9,7 +9,7 @@ import { until } from '../../support/until.js';
 const digestOf = (key: string) => createHash('sha256').update(key).digest('hex');
 
 describe('keys new', () => {
-  it('prints a key, and the line that lets it in', async () => {
+  it('prints a key, and its line for the keys file', async () => {
     const { code, stdout, stderr } = await runCommand(['keys', 'new', 'ada']);
     const [key = '', line] = stdout.split('\n');
     expect([code, stderr]).toEqual([0, expect.stringContaining('it is shown this once')]);
@@ -17,7 +17,7 @@ describe('keys new', () => {
     expect(line).toBe(`ada:sha256:${digestOf(key)}`);
   });
 
-  it('takes options, as the keys file writes them', async () => {
+  it('accepts options, and prints them as in the keys file', async () => {
     const flags = ['--scopes', 'ask+metrics', '--rate', '60/60', '--concurrent', '2', '--queue', '20', '--weight', '2'];
     const more = ['--models', 'a+b', '--subclients', '--expires', '2027-01-31', '--json'];
     const { stdout } = await runCommand(['keys', 'new', 'ada', ...flags, ...more]);
@@ -46,7 +46,7 @@ describe('keys new', () => {
     [['add', 'ada', 'x', '--old-until', '2027-01-31'], '--old-until is for rotate'],
     [[], 'say add, revoke, rotate, import, list, check or new'],
     [['make', 'ada'], 'say add, revoke, rotate, import, list, check or new'],
-  ])('is refused: keys %j', async (words, message) => {
+  ])('is rejected: keys %j', async (words, message) => {
     const { code, stdout, stderr } = await runCommand(['keys', ...words]);
     expect([code, stdout]).toEqual([64, '']);
     expect(stderr).toContain(message);
@@ -75,7 +75,7 @@ describe('keys list and keys check', () => {
     expect(await runCommand(['keys', 'check', '/nowhere/keys'])).toMatchObject({ code: 78 });
   });
 
-  it('find in check what the service would find', async () => {
+  it('check reports the same faults as the service', async () => {
     await using folder = await temporaryFolder();
     const path = join(folder.path, 'keys');
     await writeFile(path, `ada:sha256:${digestOf('ada')}\nbob\n`);
@@ -103,7 +103,7 @@ async function withFile(test: (path: string, folder: string) => Promise<void>): 
 }
 
 describe('keys add, revoke and rotate', () => {
-  it('change their own line, and leave all others, their order and comments', () =>
+  it('change only their line, and no other lines, order or comments', () =>
     withFile(async (path) => {
       const added = await runCommand(['keys', 'add', 'zoe', path, '--weight', '2']);
       const zoe = added.stdout.trim();
@@ -125,7 +125,7 @@ describe('keys add, revoke and rotate', () => {
       }
     }));
 
-  it('let the old key work until a day, once', () =>
+  it('accept the old key until a day, once', () =>
     withFile(async (path) => {
       await runCommand(['keys', 'rotate', 'ada', path, '--old-until', '2099-01-31']);
       const { stdout } = await runCommand(['keys', 'list', path]);
@@ -143,7 +143,7 @@ describe('keys add, revoke and rotate', () => {
       expect(await readFile(path, 'utf8')).toBe(before);
     }));
 
-  it('keep owner, group and mode, and follow a link', () =>
+  it('preserve owner, group and mode, and follow a link', () =>
     withFile(async (path, folder) => {
       const isRoot = process.getuid?.() === 0;
       if (isRoot) await chown(path, 1234, 4321);
@@ -159,7 +159,7 @@ describe('keys add, revoke and rotate', () => {
       if (isRoot) expect([uid, gid]).toEqual([1234, 4321]);
     }));
 
-  it('make a missing file for a new key, which only its owner can read', () =>
+  it('create a missing file for a new key, readable only by its owner', () =>
     withFile(async (_, folder) => {
       const path = join(folder, 'new');
       expect((await runCommand(['keys', 'revoke', 'zoe', path])).code).toBe(78);
@@ -172,7 +172,7 @@ describe('keys add, revoke and rotate', () => {
       ]);
     }));
 
-  it('change nothing if the file has a fault, would have one, or has a second name', () =>
+  it('change nothing if the file has a fault, would have one, or has a hard link', () =>
     withFile(async (path, folder) => {
       const fails = async (args: readonly string[], reason: string) => {
         const before = await readFile(path, 'utf8');
@@ -193,7 +193,7 @@ describe('keys add, revoke and rotate', () => {
         await fails(args, '');
     }));
 
-  it('lose no line where ten commands add keys at the same time', () =>
+  it('lose no line when ten commands add keys at the same time', () =>
     withFile(async (path) => {
       const names = Array.from({ length: 10 }, (_, index) => `n${index}`);
       const results = await Promise.all(names.map((name) => runCommand(['keys', 'add', name, path])));
@@ -207,7 +207,7 @@ describe('keys add, revoke and rotate', () => {
 });
 
 describe('keys import', () => {
-  it('takes the lines of another keys file as they are', () =>
+  it('copies the lines of another keys file unchanged', () =>
     withFile(async (path, folder) => {
       const from = join(folder, 'from');
       await writeFile(from, `# others\n\nzoe:sha256:${digestOf('zoe')}:weight=2\r\nmax:sha256:${digestOf('max')}\n`);
@@ -219,7 +219,7 @@ describe('keys import', () => {
       expect((await runCommand(['keys', 'import', from, path, '--weight', '3'])).stderr).toContain('of their own');
     }));
 
-  it('hashes keys in clear text, with the options of the flags, and shows none', () =>
+  it('hashes keys in clear text, with the options of the flags, and prints none', () =>
     withFile(async (path) => {
       const input = '# from elsewhere\nzoe a-secret-of-zoe\nmax another-secret\n';
       const result = await runCommand(['keys', 'import', '-', path, '--rate', '9/1', '--json'], { input });
@@ -239,7 +239,7 @@ describe('keys import', () => {
     }));
 });
 
-it('A running service takes an edited file at once: a new key, a rotated one, a revoked one', async () => {
+it('A running service applies an edited keys file at once: a new key, a rotated one, a revoked one', async () => {
   await using folder = await temporaryFolder();
   const path = join(folder.path, 'keys');
   const root = (await runCommand(['keys', 'add', 'root', path, '--scopes', 'admin'])).stdout.trim();

@@ -23,7 +23,7 @@ async function start() {
   return { url: `http://127.0.0.1:${service.port}`, env, [Symbol.asyncDispose]: close };
 }
 
-describe('a login', () => {
+describe('A login', () => {
   it('is stored if the service accepts the key, is used by the other commands, and is removed', async () => {
     await using place = await start();
     const { url, env } = place;
@@ -68,7 +68,7 @@ describe('a login', () => {
     expect(await runCommand(['logout'], { env: place.env })).toMatchObject({ stdout: 'There is no login.\n' });
   });
 
-  it('has no key where the service needs none', async () => {
+  it('needs no key if the service requires none', async () => {
     await using service = await startService();
     await using folder = await temporaryFolder();
     const env = { HOME: folder.path };
@@ -77,8 +77,8 @@ describe('a login', () => {
   });
 });
 
-describeWith('/usr/bin/tmux')('at a terminal', () => {
-  it('asks for the key and shows nothing of it, also not after Ctrl-C', async () => {
+describeWith('/usr/bin/tmux')('In a terminal', () => {
+  it('requests the key without showing it, even after Ctrl-C', async () => {
     await using place = await start();
     await using screen = await Screen.run(['login', place.url], { env: place.env });
     await screen.shows('API key for');
