@@ -50,7 +50,7 @@ const isDemo = isIn('demo');
 const contracts = ['src/primary/cli/contract', 'src/primary/store/contract'];
 
 describe('The imports', () => {
-  it('are all seen', () => {
+  it('are all detected', () => {
     expect(known.get('src/primary/workers/workers')?.imports).toEqual(
       expect.arrayContaining([
         { target: 'node:cluster', isType: false },
@@ -63,14 +63,14 @@ describe('The imports', () => {
     expect(importsThat(() => true).length).toBeGreaterThan(2 * sources.length);
   });
 
-  it('form no circle of files', () => {
+  it('form no cycle of files', () => {
     const graph = new Map(
       sources.map(({ name, imports }) => [name, imports.filter(({ isType }) => !isType).map(({ target }) => target)]),
     );
     expect(inCircles(graph)).toEqual([]);
   });
 
-  it('form no circle of folders in the primary, where only the files that put the parts together stand outside a folder', () => {
+  it('form no cycle of folders in the primary, where only the composing files are outside a folder', () => {
     const primary = sources.filter(isIn('primary'));
     const graph = new Map<string, string[]>();
     for (const { name, imports } of primary) {
@@ -83,7 +83,7 @@ describe('The imports', () => {
     expect(loose.map(({ path }) => path).toSorted()).toEqual(['src/primary/main.ts', 'src/primary/service.ts']);
   });
 
-  it('form no circle of folders between the parts of a model CLI, types counted', () => {
+  it('form no cycle of folders between the parts of a model CLI, including type imports', () => {
     const graph = new Map<string, string[]>();
     for (const source of sources.filter(isIn('primary/cli'))) {
       const [folder, targets] = [folderOf(source), source.imports.map(({ target }) => folderOf({ name: target }))];
@@ -93,7 +93,7 @@ describe('The imports', () => {
     expect(inCircles(graph)).toEqual([]);
   });
 
-  it('keep worker and primary apart, and shared apart from both', () => {
+  it('separate worker and primary, and shared from both', () => {
     const crosses = (source: Source, target: string) =>
       (isIn('worker')(source) && target.startsWith('src/primary/')) ||
       (isIn('primary')(source) && target.startsWith('src/worker/')) ||
@@ -101,7 +101,7 @@ describe('The imports', () => {
     expect(importsThat(crosses)).toEqual([]);
   });
 
-  it('let the command start the service, and hold nothing else of it', () => {
+  it('let the command start the service, and import nothing else of it', () => {
     const isAllowed = (source: Source, target: string) =>
       !target.startsWith('src/') ||
       target.startsWith('src/command/') ||
@@ -117,7 +117,7 @@ describe('The imports', () => {
     for (const { text } of starters) expect(text).toContain("await import('../../primary/main.js')");
   });
 
-  it('bring no effect into what the command shows', () => {
+  it('add no side effect to the views of the command', () => {
     const isPure = (target: string) =>
       target.startsWith('src/command/render/') || ['src/shared/text/format', 'src/shared/text/paint'].includes(target);
     const strays = (source: Source, target: string, isType: boolean) =>
@@ -125,14 +125,14 @@ describe('The imports', () => {
     expect(importsThat(strays)).toEqual([]);
   });
 
-  it('keep the demo program apart from everything else', () => {
+  it('separate the demo program from everything else', () => {
     const leaves = (source: Source, target: string) =>
       isDemo(source) && !target.startsWith('src/demo/') && !target.startsWith('node:');
     const enters = (source: Source, target: string) => !isDemo(source) && target.startsWith('src/demo/');
     expect(importsThat((source, target) => leaves(source, target) || enters(source, target))).toEqual([]);
   });
 
-  it('keep the code for browsers apart: it knows the shapes of the API, and nothing else of the service', () => {
+  it('separate the browser code, which only imports the types of the API', () => {
     const ofPackages = ['preact', 'htm', 'marked', 'temml', '@highlightjs/cdn-assets'];
     const isForBrowsers = isIn('console');
     const leaves = (source: Source, target: string, isType: boolean) =>
@@ -169,14 +169,14 @@ describe('The imports', () => {
     ['ioredis', isOneOf('src/primary/hosts/redis-link')],
     ['express', isIn('worker')],
     ['prom-client', (source) => /metrics|scrape|http\/exchange/.test(source.path)],
-  ])('have %s only where it belongs', (module, isAllowed) => {
+  ])('include %s only in the intended places', (module, isAllowed) => {
     const bare = module.replace('node:', '');
     const strays = (source: Source, target: string, isType: boolean) =>
       [module, bare].includes(packageOf(target)) && !isType && !isAllowed(source);
     expect(importsThat(strays)).toEqual([]);
   });
 
-  it('let several hosts be known where the service is composed, and loaded by nothing else', () => {
+  it('allow the code for several hosts only in the composition', () => {
     const isOfHosts = (target: string) => target.startsWith('src/primary/hosts/');
     const composes = isOneOf('src/primary/main', 'src/primary/service');
     const names = (source: Source, target: string) =>
@@ -187,7 +187,7 @@ describe('The imports', () => {
     expect(known.get('src/primary/main')?.text).toContain("await import('./hosts/hosts.js')");
   });
 
-  it('let the contract of a store know nothing of the primary', () => {
+  it('separate the store contract from the primary', () => {
     const leaves = (source: Source, target: string) =>
       isIn('primary/store/contract')(source) &&
       target.startsWith('src/primary/') &&
@@ -195,7 +195,7 @@ describe('The imports', () => {
     expect(importsThat(leaves)).toEqual([]);
   });
 
-  it('let an adapter know the contract, what all adapters share, the errors and zod, and no other adapter', () => {
+  it('let an adapter import only the contract, the shared code of adapters, the errors and zod', () => {
     const contract = 'src/primary/cli/contract/adapter';
     const strays = (source: Source, target: string) =>
       isIn(...adapterFolders)(source) &&
@@ -210,7 +210,7 @@ describe('The imports', () => {
     expect(importsThat(leaves)).toEqual([]);
   });
 
-  it.each(contracts)('let %s know nothing but itself and what all share', (contract) => {
+  it.each(contracts)('let %s import only itself and shared code', (contract) => {
     const leaves = (source: Source, target: string) =>
       source.path.startsWith(`${contract}/`) &&
       target.startsWith('src/') &&
@@ -220,7 +220,7 @@ describe('The imports', () => {
     expect(importsThat(leaves)).toEqual([]);
   });
 
-  it('let the composition alone open a store: all others know its contract', () => {
+  it('let only the composition open a store: other code imports its contract', () => {
     const opens = (source: Source, target: string) =>
       /^src\/primary\/store\/(?!contract\/)/.test(target) && !isIn('primary/store')(source);
     const openers = new Set(importsThat(opens).filter((each) => !each.includes('/redis/')));
@@ -230,7 +230,7 @@ describe('The imports', () => {
     ]);
   });
 
-  it('name adapters in the registry only, and the registry where a service is composed', () => {
+  it('name adapters only in the registry, and the registry only in the composition', () => {
     const isOfAdapters = isIn('primary/cli/adapters');
     const names = (source: Source, target: string) =>
       isIn(...adapterFolders)({ path: `${target}.ts` }) &&
@@ -247,7 +247,7 @@ describe('The imports', () => {
     expect(importsThat(chooses)).toEqual([]);
   });
 
-  it('have zod where something arrives: configuration, HTTP, messages, lines of a CLI, answers to the command', () => {
+  it('include zod only where data arrives: configuration, HTTP, messages, CLI output, answers to the command', () => {
     const { imports = [] } = known.get('src/shared/ipc/protocol') ?? {};
     const isProtocol = isOneOf(...imports.map(({ target }) => target));
     const isEntrance = either(
@@ -276,7 +276,7 @@ describe('The imports', () => {
     expect(importsThat(strays)).toEqual([]);
   });
 
-  it('need no package that is not installed with the published one, and leave none of those unused', () => {
+  it('need only the dependencies of the published package, and use all of them', () => {
     const packages = publishedDependencies();
     const isPackage = (target: string) => !target.startsWith('node:') && !target.startsWith('src/');
     expect(importsThat((_, target) => isPackage(target) && !packages.includes(packageOf(target)))).toEqual([]);
@@ -314,14 +314,14 @@ function packageOf(target: string): string {
   return target.split('/', target.startsWith('@') ? 2 : 1).join('/');
 }
 
-describe('Effects', () => {
-  it('reach the environment, signals, and the end of the process only in the main files', () => {
+describe('Side effects', () => {
+  it('use the environment, signals, and the process exit only in the main files', () => {
     const pattern = /\bprocess\s*\.\s*(env|on|once|off|exit|exitCode|abort|stdout|stderr|stdin|chdir|umask)\b/;
     const isFirst = isOneOf('src/shared/node-version'); // part of each main file; exits under an old Node
     expect(placesOf(pattern, either(isMain, isCommandMain, isTerminal, isDemo, isFirst))).toEqual([]);
   });
 
-  it('are split in the command: environment and arguments in its main file, streams and signals in its terminal', () => {
+  it('are separated in the command: environment and arguments in its main file, streams and signals in its terminal', () => {
     expect(placesOf(/\bprocess\s*\.\s*(on|once|off|stdout|stderr|stdin)\b/, (s) => !isCommandMain(s))).toEqual([]);
     expect(placesOf(/\bprocess\s*\.\s*(env|argv)\b/, (s) => !isTerminal(s))).toEqual([]);
     const ends = /\bprocess\s*\.\s*exit\b/;
@@ -329,7 +329,7 @@ describe('Effects', () => {
     expect(placesOf(ends, (source) => !isTerminal(source))).toHaveLength(1);
   });
 
-  it('are in both main files of the service', () => {
+  it('are present in both main files of the service', () => {
     expect(sources.filter(isMain)).toHaveLength(2);
     for (const main of sources.filter(isMain)) expect(main.code).toMatch(/\bprocess\.on\(/);
   });
@@ -370,7 +370,7 @@ describe('Effects', () => {
     expect(parts.filter((part) => !declared.has(part))).toEqual([]);
   });
 
-  it('make nothing of a page from text: no HTML, no code', () => {
+  it('never create HTML or code from text in a page', () => {
     const pattern =
       /\b(innerHTML|outerHTML|srcdoc|insertAdjacentHTML|dangerouslySetInnerHTML|document\.write|DOMParser|eval|new Function)\b/i;
     expect(placesOf(pattern, (source) => !isIn('console')(source))).toEqual([]);
@@ -431,7 +431,7 @@ describe('The code', () => {
     expect(sources.filter(({ code }) => /\blinkBack\b/.test(code))).toEqual([]);
   });
 
-  it('does not switch the type checker off', () => {
+  it('does not disable the type checker', () => {
     const switches = /@ts-(ignore|nocheck|expect-error)/;
     expect(sources.filter(({ text }) => switches.test(text)).map(({ path }) => path)).toEqual([]);
   });
@@ -445,12 +445,12 @@ describe('The code', () => {
     expect([...places].filter(([, paths]) => paths.length > 1)).toEqual([]);
   });
 
-  it('is in files of 500 lines at most', () => {
+  it('has files of at most 500 lines', () => {
     const sizes = sources.map(({ path, lineCount }) => ({ path, lineCount }));
     expect(sizes.filter(({ lineCount }) => lineCount > 500)).toEqual([]);
   });
 
-  it('is in functions of 50 lines at most, but for the one that puts the service together', () => {
+  it('has functions of at most 50 lines, except for the composition of the service', () => {
     const isComposition = (place: string) => place.startsWith('src/primary/service.ts:');
     const functions = sources.flatMap((source) => source.functions);
     expect(functions.length).toBeGreaterThan(2 * sources.length);
@@ -459,7 +459,7 @@ describe('The code', () => {
 });
 
 describe('The layout', () => {
-  it('has no circle of folders, imports of types counted', () => {
+  it('has no cycle of folders, including type imports', () => {
     const graph = new Map<string, Set<string>>();
     for (const source of sources) {
       const folder = folderOf(source);
@@ -523,12 +523,12 @@ describe('Every file that decides something', () => {
     return wholes.some((whole) => isTested(whole) || isTestedAsPart(whole));
   }
 
-  it('has a test at the same place in the tests, or is a part of a file that has one', () => {
+  it('has a test at the same path, or belongs to a file that has one', () => {
     const untested = sources.filter((source) => source.decides && !isTested(source) && !isTestedAsPart(source));
     expect(untested.map(({ path }) => path)).toEqual([]);
   });
 
-  it('is told apart from those that hold types and constants', () => {
+  it('is distinguished from files with only types and constants', () => {
     expect(['src/shared/job', 'src/shared/phase', 'src/shared/ipc/protocol'].map(decides)).toEqual([
       false,
       false,

@@ -24,18 +24,18 @@ function labelsOf(name: string): string {
   return names.length === 0 ? '–' : names.join(', ').replace(/^`([^`]*)`$/, '$1');
 }
 
-describe('the pages of docs', () => {
-  it('show every variable with its default and its meaning, as the code has them', () => {
+describe('The pages of docs', () => {
+  it('show every variable with its default and its meaning, as the code defines them', () => {
     expect(tableUnder('Variables', 'docs/configuration.md')).toEqual(configurationRows());
   });
 
-  it('show every error code with its status, and what it means', () => {
+  it('show every error code with its status and its meaning', () => {
     const rows = tableUnder('Codes', 'docs/errors.md');
     expect(rows.map(([code, status]) => [code, Number(status)])).toEqual(Object.entries(httpStatusOf));
     expect(rows.filter(([, , meaning = '']) => meaning.length < 20)).toEqual([]);
   });
 
-  it('name each status that broken HTTP is answered with', () => {
+  it('name each status that answers invalid HTTP', () => {
     const [, , meaning] = tableUnder('Codes', 'docs/errors.md').find(([code]) => code === 'validation_error') ?? [];
     for (const status of [408, 431]) expect(meaning).toContain(String(status));
   });
@@ -83,7 +83,7 @@ describe('the pages of docs', () => {
     }
   });
 
-  it.each(['README.md', 'docs/clis.md'])('start the service with commands that it takes: %s', async (page) => {
+  it.each(['README.md', 'docs/clis.md'])('start the service with valid commands: %s', async (page) => {
     const starts = textOf(page).match(/^MODEL_API_CLI=command .+(?= npm start$)/gm) ?? [];
     expect(starts.length).toBeGreaterThan(0);
     for (const start of starts) {
@@ -94,7 +94,7 @@ describe('the pages of docs', () => {
   });
 });
 
-it('The pictures are small, and a page shows each', () => {
+it('Each picture is small and appears on a page', () => {
   const pictures = readdirSync(join(root, 'docs/pictures'));
   const shown = ['README.md', 'docs/command.md'].flatMap((page) =>
     [...textOf(page).matchAll(/!\[[^\]]+\]\((?:docs\/)?pictures\/([^)]+)\)/g)].map(([, name]) => name),
@@ -104,12 +104,12 @@ it('The pictures are small, and a page shows each', () => {
   expect(large).toEqual([]);
 });
 
-it('The program in the README is one of those that the tests of the SDKs run', () => {
+it('The program in the README is one that the SDK tests run', () => {
   const [, code = ''] = /^```python\n(.*?)^```/ms.exec(textOf('README.md')) ?? [];
   expect(code).toContain('base_url');
   expect(textOf('docs/sdks.md')).toContain(code);
 });
 
-it(`The README has ${maxReadmeWords} words at most`, () => {
+it(`The README has at most ${maxReadmeWords} words`, () => {
   expect(textOf('README.md').split(/\s+/).length).toBeLessThanOrEqual(maxReadmeWords);
 });

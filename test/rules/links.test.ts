@@ -35,7 +35,7 @@ function faultOf(page: string, link: string): string | null {
   return null;
 }
 
-it('Links inside the repository lead to files and headings that there are', () => {
+it('Links inside the repository lead to existing files and headings', () => {
   const links = pages().flatMap((page) =>
     [...proseOf(page).matchAll(/\]\(([^)\s]+)\)/g)].map(([, link = '']) => [page, link] as const),
   );

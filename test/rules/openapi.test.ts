@@ -27,8 +27,8 @@ function at(pointer: string): unknown {
   return keys.reduce<unknown>((tree, key) => (tree as Tree | undefined)?.[key], document);
 }
 
-describe('the committed OpenAPI document', () => {
-  it('is what the schemas that validate requests give: run `npm run openapi` where it is not', () => {
+describe('The committed OpenAPI document', () => {
+  it('matches the schemas that validate requests: otherwise run `npm run openapi`', () => {
     expect(text).toBe(openApiText());
   });
 
@@ -40,7 +40,7 @@ describe('the committed OpenAPI document', () => {
     );
   });
 
-  it('names each status of broken HTTP, which any operation can answer', () => {
+  it('lists each status of invalid HTTP, which any operation can return', () => {
     for (const { operation } of operations) {
       const { description } = (operation.responses as { default: { description: string } }).default;
       for (const status of Object.values(brokenHttp).filter((status) => status !== httpStatusOf.validation_error)) {
@@ -49,13 +49,13 @@ describe('the committed OpenAPI document', () => {
     }
   });
 
-  it('says of tokens_used, wherever it stands, that it is an estimate', () => {
+  it('describes tokens_used as an estimate everywhere', () => {
     const told = nodesOf(document).flatMap(({ node: { tokens_used } }) => (tokens_used ? [tokens_used as Tree] : []));
     expect(told).toHaveLength(3);
     for (const { description } of told) expect(description).toContain('estimate');
   });
 
-  it('names every error code that belongs to a route, each under its own status', () => {
+  it('lists every error code of a route under its status', () => {
     const named = documentedAnswers().flatMap((answer) => {
       const [, , status, code] = answer.split(' ');
       return code === undefined ? [] : [[code, Number(status)] as const];
@@ -66,21 +66,21 @@ describe('the committed OpenAPI document', () => {
   });
 });
 
-describe('as OpenAPI 3.1 it', () => {
-  it('has its version, its title, and no field that 3.1 does not know', () => {
+describe('As OpenAPI 3.1, it', () => {
+  it('has its version, its title, and only fields of 3.1', () => {
     expect(document.openapi).toMatch(/^3\.1\.\d+$/);
     expect(document.info).toMatchObject({ title: 'prompt-relay', version: expect.stringMatching(/^\d+\.\d+\.\d+/) });
     expect(Object.keys(document).sort()).toEqual(['components', 'info', 'openapi', 'paths', 'servers', 'tags']);
     expect(operations.filter(({ method }) => !methods.includes(method))).toEqual([]);
   });
 
-  it('has no reference that leads nowhere', () => {
+  it('has no broken reference', () => {
     const references = nodesOf(document).flatMap(({ node: { $ref } }) => (typeof $ref === 'string' ? [$ref] : []));
     expect(references.length).toBeGreaterThan(20);
     expect(references.filter((reference) => at(reference) === undefined)).toEqual([]);
   });
 
-  it('has ids that a generated client is good to call by', () => {
+  it('has operation ids that suit generated clients', () => {
     const ids = operations.map(({ operation }) => operation.operationId);
     expect(ids).toEqual(
       expect.arrayContaining(['ask', 'chat', 'listConversations', 'deleteConversation', 'getHealth']),
@@ -88,7 +88,7 @@ describe('as OpenAPI 3.1 it', () => {
     expect(ids.filter((id) => /V1|Id$|^(post|put)[A-Z]/.test(String(id)))).toEqual([]);
   });
 
-  it('gives every operation its own id, a summary, and every response a description and, unless it is empty, a schema', () => {
+  it('has for every operation a unique id, a summary, and for every response a description and, unless it is empty, a schema', () => {
     const ids = operations.map(({ operation }) => operation.operationId);
     expect(ids.every((id) => typeof id === 'string' && /^[a-z][A-Za-z\d]+$/.test(id))).toBe(true);
     expect(new Set(ids).size).toBe(ids.length);
@@ -107,7 +107,7 @@ describe('as OpenAPI 3.1 it', () => {
     }
   });
 
-  it('declares each parameter of a path where it is used, and each security scheme', () => {
+  it('declares each path parameter where it is used, and each security scheme', () => {
     for (const { route, operation } of operations) {
       const declared = ((operation.parameters ?? []) as Tree[]).filter((parameter) => parameter.in === 'path');
       expect(declared.map(({ name }) => name)).toEqual([...route.matchAll(/\{(\w+)\}/g)].map(([, name]) => name));
@@ -117,7 +117,7 @@ describe('as OpenAPI 3.1 it', () => {
     }
   });
 
-  it('has request bodies for POST and PATCH alone, and no field of OpenAPI 3.0', () => {
+  it('has request bodies only for POST and PATCH, and no field of OpenAPI 3.0', () => {
     const withBody = operations.filter(({ operation }) => operation.requestBody !== undefined);
     expect(withBody.map(({ method, route }) => `${method} ${route}`)).toEqual([
       'post /ask',

@@ -44,25 +44,25 @@ const harmless = [
   'shutdown_complete',
 ];
 
-describe('the page on operations', () => {
-  it('sends to a page that has every error code, and every reason of cli_error', () => {
+describe('The page on operations', () => {
+  it('links to a page that has every error code, and every reason of cli_error', () => {
     expect(firstColumn('Codes', errors)).toEqual(publicCodes);
     expect(firstColumn('Reasons of cli_error', errors)).toEqual(cliReasons);
   });
 
-  it('says what to do about every event of the log, except those that need nothing', () => {
+  it('explains the response to every log event, except those that need none', () => {
     const named = firstColumn('Log events').flatMap((cell) => cell.split('`, `'));
     const events = named.map((name) => name.replaceAll('`', ''));
     expect([...events, ...harmless].toSorted()).toEqual(Object.keys(logEvents).toSorted());
   });
 
-  it('names only metrics that there are', () => {
+  it('names only existing metrics', () => {
     const named = [...text.matchAll(/`model_api_([a-z_]+)/g)].map(([, name = '']) => name);
     expect(named.length).toBeGreaterThan(5);
     expect(named.filter((name) => !(name in families))).toEqual([]);
   });
 
-  it('names only variables that there are', () => {
+  it('names only existing variables', () => {
     const named = [...text.matchAll(/MODEL_[A-Z_]+/g)].map(([name]) => name);
     expect(named.filter((name) => !(name in variables))).toEqual([]);
   });

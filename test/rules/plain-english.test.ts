@@ -30,13 +30,13 @@ function wordsOf(sentence: string): number {
   return sentence.match(/[\p{L}\p{N}][\p{L}\p{N}'’.,-]*/gu)?.length ?? 0;
 }
 
-it('Sentences are counted as a reader does', () => {
+it('Sentences are counted correctly', () => {
   const text =
     'One `a b c` two. Three [four](five-six)\n- seven (eight.) nine\n| ten | eleven: twelve |\n```\nx y\n```\n';
   expect(sentencesOf(text).map(wordsOf)).toEqual([3, 2, 2, 1, 1, 2, 0, 0]);
 });
 
-it(`The pages have ${maxLongSentences} sentences of more than ${maxWords} words at most`, () => {
+it(`The pages have at most ${maxLongSentences} sentences of more than ${maxWords} words`, () => {
   const pages = readdirSync(join(root, 'docs')).filter((name) => name.endsWith('.md'));
   const long = pages.flatMap((page) =>
     sentencesOf(textOf(page)).flatMap((each) => (wordsOf(each) > maxWords ? [`${page}: ${each}`] : [])),
@@ -44,7 +44,7 @@ it(`The pages have ${maxLongSentences} sentences of more than ${maxWords} words 
   expect(long.slice(maxLongSentences)).toEqual([]);
 });
 
-it.each(searched)('One who searches for "%s" finds a task or an error', (word) => {
+it.each(searched)('A search for "%s" finds a task or an error', (word) => {
   const found = ['tasks.md', 'errors.md'].filter((page) => new RegExp(`\\b${word}`, 'i').test(textOf(page)));
   expect(found).not.toEqual([]);
 });
@@ -53,7 +53,7 @@ it.each(searched)('One who searches for "%s" finds a task or an error', (word) =
 const dialect =
   /\bwhere (?:it|there|the|a|no|they|API|tools|`)|\b(?:whoever|whichever|is told|what has become of|is there still)\b/i;
 
-it.each(['docs/openapi.yaml', 'man/prompt-relay.1'])('%s is in ordinary words', (page) => {
+it.each(['docs/openapi.yaml', 'man/prompt-relay.1'])('%s uses ordinary words', (page) => {
   const lines = readFileSync(join(root, page), 'utf8').split('\n');
   expect(lines.filter((line) => dialect.test(line))).toEqual([]);
 });

@@ -35,7 +35,7 @@ function isSettings(command: string): boolean {
   return command === 'npm start' || Object.keys(settingsOf(command)).length > 0;
 }
 
-it('Every snippet is run by one test, or is settings that the service accepts, or says why it is not run', () => {
+it('Every snippet is run by one test, contains settings that the service accepts, or explains why it is not run', () => {
   expect(snippets.length).toBeGreaterThan(70);
   const wrong = snippets.flatMap((snippet) => {
     const { page, line, notRun } = snippet;
@@ -47,7 +47,7 @@ it('Every snippet is run by one test, or is settings that the service accepts, o
   expect(wrong).toEqual([]);
 });
 
-it('Every comment on a snippet that is not run stands before one', () => {
+it('Every comment on a snippet that is not run precedes one', () => {
   for (const page of pagesWithSnippets()) {
     const comments = readFileSync(join(root, page), 'utf8').match(/<!-- not run/g)?.length ?? 0;
     expect([page, snippetsOf(page).filter(({ notRun }) => notRun !== null).length]).toEqual([page, comments]);
@@ -63,7 +63,7 @@ it.each(runners)('$by runs snippets of $page', (runner) => {
   expect(isTaken || text.includes(page)).toBe(true);
 });
 
-it('The service accepts all settings that the pages show', async () => {
+it('The service accepts all settings on the pages', async () => {
   const shown = snippets.flatMap((snippet) => {
     const place = `${snippet.page}:${snippet.line}`;
     const lines = commandsOf(snippet).filter((command) => Object.keys(settingsOf(command)).length > 0);
@@ -78,7 +78,7 @@ it('The service accepts all settings that the pages show', async () => {
   }
 });
 
-it('The command accepts each line that the pages show, but for what a shell does with it', () => {
+it('The command accepts each line on the pages, apart from shell syntax', () => {
   const lines = commands.flatMap(([place, command]) => argumentsOf(command).map((words) => [place, words] as const));
   expect(lines.length).toBeGreaterThan(15);
   for (const [place, words] of lines) {
@@ -86,7 +86,7 @@ it('The command accepts each line that the pages show, but for what a shell does
   }
 });
 
-it('package.json has every script that the pages name', () => {
+it('package.json has every script named on the pages', () => {
   const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { readonly scripts: object };
   const named = commands.flatMap(([place, command]) =>
     [...command.matchAll(/\bnpm run ([\w:-]+)/g)].map(([, name = '']) => [place, name] as const),

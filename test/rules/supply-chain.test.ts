@@ -35,12 +35,12 @@ describe('docs/dependencies.md', () => {
     ['To run', (all: Manifest) => Object.keys(all.dependencies)],
     ['Carried in the package', (all: Manifest) => all.vendored],
     ['To develop', developed],
-  ] as const)('has in "%s" the version, the licence and the number of packages of each', async (heading, namesOf) => {
+  ] as const)('lists in "%s" the version, the licence and the number of packages of each', async (heading, namesOf) => {
     const rows = tableUnder(heading, page).map((row) => row.slice(0, 4));
     expect(rows).toEqual(dependencyRows(await lockfile, namesOf(await manifest)));
   });
 
-  it('says of each what it is for', () => {
+  it('explains the purpose of each', () => {
     const rows = ['To run', 'Carried in the package', 'To develop'].flatMap((heading) => tableUnder(heading, page));
     expect(rows.length).toBeGreaterThan(20);
     expect(rows.filter(([, , , , , purpose = '']) => purpose.length < 12)).toEqual([]);
@@ -51,7 +51,7 @@ describe('docs/dependencies.md', () => {
     expect(overridden.toSorted()).toEqual(Object.keys((await manifest).overrides).toSorted());
   });
 
-  it('names the install scripts that there are', async () => {
+  it('names all existing install scripts', async () => {
     const scripts = [...(await lockfile)].flatMap(([folder, one]) => (one.hasInstallScript ? [folder] : []));
     for (const folder of scripts) expect(await pageText).toContain(`\`${importNameOf(folder)}\``);
   });
@@ -74,8 +74,8 @@ describe('package-lock.json', () => {
   });
 });
 
-describe('What is installed with the service', () => {
-  it('has no install script, and builds nothing', async () => {
+describe('The packages installed with the service', () => {
+  it('have no install script, and build nothing', async () => {
     const isScript = (name: string) => ['preinstall', 'install', 'postinstall'].includes(name);
     for (const folder of productionFolders(await lockfile)) {
       expect([folder, (await lockfile).get(folder)?.hasInstallScript]).toEqual([folder, false]);
@@ -84,7 +84,7 @@ describe('What is installed with the service', () => {
     }
   });
 
-  it('is in the bill of materials: all of it, with its hashes, and nothing of the development', async () => {
+  it('are all in the bill of materials, with their hashes, and no development package is', async () => {
     const { metadata, components, dependencies } = productionSbom(await readSbom(root), 'prompt-relay', await lockfile);
     expect(metadata.component.name).toBe('prompt-relay');
     const installed: string[] = [];
@@ -97,8 +97,8 @@ describe('What is installed with the service', () => {
   });
 });
 
-describe('What the build carries', () => {
-  it('is what package.json says, each with its licence, in the versions of the lockfile', async () => {
+describe('The bundled packages', () => {
+  it('match package.json, each with its licence, in the versions of the lockfile', async () => {
     expect(Object.keys(vendoredFiles)).toEqual((await manifest).vendored);
     for (const name of Object.keys(vendoredFiles)) {
       const folder = join(root, 'dist', 'src', 'node_modules', name);
@@ -111,7 +111,7 @@ describe('What the build carries', () => {
     }
   });
 
-  it('runs without the packages that it comes from', async () => {
+  it('run without their original packages', async () => {
     await using folder = await temporaryFolder();
     await vendor(root, join(folder.path, 'node_modules'));
     await symlink(join(root, 'node_modules', 'express'), join(folder.path, 'node_modules', 'express'));
@@ -163,7 +163,7 @@ describe('The audit of CI', () => {
     expect(result.code).toBe(code);
   });
 
-  it('covers each package that the build carries, and those inside of them', async () => {
+  it('covers each bundled package, and their dependencies', async () => {
     const locked = await lockfile;
     const folders = productionFolders(locked).filter((folder) => locked.get(folder)?.dev);
     expect(folders.length).toBeGreaterThanOrEqual((await manifest).vendored.length);
@@ -174,7 +174,7 @@ describe('The audit of CI', () => {
     expect(named).toEqual(folders);
   });
 
-  it('fails when package-lock.json lacks a package that the build carries', async () => {
+  it('fails if package-lock.json lacks a bundled package', async () => {
     await using folder = await temporaryFolder();
     await mkdir(join(folder.path, '.ci'));
     await copyFile(join(root, '.ci', 'audit'), join(folder.path, '.ci', 'audit'));
