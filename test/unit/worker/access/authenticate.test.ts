@@ -44,8 +44,8 @@ function authorityWith(held: WorkerKey[] | null) {
 const withKeys = authorityWith(keys);
 const open = authorityWith(null);
 
-describe('The check of the key', () => {
-  it('leaves it to the local users where no key is configured', async () => {
+describe('The API key check', () => {
+  it('falls back to local users if no key is configured', async () => {
     await using server = await serveWith([authenticate(open, 'ask'), passed]);
     expect((await server.get('X-API-Key: anything')).body).toEqual({ passed: true, client: 'user zoe' });
   });
@@ -54,12 +54,12 @@ describe('The check of the key', () => {
     ['X-API-Key', 'X-API-Key: second-key'],
     ['a bearer token', 'Authorization: Bearer second-key'],
     ['a bearer token in small letters', 'authorization: bearer  second-key '],
-  ])('accepts a key in %s, and names its client', async (_, header) => {
+  ])('accepts a key in %s, and identifies its client', async (_, header) => {
     await using server = await serveWith([authenticate(withKeys, 'ask'), passed]);
     expect((await server.get(header)).body).toEqual({ passed: true, client: 'key bob' });
   });
 
-  it.each(['X-API-Key:', 'X-API-Key:  '])('takes no notice of an empty key beside the right one: %j', async (empty) => {
+  it.each(['X-API-Key:', 'X-API-Key:  '])('ignores an empty key next to the right one: %j', async (empty) => {
     await using server = await serveWith([authenticate(withKeys, 'ask'), passed]);
     expect(await server.get(empty, 'Authorization: Bearer first-key')).toMatchObject(asPassed);
     const message = expect.stringContaining('an API key is needed');
@@ -85,7 +85,7 @@ describe('The check of the key', () => {
       'the request carries different API keys',
     ],
     ['two tokens', ['Authorization: Bearer first-key', 'Authorization: Bearer x'], 'the request carries different'],
-  ])('refuses %s, and never shows it', async (_, headers, message) => {
+  ])('rejects %s, and never shows it', async (_, headers, message) => {
     await using server = await serveWith([authenticate(withKeys, 'ask'), passed]);
     const answer = await server.get(...headers);
     expect(answer).toMatchObject({
@@ -96,7 +96,7 @@ describe('The check of the key', () => {
     expect(answer.text).not.toMatch(/first-key|second-key|third-key|expired-key/);
   });
 
-  it('counts wrong keys of whoever has sent them, and no key that is right', async () => {
+  it('counts a wrong key for the client that sent it, and does not count a right key', async () => {
     await using server = await serveWith([authenticate(withKeys, 'ask'), passed]);
     for (const key of ['third-key', 'first-key', 'expired-key', 'fourth-key']) await server.get(`X-API-Key: ${key}`);
     await server.get();
@@ -104,19 +104,19 @@ describe('The check of the key', () => {
     expect(server.log.entries[0]?.fields.client).toBe('user zoe');
   });
 
-  it('says 429 where there were too many', async () => {
+  it('answers 429 after too many wrong keys', async () => {
     const count = () => Promise.reject(new RelayError('rate_limited', 'too many', { retryAfterSeconds: 9 }));
     await using server = await serveWith([authenticate({ ...withKeys, wrongKeys: { count } }, 'ask'), passed]);
     expect(await server.get('X-API-Key: third-key')).toMatchObject({ status: 429, headers: { 'retry-after': '9' } });
     expect(await server.get('X-API-Key: first-key')).toMatchObject(asPassed);
   });
 
-  it('accepts a key up to the moment in which it expires', async () => {
+  it('accepts a key until the moment it expires', async () => {
     await using server = await serveWith([authenticate(withKeys, 'ask'), passed]);
     expect(await server.get('X-API-Key: expiring-key')).toMatchObject(asPassed);
   });
 
-  it('refuses a key without the scope, and names the scope', async () => {
+  it('rejects a key without the scope, and names the scope', async () => {
     await using server = await serveWith([authenticate(withKeys, 'chat'), passed]);
     expect(await server.get('X-API-Key: second-key')).toMatchObject({
       status: 403,
@@ -126,17 +126,17 @@ describe('The check of the key', () => {
     expect(await server.get('X-API-Key: first-key')).toMatchObject(asPassed);
   });
 
-  it('refuses every key where the keys file holds none', async () => {
+  it('rejects every key if the keys file is empty', async () => {
     await using server = await serveWith([authenticate(authorityWith([]), 'ask'), passed]);
     expect((await server.get('X-API-Key: first-key')).status).toBe(401);
   });
 
-  it('lets nobody be an operator where no key is configured', async () => {
+  it('gives no client the operator scope if no key is configured', async () => {
     await using server = await serveWith([authenticateOperator(open, 'admin'), passed]);
     expect(await server.get('X-API-Key: anything')).toMatchObject({ status: 401, body: { error: 'unauthorized' } });
   });
 
-  it('lets a key with the scope be an operator', async () => {
+  it('gives a key with the scope operator access', async () => {
     await using server = await serveWith([authenticateOperator(withKeys, 'admin'), passed]);
     expect(await server.get('X-API-Key: first-key')).toMatchObject(asPassed);
     expect((await server.get('X-API-Key: second-key')).status).toBe(403);
@@ -144,12 +144,12 @@ describe('The check of the key', () => {
   });
 });
 
-describe('What an open route shows', () => {
+describe('An open route', () => {
   const shown = (authority: typeof open): Handler => {
     return (req, res) => void res.json({ sees: maySee(authority, req, 'admin'), stays: isAccepted(authority, req) });
   };
 
-  it('is everything where no key is configured', async () => {
+  it('shows everything if no key is configured', async () => {
     await using server = await serveWith([shown(open)]);
     expect((await server.get()).body).toEqual({ sees: true, stays: true });
   });
@@ -161,7 +161,7 @@ describe('What an open route shows', () => {
     [false, false, ['X-API-Key: wrong-key']],
     [false, false, ['X-API-Key: expired-key']],
     [false, false, ['X-API-Key: first-key', 'Authorization: Bearer wrong-key']],
-  ])('is everything: %p, or what any key shows: %p, with %j', async (sees, stays, headers) => {
+  ])('shows everything: %p, or the view of any key: %p, with %j', async (sees, stays, headers) => {
     await using server = await serveWith([shown(withKeys)]);
     expect(await server.get(...headers)).toMatchObject({ status: 200, body: { sees, stays } });
   });

@@ -7,7 +7,7 @@ function requestFrom(ip: string | undefined, remoteAddress?: string): Request {
   return { ip, socket: { remoteAddress } } as Request;
 }
 
-describe('the address of a client', () => {
+describe('The address of a client', () => {
   it.each([
     ['192.0.2.7', '192.0.2.7'],
     ['::ffff:192.0.2.7', '192.0.2.7'],
@@ -37,7 +37,7 @@ describe('the address of a client', () => {
     expect(addressOf(requestFrom(ip))).toBe(address);
   });
 
-  it('is the same for two hosts of one site, and another for the next site', () => {
+  it('is the same for two hosts of one site, and different for the next site', () => {
     const [one, two, other] = ['2001:db8:1:2::a', '2001:db8:1:2:ffff::b', '2001:db8:1:3::a'].map((ip) =>
       addressOf(requestFrom(ip)),
     );
@@ -45,7 +45,7 @@ describe('the address of a client', () => {
     expect(other).not.toBe(one);
   });
 
-  it("is the peer's where a proxy says what is no address", () => {
+  it('is the address of the peer if the proxy sends no valid address', () => {
     expect(addressOf(requestFrom('unknown', '::ffff:192.0.2.9'))).toBe('192.0.2.9');
     expect(addressOf(requestFrom('[nonsense]:80', '192.0.2.9'))).toBe('192.0.2.9');
     expect(addressOf(requestFrom(undefined, '192.0.2.9'))).toBe('192.0.2.9');
@@ -56,7 +56,7 @@ describe('the address of a client', () => {
   });
 });
 
-describe('the address behind proxies', () => {
+describe('The client address behind proxies', () => {
   const app = express();
   trustProxies(app, ['127.0.0.1', '10.0.0.0/8', '2001:db8:aaaa::/48']);
   app.get('/', (req, res) => void res.send(addressOf(req)));
@@ -79,7 +79,7 @@ describe('the address behind proxies', () => {
     ['192.0.2.7, unknown, 10.0.0.1:80', '10.0.0.1'],
     ['192.0.2.7, _hidden, 10.0.0.2, 10.0.0.1:80', '10.0.0.2'],
     ['', '127.0.0.1'],
-  ])('of X-Forwarded-For: %s is %s', async (forwarded, address) => {
+  ])('from X-Forwarded-For: %s is %s', async (forwarded, address) => {
     const { port } = server.address() as AddressInfo;
     const response = await fetch(`http://127.0.0.1:${port}/`, { headers: { 'x-forwarded-for': forwarded } });
     expect(await response.text()).toBe(address);

@@ -3,12 +3,12 @@ import { KeyRing, WrongKeys } from '../../../../src/worker/access/keys.js';
 import { FakeClock } from '../../../support/fake-clock.js';
 import { FakePrimary } from '../../../support/fake-primary.js';
 
-describe('The keys of a worker', () => {
+describe('The API keys of a worker', () => {
   const key = (name: string) => ({
     ...{ name, digest: digestOf(`key of ${name}`), scopes: [], isCapped: false, hasSubclients: false, expiresAt: null },
   });
 
-  it('are found by what a client presents, and by nothing else', () => {
+  it('are found by the key that a client sends, and by nothing else', () => {
     const ring = new KeyRing();
     ring.begin([key('ada'), key('bob')]);
     expect(['key of bob', 'key of bo', '', digestOf('key of bob')].map((each) => ring.find(each)?.name)).toEqual([
@@ -19,7 +19,7 @@ describe('The keys of a worker', () => {
     expect([ring.find('key of ada'), ring.find('key of joe')?.name]).toEqual([null, 'joe']);
   });
 
-  it('are not needed if there is no list of them', () => {
+  it('are not required if there is no list of them', () => {
     const ring = new KeyRing();
     expect([ring.isNeeded, ring.find('any')]).toEqual([false, null]);
     ring.replace([]);
@@ -27,7 +27,7 @@ describe('The keys of a worker', () => {
   });
 });
 
-describe('Wrong keys', () => {
+describe('Wrong API keys', () => {
   it('are counted by the primary', async () => {
     const primary = new FakePrimary({ wrongKey: { blockedSeconds: 0 } });
     await new WrongKeys(primary.asPrimary, new FakeClock()).count('address 192.0.2.1');
@@ -42,7 +42,7 @@ describe('Wrong keys', () => {
 
   const refused = (retryAfterSeconds: number) => ({ code: 'rate_limited', retryAfterSeconds });
 
-  it('are refused where there were too many, without asking again until the block is over', async () => {
+  it('are refused after too many, without a call to the primary until the block is over', async () => {
     const { clock, primary, wrongKeys } = createBlocked();
     const count = async (caller: string) => {
       const answer = wrongKeys.count(caller).catch((error: unknown) => error);
@@ -59,7 +59,7 @@ describe('Wrong keys', () => {
     expect(primary.calls).toHaveLength(3);
   });
 
-  it('are refused a quarter of a second later, but not more than 256 of them at once', async () => {
+  it('are refused after a quarter of a second, for at most 256 of them at once', async () => {
     const { clock, wrongKeys } = createBlocked();
     let answered = 0;
     const count = () => wrongKeys.count('a').catch(() => answered++);

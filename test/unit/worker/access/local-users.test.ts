@@ -44,7 +44,7 @@ function connection(remoteAddress = '127.0.0.1'): Socket {
 }
 
 describe('A caller without a key', () => {
-  it('is its user, looked up once for each connection', async () => {
+  it('is identified by its user, looked up once per connection', async () => {
     const { users, asked, become } = createUsers('identify');
     const one = connection();
     expect(await Promise.all([users.admit(requestOn(one)), users.admit(requestOn(one))])).toEqual([
@@ -57,25 +57,25 @@ describe('A caller without a key', () => {
     expect(asked.times).toBe(2);
   });
 
-  it('is its number where its user has no name', async () => {
+  it('is identified by its user id if the user has no name', async () => {
     const { users, become } = createUsers('require');
     become(1234);
     expect(await users.admit(requestOn(connection()))).toBe('user uid-1234');
   });
 
-  it('is its address where nobody can be found', async () => {
+  it('is identified by its address if the lookup finds no user', async () => {
     const { users, become } = createUsers('identify');
     become(null);
     expect(await users.admit(requestOn(connection('192.0.2.1'), { address: '192.0.2.1' }))).toBe('address 192.0.2.1');
   });
 
-  it('is its address where nobody is to be looked for', async () => {
+  it('is identified by its address if the lookup is disabled', async () => {
     const { users, asked } = createUsers('off');
     expect(await users.admit(requestOn(connection()))).toBe('address 127.0.0.1');
     expect(asked.times).toBe(0);
   });
 
-  it('is what a trusted proxy says, and never the user of the proxy', async () => {
+  it('is identified by the header of a trusted proxy, never by the user of the proxy', async () => {
     const { users, asked } = createUsers('identify');
     const proxied = requestOn(connection(), { address: '192.0.2.1', isProxy: true });
     expect(await users.admit(proxied)).toBe('address 192.0.2.1');
@@ -86,7 +86,7 @@ describe('A caller without a key', () => {
     await expect(createUsers('require').users.admit(proxied)).rejects.toMatchObject({ code: 'forbidden' });
   });
 
-  it('is refused where it must be named and cannot be', async () => {
+  it('is refused if a user is required and not found', async () => {
     const { users, become } = createUsers('require');
     become(null);
     await expect(users.admit(requestOn(connection()))).rejects.toMatchObject({
@@ -103,7 +103,7 @@ describe('A caller without a key', () => {
     [['100'], 1000, false],
     [['uid-1234'], 1234, true],
     [['ada'], null, false],
-  ])('is one of those allowed: %j, %p: %p', async (allowed, uid, isAllowed) => {
+  ])('is checked against the allowed users: %j, %p: %p', async (allowed, uid, isAllowed) => {
     const { users, become } = createUsers('identify', allowed);
     become(uid);
     const admitted = users.admit(requestOn(connection()));

@@ -45,7 +45,7 @@ async function guard() {
 }
 
 describe('A connection', () => {
-  it('of a job of this service is known as one, and searched once', async () => {
+  it('from a job of this service is recognised, and looked up once', async () => {
     const { instance, ownJobs, searched } = await guard();
     await using made = await connectionOf({ [cookieName]: cookieOf(instance, 7) });
     expect(await ownJobs.isOf(made.socket)).toBe(true);
@@ -56,13 +56,13 @@ describe('A connection', () => {
   it.each([
     ['no job', {}],
     ['a job of another service', { [cookieName]: '1.2.3:4' }],
-  ])('of %s is none', async (_, env) => {
+  ])('from %s is not recognised', async (_, env) => {
     const { ownJobs } = await guard();
     await using made = await connectionOf(env);
     expect(await ownJobs.isOf(made.socket)).toBe(false);
   });
 
-  it('through a Unix socket is known by the process that has made it', async () => {
+  it('through a Unix socket is recognised by the process that opened it', async () => {
     await using folder = await temporaryFolder();
     using credentials = new PeerCredentials(systemClock);
     const { instance, find } = await guard();
@@ -72,7 +72,7 @@ describe('A connection', () => {
     expect([await ownJobs.isOf(own.socket), await ownJobs.isOf(other.socket)]).toEqual([true, false]);
   });
 
-  it('of another user is not searched for', async () => {
+  it('of another user is not looked up', async () => {
     const { instance, searched, find } = await guard();
     const table = { ownerOf: async () => ({ uid: 4711, inode: '1' }) };
     await using made = await connectionOf({ [cookieName]: cookieOf(instance, 7) });
@@ -80,7 +80,7 @@ describe('A connection', () => {
     expect(searched).toEqual([]);
   });
 
-  it('that has gone, and one that can not be looked up, are none', async () => {
+  it('that is closed or cannot be looked up is not recognised', async () => {
     const { instance, ownJobs } = await guard();
     expect(await ownJobs.isOf(connect({ path: '/nowhere/there' }).on('error', () => {}))).toBe(false);
     const table = { ownerOf: async () => Promise.reject(new Error('no descriptor is left')) };

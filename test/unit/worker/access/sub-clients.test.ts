@@ -23,8 +23,8 @@ async function clientOf(door: OpenAiDoor, body: object, headers: Record<string, 
   return door.job.client;
 }
 
-describe('A key that speaks for many', () => {
-  it('has them told apart by the header, else by the body', async () => {
+describe('A key with sub-clients', () => {
+  it('distinguishes them by the header, or otherwise by the body', async () => {
     await using door = await heldBy(true);
     expect(await clientOf(door, {}, header)).toBe('key ui/zoe');
     expect(await clientOf(door, { user: 'joe' })).toBe('key ui/joe');
@@ -35,7 +35,7 @@ describe('A key that speaks for many', () => {
     expect(door.job.client).toBe('key ui/eve');
   });
 
-  it('has what names them named as ignored only where it is', async () => {
+  it('reports the user field as ignored only if it is not used', async () => {
     await using door = await heldBy(true);
     const ignored = async (headers: Record<string, string>) =>
       (await door.post('/v1/chat/completions', { ...chat, user: 'joe' }, headers)).headers.get('x-ignored-parameters');
@@ -43,7 +43,7 @@ describe('A key that speaks for many', () => {
   });
 });
 
-it('Any other key is one client, whomever its requests name', async () => {
+it('Any other key is one client, whatever user its requests name', async () => {
   await using door = await heldBy(false);
   expect(await clientOf(door, { user: 'joe' }, header)).toBe('key ui');
 });

@@ -4,7 +4,7 @@ import { UserNames } from '../../../../src/worker/access/user-tables.js';
 import { temporaryFolder } from '../../../support/folder.js';
 
 describe('The names of users', () => {
-  it('are those of the file, which is read again when it changes', async () => {
+  it('are read from the file, again whenever it changes', async () => {
     await using folder = await temporaryFolder();
     const path = join(folder.path, 'passwd');
     await writeFile(
@@ -17,14 +17,14 @@ describe('The names of users', () => {
     expect(await Promise.all([1000, 1001].map((uid) => names.nameOf(uid)))).toEqual(['uid-1000', 'bob']);
   });
 
-  it('never say what could be the number of another user', async () => {
+  it('never look like the number of another user', async () => {
     await using folder = await temporaryFolder();
     const path = join(folder.path, 'passwd');
     await writeFile(path, 'uid-1000:x:1001:1001::/:/bin/sh\n');
     expect(await new UserNames(path).nameOf(1001)).toBe('uid-1001');
   });
 
-  it('are numbers where there is no file', async () => {
+  it('are numbers if there is no file', async () => {
     expect(await new UserNames('/nowhere/passwd').nameOf(7)).toBe('uid-7');
   });
 });

@@ -27,23 +27,23 @@ function tableOf(four: string, six = '') {
   return { table, reads };
 }
 
-describe('The user at the other end', () => {
-  it("is that of the client's end, and not that of the service", async () => {
+describe('The user at the client end of a connection', () => {
+  it('is the owner of the client socket, not of the service socket', async () => {
     const { table, reads } = tableOf(row(serverEnd, 1, 11) + row(clientEnd, 1000, 12));
     expect(await table.uidOf(ends)).toBe(1000);
     expect(reads).toEqual(['/proc/self/net/tcp']);
   });
 
-  it('is nobody where the client has closed its end: the kernel shows such a socket as one of root', async () => {
+  it('is unknown if the client has closed its end, because the kernel reports such a socket as one of root', async () => {
     expect(await tableOf(row(clientEnd, 0, 0, '04')).table.uidOf(ends)).toBeNull();
     expect(await tableOf(row(clientEnd, 0, 0, '06')).table.uidOf(ends)).toBeNull();
   });
 
-  it('is known while the client only has no more to send', async () => {
+  it('is known while the client has only half-closed', async () => {
     expect(await tableOf(row(clientEnd, 1000, 12, '05')).table.uidOf(ends)).toBe(1000);
   });
 
-  it('is looked for again where the row was missed', async () => {
+  it('is looked up again if the row was missed', async () => {
     const texts = ['', row(clientEnd, 1000, 12)];
     const table = new SocketTable(async (path) =>
       Buffer.from(heading + (path.endsWith('6') ? '' : (texts.shift() ?? ''))),
@@ -51,7 +51,7 @@ describe('The user at the other end', () => {
     expect(await table.uidOf(ends)).toBe(1000);
   });
 
-  it('is found where the client reaches an IPv4 address with a socket for IPv6', async () => {
+  it('is found if the client reaches an IPv4 address with an IPv6 socket', async () => {
     const mapped = (end: string) => `0000000000000000FFFF0000${end}`;
     const six = row(`${mapped('0100007F:AAAA')} ${mapped('0100007F:13BB')}`, 1001, 13);
     for (const address of ['127.0.0.1', '::ffff:127.0.0.1']) {
@@ -60,7 +60,7 @@ describe('The user at the other end', () => {
     }
   });
 
-  it('is none where the peer is another machine', async () => {
+  it('is unknown if the peer is another machine', async () => {
     const { table, reads } = tableOf(row(clientEnd, 1000, 12));
     for (const remoteAddress of ['192.0.2.1', '2001:db8::1', '::ffff:192.0.2.1']) {
       expect(await table.uidOf({ ...ends, remoteAddress })).toBeNull();
@@ -68,7 +68,7 @@ describe('The user at the other end', () => {
     expect(reads).toEqual([]);
   });
 
-  it('is asked for by many at once with one read', async () => {
+  it('is read once for many simultaneous lookups', async () => {
     const { table, reads } = tableOf(row(clientEnd, 1000, 12));
     const first = table.uidOf(ends);
     expect(await Promise.all([first, ...Array.from({ length: 50 }, () => table.uidOf(ends))])).toEqual(
@@ -77,7 +77,7 @@ describe('The user at the other end', () => {
     expect(reads.length).toBeLessThanOrEqual(2); // a running read may be older than later requests
   });
 
-  it.each(['127.0.0.1', '127.3.2.1', '::1'])('is this very one for a real connection at %s', async (host) => {
+  it.each(['127.0.0.1', '127.3.2.1', '::1'])('is the current user for a real connection at %s', async (host) => {
     const server = createServer().listen(0, host);
     await once(server, 'listening');
     const { port } = server.address() as AddressInfo;

@@ -24,8 +24,8 @@ function asked(fields: object): ParsedRequest {
   return parseMessages(messagesRequest.parse(body) as MessagesRequest);
 }
 
-describe('A request for a message', () => {
-  it('is the job with all that it says', () => {
+describe('A request to the Messages API', () => {
+  it('becomes a job with all of its values', () => {
     const { job, model, ignored } = asked({
       system: [text('Be kind.'), { ...text('Be brief.'), cache_control: { type: 'ephemeral' } }],
       messages: [user('Hi'), assistant([text('Hello.')]), user([image, text('Who is it?')])],
@@ -289,12 +289,12 @@ describe('A request for a message', () => {
       { tools: [weather], tool_choice: { type: 'any', disable_parallel_tool_use: true } },
       { choice: 'required', isParallel: false },
     ],
-  ])('that wants %s offers that to the model', (_what, fields, offer) => {
+  ])('with a choice of %s passes it to the model', (_what, fields, offer) => {
     expect(asked(fields).job.offer).toMatchObject(offer);
     expect(asked(fields).job.schema).toBeUndefined();
   });
 
-  it('leaves out the tools that the servers of the API would run, and tells of each type once', () => {
+  it('omits provider-hosted tools, and reports each type once', () => {
     const browse = { type: 'web_fetch_20250910', name: 'web_fetch' };
     const { job, droppedTools, ignored } = asked({ tools: [search, weather, browse, { ...search, name: 'again' }] });
     expect(job.offer?.tools).toEqual([weatherTool]);
@@ -302,17 +302,17 @@ describe('A request for a message', () => {
     expect(ignored).toEqual(['tools.web_search_20250305', 'tools.web_fetch_20250910']);
   });
 
-  it('has no tools where it has those of servers alone and wants none of them', () => {
+  it('has no tools if it only has provider-hosted ones and chooses none', () => {
     const { job, droppedTools } = asked({ tools: [search], tool_choice: { type: 'none' } });
     expect([job.offer, droppedTools]).toEqual([undefined, ['web_search_20250305']]);
   });
 
-  it('tells of a type that can not stand in a header, without its name', () => {
+  it('reports a type that is invalid in a header without its name', () => {
     const odd = [{ type: 'a\r\nb' }, { type: 'ä' }, { type: 'x'.repeat(5000) }];
     expect(asked({ tools: [weather, ...odd] }).ignored).toEqual(['tools.(odd name)']);
   });
 
-  it('names the fields of the wishes that the model may know nothing of', () => {
+  it('names the fields of the options that the model may not support', () => {
     expect(asked({}).wishFields).toEqual({
       temperature: 'temperature',
       topP: 'top_p',
@@ -359,11 +359,11 @@ describe('A request for a message', () => {
     ],
     [{ max_tokens: 5, temperature: 1, top_p: 1, top_k: 1 }, ['top_k']],
     [{ mcp_servers: [], service_tier: null, 'odd name': 1 }, ['mcp_servers', '(odd name)']],
-  ])('tells of %j what it ignores', (fields, expected) => {
+  ])('with %j reports the ignored fields', (fields, expected) => {
     expect(asked(fields).ignored).toEqual(expected);
   });
 
-  it('names the field of its first image', () => {
+  it('records the field of its first image', () => {
     const result = { type: 'tool_result', tool_use_id: '1', content: [image] };
     expect(asked({ messages: [user('Hi'), assistant('Hi'), user([text('a'), image])] }).imageField).toBe(
       'messages.2.content.1',
@@ -372,7 +372,7 @@ describe('A request for a message', () => {
     expect(asked({}).imageField).toBeNull();
   });
 
-  it('names the field of the effort', () => {
+  it('records the field of the effort', () => {
     expect(asked({ output_config: { effort: 'low' } }).effortField).toBe('output_config.effort');
     expect(asked({ thinking: { type: 'enabled', budget_tokens: 1 } }).effortField).toBe('thinking');
     expect(asked({}).effortField).toBeNull();
@@ -447,7 +447,7 @@ describe('A request for a message', () => {
     ['output_config.format.type', { output_config: { format: { type: 'json_object' } } }],
     ['output_config.format.schema', { output_config: { format: { type: 'json_schema' } } }],
     ['output_format.type', { output_format: { type: 'text' } }],
-  ])('is refused for %s', (field, fields) => {
+  ])('is rejected for %s', (field, fields) => {
     expect(faultOf(fields)).toBe(field);
   });
 
@@ -474,7 +474,7 @@ describe('A request for a message', () => {
     ['output_config.format.type', { output_config: { format: {} } }],
     ['thinking.type', { thinking: {} }],
     ['metadata.user_id', { metadata: { user_id: 5 } }],
-  ])('has the wrong type in %s', (field, fields) => {
+  ])('with a wrong type in %s is rejected', (field, fields) => {
     const result = messagesRequest.safeParse({ model: 'eliza', messages: [user('Hi')], ...fields });
     expect(result.error?.issues[0]?.path.join('.')).toBe(field);
   });

@@ -155,14 +155,14 @@ describe('A message', () => {
     expect([headers.get('request-id'), headers.get('x-session')]).toEqual(['mine', 'replay']);
   });
 
-  it('tells what was ignored, the effort too where the model knows none', async () => {
+  it('lists the ignored fields, including the effort if the model does not support it', async () => {
     await using door = await open({ type: 'job-admitted', session: null, ignoresEffort: true }, done);
     const { headers } = await door.post({ ...hello, top_k: 5, output_config: { effort: 'low' } });
     expect(headers.get('x-ignored-parameters')).toBe('top_k, output_config.effort');
     expect(door.job).toMatchObject({ operation: 'ask', effort: 'low', isEffortNeeded: false, isStreamed: false });
   });
 
-  it('tells which of its wishes the model knows nothing of', async () => {
+  it('lists the options that the model does not support', async () => {
     const ignores = ['maxTokens', 'temperature', 'isParallel'] as const;
     await using door = await open({ type: 'job-admitted', session: null, ignoresEffort: false, ignores }, done);
     const choice = { type: 'auto', disable_parallel_tool_use: true };
@@ -170,7 +170,7 @@ describe('A message', () => {
     expect(headers.get('x-ignored-parameters')).toBe('max_tokens, temperature, tool_choice.disable_parallel_tool_use');
   });
 
-  it('has its tools, its wishes and the results of calls in its job', async () => {
+  it('passes its tools, options and results of calls to the job', async () => {
     await using door = await open(...begun, done);
     const messages = [
       ...hello.messages,
@@ -195,7 +195,7 @@ describe('A message', () => {
     });
   });
 
-  it('goes without the tools of servers, and tells so', async () => {
+  it('omits provider-hosted tools, and reports them', async () => {
     await using door = await open(...begun, done);
     const search = { type: 'web_search_20250305', name: 'web_search' };
     const { headers } = await door.post({ ...hello, tools: [...calling.tools, search] });
@@ -203,7 +203,7 @@ describe('A message', () => {
     expect(door.job.offer?.tools.map(({ name }) => name)).toEqual(['weather']);
   });
 
-  it('counts the tokens of the tokenizer where the model tells none', async () => {
+  it('has tokens counted by the tokenizer if the model reports none', async () => {
     await using door = await open(...begun, jobDone({ estimate: { inputTokens: 3, outputTokens: 2 } }));
     expect((await door.post(hello)).body.usage).toEqual({ ...nothing, input_tokens: 3, output_tokens: 2 });
   });
@@ -220,7 +220,7 @@ describe('A streamed message', () => {
     },
   ];
 
-  it('begins with about the tokens of its prompt, and ends with those that the model CLI reports', async () => {
+  it('starts with an estimate of the prompt tokens, and ends with the tokens that the model CLI reports', async () => {
     const tokensOf = async (body: object) => {
       await using door = await open(...begun, ...says('Hi'), done);
       const events = messageEvents((await door.post({ ...hello, ...body, stream: true })).text);
@@ -344,7 +344,7 @@ describe('A streamed message', () => {
         ['error', { type: 'error', error: { type: 'overloaded_error', message: 'it failed' }, request_id: 'mine' }],
       ],
     ],
-  ])('tells %s by events with names', async (_what, fields, events, expected) => {
+  ])('sends %s as named events', async (_what, fields, events, expected) => {
     await using door = await open(...begun, ...events);
     const { status, headers, text } = await door.post({ ...hello, ...fields, stream: true }, '/v1/messages', mine);
     expect([status, headers.get('content-type')]).toEqual([200, 'text/event-stream; charset=utf-8']);
@@ -352,14 +352,14 @@ describe('A streamed message', () => {
     expect(messageEvents(text)).toEqual([start, ...expected]);
   });
 
-  it('begins when it is admitted, and tells its place in the queue as a comment', async () => {
+  it('starts when the job is admitted, and sends the queue position as a comment', async () => {
     const [admitted, started] = begun as [JobEvent, JobEvent];
     await using door = await open(admitted, { type: 'job-queued', position: 3, reason: 'slot' }, started, done);
     const { text } = await door.post({ ...hello, stream: true }, '/v1/messages', mine);
     expect(messageEvents(text).slice(0, 3)).toEqual([': queued 3', start, textBlock]);
   });
 
-  it('has an ordinary error where it was refused', async () => {
+  it('is an ordinary error response if the job was refused', async () => {
     await using door = await MessagesDoor.open(
       refusing(new RelayError('concurrency_limited', 'full', { retryAfterSeconds: 9 })),
     );
@@ -385,16 +385,13 @@ describe('A failure', () => {
     ['queue_timeout', undefined, 504, 'timeout_error'],
     ['shutting_down', undefined, 503, 'api_error'],
     ['store_unavailable', undefined, 503, 'api_error'],
-  ])(
-    '%s (%s) is %i %s, and nobody sends the request again after the model has begun',
-    async (outcome, reason, status, type) => {
-      await using door = await open(...begun, failing(outcome, reason));
-      const answer = await door.post(hello, '/v1/messages', mine);
-      const error = { type: 'error', error: { type, message: 'it failed' }, request_id: 'mine' };
-      expect([answer.status, answer.body]).toEqual([status, error]);
-      expect([answer.headers.get('request-id'), answer.headers.get('x-should-retry')]).toEqual(['mine', 'false']);
-    },
-  );
+  ])('%s (%s) is %i %s, with no retry once the model has started', async (outcome, reason, status, type) => {
+    await using door = await open(...begun, failing(outcome, reason));
+    const answer = await door.post(hello, '/v1/messages', mine);
+    const error = { type: 'error', error: { type, message: 'it failed' }, request_id: 'mine' };
+    expect([answer.status, answer.body]).toEqual([status, error]);
+    expect([answer.headers.get('request-id'), answer.headers.get('x-should-retry')]).toEqual(['mine', 'false']);
+  });
 
   it.each<[RelayError, number, string]>([
     [new RelayError('validation_error', 'model: no', { details: model }), 404, 'not_found_error'],
@@ -403,7 +400,7 @@ describe('A failure', () => {
     [new RelayError('forbidden', 'no'), 403, 'permission_error'],
     [new RelayError('rate_limited', 'no', { retryAfterSeconds: 9 }), 429, 'rate_limit_error'],
     [new RelayError('shutting_down', 'no', { retryAfterSeconds: 9 }), 503, 'api_error'],
-  ])('before the model has begun may be tried again: %s', async (refusal, status, type) => {
+  ])('may be retried if the model has not started: %s', async (refusal, status, type) => {
     await using door = await MessagesDoor.open(refusing(refusal));
     const { headers, ...answer } = await door.post(hello);
     expect([answer.status, answer.body]).toMatchObject([status, { type: 'error', error: { type } }]);
@@ -439,7 +436,7 @@ describe('A failure', () => {
       'invalid_request_error',
       "tools: must have a tool of the client: web_search_20250305 would be run by the provider's servers",
     ],
-  ])('is told of %s, to a count as to a message', async (_what, body, status, type, text) => {
+  ])('is reported for %s, for a count as for a message', async (_what, body, status, type, text) => {
     await using door = await open();
     for (const path of ['/v1/messages', '/v1/messages/count_tokens']) {
       const answer = await door.post(body, path);
@@ -449,11 +446,11 @@ describe('A failure', () => {
   });
 });
 
-describe('A request for no tokens at all', () => {
+describe('A request for zero tokens', () => {
   const wish = { ...hello, max_tokens: 0 };
   const whole = { ...message, content: [], ...end, stop_reason: 'max_tokens', usage: { ...nothing, input_tokens: 7 } };
 
-  it('is answered with the tokens of its prompt, and runs no job', async () => {
+  it('is answered with the token count of its prompt, and runs no job', async () => {
     await using door = await open();
     expect((await door.post(wish, '/v1/messages', mine)).body).toEqual(whole);
     const { text } = await door.post({ ...wish, stream: true }, '/v1/messages', mine);
@@ -462,11 +459,11 @@ describe('A request for no tokens at all', () => {
   });
 });
 
-describe('A count of tokens', () => {
+describe('A token count', () => {
   const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==';
   const image = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: png } };
 
-  it('is of all that the model would be told, with 1,600 for each image, and no job', async () => {
+  it('covers all input of the model, with 1,600 for each image, and runs no job', async () => {
     await using door = await open();
     const messages = [
       { role: 'user', content: [image, { type: 'text', text: 'One' }] },
@@ -483,7 +480,7 @@ describe('A count of tokens', () => {
     ]);
   });
 
-  it('is of calls, and of results with their images, too', async () => {
+  it('covers calls, and results with their images too', async () => {
     await using door = await open();
     const messages = [
       { role: 'user', content: 'One' },
@@ -511,7 +508,7 @@ describe('A count of tokens', () => {
   });
 });
 
-describe('The user in the metadata', () => {
+describe('The user id in the metadata', () => {
   const named = { ...hello, metadata: { user_id: 'ada' } };
   const withKey =
     (hasSubclients: boolean): Handler =>
@@ -521,14 +518,17 @@ describe('The user in the metadata', () => {
       next();
     };
 
-  it.each(['/v1/messages', '/v1/messages/count_tokens'])('is the client where the key allows it: %s', async (path) => {
-    await using door = await MessagesDoor.open(() => eventsOf(...begun, done), [withKey(true)]);
-    const { status, headers } = await door.post(named, path);
-    expect([status, headers.get('x-ignored-parameters')]).toEqual([200, null]);
-    if (path === '/v1/messages') expect(door.job.client).toBe('key app/ada');
-  });
+  it.each(['/v1/messages', '/v1/messages/count_tokens'])(
+    'selects the sub-client if the key allows it: %s',
+    async (path) => {
+      await using door = await MessagesDoor.open(() => eventsOf(...begun, done), [withKey(true)]);
+      const { status, headers } = await door.post(named, path);
+      expect([status, headers.get('x-ignored-parameters')]).toEqual([200, null]);
+      if (path === '/v1/messages') expect(door.job.client).toBe('key app/ada');
+    },
+  );
 
-  it('is nobody where the key does not', async () => {
+  it('is ignored if the key does not allow it', async () => {
     await using door = await MessagesDoor.open(() => eventsOf(...begun, done), [withKey(false)]);
     const { headers } = await door.post(named);
     expect(door.job.client).toBe('key app');

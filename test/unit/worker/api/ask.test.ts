@@ -107,7 +107,7 @@ async function streamOf(server: ExpressServer): Promise<string> {
   return (await fetch(`http://127.0.0.1:${server.port}/`)).text();
 }
 
-describe('The header of the conversation', () => {
+describe('The conversation header', () => {
   const admitted: JobEvent = {
     type: 'job-admitted',
     session: null,
@@ -115,20 +115,20 @@ describe('The header of the conversation', () => {
     conversationId: conversation.id,
   };
 
-  it('is on a plain answer and on a stream', async () => {
+  it('is part of a plain answer and of a stream', async () => {
     expect(await namedConversation(() => events(admitted, { ...done, conversation }))).toBe(conversation.id);
     const streamed = { stream: true };
     expect(await namedConversation(() => events(admitted, { ...done, conversation }), streamed)).toBe(conversation.id);
   });
 
-  it('is on no failure, after which a new one does not exist, and on nothing that has none', async () => {
+  it('is absent after a failure, which creates no conversation, and from an answer without a conversation', async () => {
     expect(await namedConversation(() => events(admitted, failed))).toBeNull();
     expect(await namedConversation(() => events(...started, done))).toBeNull();
   });
 });
 
 describe('A job with a plain answer', () => {
-  it('is requested with everything that the primary needs', async () => {
+  it('is requested with all fields that the primary needs', async () => {
     const { server, primary } = await serveJob(() => events(...started, done), { model: 'echo' });
     await using _ = server;
     await server.get('X-Request-Id: mine');
@@ -152,7 +152,7 @@ describe('A job with a plain answer', () => {
     expect(primary.calls).toEqual([{ name: 'run', request: expected }]);
   });
 
-  it('is answered with the sum of the deltas, and logged with its figures', async () => {
+  it('is answered with the joined deltas, and logged with its figures', async () => {
     const { server } = await serveJob(() => events(...started, ...deltas, done));
     await using _ = server;
     expect(await server.get('X-Request-Id: mine')).toMatchObject({
@@ -162,7 +162,7 @@ describe('A job with a plain answer', () => {
     expect(await recordOf(server)).toMatchObject({ outcome: 'ok', queue_ms: 1, execution_ms: 2 });
   });
 
-  it('is answered with the text of the end where the CLI has corrected itself', async () => {
+  it('is answered with the final text if the CLI has corrected itself', async () => {
     const { server } = await serveJob(() => events(...started, ...deltas, { ...done, text: 'good night' }));
     await using _ = server;
     expect((await server.get()).body.text).toBe('good night');
@@ -175,21 +175,21 @@ describe('A job with a plain answer', () => {
     expect(await recordOf(server)).toMatchObject({ outcome: 'timeout', error: 'timeout' });
   });
 
-  it('is no job in the log where it was refused', async () => {
+  it('is not logged as a job if it was refused', async () => {
     const { server } = await serveJob(() => throwing(new RelayError('concurrency_limited', 'full')));
     await using _ = server;
     expect((await server.get()).status).toBe(429);
     expect(await recordOf(server)).not.toHaveProperty('outcome');
   });
 
-  it('is answered with internal_error where its stream ends without an end, which is a defect', async () => {
+  it('is answered with internal_error if its stream has no end event, which is a defect', async () => {
     const { server } = await serveJob(() => events(...started));
     await using _ = server;
     expect(await server.get()).toMatchObject({ status: 500, body: { error: 'internal_error' } });
     expect(server.log.events).toContain('internal_error');
   });
 
-  it('is cancelled when its client goes, and logged so', async () => {
+  it('is cancelled when its client disconnects, and logged as cancelled', async () => {
     const signals: AbortSignal[] = [];
     const { server } = await serveJob((signal) => {
       signals.push(signal);
@@ -205,7 +205,7 @@ describe('A job with a plain answer', () => {
     expect(server.log.events).not.toContain('internal_error');
   });
 
-  it('lets its stream end by itself after the end of the job', async () => {
+  it('reads its event stream to the end after the end of the job', async () => {
     let hasEnded = false;
     async function* toTheEnd(): AsyncGenerator<JobEvent> {
       yield* events(...started, done);
@@ -219,7 +219,7 @@ describe('A job with a plain answer', () => {
 });
 
 describe('A job with a streamed answer', () => {
-  it('tells each event as it comes, and the whole answer at last', async () => {
+  it('sends each event as it arrives, and the whole answer last', async () => {
     const { server } = await serveJob(() => events(...started, ...deltas, done), { stream: true });
     await using _ = server;
     expect((await streamOf(server)).split('\n\n')).toEqual([
@@ -232,14 +232,14 @@ describe('A job with a streamed answer', () => {
     ]);
   });
 
-  it('has an ordinary error where it was refused', async () => {
+  it('has an ordinary error response if it was refused', async () => {
     const refused = () => throwing(new RelayError('concurrency_limited', 'full'));
     const { server } = await serveJob(refused, { stream: true });
     await using _ = server;
     expect(await server.get()).toMatchObject({ status: 429, body: { error: 'concurrency_limited' } });
   });
 
-  it('has an ordinary error where it was ended before it began, and is a job in the log', async () => {
+  it('has an ordinary error response if it ended before its start, and is logged as a job', async () => {
     const failure = { code: 'cli_error', message: 'used up', reason: 'quota', retryAfterSeconds: 7 } as const;
     const held = () => events(jobFailed('cli_error', { failure }));
     const { server } = await serveJob(held, { stream: true });
@@ -250,14 +250,14 @@ describe('A job with a streamed answer', () => {
     expect(await recordOf(server)).toMatchObject({ status_code: 500, outcome: 'cli_error', error: 'cli_error' });
   });
 
-  it('ends with an event of its failure, which is counted', async () => {
+  it('ends with an error event, which is counted', async () => {
     const { server } = await serveJob(() => events(...started, ...deltas, failed), { stream: true });
     await using _ = server;
     expect(await streamOf(server)).toMatch(/event: error\ndata: \{"error":"timeout","message":"too long",.*\}\n\n$/);
     expect(await recordOf(server)).toMatchObject({ status_code: 200, outcome: 'timeout', error: 'timeout' });
   });
 
-  it('ends with internal_error where it has a defect, which is logged', async () => {
+  it('ends with internal_error if it has a defect, which is logged', async () => {
     async function* broken(): AsyncGenerator<JobEvent> {
       yield* started;
       throw new TypeError('secret');
@@ -269,7 +269,7 @@ describe('A job with a streamed answer', () => {
     expect(server.log.events).toContain('internal_error');
   });
 
-  it('is cut where the job was cancelled after it had begun', async () => {
+  it('is cut off if the job was cancelled after its start', async () => {
     async function* lost(): AsyncGenerator<JobEvent> {
       yield* started;
       throw cancelled('the channel has closed');
@@ -287,7 +287,7 @@ describe('An answer that is too long for memory', () => {
   const whole = piece.repeat(200);
   const spill = new SpillFolder(tmpdir(), new LogBook());
 
-  it('is sent as any other, plain', async () => {
+  it('is sent like any other plain answer', async () => {
     const { server } = await serveJob(() => events(...started, ...long, done), {}, spill);
     await using _ = server;
     const response = await fetch(`http://127.0.0.1:${server.port}/`);
@@ -304,7 +304,7 @@ describe('An answer that is too long for memory', () => {
     expect(JSON.parse(last?.replace('event: done\ndata: ', '') ?? '')).toMatchObject({ text: whole });
   });
 
-  it('is given up with its client', async () => {
+  it('is abandoned when its client disconnects', async () => {
     const { server } = await serveJob(
       () => events(...started, ...Array.from({ length: 12 }, () => long).flat(), done),
       {},
@@ -327,7 +327,7 @@ describe('A request for a stream', () => {
     [undefined, 'text/event-stream', true],
     [undefined, 'application/json', false],
     [undefined, false, false],
-  ])('goes by the field %p before the header, which prefers %p', (field, preferred, expected) => {
+  ])('prefers the field %p to the header, which prefers %p', (field, preferred, expected) => {
     expect(wantsStream({ accepts: () => preferred } as unknown as Request, field)).toBe(expected);
   });
 });

@@ -37,8 +37,8 @@ const piece: TranscriptItem = {
   next: { message: 0, image: -1, at: 1, messageCount: 1 },
 };
 
-describe('the list of conversations', () => {
-  it('is asked for with its limit and its cursor, and told with the cursor of the next page', async () => {
+describe('The list of conversations', () => {
+  it('is requested with its limit and its cursor, and returned with the cursor of the next page', async () => {
     const primary = new FakePrimary({ conversations: { conversations: [snapshot], next: 17 } });
     await using server = await serveWith([getConversations(primary.asPrimary)]);
     const { body } = await exchange(server.port, request('GET /?limit=100&cursor=99', ['X-Request-Id: mine']));
@@ -62,7 +62,7 @@ describe('the list of conversations', () => {
     });
   });
 
-  it('begins at the top with 50, and has no cursor after its last page', async () => {
+  it('starts with the first 50, and has no cursor after its last page', async () => {
     const primary = new FakePrimary({ conversations: { conversations: [], next: null } });
     await using server = await serveWith([getConversations(primary.asPrimary)]);
     expect((await server.get()).body).toMatchObject({ conversations: [], next_cursor: null });
@@ -72,7 +72,7 @@ describe('the list of conversations', () => {
   it.each([
     ...['limit=0', 'limit=101', 'limit=-1', 'limit=1e1', 'limit=', 'limit=01', 'limit=1&limit=2'],
     ...['cursor=', 'cursor=abc', 'cursor=-1', 'cursor=1.5', `cursor=${'9'.repeat(16)}`, 'cursor=1&cursor=2'],
-  ])('is refused with a clear text: %s', async (query) => {
+  ])('is rejected with a clear message: %s', async (query) => {
     const primary = new FakePrimary();
     await using server = await serveWith([getConversations(primary.asPrimary)]);
     const { status, body } = await exchange(server.port, request(`GET /?${query}`));
@@ -82,14 +82,14 @@ describe('the list of conversations', () => {
   });
 });
 
-describe('the messages of a conversation', () => {
+describe('The messages of a conversation', () => {
   it.each([
     ['', [], 'application/json; charset=utf-8', true],
     ['', ['Accept: text/html'], 'application/json; charset=utf-8', true],
     ['', ['Accept: text/markdown'], 'text/markdown; charset=utf-8', false],
     ['?format=markdown', ['Accept: application/json'], 'text/markdown; charset=utf-8', false],
     ['?format=json', ['Accept: text/markdown'], 'application/json; charset=utf-8', true],
-  ])('come in the form that is asked for: %s %s', async (query, headers, type, withImages) => {
+  ])('have the requested format: %s %s', async (query, headers, type, withImages) => {
     const { primary, server } = await serveMessages(short);
     await using _ = server;
     const answer = await exchange(server.port, request(`GET /${query}`, headers));
@@ -99,7 +99,7 @@ describe('the messages of a conversation', () => {
   });
 
   it.each(['format=pdf', 'format=', 'format=json&format=json', 'download=yes', 'download='])(
-    'are refused with a clear text: %s',
+    'are rejected with a clear message: %s',
     async (query) => {
       const { server } = await serveMessages(short);
       await using _ = server;
@@ -108,7 +108,7 @@ describe('the messages of a conversation', () => {
     },
   );
 
-  it('are answered as an error where there are none, and never as a file then', async () => {
+  it('are a 404 for an unknown conversation, never as a file', async () => {
     const { server } = await serveMessages(() => Promise.reject(gone));
     await using _ = server;
     const { status, headers } = await exchange(server.port, request('GET /?format=markdown&download=true'));
@@ -116,7 +116,7 @@ describe('the messages of a conversation', () => {
     expect(headers['content-disposition']).toBeUndefined();
   });
 
-  it('are cut off where the conversation is removed while they are sent', async () => {
+  it('are cut off if the conversation is removed while they are sent', async () => {
     let taken = 0;
     const { server } = await serveMessages(() => (++taken < 8 ? Promise.resolve(piece) : Promise.reject(gone)));
     await using _ = server;
@@ -124,7 +124,7 @@ describe('the messages of a conversation', () => {
     await expect(answer).rejects.toThrow('terminated');
   });
 
-  it('are taken from the primary no faster than the client takes them, and no more once it has gone', async () => {
+  it('are read from the primary no faster than by the client, and no longer once it disconnects', async () => {
     let taken = 0;
     const { server } = await serveMessages(async () => {
       taken++;
@@ -148,7 +148,7 @@ describe('the messages of a conversation', () => {
     expect(server.log.entries.find(({ event }) => event === 'internal_error')).toBeUndefined();
   });
 
-  it('have headers alone where only these are asked for, however long they are', async () => {
+  it('are not sent for HEAD, however long they are', async () => {
     let taken = 0;
     const { server } = await serveMessages(async () => {
       taken++;
@@ -164,7 +164,7 @@ describe('the messages of a conversation', () => {
 it.each([
   [true, 200, undefined],
   [false, 403, 'conversations cannot be read back here: MODEL_API_READ_BACK is false'],
-])('conversations are read back only where they may (%p)', async (readBack, status, message) => {
+])('Conversations can be read only if that is enabled (%p)', async (readBack, status, message) => {
   await using server = await serveWith([readBackGuard({ readBack }), passed]);
   const answer = await server.get();
   expect([answer.status, answer.body.message]).toEqual([status, message]);

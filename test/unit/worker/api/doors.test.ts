@@ -36,7 +36,7 @@ describe('A path', () => {
     ['/audio/speech', '/v1/audio/speech'],
     ['/v1/v1/v1/models', '/v1/models'],
     ['/v1/v1/v1/v1/models', '/v1/v1/models'],
-  ])('that a client asks for leads to a door: %s', async (path, door) => {
+  ])('of an SDK is rewritten to an API: %s', async (path, door) => {
     expect(await urlFor(path)).toBe(door);
   });
 
@@ -55,16 +55,16 @@ describe('A path', () => {
     ],
     ...['/V1/chat/completions', '/v1%2fchat/completions', '/chat%2fcompletions', '/v1x/models', '/messagesx'],
     ...['/chat//completions', '/./v1/models', '/jobs/v1', '*', '/health?x=/v1/models', '/v1;a/models', '/embeddingsx'],
-  ])('of another kind stays as it is: %s', async (path) => {
+  ])('of another kind is not rewritten: %s', async (path) => {
     expect(await urlFor(path)).toBe(path);
   });
 
-  it('of the models leads to the door that has the form of Anthropic, where that is asked for', async () => {
+  it('of the models is rewritten to the Anthropic format if the request asks for it', async () => {
     for (const path of ['/models', '/models/', '//models?limit=5'])
       expect(await urlFor(path, ['anthropic-version: 2023-06-01'])).toBe(path.replace(/^\/+models\/?/, '/v1/models'));
   });
 
-  it('of many slashes is read in no time', async () => {
+  it('with many slashes is processed quickly', async () => {
     for (const path of [`/v1${'/'.repeat(8000)}x`, `/${'/'.repeat(8000)}x${'/'.repeat(7000)}y`])
       expect(await urlFor(path)).toEqual(expect.any(String));
   });

@@ -62,7 +62,7 @@ function textOf(events: readonly ToldEvent[]): string {
 }
 
 describe('The events of a background job', () => {
-  it('are those of a streamed request, with ids that say how far the answer was told', async () => {
+  it('equal those of a streamed request, with ids for the position in the answer', async () => {
     const queued: JobEvent = { type: 'job-queued', position: 2, reason: 'slot' };
     const told = await toldAfter(0, [queued, ...eventsWith(['Hel', 'lo'])]);
     const done = { success: true, response: 'Hello', model: 'eliza', request_id: 'request 1' };
@@ -85,7 +85,7 @@ describe('The events of a background job', () => {
     [7, 'done'],
     [endId - 1, 'done'],
     [endId, ''],
-  ])('go on after the one that has arrived: %d', async (after, expected) => {
+  ])('continue after the last received one: %d', async (after, expected) => {
     const told = await toldAfter(after, eventsWith(['Hel', 'lo']));
     expect(told.map(({ event, data }) => data.text ?? event).join(' ')).toBe(expected);
   });
@@ -93,31 +93,31 @@ describe('The events of a background job', () => {
   it.each<[string, JobEnd, object]>([
     ['error', jobFailed('timeout'), { error: 'timeout', message: 'it failed', request_id: 'request 1' }],
     ['cancelled', jobFailed('cancelled'), { job_id: 'some-id' }],
-  ])('end with %s, whose id comes after the text, too', async (event, end, data) => {
+  ])('end with %s, whose id is higher than that of the text', async (event, end, data) => {
     expect((await toldAfter(3, eventsWith(['Hi'], end))).at(-1)).toEqual({ id: endId, event, data });
     expect(await toldAfter(endId, eventsWith(['Hi'], end))).toEqual([]);
   });
 
-  it('have their end also for who was told more than what is kept', async () => {
+  it('include their end even for a reader that received more than is stored', async () => {
     const lost = await toldAfter(100, eventsWith([], jobFailed('cli_error')));
     expect(lost).toMatchObject([{ id: endId, event: 'error', data: { error: 'cli_error' } }]);
     const corrected = await toldAfter(100, eventsWith(['Hello']));
     expect(corrected).toMatchObject([{ id: endId, event: 'done', data: { response: 'Hello' } }]);
   });
 
-  it('end with an answer without text, and with the one that the CLI has corrected itself to', async () => {
+  it('end correctly for an empty answer, and for an answer that the CLI corrected', async () => {
     const [, done] = await toldAfter(0, eventsWith([]));
     expect(done).toMatchObject({ id: endId, event: 'done', data: { response: '' } });
     const corrected = await toldAfter(0, eventsWith(['Hallo']), { kept: 'Hello' });
     expect(corrected.at(-1)).toMatchObject({ id: endId, event: 'done', data: { response: 'Hello' } });
   });
 
-  it('end with the value of structured output', async () => {
+  it('end with the value of a structured answer', async () => {
     const told = await toldAfter(0, eventsWith(['{"a"', ':1}']), { isStructured: true });
     expect(told.at(-1)?.data).toMatchObject({ response: '{"a":1}', structured: { a: 1 } });
   });
 
-  it('add up to the same text, wherever a reader breaks off, whatever pieces it is told in afterwards', async () => {
+  it('add up to the same text wherever a reader reconnects, for any size of the pieces', async () => {
     const pieces = array(string({ unit: 'binary', minLength: 1, maxLength: 5 }), { maxLength: 5 });
     await assert(
       asyncProperty(pieces, integer({ min: 0, max: 30 }), integer({ min: 1, max: 9 }), async (texts, cut, size) => {
@@ -134,7 +134,7 @@ describe('The events of a background job', () => {
     );
   });
 
-  it('have no end where the stream of them has none', async () => {
+  it('have no end if their stream has none', async () => {
     const started: JobEvent = { type: 'job-start', queueMs: 3 };
     expect((await toldAfter(0, [started])).map(({ event }) => event)).toEqual(['started']);
   });

@@ -46,7 +46,7 @@ function serve(primary: FakePrimary, closing = new AbortController()) {
 }
 
 describe('The list of background jobs', () => {
-  it('is asked for with what the query says, and told without texts but the title', async () => {
+  it('is requested with the parameters of the query, and contains no text except the title', async () => {
     const primary = new FakePrimary({ jobs: { jobs: [backgroundView()], next: 17 } });
     await using server = await serveWith([getJobs(primary.asPrimary)]);
     const bytes = request('GET /?status=succeeded&limit=100&cursor=99', ['X-Request-Id: mine']);
@@ -56,7 +56,7 @@ describe('The list of background jobs', () => {
     expect(body).toEqual({ jobs: [listed], next_cursor: '17', request_id: 'mine' });
   });
 
-  it('names the jobs whose requests are open, and begins their next page where the last has ended', async () => {
+  it('contains open requests, and continues its pages after the last one', async () => {
     const open = backgroundView({ id: '7-abcdefgh', form: null, status: 'running', endedAt: null });
     const primary = new FakePrimary({ jobs: { jobs: [open], next: -7 } });
     await using server = await serveWith([getJobs(primary.asPrimary)]);
@@ -73,7 +73,7 @@ describe('The list of background jobs', () => {
     'cursor=1-',
     'cursor=x',
     'cursor=99999999999999999999',
-  ])('refuses %s', async (query) => {
+  ])('rejects %s', async (query) => {
     const primary = new FakePrimary();
     await using server = await serveWith([getJobs(primary.asPrimary)]);
     const { status, body } = await exchange(server.port, request(`GET /?${query}`));
@@ -88,7 +88,7 @@ const asAdmin: Handler = (_req, res, next) => {
 };
 
 describe('An administrator', () => {
-  it('lists the jobs of all clients with their names, and only an administrator does', async () => {
+  it('lists the jobs of all clients with their names, which no other client can', async () => {
     const primary = new FakePrimary({ jobs: { jobs: [backgroundView()], next: null } });
     await using server = await serveWith([getJobs(primary.asPrimary)]);
     const refused = await exchange(server.port, request('GET /?all=true'));
@@ -100,7 +100,7 @@ describe('An administrator', () => {
     expect(primary.calls.map(({ request: order }) => (order as { client: unknown }).client)).toEqual([null, '']);
   });
 
-  it('ends any job', async () => {
+  it('can cancel any job', async () => {
     const primary = new FakePrimary({ deleteJob: { status: 'cancelled' } });
     await using server = await serveWith([asAdmin, deleteJob(primary.asPrimary)]);
     await exchange(server.port, request('DELETE /?keep_ended=true'));
@@ -108,7 +108,7 @@ describe('An administrator', () => {
   });
 });
 
-describe('A job whose request is open', () => {
+describe('A job with an open request', () => {
   const primary = new FakePrimary({ job: backgroundView({ form: null, status: 'running', endedAt: null }) });
 
   it('is shown', async () => {
@@ -116,7 +116,7 @@ describe('A job whose request is open', () => {
     expect((await server.get()).body).toMatchObject({ job_id: 'some-id', background: false, status: 'running' });
   });
 
-  it('has no events for others: its request gets them', async () => {
+  it('has no events for other readers: only its request receives them', async () => {
     await using server = await serve(primary).events();
     const message = expect.stringContaining('the request that has sent it');
     expect((await server.get()).body).toMatchObject({ error: 'not_found', message });
@@ -124,7 +124,7 @@ describe('A job whose request is open', () => {
 });
 
 describe('A background job', () => {
-  it('that waits is told with its place, one that has failed with its error', async () => {
+  it('shows its position while it waits, and its error after a failure', async () => {
     const waits = backgroundView({ status: 'queued', position: 4, reason: 'cli', startedAt: null, endedAt: null });
     const failure = { code: 'timeout', message: 'too long' } as const;
     for (const [job, expected] of [
@@ -155,7 +155,7 @@ describe('A background job', () => {
     }
   });
 
-  it('that has succeeded is told with the body of the plain answer, which has the id of its own request', async () => {
+  it('shows the body of the plain answer after success, with the id of its request', async () => {
     const primary = new FakePrimary({ job: backgroundView(), jobAnswer });
     await using server = await serve(primary).job();
     const { body } = await server.get('X-Request-Id: mine');
@@ -163,7 +163,7 @@ describe('A background job', () => {
     expect(body).toMatchObject({ ...listed, result, request_id: 'mine' });
   });
 
-  it('of /v1/responses has the answer in that form', async () => {
+  it('of /v1/responses shows the answer in that format', async () => {
     const form = { route: '/v1/responses', model: 'eliza', tool: null, isStructured: false } as const;
     const primary = new FakePrimary({ job: backgroundView({ form }), jobAnswer });
     await using server = await serve(primary).job();
@@ -171,7 +171,7 @@ describe('A background job', () => {
     expect(body.result).toMatchObject({ id: 'resp_some-id', object: 'response', status: 'completed', created_at: 1 });
   });
 
-  it('of somebody else is not there', async () => {
+  it('of another client is not found', async () => {
     const primary = new FakePrimary({ job: missing, deleteJob: missing }, telling([]));
     const { job, events } = serve(primary);
     for (const server of [await job(), await events(), await serveWith([deleteJob(primary.asPrimary)])]) {
@@ -180,7 +180,7 @@ describe('A background job', () => {
     }
   });
 
-  it('that is forgotten while it is read is not there either', async () => {
+  it('that is deleted while it is read is not found', async () => {
     await using server = await serve(new FakePrimary({ job: backgroundView(), jobAnswer: missing })).job();
     expect((await server.get()).status).toBe(404);
     const long = answerInPieces('x'.repeat(100_000), end);
@@ -195,7 +195,7 @@ describe('A background job', () => {
   it.each([
     ['cancelled', { status: 'cancelled', deleted: false }],
     [null, { status: null, deleted: true }],
-  ])('is cancelled or forgotten by DELETE', async (status, fate) => {
+  ])('is cancelled or deleted by DELETE', async (status, fate) => {
     const primary = new FakePrimary({ deleteJob: { status } });
     await using server = await serveWith([deleteJob(primary.asPrimary)]);
     const { body } = await server.get('X-Request-Id: mine');
@@ -204,7 +204,7 @@ describe('A background job', () => {
     expect(primary.calls).toEqual([{ name: 'deleteJob', request: order }]);
   });
 
-  it('that an administrator has ended says so, without a name', async () => {
+  it('that an administrator cancelled shows it, without a name', async () => {
     const job = backgroundView({ status: 'cancelled', isEndedByAdmin: true });
     await using server = await serve(new FakePrimary({ job })).job();
     expect((await server.get()).body).toMatchObject({ status: 'cancelled', cancelled_by: 'administrator' });
@@ -212,7 +212,7 @@ describe('A background job', () => {
 });
 
 describe('The events of a background job', () => {
-  it('are answered with 204 where the reader has had them all', async () => {
+  it('are answered with 204 if the reader has received all of them', async () => {
     await using server = await serve(new FakePrimary({ job: backgroundView(), jobAnswer }, telling(whole))).events();
     expect((await server.get(`Last-Event-ID: ${endId}`)).status).toBe(204);
     const { status, text } = await server.get(`Last-Event-ID: ${endId - 1}`, 'Connection: close');
@@ -220,7 +220,7 @@ describe('The events of a background job', () => {
   });
 
   it.each(['-1', '1.5', 'abc', '0x1', '9999999999999999', '1, 2', 'ü'])(
-    'are refused to who names an event that never was: %s',
+    'are rejected for an invalid event id: %s',
     async (id) => {
       await using server = await serve(new FakePrimary({ job: backgroundView(), jobAnswer }, telling(whole))).events();
       const { status, body } = await server.get(`Last-Event-ID: ${id}`);
@@ -228,7 +228,7 @@ describe('The events of a background job', () => {
     },
   );
 
-  it('begin at once, whenever the first of them comes, and HEAD has only that', async () => {
+  it('start the response at once, even before the first event, and HEAD gets only that', async () => {
     await using server = await serve(new FakePrimary({ job: running }, telling([], true))).events();
     const response = await fetch(`http://127.0.0.1:${server.port}/`);
     expect(response.headers.get('content-type')).toBe('text/event-stream; charset=utf-8');
@@ -240,7 +240,7 @@ describe('The events of a background job', () => {
     }
   });
 
-  it('end where the worker does: whoever reads comes again, and goes on', async () => {
+  it('end when the worker exits: readers reconnect and resume', async () => {
     const closing = new AbortController();
     await using server = await serve(
       new FakePrimary({ job: running }, telling([started, hello], true)),
@@ -254,7 +254,7 @@ describe('The events of a background job', () => {
     expect((await (await fetch(`http://127.0.0.1:${server.port}/`)).text()).length).toBeGreaterThanOrEqual(0);
   });
 
-  it('are cut off for a reader that does not read, where the worker ends', async () => {
+  it('are cut off for a client that does not read when the worker exits', async () => {
     const closing = new AbortController();
     let told = 0;
     const flooding = async function* (_request: unknown, signal: AbortSignal): AsyncGenerator<JobEvent> {
@@ -274,7 +274,7 @@ describe('The events of a background job', () => {
     socket.destroy();
   });
 
-  it('stop with their reader', async () => {
+  it('stop when their reader disconnects', async () => {
     let signalOfStream: AbortSignal | null = null;
     const hanging = async function* (_request: unknown, signal: AbortSignal): AsyncGenerator<JobEvent> {
       signalOfStream = signal;

@@ -13,8 +13,8 @@ const say = (role: 'system' | 'user' | 'assistant', ...texts: string[]): Transcr
   ...texts.map((text) => ({ type: 'text', text }) as const),
 ];
 
-describe('a conversation as Markdown', () => {
-  it('has a heading for each role, and below it what was said', async () => {
+describe('A conversation as Markdown', () => {
+  it('has a heading for each role, followed by the text', async () => {
     const image: TranscriptPart = { type: 'image', mediaType: 'image/png', bytes: 1234 };
     const parts = [
       ...say('system', 'Be kind.'),
@@ -36,19 +36,19 @@ describe('a conversation as Markdown', () => {
     ['line breaks of all kinds', 'one\r# two\r\n# three\n\r\n\r# four\n'],
     ['quotes and lists', '> one\n\n- two\n\n    three'],
     ['an HTML comment', '<!--\n## Assistant'],
-  ])('keeps %s inside of its message', async (_what, text) => {
+  ])('quotes %s inside its message', async (_what, text) => {
     const lines = await linesOf(...say('user', text), ...say('assistant', 'yes'));
     const quoted = text.split(/\r\n?|\n/).map((line) => `> ${line}`);
     const expected = ['# Conversation some-id', '', '## User', '', ...quoted, '', '## Assistant', '', '> yes', ''];
     expect(lines).toEqual(expected);
   });
 
-  it('takes a line break in two pieces for one', async () => {
+  it('treats a line break that is split in two as one', async () => {
     const lines = await linesOf(...say('user', 'one\r', '\ntwo\r', 'three'), ...say('assistant', '\nfour'));
     expect(lines.filter((line) => line.startsWith('>'))).toEqual(['> one', '> two', '> three', '> ', '> four']);
   });
 
-  it('lets no control character through to a terminal', async () => {
+  it('passes no control character to a terminal', async () => {
     const lines = await linesOf(...say('user', 'a\u001b[31m\u0000\u0007\u009b\u007f\tb'));
     expect(lines[4]).toBe('> a\ufffd[31m\ufffd\ufffd\ufffd\ufffd\tb');
   });

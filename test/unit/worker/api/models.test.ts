@@ -2,15 +2,15 @@ import { always, openAiDoor } from '../../../support/openai-door.js';
 
 const anthropic = { 'anthropic-version': '2023-06-01' };
 
-describe('The models', () => {
-  it('are told to the SDKs of OpenAI, the default first', async () => {
+describe('The list of models', () => {
+  it('is sent to OpenAI SDKs, the default first', async () => {
     await using door = await openAiDoor(always());
     const eliza = { id: 'eliza', object: 'model', created: 0, owned_by: 'prompt-relay' };
     expect((await door.get('/v1/models')).body).toEqual({ object: 'list', data: [eliza, { ...eliza, id: 'echo' }] });
     expect((await door.get('/v1/models/eliza')).body).toEqual(eliza);
   });
 
-  it('are told to the SDKs of Anthropic', async () => {
+  it('is sent to Anthropic SDKs', async () => {
     await using door = await openAiDoor(always());
     const unknown = { capabilities: null, max_input_tokens: null, max_tokens: null, line: null };
     const eliza = {
@@ -29,7 +29,7 @@ describe('The models', () => {
     expect((await door.get('/v1/models/eliza', anthropic)).body).toEqual(eliza);
   });
 
-  it('are not found by another name, in the form of who asks', async () => {
+  it('does not contain an unknown name, which is an error in the format of the client', async () => {
     await using door = await openAiDoor(always());
     const error = { message: 'no such model', type: 'invalid_request_error', code: 'model_not_found', param: 'model' };
     expect(await door.get('/v1/models/gpt-5')).toMatchObject({ status: 404, body: { error } });

@@ -79,7 +79,7 @@ class Viewing implements AsyncDisposable {
 }
 
 describe('The viewers of the status', () => {
-  it('get a snapshot at once, and then what has changed', async () => {
+  it('receive a snapshot at once, and then the changes', async () => {
     await using viewing = await Viewing.open();
     await using viewer = await viewing.view();
     expect(viewer.status).toBe(200);
@@ -89,7 +89,7 @@ describe('The viewers of the status', () => {
     expect(await viewer.next('change')).toEqual({ slots: { max: 9 } });
   });
 
-  it('are told by one subscription, and one that comes later gets the snapshot as it is by then', async () => {
+  it('share one subscription, and a later viewer receives the current snapshot', async () => {
     await using viewing = await Viewing.open();
     await using first = await viewing.view();
     await first.next('snapshot');
@@ -105,7 +105,7 @@ describe('The viewers of the status', () => {
     expect(viewing.subscriptions).toHaveLength(1);
   });
 
-  it('are subscribed apart, by whether they see names, and no longer than they are there', async () => {
+  it('have separate subscriptions with and without names, which end with the last viewer', async () => {
     await using viewing = await Viewing.open();
     const viewers = [await viewing.view('/named'), await viewing.view('/nameless'), await viewing.view('/nameless')];
     for (const viewer of viewers) await viewer.next('snapshot');
@@ -118,7 +118,7 @@ describe('The viewers of the status', () => {
     expect(viewing.open).toHaveLength(1);
   });
 
-  it('are no more than two hundred: the others are refused, and told when to come again', async () => {
+  it('are limited to two hundred: others are refused with a retry time', async () => {
     await using viewing = await Viewing.open();
     const views = await Promise.all(Array.from({ length: 200 }, () => viewing.view()));
     await using refused = await viewing.view('/nameless');
@@ -130,7 +130,7 @@ describe('The viewers of the status', () => {
     expect(next.status).toBe(200);
   });
 
-  it('leave room for the viewers of other clients, however many one has', async () => {
+  it('leave room for viewers of other clients, however many one client has', async () => {
     await using viewing = await Viewing.open();
     const greedy = await Promise.all(Array.from({ length: 200 }, () => viewing.view('/nameless', 'eve')));
     await using admin = await viewing.view('/named', 'ada');
@@ -139,7 +139,7 @@ describe('The viewers of the status', () => {
     for (const one of greedy) one.leave();
   });
 
-  it('see nothing more, seconds after they may not', async () => {
+  it('receive nothing more within seconds after they lose access', async () => {
     await using viewing = await Viewing.open();
     await using viewer = await viewing.view();
     await viewer.next('snapshot');
@@ -150,7 +150,7 @@ describe('The viewers of the status', () => {
     expect(viewing.open).toEqual([]);
   });
 
-  it('come again where the worker is about to exit, on another connection', async () => {
+  it('are disconnected when the worker is about to exit, and told to use a new connection', async () => {
     await using viewing = await Viewing.open();
     await using viewer = await viewing.view();
     expect(viewer.headers.get('connection')).toBe('close');
@@ -162,7 +162,7 @@ describe('The viewers of the status', () => {
     expect(viewing.open).toEqual([]);
   });
 
-  it('come again where the primary tells no more', async () => {
+  it('are disconnected when the primary sends no more', async () => {
     await using viewing = await Viewing.open();
     await using viewer = await viewing.view('/nameless');
     await viewer.next('snapshot');
@@ -186,7 +186,7 @@ describe('The viewers of the status', () => {
     expect(grown('http_aborted_requests_total')).toEqual([]);
   });
 
-  it('answer HEAD with the headers alone', async () => {
+  it('receive only the headers for HEAD', async () => {
     await using viewing = await Viewing.open();
     using connection = await RawConnection.open(viewing.server.port);
     connection.send(request('HEAD /named'));
@@ -208,7 +208,7 @@ describe('A viewer that does not read', () => {
     }
   }
 
-  it('has no more kept for it than one event, and gets a fresh snapshot when it reads again', async () => {
+  it('has at most one event buffered, and receives a new snapshot when it reads again', async () => {
     await using viewing = await Viewing.open();
     await using viewer = await viewing.view();
     await viewer.next('snapshot');
@@ -227,7 +227,7 @@ describe('A viewer that does not read', () => {
     expect(names.filter((name) => name === 'snapshot')).toHaveLength(1);
   });
 
-  it('is cut where its worker is about to exit', async () => {
+  it('is cut off when its worker is about to exit', async () => {
     await using viewing = await Viewing.open();
     await using viewer = await viewing.view();
     await viewer.next('snapshot');

@@ -16,8 +16,8 @@ const say = (role: 'system' | 'user' | 'assistant', ...texts: string[]): Transcr
   ...texts.map((text) => ({ type: 'text', text }) as const),
 ];
 
-describe('a conversation as JSON', () => {
-  it('has its messages in their order, and no system text where there is none', async () => {
+describe('A conversation as JSON', () => {
+  it('has its messages in order, and no system text if there is none', async () => {
     const messages = [
       { role: 'user', content: 'one' },
       { role: 'assistant', content: 'eins' },
@@ -28,7 +28,7 @@ describe('a conversation as JSON', () => {
     expect(await bodyOf(...parts)).toEqual({ ...begun, system: null, messages });
   });
 
-  it('has the model and the usage of an answer, as far as they are known', async () => {
+  it('has the model and the usage of an answer, if they are known', async () => {
     const nothing = { inputTokens: null, outputTokens: null, costUsd: null };
     const answer = (model: string | null, usage: object): TranscriptPart[] => [
       { type: 'message', role: 'assistant', figures: { model, usage: { ...nothing, ...usage } } },
@@ -53,7 +53,7 @@ describe('a conversation as JSON', () => {
     ]);
   });
 
-  it('has its system text, and each text as it was, whatever it holds', async () => {
+  it('has its system text, and each text unchanged, whatever it contains', async () => {
     const odd = '"\\\n\r\u0000\u2028😀</script>","messages":[]}';
     const parts = [...say('system', odd, odd), ...say('user', odd), ...say('assistant', odd)];
     const messages = [
@@ -63,7 +63,7 @@ describe('a conversation as JSON', () => {
     expect(await bodyOf(...parts)).toEqual({ ...begun, system: odd + odd, messages });
   });
 
-  it('has the images of the messages that have some', async () => {
+  it('has the images of its messages', async () => {
     const image = (mediaType: 'image/png' | 'image/webp', ...pieces: string[]): TranscriptPart[] => [
       { type: 'image', mediaType, bytes: 3 },
       ...pieces.map((data) => ({ type: 'image-data', data }) as const),

@@ -60,7 +60,7 @@ function fill(open: (client: string, come: number) => ReceivedBody, client: stri
 }
 
 describe('Bodies that are being received', () => {
-  it('are all read until they reach the bound together, then those that have room, and the beginning of any', () => {
+  it('are all read until they reach the limit together, then only those that fit, and the start of any', () => {
     const { open, fates } = start();
     fill(open, 'one').at(-1)?.add(Buffer.alloc(1));
     expect(fates()).toEqual(Array(8).fill('read')); // the remaining 2 MB of each fit
@@ -72,7 +72,7 @@ describe('Bodies that are being received', () => {
     expect(fates()[8]).toBe('waits'); // the others may need all of the rest
   });
 
-  it('never hold more than the bound, but for their beginnings', () => {
+  it('never exceed the limit, except for their first bytes', () => {
     const { bodies, open, fates, held } = start();
     const piece = Buffer.alloc(64 * 1024);
     const count = 20;
@@ -84,7 +84,7 @@ describe('Bodies that are being received', () => {
     expect(fates()).toContain('waits');
   });
 
-  it('are read on when there is room again, those first whose clients would hold least', () => {
+  it('are resumed when there is room, starting with the clients that would use least', () => {
     const { open, fates, close } = start();
     for (let count = 0; count < 8; count++) open('one', fullAfter / 8, (fullAfter / 8) * 1024 ** 2);
     const first = open('two', 3);
@@ -95,7 +95,7 @@ describe('Bodies that are being received', () => {
     expect(fates().slice(9)).toEqual(['waits', 'read']);
   });
 
-  it('are all read on when memory is no longer short', () => {
+  it('are all resumed when memory is no longer short', () => {
     const { open, fates, close } = start();
     const [first] = fill(open, 'one') as [ReceivedBody];
     for (const client of ['one', 'two', 'three']) open(client, 3);
@@ -104,7 +104,7 @@ describe('Bodies that are being received', () => {
     expect(fates().slice(8)).toEqual(['read', 'read', 'read']);
   });
 
-  it('have one that goes on, however large they may be', () => {
+  it('always include one that is read, however large they may be', () => {
     const { open, fates, close } = start();
     const large = Array.from({ length: 9 }, () => open('one', 13));
     expect(fates().filter((fate) => fate === 'read').length).toBeGreaterThan(0);
@@ -112,7 +112,7 @@ describe('Bodies that are being received', () => {
     expect(fates()).toEqual(Array(9).fill('read'));
   });
 
-  it('are given up after ten seconds in which nothing has come', async () => {
+  it('are dropped after ten seconds without data', async () => {
     const { clock, open, fates } = start();
     const [talking] = [open('one'), open('one')];
     await clock.advance(9000);
@@ -131,7 +131,7 @@ describe('Bodies that are being received', () => {
     expect(clock.pending).toBe(0);
   });
 
-  it('are put together as they came, and count no more once they are closed', () => {
+  it('are joined in order, and are not counted once they are closed', () => {
     const { open, close, held } = start();
     const body = open('one');
     const pieces = ['one ', 'two ', 'x'.repeat(5000), ' three', ' four ', 'y'.repeat(5000), 'z'];
@@ -144,7 +144,7 @@ describe('Bodies that are being received', () => {
     expect(body.whole()).toHaveLength(0);
   });
 
-  it('take little more memory than they have bytes, in however small pieces they come', () => {
+  it('need little more memory than their bytes, however small the pieces', () => {
     const { open } = start();
     const body = open('one');
     const memory = () => process.memoryUsage().heapUsed + process.memoryUsage().external;
@@ -156,7 +156,7 @@ describe('Bodies that are being received', () => {
 });
 
 describe('While memory is short', () => {
-  it('bodies that bring less than 64 KB in a second are given up, whatever came before', async () => {
+  it('bodies that receive less than 64 KB in a second are dropped, whatever came before', async () => {
     const { clock, open, fates } = start();
     const dripping = fill(open, 'one');
     const fast = dripping[7] as ReceivedBody;
@@ -173,7 +173,7 @@ describe('While memory is short', () => {
     expect(fates().filter((fate) => fate === 'too slow').length).toBeLessThan(7);
   });
 
-  it('nobody is given up who is slow, while nobody waits', async () => {
+  it('slow bodies are not dropped if no body waits', async () => {
     const { clock, open, fates } = start();
     const dripping = fill(open, 'one');
     for (let seconds = 0; seconds < 30; seconds++) {
@@ -183,7 +183,7 @@ describe('While memory is short', () => {
     expect(fates()).toEqual(Array(8).fill('read'));
   });
 
-  it('those that wait are not given up for that', async () => {
+  it('waiting bodies are not dropped as slow', async () => {
     const { clock, open, fates } = start();
     const busy = fill(open, 'one');
     open('one', 3);
@@ -194,7 +194,7 @@ describe('While memory is short', () => {
     expect(fates()).toEqual([...Array(8).fill('read'), 'waits']);
   });
 
-  it('a client that holds more than another one would hold gives way to it within half a second', async () => {
+  it('a client that uses more than a waiting one would use loses a body within half a second', async () => {
     const { clock, open, fates } = start();
     const greedy = fill(open, 'greedy');
     open('modest', 1);
@@ -207,7 +207,7 @@ describe('While memory is short', () => {
     expect(fates().filter((fate) => fate === 'gave way')).toHaveLength(1);
   });
 
-  it('two clients come to hold half of it each, and nobody less gives way', async () => {
+  it('two clients end up with half of it each, and a client with less loses nothing', async () => {
     const { clock, bodies, open, fates } = start();
     fill(open, 'greedy');
     const heldBy = (client: string) =>
@@ -228,7 +228,7 @@ describe('While memory is short', () => {
     expect(greedy + other).toBeLessThanOrEqual(bound + 2);
   });
 
-  it('many clients that hold a little each leave room for one more', async () => {
+  it('many clients with a little each leave room for one more', async () => {
     const { clock, open, fates } = start();
     for (let client = 0; client < 126; client++) open(`user ${client}`, 1, 2 * 1024 ** 2);
     const late = open('late', 0, 200 * 1024);

@@ -42,7 +42,7 @@ describe('A body', () => {
     ['an unknown field', '{"prompt":"a","x":1}', 'x: unknown field'],
     ['a prototype', '{"prompt":"a","__proto__":{}}', '__proto__: unknown field'],
     ['the older payload', '{"messages":[]}', `messages: ${legacyPayload}`],
-  ])('is refused that holds %s', async (_, text, message) => {
+  ])('is rejected if it contains %s', async (_, text, message) => {
     await using server = await start();
     expect(await server.send(jsonPost('/', text))).toMatchObject({
       status: 400,
@@ -50,7 +50,7 @@ describe('A body', () => {
     });
   });
 
-  it('has the inputs of earlier calls as they were sent, and all other numbers as JavaScript reads them', async () => {
+  it('preserves the inputs of earlier calls exactly, and reads other numbers as JavaScript does', async () => {
     const big = '12345678901234567890';
     const text = `{"prompt":"a","n":${big},"messages":[
       {"content":[{"type":"tool_use","input":{"id":${big},"x":1.0}},{"type":"other","input":{"id":${big}}}]},
@@ -64,7 +64,7 @@ describe('A body', () => {
     expect(answer.text).toBe(expected.replace(`"other","input":{"id":${big}`, `"other","input":{"id":${rounded}`));
   });
 
-  it('is refused with all its faults, up to twenty, and never with a value', async () => {
+  it('is rejected with all its faults, up to twenty, and never with a value', async () => {
     const wide = z.strictObject({});
     const all: AsyncHandler = async (req, res) =>
       void res.json(await readBody(req, res, new BodyMemory(10_000, systemClock), wide));
@@ -76,7 +76,7 @@ describe('A body', () => {
     expect(text).not.toContain('secret');
   });
 
-  it('is refused with more values than can be checked while others wait', async () => {
+  it('is rejected if it has too many values to check quickly', async () => {
     const list = z.object({ list: z.array(z.object({})) });
     const all: AsyncHandler = async (req, res) =>
       void res.json((await readBody(req, res, new BodyMemory(1_000_000, systemClock), list)).list.length);
@@ -99,7 +99,7 @@ describe('A body', () => {
     ['another charset', typed('application/json; charset=utf-16'), 'Content-Type: the charset must be utf-8'],
     ['an encoding', jsonPost('/', good, ['Content-Encoding: gzip']), 'Content-Encoding: must not be sent'],
     ['bad UTF-8', jsonPost('/', Buffer.from([0x7b, 0xff, 0x7d])), 'body: must be valid UTF-8'],
-  ])('is refused with %s', async (_, bytes, message) => {
+  ])('is rejected with %s', async (_, bytes, message) => {
     await using server = await start();
     const answer = await server.send(bytes);
     expect(answer.status).toBe(400);
@@ -117,21 +117,21 @@ describe('A body that is too large', () => {
     body: { error: 'payload_too_large', message: 'the body is larger than 100 bytes (MODEL_API_BODY_LIMIT)' },
   };
 
-  it('is refused by its length, before any of it has come', async () => {
+  it('is rejected by its length, before any of it arrives', async () => {
     await using server = await start();
     expect(await server.send(jsonPost('/', '', ['Content-Length: 101']))).toMatchObject(refused);
   });
 
-  it('is refused as soon as too much has come, before its end', async () => {
+  it('is rejected once too much has arrived, before its end', async () => {
     await using server = await start();
     expect(await server.send(jsonPost('/', chunk('x'.repeat(101)), [chunked]))).toMatchObject(refused);
   });
 });
 
-describe('A client that waits to be told to send its body', () => {
+describe('A client that waits for 100 Continue', () => {
   const waiting = ['Content-Type: application/json', `Content-Length: ${good.length}`, 'Expect: 100-continue'];
 
-  it('is told to where the headers are good', async () => {
+  it('receives it if the headers are valid', async () => {
     await using server = await start();
     using connection = await RawConnection.open(server.port);
     connection.send(request('POST /', waiting));

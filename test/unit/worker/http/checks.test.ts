@@ -7,17 +7,17 @@ import { request } from '../../../support/raw-http.js';
 
 const asPassed = { status: 200, body: { passed: true } };
 
-describe('The guard of the Host', () => {
+describe('The Host guard', () => {
   const settings = { allowedHosts: ['localhost', '127.0.0.1', '::1'], allowedOrigins: ['https://app.example'] };
   const open = () => serveWith([hostGuard(settings), passed]);
 
-  it.each(['localhost', 'LocalHost:5051', '127.0.0.1:1', '[::1]', '[::1]:5051'])('lets through %s', async (host) => {
+  it.each(['localhost', 'LocalHost:5051', '127.0.0.1:1', '[::1]', '[::1]:5051'])('accepts %s', async (host) => {
     await using server = await open();
     expect(await server.get(`Host: ${host}`)).toMatchObject(asPassed);
   });
 
   it.each(['evil.example', 'localhost.evil.example', 'localhost@evil.example', '', '127.0.0.2'])(
-    'refuses %j',
+    'rejects %j',
     async (host) => {
       await using server = await open();
       expect(await server.get(`Host: ${host}`)).toMatchObject({
@@ -27,7 +27,7 @@ describe('The guard of the Host', () => {
     },
   );
 
-  it('lets through any name where no list is given', async () => {
+  it('accepts any name if no list is configured', async () => {
     await using server = await serveWith([hostGuard({ allowedHosts: null, allowedOrigins: [] }), passed]);
     expect(await server.get('Host: anything.example')).toMatchObject(asPassed);
   });
@@ -35,7 +35,7 @@ describe('The guard of the Host', () => {
   it.each<[string, Buffer]>([
     ['no Host', Buffer.from('GET / HTTP/1.1\r\n\r\n')],
     ['two Hosts', request('GET /', ['Host: localhost', 'Host: localhost'])],
-  ])('refuses a request with %s', async (_, bytes) => {
+  ])('rejects a request with %s', async (_, bytes) => {
     await using server = await open();
     expect(await server.send(bytes)).toMatchObject({
       status: 400,
@@ -43,14 +43,14 @@ describe('The guard of the Host', () => {
     });
   });
 
-  it('goes by the authority of an absolute target, and not by the Host beside it', async () => {
+  it('uses the authority of an absolute target instead of the Host header', async () => {
     await using server = await open();
     expect((await server.send(request('GET http://evil.example/', ['Host: localhost']))).status).toBe(403);
     expect(await server.send(request('GET http://localhost:1/', ['Host: evil.example']))).toMatchObject(asPassed);
   });
 });
 
-describe('The guard of the Origin', () => {
+describe('The Origin guard', () => {
   const settings = { allowedHosts: null, allowedOrigins: ['https://app.example'] };
   const open = () => serveWith([hostGuard(settings), passed]);
   const preflight = (...headers: string[]) =>
@@ -60,7 +60,7 @@ describe('The guard of the Origin', () => {
     return Object.keys(headers).filter((name) => name.startsWith('access-control-'));
   }
 
-  it('lets through the origin of the service itself, without CORS headers', async () => {
+  it('accepts the origin of the service, without CORS headers', async () => {
     await using server = await open();
     const answer = await server.get('Host: Localhost:5051', 'Origin: http://localhost:5051');
     expect(answer).toMatchObject(asPassed);
@@ -68,7 +68,7 @@ describe('The guard of the Origin', () => {
   });
 
   it.each(['https://evil.example', 'null', 'https://localhost', 'https://app.example:444', 'https://APP.example'])(
-    'refuses %s, also in a preflight, without CORS headers',
+    'rejects %s, also in a preflight, without CORS headers',
     async (origin) => {
       await using server = await open();
       for (const bytes of [request('GET /', [`Origin: ${origin}`]), request('OPTIONS /', [`Origin: ${origin}`])]) {
@@ -82,7 +82,7 @@ describe('The guard of the Origin', () => {
     },
   );
 
-  it('tells an allowed origin what its page may read', async () => {
+  it('sends an allowed origin the headers that its page may read', async () => {
     await using server = await open();
     expect(await server.get('Origin: https://app.example')).toMatchObject({
       ...asPassed,
@@ -96,7 +96,7 @@ describe('The guard of the Origin', () => {
     });
   });
 
-  it('answers the preflight of an allowed origin itself', async () => {
+  it('answers the preflight request of an allowed origin itself', async () => {
     await using server = await open();
     expect(await server.send(preflight())).toMatchObject({
       status: 204,
@@ -111,7 +111,7 @@ describe('The guard of the Origin', () => {
     });
   });
 
-  it('lets an allowed origin send the headers that it asks for, and no rubbish', async () => {
+  it('lets an allowed origin send the valid headers that it requests', async () => {
     await using server = await open();
     const asked =
       'Access-Control-Request-Headers: authorization,x-new-header, X-New-Header2 ,content-type,a b,"c",,x:y';
@@ -124,7 +124,7 @@ describe('The guard of the Origin', () => {
   });
 
   it.each(['app://obsidian.md', 'tauri://localhost', 'chrome-extension://abc', 'null', 'file://'])(
-    'lets through what the operator names, whatever its scheme: %s',
+    'accepts the configured origins with any scheme: %s',
     async (origin) => {
       await using server = await serveWith([hostGuard({ allowedHosts: null, allowedOrigins: [origin] }), passed]);
       const headers = [`Origin: ${origin}`, 'Access-Control-Request-Method: POST', 'Sec-Fetch-Site: cross-site'];
@@ -143,13 +143,13 @@ describe('The guard of the Origin', () => {
     },
   );
 
-  it('lets through an OPTIONS that is no preflight', async () => {
+  it('accepts an OPTIONS request that is not a preflight', async () => {
     await using server = await open();
     expect(await server.send(request('OPTIONS /', ['Origin: https://app.example']))).toMatchObject(asPassed);
   });
 });
 
-describe('The guard against other sites', () => {
+describe('The cross-site guard', () => {
   const settings = { allowedHosts: null, allowedOrigins: ['https://app.example'] };
   const open = () => serveWith([hostGuard(settings), passed]);
   const link = ['Sec-Fetch-Site: cross-site', 'Sec-Fetch-Mode: navigate', 'Sec-Fetch-Dest: document'];
@@ -162,7 +162,7 @@ describe('The guard against other sites', () => {
   };
 
   it.each(['cross-site', 'same-site'])(
-    'refuses what a page of another site loads without an Origin: %s',
+    'rejects requests that a page of another site sends without an Origin: %s',
     async (site) => {
       await using server = await open();
       for (const line of ['GET /metrics', 'GET /docs/', 'POST /ask']) {
@@ -173,15 +173,12 @@ describe('The guard against other sites', () => {
     },
   );
 
-  it.each(['same-origin', 'none'])(
-    'lets through what comes from its own page, or from the address bar: %s',
-    async (site) => {
-      await using server = await open();
-      expect(await server.get(`Sec-Fetch-Site: ${site}`)).toMatchObject(asPassed);
-    },
-  );
+  it.each(['same-origin', 'none'])('accepts requests of its own pages, or from the address bar: %s', async (site) => {
+    await using server = await open();
+    expect(await server.get(`Sec-Fetch-Site: ${site}`)).toMatchObject(asPassed);
+  });
 
-  it('lets a link lead to the documentation and the console, and nowhere else', async () => {
+  it('accepts cross-site links to the documentation and the console only', async () => {
     await using server = await open();
     const statusOf = async (line: string, headers = link) => (await server.send(request(line, headers))).status;
     expect([await statusOf('GET /docs'), await statusOf('GET /docs/?a=b')]).toEqual([200, 200]);
@@ -193,14 +190,14 @@ describe('The guard against other sites', () => {
     expect(await statusOf('GET /docs/', frame)).toBe(403);
   });
 
-  it('lets an allowed origin through', async () => {
+  it('accepts an allowed origin', async () => {
     await using server = await open();
     expect(await server.get('Origin: https://app.example', 'Sec-Fetch-Site: cross-site')).toMatchObject(asPassed);
   });
 });
 
-describe('The check of the phase', () => {
-  it.each<Phase>(['starting', 'ready', 'stopped'])('lets requests through while the service is %s', async (phase) => {
+describe('The phase check', () => {
+  it.each<Phase>(['starting', 'ready', 'stopped'])('accepts requests while the service is %s', async (phase) => {
     const primary = new FakePrimary();
     await using server = await serveWith([refuseWhileDraining(() => phase, primary.asPrimary), passed]);
     expect(await server.get()).toMatchObject(asPassed);
@@ -210,7 +207,7 @@ describe('The check of the phase', () => {
   it.each([
     ['', {}],
     [', even if the primary has gone', { refusedDraining: new Error('gone') }],
-  ])('refuses while the service drains, and has that counted%s', async (_, answers) => {
+  ])('refuses requests while the service drains, and counts them%s', async (_, answers) => {
     const primary = new FakePrimary(answers);
     await using server = await serveWith([refuseWhileDraining(() => 'draining', primary.asPrimary), passed]);
     expect(await server.get()).toMatchObject({
@@ -222,7 +219,7 @@ describe('The check of the phase', () => {
   });
 });
 
-describe('The cap of the rate', () => {
+describe('The rate limit', () => {
   const cap = { maxRequests: 10, windowSeconds: 1.5 };
   const key = { name: 'ada', digest: '', scopes: [], isCapped: true, expiresAt: null };
 
@@ -233,14 +230,14 @@ describe('The cap of the rate', () => {
     };
   }
 
-  it('is off where none is configured', async () => {
+  it('is off if none is configured', async () => {
     const primary = new FakePrimary();
     await using server = await serveWith([rateCap(rateWindows(primary.asPrimary, { isCapped: false })), passed]);
     const { headers, status } = await server.get();
     expect([status, headers.ratelimit, primary.calls]).toEqual([200, undefined, []]);
   });
 
-  it('takes each request from the window of its client, and tells what is left', async () => {
+  it('counts each request in the window of its client, and sends the remaining number', async () => {
     const primary = new FakePrimary({ rate: { isAllowed: true, remaining: 3, resetSeconds: 2, ...cap } });
     const checks = [asClient('user ada'), rateCap(rateWindows(primary.asPrimary, { isCapped: true })), passed];
     await using server = await serveWith(checks);
@@ -251,7 +248,7 @@ describe('The cap of the rate', () => {
     expect(primary.calls).toEqual([{ name: 'rate', request: { client: 'user ada' } }]);
   });
 
-  it('holds for a key that has a rate of its own, and not for a client that has none', async () => {
+  it('applies to a key with a separate rate, and not to a client without a limit', async () => {
     const primary = new FakePrimary({
       rate: { isAllowed: true, remaining: 0, resetSeconds: 0, maxRequests: 0, windowSeconds: 0 },
     });
@@ -262,7 +259,7 @@ describe('The cap of the rate', () => {
     expect(primary.calls).toEqual([{ name: 'rate', request: { client: 'key ada' } }]);
   });
 
-  it('refuses when the window is used up', async () => {
+  it('refuses requests when the window is used up', async () => {
     const primary = new FakePrimary({ rate: { isAllowed: false, remaining: 0, resetSeconds: 2, ...cap } });
     await using server = await serveWith([rateCap(rateWindows(primary.asPrimary, { isCapped: true })), passed]);
     expect(await server.get()).toMatchObject({

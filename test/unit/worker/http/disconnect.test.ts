@@ -19,7 +19,7 @@ describe('A client', () => {
   it.each<[string, (reply: FakeReply) => void]>([
     ['its response closes', (reply) => reply.emit('close')],
     ['it closes its own half, even if it reads nothing of what is on its way', ({ socket }) => socket.emit('end')],
-  ])('has gone when %s', (_, leave) => {
+  ])('counts as disconnected when %s', (_, leave) => {
     const { reply, watch } = open();
     using client = watch();
     expect(client.signal.aborted).toBe(false);
@@ -31,14 +31,14 @@ describe('A client', () => {
     ['the response', (reply) => Object.assign(reply, { destroyed: true })],
     ['the socket', ({ socket }) => Object.assign(socket, { destroyed: true })],
     ['its half of the socket', ({ socket }) => Object.assign(socket, { readableEnded: true })],
-  ])('has gone from the start where %s is closed already', (_, leave) => {
+  ])('counts as disconnected from the start if %s is already closed', (_, leave) => {
     const { reply, watch } = open();
     leave(reply);
     using client = watch();
     expect(client.signal.aborted).toBe(true);
   });
 
-  it('has not gone once it has its answer', () => {
+  it('does not count as disconnected once it has its answer', () => {
     const { reply, watch } = open();
     using client = watch();
     reply.writableFinished = true;

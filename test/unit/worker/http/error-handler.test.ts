@@ -11,15 +11,15 @@ function throwing(thrown: unknown, before: Handler = () => {}): Handler {
   };
 }
 
-describe('What a handler throws', () => {
-  it('is answered with its code where it is an expected failure, and not logged as a defect', async () => {
+describe('An error thrown by a handler', () => {
+  it('is answered with its code if it is an expected failure, and not logged as a defect', async () => {
     await using server = await serveWith([throwing(new RelayError('timeout', 'too long'))]);
     expect(await server.get()).toMatchObject({ status: 504, body: { error: 'timeout', message: 'too long' } });
     expect(server.log.events).not.toContain('internal_error');
   });
 
   it.each([[new TypeError('secret')], ['secret'], [{ status: 404, message: 'secret' }]])(
-    'is answered with internal_error alone where it is a defect, and logged: %p',
+    'is answered with only internal_error if it is a defect, and logged: %p',
     async (thrown) => {
       await using server = await serveWith([throwing(thrown)]);
       const answer = await server.get('X-Request-Id: mine');
@@ -30,7 +30,7 @@ describe('What a handler throws', () => {
     },
   );
 
-  it('is answered with 400 where a path holds a bad percent escape', async () => {
+  it('is a 400 if a path has an invalid percent escape', async () => {
     await using server = await serveWith([throwing(new URIError('secret'))]);
     expect(await server.get()).toMatchObject({ status: 400, body: { message: 'path: holds a bad percent escape' } });
     expect(server.log.events).not.toContain('internal_error');
@@ -39,7 +39,7 @@ describe('What a handler throws', () => {
   it.each<[string, Handler]>([
     ['the client has gone', throwing(cancelled('the client has gone'))],
     ['the response has begun', throwing(new RelayError('timeout', 'late'), (_req, res) => void res.write('half'))],
-  ])('ends the connection where %s', async (_, handler) => {
+  ])('closes the connection if %s', async (_, handler) => {
     await using server = await serveWith([handler]);
     using connection = await RawConnection.open(server.port);
     connection.send(request('GET /'));
@@ -47,7 +47,7 @@ describe('What a handler throws', () => {
     expect(server.log.events).not.toContain('internal_error');
   });
 
-  it('changes nothing of an answer that has been sent', async () => {
+  it('does not change an answer that has been sent', async () => {
     const answered: Handler = (_req, res) => void res.status(200).json({ done: true });
     await using server = await serveWith([throwing(new Error('late'), answered)]);
     expect(await server.get()).toMatchObject({ status: 200, body: { done: true } });
@@ -55,13 +55,13 @@ describe('What a handler throws', () => {
   });
 });
 
-describe('A request that no route takes', () => {
-  it('is answered with 404', async () => {
+describe('A request without a matching route', () => {
+  it('is a 404', async () => {
     await using server = await serveWith([notFound]);
     expect(await server.get()).toMatchObject({ status: 404, body: { error: 'not_found' } });
   });
 
-  it('is answered with 405 and the methods that the path accepts', async () => {
+  it('is a 405 with the methods that the path accepts', async () => {
     await using server = await serveWith([methodNotAllowed('GET', 'HEAD')]);
     expect(await server.send(request('POST /'))).toMatchObject({
       status: 405,

@@ -46,13 +46,13 @@ function open() {
   return { reply, clock, stream: new EventStream(reply as unknown as Reply, clock) };
 }
 
-describe('an event stream', () => {
-  it('has sent nothing before it begins, so that a refusal keeps its status', () => {
+describe('An event stream', () => {
+  it('sends nothing before it starts, so that a refusal has its status', () => {
     const { reply, clock } = open();
     expect([reply.headersSent, reply.written, clock.pending]).toEqual([false, [], 0]);
   });
 
-  it('begins once, with its headers at once', async () => {
+  it('starts once, with its headers at once', async () => {
     const { reply, stream } = open();
     stream.begin();
     expect([reply.statusCode, reply.headersSent]).toEqual([200, true]);
@@ -66,13 +66,13 @@ describe('an event stream', () => {
     expect(reply.statusCode).toBe(0);
   });
 
-  it('writes each event as a name and one line of JSON, whatever is in it', async () => {
+  it('writes each event as a name and one line of JSON, whatever it contains', async () => {
     const { reply, stream } = open();
     await stream.send('delta', { text: 'one\ntwo\r\n\n: no comment\u2028😀' }, never);
     expect(reply.written).toEqual([`event: delta\ndata: {"text":"one\\ntwo\\r\\n\\n: no comment\u2028😀"}\n\n`]);
   });
 
-  it('keeps the connection awake with a comment every 15 s, from its begin to its end', async () => {
+  it('sends a keep-alive comment every 15 s, from its start to its end', async () => {
     const { reply, clock, stream } = open();
     stream.begin();
     await clock.advance(14_999);
@@ -87,7 +87,7 @@ describe('an event stream', () => {
     expect([reply.written.length, reply.isEnded, clock.pending]).toEqual([3, true, 0]);
   });
 
-  it('waits for a client that has no more room', async () => {
+  it('waits for a client whose buffer is full', async () => {
     const { reply, stream } = open();
     reply.hasRoom = false;
     let isSent = false;
@@ -100,7 +100,7 @@ describe('an event stream', () => {
     expect([isSent, reply.listenerCount('drain'), getEventListeners(signal, 'abort').length]).toEqual([true, 0, 0]);
   });
 
-  it('waits no longer when the client goes, and leaves no listener', async () => {
+  it('stops waiting when the client disconnects, and leaves no listener', async () => {
     const { reply, stream } = open();
     reply.hasRoom = false;
     const controller = new AbortController();

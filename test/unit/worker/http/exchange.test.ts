@@ -21,18 +21,18 @@ async function countsOf({ metrics }: ExpressServer, family: string) {
 }
 
 describe('A request id', () => {
-  it.each(['a', 'A-Za_z0.9', 'x'.repeat(64), '6f1d-22'])("is the client's own where it is well formed: %s", (id) => {
+  it.each(['a', 'A-Za_z0.9', 'x'.repeat(64), '6f1d-22'])('is taken from the client if it is well formed: %s', (id) => {
     expect(requestIdFrom(id)).toBe(id);
   });
 
   it.each([undefined, '', 'x'.repeat(65), 'a b', 'a\n', 'é', 'a,b', '{"x":1}', '../x'])(
-    'is a new UUID where it is not: %j',
+    'is a new UUID if it is malformed: %j',
     (header) => {
       expect(requestIdFrom(header)).toMatch(uuid);
     },
   );
 
-  it('is never given twice', () => {
+  it('is never generated twice', () => {
     const ids = Array.from({ length: 1000 }, () => requestIdFrom(undefined));
     expect(new Set(ids).size).toBe(1000);
   });
@@ -49,20 +49,20 @@ describe('Every response', () => {
     expect(headers.connection).not.toBe('close');
   });
 
-  it('is the last one on its connection where the worker is about to exit', async () => {
+  it('closes its connection if the worker is about to exit', async () => {
     await using server = await serveWith([passed], { isClosing: () => true });
     expect((await server.get()).headers.connection).toBe('close');
   });
 
-  it('is the last one on its connection where the client waits to be told to continue', async () => {
+  it('closes its connection if the client waits for 100 Continue', async () => {
     await using server = await serveWith([passed]);
     const answer = await server.send(request('POST /', ['Expect: 100-continue', 'Content-Length: 5']));
     expect(answer).toMatchObject({ status: 200, headers: { connection: 'close' } });
   });
 });
 
-describe('The record of a request', () => {
-  it('tells its line, its status and how long it took', async () => {
+describe('The log record of a request', () => {
+  it('has its line, its status and its duration', async () => {
     const clock = new FakeClock();
     const slow: Handler = (_req, _res, next) => void clock.advance(12.34).then(() => next());
     await using server = await serveWith([slow, passed], { clock });
@@ -81,13 +81,13 @@ describe('The record of a request', () => {
     ['/version#secret', '/version'],
     ['http://secret:secret@localhost/version?secret', '/version'],
     [`/${'x'.repeat(300)}`, `/${'x'.repeat(255)}`],
-  ])('holds the path of %s and nothing else of it', async (target, path) => {
+  ])('has the path of %s and no other part of it', async (target, path) => {
     await using server = await serveWith([passed]);
     await server.send(request(`GET ${target}`));
     expect((await recordOf(server)).path).toBe(path);
   });
 
-  it('names the client, cut to a sane length, and the code of an error', async () => {
+  it('has the client, cut to a maximum length, and the code of an error', async () => {
     const refuse: Handler = (_req, res) => {
       res.locals.client = `key ${'x'.repeat(200)}`;
       res.locals.error = 'forbidden';
@@ -100,7 +100,7 @@ describe('The record of a request', () => {
     expect(fields).toMatchObject({ status_code: 403, error: 'forbidden' });
   });
 
-  it('tells how the job ended, and what it has used where that is known', async () => {
+  it('has the outcome of the job, and its usage if known', async () => {
     const clock = new FakeClock();
     const end = { type: 'job-end', outcome: 'ok', text: '', model: null, conversation: null } as const;
     const usage = {
@@ -125,7 +125,7 @@ describe('The record of a request', () => {
   });
 });
 
-describe('A request that was answered', () => {
+describe('An answered request', () => {
   const refuse: Handler = (_req, res) => {
     res.locals.error = 'unauthorized';
     res.status(401).end();
@@ -150,8 +150,8 @@ describe('A request that was answered', () => {
   });
 });
 
-describe('The keeper of the heap', () => {
-  it('is called for each exchange that has ended', async () => {
+describe('The heap keeper', () => {
+  it('is called for each finished exchange', async () => {
     let exchanges = 0;
     await using server = await serveWith([passed], { heap: { touch: () => exchanges++ } });
     await Promise.all([server.get(), server.get()]);
@@ -160,8 +160,8 @@ describe('The keeper of the heap', () => {
   });
 });
 
-describe('A request whose client has gone', () => {
-  it('is logged as 499 and counted as aborted, and nothing else', async () => {
+describe('A request whose client has disconnected', () => {
+  it('is logged as 499 and counted as aborted only', async () => {
     await using server = await serveWith([atRoute('/ask'), () => {}], { clock: systemClock });
     using connection = await RawConnection.open(server.port);
     connection.send(request('GET /'));

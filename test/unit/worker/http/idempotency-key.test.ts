@@ -30,11 +30,11 @@ describe('An Idempotency-Key', () => {
     ['of as many as it may have', 'x'.repeat(255), 'x'.repeat(255)],
     ['of as many, quoted', `"${'x'.repeat(255)}"`, 'x'.repeat(255)],
     ['of spaces, quoted', '"  "', '  '],
-  ])('is taken %s', async (_name, header, key) => {
+  ])('is accepted %s', async (_name, header, key) => {
     expect(await keyOf(`idempotency-KEY: ${header}`)).toBe(key);
   });
 
-  it('is not needed', async () => {
+  it('is optional', async () => {
     expect(await keyOf()).toBeNull();
   });
 
@@ -49,11 +49,11 @@ describe('An Idempotency-Key', () => {
     ['with an escape of its own', String.raw`"a\b"`, malformed],
     ['with a tab', 'a\tb', malformed],
     ['that is not ASCII', 'schlüssel', malformed],
-  ])('is refused %s', async (_name, header, answer) => {
+  ])('is rejected %s', async (_name, header, answer) => {
     expect(await keyOf(`Idempotency-Key: ${header}`)).toEqual(answer);
   });
 
-  it('is refused twice, even the same', async () => {
+  it('is rejected if it is sent twice, even the same', async () => {
     const twice = ['Idempotency-Key: a', 'idempotency-key: a'];
     expect(await keyOf(...twice)).toEqual(refused('must be sent once'));
   });

@@ -43,8 +43,8 @@ const dialects = [
 const mindful: readonly string[] = ['/v1/chat/completions', '/v1/messages'];
 const key = { 'idempotency-key': 'k' };
 
-describe('A request with a key that is sent again', () => {
-  it('gets the first answer, byte for byte, and runs no model', async () => {
+describe('A repeated request with an idempotency key', () => {
+  it('gets the first answer unchanged, and runs no model', async () => {
     await using routes = await open(ok);
     const first = await routes.ask();
     const again = await routes.ask();
@@ -55,7 +55,7 @@ describe('A request with a key that is sent again', () => {
     expect(routes.jobs).toHaveLength(1);
   });
 
-  it('gets the first stream, with all that makes it one', async () => {
+  it('gets the first stream, with its headers', async () => {
     await using routes = await open([admitted, { type: 'job-queued', position: 1, reason: 'slot' }, ...ok.slice(1)]);
     const first = await routes.ask({ prompt: 'Hi', stream: true });
     const again = await routes.ask({ prompt: 'Hi', stream: true });
@@ -67,7 +67,7 @@ describe('A request with a key that is sent again', () => {
     expect(routes.jobs).toHaveLength(1);
   });
 
-  it.each(dialects)('gets it through $path, too, with what its headers told', async ({ path, body }) => {
+  it.each(dialects)('gets the first answer of $path too, with its headers', async ({ path, body }) => {
     await using routes = await open(ok);
     for (const stream of [false, true]) {
       const sent = { ...body, stream, odd: 1 };
@@ -82,7 +82,7 @@ describe('A request with a key that is sent again', () => {
     expect(routes.jobs).toHaveLength(2);
   });
 
-  it('gets the acceptance of its background job, and no second one', async () => {
+  it('gets the acceptance of its background job, and starts no second one', async () => {
     await using routes = await open(ok);
     const accept = () => routes.ask({ prompt: 'Hi' }, { prefer: 'respond-async' });
     const [first, again] = [await accept(), await accept()];
@@ -95,14 +95,14 @@ describe('A request with a key that is sent again', () => {
     expect(routes.jobs).toHaveLength(1);
   });
 
-  it('runs again where there is no key', async () => {
+  it('runs again without a key', async () => {
     await using routes = await open(ok);
     for (let n = 0; n < 2; n++) await routes.post('/ask', { prompt: 'Hi' });
     expect(routes.jobs).toHaveLength(2);
   });
 
   it.each([{ path: '/ask', body: { prompt: 'Hi' } }, ...dialects])(
-    'gets the failure that the model had, with what it says on retries: $path',
+    'gets the failure of the model, with its retry headers: $path',
     async ({ path, body }) => {
       const failure = { code: 'cli_error', message: 'it crashed', reason: 'crashed' } as const;
       await using routes = await open([...begun, jobFailed('cli_error', { failure })]);
@@ -113,7 +113,7 @@ describe('A request with a key that is sent again', () => {
     },
   );
 
-  it('gets the failure inside of a stream', async () => {
+  it('gets a failure inside a stream', async () => {
     await using routes = await open([...begun, ...said('Hel'), jobFailed('timeout')]);
     const first = await routes.ask({ prompt: 'Hi', stream: true });
     const again = await routes.ask({ prompt: 'Hi', stream: true });
@@ -121,7 +121,7 @@ describe('A request with a key that is sent again', () => {
     expect([again.text, again.isReplayed]).toEqual([first.text, true]);
   });
 
-  it('is counted by the error that it gets', async () => {
+  it('is counted with the error that it gets', async () => {
     await using routes = await open([...begun, jobFailed('timeout')]);
     await routes.ask();
     await routes.ask();
@@ -136,11 +136,11 @@ describe('A request with a key that is sent again', () => {
   });
 });
 
-describe('A request with the key of another one', () => {
+describe('A request with a used key and other content', () => {
   it.each([
     ['another body', { prompt: 'Ho' }, {}],
     ['another manner', { prompt: 'Hi' }, { accept: 'text/event-stream' }],
-  ])('is refused: %s', async (_what, body, headers) => {
+  ])('is rejected: %s', async (_what, body, headers) => {
     await using routes = await open(ok);
     await routes.ask();
     const other = await routes.ask(body, headers);
@@ -148,7 +148,7 @@ describe('A request with the key of another one', () => {
     expect(routes.jobs).toHaveLength(1);
   });
 
-  it('is refused at another path, in the form of that API', async () => {
+  it('is rejected at another path, in the format of that API', async () => {
     await using routes = await open(ok);
     await routes.ask();
     for (const { path, body } of dialects) {
@@ -159,15 +159,15 @@ describe('A request with the key of another one', () => {
     }
   });
 
-  it('is answered where it is of another client', async () => {
+  it('is answered if it is from another client', async () => {
     await using routes = await open(ok);
     await routes.ask();
     expect((await routes.ask({ prompt: 'Ho' }, { 'x-client': 'key bob' })).status).toBe(200);
   });
 });
 
-describe('A request whose first is still running', () => {
-  it('is told so, and gets the answer later', async () => {
+describe('A repeated request whose first is still running', () => {
+  it('is refused, and gets the answer later', async () => {
     const { promise, resolve } = withResolvers();
     await using routes = await open([...begun, promise, ...ok.slice(2)]);
     const first = routes.ask();
@@ -181,7 +181,7 @@ describe('A request whose first is still running', () => {
   });
 });
 
-describe('A key is free again', () => {
+describe('A key becomes free again', () => {
   it.each<[string, readonly JobEvent[], number]>([
     ['before it was admitted', [jobFailed('cli_error')], 500],
     ['in the queue', [admitted, jobFailed('queue_timeout')], 504],
@@ -205,7 +205,7 @@ describe('A key is free again', () => {
     expect(routes.jobs).toHaveLength(4);
   });
 
-  it('when its client goes away', async () => {
+  it('when its client disconnects', async () => {
     const { promise } = withResolvers();
     await using routes = await open([...begun, promise]);
     const controller = new AbortController();
@@ -227,8 +227,8 @@ describe('A key is free again', () => {
   });
 });
 
-describe('An answer that is not kept', () => {
-  it('is sent, and says so', async () => {
+describe('An answer that is not stored', () => {
+  it('is sent, with a header that says so', async () => {
     await using routes = await open(ok, refusedDisk);
     for (let n = 0; n < 2; n++) {
       const answer = await routes.ask();

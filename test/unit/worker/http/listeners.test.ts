@@ -40,39 +40,42 @@ async function open() {
 }
 
 describe('The listeners of a worker', () => {
-  it('are one server for each address', async () => {
+  it('consist of one server for each address', async () => {
     const { servers, listeners } = await open();
     expect(servers.map(({ told }) => told)).toEqual([['listen 3'], ['listen 5']]);
     expect([listeners.isClosing, listeners.closing.aborted]).toEqual([false, false]);
   });
 
-  it('cannot be opened where one address cannot be used', async () => {
+  it('cannot be opened if one address cannot be used', async () => {
     const broken = Object.assign(new FakeServer(), { isBroken: true });
     const opened = new Listeners().open([3, 5], handing(new FakeServer(), broken));
     await expect(opened).rejects.toThrow('cannot listen on 5');
   });
 
-  it.each(['stop', 'retire'] as const)('%s together, and each response is the last one from then on', async (end) => {
-    const { servers, listeners } = await open();
-    const ended = listeners.close(end, 1000);
-    expect([listeners.isClosing, listeners.closing.aborted]).toEqual([true, true]);
-    expect(await ended).toBe(true);
-    expect(servers.map(({ told }) => told.at(-1))).toEqual([`${end} 1000`, `${end} 1000`]);
-  });
+  it.each(['stop', 'retire'] as const)(
+    '%s together, and each response closes its connection from then on',
+    async (end) => {
+      const { servers, listeners } = await open();
+      const ended = listeners.close(end, 1000);
+      expect([listeners.isClosing, listeners.closing.aborted]).toEqual([true, true]);
+      expect(await ended).toBe(true);
+      expect(servers.map(({ told }) => told.at(-1))).toEqual([`${end} 1000`, `${end} 1000`]);
+    },
+  );
 
-  it.each(['stop', 'retire'] as const)('tell after a %s whether one of them has cut an answer', async (end) => {
+  it.each(['stop', 'retire'] as const)('report after a %s whether any of them has cut off an answer', async (end) => {
     const { servers, listeners } = await open();
     servers[1].isWhole = false;
     expect(await listeners.close(end, 1000)).toBe(false);
   });
 
-  it('are told together for how long an answer may be left', async () => {
+  it('receive a shorter limit for unread answers together', async () => {
     const { servers, listeners } = await open();
     listeners.hurry(1000);
     expect(servers.map(({ told }) => told.at(-1))).toEqual(['hurry 1000', 'hurry 1000']);
   });
 
-  it('that retire can be told to stop sooner', async () => {
+  it('that retire can be stopped sooner', async () => {
     const { servers, listeners } = await open();
     await Promise.all([listeners.close('retire', 60_000), listeners.close('stop', 0)]);
     expect(servers[0].told).toEqual(['listen 3', 'retire 60000', 'stop 0']);

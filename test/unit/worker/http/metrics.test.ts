@@ -29,19 +29,19 @@ async function reported(): Promise<HttpMetrics> {
 }
 
 describe('The metrics of a worker', () => {
-  it.each(ofTheWorker)('have %s from the first report on, with the series that it begins with', async (name) => {
+  it.each(ofTheWorker)('include %s from the first report on, with its initial series', async (name) => {
     const family = (await new HttpMetrics().changes()).find((each) => each.name === `model_api_${name}`);
     expect(family).toMatchObject({ type: families[name]?.type });
     expect(family?.values.map(({ labels }) => labels)).toEqual(families[name]?.labelSets);
   });
 
-  it('tell of themselves as a worker', async () => {
+  it('have the process label worker', async () => {
     const changes = await new HttpMetrics().changes();
     const values = valuesOf(changes, 'process_resident_memory_bytes');
     expect(values).toEqual([{ labels: { process: 'worker' }, value: expect.any(Number) }]);
   });
 
-  it('count an answer, and how long it took', async () => {
+  it('count an answer, and its duration', async () => {
     const metrics = await reported();
     metrics.opened();
     expect(await grownIn(metrics, 'http_requests_in_flight')).toEqual([{ labels: {}, value: 1 }]);
@@ -57,7 +57,7 @@ describe('The metrics of a worker', () => {
     expect(sums[0]?.labels).not.toHaveProperty('code');
   });
 
-  it('time only what an endpoint has answered', async () => {
+  it('time only the answers of an endpoint', async () => {
     const metrics = await reported();
     for (const [route, code] of [
       ['other', 404],
@@ -82,7 +82,7 @@ describe('The metrics of a worker', () => {
     expect(valuesOf(changes, 'log_write_errors_total')).toEqual([{ labels: {}, value: 1 }]);
   });
 
-  it('count bytes that never became a request, which were never in flight', async () => {
+  it('count bytes that never became a request, without an in-flight request', async () => {
     const metrics = await reported();
     metrics.refused('', 431, 'validation_error');
     const changes = await metrics.changes();
@@ -96,13 +96,13 @@ describe('The metrics of a worker', () => {
   });
 });
 
-it('the label of a method is `other` where the method is not well known', () => {
+it('The method label is `other` for an unknown method', () => {
   const labels = ['GET', 'HEAD', 'OPTIONS', 'get', 'BREW', ''].map(methodLabel);
   expect(labels).toEqual(['GET', 'HEAD', 'OPTIONS', 'other', 'other', 'other']);
 });
 
-describe('News for the primary', () => {
-  it('is there before the first report, and not after it', async () => {
+describe('Changes to report to the primary', () => {
+  it('exist before the first report, and not after it', async () => {
     const metrics = new HttpMetrics();
     expect(metrics.hasNews).toBe(true);
     await metrics.changes();
@@ -114,7 +114,7 @@ describe('News for the primary', () => {
     ['was answered, however long ago it began', (metrics) => metrics.completed('POST', '/ask', 200, 60)],
     ['was aborted, however long ago it began', (metrics) => metrics.aborted('/ask')],
     ['was refused before it became one', (metrics) => metrics.refused('', 400, 'validation_error')],
-  ])('is there when a request %s', async (_, happen) => {
+  ])('exist when a request %s', async (_, happen) => {
     const metrics = await reported();
     happen(metrics);
     expect(metrics.hasNews).toBe(true);

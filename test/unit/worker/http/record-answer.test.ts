@@ -52,8 +52,8 @@ function claimed(headers: Record<string, string> = {}, hasStarted = true, isKept
   };
 }
 
-describe('The answer to a key', () => {
-  it('has the headers that belong to it, and none of its exchange', async () => {
+describe('The recorded answer for an idempotency key', () => {
+  it('has its relevant headers, and none of the exchange', async () => {
     const headers = { 'x-session': 'live', 'X-Request-Id': 'mine', RateLimit: 'r=1', Location: '/jobs/1' };
     const { kept, record } = claimed(headers);
     expect(await record({ status: 200, last: '{}' })).toEqual([true]);
@@ -73,7 +73,7 @@ describe('The answer to a key', () => {
     expect(kept.map(({ body }) => body)).toEqual(['first']);
   });
 
-  it('is one where a job was accepted in the background, which need not have started', async () => {
+  it('is recorded for an accepted background job, even before its start', async () => {
     const { kept, record } = claimed({}, false);
     await record({ status: 200, last: '{}' });
     expect(kept).toHaveLength(1);
@@ -82,16 +82,16 @@ describe('The answer to a key', () => {
   it.each([
     ['a job that was not accepted', claimed({}, false)],
     ['an answer that says to come back', claimed({ 'Retry-After': '5' })],
-  ])('is not %s', async (_what, { record, kept }) => {
+  ])('is not recorded for %s', async (_what, { record, kept }) => {
     expect(await record({ status: 503, last: '{}' })).toEqual([true]);
     expect(kept).toEqual([]);
   });
 
-  it('is not said to be recorded where it could not be stored', async () => {
+  it('is reported as not recorded if it could not be stored', async () => {
     expect(await claimed({}, true, false).record({ status: 200, last: '' })).toEqual([false]);
   });
 
-  it('has the bytes as they were sent, a character that came in two pieces included', async () => {
+  it('has the bytes as sent, including a character that was split in two', async () => {
     const { kept, record } = claimed();
     const horse = Buffer.from('🐎');
     const begun = ['a ', horse.subarray(0, 2), horse.subarray(2)];
@@ -99,14 +99,14 @@ describe('The answer to a key', () => {
     expect(kept.map(({ body }) => body)).toEqual(['a 🐎!!']);
   });
 
-  it('is recorded where it has the largest size, and not where it is larger', async () => {
+  it('is recorded at the maximum size, and not above it', async () => {
     const [fits, not] = [claimed(), claimed()];
     expect(await fits.record({ status: 200, last: 'x'.repeat(maxRecordedBytes) })).toEqual([true]);
     expect(await not.record({ status: 200, begun: ['x'.repeat(maxRecordedBytes), 'y'], last: 'z' })).toEqual([false]);
     expect([fits.kept.length, not.kept.length]).toEqual([1, 0]);
   });
 
-  it('is read no further than it can be recorded', async () => {
+  it('is read no further than the maximum size', async () => {
     const { kept, record } = claimed();
     const taken: string[] = [];
     const last = bodyOf(100, 'x'.repeat(maxRecordedBytes / 2), taken);

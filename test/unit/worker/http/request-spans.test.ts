@@ -45,8 +45,8 @@ const failing: Handler = () => {
   throw new RelayError('timeout', 'a secret of the model');
 };
 
-describe('the span of a request', () => {
-  it('stands under the one of the caller, and is the one that the log names', async () => {
+describe('The span of a request', () => {
+  it('is a child of the span of the caller, and is named in the log', async () => {
     await using host = await traced([atRoute('/ask'), passed]);
     const answer = await host.server.send(
       request('POST /ask?key=secret', [traceparent, 'tracestate: a=1', 'X-Request-Id: mine']),
@@ -69,7 +69,7 @@ describe('the span of a request', () => {
     expect(host.sent()[0]).not.toHaveProperty('status');
   });
 
-  it('begins a trace where the caller has none, but not for what only reads', async () => {
+  it('starts a trace if the caller has none, except for requests that only read', async () => {
     await using host = await traced([passed]);
     await host.server.get();
     expect(await fieldsOf(host.server)).not.toHaveProperty('trace_id');
@@ -83,14 +83,14 @@ describe('the span of a request', () => {
   it.each([
     [`traceparent: 00-${traceId}-${callerId}-00`, all],
     [traceparent, { isParentBased: false, ratio: 0 }],
-  ])('is none where it is not sampled, and the log names that of the caller', async (header, sampler) => {
+  ])('is not created if it is not sampled, and the log names the span of the caller', async (header, sampler) => {
     await using host = await traced([passed], sampler);
     await host.server.send(request('POST /', [header]));
     expect(await fieldsOf(host.server)).toMatchObject({ trace_id: traceId, span_id: callerId });
     expect(host.sent()).toEqual([]);
   });
 
-  it('says of a failure of the service its code, and of a wrong request nothing', async () => {
+  it('has the error code for a failure of the service, and none for an invalid request', async () => {
     await using host = await traced([failing]);
     await host.server.send(request('POST /'));
     expect(host.sent()[0]).toMatchObject({ status: { code: 2 } });
@@ -109,7 +109,7 @@ describe('the span of a request', () => {
     expect(attributesOf(other.sent()[0] ?? {})).not.toHaveProperty('error.type');
   });
 
-  it('waits a second for others, so that one message has several; 64 do not wait', async () => {
+  it('is sent with others after a second, or at once for 64', async () => {
     await using host = await traced([passed]);
     const ask = async (count: number) => {
       const before = host.server.log.entries.length;
@@ -126,7 +126,7 @@ describe('the span of a request', () => {
     expect(host.clock.pending).toBe(0);
   });
 
-  it('knows methods that nobody has heard of as such', async () => {
+  it('has a generic name for an unknown method', async () => {
     await using host = await traced([passed]);
     await host.server.send(request('PURGE /', [traceparent]));
     expect(host.sent()).toMatchObject([{ name: 'HTTP' }]);

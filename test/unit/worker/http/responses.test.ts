@@ -12,28 +12,28 @@ describe('The body of an error', () => {
     });
   });
 
-  it('says where a request is wrong', () => {
+  it('has the path of the fault in a request', () => {
     expect(errorBodyOf(invalid('prompt', 'must be sent'), 'id-1')).toMatchObject({
       details: [{ path: 'prompt', message: 'must be sent' }],
     });
   });
 
-  it('tells the reason why a model CLI failed, and details of a bad request alone', () => {
+  it('has the reason of a failed model CLI, and details only for an invalid request', () => {
     const quota = { scope: 'account', resetsAt: 7 } as const;
     const body = { error: 'cli_error', message: 'used up', request_id: 'id-1', reason: 'quota' };
     expect(errorBodyOf(cliError('quota', 'used up', { quota }), 'id-1')).toEqual(body);
   });
 
-  it('tells that a conversation is unknown', () => {
+  it('reports an unknown conversation', () => {
     const error = invalid('conversation_id', 'no such conversation', 'conversation_unknown');
     expect(errorBodyOf(error, 'id-1')).toMatchObject({ error: 'validation_error', reason: 'conversation_unknown' });
   });
 
-  it('tells when to try again', () => {
+  it('has the retry time', () => {
     expect(errorBodyOf(shuttingDown(), 'id-1')).toMatchObject({ retry_after_seconds: 5 });
   });
 
-  it('never carries a code that clients do not know', () => {
+  it('never contains a code that is unknown to clients', () => {
     expect(publicCodeOf(cancelled('the channel has closed'))).toBe('internal_error');
     expect(errorBodyOf(cancelled('the channel has closed'), 'id-1').error).toBe('internal_error');
     expect(publicCodeOf(new RelayError('timeout', 'late'))).toBe('timeout');
@@ -56,7 +56,7 @@ describe('An answer', () => {
     expect(headers).not.toHaveProperty('etag');
   });
 
-  it('is whole for a cache that asks whether its copy is good: no answer may be stored', async () => {
+  it('is sent in full to a cache that revalidates: no answer may be stored', async () => {
     await using server = await answering((res) => sendTyped(res, 'text/plain', 'up 1'));
     const { status, headers, text } = await server.get('If-None-Match: *');
     expect([status, headers['content-type'], text]).toEqual([200, 'text/plain', 'up 1']);
@@ -67,7 +67,7 @@ describe('An answer', () => {
     [new RelayError('rate_limited', 'later', { retryAfterSeconds: 7 }), 429, { 'retry-after': '7' }],
     [new RelayError('unauthorized', 'no key'), 401, { 'www-authenticate': 'Bearer realm="prompt-relay"' }],
     [shuttingDown(), 503, { 'retry-after': '5', connection: 'close' }],
-  ])('that is an error has its status and its headers: %s', async (error, status, headers) => {
+  ])('has its status and its headers if it is an error: %s', async (error, status, headers) => {
     await using server = await answering((res) => sendError(res, error));
     const answer = await server.get('X-Request-Id: mine');
     expect(answer).toMatchObject({ status, headers, body: { error: error.code, request_id: 'mine' } });

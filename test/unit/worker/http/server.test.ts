@@ -88,8 +88,8 @@ function refusal(message: string, requestId: unknown = expect.any(String)) {
   return { error: 'validation_error', message, request_id: requestId, details: [] };
 }
 
-describe('One connection', () => {
-  it('gets pipelined requests answered in order, each begun only when the one before has been answered', async () => {
+describe('A connection', () => {
+  it('gets its pipelined requests answered in order, each started after the previous answer', async () => {
     await using server = await start();
     const { connection, exchanges } = server;
     connection.send(get('/held', '/2', '/3'));
@@ -108,7 +108,7 @@ describe('One connection', () => {
     for (const path of paths) expect(textOf(await server.connection.answer())).toBe(path);
   });
 
-  it('gets a refusal in place of all that wait, when more wait than the limit', async () => {
+  it('gets a refusal in place of all waiting requests if more wait than the limit', async () => {
     await using server = await start();
     const { connection, exchanges, log } = server;
     connection.send(get('/held', ...Array.from({ length: 300 }, (_, n) => `/${n}`)));
@@ -121,7 +121,7 @@ describe('One connection', () => {
     expect([exchanges.begun, connection.hasMore, log.entries.length]).toEqual([['/held'], false, 1]);
   });
 
-  it('is closed when its client goes on sending requests after that', async () => {
+  it('is closed if its client sends more requests after that', async () => {
     await using server = await start();
     const { connection, exchanges } = server;
     connection.send(get('/held', ...Array.from({ length: 600 }, (_, n) => `/${n}`)));
@@ -133,20 +133,17 @@ describe('One connection', () => {
     ['ends its half', (connection) => connection.endInput()],
     ['resets it', (connection) => connection.reset()],
     ['stays', () => {}],
-  ])(
-    'is closed where its client sends a body behind a job that is too large to be read ahead, and %s',
-    async (_, leave) => {
-      await using server = await start();
-      const { connection, exchanges } = server;
-      connection.send(Buffer.concat([get('/held'), jsonPost('/body', Buffer.alloc(200_000))]));
-      await until(() => exchanges.held[0], 'the job');
-      leave(connection);
-      await until(() => exchanges.closed.includes('/held'), 'the job to be given up', 1000);
-      expect(exchanges.begun).toEqual(['/held']);
-    },
-  );
+  ])('is closed if its client sends a body that is too large to read ahead after a job, and %s', async (_, leave) => {
+    await using server = await start();
+    const { connection, exchanges } = server;
+    connection.send(Buffer.concat([get('/held'), jsonPost('/body', Buffer.alloc(200_000))]));
+    await until(() => exchanges.held[0], 'the job');
+    leave(connection);
+    await until(() => exchanges.closed.includes('/held'), 'the job to be given up', 1000);
+    expect(exchanges.begun).toEqual(['/held']);
+  });
 
-  it('is not closed for a large body behind a request that has no job', async () => {
+  it('is not closed for a large body after a request without a job', async () => {
     await using server = await start();
     const { connection, exchanges } = server;
     connection.send(Buffer.concat([get('/jobless'), jsonPost('/body', Buffer.alloc(200_000))]));
@@ -156,7 +153,7 @@ describe('One connection', () => {
     expect([await connection.answer(), await connection.answer()].map(textOf)).toEqual(['/jobless', '/body']);
   });
 
-  it('is not closed for a small body behind a job', async () => {
+  it('is not closed for a small body after a job', async () => {
     await using server = await start();
     const { connection, exchanges } = server;
     connection.send(Buffer.concat([get('/held'), jsonPost('/body', Buffer.alloc(10_000))]));
@@ -166,7 +163,7 @@ describe('One connection', () => {
     expect([await connection.answer(), await connection.answer()].map(textOf)).toEqual(['/held', '/body']);
   });
 
-  it('does not begin a waiting request when its client has gone', async () => {
+  it('does not start a waiting request after its client has disconnected', async () => {
     await using server = await start();
     const { connection, exchanges } = server;
     connection.send(get('/held', '/2'));
@@ -177,7 +174,7 @@ describe('One connection', () => {
     expect(exchanges.begun).toEqual(['/held']);
   });
 
-  it('does not begin a waiting request after an answer that closes the connection', async () => {
+  it('does not start a waiting request after an answer that closes the connection', async () => {
     await using server = await start();
     const { connection, exchanges } = server;
     connection.send(get('/closing', '/2'));
@@ -186,7 +183,7 @@ describe('One connection', () => {
     expect(exchanges.begun).toEqual(['/closing']);
   });
 
-  it('is closed when its client reads nothing of an answer, and not while it reads slowly', async () => {
+  it('is closed if its client does not read an answer, and not if it reads slowly', async () => {
     await using house = await start();
     const { exchanges, port } = house;
     const socket = connect(port, '127.0.0.1').pause();
@@ -202,7 +199,7 @@ describe('One connection', () => {
   });
 
   it.each(['/large', '/stream'])(
-    'is closed once its client has read nothing for the limit, no sooner and not much later: %s',
+    'is closed once its client has read nothing for the time limit, no sooner and not much later: %s',
     async (path) => {
       await using house = await start();
       const { exchanges, port } = house;
@@ -217,7 +214,7 @@ describe('One connection', () => {
     },
   );
 
-  it('is closed sooner when its client reads nothing once the server is told to hurry, and never later', async () => {
+  it('is closed sooner if its client does not read once the server is in a hurry, and never later', async () => {
     await using house = await start();
     const { server, exchanges, port } = house;
     server.hurry(1);
@@ -228,7 +225,7 @@ describe('One connection', () => {
     socket.destroy();
   });
 
-  it('is closed when clients together take too little of too much, those who wait longest first', async () => {
+  it('is closed if clients together leave too much unread, starting with the longest wait', async () => {
     const unsentBytes = 2.5 * largeBytes;
     await using house = await start({ unreadMs: 60_000, unsentBytes });
     const { exchanges, port } = house;
@@ -240,7 +237,7 @@ describe('One connection', () => {
     for (const socket of sockets) socket.destroy();
   });
 
-  it('may take any time for an answer that follows another', async () => {
+  it('has no time limit for an answer that follows another', async () => {
     await using house = await start();
     const { connection, exchanges } = house;
     connection.send(get('/1', '/held'));
@@ -259,8 +256,8 @@ describe('One connection', () => {
   });
 });
 
-describe('Bytes that are no request', () => {
-  it('are answered with 400 and logged, and the connection is closed even if the client keeps its side open', async () => {
+describe('Invalid requests', () => {
+  it('are answered with 400 and logged, and the connection is closed even if the client does not close its side', async () => {
     await using server = await start();
     const { connection, log } = server;
     connection.send(garbage);
@@ -293,7 +290,7 @@ describe('Bytes that are no request', () => {
     expect(countsOf('errors_total')).toEqual([{ value: 1, labels: { route: 'other', error: 'validation_error' } }]);
   });
 
-  it('are answered with 431 when the headers are too large, however much is still being sent', async () => {
+  it('are answered with 431 if the headers are too large, however much is still being sent', async () => {
     await using server = await start();
     const { connection } = server;
     connection.send(request('GET /', [`X-Padding: ${'x'.repeat(4_000_000)}`]));
@@ -301,7 +298,7 @@ describe('Bytes that are no request', () => {
     expect([status, body]).toEqual([431, refusal('the headers are too large')]);
   });
 
-  it('are answered with 408 when the headers come too slowly', async () => {
+  it('are answered with 408 if the headers arrive too slowly', async () => {
     await using server = await start();
     const { connection } = server;
     connection.send('GET / HTTP/1.1\r\nHost: x\r\nX-Slow: ');
@@ -310,7 +307,7 @@ describe('Bytes that are no request', () => {
     expect(await connection.closed()).toBeGreaterThan(limits.headersMs);
   });
 
-  it('are answered with 405 where they ask for a tunnel, which is logged and counted', async () => {
+  it('are answered with 405 if they request a tunnel, which is logged and counted', async () => {
     await using server = await start();
     const { connection, log, metrics } = server;
     connection.send(request('CONNECT example.com:443'));
@@ -326,7 +323,7 @@ describe('Bytes that are no request', () => {
     ]);
   });
 
-  it('close the connection where a tunnel is asked for behind an open request, which is logged', async () => {
+  it('close the connection if they request a tunnel after an open request, which is logged', async () => {
     await using server = await start();
     const { connection, log, exchanges } = server;
     connection.send(Buffer.concat([get('/held'), request('CONNECT example.com:443')]));
@@ -335,7 +332,7 @@ describe('Bytes that are no request', () => {
     expect(log.entries.map(({ fields }) => fields)).toEqual([expect.objectContaining({ method: 'CONNECT' })]);
   });
 
-  it('are answered after the answers that are due', async () => {
+  it('are answered after the pending answers', async () => {
     await using server = await start();
     const { connection, exchanges, log } = server;
     connection.send(Buffer.concat([get('/held', '/2'), Buffer.from(garbage)]));
@@ -349,7 +346,7 @@ describe('Bytes that are no request', () => {
     expect(log.entries).toHaveLength(1);
   });
 
-  it('are answered on a connection that has served a request before', async () => {
+  it('are answered on a connection that has served a request', async () => {
     await using server = await start();
     const { connection } = server;
     connection.send(get('/1'));
@@ -358,7 +355,7 @@ describe('Bytes that are no request', () => {
     expect((await connection.answer()).status).toBe(400);
   });
 
-  it('do not begin a waiting request whose body they break off', async () => {
+  it('do not start a waiting request whose body they break', async () => {
     await using server = await start();
     const { connection, exchanges } = server;
     connection.send(Buffer.concat([get('/held'), jsonPost('/body', 'zz\r\n', ['Transfer-Encoding: chunked'])]));
@@ -369,8 +366,8 @@ describe('Bytes that are no request', () => {
   });
 });
 
-describe('A request that has been begun', () => {
-  it('is answered with 408 in its own exchange when its body comes too slowly', async () => {
+describe('A started request', () => {
+  it('is answered with 408 and its request id if its body arrives too slowly', async () => {
     await using server = await start();
     const { connection, log } = server;
     connection.send(jsonPost('/body', '{', ['Content-Length: 99']));
@@ -381,7 +378,7 @@ describe('A request that has been begun', () => {
     expect(log.entries).toEqual([]);
   });
 
-  it('is answered with 400 in its own exchange when its body is no HTTP', async () => {
+  it('is answered with 400 and its request id if its body is not valid HTTP', async () => {
     await using server = await start();
     const { connection } = server;
     connection.send(jsonPost('/body', 'zz\r\n', ['Transfer-Encoding: chunked']));
@@ -390,7 +387,7 @@ describe('A request that has been begun', () => {
     await connection.closed();
   });
 
-  it('gets no second answer when it was refused and its body never comes', async () => {
+  it('gets no second answer if it was refused and its body never arrives', async () => {
     await using server = await start();
     const { connection } = server;
     connection.send(jsonPost('/too-large', '', ['Content-Length: 99']));
@@ -400,8 +397,8 @@ describe('A request that has been begun', () => {
   });
 });
 
-describe('A server that stops', () => {
-  it('ends idle connections at once, and any other when its answer has been sent', async () => {
+describe('A stopping server', () => {
+  it('closes idle connections at once, and others when their answer has been sent', async () => {
     await using house = await start();
     const { server, connection, exchanges, port } = house;
     using idle = await RawConnection.open(port);
@@ -417,7 +414,7 @@ describe('A server that stops', () => {
     expect(await stopped).toBe(true);
   });
 
-  it('answers a connection that is new, and waits half a second for one that asks for nothing', async () => {
+  it('answers a new connection, and waits half a second for a silent one', async () => {
     await using house = await start();
     const { server, connection, port } = house;
     using silent = await RawConnection.open(port);
@@ -430,7 +427,7 @@ describe('A server that stops', () => {
     expect(await stopped).toBe(true);
   });
 
-  it('sends an answer whole that was written before, however slowly it is read', async () => {
+  it('sends a written answer completely, however slowly it is read', async () => {
     await using house = await start();
     const socket = connect(house.port, '127.0.0.1').pause();
     socket.write(get('/large'));
@@ -445,7 +442,7 @@ describe('A server that stops', () => {
     expect(await stopped).toBe(true);
   });
 
-  it('waits two seconds for requests without a job, and does not count them as cut', async () => {
+  it('waits two seconds for requests without a job, and does not count them as cut off', async () => {
     await using house = await start();
     const { server, connection, exchanges, port } = house;
     using half = await RawConnection.open(port);
@@ -455,7 +452,7 @@ describe('A server that stops', () => {
     expect(await server.stop(60_000)).toBe(true);
   });
 
-  it('has seen the end of every exchange when it has stopped, also where the client went away', async () => {
+  it('has closed every exchange when it has stopped, even if the client disconnected', async () => {
     await using house = await start();
     const { server, connection, exchanges } = house;
     connection.send(get('/held'));
@@ -465,7 +462,7 @@ describe('A server that stops', () => {
     expect(await closed).toEqual(['/held']);
   });
 
-  it('does not count an answer as cut of which its client takes nothing', async () => {
+  it('does not count an answer as cut off if its client reads nothing', async () => {
     await using house = await start({ unreadMs: 60_000 });
     const { server, exchanges, port } = house;
     const socket = connect(port, '127.0.0.1').pause();
@@ -475,7 +472,7 @@ describe('A server that stops', () => {
     socket.destroy();
   });
 
-  it('tells that it had to cut an answer at its limit, and can be told to stop sooner', async () => {
+  it('reports that it had to cut off an answer at its limit, and can be stopped sooner', async () => {
     await using house = await start();
     const { server, connection, exchanges } = house;
     connection.send(get('/held'));

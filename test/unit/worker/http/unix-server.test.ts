@@ -58,7 +58,7 @@ function get(...paths: readonly string[]): Buffer {
 }
 
 describe('A connection on a Unix socket', () => {
-  it('has its requests begun, in order, once its user may have it', async () => {
+  it('starts its requests, in order, once its user is admitted', async () => {
     await using house = await start();
     const { socket, received } = await house.open(get('/1', '/2', '/3'));
     await until(() => house.asked.length === 1, 'the connection');
@@ -73,7 +73,7 @@ describe('A connection on a Unix socket', () => {
     socket.destroy();
   });
 
-  it('that its user may not have is answered with 429 and closed, and none of its requests is begun', async () => {
+  it('whose user is not admitted is answered with 429 and closed, and none of its requests starts', async () => {
     await using house = await start();
     const { socket, received } = await house.open(get('/1', '/2'));
     await until(() => house.asked.length === 1, 'the connection');
@@ -85,7 +85,7 @@ describe('A connection on a Unix socket', () => {
     expect([house.begun, house.server.size]).toEqual([[], 0]);
   });
 
-  it('is refused as any other where it sends no HTTP, admitted or not', async () => {
+  it('is refused like any other if it sends invalid HTTP, admitted or not', async () => {
     await using house = await start();
     const { socket, received } = await house.open(get('/1'), 'this is no HTTP\r\n\r\n');
     await until(() => house.asked.length === 1, 'the connection');
@@ -97,7 +97,7 @@ describe('A connection on a Unix socket', () => {
     expect(other.received()).toMatch(/^HTTP\/1\.1 400 /);
   });
 
-  it('that is gone by then costs nothing', async () => {
+  it('that closes before its admission starts no request', async () => {
     await using house = await start();
     const { socket } = await house.open(get('/1'));
     await until(() => house.asked.length === 1, 'the connection');

@@ -39,7 +39,7 @@ describe('tool_choice allowed_tools', () => {
     },
   };
 
-  it.each(['chat', 'responses'] as const)('offers these tools alone: %s', (door) => {
+  it.each(['chat', 'responses'] as const)('restricts the offer to these tools: %s', (door) => {
     for (const mode of ['auto', 'required']) {
       const { offer } = choose[door](mode, ['b', 'a']);
       expect([offer?.choice, offer?.tools.map(({ name }) => name)]).toEqual([mode, ['a', 'b']]);
@@ -66,7 +66,7 @@ describe('An image', () => {
   });
 });
 
-describe('A tool that clients of Anthropic run', () => {
+describe('An Anthropic client tool', () => {
   it.each([
     ['bash_20250124', 'bash', 'command'],
     ['text_editor_20250728', 'str_replace_based_edit_tool', 'old_str'],
@@ -78,19 +78,19 @@ describe('A tool that clients of Anthropic run', () => {
   });
 });
 
-describe('Tokens that are counted', () => {
+describe('A token count', () => {
   it.each<[string, object[]]>([
     ['an answer at the end', [...hi, { role: 'assistant', content: 'Hello' }]],
     ['an open call', [...hi, { role: 'assistant', content: [{ type: 'tool_use', id: 'a', name: 'b', input: {} }] }]],
     ['a document', [{ role: 'user', content: [{ type: 'document', source: { type: 'base64', data: 'JVBERi0' } }] }]],
     ['a result without a call', [{ role: 'user', content: [{ type: 'tool_result', tool_use_id: 'a', content: 'x' }] }]],
-  ])('may be those of a conversation with %s', (_, said) => {
+  ])('accepts a conversation with %s', (_, said) => {
     expect(() => messages({ messages: said }, true)).not.toThrow();
     expect(faultOf(() => messages({ messages: said, tools: [{ name: 'b' }] }))).toContain('messages');
   });
 });
 
-describe('What is wrong with a request', () => {
+describe('A fault in a request', () => {
   it.each<[string, () => unknown, string]>([
     ['a list of texts', () => chat({ messages: ['Hi'] }), 'messages.0: must be an object'],
     ['a text', () => messages({ thinking: 'hard' }), 'thinking: must be an object'],
@@ -98,15 +98,15 @@ describe('What is wrong with a request', () => {
     ['an odd mode', () => messages({ tools: [{ name: 5 }] }), 'tools.0.name: must be a string'],
     ['a text as options', () => chat({ stream_options: 'yes' }), 'stream_options: must be an object'],
     ['null', () => responses({ input: [null] }), 'input'],
-  ])('is said in words of the service: %s', (_, parse, words) => {
+  ])('is explained in the terms of the service: %s', (_, parse, words) => {
     const fault = faultOf(parse);
     expect(fault).toContain(words);
     expect(fault).not.toMatch(/invalid|expected|received|zod/i);
   });
 });
 
-describe('A conversation with call ids that repeat, without tools', () => {
-  it('has each result under the name of its own call', () => {
+describe('A conversation with repeated call ids, without tools', () => {
+  it('has each result under the name of its call', () => {
     const called = (name: string) => ({ id: 'call_0', type: 'function', function: { name, arguments: '{}' } });
     const round = (name: string) => [
       { role: 'assistant', content: null, tool_calls: [called(name)] },
@@ -117,7 +117,7 @@ describe('A conversation with call ids that repeat, without tools', () => {
   });
 });
 
-describe('A message whose calls have one id', () => {
+describe('A message whose calls share one id', () => {
   const names = ['look', 'find'];
   const ids = ['call_0', 'call_0_2'];
   const inputs = names.map((name) => ({ name }));
@@ -165,11 +165,11 @@ describe('A message whose calls have one id', () => {
     ['chat', () => chat(chatBody).job],
     ['responses', () => responses(responsesBody).job],
     ['messages', () => messages(messagesBody).job],
-  ])('has the name of its own call for each result, without tools: %s', (_, parse) => {
+  ])('has the name of its call for each result, without tools: %s', (_, parse) => {
     expect(parse().text).toBe('Result of look:\n\nof look\n\nResult of find:\n\nof find');
   });
 
-  it('has the first result for the first call where calls have no ids', () => {
+  it('has the first result for the first call if calls have no ids', () => {
     const made = ['a', 'b'].map((q) => ({ function_call: { name: 'look', arguments: JSON.stringify({ q }) } }));
     const calls = made.map((call) => ({ role: 'assistant', content: null, ...call }));
     const results = ['of a', 'of b'].map((content) => ({ role: 'function', name: 'look', content }));

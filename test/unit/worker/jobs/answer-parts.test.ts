@@ -44,7 +44,7 @@ describe('The parts of an answer', () => {
       ['Hi', '~A', '=a', '~B', '=b'],
     ],
     ['a thought alone', '', [thought('A', 0)], [], ['~A']],
-  ])('are in their order: %s', (_, text, thoughts, calls, expected) => {
+  ])('are in order: %s', (_, text, thoughts, calls, expected) => {
     expect(written(text, thoughts, calls)).toEqual(expected);
   });
 });

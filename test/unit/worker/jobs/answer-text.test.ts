@@ -34,7 +34,7 @@ async function addAll(text: AnswerText, whole: string, size: number): Promise<vo
 }
 
 describe('The text of an answer', () => {
-  it('stays in memory where it is short', async () => {
+  it('stays in memory if it is short', async () => {
     await using house = await folder();
     await using text = new AnswerText({ file: () => Promise.reject(new Error('no file is needed')) });
     await addAll(text, line, 3);
@@ -43,7 +43,7 @@ describe('The text of an answer', () => {
   });
 
   it.each([1000, 16 * 1024, 200_000])(
-    'is written to a file where it is long, and read from there: pieces of %d',
+    'is written to a file if it is long, and read from there: pieces of %d',
     async (size) => {
       await using house = await folder();
       await using text = new AnswerText(house.spill);
@@ -56,7 +56,7 @@ describe('The text of an answer', () => {
     },
   );
 
-  it('is another one where the model CLI corrects itself, and leaves nothing of the first', async () => {
+  it('is replaced if the model CLI corrects itself, without a trace of the first', async () => {
     await using house = await folder();
     for (const [first, second] of [
       [long, `${long}!`],
@@ -70,7 +70,7 @@ describe('The text of an answer', () => {
     }
   });
 
-  it('stays in memory from where the disk takes no more', async () => {
+  it('stays in memory from the point where the disk is full', async () => {
     await using house = await folder();
     let left = 2;
     const filling = async () => {
@@ -94,7 +94,7 @@ describe('The body of an answer', () => {
   it.each<[string, string]>([
     ['short', line],
     ['long', line.repeat(4000)],
-  ])('is the JSON of the same body with the text in it: %s', async (_, whole) => {
+  ])('is the JSON of the same body with the text inserted: %s', async (_, whole) => {
     await using house = await folder();
     await using text = new AnswerText(house.spill);
     await addAll(text, whole, 5000);
@@ -105,7 +105,7 @@ describe('The body of an answer', () => {
     expect(body.short).toBe(whole === line ? written.toString() : null);
   });
 
-  it.each([5, 4000])('has the slices of its text, wherever its pieces are cut: %d lines', async (lines) => {
+  it.each([5, 4000])('has the slices of its text, wherever the pieces are split: %d lines', async (lines) => {
     const whole = `${line}😀\n`.repeat(lines);
     const cuts = [1, whole.length - 20, whole.length - 3];
     await using house = await folder();
@@ -120,7 +120,7 @@ describe('The body of an answer', () => {
   });
 
   it.each([1, 1000, 32 * 1024 - 3, 200_000])(
-    'has the value that a long text is, byte for byte, wherever it is cut: pieces of %d',
+    'has the value of a long text unchanged, wherever it is split: pieces of %d',
     async (size) => {
       const value = JSON.stringify({ text: `${line}😀\\`.repeat(size === 1 ? 1500 : 4000) }, null, 1);
       await using house = await folder();
@@ -136,7 +136,7 @@ describe('The body of an answer', () => {
 });
 
 describe('A folder for long answers', () => {
-  it('shows no file, and holds none open longer than its answer', async () => {
+  it('contains no visible file, and each file is closed with its answer', async () => {
     await using house = await folder();
     const file = (await house.spill.file()) as SpillFile;
     await file.append(Buffer.from('secret'));
@@ -145,7 +145,7 @@ describe('A folder for long answers', () => {
     await expect(joined(file.pieces())).rejects.toThrow();
   });
 
-  it('that is not there is told once in the log, and again after a success', async () => {
+  it('that is missing is logged once, and again after a success', async () => {
     const { path, log, spill, ...house } = await folder();
     const gone = new SpillFolder(join(path, 'gone'), log);
     expect([await gone.file(), await gone.file()]).toEqual([null, null]);
@@ -183,7 +183,7 @@ describe('The answer of a background job', () => {
   it.each<[string, string, number]>([
     ['short', line, 5],
     ['long', line.repeat(4000), 16_000],
-  ])('is written out as often as the body has it, in whatever pieces it comes: %s', async (name, text, length) => {
+  ])('is inserted as often as the body contains it, for any size of the pieces: %s', async (name, text, length) => {
     const write: Write = ({ text: mark, end }) => JSON.stringify({ text: mark, again: [mark], end });
     const { body } = await stored(text, write, { length });
     expect(JSON.parse(await sent(body))).toEqual({ text, again: [text], end });
@@ -192,7 +192,7 @@ describe('The answer of a background job', () => {
     if (body.short !== null) expect(JSON.parse(body.short)).toEqual({ text, again: [text], end });
   });
 
-  it('is read from the store as it is sent: of a long one, a reader holds no more than the begin', async () => {
+  it('is read from the store while it is sent, in parts', async () => {
     const { primary, body } = await stored('x'.repeat(10_000_000), ({ text }) => JSON.stringify({ text }));
     expect(primary.calls.length).toBe(3);
     let count = 0;
@@ -204,7 +204,7 @@ describe('The answer of a background job', () => {
   it.each<[string, string]>([
     ['short', '{\n  "a": [1,\r\n 2, "\\n"]\n}'],
     ['long', `{"a": [\n${Array.from({ length: 20_000 }, (_, index) => `"${index}"`).join(',\n')}]}`],
-  ])('of a job with a schema is the value as well, on one line: %s', async (_, json) => {
+  ])('of a job with a schema is also the value, on one line: %s', async (_, json) => {
     const write: Write = ({ text, value }) => JSON.stringify({ text, structured: value });
     const { body } = await stored(json, write, { length: 1000, isStructured: true });
     const all = await sent(body);
@@ -212,13 +212,13 @@ describe('The answer of a background job', () => {
     expect(all).not.toMatch(/[\r\n]/);
   });
 
-  it('has no value where the model has given none', async () => {
+  it('has no value if the model returned none', async () => {
     const write: Write = ({ text, value }) => JSON.stringify({ text, value });
     const { body } = await stored('', write, { isStructured: true });
     expect(body.short).toBe('{"text":""}');
   });
 
-  it('is not there where the job is forgotten', async () => {
+  it('is not found if the job was deleted', async () => {
     const primary = new FakePrimary({ jobAnswer: new RelayError('not_found', 'no such job') });
     const body = storedBody(primary.asPrimary, backgroundView(), client, () => '');
     await expect(body).rejects.toMatchObject({ code: 'not_found' });

@@ -9,7 +9,7 @@ function prefers(prefer: string | undefined): boolean {
   return prefersAsync({ get: () => prefer } as unknown as Pick<Request, 'get'>);
 }
 
-describe('Whoever prefers not to wait', () => {
+describe('A Prefer header', () => {
   it.each([
     'respond-async',
     'Respond-Async',
@@ -19,7 +19,7 @@ describe('Whoever prefers not to wait', () => {
     'a="b", respond-async',
     'respond-async=""',
     'respond-async = ; x=y',
-  ])('says so: %s', (prefer) => expect(prefers(prefer)).toBe(true));
+  ])('requests a background job: %s', (prefer) => expect(prefers(prefer)).toBe(true));
 
   it.each([
     undefined,
@@ -35,9 +35,9 @@ describe('Whoever prefers not to wait', () => {
     'respond-async=1',
     'respond-async="no"',
     '""respond-async2',
-  ])('does not say so: %s', (prefer) => expect(prefers(prefer)).toBe(false));
+  ])('requests no background job: %s', (prefer) => expect(prefers(prefer)).toBe(false));
 
-  it('says so in a header of any length, at no cost', () => {
+  it('of any length is parsed quickly', () => {
     const begunMs = performance.now();
     for (const part of ['"\\', '"', ',', ' ', 'respond-async ', '"\\"']) prefers(part.repeat(16_000));
     expect(performance.now() - begunMs).toBeLessThan(500);
@@ -47,8 +47,8 @@ describe('Whoever prefers not to wait', () => {
 const order = { operation: 'ask', text: 'Hi', isEffortNeeded: true, stream: false } as const;
 const form = { route: '/ask', model: null, tool: null } as const;
 
-describe('A job that outlives its request', () => {
-  it('is left to the primary, and its caller is told where to ask', async () => {
+describe('A background job', () => {
+  it('is passed to the primary, and its caller receives its address', async () => {
     const primary = new FakePrimary({ accept: { id: 'some-id', createdAt: 0, isDurable: false } });
     await using server = await serveWith([
       (_req, res) => acceptJob(primary.asPrimary, res, order, form, ({ id }) => ({ beside: id })),
@@ -67,7 +67,7 @@ describe('A job that outlives its request', () => {
     expect(primary.calls).toEqual([{ name: 'accept', request: { job, form: { ...form, isStructured: false } } }]);
   });
 
-  it('is not promised where the primary refuses it', async () => {
+  it('is not accepted if the primary refuses it', async () => {
     const refusal = new RelayError('concurrency_limited', 'too many', { retryAfterSeconds: 30 });
     const primary = new FakePrimary({ accept: refusal });
     await using server = await serveWith([(_req, res) => acceptJob(primary.asPrimary, res, order, form)]);

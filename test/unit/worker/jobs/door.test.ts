@@ -28,9 +28,9 @@ async function postResponse(events: readonly JobEvent[], body: object = {}, opti
 
 const events = [...begun, ...said('good ', 'day'), jobDone({ model: 'eliza-2' })];
 
-describe('A door', () => {
+describe('An SDK endpoint', () => {
   it.each(['/v1/chat/completions', '/v1/responses'])(
-    'tells errors as its own API does, whatever else the client speaks: %s',
+    'reports errors in the format of its API, whatever headers the client sends: %s',
     async (path) => {
       await using door = await openAiDoor(always());
       const { status, body } = await door.post(path, {}, { 'anthropic-version': '2023-06-01' });
@@ -38,14 +38,14 @@ describe('A door', () => {
     },
   );
 
-  it('tells of no more ignored fields than a header has room for', async () => {
+  it('reports no more ignored fields than fit into a header', async () => {
     const fields = (start: string) => Object.fromEntries(Array.from({ length: 60 }, (_, n) => [start + n, 1]));
     const body = { ...fields('a'), text: fields('b'), reasoning: fields('c') };
     const { headers } = await postResponse([admitted(), ...events], body);
     expect(headers.get('x-ignored-parameters')?.split(', ')).toHaveLength(40);
   });
 
-  it('asks for a job like any other, with the conversation that the caller keeps', async () => {
+  it('requests a normal job, with the history of the caller', async () => {
     await using door = await openAiDoor(always(...events));
     await door.post('/v1/chat/completions', { ...chat, stop: 'X', reasoning_effort: 'low', stream: true });
     expect(door.job).toMatchObject({
@@ -62,7 +62,7 @@ describe('A door', () => {
     });
   });
 
-  it('tells the model that answered, under the id of the request', async () => {
+  it('returns the model that answered, and the id of the request', async () => {
     const { headers, body } = await post(events);
     expect(body).toMatchObject({ model: 'eliza-2', id: `chatcmpl-${headers.get('x-request-id')}` });
     expect(body).toMatchObject({ choices: [{ message: { content: 'good day' } }] });
@@ -83,7 +83,7 @@ describe('A door', () => {
       },
       { input_tokens: 30, output_tokens: 5, input_tokens_details: { cached_tokens: 20, cache_write_tokens: 2 } },
     ],
-  ])('tells of tokens: %s', async (_, end, usage) => {
+  ])('reports tokens: %s', async (_, end, usage) => {
     expect((await postResponse([...begun, ...said('x'), jobDone(end)])).body).toMatchObject({ usage });
   });
 
@@ -95,7 +95,7 @@ describe('A door', () => {
     [[{ session: 'replay' }], {}, null, 'replay'],
     [[{ session: null }], { stream: true, n: 1 }, null, null],
   ])(
-    'tells in headers what it ignores, and whether a process went on: %j %j',
+    'reports in headers the ignored fields, and whether a process continued: %j %j',
     async ([first = {}], body, ignored, session) => {
       const { status, headers } = await post([admitted(first), ...events.slice(1)], body);
       expect([status, headers.get('x-ignored-parameters'), headers.get('x-session')]).toEqual([200, ignored, session]);
@@ -103,8 +103,8 @@ describe('A door', () => {
   );
 });
 
-describe('A stream of a door', () => {
-  it('begins when the job is admitted, with comments on the queue, and its first event comes from the model', async () => {
+describe('A stream of an SDK endpoint', () => {
+  it('starts when the job is admitted, with comments on the queue, and its first event comes from the model', async () => {
     const queued: JobEvent = { type: 'job-queued', position: 3, reason: 'slot' };
     const { status, headers, text } = await post([admitted(), queued, ...events.slice(1)], { stream: true });
     expect([status, headers.get('content-type')]).toEqual([200, 'text/event-stream; charset=utf-8']);
@@ -118,7 +118,7 @@ describe('A stream of a door', () => {
     ]);
   });
 
-  it('is none where the job was not admitted', async () => {
+  it('is an error response if the job was not admitted', async () => {
     const full = new RelayError('concurrency_limited', 'full', { retryAfterSeconds: 4 });
     await using door = await openAiDoor(async function* () {
       yield* [];
@@ -132,7 +132,7 @@ describe('A stream of a door', () => {
   it.each([
     ['/v1/chat/completions', chat, {}],
     ['/v1/responses', response, { type: 'response.failed' }],
-  ])('has a failure inside it once it has begun, and ends with it: %s', async (path, body, last) => {
+  ])('contains a failure after its start, and ends with it: %s', async (path, body, last) => {
     await using door = await openAiDoor(always(...begun, ...said('good '), jobFailed('timeout')));
     const { status, text } = await door.post(path, { ...body, stream: true });
     expect(status).toBe(200);
@@ -140,7 +140,7 @@ describe('A stream of a door', () => {
     expect(streamed(text).at(-1)).toMatchObject('type' in last ? { ...last, response: { error } } : { error });
   });
 
-  it('repeats a text that is too long for memory, in each event that holds it', async () => {
+  it('repeats a text that is too long for memory, in each event that contains it', async () => {
     const spill = new SpillFolder(tmpdir(), new LogBook());
     const piece = 'a "piece" ä😀\n'.repeat(500);
     const long = said(...Array.from({ length: 100 }, () => piece));
@@ -154,7 +154,7 @@ describe('A stream of a door', () => {
     ]);
   });
 
-  it('ends with the text of the end where the CLI has corrected itself', async () => {
+  it('ends with the final text if the CLI has corrected itself', async () => {
     const { text } = await postResponse([...begun, ...said('good day'), jobDone({ text: 'good night' })], {
       stream: true,
     });
@@ -162,8 +162,8 @@ describe('A stream of a door', () => {
   });
 });
 
-describe('A failed answer of a door', () => {
-  it('is not to be asked for again once the model was asked', async () => {
+describe('A failed answer of an SDK endpoint', () => {
+  it('must not be retried once the model has started', async () => {
     const [before, after] = [
       await post([admitted(), jobFailed('queue_timeout')]),
       await post([...begun, jobFailed('timeout')]),
@@ -174,7 +174,7 @@ describe('A failed answer of a door', () => {
 });
 
 describe('A refusal by the model', () => {
-  it('is an answer, and no error', async () => {
+  it('is an answer, not an error', async () => {
     const { status, body } = await post([...begun, ...said('I '), refused]);
     expect([status, body]).toMatchObject([
       200,
@@ -183,7 +183,7 @@ describe('A refusal by the model', () => {
   });
 
   it.each([{ response_format: { type: 'json_object' } }, { tools: [tool], tool_choice: 'required' }])(
-    'is one of structured output, too: %j',
+    'is an answer for structured output too: %j',
     async (body) => {
       for (const stream of [false, true]) {
         const { status, text } = await post([...begun, refused], { ...body, stream });
@@ -193,7 +193,7 @@ describe('A refusal by the model', () => {
   );
 });
 
-describe('A client that leaves', () => {
+describe('A client that disconnects', () => {
   it('cancels its job', async () => {
     const { promise, resolve } = withResolvers<void>();
     await using door = await openAiDoor(async function* (_request, signal) {

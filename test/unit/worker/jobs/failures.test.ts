@@ -4,15 +4,15 @@ import { inWordsOf, partFieldIn } from '../../../../src/worker/jobs/job-request.
 const words = { imageField: 'messages.2.content.1', schemaWish: 'FORMAT' };
 const plain = { imageField: null, schemaWish: null };
 
-describe('A failure of a foreign request', () => {
-  it('names the field of the image that was sent', () => {
+describe('A failure of a request to an SDK endpoint', () => {
+  it('names the field of the image in the request', () => {
     const refusal = invalid('images', 'the model CLI of this service takes none');
     const said = 'the model CLI of this service takes no images';
     expect(inWordsOf(words, refusal)).toEqual(invalid('messages.2.content.1', said));
     expect(inWordsOf(plain, refusal)).toBe(refusal);
   });
 
-  it('says how to send a schema where an object was asked for, and none described', () => {
+  it('explains how to send a schema if an object was requested without one', () => {
     const failure = cliError('schema_mismatch', 'the answer does not fit', { stderr: 'x' });
     expect(inWordsOf(words, failure)).toMatchObject({
       code: 'cli_error',
@@ -24,14 +24,14 @@ describe('A failure of a foreign request', () => {
   });
 
   it.each([invalid('model', 'x'), cliError('quota', 'x'), new Error('x'), 'x'])(
-    'is left as it is otherwise: %s',
+    'is otherwise unchanged: %s',
     (failure) => {
       expect(inWordsOf(words, failure)).toBe(failure);
     },
   );
 });
 
-it('The field of an image is that of the first one', () => {
+it('The field of an image is that of the first image', () => {
   const image = { type: 'image' };
   const contents = [
     ['a', 'text'],

@@ -2,7 +2,7 @@ import { foreignParts, foreignTypes } from '../../../../src/worker/jobs/foreign-
 
 const source = { type: 'text', media_type: 'text/plain', data: 'a page' };
 
-describe('A part that only the servers of another provider know', () => {
+describe('A message part that only another provider supports', () => {
   it.each<[string, object]>([
     ['', { type: 'server_tool_use', id: 'srvtoolu_1', name: 'web_search', input: { query: 'rain' } }],
     [
@@ -22,11 +22,11 @@ describe('A part that only the servers of another provider know', () => {
     ['', { type: 'image_generation_call', result: 'iVBORw0KGgo' }],
     ['', { type: 'document', title: 'A', source: { type: 'base64', data: 'JVBERi0' } }],
     ['a\ufffd', { type: 'text_of_tomorrow', text: 'a\0' }],
-  ])('is its text %j alone', (text, part) => {
+  ])('is replaced by its text %j', (text, part) => {
     expect(foreignParts({ ...part }, 'nothing')).toEqual(text === '' ? [] : [{ type: 'text', text }]);
   });
 
-  it('without a text is nothing, a note, or refused', () => {
+  it('without a text is omitted, replaced by a note, or rejected', () => {
     const part = { type: 'document' };
     expect(foreignParts(part, 'a-note')).toEqual([{ type: 'text', text: '(document: not shown)' }]);
     expect(foreignParts(part, 'refused')).toBeNull();

@@ -62,20 +62,20 @@ describe('The instructions of a client', () => {
     expect([found.instructions, lines(found.spoken)]).toEqual([instructions, spoken]);
   });
 
-  it('stand at their places in a request that goes on with an answer', () => {
+  it('have their positions in a request that continues an answer', () => {
     const { instructions, spoken } = instructed([note('a'), user('So?')], true);
     expect(instructions).toEqual([]);
     expect(lines(spoken)).toEqual(['user: <system-reminder>\na\n</system-reminder>', 'user: So?']);
   });
 
-  it('change nothing that was said', () => {
+  it('do not modify the messages', () => {
     const all = [model('Yes'), results('one'), note('b')];
     const before = structuredClone(all);
     instructed(all);
     expect(all).toEqual(before);
   });
 
-  it('may be thousands', () => {
+  it('may be thousands of messages', () => {
     const all = Array.from({ length: 20_000 }, () => [model('Yes'), note('b')]).flat();
     expect(instructed(all).spoken).toHaveLength(40_000);
   });

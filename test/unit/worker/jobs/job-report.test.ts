@@ -21,7 +21,7 @@ describe('The report of a job', () => {
     expect(report.figures()).toMatchObject({ outcome: 'cancelled', queueMs: 30, executionMs: 0 });
   });
 
-  it('counts a job that waits as cancelled in the queue, for the time since it arrived', async () => {
+  it('counts a waiting job as cancelled in the queue, for the time since it arrived', async () => {
     const clock = new FakeClock();
     const report = new JobReport(clock);
     report.follow({ type: 'job-queued', position: 1, reason: 'slot' });
@@ -36,7 +36,7 @@ describe('The report of a job', () => {
     });
   });
 
-  it('counts a job that runs as cancelled, for the time since its start', async () => {
+  it('counts a running job as cancelled, for the time since its start', async () => {
     const clock = new FakeClock();
     const report = new JobReport(clock);
     await clock.advance(30);
@@ -46,7 +46,7 @@ describe('The report of a job', () => {
     expect(report.figures()).toMatchObject({ outcome: 'cancelled', queueMs: 25, executionMs: 40 });
   });
 
-  it('tells what the end of the job has told', async () => {
+  it('contains the figures from the end of the job', async () => {
     const clock = new FakeClock();
     const report = new JobReport(clock);
     report.follow({ type: 'job-start', queueMs: 5 });

@@ -13,8 +13,8 @@ function request(order: Partial<RequestedJob>, fault: string | null = null) {
   return { made: requestOf({ ...plain, ...order }, primary.asPrimary, res), primary };
 }
 
-describe('the job that a route orders', () => {
-  it('wants nothing that was not ordered', async () => {
+describe('The job request of a route', () => {
+  it('has only the requested options', async () => {
     expect(await request({}).made).toMatchObject({
       client: 'key ada',
       schema: null,
@@ -24,7 +24,7 @@ describe('the job that a route orders', () => {
     });
   });
 
-  it('has a schema that the primary has found to be one', async () => {
+  it('has a schema that the primary has validated', async () => {
     const { made, primary } = request({ schema: { path: 'schema', value: { type: 'object' } } });
     expect((await made).schema).toBe('{"type":"object"}');
     expect(primary.calls).toEqual([
@@ -32,13 +32,13 @@ describe('the job that a route orders', () => {
     ]);
   });
 
-  it('is refused with a schema that is none, where it stands in the request', async () => {
+  it('is rejected with an invalid schema, with its path in the request', async () => {
     const { made } = request({ schema: { path: 'format.schema', value: { type: 'object' } } }, 'it is odd');
     const fault = new RelayError('validation_error', 'format.schema: is not a JSON Schema: it is odd');
     await expect(made).rejects.toThrow(fault);
   });
 
-  it('has a chain over all that was said, where its caller keeps the conversation', async () => {
+  it('has a chain over all messages, if its caller sends the history', async () => {
     const history: Message[] = [
       { role: 'user', text: 'Hello' },
       { role: 'assistant', text: 'Hi' },

@@ -47,7 +47,7 @@ describe('The parts of a message', () => {
     expect(messageOf('user', parts)).toEqual(message);
   });
 
-  it('are joined without those that say nothing', () => {
+  it('are joined without empty ones', () => {
     expect(joined(['', 'a', ' \n', 'b'])).toBe('a\n\nb');
     expect(joined(['', '  '])).toBeUndefined();
   });
@@ -67,13 +67,13 @@ describe('A conversation', () => {
     ['ends with the model', [user('a'), model('b')]],
     ['ends with a blank message', [user('a'), model('b'), user(' \n')]],
     ['ends with an empty message after another', [user('a'), user('')]],
-  ])('is refused where it %s', (_, messages) => {
+  ])('is rejected if it %s', (_, messages) => {
     expect(faultOf(() => lastOfUser(messages, 'input'))).toMatch(/^input: must (hold|end with) a message/);
   });
 });
 
 describe('An image', () => {
-  it('is known by its type and its first bytes', () => {
+  it('is validated by its type and its first bytes', () => {
     expect(imageOf('image/png', png, 'here')).toEqual(picture);
     expect(imageOfUrl(`data:image/png;base64,${png}`, 'here')).toEqual(picture);
     expect(imageOfUrl(`DATA:IMAGE/PNG;base64,${png}`, 'here')).toEqual(picture);
@@ -88,35 +88,35 @@ describe('An image', () => {
     ['elsewhere', 'https://example.com/a.png', 'here: must be a data URL with base64: images are not fetched'],
     ['of nothing', '', 'here: must be a data URL'],
     ['that is empty', 'data:image/png;base64,', 'here: must be base64'],
-  ])('is refused where it is one %s', (_, url, message) => {
+  ])('is rejected if it is one %s', (_, url, message) => {
     expect(faultOf(() => imageOfUrl(url, 'here'))).toContain(message);
   });
 });
 
 describe('A text', () => {
-  it('has U+FFFD in the place of NUL and of lone surrogates', () => {
+  it('has U+FFFD in place of NUL and lone surrogates', () => {
     expect(textAt('a\0b\ud83dc\udc4d😀', 'here')).toBe('a\ufffdb\ufffdc\ufffd😀');
   });
 
-  it('is taken as it is, even empty', () => {
+  it('is accepted unchanged, even empty', () => {
     expect(['', 'ä😀\n'].map((each) => textAt(each, 'here'))).toEqual(['', 'ä😀\n']);
   });
 
   it.each([
     [undefined, 'here: must be sent'],
     [5, 'here: must be a string'],
-  ])('is refused where it is %j', (value, message) => {
+  ])('is rejected if it is %j', (value, message) => {
     expect(faultOf(() => textAt(value, 'here'))).toBe(message);
   });
 });
 
-it('Stop sequences are few and short', () => {
+it('Stop sequences are limited in number and length', () => {
   expect(stopSequences.safeParse(Array.from({ length: 16 }, () => 'x'.repeat(500))).success).toBe(true);
   expect(stopSequences.safeParse(Array.from({ length: 17 }, () => 'x')).success).toBe(false);
   expect(stopSequences.safeParse(['x'.repeat(501)]).success).toBe(false);
 });
 
-it('A model is unknown where one was named', () => {
+it('A model is unknown only if the request named one', () => {
   const fault = (
     message: string,
     path = 'model',

@@ -4,8 +4,8 @@ import { FakePrimary } from '../../../support/fake-primary.js';
 
 const many = Object.fromEntries(Array.from({ length: 50 }, (_, index) => [`f${index}`, index]));
 
-describe('The fields that are ignored', () => {
-  it('are forty at most, and none is named that is no name', () => {
+describe('The ignored fields', () => {
+  it('are at most forty, and an invalid name is not shown', () => {
     expect(ignoredFields(many, new Set())).toHaveLength(40);
     expect(ignoredFields({ a: 1, b: null, 'x\r\nSet-Cookie: y': 1, c: 2 }, new Set(['c']))).toEqual([
       'a',
@@ -13,7 +13,7 @@ describe('The fields that are ignored', () => {
     ]);
   });
 
-  it('are named once for all parts of a list, without what says nothing', () => {
+  it('are listed once for all parts of a list, without empty ones', () => {
     const parts = [{ a: 1, known: 1 }, null, { a: 2, b: {}, c: [], d: null, 'e f': 1 }, undefined];
     expect(ignoredIn('messages', parts, new Set(['known']))).toEqual([
       'messages.a',
@@ -24,7 +24,7 @@ describe('The fields that are ignored', () => {
   });
 });
 
-describe('Tools that are left out', () => {
+describe('Omitted tools', () => {
   function noted(droppedTools: readonly string[], route = '/v1/messages') {
     const primary = new FakePrimary({ toolsIgnored: {} });
     const res = { locals: { client: 'key ada', route } } as unknown as Reply;
@@ -32,13 +32,13 @@ describe('Tools that are left out', () => {
     return primary.calls;
   }
 
-  it('are reported to the primary, with the client and the door', () => {
+  it('are reported to the primary, with the client and the API', () => {
     const call = { name: 'toolsIgnored', request: { client: 'key ada', route: '/v1/messages' } };
     expect(noted(['web_search'])).toEqual([call]);
     expect([noted([]), noted(['web_search'], '/ask')]).toEqual([[], []]);
   });
 
-  it('do no harm where the primary has gone', async () => {
+  it('cause no error if the primary has gone', async () => {
     const primary = new FakePrimary({ toolsIgnored: new Error('gone') });
     const res = { locals: { client: 'a', route: '/v1/responses' } } as unknown as Reply;
     expect(() => noteDroppedTools(primary.asPrimary, res, { droppedTools: ['web_search'] })).not.toThrow();

@@ -52,8 +52,8 @@ async function textOf(events: readonly (JobEvent | Error)[]): Promise<string> {
   return (await fetch(`http://127.0.0.1:${server.port}/`)).text();
 }
 
-describe('an answer to a job', () => {
-  it('is written in its format, with the model that its admission named', async () => {
+describe('The answer to a job', () => {
+  it('is written in its format, with the model of its admission', async () => {
     await using server = await serve([admitted, started, ...said, jobDone()]);
     const { headers, body } = await server.get();
     expect(body).toEqual({ text: 'Hello', model: 'routed', ending: 'whole' });
@@ -74,7 +74,7 @@ describe('an answer to a job', () => {
     ]);
   });
 
-  it('is streamed with the model that answers, if its CLI reports that in time', async () => {
+  it('is streamed with the model that answers, if its CLI reports it in time', async () => {
     const model: JobEvent = { type: 'job-model', model: 'answering' };
     expect(await textOf([admitted, started, model, ...said, jobDone()])).toMatch(/^started 0\nbegin answering\ndelta/);
     const late = [admitted, started, jobDone({ model: 'answering' })];
@@ -87,7 +87,7 @@ describe('an answer to a job', () => {
     );
   });
 
-  it('is a refusal by the model where SDKs read it, and an error elsewhere', async () => {
+  it('is a refusal by the model for SDKs, and an error otherwise', async () => {
     const failure = { code: 'cli_error', reason: 'refused', message: 'no' } as const;
     const events = [admitted, started, ...said, jobFailed('cli_error', { failure })];
     await using sdks = await serve(events, {}, { ...lines, showsRefusals: true });
@@ -100,13 +100,13 @@ describe('an answer to a job', () => {
     ['was not asked', [admitted, jobFailed('queue_timeout')], true, undefined],
     ['was asked', [admitted, started, jobFailed('timeout')], true, 'false'],
     ['was asked, and no SDK reads it', [admitted, started, jobFailed('timeout')], false, undefined],
-  ])('says not to try again where the model is paid: it %s', async (_, events, isForSdks, expected) => {
+  ])('forbids retries once the model is paid: it %s', async (_, events, isForSdks, expected) => {
     await using server = await serve(events, {}, { ...lines, isForSdks });
     const { status, headers } = await server.get();
     expect([status, headers['x-should-retry']]).toEqual([504, expected]);
   });
 
-  it('has the value of structured output beside its text', async () => {
+  it('has the value of a structured answer next to its text', async () => {
     const text = '{"name":"Ada \\"x\\""}';
     const deltas = [text.slice(0, 5), text.slice(5)].map((piece) => ({ type: 'text-delta' as const, text: piece }));
     const schema = { path: 'schema', value: { type: 'object' } };
@@ -114,7 +114,7 @@ describe('an answer to a job', () => {
     expect((await server.get()).body).toMatchObject({ text, value: { name: 'Ada "x"' } });
   });
 
-  it('is no job for the log where it was refused', async () => {
+  it('is not logged as a job if it was refused', async () => {
     const full = new RelayError('concurrency_limited', 'the queue is full', { retryAfterSeconds: 7 });
     await using server = await serve([full]);
     const { status, headers } = await server.get();

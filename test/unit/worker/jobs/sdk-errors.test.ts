@@ -46,24 +46,24 @@ function told(error: RelayError) {
   return openAiErrors(error, 'request 1');
 }
 
-describe('An error for an SDK of OpenAI', () => {
+describe('An error for an OpenAI SDK', () => {
   it.each(publicCodes)('has the status, the type and the code of that API: %s', (code) => {
     const [status, type, own] = byCode[code];
     const error = { message: 'why', type, code: own, param: null };
     expect(told(new RelayError(code, 'why'))).toEqual({ status, body: { error } });
   });
 
-  it.each(byReason)('says what a client can act on: %s', (reason, status, type, code) => {
+  it.each(byReason)('has a status and a code that a client can act on: %s', (reason, status, type, code) => {
     const message = expect.stringMatching(/why$/);
     expect(told(cliError(reason, 'why'))).toEqual({ status, body: { error: { message, type, code, param: null } } });
   });
 
-  it('has the words by which LangChain knows a prompt that is too long', () => {
+  it('has the words by which LangChain recognises a prompt that is too long', () => {
     const { body } = told(cliError('prompt_too_long', 'why'));
     expect(body).toMatchObject({ error: { message: 'the input exceeds the context window of the model: why' } });
   });
 
-  it('is a defect of ours where a job was cancelled by mistake', () => {
+  it('is an internal error if a job was cancelled by mistake', () => {
     expect(told(new RelayError('cancelled', 'gone'))).toMatchObject({
       status: 500,
       body: { error: { type: server, code: 'internal_error' } },
@@ -75,11 +75,11 @@ describe('An error for an SDK of OpenAI', () => {
     ['n', 'n'],
     ['body', null],
     ['Content-Type', null],
-  ])('names the field %s as that API does', (path, param) => {
+  ])('names the field %s in the notation of that API', (path, param) => {
     expect(told(invalid(path, 'is bad')).body).toMatchObject({ error: { message: `${path}: is bad`, param } });
   });
 
-  it('tells an unknown model from none', () => {
+  it('distinguishes an unknown model from a missing one', () => {
     const [unknown, none] = [invalid('model', 'must be one of eliza'), invalid('model', 'must be sent')].map(told);
     expect(unknown).toMatchObject({ status: 404, body: { error: { code: 'model_not_found', param: 'model' } } });
     expect(none).toMatchObject({ status: 400, body: { error: { code: 'validation_error', param: 'model' } } });
@@ -97,7 +97,7 @@ describe('An error at the end of a stream', () => {
     ['a wait that was too long', new RelayError('queue_timeout', 'why'), server],
     ['a drain', stopped, server],
     ['a prompt that is too long', cliError('prompt_too_long', 'why'), request],
-  ])('is a server_error only where no model was paid, for clients repeat what is one: %s', (_, error, type) => {
+  ])('is a server_error only if no model was paid, because clients retry it: %s', (_, error, type) => {
     expect(openAiStreamError(error).error).toEqual({ ...bodyOf(error), type });
   });
 });

@@ -31,7 +31,7 @@ describe('The tools of a request', () => {
     expect(parsedTools([], { ...free, choice: 'none' }).offer).toBeUndefined();
   });
 
-  it('leave out those that the servers of the provider would run', () => {
+  it('omit provider-hosted ones', () => {
     const search = sent('web_search', { kind: 'provider', type: 'web_search' });
     expect(parsedTools([search, sent('a'), search], free)).toMatchObject({
       offer: { tools: [{ name: 'a' }] },
@@ -41,7 +41,7 @@ describe('The tools of a request', () => {
     expect(parsedTools([search], { ...free, choice: 'none' }).offer).toBeUndefined();
   });
 
-  it('may take a text, or stand in a namespace: their calls are written so again', () => {
+  it('may accept text, or belong to a namespace: their calls are converted back', () => {
     const tools = [sent('run', { kind: 'custom' }), sent('add', { namespace: 'crm' }), sent('plain')];
     const { offer, forms } = parsedTools(tools, free);
     expect(offer?.tools.map(({ name }) => name)).toEqual(['run', 'crm__add', 'plain']);
@@ -66,19 +66,19 @@ describe('The tools of a request', () => {
     ['is too large', [sent('a', { description: 'x'.repeat(262_144) })], 'auto', 'bytes at most'],
     ['is required of none', [], 'required', 'needs tools'],
     ['is named and not offered', [sent('a')], { name: 'b' }, 'must name one of the tools'],
-  ])('are refused where one %s', (_, tools, choice, message) => {
+  ])('are rejected if one %s', (_, tools, choice, message) => {
     expect(() => parsedTools(tools, { ...free, choice })).toThrow(message);
   });
 });
 
-describe('What a request says of the words', () => {
-  it('is nothing, or just what it has', () => {
+describe('The sampling options of a request', () => {
+  it('are undefined, or contain only the sent ones', () => {
     expect(samplingOf({ temperature: null, topP: undefined })).toBeUndefined();
     expect(samplingOf({ temperature: 0, topP: null, maxTokens: 5 })).toEqual({ temperature: 0, maxTokens: 5 });
   });
 });
 
-describe('The calls of a history', () => {
+describe('The calls in a history', () => {
   const calls = (...ids: string[]): Message => ({
     role: 'assistant',
     text: '',
@@ -97,7 +97,7 @@ describe('The calls of a history', () => {
     ).not.toThrow();
   });
 
-  it('may have one id, if there are as many results with it', () => {
+  it('may share one id, if there are as many results with it', () => {
     expect(() => checkCalls([hi, calls('1', '1', '2'), results('1', '2', '1')], 'messages')).not.toThrow();
   });
 
@@ -110,7 +110,7 @@ describe('The calls of a history', () => {
     ['two calls with one id have one result', [hi, calls('1', '1'), results('1')], 'none for 1'],
     ['many results have no call', [hi, calls('1'), results('1', ...'abcdefgh')], 'none for a, b, c, d, e and others'],
     ['an id is empty', [hi, calls(''), results('')], 'an id of 1 to 256 characters'],
-  ])('are refused where %s', (_, messages, message) => {
+  ])('are rejected if %s', (_, messages, message) => {
     expect(() => checkCalls(messages, 'messages')).toThrow(message);
   });
 });

@@ -19,7 +19,7 @@ function open(...told: readonly JobEvent[]) {
   }, new MemoryAnswers());
 }
 
-describe('A call with a key that is sent again', () => {
+describe('A repeated call with an idempotency key', () => {
   it.each([{}, events])('gets the first answer, and runs no model', async (accept) => {
     await using routes = await open(...begun, ...said('Hel', 'lo'), jobDone());
     const send = () => routes.post('/mcp', message, { ...key, ...accept });
@@ -29,7 +29,7 @@ describe('A call with a key that is sent again', () => {
     expect(routes.jobs).toHaveLength(1);
   });
 
-  it('gets the failure that the model had', async () => {
+  it('gets the failure of the model', async () => {
     await using routes = await open(...begun, jobFailed('timeout'));
     const send = () => routes.post('/mcp', call('ask', { prompt: 'Hi' }), key);
     const [first, again] = [await send(), await send()];
@@ -48,7 +48,7 @@ describe('The progress of a call', () => {
   const notesIn = (text: string) =>
     messagesIn(text).map(({ params }) => params as unknown as { progress: number; message: string });
 
-  it('grows with each notification and with the text, of which it tells once a second', async () => {
+  it('increases with each notification and with the text, which it reports once a second', async () => {
     const { clock, format } = stream();
     const told = [format.queued(3, 'slot'), format.started(5), format.delta('x'.repeat(100)), format.delta('y')];
     expect(told.map((text) => notesIn(text)[0]?.progress)).toEqual([1, 2, 100, undefined]);
@@ -56,7 +56,7 @@ describe('The progress of a call', () => {
     expect(notesIn(format.delta('z'))[0]).toMatchObject({ progress: 102, message: expect.stringContaining('102') });
   });
 
-  it('is told again in a silence, and grows then, too', () => {
+  it('is sent again during silence, and also increases then', () => {
     const { format } = stream();
     expect(notesIn(format.ping?.() ?? '')).toMatchObject([{ progress: 1, message: 'the job waits' }]);
     format.started(5);

@@ -30,19 +30,19 @@ function linesOf(...pieces: (string | undefined)[]): unknown[] {
 
 const head = { model: 'eliza', created_at };
 
-describe('An answer of Ollama’s API', () => {
+describe('An answer of the Ollama API', () => {
   it.each([
     ['whole', 'stop'],
     ['stop-sequence', 'stop'],
     ['tool-call', 'stop'],
     ['length', 'length'],
-  ] as const)('says that it is done, for the ending %s with %s', (ending, reason) => {
+  ] as const)('is done, for the ending %s with the reason %s', (ending, reason) => {
     const message = { role: 'assistant', content: 'good day' };
     const done = { done: true, done_reason: reason, ...counted };
     expect(ollamaChatFormat(clock).body(told({ ending }))).toEqual({ ...head, message, ...done });
   });
 
-  it('has what the model has thought beside its text', () => {
+  it('has the thoughts of the model next to its text', () => {
     const [chat, generate] = [ollamaChatFormat(clock), ollamaGenerateFormat(clock)];
     const thinking = told({ parts: thoughts });
     expect(chat.body(thinking)).toMatchObject({ message: { content: 'good day', thinking: 'Hm\n\nWell' } });
@@ -62,21 +62,21 @@ describe('An answer of Ollama’s API', () => {
     });
   });
 
-  it('has no duration of 0, by which programs would divide', () => {
+  it('has no duration of 0, because programs divide by it', () => {
     const instant = told({ end: jobDone({ queueMs: 0, executionMs: 0 }) });
     const least = { total_duration: 2, load_duration: 1, prompt_eval_duration: 1, eval_duration: 1 };
     expect(ollamaChatFormat(clock).body(instant)).toMatchObject(least);
   });
 
-  it('says whether a model was to be loaded or unloaded', () => {
+  it('shows whether a model was loaded or unloaded', () => {
     const done = { ...head, done: true };
     expect(loadedBody('chat', 'eliza', false, clock)).toMatchObject({ ...done, done_reason: 'load' });
     expect(loadedBody('generate', 'eliza', true, clock)).toEqual({ ...done, response: '', done_reason: 'unload' });
   });
 });
 
-describe('A stream of Ollama’s API', () => {
-  it('has thoughts before the text, with a blank line between two of them', () => {
+describe('A stream of the Ollama API', () => {
+  it('has thoughts before the text, separated by blank lines', () => {
     const stream = ollamaChatFormat(clock).stream(opening);
     const lines = linesOf(
       stream.thoughtDelta?.('H'),
@@ -92,7 +92,7 @@ describe('A stream of Ollama’s API', () => {
     expect(lines).toEqual([...thought, piece({ content: 'Hi' })]);
   });
 
-  it('has the calls in a line of their own, before the last one', () => {
+  it('has the calls in a separate line before the last one', () => {
     const stream = ollamaChatFormat(clock).stream(opening);
     const lines = linesOf(stream.end(told({ calls: [call], ending: 'tool-call', text: '' })));
     expect(lines).toMatchObject([
@@ -101,7 +101,7 @@ describe('A stream of Ollama’s API', () => {
     ]);
   });
 
-  it('ends with a line that says what failed, and writes blanks while nothing happens', () => {
+  it('ends with an error line after a failure, and sends whitespace while it is idle', () => {
     const stream = ollamaGenerateFormat(clock).stream(opening);
     const failed = stream.failure(new RelayError('timeout', 'took too long'));
     expect(linesOf(stream.ping?.(), stream.delta('a'), stream.ping?.(), failed)).toEqual([

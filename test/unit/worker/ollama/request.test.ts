@@ -14,7 +14,7 @@ function chat(body: object) {
   return parsed;
 }
 
-describe('A request of Ollama’s API asks for', () => {
+describe('A request to the Ollama API asks for', () => {
   it.each<[unknown, object]>([
     [undefined, { thinking: undefined, effort: undefined }],
     [null, { thinking: undefined, effort: undefined }],
@@ -29,11 +29,11 @@ describe('A request of Ollama’s API asks for', () => {
     expect(generated?.job.thinking).toEqual(thinking);
   });
 
-  it.each(['', 'hard', 'constructor'])('no thoughts of the level %j', (think) => {
+  it.each(['', 'hard', 'constructor'])('no thoughts with the invalid level %j', (think) => {
     expect(() => chat({ think })).toThrow('think: must be true, false, low, medium, high or max');
   });
 
-  it('a stream, unless it says otherwise', () => {
+  it('a stream, unless it disables streaming', () => {
     expect([{}, { stream: null }, { stream: true }, { stream: false }].map((body) => chat(body).job.stream)).toEqual([
       true,
       true,
@@ -42,18 +42,18 @@ describe('A request of Ollama’s API asks for', () => {
     ]);
   });
 
-  it('as much as the model writes, where the number of tokens is below 1', () => {
+  it('an unlimited answer, if the number of tokens is below 1', () => {
     const most = [128, 0, -1, -2].map((num_predict) => chat({ options: { num_predict } }).job.sampling?.maxTokens);
     expect(most).toEqual([128, undefined, undefined, undefined]);
   });
 
-  it('nothing, where no message and no prompt is in it', () => {
+  it('nothing, without a message or a prompt', () => {
     expect(parseOllamaChat(ollamaChatRequest.parse({ model: 'eliza', messages: [] }))).toBeNull();
     expect(parseOllamaGenerate(ollamaGenerateRequest.parse({ model: 'eliza', prompt: '' }))).toBeNull();
     expect(parseOllamaGenerate(ollamaGenerateRequest.parse({ model: 'eliza', images: [png] }))).not.toBeNull();
   });
 
-  it('answers to images that say themselves what they are', () => {
+  it('answers to images whose type is detected from their bytes', () => {
     const { job, imageField } = chat({ messages: [hi, { role: 'assistant', content: 'a' }, { ...hi, images: [png] }] });
     expect(job.images).toEqual([{ mediaType: 'image/png', data: png, at: 0 }]);
     expect(imageField).toBe('messages.2.images.0');
@@ -62,7 +62,7 @@ describe('A request of Ollama’s API asks for', () => {
   });
 });
 
-describe('Results in Ollama’s API', () => {
+describe('Tool results in the Ollama API', () => {
   const calling = { role: 'assistant', content: '', tool_calls: [called('weather', 'x'), called('time', 'y')] };
   const [first, second] = [callIdAt(0), callIdAt(1)];
 
@@ -80,7 +80,7 @@ describe('Results in Ollama’s API', () => {
     expect(resultsOf(...sent)).toEqual(ids.map((id, index) => [id, `said ${index}`]));
   });
 
-  it('belong to the first call, if they name none of the calls', () => {
+  it('belong to the first open call, if they name none of the calls', () => {
     const sent = [{ tool_name: 'news' }, { tool_name: 'time' }].map((mark) => ({
       role: 'tool',
       content: 'x',
@@ -89,7 +89,7 @@ describe('Results in Ollama’s API', () => {
     expect(resultsOf(...sent)).toEqual([first, second].map((id) => [id, 'x']));
   });
 
-  it('are text if there are more of them than calls, as are calls without one', () => {
+  it('are text if there are more of them than calls, as are calls without a result', () => {
     const three = ['a', 'b', 'c'].map((content) => ({ role: 'tool', content, tool_name: 'time' }));
     const { job } = chat({ tools: [weather], messages: [hi, calling, ...three] });
     expect([job.results?.map(({ text }) => text), job.text]).toEqual([['a', 'b'], 'Result of time:\n\nc']);
@@ -102,7 +102,7 @@ describe('Results in Ollama’s API', () => {
     expect([said?.text, one.results?.map(({ id }) => id)]).toEqual(['{"city":"weather"}', [first]]);
   });
 
-  it('belong to the calls of all answers before them', () => {
+  it('belong to the calls of all preceding answers', () => {
     const [call, ...others] = calling.tool_calls;
     const made = (calls: unknown) => ({ role: 'assistant', content: '', tool_calls: calls });
     const results = [
@@ -113,7 +113,7 @@ describe('Results in Ollama’s API', () => {
     expect(job.results?.map(({ id }) => id)).toEqual([first, second]);
   });
 
-  it('stand in the history as text, where no tools are offered', () => {
+  it('are text in the history if no tools are offered', () => {
     const { job } = chat({ messages: [hi, calling, { role: 'tool', content: 'sunny', tool_name: 'weather' }] });
     expect(job.results).toBeUndefined();
     expect(job.text).toContain('sunny');

@@ -19,7 +19,7 @@ function asked(body: object) {
 }
 
 describe('A chat completion asks for', () => {
-  it('one answer to the last message, with what was said before in its roles', () => {
+  it('one answer to the last message, with the history in its roles', () => {
     const messages = [
       { role: 'system', content: 'Be brief.' },
       { role: 'user', content: 'a' },
@@ -69,7 +69,7 @@ describe('A chat completion asks for', () => {
     });
   });
 
-  it('an answer after the results of calls, which are text where there are no tools', () => {
+  it('an answer after the results of calls, which are text if there are no tools', () => {
     const call = (id: string, name: string) => ({ id, type: 'function', function: { name, arguments: '{}' } });
     const parts = [{ type: 'text', text: '12 o’clock' }, image];
     const messages = [
@@ -103,7 +103,7 @@ describe('A chat completion asks for', () => {
     expect([job.text, ignored]).toEqual(['Result of run:\n\na.txt', ['messages.content.image_url.detail']]);
   });
 
-  it('an answer after a result, whatever the name of its function is', () => {
+  it('an answer after a result, whatever the name of its function', () => {
     const named = (name: unknown) => asked({ messages: [{ role: 'function', name, content: 'x' }] }).job.text;
     expect([named('weather.of-city'), named('a\0b'), named(5), named('x'.repeat(200))]).toEqual([
       'Result of weather.of-city:\n\nx',
@@ -134,7 +134,7 @@ describe('A chat completion asks for', () => {
     expect(job.history?.at(-1)).toEqual({ role: 'assistant', text });
   });
 
-  it('an answer after one that was empty', () => {
+  it('an answer after an empty one', () => {
     const { job } = asked({
       messages: [...hi, { role: 'assistant', content: null }, { role: 'user', content: 'b' }],
     });
@@ -266,7 +266,7 @@ describe('A chat completion asks for', () => {
       { tools: [], parallel_tool_calls: true },
       { offer: undefined, ignored: ['parallel_tool_calls'] },
     ],
-  ])('what %j says', (body, expected) => {
+  ])('the options of %j', (body, expected) => {
     const { job, ...rest } = asked(body);
     expect({ ...job, ...rest }).toMatchObject(expected);
   });
@@ -321,7 +321,7 @@ describe('With tools, a chat completion', () => {
 const user = (content: unknown) => ({ messages: [{ role: 'user', content }] });
 const earlier = (message: object) => ({ messages: [message, ...hi] });
 
-describe('A chat completion is refused, and the field named,', () => {
+describe('A chat completion is rejected, with the field named,', () => {
   it.each<[object, string, string]>([
     [{ model: undefined }, 'model', 'must be sent'],
     [{ model: 5 }, 'model', 'must be a string'],
@@ -464,20 +464,20 @@ describe('A chat completion is refused, and the field named,', () => {
     expect(door.primary.calls).toEqual([]);
   });
 
-  it.each(['{', '[]', '"Hi"', 'null'])('and what is no object: %s', async (body) => {
+  it.each(['{', '[]', '"Hi"', 'null'])('if the body is not an object: %s', async (body) => {
     await using door = await openAiDoor(always());
     const error = { type: 'invalid_request_error', code: 'validation_error', param: null };
     expect(await door.post('/v1/chat/completions', body)).toMatchObject({ status: 400, body: { error } });
   });
 
-  it('and a schema that is none', async () => {
+  it('if its schema is invalid', async () => {
     await using door = await openAiDoor(always(), { schemaFault: 'strict mode: unknown keyword' });
     const answer = await door.post('/v1/chat/completions', { model: 'eliza', messages: hi, response_format: format });
     const error = { param: 'response_format.json_schema.schema', message: expect.stringContaining('unknown keyword') };
     expect(answer).toMatchObject({ status: 400, body: { error } });
   });
 
-  it('but a model with an odd name does not exist', async () => {
+  it('except for a model with an odd name, which does not exist', async () => {
     await using door = await openAiDoor(always());
     const answer = await door.post('/v1/chat/completions', { model: '--help', messages: hi });
     expect(answer).toMatchObject({ status: 404, body: { error: { code: 'model_not_found', param: 'model' } } });

@@ -40,14 +40,14 @@ function chunk(delta: object, finish: string | null = null) {
 const thoughts = ['Hm', '', 'Well'].map((text) => ({ type: 'thought', text }) as const);
 
 describe('A chat completion', () => {
-  it('has what the model has thought beside its text, and beside calls', () => {
+  it('has the thoughts of the model next to its text, and next to calls', () => {
     const message = { content: 'good day', reasoning_content: 'Hm\n\nWell' };
     const format = chatCompletionFormat(7, false);
     expect(format.body(told({ parts: thoughts }))).toMatchObject({ choices: [{ message }] });
     expect(format.body(told({ parts: thoughts, calls: [call] }))).toMatchObject({ choices: [{ message }] });
   });
 
-  it('streams thoughts before the text, with a blank line between two of them', () => {
+  it('streams thoughts before the text, separated by blank lines', () => {
     const stream = chatCompletionFormat(7, false).stream({ ...opening, hasThoughts: true });
     const text = [
       stream.thoughtDelta?.('H'),
@@ -64,7 +64,7 @@ describe('A chat completion', () => {
     ]);
   });
 
-  it('is as the OpenAI API has it', () => {
+  it('matches the OpenAI API', () => {
     const message = { role: 'assistant', content: 'good day', refusal: null };
     expect(chatCompletionFormat(7, false).body(told())).toEqual({
       id: 'chatcmpl-r1',
@@ -76,7 +76,7 @@ describe('A chat completion', () => {
     });
   });
 
-  it('has the calls of functions and of custom tools, beside its text', () => {
+  it('has the calls of functions and of custom tools, next to its text', () => {
     const calls = [
       { id: 'c1', type: 'function', function: { name: 'f', arguments: '{"a":1}' } },
       { id: 'c2', type: 'custom', custom: { name: 'run', input: 'ls' } },
@@ -90,7 +90,7 @@ describe('A chat completion', () => {
     });
   });
 
-  it('has the call of a function as it was before there were tools', () => {
+  it('has a legacy function call', () => {
     const made = { name: 'f', arguments: '{"a":1}' };
     expect(chatCompletionFormat(7, false, true).body(told({ calls: [call], ending: 'tool-call' }))).toMatchObject({
       choices: [{ message: { function_call: made }, finish_reason: 'function_call' }],
@@ -102,7 +102,7 @@ describe('A chat completion', () => {
     ['stop-sequence', 'stop'],
     ['refusal', 'content_filter'],
     ['length', 'length'],
-  ])('that ended as %s has finished for %s', (ending, reason) => {
+  ])('that ended as %s has the finish reason %s', (ending, reason) => {
     expect(chatCompletionFormat(7, false).body(told({ ending }))).toMatchObject({
       choices: [{ finish_reason: reason }],
     });
@@ -110,7 +110,7 @@ describe('A chat completion', () => {
 });
 
 describe('A streamed chat completion', () => {
-  it('is chunks without names', () => {
+  it('consists of chunks without event names', () => {
     const stream = chatCompletionFormat(7, false).stream(opening);
     const text = stream.begin() + stream.delta('good ') + stream.delta('day') + stream.end(told());
     expect(streamed(text)).toEqual([
@@ -122,7 +122,7 @@ describe('A streamed chat completion', () => {
     ]);
   });
 
-  it('tells its usage where that is wanted', () => {
+  it('contains its usage if requested', () => {
     const stream = chatCompletionFormat(7, true).stream(opening);
     expect(streamed(stream.end(told()))).toEqual([
       chunk({}, 'stop'),
@@ -131,7 +131,7 @@ describe('A streamed chat completion', () => {
     ]);
   });
 
-  it('has each call with an index of its own, and the input of a custom tool as a whole', () => {
+  it('has each call with its index, and the input of a custom tool in one piece', () => {
     const stream = chatCompletionFormat(7, false).stream(withTools);
     const text = [
       stream.begin(),
@@ -164,7 +164,7 @@ describe('A streamed chat completion', () => {
     expect(streamed(text)[1]).toEqual(chunk({ tool_calls: [{ index: 0, function: { arguments: '{}' } }] }));
   });
 
-  it('has the call of a function as it was before there were tools', () => {
+  it('has a legacy function call', () => {
     const stream = chatCompletionFormat(7, false, true).stream(withTools);
     const text = stream.callStart(call) + stream.callDelta('{}') + stream.end(told({ ending: 'tool-call' }));
     expect(streamed(text)).toEqual([
@@ -175,7 +175,7 @@ describe('A streamed chat completion', () => {
     ]);
   });
 
-  it('ends with its error, and no more', () => {
+  it('ends with its error', () => {
     const failure = chatCompletionFormat(7, false).stream(opening).failure(new RelayError('timeout', 'too long'));
     const error = { message: 'too long', type: 'api_error', code: 'timeout', param: null };
     expect(streamed(failure)).toEqual([{ error }]);

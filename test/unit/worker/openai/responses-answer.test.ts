@@ -95,7 +95,7 @@ const ofText = { item_id: 'msg_r1', output_index: 0, content_index: 0 };
 const first = { output_index: 0 };
 
 describe('A response', () => {
-  it('is as the OpenAI API has it', () => {
+  it('matches the OpenAI API', () => {
     expect(responseFormat(frameOf(7)).body(told())).toEqual({
       ...response,
       completed_at: 7,
@@ -105,7 +105,7 @@ describe('A response', () => {
     });
   });
 
-  it('has calls as items of its own, behind the message', () => {
+  it('has calls as separate items after the message', () => {
     const run = {
       id: 'fc_r1_1',
       type: 'custom_tool_call',
@@ -143,7 +143,7 @@ describe('A response', () => {
 });
 
 describe('A streamed response', () => {
-  it('is events that are named and numbered, with the whole text at their end', () => {
+  it('consists of named and numbered events, with the whole text at the end', () => {
     const stream = responseFormat(frameOf(7)).stream(opening);
     const text = stream.begin() + stream.delta('good ') + stream.delta('day') + stream.end(told());
     const begun = { ...response, status: 'in_progress' };
@@ -167,7 +167,7 @@ describe('A streamed response', () => {
     );
   });
 
-  it('has an item for the text and one for each call, as they come', () => {
+  it('has an item for the text and one for each call, as they arrive', () => {
     const stream = responseFormat(frameOf(7)).stream(withTools);
     const text = [
       stream.begin(),
@@ -213,7 +213,7 @@ describe('A streamed response', () => {
     );
   });
 
-  it('is one message where the model could call tools and does not', () => {
+  it('is one message if the model could call tools and does not', () => {
     const stream = responseFormat(frameOf(7)).stream(withTools);
     const events = streamed(stream.begin() + stream.delta('good ') + stream.end(told(withTools))) as Sent[];
     expect(events.map(({ type }) => type).slice(2)).toEqual([
@@ -231,7 +231,7 @@ describe('A streamed response', () => {
     expect(ended.at(-1)?.response).toMatchObject({ output: [message('completed', part(''))] });
   });
 
-  it('is incomplete where the model refuses', () => {
+  it('is incomplete if the model refuses', () => {
     const stream = responseFormat(frameOf(7)).stream(opening);
     stream.begin();
     const events = streamed(stream.end(told({ text: '', ending: 'refusal' })));
@@ -239,7 +239,7 @@ describe('A streamed response', () => {
     expect(events.at(-1)).toMatchObject({ type: 'response.incomplete', sequence_number: 7, response: details });
   });
 
-  it('ends with its error where it fails', () => {
+  it('ends with its error if it fails', () => {
     const stream = responseFormat(frameOf(7)).stream(opening);
     stream.begin();
     const error = { message: 'too long', type: 'api_error', code: 'timeout', param: null };
@@ -254,7 +254,7 @@ describe('A streamed response', () => {
   });
 
   it.each([withTools, { ...opening, hasThoughts: true }])(
-    'begins an item before it fails, so that no SDK sends its request again',
+    'starts an item before it fails, so that no SDK retries its request',
     (mixed) => {
       const stream = responseFormat(frameOf(7)).stream(mixed);
       const types = (text: string) => (streamed(text) as Sent[]).map(({ type }) => type);
@@ -285,7 +285,7 @@ describe('A response with thoughts', () => {
     call('completed', '{}'),
   ];
 
-  it('has an item for each, at its place', () => {
+  it('has an item for each thought, in its position', () => {
     const answer = told({ ...thinks, calls: [made], ending: 'tool-call', end: jobDone({ thoughts }) });
     expect(responseFormat(frameOf(7)).body(answer)).toMatchObject({ output: items });
   });
@@ -326,7 +326,7 @@ describe('A response with thoughts', () => {
     expect(events.at(-1)).toMatchObject({ type: 'response.completed', response: { output: items } });
   });
 
-  it('has a message behind them where the model has said nothing, but not where it refuses', () => {
+  it('has a message after them if the model wrote no text, but not if it refuses', () => {
     const only = [{ text: 'Hm', at: 0, calls: 0 }];
     const said = (more: Partial<CompletedAnswer>) => {
       const stream = responseFormat(frameOf(7)).stream({ ...opening, hasThoughts: true });

@@ -19,14 +19,14 @@ const nothing = {
   prompt_cache_key: null,
 };
 
-describe('What a response repeats of its request', () => {
-  it('is as the API has it where the request says nothing, or null', () => {
+describe('The request fields that a response repeats', () => {
+  it('have the defaults of the API if the request omits them or sends null', () => {
     expect(repeated({})).toEqual(nothing);
     const nulls = Object.keys(nothing).map((field) => [field, null]);
     expect(repeated({ ...Object.fromEntries(nulls), user: null, parallel_tool_calls: null })).toEqual(nothing);
   });
 
-  it('has each tool of the client with all its fields, and none of a provider', () => {
+  it('include each tool of the client with all its fields, and no provider-hosted tool', () => {
     const custom = { type: 'custom', name: 'run', format: { type: 'text' } };
     const plain = { type: 'function', name: 'f' };
     const whole = { description: 'd', parameters: { type: 'object' }, strict: true };
@@ -39,13 +39,13 @@ describe('What a response repeats of its request', () => {
     ]);
   });
 
-  it('has a schema with all fields of its format', () => {
+  it('include a schema with all fields of its format', () => {
     const schema = { type: 'object' };
     const format = { type: 'json_schema', name: 'n', schema };
     expect(repeated({ text: { format } }).text).toEqual({ format: { ...format, description: null, strict: false } });
   });
 
-  it('leaves out each field that is too long, and no other', () => {
+  it('omit each field that is too long, and no other', () => {
     const long = 'x'.repeat(2000);
     const sent = {
       instructions: long,

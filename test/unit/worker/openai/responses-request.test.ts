@@ -64,7 +64,7 @@ describe('A response asks for', () => {
     expect(parsedAfter({ input: 'So?' }, earlier).job).toMatchObject({ history: [], earlier, text: 'So?' });
   });
 
-  it('an answer after the results of calls, which are text where there are no tools', () => {
+  it('an answer after the results of calls, which are text if there are no tools', () => {
     const input = [
       hi,
       { type: 'function_call', call_id: 'a', name: 'weather', arguments: '{}' },
@@ -84,7 +84,7 @@ describe('A response asks for', () => {
     expect([imageField, ignored]).toEqual(['input.4.output.1', []]);
   });
 
-  it('an answer after calls and results with their ids, where it has tools', () => {
+  it('an answer after calls and results with their ids, if it has tools', () => {
     const input = [
       hi,
       { type: 'function_call', call_id: 'a', name: 'time', namespace: 'crm', arguments: '{}' },
@@ -227,7 +227,7 @@ describe('A response asks for', () => {
       },
     ],
     [{ tool_choice: 'auto', parallel_tool_calls: true }, { ignored: ['tool_choice', 'parallel_tool_calls'] }],
-  ])('what %j says', (body, expected) => {
+  ])('the options of %j', (body, expected) => {
     const { job, ...rest } = asked(body);
     expect({ ...job, ...rest }).toMatchObject(expected);
   });
@@ -236,7 +236,7 @@ describe('A response asks for', () => {
 const items = (...input: readonly unknown[]) => ({ input });
 const user = (content: unknown) => items({ role: 'user', content });
 
-describe('A response is refused, and the field named,', () => {
+describe('A response is rejected, with the field named,', () => {
   it.each<[object, string, string]>([
     [{ model: undefined }, 'model', 'must be sent'],
     [{ input: undefined }, 'input', 'must be text, or a list of items'],

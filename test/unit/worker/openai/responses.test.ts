@@ -20,19 +20,19 @@ function serve(handler: AsyncHandler, id = 'resp_some-id') {
   return serveWith([(req, res, next) => handler(Object.assign(req, { params: { response_id: id } }), res, next)]);
 }
 
-describe('A response that was begun in the background', () => {
+describe('A background response', () => {
   it.each([
     ['queued', 'queued'],
     ['running', 'in_progress'],
     ['cancelled', 'cancelled'],
-  ] as const)('that is %s is told as %s, with the time as a number', async (status, expected) => {
+  ] as const)('that is %s is shown as %s, with the time as a number', async (status, expected) => {
     await using server = await serve(getResponse(new FakePrimary({ job: response({ status }) }).asPrimary));
     const { body } = await server.get();
     expect(body).toMatchObject({ id: 'resp_some-id', object: 'response', status: expected, created_at: 1, output: [] });
     expect([body.background, body.error, body.model]).toEqual([true, null, 'eliza']);
   });
 
-  it('that has failed says why', async () => {
+  it('that has failed shows the reason', async () => {
     const failure = { code: 'timeout', message: 'too long' } as const;
     await using server = await serve(
       getResponse(new FakePrimary({ job: response({ status: 'failed', failure }) }).asPrimary),
@@ -40,7 +40,7 @@ describe('A response that was begun in the background', () => {
     expect((await server.get()).body).toMatchObject({ status: 'failed', error: failure });
   });
 
-  it('that is complete has its answer', async () => {
+  it('that is complete shows its answer', async () => {
     await using server = await serve(getResponse(new FakePrimary({ job: response({}), jobAnswer }).asPrimary));
     const { body } = await server.get();
     expect(body).toMatchObject({ id: 'resp_some-id', status: 'completed', background: true, created_at: 1 });
@@ -52,7 +52,7 @@ describe('A response that was begun in the background', () => {
     ['resp_', response({})],
     ['resp_some-id', backgroundView()],
     ['resp_some-id', missing],
-  ])('is not there under another id, for another client, or of another endpoint: %s', async (id, job) => {
+  ])('is not found under another id, for another client, or of another endpoint: %s', async (id, job) => {
     const gone = new RelayError('not_found', 'no such response');
     const primary = new FakePrimary({ job, jobAnswer, responsePiece: gone, deleteResponse: gone });
     for (const handler of [
@@ -68,7 +68,7 @@ describe('A response that was begun in the background', () => {
     }
   });
 
-  it('is cancelled, and told as it is then', async () => {
+  it('is cancelled, and shown in its new state', async () => {
     const primary = new FakePrimary({
       job: response({ status: 'running' }),
       cancelJob: response({ status: 'cancelled' }),
@@ -77,7 +77,7 @@ describe('A response that was begun in the background', () => {
     expect((await server.get()).body.status).toBe('cancelled');
   });
 
-  it('is forgotten, whatever it does', async () => {
+  it('is deleted in any state', async () => {
     const fates = ['cancelled', null];
     const primary = new FakePrimary({
       job: response({ status: 'running' }),
