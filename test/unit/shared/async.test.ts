@@ -6,15 +6,15 @@ import { settled } from '../../support/settled.js';
 
 const reason = new Error('enough');
 
-describe('A promise that is waited for under a signal', () => {
-  it('gives its value or its error, and leaves no listener', async () => {
+describe('A promise awaited with a signal', () => {
+  it('returns its value or its error, and leaves no listener', async () => {
     const { signal } = new AbortController();
     expect(await orAborted(Promise.resolve(7), signal)).toBe(7);
     await expect(orAborted(Promise.reject(reason), signal)).rejects.toBe(reason);
     expect(getEventListeners(signal, 'abort')).toEqual([]);
   });
 
-  it('is waited for no longer once the signal aborts', async () => {
+  it('rejects as soon as the signal aborts', async () => {
     const controller = new AbortController();
     const waiting = orAborted(new Promise(() => {}), controller.signal);
     controller.abort(reason);
@@ -22,11 +22,11 @@ describe('A promise that is waited for under a signal', () => {
     expect(getEventListeners(controller.signal, 'abort')).toEqual([]);
   });
 
-  it('is not waited for at all where the signal has aborted before', async () => {
+  it('rejects at once if the signal has already aborted', async () => {
     await expect(orAborted(Promise.resolve(7), AbortSignal.abort(reason))).rejects.toBe(reason);
   });
 
-  it('goes on for others', async () => {
+  it('still resolves for others', async () => {
     let finish: (value: number) => void = () => {};
     const shared = new Promise<number>((resolve) => {
       finish = resolve;
@@ -55,14 +55,14 @@ function filled(...items: readonly number[]): BoundedQueue<number> {
 }
 
 describe('A queue', () => {
-  it('yields items in the order in which they came, then the end', async () => {
+  it('yields items in order of arrival, then ends', async () => {
     const queue = filled(1, 2, 3, 4);
     queue.finish();
     expect(await all(queue)).toEqual([1, 2, 3, 4]);
     expect(await queue.next()).toEqual({ value: undefined, done: true });
   });
 
-  it('keeps the order however reading and writing alternate', async () => {
+  it('preserves the order for any sequence of reads and writes', async () => {
     const queue = filled();
     const seen: number[] = [];
     let written = 0;
@@ -92,7 +92,7 @@ describe('A queue', () => {
     ]);
   });
 
-  it('yields what was waiting before it fails', async () => {
+  it('yields waiting items before it fails', async () => {
     const queue = filled(1, 2);
     queue.fail(broken);
     expect(await queue.next()).toEqual({ value: 1, done: false });
@@ -101,13 +101,13 @@ describe('A queue', () => {
     await expect(queue.next()).rejects.toBe(broken);
   });
 
-  it('drops what was waiting when it is cut', async () => {
+  it('drops waiting items when it is cut', async () => {
     const queue = filled(1, 2);
     queue.cut(broken);
     await expect(queue.next()).rejects.toBe(broken);
   });
 
-  it('can be cut when it is finished and not read to its end, but not after that', async () => {
+  it('can be cut after it is finished and before it is read to its end', async () => {
     const unread = filled(1);
     unread.finish();
     unread.cut(broken);
@@ -120,7 +120,7 @@ describe('A queue', () => {
     expect(await read.next()).toEqual({ value: undefined, done: true });
   });
 
-  it('keeps its first end, and takes nothing after it', async () => {
+  it('retains its first end, and accepts nothing afterwards', async () => {
     const queue = filled(1);
     expect(queue.isOver).toBe(false);
     queue.finish();
@@ -130,7 +130,7 @@ describe('A queue', () => {
     expect(queue.isOver).toBe(true);
   });
 
-  it('ends for good when its reader leaves the loop', async () => {
+  it('ends permanently when its reader leaves the loop', async () => {
     const queue = filled(1, 2, 3);
     for await (const _ of queue) break;
     queue.push(4);
@@ -149,7 +149,7 @@ describe('The writer of a queue', () => {
     return taken;
   }
 
-  it('is told of each item taken, and not of the end', async () => {
+  it('is notified of each item read, and not of the end', async () => {
     expect(await afterTaking((queue) => queue.next())).toBe(1);
     expect(await afterTaking(all)).toBe(3);
   });
@@ -157,11 +157,11 @@ describe('The writer of a queue', () => {
   it.each<[string, (queue: BoundedQueue<number>) => Promise<unknown>]>([
     ['its reader leaves', (queue) => queue.return()],
     ['it is cut', async (queue) => queue.cut(broken)],
-  ])('is not told of items that are dropped because %s', async (_, drop) => {
+  ])('is not notified of items that are dropped because %s', async (_, drop) => {
     expect(await afterTaking(drop)).toBe(0);
   });
 
-  it('keeps to a bound by counting what was taken', async () => {
+  it('can enforce a limit by counting the items read', async () => {
     const [bound, total] = [4, 100];
     let [written, waiting, peak] = [0, 0, 0];
     const queue: BoundedQueue<number> = new BoundedQueue(() => {
@@ -179,7 +179,7 @@ describe('The writer of a queue', () => {
   });
 });
 
-it('A queue holds no item that was taken, even if its reader never catches up', async () => {
+it('A queue does not retain items that were read, even if its reader never catches up', async () => {
   setFlagsFromString('--expose_gc');
   const collectGarbage = runInNewContext('gc') as () => void;
   const queue = new BoundedQueue<object>();

@@ -1,6 +1,6 @@
 import { readClientId } from '../../../src/shared/client.js';
 
-describe('the client of a request', () => {
+describe('The client id of a request', () => {
   it.each([
     ['key alice', 'key', 'alice'],
     ['user bob', 'user', 'bob'],
@@ -8,7 +8,7 @@ describe('the client of a request', () => {
     ['key a b', 'key', 'a b'],
     ['', 'other', ''],
     ['somebody', 'other', 'somebody'],
-  ])('%p is of the kind %s and has the name %p', (client, kind, name) => {
+  ])('%p has the kind %s and the name %p', (client, kind, name) => {
     expect(readClientId(client)).toEqual({ kind, name });
   });
 });

@@ -1,7 +1,7 @@
 import { delay, endOfLoopTurn, systemClock, timestamp } from '../../../src/shared/clock.js';
 import { FakeClock } from '../../support/fake-clock.js';
 
-describe('The clock of the system', () => {
+describe('The system clock', () => {
   it('fires a timer once, and an interval until it is stopped', async () => {
     let [once, often] = [0, 0];
     systemClock.after(1, () => once++);
@@ -16,7 +16,7 @@ describe('The clock of the system', () => {
     expect([once, often]).toEqual([1, 3]);
   });
 
-  it('does not fire a timer that was stopped, and may be told to stop it twice', async () => {
+  it('does not fire a cancelled timer, and cancelling twice is allowed', async () => {
     let fired = 0;
     const stop = systemClock.after(1, () => fired++);
     stop();
@@ -25,7 +25,7 @@ describe('The clock of the system', () => {
     expect(fired).toBe(0);
   });
 
-  it('waits for a time longer than a timer of Node can last', async () => {
+  it('supports delays longer than the maximum of a Node timer', async () => {
     const monthsMs = 2 ** 31;
     let fired = 0;
     const stops = [systemClock.after(monthsMs, () => fired++), systemClock.every(monthsMs, () => fired++)];
@@ -34,7 +34,7 @@ describe('The clock of the system', () => {
     expect(fired).toBe(0);
   });
 
-  it('measures in milliseconds, without jumps', async () => {
+  it('measures milliseconds without jumps', async () => {
     const begun = systemClock.monotonicMs();
     await delay(systemClock, 20);
     const passed = systemClock.monotonicMs() - begun;
@@ -56,7 +56,7 @@ it('A delay ends when its time has passed', async () => {
   expect(isOver).toBe(true);
 });
 
-it('The end of a turn of the loop comes after all that can happen without a new event', async () => {
+it('The end of a loop turn comes after all pending callbacks and promises', async () => {
   const order: string[] = [];
   const end = endOfLoopTurn().then(() => order.push('end'));
   process.nextTick(() => order.push('tick'));

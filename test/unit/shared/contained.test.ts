@@ -9,7 +9,7 @@ function thrower(message: string): () => void {
 }
 
 describe('A contained listener', () => {
-  it('gets its arguments, and reports what it throws instead of throwing it', () => {
+  it('receives its arguments, and reports an error instead of throwing it', () => {
     const faults: unknown[] = [];
     const sums: number[] = [];
     const add = contained(
@@ -28,7 +28,7 @@ describe('A contained listener', () => {
 });
 
 describe('A contained clock', () => {
-  it('reports what the action of a timer throws, and fires the other timers', async () => {
+  it('reports an error of a timer, and fires the other timers', async () => {
     const faults: unknown[] = [];
     const inner = new FakeClock();
     const clock = containedClock(inner, (fault) => faults.push(fault));
@@ -41,7 +41,7 @@ describe('A contained clock', () => {
     expect(fired).toBe(1);
   });
 
-  it('stops a timer, and has the time of the clock inside', () => {
+  it('cancels a timer, and has the time of the inner clock', () => {
     const clock = containedClock(systemClock, () => {});
     const stop = clock.after(0, thrower('never'));
     stop();

@@ -20,7 +20,7 @@ import {
 import { outcomes } from '../../../src/shared/job.js';
 
 describe('The error codes', () => {
-  it('have the statuses of the contract', () => {
+  it('have the documented HTTP statuses', () => {
     expect(httpStatusOf).toEqual({
       validation_error: 400,
       unauthorized: 401,
@@ -42,7 +42,7 @@ describe('The error codes', () => {
     });
   });
 
-  it('are those that an error body may carry, and `cancelled`, which no body carries', () => {
+  it('are the public codes, and `cancelled`, which is never in an error body', () => {
     expect(errorBody.shape.error.options).toEqual(publicCodes);
     expect(errorCodes).toEqual([...publicCodes, 'cancelled']);
     expect(publicCodes).not.toContain('cancelled');
@@ -54,11 +54,11 @@ describe('The error codes', () => {
 });
 
 describe('A RelayError', () => {
-  it.each(cliReasons)('carries the reason why a model CLI failed: %s', (reason) => {
+  it.each(cliReasons)('carries the reason of a failed model CLI: %s', (reason) => {
     expect(cliError(reason, 'no luck')).toMatchObject({ code: 'cli_error', message: 'no luck', reason });
   });
 
-  it('says where a request is wrong', () => {
+  it('has the path of the fault in a request', () => {
     expect(invalid('prompt', 'must be sent')).toMatchObject({
       code: 'validation_error',
       message: 'prompt: must be sent',
@@ -66,31 +66,31 @@ describe('A RelayError', () => {
     });
   });
 
-  it('says when to try again after a restart', () => {
+  it('has the retry time after a restart', () => {
     expect(shuttingDown()).toMatchObject({ code: 'shutting_down', retryAfterSeconds: 5 });
     expect(storeUnavailable()).toMatchObject({ code: 'store_unavailable', retryAfterSeconds: 5 });
   });
 
-  it('is no defect', () => {
+  it('is not a defect', () => {
     expect(isDefect(new RelayError('internal_error', 'known'))).toBe(false);
     expect([new Error('odd'), 'odd', undefined].map(isDefect)).toEqual([true, true, true]);
   });
 
-  it('with the code `cancelled` is the only thing that counts as cancelled', () => {
+  it('is the only value that counts as cancelled, with the code `cancelled`', () => {
     expect(isCancelled(cancelled('gone'))).toBe(true);
     const others = [new RelayError('timeout', 'late'), new Error('cancelled'), { code: 'cancelled' }, undefined];
     expect(others.map(isCancelled)).toEqual([false, false, false, false]);
   });
 });
 
-describe('What a client may know of a thrown value', () => {
-  it('is a RelayError as it is', () => {
+describe('The public error for a thrown value', () => {
+  it('is the same RelayError', () => {
     const error = new RelayError('timeout', 'too long');
     expect(toRelayError(error)).toBe(error);
   });
 
   it.each([[new Error('secret')], ['secret'], [undefined], [null], [{ code: 'timeout' }]])(
-    'is internal_error and nothing else for %p',
+    'is only internal_error for %p',
     (thrown) => {
       const { code, message, reason, details, retryAfterSeconds } = toRelayError(thrown);
       expect([code, message]).toEqual(['internal_error', 'internal error']);
@@ -99,7 +99,7 @@ describe('What a client may know of a thrown value', () => {
   );
 });
 
-describe('An error on its way to another process', () => {
+describe('An error sent to another process', () => {
   const errors = [
     new RelayError('timeout', 'too long'),
     cliError('quota', 'used up'),
@@ -113,7 +113,7 @@ describe('An error on its way to another process', () => {
     }),
   ];
 
-  it.each(errors)('arrives as it left: %s', (error) => {
+  it.each(errors)('arrives unchanged: %s', (error) => {
     const packed: unknown = JSON.parse(JSON.stringify(toWire(error)));
     const arrived = fromWire(wireError.parse(packed));
     expect(arrived).toBeInstanceOf(RelayError);
@@ -122,7 +122,7 @@ describe('An error on its way to another process', () => {
     expect(arrived).toMatchObject({ code, message, reason, details, retryAfterSeconds });
   });
 
-  it('takes nothing of a defect with it', () => {
+  it('contains nothing of a defect', () => {
     expect(JSON.parse(JSON.stringify(toWire(new TypeError('secret'))))).toEqual({
       code: 'internal_error',
       message: 'internal error',

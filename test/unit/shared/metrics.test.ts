@@ -25,12 +25,12 @@ describe('The metrics of a process', () => {
     expect(values.filter(({ labels }) => labels.process !== process)).toEqual([]);
   });
 
-  it('hold no gauge that is named as a counter', async () => {
+  it('contain no gauge with the name of a counter', async () => {
     const gauges = (await familiesOf('worker')).filter(({ type }) => String(type) === 'gauge');
     expect(gauges.filter(({ name }) => name.endsWith('_total'))).toEqual([]);
   });
 
-  it('tell the start of the service, which is that of the primary', async () => {
+  it('include the start time of the service, from the primary only', async () => {
     const [primary, worker] = await Promise.all([familiesOf('primary'), familiesOf('worker')]);
     const isStart = ({ name }: { name: string }) => name === 'model_api_process_start_time_seconds';
     expect(worker.filter(isStart)).toEqual([]);
@@ -39,7 +39,7 @@ describe('The metrics of a process', () => {
   });
 });
 
-it('OpenMetrics has the family of a counter without its ending, no blank lines, and an end', () => {
+it('OpenMetrics has counter families without their suffix, no blank lines, and an end marker', () => {
   const text =
     '# HELP a_total Of a_total.\n# TYPE a_total counter\na_total{b="# TYPE a_total x"} 1\n\n# HELP c C.\n# TYPE c gauge\nc 2\n';
   expect(openMetricsOf(text)).toBe(
@@ -64,8 +64,8 @@ class House {
   }
 }
 
-describe('A report of figures', () => {
-  it('tells how much each counter has grown since the last report', async () => {
+describe('A metrics report', () => {
+  it('contains the increase of each counter since the last report', async () => {
     const house = new House();
     house.requests.inc({ code: '200' }, 3);
     house.requests.inc({ code: '500' });
@@ -77,21 +77,21 @@ describe('A report of figures', () => {
     expect(await house.changesOf('requests')).toEqual([{ labels: { code: '200' }, value: 2 }]);
   });
 
-  it('leaves out a family that has not grown', async () => {
+  it('omits a family that has not increased', async () => {
     const house = new House();
     house.requests.inc({ code: '200' });
     await house.changes();
     expect((await house.changes()).map(({ name }) => name)).toEqual(['open']);
   });
 
-  it('tells of a new series once, even if its value is 0', async () => {
+  it('contains a new series once, even if its value is 0', async () => {
     const house = new House();
     house.requests.inc({ code: '200' }, 0);
     expect(await house.changesOf('requests')).toEqual([{ labels: { code: '200' }, value: 0 }]);
     expect(await house.changesOf('requests')).toEqual([]);
   });
 
-  it('tells every gauge whole, each time', async () => {
+  it('contains every gauge in full, each time', async () => {
     const house = new House();
     house.open.set(5);
     expect(await house.changesOf('open')).toEqual([{ labels: {}, value: 5 }]);
@@ -100,7 +100,7 @@ describe('A report of figures', () => {
     expect(await house.changesOf('open')).toEqual([{ labels: {}, value: 2 }]);
   });
 
-  it('tells the growth of each bucket, sum and count of a histogram', async () => {
+  it('contains the increase of each bucket, sum and count of a histogram', async () => {
     const house = new House();
     house.seconds.observe(0.5);
     await house.changes();
@@ -118,7 +118,7 @@ describe('A report of figures', () => {
     ]);
   });
 
-  it('leaves out what is no finite number, which JSON cannot carry', async () => {
+  it('omits values that are not finite, which JSON cannot represent', async () => {
     const house = new House();
     house.open.set(Number.NaN);
     expect(await house.changesOf('open')).toEqual([]);
@@ -126,7 +126,7 @@ describe('A report of figures', () => {
     expect(await house.changesOf('open')).toEqual([]);
   });
 
-  it('adds up to the same sum as the values themselves, in any order', async () => {
+  it('adds up to the same sum as the values, in any order', async () => {
     const house = new House();
     const told: number[] = [];
     for (let round = 1; round <= 200; round++) {
@@ -139,7 +139,7 @@ describe('A report of figures', () => {
     expect(forwards).toBeCloseTo((200 * 201) / 2 / 7, 5);
   });
 
-  it('passes the check of arriving messages, through JSON', async () => {
+  it('passes the schema of received messages, through JSON', async () => {
     const house = new House();
     house.requests.inc({ code: '200' });
     house.seconds.observe(0.1);
@@ -154,14 +154,14 @@ describe('A report of figures', () => {
   });
 });
 
-describe('A figure', () => {
-  it('is named as the text format does, with its labels escaped', () => {
+describe('A metric value', () => {
+  it('is named as in the text format, with escaped labels', () => {
     expect(seriesOf('a', { labels: {} })).toBe('a');
     expect(seriesOf('a', { metricName: 'a_sum', labels: { code: '200', le: 0.5 } })).toBe('a_sum{code="200",le="0.5"}');
     expect(seriesOf('a', { labels: { text: '"\\\n' } })).toBe('a{text="\\"\\\\\\n"}');
   });
 
-  it('can fall only where it is a gauge', () => {
+  it('can only fall if it is a gauge', () => {
     expect((['counter', 'histogram', 'gauge'] as const).map((type) => neverFalls({ type }))).toEqual([
       true,
       true,
@@ -169,7 +169,7 @@ describe('A figure', () => {
     ]);
   });
 
-  it('is rounded to a power of two near a millionth; whole numbers stay as they are', () => {
+  it('is rounded to a power of two near a millionth, and whole numbers are unchanged', () => {
     expect([0, 1, 12_345_678_901].map(roundedToGrain)).toEqual([0, 1, 12_345_678_901]);
     expect(Math.abs(roundedToGrain(0.1) - 0.1)).toBeLessThan(1e-6);
     expect(roundedToGrain(0.1) * 2 ** 20).toBe(Math.round(0.1 * 2 ** 20));

@@ -12,15 +12,15 @@ function runAs(version: string, program: string) {
   return spawnSync(process.execPath, ['-e', `${pretend} require(${JSON.stringify(program)});`], { encoding: 'utf8' });
 }
 
-describe('The version of Node.js', () => {
-  it('is checked first by each main file', () => {
+describe('The Node.js version', () => {
+  it('is checked first in each main file', () => {
     for (const main of mains) {
       const [first] = /require\("([^"]+)"\)/.exec(readFileSync(main, 'utf8'))?.slice(1) ?? [];
       expect(first).toBe('../shared/node-version.js');
     }
   });
 
-  it('is the one that package.json asks for', () => {
+  it('matches package.json', () => {
     const { engines } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
     const oldest = engines.node.replace('>=', '');
     expect(runAs('20.19.1', check).stderr).toContain(`needs Node.js ${oldest} or newer`);

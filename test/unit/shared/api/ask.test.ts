@@ -24,8 +24,8 @@ function fileOf(type: Image['mediaType'], rest = Buffer.alloc(40)): string {
   return Buffer.concat([beginnings[type], rest]).toString('base64');
 }
 
-describe('an image', () => {
-  it.each(types)('of the type %s begins as such a file does, and no other', (type) => {
+describe('An image', () => {
+  it.each(types)('of the type %s must start like such a file', (type) => {
     const fits = types.map((other) => imageFault(other, fileOf(type)) === null);
     expect(fits).toEqual(types.map((other) => other === type));
   });
@@ -49,11 +49,11 @@ describe('an image', () => {
     fileOf('image/png').replaceAll('A', '-'),
     `data:image/png;base64,${fileOf('image/png')}`,
     `${fileOf('image/png')}😀😀`,
-  ])('must be base64: %j', (data) => {
+  ])('must be valid base64: %j', (data) => {
     expect(imageFault('image/png', data)).toBe('must be base64');
   });
 
-  it('of 32 MB is looked at in no time', () => {
+  it('of 32 MB is checked quickly', () => {
     const data = fileOf('image/png', Buffer.alloc(32 * 1024 ** 2));
     const startedMs = performance.now();
     expect(imageFault('image/png', data)).toBeNull();
@@ -61,10 +61,10 @@ describe('an image', () => {
   });
 });
 
-describe('the images of a request', () => {
+describe('The images of a request', () => {
   const png = { media_type: 'image/png', data: fileOf('image/png') };
 
-  it('stand in front of its text', () => {
+  it('precede its text', () => {
     expect(leadingImages(requestImages.parse([png]))).toEqual([{ mediaType: 'image/png', data: png.data, at: 0 }]);
     expect(leadingImages(undefined)).toEqual([]);
   });
@@ -81,20 +81,20 @@ describe('the images of a request', () => {
     ['a text', [{ ...png, data: 'aGVsbG8=' }], 'is not what image/png begins with'],
     ['an unknown type and broken data', [{ media_type: 5, data: '?' }], 'must be one of'],
     ['null', [null], ''],
-  ])('are refused where they are %s', (_, images, message) => {
+  ])('are rejected if they are %s', (_, images, message) => {
     const { success, error } = requestImages.safeParse(images);
     expect(success).toBe(false);
     expect(error?.issues[0]?.message).toContain(message);
   });
 
-  it('have no fields that are not known', () => {
+  it('have only known fields', () => {
     expect(requestImages.safeParse([{ ...png, url: 'http://example.com' }]).success).toBe(false);
   });
 });
 
-describe('a schema as a job carries it', () => {
+describe('The schema in a job', () => {
   it.each([{ type: 'object' }, { properties: { a: {} } }, { $ref: '#/$defs/a', $defs: { a: { type: 'object' } } }])(
-    'is JSON, of objects: %j',
+    'is the JSON of an object: %j',
     (schema) => {
       expect(schemaText(schema, 'schema')).toBe(JSON.stringify(schema));
     },
@@ -105,35 +105,35 @@ describe('a schema as a job carries it', () => {
     ['of several types', { type: ['object', 'null'] }, 'must have an object at its root: "type": "object"'],
     ['of anything', {}, 'must have an object at its root: "type": "object"'],
     ['too large', { type: 'object', title: 'ä'.repeat(maxSchemaBytes / 2) }, 'must be 65536 bytes of JSON at most'],
-  ])('is refused where it is %s', (_, schema, message) => {
+  ])('is rejected if it is %s', (_, schema, message) => {
     const fault = new RelayError('validation_error', `response_format.schema: ${message}`);
     expect(() => schemaText(schema, 'response_format.schema')).toThrow(fault);
   });
 
-  it('is refused where it is nested too deeply to be written', () => {
+  it('is rejected if it is nested too deeply to be serialized', () => {
     let schema: Record<string, unknown> = {};
     for (let depth = 0; depth < 100_000; depth++) schema = { items: schema };
     expect(() => schemaText({ type: 'object', ...schema }, 'schema')).toThrow('schema: is nested too deeply');
   });
 });
 
-describe('the fields of a request', () => {
-  it.each([[[]], ['{}'], [null], [5]])('have a schema that is an object: not %j', (value) => {
+describe('The fields of a request', () => {
+  it.each([[[]], ['{}'], [null], [5]])('require an object as a schema: not %j', (value) => {
     expect(answerSchema.safeParse(value).error?.issues[0]?.message).toBe('must be a JSON Schema, an object');
   });
 
-  it('have one of three efforts', () => {
+  it('allow three efforts', () => {
     expect(['low', 'medium', 'high'].map((value) => effort.safeParse(value).success)).toEqual([true, true, true]);
     expect(effort.safeParse('max').error?.issues[0]?.message).toBe('must be one of low, medium, high');
   });
 });
 
 describe('The usage in an answer', () => {
-  it('is null where the CLI reports nothing', () => {
+  it('is null if the CLI reports nothing', () => {
     expect(usageOf({ inputTokens: null, outputTokens: null, costUsd: null })).toBeNull();
   });
 
-  it('holds what the CLI reports, and the cost only where there is one', () => {
+  it('contains the values that the CLI reports, and the cost only if there is one', () => {
     expect(usageOf({ inputTokens: 1, outputTokens: null, costUsd: null })).toEqual({
       input_tokens: 1,
       output_tokens: null,

@@ -12,7 +12,7 @@ describe('A chat request', () => {
     expect(chatRequest.parse(body)).toEqual(body);
   });
 
-  it('has a system text for a new conversation only, which is told beside its other faults', () => {
+  it('may have a system text only for a new conversation, and other faults are listed too', () => {
     const { error } = chatRequest.safeParse({ message: '', conversation_id: 'c-1', system: 'Be brief.' });
     expect(error?.issues.map(({ path, message: text }) => `${path.join('.')}: ${text}`)).toEqual([
       'message: must not be empty',
@@ -20,7 +20,7 @@ describe('A chat request', () => {
     ]);
   });
 
-  it('is not the older payload', () => {
+  it('rejects the older payload', () => {
     expect(chatRequest.safeParse({ messages: [{ role: 'user', content: message }] }).success).toBe(false);
   });
 });

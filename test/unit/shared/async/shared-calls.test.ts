@@ -13,7 +13,7 @@ function failingOnce(): () => Promise<number> {
 }
 
 describe('Coalesced calls', () => {
-  it('share one that begins after them, and wait for none that is under way', async () => {
+  it('share a call that starts after them, and do not wait for a running one', async () => {
     const answers: ((call: number) => void)[] = [];
     const ask = coalesced(() => new Promise<number>((resolve) => answers.push(resolve)));
     const first = ask();
@@ -28,7 +28,7 @@ describe('Coalesced calls', () => {
     expect(await first).toBe(1);
   });
 
-  it('share a failure, and go on after it', async () => {
+  it('share a failure, and continue afterwards', async () => {
     const ask = coalesced(failingOnce());
     const crowd = [ask(), ask()];
     expect((await Promise.allSettled(crowd)).map(({ status }) => status)).toEqual(['rejected', 'rejected']);
@@ -37,7 +37,7 @@ describe('Coalesced calls', () => {
 });
 
 describe('A cached answer', () => {
-  it('is given until it is too old, then asked for again', async () => {
+  it('is returned until it is too old, then requested again', async () => {
     const clock = new FakeClock();
     let calls = 0;
     const ask = cached(async () => ++calls, 100, clock);
@@ -48,7 +48,7 @@ describe('A cached answer', () => {
     expect(await ask()).toBe(2);
   });
 
-  it('is as old as its question, however long the answer took', async () => {
+  it('has the age of its request, however long the answer took', async () => {
     const clock = new FakeClock();
     const answers: ((call: number) => void)[] = [];
     const ask = cached(() => new Promise<number>((resolve) => answers.push(resolve)), 100, clock);
@@ -62,13 +62,13 @@ describe('A cached answer', () => {
     expect(await ask()).toBe(2);
   });
 
-  it('is not kept when it is a failure', async () => {
+  it('is not cached if it is a failure', async () => {
     const ask = cached(failingOnce(), 100, new FakeClock());
     await expect(ask()).rejects.toThrow('gone');
     expect(await ask()).toBe(2);
   });
 
-  it('is not lost to an older call that fails later', async () => {
+  it('is not lost when an older call fails later', async () => {
     const clock = new FakeClock();
     const failures: ((error: Error) => void)[] = [];
     let calls = 0;
@@ -86,8 +86,8 @@ describe('A cached answer', () => {
   });
 });
 
-describe('Calls that are made one at a time', () => {
-  it('are shared by all who ask while another is under way, and begin after a pause', async () => {
+describe('Calls that run one at a time', () => {
+  it('are shared by all callers while another is running, and start after a pause', async () => {
     const clock = new FakeClock();
     const answers: ((call: number) => void)[] = [];
     const ask = oneAtATime(
@@ -109,7 +109,7 @@ describe('Calls that are made one at a time', () => {
     expect(answers).toHaveLength(2);
   });
 
-  it('share a failure, and go on after it', async () => {
+  it('share a failure, and continue afterwards', async () => {
     const ask = oneAtATime(failingOnce());
     const crowd = [ask(), ask()];
     expect((await Promise.allSettled(crowd)).map(({ status }) => status)).toEqual(['rejected', 'rejected']);
@@ -117,8 +117,8 @@ describe('Calls that are made one at a time', () => {
   });
 });
 
-describe('calls in line', () => {
-  it('are made one after the other, in their order, whatever becomes of those before', async () => {
+describe('Sequential calls', () => {
+  it('run one after the other, in order, whatever the result of earlier ones', async () => {
     const call = inLine();
     const begun: number[] = [];
     const gates = Array.from({ length: 3 }, () => withResolvers<string>());

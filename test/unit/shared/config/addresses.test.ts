@@ -6,14 +6,14 @@ it.each([
   ['::1', 'http://[::1]:5051'],
   ['0.0.0.0', 'http://127.0.0.1:5051'],
   ['::', 'http://[::1]:5051'],
-])('A service that is bound to %s can be reached from its own machine at %s', (host, url) => {
+])('A service bound to %s is reachable from its machine at %s', (host, url) => {
   expect(localUrl(host, 5051)).toBe(url);
 });
 
 const agent = { MODEL_API_AGENT_PORT: 5052, MODEL_API_PORT: 5051 };
 const memory = { kind: 'memory' } as const;
 
-describe('the ports', () => {
+describe('The ports', () => {
   it('must differ', () => {
     expect(portFaults({ ...agent, MODEL_API_PORT: 5052 })).toEqual([
       'MODEL_API_AGENT_PORT: 5052 is MODEL_API_PORT: it needs a port of its own',
@@ -30,8 +30,8 @@ describe('the ports', () => {
   });
 });
 
-describe('a host behind a front', () => {
-  it('is warned where all clients would count as one, and where its conversations are its own', () => {
+describe('A host behind a load balancer', () => {
+  it('gets a warning if all clients would count as one, and if its conversations are not shared', () => {
     expect(frontWarnings({ ...agent, MODEL_API_STORE: memory })).toEqual([
       expect.stringContaining('MODEL_API_TRUST_PROXY'),
       expect.stringContaining('a store in Redis'),

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { shellWords } from '../../../../src/shared/config/clis.js';
 import { randomNumbers } from '../../../support/random.js';
 
-describe('a command line', () => {
+describe('A command line', () => {
   it.each<[string, string[]]>([
     ['', []],
     [' \t\n ', []],
@@ -28,7 +28,7 @@ describe('a command line', () => {
     ['grüße 🚀', ['grüße', '🚀']],
     ['$HOME *', ['$HOME', '*']],
     [`--x='a b' {model}`, ['--x=a b', '{model}']],
-  ])('is split as a shell splits it: %j', (line, words) => {
+  ])('is split like in a shell: %j', (line, words) => {
     expect(shellWords(line)).toEqual(words);
   });
 
@@ -39,11 +39,11 @@ describe('a command line', () => {
     [`"a\\"`, 1],
     ['a \\', 3],
     [`'a'"b`, 4],
-  ])('is refused with its place where a quote stays open: %j', (line, at) => {
+  ])('is rejected with the position of an unclosed quote: %j', (line, at) => {
     expect(() => shellWords(line)).toThrow(`an open quote or a lone backslash at character ${at}`);
   });
 
-  it('is split as the shell of this machine splits it, whatever is in it', () => {
+  it('is split like in the shell of this machine, whatever it contains', () => {
     const lines = Array.from({ length: 300 }, (_, seed) => randomLine(seed));
     const shell = shellOf(lines);
     expect(shell).toHaveLength(lines.length);

@@ -8,7 +8,7 @@ function curesOf(line: string): string[] {
 
 const ofPython = 'add -u, or set PYTHONUNBUFFERED=1 and name it in MODEL_API_CLI_ENV';
 
-describe('a program that keeps what it writes to a pipe', () => {
+describe('A program that buffers its output to a pipe', () => {
   it.each([
     ['/usr/bin/python3.12 model.py', `python3.12: ${ofPython}`],
     ['python model.py -u', `python: ${ofPython}`],
@@ -19,11 +19,11 @@ describe('a program that keeps what it writes to a pipe', () => {
     ['jq -r .text', 'jq: add --unbuffered'],
     ["gawk '{print $1}'", 'gawk: call fflush() after each print'],
     ['tr a b', 'tr: put stdbuf -oL in front'],
-  ])('is known: %s', (line, cure) => {
+  ])('is detected: %s', (line, cure) => {
     expect(curesOf(line)).toEqual([cure]);
   });
 
-  it('is found in the script of a shell, each once', () => {
+  it('is detected once per program in the script of a shell', () => {
     expect(curesOf(`bash -lc 'llm | sed s/a/b/ | sed s/c/d/; python3 x'`)).toEqual([
       'sed: add -u',
       `python3: ${ofPython}`,
@@ -46,7 +46,7 @@ describe('a program that keeps what it writes to a pipe', () => {
     ['sh script.sh'],
     ["sh -c 'llm | tee log'"],
     [''],
-  ])('is no other, and none that was cured: %s', (line) => {
+  ])('is not reported for an unbuffered program: %s', (line) => {
     expect(curesOf(line)).toEqual([]);
   });
 });
@@ -58,7 +58,7 @@ async function warningsOf(env: Readonly<Record<string, string>>): Promise<readon
   return warnings;
 }
 
-describe('a command line that only a shell would understand', () => {
+describe('A command line with shell syntax', () => {
   it.each([
     ['llm | tee log', '|'],
     ['a || b && c; d & e', '|| && ; &'],
@@ -66,7 +66,7 @@ describe('a command line that only a shell would understand', () => {
     [`$HOME/bin/llm "$HOME" $\{X} $(date) \`date\``, '$HOME ${ $( `'],
     ['llm ~/x *.txt', '~ *'],
     ['llm {a,b}', '{a,b}'],
-  ])('is warned of: %s', (line, signs) => {
+  ])('causes a warning: %s', (line, signs) => {
     const verb = signs.includes(' ') ? 'mean' : 'means';
     const how = "quote what the program is to see, or name a shell, as in sh -c '…'";
     expect(unshelled(name, line)).toEqual([`${name}: ${signs} ${verb} nothing without a shell: ${how}`]);
@@ -79,17 +79,17 @@ describe('a command line that only a shell would understand', () => {
     ["awk '{print $1}'"],
     ['curl http://127.0.0.1:8080/v1 --data x=y'],
     [''],
-  ])('is not: %s', (line) => {
+  ])('causes no warning: %s', (line) => {
     expect(unshelled(name, line)).toEqual([]);
   });
 
-  it('sets no variable, and what it would be is not shown', () => {
+  it('sets no variable, and the warning does not show its value', () => {
     expect(unshelled(name, ' API_KEY=secret llm')).toEqual([
       `${name}: API_KEY=… in front names a program: put env before it`,
     ]);
   });
 
-  it('is warned of at the start, in the extra arguments too', async () => {
+  it('causes a warning at the start, also for the extra arguments', async () => {
     const env = { MODEL_API_CLI: 'command', MODEL_API_CLI_COMMAND: 'llm | cat', MODEL_API_CLI_ARGS: '> out' };
     expect(await warningsOf(env)).toEqual([
       expect.stringContaining(`${name}: | means nothing`),
@@ -103,8 +103,8 @@ describe('a command line that only a shell would understand', () => {
   });
 });
 
-describe('a command line whose program keeps its output', () => {
-  it('is warned of with its cure, unless that was done', async () => {
+describe('A command line whose program buffers its output', () => {
+  it('causes a warning with the remedy, unless that is applied', async () => {
     const command = { MODEL_API_CLI: 'command', MODEL_API_CLI_COMMAND: 'python3', MODEL_API_CLI_ARGS: 'model.py' };
     const cure = 'add -u, or set PYTHONUNBUFFERED=1 and name it in MODEL_API_CLI_ENV';
     const warning = `${name}: python3 keeps what it writes to a pipe until it ends, so no answer would stream: ${cure}`;

@@ -604,19 +604,19 @@ const files = {
 };
 
 describe.each(Object.entries(expectations))('%s', (name, { key, good, bad, besides }) => {
-  it.each(good)('takes %j', async (text, value) => {
+  it.each(good)('accepts %j', async (text, value) => {
     expect((await load({ ...besides, [name]: text }, files))[key]).toEqual(value);
   });
 
-  it.each(bad)('refuses %j', async (text) => {
+  it.each(bad)('rejects %j', async (text) => {
     const faults = await faultsOf({ ...besides, [name]: text }, files);
     expect(faults).toHaveLength(1);
     expect(faults[0]).toMatch(new RegExp(`^${name}: .+`));
   });
 });
 
-describe('the configuration', () => {
-  it('has the defaults that are documented', async () => {
+describe('The configuration', () => {
+  it('has the documented defaults', async () => {
     const { warnings, production, ...values } = await load({});
     expect(values).toEqual({
       host: '127.0.0.1',
@@ -702,19 +702,19 @@ describe('the configuration', () => {
     expect((await load({ ...env, MODEL_API_KEY: goodKey })).conversationTtlMs).toBe(days * 86_400_000);
   });
 
-  it('is frozen, its lists too', async () => {
+  it('is frozen, including its lists', async () => {
     const config = await load({ MODEL_API_KEY: goodKey, MODEL_API_CLI_COMMAND: 'cat', MODEL_API_ALLOWED_MODELS: 'a' });
     expect(Object.isFrozen(config)).toBe(true);
     expect(Object.entries(config).filter(([, value]) => !Object.isFrozen(value))).toEqual([]);
   });
 
-  it('names every fault at once, in the order of the documentation', async () => {
+  it('reports every fault at once, in the order of the documentation', async () => {
     const env = Object.fromEntries(Object.entries(expectations).map(([name, { bad }]) => [name, bad[0]]));
     const names = (await faultsOf(env)).map((fault) => fault.split(':', 1)[0]);
     expect(names).toEqual(Object.keys(variables));
   });
 
-  it('says what it takes where there are only a few words', async () => {
+  it('lists the allowed values if there are only a few', async () => {
     expect(await faultsOf({ MODEL_API_CLI: 'Claude', MODEL_API_LOG_LEVEL: 'INFO' })).toEqual([
       expect.stringMatching(
         /^MODEL_API_CLI: must be auto, claude, codex, command, demo, .+ or \w+, or the absolute path of an adapter \(\.js, \.cjs, \.mjs\)$/,
@@ -723,7 +723,7 @@ describe('the configuration', () => {
     ]);
   });
 
-  it('names contradictions with the other faults', async () => {
+  it('reports contradictions with the other faults', async () => {
     const faults = await faultsOf({ MODEL_API_PORT: 'x', MODEL_API_CLI: 'command' });
     expect(faults.map((fault) => fault.split(':', 1)[0])).toEqual(['MODEL_API_PORT', 'MODEL_API_CLI_COMMAND']);
   });
@@ -741,20 +741,20 @@ describe('the configuration', () => {
     );
   });
 
-  it('knows a production host', async () => {
+  it('recognises a production host', async () => {
     expect((await load({ NODE_ENV: 'production' })).production).toBe(true);
   });
 });
 
-describe('an origin', () => {
-  it('of null is worth a warning: pages of any site can have it', async () => {
+describe('An allowed origin', () => {
+  it('of null causes a warning, because pages of any site can have it', async () => {
     const { warnings } = await load({ MODEL_API_ALLOWED_ORIGINS: 'app://obsidian.md,null' });
     expect(warnings).toEqual([expect.stringMatching(/^MODEL_API_ALLOWED_ORIGINS: null lets in pages of any site/)]);
     expect((await load({ MODEL_API_ALLOWED_ORIGINS: 'app://obsidian.md' })).warnings).toEqual([]);
   });
 });
 
-describe('a contradiction', () => {
+describe('A contradiction between variables', () => {
   const commandOf = (command: string) => ({ MODEL_API_CLI: 'command', MODEL_API_CLI_COMMAND: command });
 
   it.each([
@@ -811,14 +811,14 @@ describe('a contradiction', () => {
     await expect(load(env)).resolves.toBeDefined();
   });
 
-  it('is not seen in a variable that is at fault itself', async () => {
+  it('is not reported for a variable with a fault', async () => {
     expect(await faultsOf({ MODEL_API_HOST: '0.0.0.0', MODEL_API_KEY: '' })).toHaveLength(1);
     expect(await faultsOf({ MODEL_API_CLI: 'command', MODEL_API_CLI_COMMAND: '"' })).toHaveLength(1);
     expect(await faultsOf({ MODEL_API_DEFAULT_MODEL: 'a', MODEL_API_ALLOWED_MODELS: '-' })).toHaveLength(1);
   });
 });
 
-describe('the API keys', () => {
+describe('The API keys', () => {
   const unit = { CREDENTIALS_DIRECTORY: '/run/credentials/relay' };
   const credential = '/run/credentials/relay/api_key';
 
@@ -826,7 +826,7 @@ describe('the API keys', () => {
     return (await load(env, content)).apiKeys.map(({ name }) => name);
   }
 
-  it('come from MODEL_API_KEY before the file, and from the file before the credential', async () => {
+  it('are read from MODEL_API_KEY before the file, and from the file before the credential', async () => {
     const content = { '/keys': 'filed its-own-key', [credential]: 'entrusted its-own-key' };
     const file = { ...unit, MODEL_API_KEY_FILE: '/keys' };
     expect(await names({ ...file, MODEL_API_KEY: goodKey }, content)).toEqual(['default']);
@@ -834,20 +834,20 @@ describe('the API keys', () => {
     expect(await names(unit, content)).toEqual(['entrusted']);
   });
 
-  it('are not the ones of a file beside a key, which is a warning', async () => {
+  it('are not read from a file if MODEL_API_KEY is set, which causes a warning', async () => {
     const { apiKeys, warnings } = await load({ MODEL_API_KEY: goodKey, MODEL_API_KEY_FILE: '/keys' }, files);
     expect(apiKeys.map(({ name }) => name)).toEqual(['default']);
     expect(warnings).toEqual(['MODEL_API_KEY_FILE is not read, because MODEL_API_KEY is set']);
   });
 
-  it('tell apart who shares one, by their names alone', async () => {
+  it('must be distinct, and the fault shows only their names', async () => {
     const shared = { MODEL_API_KEY_FILE: '/shared' };
     expect(await faultsOf(shared, files)).toEqual([
       'MODEL_API_KEY_FILE: a and c have the same key: each needs its own',
     ]);
   });
 
-  it('have no name that looks like a user whom another key speaks for', async () => {
+  it('have no name that looks like a sub-client of another key', async () => {
     const content = { '/slash': 'app its-own-key\napp/ada another-key\n' };
     expect(await faultsOf({ MODEL_API_KEY_FILE: '/slash' }, content)).toEqual([
       'MODEL_API_KEY_FILE: the name on line 2 may hold no /: what follows one is a user of the key',
@@ -873,7 +873,7 @@ describe('the API keys', () => {
     }
   });
 
-  it('are worth a warning where they are short', async () => {
+  it('cause a warning if they are short', async () => {
     const inFile = { MODEL_API_KEY_FILE: '/keys' };
     expect((await load({ MODEL_API_KEY: '23-characters-and-so-on' })).warnings).toEqual([`MODEL_API_KEY: ${short}`]);
     expect((await load({ MODEL_API_KEY: '24-characters-and-so-on-' })).warnings).toEqual([]);
@@ -887,7 +887,7 @@ describe('the API keys', () => {
     [0o604, true],
     [0o640, false],
     [0o600, false],
-  ])('are worth a warning in a file of mode %o: %p', async (mode, isWarned) => {
+  ])('cause a warning in a file of mode %o: %p', async (mode, isWarned) => {
     const env = { MODEL_API_KEY_FILE: '/clear', MODEL_API_KEYS_FILE: '/named' };
     const readers = { '/clear': goodKey, '/named': files['/named'] } as Readonly<Record<string, string>>;
     const { warnings } = await loadConfig(
@@ -900,7 +900,7 @@ describe('the API keys', () => {
     expect(warnings).toEqual(isWarned ? both : []);
   });
 
-  it('are worth a warning in an environment file that everybody can read, where it really holds one', async () => {
+  it('cause a warning in an environment file that all users can read, if it contains a key', async () => {
     const env = { MODEL_API_KEY: goodKey };
     const warningsFor = async (text: string, mode: number) =>
       (
@@ -916,13 +916,13 @@ describe('the API keys', () => {
     expect(await warningsFor('#MODEL_API_KEY=\n', 0o644)).toEqual([]);
   });
 
-  it('need not be there in a keys file, which then lets nobody in', async () => {
+  it('may be missing in a keys file, which then refuses all clients', async () => {
     const { needsKey, warnings } = await load({ MODEL_API_KEYS_FILE: '/empty' }, files);
     expect(needsKey).toBe(true);
     expect(warnings).toEqual(['MODEL_API_KEYS_FILE: holds no key, so every request that needs one is refused']);
   });
 
-  it('have one name and one digest each, wherever they are', async () => {
+  it('have one name and one digest each, across all sources', async () => {
     const digest = createHash('sha256').update(goodKey).digest('hex');
     const faults = await faultsOf(
       { MODEL_API_KEY: goodKey, MODEL_API_KEYS_FILE: '/k' },
@@ -934,11 +934,11 @@ describe('the API keys', () => {
     ]);
   });
 
-  it('need not be among the credentials of a unit', async () => {
+  it('may be missing from the credentials of a unit', async () => {
     expect(await names(unit, {})).toEqual([]);
   });
 
-  it('must be readable where they are', async () => {
+  it('must be readable if they are configured', async () => {
     const denied = Object.assign(new Error('EACCES: permission denied'), { code: 'EACCES' });
     const loaded = loadConfig(unit, () => Promise.reject(denied));
     await expect(loaded).rejects.toMatchObject({
@@ -951,7 +951,7 @@ describe('the API keys', () => {
     expect([apiKeys.length, namedKeys.length, needsKey]).toEqual([0, 1, true]);
   });
 
-  it('are the same key wherever it comes from', async () => {
+  it('are equal from every source', async () => {
     const [direct, filed] = await Promise.all([
       load({ MODEL_API_KEY: 's3cret-key' }),
       load({ MODEL_API_KEY_FILE: '/keys' }, { '/keys': '\ufeffs3cret-key\n' }),
@@ -960,24 +960,27 @@ describe('the API keys', () => {
   });
 });
 
-describe('the allowed hosts', () => {
+describe('The allowed hosts', () => {
   it('are the loopback names and the bind address', async () => {
     const { allowedHosts } = await load({ MODEL_API_HOST: 'Relay.example.org', MODEL_API_KEY: goodKey });
     expect(allowedHosts).toEqual(['localhost', '127.0.0.1', '::1', 'relay.example.org']);
   });
 
-  it.each(['0.0.0.0', '::', '[::]', '0', '0:0:0:0:0:0:0:0'])('are any on the wildcard address %s', async (host) => {
-    expect((await load({ MODEL_API_HOST: host, MODEL_API_KEY: goodKey })).allowedHosts).toBeNull();
-  });
+  it.each(['0.0.0.0', '::', '[::]', '0', '0:0:0:0:0:0:0:0'])(
+    'are not restricted on the wildcard address %s',
+    async (host) => {
+      expect((await load({ MODEL_API_HOST: host, MODEL_API_KEY: goodKey })).allowedHosts).toBeNull();
+    },
+  );
 
-  it('are only the named ones where some are named', async () => {
+  it('are only the configured ones if some are configured', async () => {
     const env = { MODEL_API_HOST: '0.0.0.0', MODEL_API_KEY: goodKey, MODEL_API_ALLOWED_HOSTS: 'relay' };
     expect((await load(env)).allowedHosts).toEqual(['relay']);
   });
 });
 
-describe('a removed name', () => {
-  it.each(Object.entries(removedVariables))('is a warning that says what to do instead: %s', async (name, instead) => {
+describe('A removed variable', () => {
+  it.each(Object.entries(removedVariables))('causes a warning with its replacement: %s', async (name, instead) => {
     const { warnings } = await load({ [name]: '1' });
     expect(warnings).toEqual([`${name} has no effect any more: ${instead}`]);
     expect(Object.keys(variables)).not.toContain(name);
@@ -986,8 +989,8 @@ describe('a removed name', () => {
   });
 });
 
-describe('an unknown name', () => {
-  it('is a warning with the nearest known one', async () => {
+describe('An unknown variable', () => {
+  it('causes a warning with the nearest known one', async () => {
     const { warnings } = await load({
       MODEL_API_PROT: '1',
       MODEL_API_TIMEOUT_SECONDS: '1',
@@ -1002,7 +1005,7 @@ describe('an unknown name', () => {
     ]);
   });
 
-  it('is a warning without a guess where nothing is near', async () => {
+  it('causes a warning without a suggestion if no name is near', async () => {
     const { warnings } = await load({ MODEL_API_XYZZY_PLUGH_QUUX_FROBNICATE: '1' });
     expect(warnings).toEqual(['MODEL_API_XYZZY_PLUGH_QUUX_FROBNICATE is not a variable of prompt-relay']);
   });

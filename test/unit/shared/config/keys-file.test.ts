@@ -25,12 +25,12 @@ function optionsOf(options: string) {
 }
 
 describe('A line of a keys file', () => {
-  it('names a key and its digest, and may say no more', () => {
+  it('has a name and a digest, and needs nothing else', () => {
     const { keys, faults } = readKeysFile(`# people\r\n\n  \nada:sha256:${digest.toUpperCase()}\r\n`);
     expect({ keys, faults }).toEqual({ keys: [plain], faults: [] });
   });
 
-  it('has options', () => {
+  it('may have options', () => {
     const all =
       'scopes=metrics+ask,rate=60/30,concurrent=2,queue=20,weight=2,tokens=1000000/day,cost=0.5/day,models=llama3.2:8b+gpt/4,subclients,expires=2027-01-31';
     expect(optionsOf(all)).toEqual({
@@ -91,7 +91,7 @@ describe('A line of a keys file', () => {
     [`ada:sha256:${digest}:previous=${'cd'.repeat(32)}`, 'the option previous must be a day'],
     [`ada:sha256:${digest}:previous=cd/2027-01-31`, 'the option previous must be the 64 hexadecimal digits'],
     [`ada:sha256:${digest}:previous=${digest}/2027-01-31`, 'ada has the same key before and after its rotation'],
-  ])('has a fault: %s', (line, fault) => {
+  ])('is faulty: %s', (line, fault) => {
     const { keys, faults } = readKeysFile(line);
     expect(keys).toEqual([]);
     expect(faults).toHaveLength(1);
@@ -106,12 +106,12 @@ describe('A keys file', () => {
     ['colour=red', ': colour'],
     [digest, ''],
     ['pr_0m5Zb9o7nTzXy3r8wLQd1uHcVfKaJgE2', ''],
-  ])('names an unknown option, but nothing that may be a key: %s', (option, shown) => {
+  ])('reports an unknown option, but never a possible key: %s', (option, shown) => {
     const { faults } = readKeysFile(`ada:sha256:${digest}:${option}`);
     expect(faults).toEqual([`line 1: an option is none of ${optionNames.join(', ')}${shown}`]);
   });
 
-  it('takes no key that was another one before its rotation', () => {
+  it('rejects a key that is the previous key of another entry', () => {
     const other = `bob:sha256:${'cd'.repeat(32)}:previous=${digest}/2027-01-31`;
     for (const lines of [
       [`ada:sha256:${digest}`, other],
@@ -121,7 +121,7 @@ describe('A keys file', () => {
     }
   });
 
-  it('tells all of its faults with the numbers of their lines, and never shows a digest or a key', () => {
+  it('reports all of its faults with line numbers, and never shows a digest or a key', () => {
     const secret = 'pr_a-key-in-the-wrong-place';
     const { faults } = readKeysFile(
       [
@@ -146,7 +146,7 @@ describe('A keys file', () => {
     expect(readKeysFile('\ufeff\n# nobody\n')).toEqual({ keys: [], faults: [] });
   });
 
-  it('may not repeat the name or the key of another place', () => {
+  it('must not repeat a name or a key from another source', () => {
     const others = readKeysFile(`default:sha256:${digestOf('other')}`).keys;
     expect(readKeysFile(`default:sha256:${digest}`, others).faults).toHaveLength(1);
     expect(readKeysFile(`ada:sha256:${digestOf('other')}`, others).faults).toHaveLength(1);

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { readProduct } from '../../../../src/shared/config/product.js';
 import { root } from '../../../support/sources.js';
 
-it('The product has the version of its package, and a commit only where the package was built with one', () => {
+it('The product has the version of its package, and a commit only if the package was built with one', () => {
   const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string; commit?: string };
   expect(readProduct()).toEqual({ version: manifest.version, commit: manifest.commit ?? null });
 });

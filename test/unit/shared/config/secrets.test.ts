@@ -28,12 +28,12 @@ describe('The token of the model CLI', () => {
     ['the credential of systemd', null, null, systemd, 'credential'],
     ['nothing where there is none', null, null, {}, null],
     ['nothing where other credentials were loaded', null, null, { CREDENTIALS_DIRECTORY: '/elsewhere' }, null],
-  ])('comes from %s', async (_, variable, file, env, token) => {
+  ])('is read from %s', async (_, variable, file, env, token) => {
     expect(await load(variable, file, env)).toEqual({ token, faults: [] });
   });
 
   it.each(['"t0ken"', "'t0ken'", 't0ken\n', 't0k\nen', 't0k en', '`t0ken', 't0k\u00e9n'])(
-    'is a fault where the variable has more than a token: %j',
+    'is a fault if the variable contains more than a token: %j',
     async (variable) => {
       const { faults } = await load(variable, null);
       expect(faults).toEqual([expect.stringMatching(/^MODEL_CODE_OAUTH_TOKEN: must hold one token and nothing else/)]);
@@ -41,9 +41,12 @@ describe('The token of the model CLI', () => {
     },
   );
 
-  it.each(['/two', '/quoted', '/empty', '/missing'])('is a fault where the file has not one: %s', async (file) => {
-    const { token, faults } = await load(null, file);
-    expect([token, faults]).toEqual([null, [expect.stringMatching(/^MODEL_CODE_OAUTH_TOKEN_FILE: /)]]);
-    expect(faults.join()).not.toContain('t0ken');
-  });
+  it.each(['/two', '/quoted', '/empty', '/missing'])(
+    'is a fault if the file does not contain exactly one: %s',
+    async (file) => {
+      const { token, faults } = await load(null, file);
+      expect([token, faults]).toEqual([null, [expect.stringMatching(/^MODEL_CODE_OAUTH_TOKEN_FILE: /)]]);
+      expect(faults.join()).not.toContain('t0ken');
+    },
+  );
 });

@@ -33,7 +33,7 @@ describe('The channel to a worker', () => {
     return { worker, channel: channelToWorker(worker as unknown as Worker) };
   }
 
-  it('sends messages, and says so when they have left', async () => {
+  it('sends messages, and reports when they have been sent', async () => {
     const { worker, channel } = open();
     expect(await sendOn(channel)).toBeNull();
     expect(worker.process.sent).toEqual([{ kind: 'hello' }]);
@@ -76,7 +76,7 @@ describe('The channel to the primary', () => {
     expect([self.sent, received]).toEqual([[{ kind: 'hello' }], ['first']]);
   });
 
-  it('fails to send once it has closed, and tells of it once', async () => {
+  it('fails to send once it has closed, and reports it once', async () => {
     const { self, channel } = open();
     let closings = 0;
     channel.onClose(() => closings++);

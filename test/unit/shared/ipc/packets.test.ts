@@ -44,7 +44,7 @@ function connect() {
 }
 
 describe('Packets between worker and primary', () => {
-  it('are small, however many large answers leave in one turn of the event loop', async () => {
+  it('are small, however many large answers are sent in one turn of the event loop', async () => {
     const { left, sizes, faults } = connect();
     const texts = ['x'.repeat(2 * megabyte)];
     const answers = await Promise.all(Array.from({ length: 20 }, () => left.call('echo', { texts })));
@@ -53,13 +53,13 @@ describe('Packets between worker and primary', () => {
     expect(faults).toEqual([]);
   });
 
-  it('carry each text of a long message to its place', async () => {
+  it('transfer each text of a long message to its place', async () => {
     const { left } = connect();
     const texts = ['', 'é'.repeat(300_000), 'short', '\u{1f600}'.repeat(300_000), 'y'.repeat(2000)];
     expect(await left.call('echo', { texts })).toEqual({ texts });
   });
 
-  it('carry the items of a stream in order, long ones too', async () => {
+  it('transfer the items of a stream in order, including long ones', async () => {
     const { left } = connect();
     const items: string[] = [];
     for await (const item of left.stream('repeat', { text: 'x'.repeat(megabyte), count: 20 })) items.push(item);
@@ -67,7 +67,7 @@ describe('Packets between worker and primary', () => {
     expect(items.every((item) => item.length > megabyte)).toBe(true);
   });
 
-  it('carry a short message before the rest of a long one', async () => {
+  it('transfer a short message before the rest of a long one', async () => {
     const { left } = connect();
     const order: string[] = [];
     const long = left.call('echo', { texts: ['x'.repeat(4 * megabyte)] }).then(() => order.push('long'));
@@ -77,7 +77,7 @@ describe('Packets between worker and primary', () => {
     expect(order).toEqual(['short', 'long']);
   });
 
-  it('let a message that cannot be written fail its own call alone', async () => {
+  it('fail only the call whose message cannot be serialized', async () => {
     const { left, faults } = connect();
     const failed = [left.call('odd', {}), left.call('echo', { texts: [10n as unknown as string] })];
     const others = [left.call('short', {}), left.call('echo', { texts: ['hello'] })];
@@ -86,7 +86,7 @@ describe('Packets between worker and primary', () => {
     expect(faults).toHaveLength(2);
   });
 
-  it('let a message of too many short texts fail its own call alone', async () => {
+  it('fail only the call whose message has too many short texts', async () => {
     const { left } = connect();
     const texts = Array.from({ length: 50_000 }, () => 'x'.repeat(1000));
     await expect(left.call('echo', { texts })).rejects.toMatchObject({ code: 'internal_error' });

@@ -9,8 +9,8 @@ async function takeWindow(stream: ServedStream): Promise<void> {
   for (let taken = 0; taken < streamWindow; taken++) expect(await stream.takeCredit()).toBe(true);
 }
 
-describe('A stream that is served', () => {
-  it('may send one window of items before its caller has taken any', async () => {
+describe('The server side of a stream', () => {
+  it('may send one window of items before its caller has read any', async () => {
     const stream = new ServedStream();
     await takeWindow(stream);
     let hasCredit = false;
@@ -24,14 +24,14 @@ describe('A stream that is served', () => {
     expect(hasCredit).toBe(true);
   });
 
-  it('may send as many items more as its caller has taken', async () => {
+  it('may send as many further items as its caller has read', async () => {
     const stream = new ServedStream();
     await takeWindow(stream);
     stream.addCredit(streamWindow);
     await takeWindow(stream);
   });
 
-  it('waits no longer when its caller goes, and its signal tells why', async () => {
+  it('stops waiting when its caller is gone, and its signal has the reason', async () => {
     const stream = new ServedStream();
     await takeWindow(stream);
     const waiting = stream.takeCredit();
@@ -124,21 +124,21 @@ describe('A call', () => {
     expect(faults).toEqual([]);
   });
 
-  it('is not mixed up with others, in either direction', async () => {
+  it('is not confused with others, in either direction', async () => {
     const { caller, serving } = connect();
     const numbers = upTo(20);
     const answers = numbers.map((of) => (of % 2 === 0 ? caller : serving).call('double', { of }));
     expect(await Promise.all(answers)).toEqual(numbers.map((of) => of * 2));
   });
 
-  it('fails as its handler failed', async () => {
+  it('fails with the error of its handler', async () => {
     const { caller, server, faults } = connect();
     server.failure = new RelayError('not_found', 'nothing there');
     await expect(caller.call('refuse', {})).rejects.toMatchObject({ code: 'not_found', message: 'nothing there' });
     expect(faults).toEqual([]);
   });
 
-  it('fails with internal_error alone when its handler has a defect, which is reported', async () => {
+  it('fails with only internal_error if its handler has a defect, which is reported', async () => {
     const { caller, server, faults } = connect();
     server.failure = new TypeError('secret');
     await expect(caller.call('refuse', {})).rejects.toMatchObject({
@@ -148,7 +148,7 @@ describe('A call', () => {
     expect(faults).toEqual([server.failure]);
   });
 
-  it('is rejected by an answer that fits no schema, and by an end without one', async () => {
+  it('is rejected by an invalid answer, and by an end without one', async () => {
     const { caller, pair } = connect();
     const misfit = caller.call('double', { of: 1 });
     pair.right.send([{ kind: 'answer', id: 1, answer: 'two' }], () => {});
@@ -158,7 +158,7 @@ describe('A call', () => {
     await expect(ended).rejects.toThrow('the call double ended without an answer');
   });
 
-  it('is rejected when the channel closes, or has closed', async () => {
+  it('is rejected if the channel closes, or has closed', async () => {
     const { caller, pair } = connect();
     const call = caller.call('double', { of: 1 });
     pair.close();
@@ -174,11 +174,11 @@ describe('A stream', () => {
     expect(faults).toEqual([]);
   });
 
-  it('may have no item', async () => {
+  it('may have no items', async () => {
     expect(await all(connect().caller.stream('count', { to: 0 }))).toEqual([]);
   });
 
-  it('is not mixed up with others, in either direction', async () => {
+  it('is not confused with others, in either direction', async () => {
     const { caller, serving } = connect();
     const counts = upTo(20);
     const peers = counts.map((count) => (count % 2 === 0 ? caller : serving));
@@ -188,7 +188,7 @@ describe('A stream', () => {
     expect(answers).toEqual(counts.map(upTo));
   });
 
-  it('starts when its first item is asked for', async () => {
+  it('starts when its first item is requested', async () => {
     const { caller, pair } = connect();
     const call = caller.stream('count', { to: 1 });
     await settled();
@@ -198,7 +198,7 @@ describe('A stream', () => {
 });
 
 describe('Messages', () => {
-  it('of one turn of the loop travel together', async () => {
+  it('of one turn of the loop are sent together', async () => {
     const { caller, pair } = connect();
     const answers = upTo(10).map((of) => caller.call('double', { of }));
     expect(await Promise.all(answers)).toEqual(upTo(10).map((of) => of * 2));
@@ -206,7 +206,7 @@ describe('Messages', () => {
     expect([pair.right.packets.length, pair.right.sent.length]).toEqual([1, 10]);
   });
 
-  it('of later turns follow in packets of their own, in order', async () => {
+  it('of later turns follow in separate packets, in order', async () => {
     const { caller, pair } = connect();
     const first = caller.call('double', { of: 1 });
     await settled(1);
@@ -218,8 +218,8 @@ describe('Messages', () => {
   });
 });
 
-describe('A stream that is cancelled', () => {
-  it('finishes its handler even if the cancel travels with the call', async () => {
+describe('A cancelled stream', () => {
+  it('finishes its handler even if the cancellation is sent with the call', async () => {
     const { caller, pair, server, faults } = connect();
     const controller = new AbortController();
     const next = caller.stream('count', { to: 1_000_000 }, controller.signal).next();
@@ -256,7 +256,7 @@ describe('A stream that is cancelled', () => {
     expect(faults).toEqual([]);
   });
 
-  it('aborts its handler at once, also while nobody waits for an item', async () => {
+  it('aborts its handler at once, also if no reader waits for an item', async () => {
     const { caller, server } = connect();
     const controller = new AbortController();
     const call = caller.stream('wait', {}, controller.signal);
@@ -266,7 +266,7 @@ describe('A stream that is cancelled', () => {
     await expect(call.next()).rejects.toThrow('enough');
   });
 
-  it('is never sent if its signal was aborted before', async () => {
+  it('is never sent if its signal was already aborted', async () => {
     const { caller, pair } = connect();
     await expect(all(caller.stream('count', { to: 1 }, AbortSignal.abort(new Error('late'))))).rejects.toThrow('late');
     await settled();
@@ -293,8 +293,8 @@ describe('A stream that is cancelled', () => {
   });
 });
 
-describe('A stream that fails', () => {
-  it('brings code, message, details and the time to wait', async () => {
+describe('A failing stream', () => {
+  it('transfers the code, the message, the details and the retry time', async () => {
     const { caller, server, faults } = connect();
     server.failure = new RelayError('concurrency_limited', 'full', {
       details: [{ path: 'a', message: 'b' }],
@@ -311,7 +311,7 @@ describe('A stream that fails', () => {
     expect(faults).toEqual([]);
   });
 
-  it('fails with internal_error alone when its handler has a defect, which is reported', async () => {
+  it('fails with only internal_error if its handler has a defect, which is reported', async () => {
     const { caller, server, faults } = connect();
     server.failure = new TypeError('secret');
     const failure = await all(caller.stream('fail', {})).catch((error: unknown) => error);
@@ -332,7 +332,7 @@ describe('A stream that fails', () => {
     expect(faults).toHaveLength(1);
   });
 
-  it('is cut by an item that fits no schema, and its handler aborted', async () => {
+  it('is ended by an invalid item, and its handler is aborted', async () => {
     const { caller, pair } = connect();
     const call = caller.stream('wait', {});
     await call.next();
@@ -344,8 +344,8 @@ describe('A stream that fails', () => {
   });
 });
 
-describe('A channel that closes', () => {
-  it('rejects what this end had called and aborts what the other end served', async () => {
+describe('A closing channel', () => {
+  it('rejects the calls of this end and aborts the handlers of the other end', async () => {
     const { caller, pair, server, faults } = connect();
     const call = caller.stream('wait', {});
     await call.next();
@@ -366,7 +366,7 @@ describe('A channel that closes', () => {
     await expect(call.next()).rejects.toMatchObject(asCancelled);
   });
 
-  it('rejects a call that comes too late', async () => {
+  it('rejects a later call', async () => {
     const { caller, pair } = connect();
     pair.close();
     await settled();
@@ -384,7 +384,7 @@ describe('The credit of a stream', () => {
     await call.return(undefined);
   });
 
-  it('is given back as the reader takes items', async () => {
+  it('is returned as the reader takes items', async () => {
     const { caller, pair } = connect();
     const call = caller.stream('count', { to: 1_000_000 });
     for (let taken = 1; taken <= 100; taken++) {
@@ -396,7 +396,7 @@ describe('The credit of a stream', () => {
     await call.return(undefined);
   });
 
-  it('belongs to one call: a slow reader does not slow down others', async () => {
+  it('belongs to one call: a slow reader does not delay others', async () => {
     const { caller } = connect();
     const slow = caller.stream('count', { to: 1_000_000 });
     await slow.next();
@@ -409,7 +409,7 @@ describe('The credit of a stream', () => {
   }
 });
 
-describe('A packet that fits no schema', () => {
+describe('An invalid packet', () => {
   it.each([
     ['no list', 'hello'],
     ['a message without its list', { kind: 'end', id: 1 }],
@@ -427,7 +427,7 @@ describe('A packet that fits no schema', () => {
         { kind: 'shout', id: 1 },
       ],
     ],
-  ])('is reported and does no harm: %s', async (_, packet) => {
+  ])('is reported and has no other effect: %s', async (_, packet) => {
     const { caller, pair, faults } = connect();
     pair.left.send(packet as object, () => {});
     pair.right.send(packet as object, () => {});
@@ -437,7 +437,7 @@ describe('A packet that fits no schema', () => {
   });
 });
 
-describe('A message for a call that has ended', () => {
+describe('A message for a finished call', () => {
   it.each(['answer', 'item', 'end', 'cancel'])('is ignored: %s', async (kind) => {
     const { caller, pair, faults } = connect();
     await all(caller.stream('count', { to: 1 }));

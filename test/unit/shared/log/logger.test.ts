@@ -28,7 +28,7 @@ function logTo(lines: Lines, level = 'debug') {
   return createLogger(level, 'primary', lines);
 }
 
-describe('a log record', () => {
+describe('A log record', () => {
   it('is one line of JSON with time, level, role, pid, event and its fields', () => {
     const lines = new Lines();
     logTo(lines).warn('worker_gone', { worker: 3, code: null, signal: 'SIGKILL' });
@@ -47,7 +47,7 @@ describe('a log record', () => {
     ]);
   });
 
-  it('stays one line whatever its fields hold', () => {
+  it('stays on one line whatever its fields contain', () => {
     const lines = new Lines();
     const error = 'a\nb\r\n{"event":"x"}\u2028\0\ud800';
     logTo(lines).error('internal_error', { error });
@@ -73,7 +73,7 @@ describe('a log record', () => {
     expect(lines.records[1]).toMatchObject({ event: 'internal_error', signal: 'SIGTERM' });
   });
 
-  it('is written from its level on', () => {
+  it('is written if its level is high enough', () => {
     const lines = new Lines();
     const log = logTo(lines, 'warn');
     log.debug('service_start');
@@ -85,7 +85,7 @@ describe('a log record', () => {
     expect(lines.written).toHaveLength(2);
   });
 
-  it('is of a closed list of events', () => {
+  it('has one of the listed events', () => {
     // @ts-expect-error no such event
     const event: LogEvent = 'something_else';
     expect(logEvents).not.toHaveProperty(event);
@@ -95,15 +95,15 @@ describe('a log record', () => {
     }
   });
 
-  it('is written once the log is flushed', async () => {
+  it('is written when the log is flushed', async () => {
     const lines = new Lines();
     expect(await logTo(lines).flush()).toBe(true);
     expect(lines.flushes).toBe(1);
   });
 });
 
-describe('a thrown value in words', () => {
-  it('has name, message and place of an error', () => {
+describe('The description of a thrown value', () => {
+  it('has the name, the message and the position of an error', () => {
     expect(describeError(new TypeError('odd'))).toMatch(/^TypeError: odd\n\s+at .*logger\.test/);
   });
 
@@ -112,11 +112,11 @@ describe('a thrown value in words', () => {
     [undefined, 'undefined'],
     [null, 'null'],
     [42, '42'],
-  ])('is what it says of itself where it is no error: %p', (thrown, words) => {
+  ])('is its text if it is not an error: %p', (thrown, words) => {
     expect(describeError(thrown)).toBe(words);
   });
 
-  it('is never endless', () => {
+  it('has a maximum length', () => {
     expect(describeError('x'.repeat(100_000)).length).toBeLessThan(4096);
   });
 });

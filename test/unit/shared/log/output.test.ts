@@ -47,8 +47,8 @@ async function untilRead(pipe: Pipe, text: string): Promise<void> {
   expect(read).toBe(text);
 }
 
-describe('The output of the log', () => {
-  it('writes records of the same moment together', async () => {
+describe('The log output', () => {
+  it('writes simultaneous records together', async () => {
     await using pipe = await createPipe();
     const { output, clock } = new House({ fd: pipe.open('non-blocking') });
     output.write('one\n');
@@ -59,7 +59,7 @@ describe('The output of the log', () => {
     await untilRead(pipe, 'one\ntwo\n');
   });
 
-  it('waits for room in a full pipe, keeps the order, and loses nothing', async () => {
+  it('waits for space in a full pipe, preserves the order, and loses nothing', async () => {
     await using pipe = await createPipe();
     const house = new House({ fd: pipe.open('non-blocking') });
     pipe.fill();
@@ -72,7 +72,7 @@ describe('The output of the log', () => {
     expect(house.lost).toBe(0);
   });
 
-  it('drops what does not fit into 1 MiB, and counts it', async () => {
+  it('drops records beyond 1 MiB, and counts them', async () => {
     await using pipe = await createPipe();
     const house = new House({ fd: pipe.open('non-blocking') });
     pipe.fill();
@@ -85,7 +85,7 @@ describe('The output of the log', () => {
     expect(house.lost).toBe(3);
   });
 
-  it('drops and counts what cannot be written, and goes on', async () => {
+  it('drops and counts records that cannot be written, and continues', async () => {
     const fd = openSync('/dev/full', 'w');
     const house = new House({ fd });
     for (let round = 1; round <= 3; round++) {
@@ -98,7 +98,7 @@ describe('The output of the log', () => {
 });
 
 describe('A flush', () => {
-  it('writes the last records after those that waited', async () => {
+  it('writes the last records after the waiting ones', async () => {
     await using pipe = await createPipe();
     const house = new House({ fd: pipe.open('non-blocking') });
     pipe.fill();
@@ -125,7 +125,7 @@ describe('A flush', () => {
     expect(pipe.read()).toBe('one\ntwo\n');
   });
 
-  it('gives up after a second when the pipe stays full', async () => {
+  it('gives up after a second if the pipe stays full', async () => {
     await using pipe = await createPipe();
     const house = new House({ fd: pipe.open('non-blocking') });
     pipe.fill();
@@ -135,7 +135,7 @@ describe('A flush', () => {
     expect(house.clock.monotonicMs() - begunMs).toBeLessThan(1500);
   });
 
-  it('does not wait for a reader that has gone, or for a full disk', async () => {
+  it('does not wait for a closed pipe or a full disk', async () => {
     await using pipe = await createPipe();
     const fds = [pipe.open('non-blocking'), openSync('/dev/full', 'w')];
     pipe.leave();
@@ -169,7 +169,7 @@ function handleOf(socket: Socket) {
 }
 
 describe('An open file for the log', () => {
-  it('is a non-blocking one of its own where a pipe is inherited, and leaves the flags of that pipe alone', async () => {
+  it('is a separate non-blocking one for an inherited pipe, whose flags stay unchanged', async () => {
     await using pipe = await createPipe();
     const inherited = pipe.open('blocking');
     const { fd } = openForLog(inherited);
@@ -178,7 +178,7 @@ describe('An open file for the log', () => {
     closeSync(fd);
   });
 
-  it('does not block where it is a socket that another process has set to block', async () => {
+  it('does not block if it is a socket that another process has set to blocking mode', async () => {
     await using socket = await createLogSocket();
     const handle = handleOf(socket.writer);
     const house = new House(openForLog(handle.fd));
@@ -190,7 +190,7 @@ describe('An open file for the log', () => {
     expect(await house.flush()).toBe(true);
   });
 
-  it('is the file itself where it is a regular one', () => {
+  it('is the same descriptor for a regular file', () => {
     const fd = openSync('/dev/null', 'w');
     expect(openForLog(fd)).toEqual({ fd });
     closeSync(fd);

@@ -1,6 +1,6 @@
 import { logStyleFor } from '../../../../src/shared/log/text.js';
 
-describe('the style of the log', () => {
+describe('The style of the log', () => {
   it.each([
     [undefined, true, {}, 'coloured'],
     ['auto', false, {}, 'json'],

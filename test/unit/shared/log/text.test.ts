@@ -11,20 +11,20 @@ function written(style: 'json' | 'plain' | 'coloured', tell: (log: ReturnType<ty
 
 const request = { request_id: 'a', method: 'POST', path: '/ask', status_code: 200, duration_ms: 1240.4 };
 
-describe('the log for people', () => {
-  it('has one line for a request: time, method, path, status, milliseconds, client, outcome', () => {
+describe('The human-readable log', () => {
+  it('has one line per request: time, method, path, status, milliseconds, client, outcome', () => {
     const [line] = written('plain', (log) =>
       log.info('http_request_completed', { ...request, client: 'user ada', outcome: 'ok' }),
     );
     expect(line).toMatch(/^\d\d:\d\d:\d\d {2}POST {2}\/ask {18,} 200 {4}1240 ms {2}user ada {2}ok\n$/);
   });
 
-  it('tells the code of an error where there was no job', () => {
+  it('shows the code of an error without a job', () => {
     const failed = { ...request, status_code: 403, error: 'forbidden' };
     expect(written('plain', (log) => log.info('http_request_completed', failed))[0]).toMatch(/ 403 .* forbidden\n$/);
   });
 
-  it('has colours where they are wanted, and none else', () => {
+  it('has colours only if they are enabled', () => {
     const tell = (log: ReturnType<typeof createLogger>) => log.info('http_request_completed', request);
     expect(written('coloured', tell)[0]).toContain('\u001b[32m200\u001b[39m');
     expect(written('plain', tell)[0]).not.toContain('\u001b');
@@ -38,13 +38,13 @@ describe('the log for people', () => {
     ['a reversal of the direction', '/\u202ecod.exe', '/\\u{202e}cod.exe'],
     ['half a character', '/\ud800', '/\\u{d800}'],
     ['a separator of lines', '/\u2028x', '/\\u{2028}x'],
-  ])('writes a path that holds %s so that it steers nothing', (_, path, shown) => {
+  ])('escapes a path that contains %s', (_, path, shown) => {
     const [line = ''] = written('plain', (log) => log.info('http_request_completed', { ...request, path }));
     expect(line).toContain(shown);
     expect(line.slice(0, -1)).not.toMatch(/[\p{Cc}\p{Cf}\p{Cs}\u2028]/u);
   });
 
-  it('stays within what a pipe takes whole, and ends every line', () => {
+  it('has lines that a pipe accepts in one piece, each with a line feed', () => {
     for (const odd of ['\u200b', '漢', '🚀', 'x']) {
       const [line = ''] = written('coloured', (log) => log.error('internal_error', { error: odd.repeat(2000) }));
       expect(Buffer.byteLength(line)).toBeLessThan(4096);
@@ -52,7 +52,7 @@ describe('the log for people', () => {
     }
   });
 
-  it('has a line without a gap for every event, whatever its fields', () => {
+  it('has one line for every event, whatever its fields', () => {
     const silent = ['service_ready'];
     for (const event of Object.keys(logEvents) as (keyof typeof logEvents)[]) {
       const fields = { error: 'e', worker: 1, code: 2, reason: 'r', model: 'm', client: 'c', method: 'GET', path: '/' };
@@ -62,7 +62,7 @@ describe('the log for people', () => {
     }
   });
 
-  it('tells what a readiness check of the interval has found only where that is new', () => {
+  it('shows the result of a periodic readiness check only if it has changed', () => {
     const found = (status: string, trigger: string) => ({ status, trigger, check_ms: 4, error: null });
     const lines = written('plain', (log) => {
       log.info('readiness_checked', found('ready', 'start'));

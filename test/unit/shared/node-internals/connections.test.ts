@@ -39,7 +39,7 @@ async function listen(path?: string) {
 }
 
 describe('A connection', () => {
-  it('is known as one on a Unix socket', async () => {
+  it('is recognised as one on a Unix socket', async () => {
     await using folder = await temporaryFolder();
     await using unix = await listen(join(folder.path, 'socket'));
     await using tcp = await listen();
@@ -53,7 +53,7 @@ describe('A connection', () => {
     expect([sendableOf(tcp.accepted), isUnixSocket(tcp.accepted)]).toEqual([null, false]);
   });
 
-  it('whose client reads nothing is seen, however much of one write was taken, until the client reads on', async () => {
+  it('whose client reads nothing is detected until the client reads again, however much of a write was sent', async () => {
     await using tcp = await listen();
     const watch = new UnreadWatch(tcp.accepted);
     expect([watch.unreadMs(0), watch.unreadMs(500)]).toEqual([0, 0]);
@@ -72,7 +72,7 @@ describe('A connection', () => {
 });
 
 describe('An HTTP server', () => {
-  it('reads no body while it must not, and goes on afterwards', async () => {
+  it('reads no body while it is paused, and continues afterwards', async () => {
     const server = createHttpServer().listen(0, loopback);
     await once(server, 'listening');
     const { client } = await connected(server, { port: (server.address() as AddressInfo).port, host: loopback });
@@ -99,7 +99,7 @@ describe('An HTTP server', () => {
     await closeGently(server);
   });
 
-  it('that closes leaves an answer to its client that is written and not sent', async () => {
+  it('that closes still delivers a written answer to its client', async () => {
     const server = createHttpServer((_, res) => void res.end(Buffer.alloc(manyBytes))).listen(0, loopback);
     await once(server, 'listening');
     const { client } = await connected(server, { port: (server.address() as AddressInfo).port, host: loopback });

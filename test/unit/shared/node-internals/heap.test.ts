@@ -34,8 +34,8 @@ async function keep() {
   return { clock, keeper, state, quiet };
 }
 
-describe('The keeper of the heap', () => {
-  it('has it collected once nothing was done for three seconds', async () => {
+describe('The heap keeper', () => {
+  it('collects garbage after three idle seconds', async () => {
     const { clock, keeper, state } = await keep();
     const held = garbage();
     keeper.touch();
@@ -46,7 +46,7 @@ describe('The keeper of the heap', () => {
     expect(held).not.toHaveLength(0);
   });
 
-  it('waits as long as something is done', async () => {
+  it('waits as long as there is activity', async () => {
     const { clock, keeper, state } = await keep();
     const held = garbage();
     for (let round = 0; round < 5; round++) {
@@ -59,7 +59,7 @@ describe('The keeper of the heap', () => {
     expect(held).not.toHaveLength(0);
   });
 
-  it('collects at the first quiet of all, then leaves the heap alone where it has not grown, and sleeps until something is done', async () => {
+  it('collects at the first idle period, then leaves the heap alone if it has not grown, and sleeps until the next activity', async () => {
     const { clock, keeper, state, quiet } = await keep();
     keeper.touch();
     await quiet(idleMs);
@@ -68,7 +68,7 @@ describe('The keeper of the heap', () => {
     expect([state.collections, clock.pending]).toEqual([1, 0]);
   });
 
-  it('has it collected again only where it has grown again', async () => {
+  it('collects again only if the heap has grown again', async () => {
     const { keeper, state, quiet } = await keep();
     const held = [garbage()];
     keeper.touch();
@@ -84,15 +84,15 @@ describe('The keeper of the heap', () => {
   });
 });
 
-describe('A collection of all', () => {
-  it('takes what nothing refers to', async () => {
+describe('A full garbage collection', () => {
+  it('frees unreachable objects', async () => {
     const lost = new WeakRef(garbage());
     await settled();
     await collectAll();
     expect(lost.deref()).toBeUndefined();
   });
 
-  it('shrinks the young generation that has grown', async () => {
+  it('shrinks a young generation that has grown', async () => {
     const young = () => getHeapSpaceStatistics().find((space) => space.space_name === 'new_space')?.space_size ?? 0;
     const held = Array.from({ length: 200_000 }, (_, index) => ({ text: `text ${index}` }));
     const grown = young();

@@ -50,7 +50,7 @@ function whereOf({ address }: BoundSocket): NetConnectOpts {
 }
 
 describe('A TCP address', () => {
-  it('is open with the port that the system has chosen, and refuses connections while nobody has listened', async () => {
+  it('is bound to the port that the system chose, and refuses connections until a process listens', async () => {
     const socket = await bindTcp(loopback, 0);
     expect(socket.address).toEqual({ host: loopback, port: expect.any(Number) });
     expect(socket.address?.port).toBeGreaterThan(0);
@@ -68,7 +68,7 @@ describe('A TCP address', () => {
     socket.close();
   });
 
-  it('lets connections wait while nobody listens, once somebody has listened', async () => {
+  it('queues connections while no process listens, once one has listened', async () => {
     const socket = await bindTcp(loopback, 0);
     await (await listenElsewhere(socket, 'first'))[Symbol.asyncDispose]();
     const waiting = connect(whereOf(socket));
@@ -78,7 +78,7 @@ describe('A TCP address', () => {
     socket.close();
   });
 
-  it('is free again when it is closed, which may be done twice', async () => {
+  it('is free again after it is closed, which may happen twice', async () => {
     const socket = await bindTcp(loopback, 0);
     const { host, port } = whereOf(socket) as { host: string; port: number };
     socket.close();
@@ -92,7 +92,7 @@ describe('A TCP address', () => {
     socket.close();
   });
 
-  it('can be taken over by its descriptor', async () => {
+  it('can be inherited by its descriptor', async () => {
     const socket = await bindTcp(loopback, 0);
     expect(inheritedSocket(socket.fd).address).toEqual(socket.address);
     socket.close();
@@ -100,7 +100,7 @@ describe('A TCP address', () => {
 });
 
 describe('An address that cannot be opened', () => {
-  it('gives the error of the system where it is in use', async () => {
+  it('causes the system error if it is in use', async () => {
     const server = createServer().listen(0, loopback);
     await once(server, 'listening');
     const { port } = server.address() as AddressInfo;
@@ -111,15 +111,15 @@ describe('An address that cannot be opened', () => {
     server.close();
   });
 
-  it('gives the error of the system where it is not of this machine', async () => {
+  it('causes the system error if it is not of this machine', async () => {
     await expect(bindTcp('192.0.2.1', 0)).rejects.toMatchObject({ code: 'EADDRNOTAVAIL' });
   });
 
-  it('is named in the error where its folder is missing', () => {
+  it('is named in the error if its folder is missing', () => {
     expect(() => bindUnix('/nowhere/relay.sock')).toThrow(/^bind E[A-Z]+ \/nowhere\/relay\.sock$/);
   });
 
-  it('is named in the error where its descriptor is no socket', () => {
+  it('is named in the error if its descriptor is not a socket', () => {
     const fd = openSync('/dev/null', 'r');
     expect(() => inheritedSocket(fd)).toThrow(new RegExp(`^bind E[A-Z]+ file descriptor ${fd}$`));
     closeSync(fd);
@@ -139,7 +139,7 @@ describe('A Unix socket', () => {
     socket.close();
   });
 
-  it('cannot be opened where there is a file already', async () => {
+  it('cannot be opened if there is already a file', async () => {
     await using folder = await temporaryFolder();
     const path = join(folder.path, 'relay.sock');
     const socket = bindUnix(path);

@@ -40,7 +40,7 @@ async function helpers(): Promise<number[]> {
 }
 
 describe('The credentials of the peer of a Unix socket', () => {
-  it('are asked of the kernel, and the connection goes on as before', async () => {
+  it('are read from the kernel, and the connection stays usable', async () => {
     await using server = await listen();
     using credentials = new PeerCredentials(systemClock);
     const { client, accepted } = await server.accept();
@@ -49,7 +49,7 @@ describe('The credentials of the peer of a Unix socket', () => {
     expect(String((await once(client, 'data'))[0])).toBe('still here');
   });
 
-  it('take one process for all connections, which holds none of them', async () => {
+  it('need one helper process for all connections, which does not retain any of them', async () => {
     await using server = await listen();
     using credentials = new PeerCredentials(systemClock);
     await credentials.uidOf((await server.accept()).accepted);
@@ -63,7 +63,7 @@ describe('The credentials of the peer of a Unix socket', () => {
     expect([await helpers(), (await descriptors()).length]).toEqual([[helper], before]);
   });
 
-  it('are known although the process was killed', async () => {
+  it('are found although the helper process was killed', async () => {
     await using server = await listen();
     using credentials = new PeerCredentials(systemClock);
     for (let round = 0; round < 3; round++) {
@@ -74,7 +74,7 @@ describe('The credentials of the peer of a Unix socket', () => {
     await until(async () => (await helpers()).length === 0, 'the last one to be gone');
   });
 
-  it('are unknown where the connection is gone, and where there is no Perl', async () => {
+  it('are unknown if the connection is closed, and if there is no Perl', async () => {
     await using server = await listen();
     using credentials = new PeerCredentials(systemClock);
     const { client, accepted } = await server.accept();

@@ -42,7 +42,7 @@ async function leftWith(spare) {
 })();
 `;
 
-describe('A program that cannot be started for want of descriptors', () => {
+describe('A program that cannot start because there are no file descriptors', () => {
   it.each(['spawn', 'execFile'])('leaves no socket behind, however few there are: %s', async (how) => {
     const words = [process.execPath, '-e', startsWithFew, modules, how];
     const { stdout } = await promisify(execFile)('/bin/sh', ['-c', 'ulimit -n 64; exec "$@"', 'sh', ...words]);

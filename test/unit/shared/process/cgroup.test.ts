@@ -36,7 +36,7 @@ describe('The free memory of a cgroup', () => {
   }
   const unlimited = { 'memory.max': 'max\n', 'memory.high': 'max\n', 'memory.current': '5000\n' };
 
-  it('is what its limit leaves, with the pages that the kernel would drop', async () => {
+  it('is the remainder of its limit, including the pages that the kernel would drop', async () => {
     const stat = { 'memory.stat': 'anon 600\ninactive_file 300\n' };
     await using tree = await treeOf({
       'memory.max': '1000\n',
@@ -47,13 +47,13 @@ describe('The free memory of a cgroup', () => {
     expect(tree.cgroup.freeMemory).toBe(400);
   });
 
-  it('is the least of all cgroups above it', async () => {
+  it('is the minimum of all cgroups above it', async () => {
     const limited = { 'memory.max': '2000\n', 'memory.current': '500\n' };
     await using tree = await treeOf({}, limited, unlimited);
     expect(tree.cgroup.freeMemory).toBe(1500);
   });
 
-  it('is infinite without a limit, and where nothing can be read', async () => {
+  it('is infinite without a limit, and if nothing can be read', async () => {
     await using tree = await treeOf({}, unlimited);
     expect(tree.cgroup.freeMemory).toBe(Number.POSITIVE_INFINITY);
     expect(new Cgroup('/no/such/cgroup').freeMemory).toBe(Number.POSITIVE_INFINITY);
@@ -61,11 +61,11 @@ describe('The free memory of a cgroup', () => {
 });
 
 describeWithCgroup()('A cgroup', () => {
-  it('is the one that this process is in, by its folder', async () => {
+  it('is found by its folder for this process', async () => {
     expect((await ownCgroup())?.path).toBe(ownCgroupFolder());
   });
 
-  it('is made empty, once', async () => {
+  it('is created empty, once', async () => {
     await using scratch = await scratchCgroup();
     const { cgroup } = scratch;
     expect(cgroup.isPopulated).toBe(false);
@@ -73,7 +73,7 @@ describeWithCgroup()('A cgroup', () => {
     await expect(cgroup.create()).rejects.toMatchObject({ code: 'EEXIST' });
   });
 
-  it('is entered by a process that writes 0 to its entrance, and so by what that process starts', async () => {
+  it('is entered by a process that writes 0 to its file, with all later child processes', async () => {
     await using scratch = await scratchCgroup();
     await using children = new Children();
     const { cgroup } = scratch;
@@ -83,7 +83,7 @@ describeWithCgroup()('A cgroup', () => {
     expect(cgroup.isPopulated).toBe(true);
   });
 
-  it('counts as populated by what runs in a cgroup below it', async () => {
+  it('counts as populated if a process runs in a cgroup below it', async () => {
     await using scratch = await scratchCgroup();
     await using children = new Children();
     const child = scratch.cgroup.child('1');
@@ -93,7 +93,7 @@ describeWithCgroup()('A cgroup', () => {
     expect(scratch.cgroup.pids).toEqual([]);
   });
 
-  it('is killed with all that is in it and below it: daemons and what ignores SIGTERM', async () => {
+  it('is killed with all processes in it and below it: daemons, and processes that ignore SIGTERM', async () => {
     await using scratch = await scratchCgroup();
     await using children = new Children();
     const { cgroup } = scratch;
@@ -121,7 +121,7 @@ describeWithCgroup()('A cgroup', () => {
     expect([cgroup.isPopulated, cgroup.pids, child.pids]).toEqual([false, [], []]);
   });
 
-  it('is removed with those below it, and not while something runs in it', async () => {
+  it('is removed with those below it, and not while a process runs in it', async () => {
     await using scratch = await scratchCgroup();
     await using children = new Children();
     const { cgroup } = scratch;
@@ -134,7 +134,7 @@ describeWithCgroup()('A cgroup', () => {
     expect(await cgroup.remove()).toBe(true);
   });
 
-  it('is pristine until something runs in it, or is made below it, or it is frozen', async () => {
+  it('is pristine until a process runs in it, a cgroup is created below it, or it is frozen', async () => {
     await using scratch = await scratchCgroup();
     await using children = new Children();
     const { cgroup } = scratch;
@@ -153,7 +153,7 @@ describeWithCgroup()('A cgroup', () => {
     expect(cgroup.isPristine).toBe(true);
   });
 
-  it('measures what its processes have used together', async () => {
+  it('measures the combined usage of its processes', async () => {
     await using scratch = await scratchCgroup();
     await using children = new Children();
     const { cgroup } = scratch;
@@ -164,17 +164,17 @@ describeWithCgroup()('A cgroup', () => {
     expect(cgroup.usage(hasMemory)?.processorMs).toBeGreaterThan(50);
   });
 
-  it('has the controllers that are available in it', async () => {
+  it('lists its available controllers', async () => {
     await using scratch = await scratchCgroup();
     const told = await readFile(join(scratch.cgroup.path, 'cgroup.controllers'), 'utf8');
     expect([...scratch.cgroup.controllers()].join(' ')).toBe(told.trim());
   });
 });
 
-describe('A cgroup that has been removed', () => {
+describe('A removed cgroup', () => {
   const gone = new Cgroup('/nowhere/gone');
 
-  it('is empty, unmeasured, and needs no removal', async () => {
+  it('is empty, has no usage, and needs no removal', async () => {
     expect([gone.pids, gone.isPopulated, gone.isPristine]).toEqual([[], false, false]);
     expect(gone.usage(true)).toBeNull();
     expect(await gone.kill(systemClock, 0)).toBe(true);
@@ -183,7 +183,7 @@ describe('A cgroup that has been removed', () => {
 });
 
 describe('The files of a cgroup', () => {
-  it('tell the peak of its memory only where that controller is there', async () => {
+  it('show the peak memory only if that controller is available', async () => {
     await using folder = await temporaryFolder();
     const cgroup = new Cgroup(folder.path);
     await cgroup.set('cpu.stat', 'usage_usec 1234500\nuser_usec 1\n');
@@ -192,7 +192,7 @@ describe('The files of a cgroup', () => {
     expect(cgroup.usage(false)).toEqual({ processorMs: 1234.5, peakMemoryBytes: null });
   });
 
-  it('are told to freeze what does not end at once, for it may fork faster than it is found', async () => {
+  it('receive a freeze command if killing takes long, because a process may fork faster than it is found', async () => {
     await using folder = await temporaryFolder();
     const cgroup = new Cgroup(folder.path);
     await cgroup.set('cgroup.events', 'populated 1\n');
@@ -201,14 +201,14 @@ describe('The files of a cgroup', () => {
     expect(await Promise.all(files)).toEqual(['1', '1']);
   });
 
-  it('name processes of an outer pid namespace by a 0, which stands for our own process group in a kill', async () => {
+  it('list processes of an outer pid namespace as 0, which is ignored because killing 0 would hit the caller', async () => {
     await using folder = await temporaryFolder();
     const cgroup = new Cgroup(folder.path);
     await cgroup.set('cgroup.procs', '0\n17\n0\n');
     expect(cgroup.pids).toEqual([17]);
   });
 
-  it('are not there on a kernel that is too old, and then count as unknown', async () => {
+  it('may be missing on an old kernel, and then their values are unknown', async () => {
     await using folder = await temporaryFolder();
     const cgroup = new Cgroup(folder.path);
     await cgroup.set('cpu.stat', 'usage_usec 1000\n');
@@ -227,8 +227,8 @@ const canMount = (() => {
   }
 })();
 
-(canMount ? describe : describe.skip)('The cgroup of a process, where cgroups are mounted twice', () => {
-  it('is the folder in which the process is seen: the other mount may be hidden, and its path may have a blank', async () => {
+(canMount ? describe : describe.skip)('The cgroup of a process, if cgroups are mounted twice', () => {
+  it('is the folder that lists the process: the other mount may be hidden, and its path may contain a blank', async () => {
     await using folder = await temporaryFolder();
     const point = join(folder.path, 'c groups');
     await mkdir(point);

@@ -29,8 +29,8 @@ async function erase(env: Readonly<Record<string, string>>, ...names: string[]) 
   return JSON.parse(stdout);
 }
 
-describe('The environment that the kernel shows of a process', () => {
-  it('holds nothing of a variable that was erased, and all of the others', async () => {
+describe('The environment of a process in /proc', () => {
+  it('contains nothing of an erased variable, and all of the others', async () => {
     const others = { A: 'one', KEY_B: 'schlüssel=ö', Z: '' };
     const said = await erase(
       { A: 'one', KEY: 'geheim', KEY_B: 'schlüssel=ö', TOKEN: 'g=h'.repeat(40_000), Z: '' },
@@ -41,7 +41,7 @@ describe('The environment that the kernel shows of a process', () => {
     expect(said).toEqual({ isErased: true, shown: entries.map(asLatin1), own: others, child: entries });
   });
 
-  it('stays as it is where there is nothing to erase', async () => {
+  it('is unchanged if there is nothing to erase', async () => {
     expect(await erase({ A: 'one' })).toMatchObject({ isErased: true, shown: ['A=one'] });
     expect(await erase({ A: 'one' }, 'KEY')).toMatchObject({ isErased: true, shown: ['A=one'] });
   });

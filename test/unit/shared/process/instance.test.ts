@@ -11,24 +11,27 @@ const instance = { pid: 4711, startTicks: '18446744073709551615', pidNamespace: 
 const written = '4711.18446744073709551615.4026531836';
 
 describe('The name of an instance', () => {
-  it('keeps every digit', () => {
+  it('preserves every digit', () => {
     expect(writeInstance(instance)).toBe(written);
     expect(readInstance(written)).toEqual(instance);
   });
 
-  it.each(['', '1', '1.2', '1.2.3.4', '1.2.', '-1.2.3', 'a.b.c', ' 1.2.3', '1.2.3\n'])('is not %j', (text) => {
-    expect(readInstance(text)).toBeNull();
-  });
+  it.each(['', '1', '1.2', '1.2.3.4', '1.2.', '-1.2.3', 'a.b.c', ' 1.2.3', '1.2.3\n'])(
+    'is not parsed from %j',
+    (text) => {
+      expect(readInstance(text)).toBeNull();
+    },
+  );
 });
 
 describe('A cookie', () => {
-  it('names its instance and its number', () => {
+  it('contains its instance and its number', () => {
     expect(cookieOf(instance, 7)).toBe(`${written}:7`);
     expect(instanceOf(cookieOf(instance, 7))).toEqual(instance);
   });
 
   it.each(['', 'x', '1.2.3', '1.2:3', '1.2.3:', '1.2.3:4:5', ' 1.2.3:4', '1.2.3:4\n', '-1.2.3:4', 'a.b.c:d'])(
-    'of another form names no instance: %j',
+    'in another format names no instance: %j',
     (cookie) => {
       expect(instanceOf(cookie)).toBeNull();
     },
@@ -36,7 +39,7 @@ describe('A cookie', () => {
 });
 
 describe('The folder of an instance', () => {
-  it.each(['', '-Ab3dEf'])('names it, also with the end that a temporary folder gets: %j', (end) => {
+  it.each(['', '-Ab3dEf'])('contains the instance, also with the suffix of a temporary folder: %j', (end) => {
     expect(ownerOfFolder(folderPrefix(instance) + end)).toEqual(instance);
   });
 
@@ -54,7 +57,7 @@ describe('The folder of an instance', () => {
     `${folderPrefix(instance)}..`,
     `${folderPrefix(instance)}.5`,
     `${folderPrefix(instance)}.service`,
-  ])('does not look like %j', (name) => {
+  ])('is not recognised in %j', (name) => {
     expect(ownerOfFolder(name)).toBeNull();
   });
 });

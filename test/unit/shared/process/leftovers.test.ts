@@ -17,7 +17,7 @@ import { isAlive } from '../../../support/processes.js';
 import { describeWithCgroup, scratchCgroup } from '../../../support/scratch-cgroup.js';
 import { until } from '../../../support/until.js';
 
-describe('the folder of the working directories', () => {
+describe('The parent folder of the working directories', () => {
   let folder: TemporaryFolder;
   let runtime: string;
   let parent: string;
@@ -31,7 +31,7 @@ describe('the folder of the working directories', () => {
   });
   afterEach(() => folder[Symbol.asyncDispose]());
 
-  it('is private, and its name tells nothing', async () => {
+  it('is private, and its name reveals nothing', async () => {
     const paths = [await makeWorkDirectory(runtime, parent)];
     await mkdir(join(folder.path, 'other'));
     paths.push(await makeWorkDirectory(join(folder.path, 'other'), parent));
@@ -42,7 +42,7 @@ describe('the folder of the working directories', () => {
     }
   });
 
-  it('is found by way of the runtime directory, and removed with all that is in it', async () => {
+  it('is found through the runtime directory, and removed with its content', async () => {
     const path = await makeWorkDirectory(runtime, parent);
     expect(await readlink(join(runtime, 'work'))).toBe(path);
     await writeFile(join(path, 'litter'), '');
@@ -51,7 +51,7 @@ describe('the folder of the working directories', () => {
     await removeWorkDirectory(runtime);
   });
 
-  it('is the runtime directory where none can be made', async () => {
+  it('is the runtime directory if it cannot be created', async () => {
     expect(await makeWorkDirectory(runtime, join(folder.path, 'missing'))).toBe(runtime);
     expect(await readdir(runtime)).toEqual([]);
     await removeWorkDirectory(runtime);
@@ -59,7 +59,7 @@ describe('the folder of the working directories', () => {
   });
 
   it.each(['precious', '0123456789abcdeg', '0123456789abcdef/precious'])(
-    'is nothing else that the link may lead to: %s',
+    'is not removed if the link leads elsewhere: %s',
     async (name) => {
       await mkdir(join(parent, name), { recursive: true });
       await symlink(join(parent, name), join(runtime, 'work'));
@@ -68,7 +68,7 @@ describe('the folder of the working directories', () => {
     },
   );
 
-  it('is no link that stands in its place', async () => {
+  it('is not followed if it is a link itself', async () => {
     const place = join(parent, '0123456789abcdef');
     await mkdir(join(parent, 'precious'));
     await symlink(join(parent, 'precious'), place);
@@ -117,7 +117,7 @@ function endInFolder(): Promise<number> {
 describe('The processes of a primary', () => {
   const places = { ...noCgroups, runtimeParent: nowhere };
 
-  it('are ended once it is dead, daemons and those without a main thread too', async () => {
+  it('are ended once it is dead, including daemons and processes without a main thread', async () => {
     await using children = new Children();
     const cookie = cookieOf(dead, 1);
     const leader = await children.startMarked(cookie, 'setsid-child.pl');
@@ -128,7 +128,7 @@ describe('The processes of a primary', () => {
     expect((await new ProcessScanner(systemClock).find((found) => found === cookie)).pids).toEqual([]);
   });
 
-  it('are left alone while it lives, or where that can’t be known', async () => {
+  it('are left alone while it is alive, or if that is unknown', async () => {
     await using children = new Children();
     const started = [
       await children.startMarked(cookieOf(living, 1), 'forever.pl'),
@@ -163,7 +163,7 @@ describeWithCgroup()('The cgroup of a primary', () => {
     return pid;
   }
 
-  it('is ended, counted and removed once the primary is dead; a living neighbour keeps its own', async () => {
+  it('is ended, counted and removed once the primary is dead, and that of a running neighbour is not', async () => {
     await using scratch = await scratchCgroup();
     await using children = new Children();
     const { cgroup: parent } = scratch;
@@ -215,7 +215,7 @@ describeWithCgroup()('The cgroup of a primary', () => {
     expect([await inner, isAlive(pid)]).toEqual([{ ended: 0, isPopulated: true }, true]);
   });
 
-  it('is removed where nothing runs in it any more', async () => {
+  it('is removed if no process runs in it any more', async () => {
     await using scratch = await scratchCgroup();
     const home = await cgroupOf(dead, scratch.cgroup);
     await endLeftovers(systemClock, { runtimeParent: nowhere, cgroupParent: scratch.cgroup.path });
@@ -223,15 +223,15 @@ describeWithCgroup()('The cgroup of a primary', () => {
   });
 });
 
-describe('The folder of a primary', () => {
-  it('is removed once it is dead, with all that is in it, and not while it lives', async () => {
+describe('The runtime folder of a primary', () => {
+  it('is removed with its content once the primary is dead, and not while it is alive', async () => {
     for (const owner of [dead, living, dead, unknown]) await folderOf(owner);
     await endInFolder();
     const kept = (await names()).map((name) => name.slice(0, -'-XXXXXX'.length)).toSorted();
     expect(kept).toEqual([folderPrefix(living), folderPrefix(unknown)].toSorted());
   });
 
-  it('is removed only after its processes have been ended, which could write there', async () => {
+  it('is removed only after its processes have been ended, because they could write to it', async () => {
     await using children = new Children();
     const path = await folderOf(dead);
     const write = 'while :; do : > "$0/$$"; done';
@@ -241,28 +241,28 @@ describe('The folder of a primary', () => {
     expect((await readOwner(pid)).kind).toMatch(/dead|vanished/);
   });
 
-  it('is removed at once by the primary itself, which leaves those of others alone', async () => {
+  it('is removed at once by its primary, which leaves other folders alone', async () => {
     await folderOf(living);
     const other = await folderOf(dead);
     await removeTracesOf(living, { ...noCgroups, runtimeParent: folder.path });
     expect((await names()).map((name) => join(folder.path, name))).toEqual([other]);
   });
 
-  it('may be removed by many at once', async () => {
+  it('may be removed by several services at once', async () => {
     for (let count = 0; count < 5; count++) await folderOf(dead);
     await Promise.all(Array.from({ length: 4 }, endInFolder));
     expect(await names()).toEqual([]);
   });
 
-  it('is no matter where nothing can be seen', async () => {
+  it('may be inaccessible without an error', async () => {
     const places = { runtimeParent: nowhere, cgroupParent: nowhere };
     await expect(endLeftovers(systemClock, places)).resolves.toEqual(expect.any(Number));
     await removeTracesOf(living, { ...noCgroups, runtimeParent: nowhere });
   });
 });
 
-describe('What only looks like the folder of a dead primary', () => {
-  it('is left alone: other names, files, links and what they lead to', async () => {
+describe('A folder that only resembles one of a dead primary', () => {
+  it('is left alone: other names, files, links and their targets', async () => {
     await using elsewhere = await temporaryFolder();
     await writeFile(join(elsewhere.path, 'precious'), 'whole');
     const prefix = folderPrefix(dead);

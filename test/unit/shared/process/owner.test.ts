@@ -43,12 +43,12 @@ async function kindForNobody(pid: number): Promise<string> {
 }
 
 describe('The owner of a process', () => {
-  it('is told by the cookie in its environment', async () => {
+  it('is identified by the cookie in its environment', async () => {
     await using children = new Children();
     expect(await readOwner(await children.start(marked, '/bin/sleep', '60'))).toEqual({ kind: 'cookie', cookie });
   });
 
-  it('is told by a cookie at the end of a long environment', async () => {
+  it('is identified by a cookie at the end of a long environment', async () => {
     await using children = new Children();
     const padding = Object.fromEntries(Array.from({ length: 20 }, (_, n) => [`A${n}`, 'x'.repeat(5000 + n)]));
     const pid = await children.start({ ...padding, ...marked }, '/bin/sleep', '60');
@@ -60,12 +60,12 @@ describe('The owner of a process', () => {
     ['the name of the cookie in another value', { A: cookieName, B: `${cookieName}=${cookie}` }],
     ['a variable whose name ends as the cookie’s does', { [`X${cookieName}`]: cookie }],
     ['no environment', {}],
-  ])('is somebody else where it has %s', async (_, env) => {
+  ])('is foreign if it has %s', async (_, env) => {
     await using children = new Children();
     expect(await readOwner(await children.start(env, '/bin/sleep', '60'))).toEqual({ kind: 'foreign' });
   });
 
-  it('is never taken for somebody else in the middle of an exec', async () => {
+  it('is never considered foreign in the middle of an exec', async () => {
     await using children = new Children();
     const again = 'exec /bin/sh -c "$0" "$0"';
     const pid = await children.start(marked, '/bin/sh', '-c', again, again);
@@ -75,7 +75,7 @@ describe('The owner of a process', () => {
     expect([...kinds]).toEqual(['cookie']);
   });
 
-  it('is gone where the process has died and waits to be noticed', async () => {
+  it('is gone if the process is a zombie', async () => {
     await using children = new Children();
     const parent = await children.start(marked, '/bin/sh', '-c', '/bin/true & exec /bin/sleep 60');
     const zombie = await until(() => findZombieOf(parent), 'a zombie');
@@ -88,7 +88,7 @@ describe('The owner of a process', () => {
     ['a cookie', marked, { kind: 'cookie', cookie }],
     ['another environment', { A: '1' }, { kind: 'foreign' }],
     ['no environment', {}, { kind: 'foreign' }],
-  ])('is told by another thread where the main thread has ended: %s', async (_, env, owner) => {
+  ])('is identified by another thread if the main thread has ended: %s', async (_, env, owner) => {
     await using children = new Children();
     const pid = await children.start(env, join(programs, 'leader-exits.pl'));
     await until(async () => (await stateOf(pid)) === 'Z', 'the main thread to end');
@@ -97,14 +97,14 @@ describe('The owner of a process', () => {
     expect(await isAlive(await instanceOfProcess(pid))).toBe(true);
   });
 
-  it('is not known where the process was gone before the look', async () => {
+  it('is reported as vanished if the process has already exited', async () => {
     const child = spawn('/bin/true', { stdio: 'ignore' });
     await once(child, 'exit');
     expect(await readOwner(child.pid as number)).toEqual({ kind: 'vanished' });
     expect(mainThreadHasEnded(child.pid as number)).toBe(false);
   });
 
-  it('is somebody else for every kernel thread that can be seen', async () => {
+  it('is foreign for every visible kernel thread', async () => {
     const pids = (await listPids()) as number[];
     const stats = await Promise.all(pids.map(statOf));
     const threads = pids.filter((_, index) => / 2 0 0 0 -1 /.test((stats[index] ?? '').slice(0, 60)));

@@ -25,8 +25,8 @@ async function outputOf(command: readonly string[]): Promise<string> {
   return (await promisify(execFile)(program, args, { encoding: 'utf8' })).stdout;
 }
 
-describe('A run of the primary', () => {
-  it('lives as long as its process, and does not live on in another one with the same number', async () => {
+describe('An instance of the primary', () => {
+  it('lives as long as its process, and does not match a later process with the same id', async () => {
     await using children = new Children();
     const pid = await children.start({}, '/bin/sleep', '60');
     const instance = await instanceOfProcess(pid);
@@ -45,7 +45,7 @@ describe('A run of the primary', () => {
     expect(await isAlive({ ...(await deadInstance()), pidNamespace: '1' })).toBe(true);
   });
 
-  it('counts as alive where its start looks different, because it has a time namespace of its own', async () => {
+  it('counts as alive if its start time looks different because of its time namespace', async () => {
     const look = `
       const { spawn } = require('node:child_process');
       const child = spawn('unshare', ['--time', '--boottime', '1000', '--fork', '--kill-child', 'sh', '-c',
@@ -64,7 +64,7 @@ describe('A run of the primary', () => {
     expect(said).toBe('true true\n');
   });
 
-  it('counts as alive where too many files are open to look', async () => {
+  it('counts as alive if too many files are open to check', async () => {
     const look = `
       const { openSync } = require('node:fs');
       proc.instanceOfProcess(process.pid).then(async (instance) => {
@@ -75,8 +75,8 @@ describe('A run of the primary', () => {
   });
 });
 
-describe('A run of the primary whose process can’t be read', () => {
-  it('counts as alive if the text of /proc says nothing', async () => {
+describe('An instance of the primary whose process cannot be read', () => {
+  it('counts as alive if the text of /proc does not show it', async () => {
     const look = `
       const fs = require('node:fs/promises');
       proc.instanceOfProcess(process.pid).then(async (instance) => {
@@ -94,7 +94,7 @@ describe('A run of the primary whose process can’t be read', () => {
   });
 });
 
-describeWithPidNamespace('A run of the primary in a pid namespace', () => {
+describeWithPidNamespace('An instance of the primary in a pid namespace', () => {
   it('counts as alive if /proc hides it because of the mount option hidepid', async () => {
     const script = `
       const { execFileSync } = require('node:child_process');
@@ -109,7 +109,7 @@ describeWithPidNamespace('A run of the primary in a pid namespace', () => {
     expect(await inPidNamespace(script)).toEqual({ isHidden: true, isAlive: [true, false] });
   });
 
-  it('counts as alive if /proc is of another pid namespace, whose ids mean other processes', async () => {
+  it('counts as alive if /proc belongs to another pid namespace, whose ids are of other processes', async () => {
     const look = `
       const { readlinkSync } = require('node:fs');
       const pidNamespace = /\\d+/.exec(readlinkSync('/proc/self/ns/pid'))[0];
@@ -122,8 +122,8 @@ describeWithPidNamespace('A run of the primary in a pid namespace', () => {
   });
 });
 
-describe('The figures of the system', () => {
-  it('list this process, and the last one that was started', async () => {
+describe('The process figures of the system', () => {
+  it('include this process, and the last started one', async () => {
     expect(await listPids()).toContain(process.pid);
     const before = await lastPid();
     await using children = new Children();
@@ -133,7 +133,7 @@ describe('The figures of the system', () => {
     expect([before, pid, last].every((number) => Number.isInteger(number) && number > 0 && number <= max)).toBe(true);
   });
 
-  it('count what was started, and how long the processors were idle', async () => {
+  it('count started processes, and the idle time of the processors', async () => {
     const forks = await totalForks();
     await using children = new Children();
     await children.start({}, '/bin/sleep', '60');

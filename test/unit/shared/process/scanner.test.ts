@@ -26,7 +26,7 @@ function untilFound(scanner: ProcessScanner, cookie: string, count: number): Pro
 }
 
 describe('A scan', () => {
-  it('finds every living process whose cookie fits, and no other', async () => {
+  it('finds every living process whose cookie matches, and no other', async () => {
     await using children = new Children();
     const [mine, other] = [newCookie(), newCookie()];
     const pid = await children.start(mark(mine), '/bin/sleep', minute);
@@ -36,7 +36,7 @@ describe('A scan', () => {
     expect(pids).toEqual([pid]);
   });
 
-  it('finds a daemon, whose parent has gone and which has a session of its own', async () => {
+  it('finds a daemon, which has no parent and a separate session', async () => {
     await using children = new Children();
     const cookie = newCookie();
     const scanner = new ProcessScanner(systemClock);
@@ -47,7 +47,7 @@ describe('A scan', () => {
     await untilFound(scanner, cookie, 0);
   });
 
-  it('sees what has come and gone since the last one', async () => {
+  it('detects processes that started or ended since the last one', async () => {
     await using children = new Children();
     const cookie = newCookie();
     const scanner = new ProcessScanner(systemClock);
@@ -61,7 +61,7 @@ describe('A scan', () => {
     expect((await scanner.find(fits)).pids).toEqual([second]);
   });
 
-  it('never finds a process that has died, even if nobody has noticed its death', async () => {
+  it('never finds a dead process, even if it has not been reaped', async () => {
     await using children = new Children();
     const cookie = newCookie();
     const scanner = new ProcessScanner(systemClock);
@@ -70,7 +70,7 @@ describe('A scan', () => {
     expect((await scanner.find((found) => found === cookie)).pids).toEqual([leader]);
   });
 
-  it('hands over each find without delay, once for each scan', async () => {
+  it('reports each find without delay, once per scan', async () => {
     await using children = new Children();
     const cookie = newCookie();
     const started = [
@@ -85,7 +85,7 @@ describe('A scan', () => {
     expect(seen.toSorted()).toEqual(started.toSorted());
   });
 
-  it('that is asked for during another one begins after the question', async () => {
+  it('that is requested during another one starts after the request', async () => {
     await using children = new Children();
     const cookie = newCookie();
     const scanner = new ProcessScanner(systemClock);
@@ -96,7 +96,7 @@ describe('A scan', () => {
     expect((await Promise.all(finds)).map(({ pids }) => pids)).toEqual(Array(10).fill([pid]));
   });
 
-  it('waits for a filter that takes its time', async () => {
+  it('waits for an asynchronous filter', async () => {
     await using children = new Children();
     const cookie = newCookie();
     const pid = await children.start(mark(cookie), '/bin/sleep', minute);
@@ -107,7 +107,7 @@ describe('A scan', () => {
     expect(pids).toEqual([pid]);
   });
 
-  it('finds the same where time has passed, and process ids may have come round', async () => {
+  it('finds the same after some time, when process ids may have wrapped around', async () => {
     await using children = new Children();
     const cookie = newCookie();
     const clock = new FakeClock();
@@ -156,25 +156,25 @@ async function sweepWith(scanner: ScriptedScanner): Promise<Swept> {
 }
 
 describe('A sweep', () => {
-  it('ends with the first scan that finds nothing and sees nothing that is unclear', async () => {
+  it('ends with the first scan that finds nothing and sees nothing unclear', async () => {
     const scanner = new ScriptedScanner([]);
     expect(await sweepWith(scanner)).toEqual({ killed: 0, left: [] });
     expect(scanner.scans).toBe(1);
   });
 
-  it('looks again as long as the owner of a process is unclear', async () => {
+  it('scans again as long as the owner of a process is unclear', async () => {
     const scanner = new ScriptedScanner(Array(20).fill(unclear));
     expect(await sweepWith(scanner)).toEqual({ killed: 0, left: [] });
     expect(scanner.scans).toBe(21);
   });
 
-  it('looks three times where strangers vanish and nothing was found', async () => {
+  it('scans three times if foreign processes vanish and nothing was found', async () => {
     const scanner = new ScriptedScanner([], vanished);
     expect(await sweepWith(scanner)).toEqual({ killed: 0, left: [] });
     expect(scanner.scans).toBe(3);
   });
 
-  it('looks six times more where strangers vanish after a find, counted from the last one', async () => {
+  it('scans six more times if foreign processes vanish after a find, counted from the last one', async () => {
     await using children = new Children();
     const pid = await children.start({}, '/bin/sleep', '60');
     const find: ScanResult = { ...nothing, pids: [pid] };
@@ -183,7 +183,7 @@ describe('A sweep', () => {
     expect(scanner.scans).toBe(10);
   });
 
-  it('tells what was still there at the limit', async () => {
+  it('reports the remaining processes at the time limit', async () => {
     await using children = new Children();
     const pid = await children.start({}, '/bin/sleep', '60');
     const scanner = new ScriptedScanner([], { ...nothing, pids: [pid] });
@@ -191,11 +191,11 @@ describe('A sweep', () => {
     expect(scanner.scans).toBeGreaterThan(limitMs / pauseMs / 2);
   });
 
-  it('ends at the limit where a process stays unclear', async () => {
+  it('ends at the time limit if a process stays unclear', async () => {
     expect(await sweepWith(new ScriptedScanner([], unclear))).toEqual({ killed: 0, left: [] });
   });
 
-  it('does not count a process that had gone before it could be killed', async () => {
+  it('does not count a process that exited before it could be killed', async () => {
     await using children = new Children();
     const pid = await children.start({}, '/bin/sleep', '60');
     await children.end(pid);

@@ -4,7 +4,7 @@ function collapsed(text: string): string {
   return Buffer.concat([...collapsedBlanks(text)]).toString();
 }
 
-describe('A text with one space for each run of blanks', () => {
+describe('The text with a single space for each run of whitespace', () => {
   const blanks = Array.from({ length: 0x10000 }, (_, code) => String.fromCharCode(code)).filter((each) =>
     /\s/.test(each),
   );
@@ -21,7 +21,7 @@ describe('A text with one space for each run of blanks', () => {
     `${'x'.repeat(65_536)}  ${' '.repeat(65_536)} y${' '.repeat(70_000)}`,
     ' '.repeat(200_000),
     `${'a '.repeat(40_000)}\ud800 b \udc00`,
-  ])('is that of the regular expression: %#', (text) => {
+  ])('equals the result of the regular expression: %#', (text) => {
     expect(collapsed(text)).toBe(Buffer.from(text.replace(/\s+/g, ' ').trim()).toString());
   });
 });

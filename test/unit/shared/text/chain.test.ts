@@ -4,18 +4,18 @@ import { chained, chainId, chainStart } from '../../../../src/shared/text/chain.
 const image: Image = { mediaType: 'image/png', data: 'AAAA', at: 0 };
 const message: Message = { role: 'user', text: 'Hello' };
 
-describe('a chain of hashes', () => {
-  it('is the same for the same conversation, and tells nothing of it', () => {
+describe('A chain of hashes', () => {
+  it('is the same for the same conversation, and reveals nothing of it', () => {
     const ends = [1, 2].map(() => chained(chainStart('Be brief.', null), { ...message, images: [image] }));
     expect(ends[0]).toBe(ends[1]);
     expect(ends[0]).toMatch(/^[0-9a-f]{64}$/);
   });
 
-  it('treats no images and an empty list of them alike', () => {
+  it('treats no images and an empty list of images alike', () => {
     expect(chained('0', { ...message, images: [] })).toBe(chained('0', message));
   });
 
-  it('does not count the blanks around an answer, as clients may not keep them', () => {
+  it('ignores the whitespace around an answer, because clients may change it', () => {
     const answer: Message = { role: 'assistant', text: ' \n\n Well,\n\n  hello \u00a0\n' };
     expect(chained('0', answer)).toBe(chained('0', { ...answer, text: 'Well,\n\n  hello' }));
     expect(chained('0', answer)).toBe(chained('0', { ...answer, text: 'Well,\nhello' }));
@@ -31,20 +31,20 @@ describe('a chain of hashes', () => {
     ['an image elsewhere', { ...message, images: [{ ...image, at: 5 }] }],
     ['two images', { ...message, images: [image, image] }],
     ['the data of two images in one', { ...message, images: [{ ...image, data: 'AAAAAAAA' }] }],
-  ])('is another one with %s', (_, other) => {
+  ])('is different with %s', (_, other) => {
     const ends = [message, { ...message, images: [{ ...image, data: 'BBBB' }] }, other].map((each) =>
       chained('0', each),
     );
     expect(new Set(ends).size).toBe(3);
   });
 
-  it('is another one where the same texts are cut otherwise', () => {
+  it('is different if the same texts are split differently', () => {
     const one = ['a', 'bc'].map((text): Message => ({ role: 'user', text })).reduce(chained, '0');
     const other = ['ab', 'c'].map((text): Message => ({ role: 'user', text })).reduce(chained, '0');
     expect(one).not.toBe(other);
   });
 
-  it('begins with the system text and the schema, which do not stand for each other', () => {
+  it('starts with the system text and the schema, which are distinguished', () => {
     const starts = [chainStart(null, null), chainStart('', null), chainStart('{}', null), chainStart(null, '{}')];
     expect(new Set(starts).size).toBe(4);
   });
@@ -54,7 +54,7 @@ describe('a chain of hashes', () => {
     expect(new Set([...ids, chainId('0', 'a', 'null')]).size).toBe(5);
   });
 
-  it('counts calls and results, but neither the order of keys nor that of results', () => {
+  it('includes calls and results, but neither the order of keys nor of results', () => {
     const call = (input: string, id = '1'): Message => ({
       role: 'assistant',
       text: '',
@@ -73,7 +73,7 @@ describe('a chain of hashes', () => {
     );
   });
 
-  it('counts the tools as a set', () => {
+  it('treats the tools as a set', () => {
     const [a, b] = ['a', 'b'].map((name) => ({ name, description: '', schema: '{"type":"object"}' }));
     if (a === undefined || b === undefined) throw new Error('there are two');
     expect(chainStart(null, null, [a, b])).toBe(chainStart(null, null, [b, a]));

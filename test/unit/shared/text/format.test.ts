@@ -6,7 +6,7 @@ import {
   labelledRows,
 } from '../../../../src/shared/text/format.js';
 
-describe('the format functions', () => {
+describe('The format functions', () => {
   it.each([
     [0, '0 ms'],
     [41.4, '41 ms'],
@@ -30,7 +30,7 @@ describe('the format functions', () => {
     expect(formatNumber(value)).toBe(text);
   });
 
-  it('use the singular for one only', () => {
+  it('use the singular only for one', () => {
     expect([formatCount(1, 'job'), formatCount(0, 'job'), formatCount(1200, 'job')]).toEqual([
       '1 job',
       '0 jobs',

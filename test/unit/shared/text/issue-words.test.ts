@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { issueWords } from '../../../../src/shared/text/issue-words.js';
 
-describe('What a schema says of a value without a message of its own', () => {
+describe('The default message for an invalid value', () => {
   it.each<[z.ZodType, unknown, string]>([
     [z.looseObject({}), 'x', 'must be an object'],
     [z.record(z.string(), z.unknown()), 5, 'must be an object'],
@@ -21,7 +21,7 @@ describe('What a schema says of a value without a message of its own', () => {
     [z.union([z.literal('a'), z.looseObject({ type: z.string() })]), {}, 'has a form that is not known here'],
     [z.string().regex(/a/), 'b', 'has a form that is not known here'],
     [z.string('must be a name'), 5, 'must be a name'],
-  ])('names the form that is expected: %#', (schema, value, words) => {
+  ])('names the expected form: %#', (schema, value, words) => {
     expect(schema.safeParse(value, { error: issueWords }).error?.issues[0]?.message).toBe(words);
   });
 });

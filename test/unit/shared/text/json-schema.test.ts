@@ -60,12 +60,12 @@ describe('A schema of another dialect', () => {
     expect(losses).toEqual([]);
   });
 
-  it('keeps references that point to a part of it, whatever their escapes', () => {
+  it('preserves references to one of its parts, with any escapes', () => {
     const schema = { $defs: { 'a/b c': { type: 'null' } }, $ref: '#/$defs/a~1b%20c' };
     expect(modernSchema(schema)).toEqual({ schema, losses: [] });
   });
 
-  it.each(lossySchemas)('names what is lost, and describes it: $title', ({ schema, title }) => {
+  it.each(lossySchemas)('reports a lost keyword, and describes it: $title', ({ schema, title }) => {
     const { schema: modern, losses } = modernSchema(schema);
     expect(losses).toEqual([expect.stringContaining(title)]);
     expect(modern).toMatchObject({ properties: { a: { description: expect.stringContaining('JSON Schema: {') } } });
@@ -77,7 +77,7 @@ describe('A schema of another dialect', () => {
     [{ properties: { a: null } }, 'null is no schema'],
     [{ required: 5 }, 'required is no list of names'],
     [{ required: ['a', 5] }, 'required is no list of names'],
-  ])('names what no dialect knows: %j', (schema, loss) => {
+  ])('reports keywords that are invalid in every dialect: %j', (schema, loss) => {
     expect(modernSchema(schema).losses).toEqual([loss]);
   });
 
@@ -87,7 +87,7 @@ describe('A schema of another dialect', () => {
   });
 });
 
-describe('A wrapper', () => {
+describe('A wrapper object', () => {
   it.each<[Schema, boolean]>([
     [{ type: 'object', properties: { a: {}, 'b.c-d_e': {} } }, false],
     [{ type: 'object' }, false],
@@ -96,22 +96,25 @@ describe('A wrapper', () => {
     [{ type: 'object', anyOf: [] }, true],
     [{ type: ['object', 'null'] }, true],
     [{ properties: {} }, true],
-  ])('stands around %j: %j', (schema, isNeeded) => {
+  ])('is needed for %j: %j', (schema, isNeeded) => {
     expect(needsWrapper(schema)).toBe(isNeeded);
   });
 
-  it('moves the references of its schema', () => {
+  it('adjusts the references of its schema', () => {
     const schema = { properties: { a: { $ref: '#/$defs/b' }, c: { $ref: '#' } } };
     const moved = { properties: { a: { $ref: '#/properties/input/$defs/b' }, c: { $ref: '#/properties/input' } } };
     expect(wrappedSchema(schema).properties).toEqual({ input: moved });
     expect(movedTo('#/x', { $ref: '#anchor' })).toEqual({ $ref: '#anchor' });
   });
 
-  it.each(['{"a":12345678901234567890}', '[]', 'null', '{"input":1}'])('gives back %s digit for digit', (json) => {
+  it.each(['{"a":12345678901234567890}', '[]', 'null', '{"input":1}'])('restores %s digit for digit', (json) => {
     expect(unwrappedText(wrappedText(json))).toBe(json);
   });
 
-  it.each(['{"a":1}', '{"input":1,"b":2}', '{"input":', '', 'no JSON'])('leaves %j alone, which is in none', (json) => {
-    expect(unwrappedText(json)).toBe(json);
-  });
+  it.each(['{"a":1}', '{"input":1,"b":2}', '{"input":', '', 'no JSON'])(
+    'returns %j unchanged, which is not wrapped',
+    (json) => {
+      expect(unwrappedText(json)).toBe(json);
+    },
+  );
 });

@@ -56,12 +56,12 @@ describe('The structure of a JSON text', () => {
     ['brackets and commas in a string', JSON.stringify(repeated('[{,', maxValues)), null],
     ['escapes before the end of a string', `["${repeated('\\\\', 9)}",${repeated('[', maxDepth)}`, tooDeep],
     ['a quote that is escaped', `["${repeated('\\"[', maxDepth)}"]`, null],
-  ])('is judged right with %s', (_, text, fault) => {
+  ])('is checked correctly with %s', (_, text, fault) => {
     expect(faultOf(text)).toBe(fault);
     expect(faultOf(text, 7)).toBe(fault);
   });
 
-  it('is the same in pieces of any size, whatever stands in its strings', () => {
+  it('is the same for pieces of any size, whatever its strings contain', () => {
     const inside = JSON.stringify(Object.fromEntries(strange.map((text) => [text, strange])));
     for (let size = 1; size < 12; size++) {
       expect(faultOf(`${repeated('[', maxDepth - 2)}${inside}`, size)).toBeNull();
@@ -88,7 +88,7 @@ describe('The structure of a JSON text', () => {
     expect([faultOf(fits ?? '', bytes), faultOf(exceeds ?? '', bytes)]).toEqual([null, tooMany]);
   }
 
-  it('ends where a text is no JSON: what comes behind is of no matter to the parser either', () => {
+  it('ends where a text is not JSON, as it does for the parser', () => {
     expect(faultOf(`]]]]${repeated('[', maxDepth + 4)}`)).toBeNull();
     expect(() => JSON.parse(`]]]]${repeated('[', maxDepth + 4)}`)).toThrow();
     expect(faultOf(Buffer.from([0xff, 0xfe, 0x5b, 0x00]))).toBeNull();

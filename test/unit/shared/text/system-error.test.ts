@@ -4,22 +4,22 @@ function failing(code: string | undefined, message: string): NodeJS.ErrnoExcepti
   return Object.assign(new Error(message), { code });
 }
 
-describe('an error of the operating system', () => {
+describe('An error of the operating system', () => {
   it.each([
     ['ENOENT', 'there is no such file or folder'],
     ['ENOTFOUND', 'no host has this name'],
     ['ENOSPC', 'the disk is full'],
-  ])('is said in words: %s', (code, meaning) => {
+  ])('is described in words: %s', (code, meaning) => {
     expect(meaningOf(failing(code, `${code}: as Node says it`))).toBe(meaning);
   });
 
-  it('has its own message if its code is unknown or missing', () => {
+  it('has its original message if its code is unknown or missing', () => {
     expect(meaningOf(failing('EWEIRD', 'EWEIRD: strange'))).toBe('EWEIRD: strange');
     expect(meaningOf(failing('EWEIRD', ''))).toBe('EWEIRD');
     expect(fileFault('/a', failing(undefined, 'must hold one token'))).toBe('must hold one token');
   });
 
-  it('names the file, whose path Node leaves out at times', () => {
+  it('names the file, whose path Node sometimes omits', () => {
     expect(fileFault('/a', failing('EISDIR', 'EISDIR: illegal operation on a directory, read'))).toBe(
       '/a: it is a folder',
     );

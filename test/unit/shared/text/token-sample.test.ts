@@ -1,12 +1,12 @@
 import { maxCountedBytes, sampleForTokens } from '../../../../src/shared/text/token-sample.js';
 
-describe('the sample of texts whose tokens are counted', () => {
-  it('is all of them up to the limit', () => {
+describe('The sample of texts whose tokens are counted', () => {
+  it('contains all of them up to the limit', () => {
     const texts = ['x'.repeat(maxCountedBytes - 1), '', 'y'];
     expect(sampleForTokens(texts)).toEqual({ texts, factor: 1 });
   });
 
-  it('is their beginning beyond it, with the factor for the whole', () => {
+  it('contains their start beyond the limit, with the factor for the whole', () => {
     const sample = sampleForTokens(['abc', '', 'x'.repeat(2 * maxCountedBytes - 3), 'never reached']);
     expect(sample.texts.map(({ length }) => length)).toEqual([3, maxCountedBytes - 3]);
     expect(sample.factor).toBeCloseTo(2, 3);

@@ -20,19 +20,19 @@ function model(text: string): Message {
 }
 
 describe('A conversation', () => {
-  it('of many messages with images is looked through once', () => {
+  it('of many messages with images is processed in linear time', () => {
     const startedMs = performance.now();
     const [turn] = inTurns(Array.from({ length: 20_000 }, () => user('a', 1)));
     expect(performance.now() - startedMs).toBeLessThan(1000);
     expect([turn?.images?.length, turn?.images?.at(-1)?.at]).toEqual([20_000, turn?.text.length]);
   });
 
-  it('has turns: neighbours of one role are one message, and what is empty is none', () => {
+  it('consists of turns: neighbouring messages of one role are merged, and empty ones are dropped', () => {
     const turns = inTurns([user('a', 1), user('b', 0), model(''), user('c'), model('d'), model('e')]);
     expect(turns).toEqual([user('a\n\nb\n\nc', 1, 3), model('d\n\ne')]);
   });
 
-  it('has the size of its texts, inputs, results and images, and something for each part', () => {
+  it('has the size of its texts, inputs, results and images, and a fixed size for each part', () => {
     const call: Message = { ...model('12'), calls: [{ id: 'a', name: 'look', input: '{}' }] };
     const result = { id: 'a', text: '123', images: [{ ...image, at: 0 }], isError: false };
     expect(bytesOfMessages([user('é', 0), call])).toBe(2 + 4 + 2 + 2 + 3 * 64);
@@ -42,7 +42,7 @@ describe('A conversation', () => {
     ]);
   });
 
-  it('has different ids for the calls of one message: the first result is for the first call', () => {
+  it('has distinct ids for the calls of one message: the first result is for the first call', () => {
     const call = (id: string) => ({ id, name: 'look', input: '{}' });
     const result = (id: string, text: string) => ({ id, text, isError: false });
     const [answer, asked] = withDistinctIds([
@@ -56,14 +56,14 @@ describe('A conversation', () => {
     expect(asked?.results?.map(({ id, text }) => `${id} ${text}`)).toEqual(['a_2 1', 'a 2', 'b 3', 'a_3 4', 'a_4 5']);
   });
 
-  it('has different ids in good time, however often one repeats', () => {
+  it('gets distinct ids quickly, however often one is repeated', () => {
     const ids = Array.from({ length: 50_000 }, () => 'a');
     const startedMs = performance.now();
     expect(new Set(ids.map(distinctIds(ids))).size).toBe(ids.length);
     expect(performance.now() - startedMs).toBeLessThan(1000);
   });
 
-  it('has messages before a request that the request does not bring', () => {
+  it('counts the stored messages before a request too', () => {
     expect(messagesBefore({ history: [model('a')] })).toBe(1);
     expect(messagesBefore({ history: [model('a')], earlier: headOf('one') })).toBe(3);
   });

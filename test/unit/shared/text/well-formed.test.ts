@@ -1,11 +1,11 @@
 import { wellFormed, wellFormedJson } from '../../../../src/shared/text/well-formed.js';
 
 describe('A text that an API must accept', () => {
-  it('has U+FFFD for NUL and lone surrogates', () => {
+  it('has U+FFFD in place of NUL and lone surrogates', () => {
     expect(wellFormed('a\0b\udc00😀')).toBe('a\ufffdb\ufffd😀');
   });
 
-  it('has U+FFFD for NUL and lone surrogates, and keeps its numbers', () => {
+  it('has U+FFFD in place of NUL and lone surrogates, and its numbers are unchanged', () => {
     expect(wellFormedJson('{"a":"\\u0000\\ud83d x","b":"\\ud83d\\ude00","c":9007199254740993}')).toBe(
       '{"a":"\ufffd\ufffd x","b":"😀","c":9007199254740993}',
     );

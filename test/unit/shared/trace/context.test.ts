@@ -3,14 +3,14 @@ import { isSampled, newSpanId, newTraceId, readTraceparent } from '../../../../s
 const traceId = '0af7651916cd43dd8448eb211c80319c';
 const spanId = 'b7ad6b7169203331';
 
-describe('a traceparent', () => {
+describe('A traceparent header', () => {
   it.each([
     [`00-${traceId}-${spanId}-01`, true],
     [`00-${traceId}-${spanId}-00`, false],
     [`00-${traceId}-${spanId}-03`, true],
     [`cc-${traceId}-${spanId}-01`, true],
     [`cc-${traceId}-${spanId}-00-what-the-future-will-be-like`, false],
-  ])('is read: %s', (header, sampled) => {
+  ])('is parsed: %s', (header, sampled) => {
     expect(readTraceparent(header, undefined)).toEqual({ traceId, spanId, isSampled: sampled });
   });
 
@@ -29,7 +29,7 @@ describe('a traceparent', () => {
     `00-${traceId.slice(1)}-${spanId}-01`,
     `00-${traceId}-${spanId}-01, 00-${traceId}-${spanId}-01`,
     ` 00-${traceId}-${spanId}-01`,
-  ])('that is malformed is none: %j', (header) => {
+  ])('is ignored if it is malformed: %j', (header) => {
     expect(readTraceparent(header, 'vendor=1')).toBeNull();
   });
 
@@ -39,13 +39,13 @@ describe('a traceparent', () => {
     ['a'.repeat(513), false],
     ['', false],
     ['a=ä', false],
-  ])('goes with the tracestate that others may read: %s', (state, isPassedOn) => {
+  ])('has a tracestate, which is only forwarded if it is valid: %s', (state, isPassedOn) => {
     const context = readTraceparent(`00-${traceId}-${spanId}-01`, state);
     expect(context).toEqual({ traceId, spanId, isSampled: true, ...(isPassedOn && { state }) });
   });
 });
 
-describe('new ids', () => {
+describe('New trace ids', () => {
   it('have the lengths of OpenTelemetry, and are never the same', () => {
     const ids = Array.from({ length: 1000 }, () => [newTraceId(), newSpanId()] as const);
     for (const [trace, span] of ids)
@@ -54,10 +54,10 @@ describe('new ids', () => {
   });
 });
 
-describe('a sampler', () => {
+describe('A sampler', () => {
   const caller = (sampled: boolean) => ({ traceId, spanId, isSampled: sampled });
 
-  it('leaves it to the caller, where it is based on that', () => {
+  it('uses the decision of the caller, if it is parent-based', () => {
     for (const ratio of [0, 1]) {
       expect(isSampled({ isParentBased: true, ratio }, traceId, caller(true))).toBe(true);
       expect(isSampled({ isParentBased: true, ratio }, traceId, caller(false))).toBe(false);
@@ -65,7 +65,7 @@ describe('a sampler', () => {
     }
   });
 
-  it('takes a share of all others, each trace for itself', () => {
+  it('samples a share of all other traces, decided by the trace id', () => {
     const ids = Array.from({ length: 4000 }, newTraceId);
     const taken = (ratio: number) => ids.filter((id) => isSampled({ isParentBased: true, ratio }, id, null));
     expect([taken(0).length, taken(1).length]).toEqual([0, 4000]);

@@ -16,8 +16,8 @@ const span: Span = {
   attributes: [],
 };
 
-describe('a span', () => {
-  it('is written as OTLP has it in JSON: ids in hex, kinds as numbers, times as strings of nanoseconds', () => {
+describe('A span', () => {
+  it('is serialized as OTLP JSON: ids in hex, kinds as numbers, times as strings of nanoseconds', () => {
     expect(written({ ...span, parentId: '00f067aa0ba902b7', isParentRemote: true, state: 'a=1' })).toEqual({
       traceId: span.traceId,
       spanId: span.spanId,
@@ -32,18 +32,18 @@ describe('a span', () => {
     });
   });
 
-  it('says of an error its class, and nothing of what was said', () => {
+  it('contains the class of an error, and no message', () => {
     const text = written({ ...span, error: 'timeout' });
     expect(text.status).toEqual({ code: 2 });
     expect(text.attributes).toEqual([{ key: 'error.type', value: { stringValue: 'timeout' } }]);
   });
 
-  it('never ends before it has begun, whatever the clock has done', () => {
+  it('never ends before its start, whatever the clock has done', () => {
     const text = written({ ...span, endMs: span.startMs - 5000 });
     expect(text.endTimeUnixNano).toBe(text.startTimeUnixNano);
   });
 
-  it('has whole milliseconds with all their zeros', () => {
+  it('has exact nanoseconds for whole milliseconds', () => {
     expect(written({ ...span, startMs: 5, endMs: 7.000001 })).toMatchObject({
       startTimeUnixNano: '5000000',
       endTimeUnixNano: '7000001',
@@ -51,7 +51,7 @@ describe('a span', () => {
   });
 });
 
-it('attributes have the types of OTLP, and those without a value are left out', () => {
+it('Attributes have the types of OTLP, and those without a value are omitted', () => {
   expect(
     JSON.parse(attributesText({ a: 'x', b: 3, c: 0.5, d: true, e: ['stop'], f: null, g: undefined, h: '' })),
   ).toEqual([
