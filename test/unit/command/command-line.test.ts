@@ -14,7 +14,7 @@ describe('A command line', () => {
     ['--url=host:1 --key k ask hello', ['ask', 'host:1', 'k', 'hello']],
     ['--key k --url host:1 status --json', ['status', 'host:1', 'k']],
     ['--url host:1 ask --url host:2 hello', ['ask', 'host:2', null, 'hello']],
-  ])('names the service before or after the command: %s', (line, expected) => {
+  ])('may name the service before or after the command: %s', (line, expected) => {
     expect(parsed(line)).toEqual(expected);
   });
 
@@ -23,10 +23,7 @@ describe('A command line', () => {
     expect(parsed('--url host:1 ask --help')).toEqual(['help']);
   });
 
-  it.each(['--url host:1', '--url', '--key k serve', '--ulr host:1 ask'])(
-    'refuses what it does not know: %s',
-    (line) => {
-      expect(() => parsed(line)).toThrow(/unknown option|argument missing/);
-    },
-  );
+  it.each(['--url host:1', '--url', '--key k serve', '--ulr host:1 ask'])('rejects unknown arguments: %s', (line) => {
+    expect(() => parsed(line)).toThrow(/unknown option|argument missing/);
+  });
 });

@@ -10,7 +10,7 @@ async function exitCodeOf(promise: Promise<unknown>): Promise<number | null> {
   );
 }
 
-describe('the address of the service', () => {
+describe('The address of the service', () => {
   it.each<[Record<string, string>, string]>([
     [{}, 'http://127.0.0.1:5051'],
     [{ MODEL_API_PORT: '6000', MODEL_API_HOST: '0.0.0.0' }, 'http://127.0.0.1:6000'],
@@ -20,7 +20,7 @@ describe('the address of the service', () => {
     expect(await addressFrom({}, env, noFile)).toEqual({ url, key: null });
   });
 
-  it('is taken from the flags first', async () => {
+  it('is read from the flags first', async () => {
     const env = { MODEL_API_PORT: '0', MODEL_API_KEY: 'other' };
     const address = await addressFrom({ url: 'https://relay.example.org/v1/', key: 'mine' }, env, noFile);
     expect(address).toEqual({ url: 'https://relay.example.org/v1', key: 'mine' });
@@ -37,7 +37,7 @@ describe('the address of the service', () => {
     expect(await addressFrom({ url: given }, {}, noFile)).toEqual({ url, key: null });
   });
 
-  it('has the port of the environment where a host is given alone', async () => {
+  it('has the port of the environment if only a host is given', async () => {
     expect((await addressFrom({ url: 'localhost' }, { MODEL_API_PORT: '6001' }, noFile)).url).toBe(
       'http://localhost:6001',
     );
@@ -55,7 +55,7 @@ describe('the address of the service', () => {
     ['beside a variable', {}, { MODEL_API_PORT: '6000' }, 'http://127.0.0.1:6000', null],
     ['beside a key', {}, { MODEL_API_KEY: 'mine' }, 'http://relay:5051', 'mine'],
     ['that must not be sent', { key: null }, {}, 'http://relay:5051', null],
-  ])('may be that of a login: %s', async (_what, flags, env, url, key) => {
+  ])('may be the address of a stored login: %s', async (_what, flags, env, url, key) => {
     const login = { url: 'http://relay:5051', key: 'stored' };
     expect(await addressFrom(flags, env, noFile, async () => login)).toEqual({ url, key });
   });
@@ -86,7 +86,7 @@ describe('the address of the service', () => {
 
 const dayMs = 86_400_000;
 
-describe('The store that a command works on', () => {
+describe('The store of a command', () => {
   it.each<[string | undefined, string | undefined, string | null, boolean]>([
     [undefined, undefined, null, false],
     [undefined, 'sqlite:/var/store.db', '/var/store.db', false],
@@ -94,7 +94,7 @@ describe('The store that a command works on', () => {
     ['memory', 'sqlite:/var/store.db', null, false],
     [undefined, 'redis://localhost', null, true],
     ['rediss://localhost', undefined, null, true],
-  ])('is that of the flag, else of the environment: %j, %j', (flag, variable, path, isRedis) => {
+  ])('is read from the flag, or otherwise from the environment: %j, %j', (flag, variable, path, isRedis) => {
     expect(storeSettings(flag, { MODEL_API_STORE: variable })).toEqual({
       path,
       isRedis,
@@ -103,12 +103,12 @@ describe('The store that a command works on', () => {
     });
   });
 
-  it('has the ages of the environment', () => {
+  it('has the retention times of the environment', () => {
     const env = { MODEL_API_CONVERSATION_TTL_SECONDS: '60', MODEL_API_JOB_TTL_SECONDS: '30' };
     expect(storeSettings(undefined, env)).toMatchObject({ conversationTtlMs: 60_000, jobTtlMs: 30_000 });
   });
 
-  it('is a place, and nothing else', () => {
+  it('must be a valid location', () => {
     const codeOf = (flag: string | undefined, env: Record<string, string>) => {
       try {
         return storeSettings(flag, env);

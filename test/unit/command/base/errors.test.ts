@@ -5,7 +5,7 @@ function told(body: Partial<ErrorBody>): string {
   return new ServiceError({ error: 'internal_error', message: 'm', request_id: 'r', ...body }).message;
 }
 
-describe('an error of the service', () => {
+describe('An error of the service', () => {
   it.each<[Partial<ErrorBody>, string]>([
     [{ error: 'unauthorized' }, '--key'],
     [{ error: 'cli_error', reason: 'auth' }, 'prompt-relay check'],
@@ -14,11 +14,11 @@ describe('an error of the service', () => {
     [{ error: 'validation_error', details: [{ path: 'model', message: 'm' }] }, 'prompt-relay models'],
     [{ error: 'concurrency_limited', retry_after_seconds: 7 }, 'try again in 7 s'],
     [{ error: 'internal_error' }, '(request r)'],
-  ])('tells the way out: %j', (body, way) => {
+  ])('suggests a remedy: %j', (body, way) => {
     expect(told(body)).toContain(way);
   });
 
-  it('does not say twice what the message says', () => {
+  it('does not repeat what its message already explains', () => {
     expect(told({ error: 'unauthorized', message: 'set MODEL_API_KEY' })).toBe('unauthorized: set MODEL_API_KEY');
     expect(told({ error: 'validation_error' })).toBe('validation_error: m');
   });

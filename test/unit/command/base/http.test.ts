@@ -6,7 +6,7 @@ import { readEvents, type ServerEvent, send } from '../../../../src/command/base
 
 const idleTimeoutMs = 100;
 
-describe('an HTTP request', () => {
+describe('An HTTP request', () => {
   it.each<[string, string | null]>([
     ['no response arrives', null],
     ['a response stops halfway', 'a half'],
@@ -44,7 +44,7 @@ const expected: ServerEvent[] = [
   { event: 'message', data: '', id: '7' },
 ];
 
-describe('the parser of server-sent events', () => {
+describe('The parser of server-sent events', () => {
   it('accepts every kind of line end, comments, fields without a value and unknown fields', async () => {
     expect(await read(stream)).toEqual(expected);
   });

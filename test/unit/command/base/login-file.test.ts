@@ -17,8 +17,8 @@ async function home() {
 
 const modeOf = async (path: string) => (await stat(path)).mode & 0o777;
 
-describe('the stored login', () => {
-  it('can be read by its owner alone, in a folder that nobody else may enter', async () => {
+describe('The stored login', () => {
+  it('can be read by its owner only, in a private folder', async () => {
     await using place = await home();
     expect(await place.file.read()).toBeNull();
     expect(await place.file.write(login)).toBe(place.path);
@@ -31,7 +31,7 @@ describe('the stored login', () => {
     ]);
   });
 
-  it('is replaced in one step, and leaves nothing beside it', async () => {
+  it('is replaced atomically, and leaves no other file', async () => {
     await using place = await home();
     await Promise.all([1, 2, 3, 4, 5].map((n) => place.file.write({ ...login, key: `key-${n}` })));
     expect((await place.file.read())?.key).toMatch(/^key-\d$/);
@@ -49,7 +49,7 @@ describe('the stored login', () => {
     expect([await readFile(victim, 'utf8'), (await lstat(place.path)).isFile()]).toEqual(['untouched', true]);
   });
 
-  it.each(['604', '640', '622'])('is refused if others may use it: mode %s', async (mode) => {
+  it.each(['604', '640', '622'])('is rejected if other users have access: mode %s', async (mode) => {
     await using place = await home();
     await place.file.write(login);
     await chmod(place.path, Number.parseInt(mode, 8));
@@ -57,7 +57,7 @@ describe('the stored login', () => {
   });
 
   it.each(['', '[]', '{"url":1,"key":null}', `{"url":"x"${' '.repeat(70_000)}`])(
-    'is refused if it holds something else',
+    'is rejected if it has other content',
     async (text) => {
       await using place = await home();
       await place.file.write(login);
@@ -66,7 +66,7 @@ describe('the stored login', () => {
     },
   );
 
-  it('is refused, without a wait, if it is a pipe or a folder', async () => {
+  it('is rejected at once if it is a pipe or a folder', async () => {
     await using place = await home();
     await mkdir(place.path, { recursive: true });
     await expect(place.file.read()).rejects.toThrow('it is no regular file');
@@ -87,7 +87,7 @@ describe('the stored login', () => {
     expect(await readdir(place.folder)).toEqual([]);
   });
 
-  (isRoot ? it : it.skip)('is refused if it, or its folder, belongs to another user', async () => {
+  (isRoot ? it : it.skip)('is rejected if it, or its folder, belongs to another user', async () => {
     await using place = await home();
     await place.file.write(login);
     await chown(place.path, 65_534, 65_534);

@@ -1,6 +1,6 @@
 import { Terminal } from '../../../../src/command/base/terminal.js';
 
-describe('the text of a server', () => {
+describe('The text of a server', () => {
   const hostile = 'a\u001b]0;title\u0007\u001b[2J\u009b31m\rb\u001b[8mc\td\ne';
   const written: string[] = [];
   const { stdout, stderr } = process;
@@ -15,7 +15,7 @@ describe('the text of a server', () => {
     written.length = 0;
   });
 
-  it.each([true, false])('cannot control a terminal, and keeps our colours (terminal: %s)', async (isTTY) => {
+  it.each([true, false])('cannot control a terminal, and leaves our colours intact (terminal: %s)', async (isTTY) => {
     const terminal = new Terminal({});
     takes(isTTY);
     const red = terminal.paint.red('!');
@@ -32,7 +32,7 @@ describe('the text of a server', () => {
   });
 });
 
-describe('a terminal of unknown size', () => {
+describe('A terminal of unknown size', () => {
   const { stdout } = process;
   const known = { columns: stdout.columns, rows: stdout.rows };
 

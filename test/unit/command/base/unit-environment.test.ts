@@ -22,7 +22,7 @@ describe('An EnvironmentFile', () => {
     ['A=1\nA=2', { A: '2' }],
     ['A=$HOME $\u007bB} %h', { A: '$HOME $\u007bB} %h' }],
     ['', {}],
-  ])('is read as systemd does: %j', (text, env) => {
+  ])('is parsed like systemd does: %j', (text, env) => {
     expect(readEnvFile(text)).toEqual({ env, notes: [] });
   });
 
@@ -31,7 +31,7 @@ describe('An EnvironmentFile', () => {
     expect(readEnvFile(`X=1\n${line}\nY=2`)).toEqual({ env: { X: '1', Y: '2' }, notes: [note] });
   });
 
-  it('may hide a line behind a comment, before version 254', () => {
+  it('may have a line that is ignored after a comment, before version 254', () => {
     expect(readEnvFile('# a\\\nA=1')).toEqual({
       env: { A: '1' },
       notes: ['line 1: before version 254, systemd also ignores the next line'],
@@ -79,7 +79,7 @@ function hostWith({ lines = shown, text = unitText, files = {} }: Tried = {}) {
 }
 
 describe('The settings of a unit', () => {
-  it('are those that systemd starts it with', async () => {
+  it('are those with which systemd starts it', async () => {
     const { host, calls } = hostWith();
     const { env, keepsOwn, files, notes } = await settingsOfUnit('relay', host);
     expect(keepsOwn).toBe(false);
@@ -110,16 +110,16 @@ describe('The settings of a unit', () => {
       { fault: 'the unit has ProtectControlGroups=', controllers: [] },
     ],
     [['Delegate=no', 'DelegateControllers='], { fault: 'the unit has no Delegate=', controllers: [] }],
-  ] as const)('say which cgroups it gets: %j', async (lines, { fault, controllers }) => {
+  ] as const)('include its cgroups: %j', async (lines, { fault, controllers }) => {
     const { cgroups } = await settingsOfUnit('relay', hostWith({ lines: [...shown, ...lines] }).host);
     expect(cgroups).toEqual({ fault, controllers: new Set(controllers) });
   });
 
-  it('say nothing of cgroups if systemd does not', async () => {
+  it('include no cgroups if systemd reports none', async () => {
     expect((await settingsOfUnit('relay', hostWith().host)).cgroups).toBeNull();
   });
 
-  it('are not guessed where this user cannot read all of them', async () => {
+  it('are not guessed if this user cannot read all of them', async () => {
     const { host, calls } = hostWith({ files: { '/etc/one': '', '/etc/key': '' } });
     await expect(settingsOfUnit('relay.service', host)).rejects.toMatchObject({
       exitCode: 77,
@@ -128,13 +128,13 @@ describe('The settings of a unit', () => {
     expect(calls.some(([word]) => word === 'become')).toBe(false);
   });
 
-  it('have a fault where systemd would not start the unit', async () => {
+  it('have a fault if systemd would not start the unit', async () => {
     const { host } = hostWith({ text: `${unitText}LoadCredential=oauth_token:/etc/none\n` });
     const faults = ['LoadCredential=oauth_token: systemd does not start the unit: ENOENT: /etc/none'];
     await expect(settingsOfUnit('relay', host)).rejects.toMatchObject({ faults });
   });
 
-  it('say what only systemd knows', async () => {
+  it('list the settings that only systemd can read', async () => {
     const text =
       '[Service]\nSetCredential=api_key:x\nLoadCredentialEncrypted=oauth_token:/etc/e\nLoadCredential=plain\n';
     const lines = [...shown.filter((line) => !line.startsWith('Env')), 'PassEnvironment=LANG'];
@@ -148,7 +148,7 @@ describe('The settings of a unit', () => {
     ]);
   });
 
-  it('need a unit', async () => {
+  it('require an existing unit', async () => {
     const { host } = hostWith({ lines: ['LoadState=not-found'] });
     const missing = { exitCode: 64, message: 'check: systemd has no unit relay@2.service' };
     await expect(settingsOfUnit('relay@2', host)).rejects.toMatchObject(missing);

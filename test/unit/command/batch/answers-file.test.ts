@@ -19,8 +19,8 @@ function open(path: string, forgetsFailures = false): Promise<AnswersFile> {
   return AnswersFile.open(path, systemClock, forgetsFailures);
 }
 
-describe('The file with the answers', () => {
-  it('is made for its owner alone, and goes on where it ended', () =>
+describe('The answers file of a batch', () => {
+  it('is created for its owner only, and is continued at its end', () =>
     withFile(null, async (path) => {
       const file = await open(path);
       await Promise.all([file.write({ id: 'a', response: 'x' }), file.write({ id: 'b', error: {} })]);
@@ -33,7 +33,7 @@ describe('The file with the answers', () => {
     }));
 
   it.each(['{', '{"id', '{"id":"b","resp', '{"id":"b","response":"\ud83d'])(
-    'loses the line that a killed batch left unfinished: %j',
+    'is repaired if a killed batch left an unfinished line: %j',
     (torn) =>
       withFile(answered, async (path) => {
         await writeFile(path, answered + torn);
@@ -45,7 +45,7 @@ describe('The file with the answers', () => {
       }),
   );
 
-  it('keeps a last line that lacks only its line feed', () =>
+  it('preserves a last line that lacks only its line feed', () =>
     withFile(answered.trim(), async (path) => {
       const file = await open(path);
       expect(file).toMatchObject({ answered: 1, repaired: 0 });
@@ -54,7 +54,7 @@ describe('The file with the answers', () => {
       expect(await readFile(path, 'utf8')).toBe(`${answered}{"id":"b","response":"y"}\n`);
     }));
 
-  it('loses an unfinished first line that only a batch can have left', () =>
+  it('is repaired if its unfinished first line can only be from a batch', () =>
     withFile('{"id":"a\\"","line":1,"respon', async (path) => {
       const file = await open(path);
       expect(file).toMatchObject({ answered: 0, repaired: 28 });
@@ -72,14 +72,14 @@ describe('The file with the answers', () => {
     'my only copy',
     `${answered}notes\n${answered}`,
     '\u0000\u0001',
-  ])('is no other file: nothing of one is removed: %j', (text) =>
+  ])('is rejected and unchanged if it is another file: %j', (text) =>
     withFile(text, async (path) => {
       await expect(open(path)).rejects.toThrow(/line \d of .*answers.jsonl is no answer of a batch/);
       expect(await readFile(path, 'utf8')).toBe(text);
     }),
   );
 
-  it('loses its failures where they are to be asked again, and nothing else', () =>
+  it('drops its failures if they are retried, and nothing else', () =>
     withFile(failed + answered + failed.replace('"b"', '"c"'), async (path) => {
       const file = await open(path, true);
       expect(['a', 'b', 'c'].map((id) => file.has(id))).toEqual([true, false, false]);
@@ -88,7 +88,7 @@ describe('The file with the answers', () => {
       expect(await readFile(path, 'utf8')).toBe(`${answered}{"id":"b","response":"y"}\n`);
     }));
 
-  it('follows no link that somebody has planted in the place of its draft', () =>
+  it('does not follow a planted link at the path of its draft', () =>
     withFile(failed + answered, async (path) => {
       const [foreign, draft] = [`${path}.foreign`, join(dirname(path), '.answers.jsonl.retry')];
       await writeFile(foreign, 'mine');
@@ -99,14 +99,14 @@ describe('The file with the answers', () => {
       expect((await lstat(path)).isFile()).toBe(true);
     }));
 
-  it('replaces the draft that a killed batch has left', () =>
+  it('replaces the draft of a killed batch', () =>
     withFile(failed + answered, async (path) => {
       await writeFile(join(dirname(path), '.answers.jsonl.retry'), 'a part');
       await (await open(path, true)).close();
       expect(await readFile(path, 'utf8')).toBe(answered);
     }));
 
-  it('is a regular file: anything else is refused at once', () =>
+  it('must be a regular file: anything else is rejected at once', () =>
     withFile(null, async (path) => {
       execFileSync('mkfifo', [path]);
       await expect(open(path)).rejects.toThrow('is no regular file');

@@ -70,7 +70,7 @@ describe('A prompt of a batch', () => {
     ['has let it wait too long', failed('queue_timeout', { retry_after_seconds: 4 }), 4000],
     ['has an account that is used up', failed('cli_error', { reason: 'quota', retry_after_seconds: 60 }), 60_000],
     ['has no login', failed('cli_error', { reason: 'auth' }), 30_000],
-  ])('waits, and is asked again, while the service %s', async (_, reply, ms) => {
+  ])('waits, and is sent again, while the service %s', async (_, reply, ms) => {
     const client = new ScriptedClient([reply, [done]]);
     const { asker, clock } = askerOf(client);
     const answer = asker.ask(prompt, never);
@@ -93,7 +93,7 @@ describe('A prompt of a batch', () => {
     expect(new Set(client.keys).size).toBe(1);
   });
 
-  it('is asked again where its connection is cut, with the same key, and counted', async () => {
+  it('is sent again if its connection breaks, with the same key, and counted', async () => {
     const client = new ScriptedClient([[{ event: 'started', data: '{}' }], [done]]);
     const { asker, clock } = askerOf(client);
     const answer = asker.ask(prompt, never);
@@ -103,7 +103,7 @@ describe('A prompt of a batch', () => {
     expect(new Set(client.keys).size).toBe(1);
   });
 
-  it('is asked again where its host was lost, with another key, and counted', async () => {
+  it('is sent again if its host was lost, with another key, and counted', async () => {
     const client = new ScriptedClient([failed('cli_error', { reason: 'host_lost' }), [done]]);
     const { asker } = askerOf(client);
     expect(await asker.ask(prompt, never)).toEqual(result);
@@ -111,7 +111,7 @@ describe('A prompt of a batch', () => {
     expect(new Set(client.keys).size).toBe(2);
   });
 
-  it('fails where the model failed, or where the service takes no such request', async () => {
+  it('fails if the model failed, or if the service rejects the request', async () => {
     const client = new ScriptedClient([failed('cli_error', { reason: 'crashed' }), refusal('validation_error')]);
     const { asker } = askerOf(client);
     const error = { message: 'm', request_id: 'q' };
@@ -119,7 +119,7 @@ describe('A prompt of a batch', () => {
     expect(await asker.ask(prompt, never)).toEqual({ error: { ...error, code: 'validation_error' } });
   });
 
-  it('is asked anew where its failure was recorded and is to be retried', async () => {
+  it('is sent with a new key if its failure was recorded and retries are enabled', async () => {
     const crashed = failed('cli_error', { reason: 'crashed' });
     expect(await askerOf(new ScriptedClient([crashed], [0])).asker.ask(prompt, never)).toHaveProperty('error');
     const client = new ScriptedClient([crashed, crashed, [done]], [0, 1]);
@@ -127,12 +127,12 @@ describe('A prompt of a batch', () => {
     expect(client.keys.map((key) => key.at(-1))).toEqual(['1', '2', '3']);
   });
 
-  it('ends the batch where its key is refused', async () => {
+  it('ends the batch if the API key is rejected', async () => {
     const { asker } = askerOf(new ScriptedClient([refusal('unauthorized')]));
     await expect(asker.ask(prompt, never)).rejects.toThrow('unauthorized');
   });
 
-  it('ends at once where the batch is cut, while it waits too', async () => {
+  it('ends at once if the batch is aborted, also while it waits', async () => {
     const cutting = new AbortController();
     const { asker, clock } = askerOf(new ScriptedClient([refusal('rate_limited', { retry_after_seconds: 300 })]));
     const answer = asker.ask(prompt, cutting.signal);
@@ -141,7 +141,7 @@ describe('A prompt of a batch', () => {
     await expect(answer).rejects.toThrow('cut');
   });
 
-  it('has a key of its own for each output, line and text', async () => {
+  it('has a different idempotency key for each output, line and text', async () => {
     const client = new ScriptedClient([[done], [done], [done], [done]]);
     const { asker } = askerOf(client);
     for (const each of [prompt, { ...prompt, id: 'b' }, { ...prompt, body: { prompt: 'z' } }, prompt]) {
@@ -150,7 +150,7 @@ describe('A prompt of a batch', () => {
     expect(new Set(client.keys).size).toBe(3);
   });
 
-  it('fails where an image cannot be read', async () => {
+  it('fails if an image cannot be read', async () => {
     const options = {
       salt: 's',
       retriesFailures: false,

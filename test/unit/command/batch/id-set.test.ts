@@ -1,7 +1,7 @@
 import { IdSet } from '../../../../src/command/batch/id-set.js';
 
 describe('A set of ids', () => {
-  it('holds each once, however many there are', () => {
+  it('contains each once, however many there are', () => {
     const ids = new IdSet();
     const all = Array.from({ length: 50_000 }, (_, index) => `id ${index}`);
     expect(all.filter((id) => ids.add(id))).toHaveLength(all.length);

@@ -15,7 +15,7 @@ async function readLines(...chunks: readonly (string | Uint8Array)[]) {
 }
 
 describe('The lines of a stream', () => {
-  it('are the same wherever its chunks are split, inside a character too', async () => {
+  it('are the same however its chunks are split, even inside a character', async () => {
     const text = '{"a":"ö\u2028"}\r\n\n{"b":1}\nrest';
     const whole = await readLines(text);
     expect(whole.map(({ text: line, isWhole }) => [line, isWhole])).toEqual([
@@ -30,7 +30,7 @@ describe('The lines of a stream', () => {
     }
   });
 
-  it('say where they are in bytes, and by number', async () => {
+  it('have a position in bytes, and a number', async () => {
     const lines = await readLines('ö\nab\n', 'c');
     expect(lines.map(({ number, from, to }) => [number, from, to])).toEqual([
       [1, 0, 3],
@@ -39,7 +39,7 @@ describe('The lines of a stream', () => {
     ]);
   });
 
-  it('say which cannot be read, and go on after it', async () => {
+  it('report unreadable ones, and continue with the next', async () => {
     const tooLong = Buffer.alloc(maxLineBytes + 1, 'x');
     const lines = await readLines(Uint8Array.of(0xff, 10), tooLong, '\nfine\n');
     expect(lines.map(({ fault }) => fault)).toEqual(['is not UTF-8', 'is longer than 64 MiB', null]);

@@ -20,8 +20,8 @@ async function faultOf(line: object | string): Promise<string | undefined> {
   return prompt !== undefined && isBad(prompt) ? prompt.fault : undefined;
 }
 
-describe('The prompts of a file', () => {
-  it('have the id of their line, else one of its number and its text', async () => {
+describe('The prompts in a file', () => {
+  it('have the id of their line, or one made of its number and its text', async () => {
     const prompts = await read([
       { id: 'a', prompt: 'x' },
       { id: 7, prompt: 'x' },
@@ -39,13 +39,13 @@ describe('The prompts of a file', () => {
     expect(changed?.id).not.toBe((await read([{ prompt: 'x' }]))[0]?.id);
   });
 
-  it('take from the command line what their line does not say', async () => {
+  it('use the options of the command line for missing fields', async () => {
     const [plain, own] = await read([{ prompt: 'x' }, { prompt: 'y', model: 'b' }], { model: 'a', system: 's' });
     expect(plain).toMatchObject({ path: '/ask', body: { prompt: 'x', model: 'a', system: 's' } });
     expect(own).toMatchObject({ body: { prompt: 'y', model: 'b', system: 's' } });
   });
 
-  it('go through the API of OpenAI where they are messages', async () => {
+  it('are sent to the OpenAI API if they are messages', async () => {
     const messages = [{ role: 'user', content: 'x' }];
     const schema = { type: 'object' };
     const [prompt] = await read([{ messages, system: 's', schema, effort: 'low' }]);
@@ -60,7 +60,7 @@ describe('The prompts of a file', () => {
     });
   });
 
-  it('may have images, as files or in the line', async () => {
+  it('may have images, as files or inline', async () => {
     const image = { media_type: 'image/png', data: 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJ' };
     const [files, inline] = await read([
       { prompt: 'x', images: ['a.png', 'b.png'] },
@@ -90,11 +90,11 @@ describe('The prompts of a file', () => {
     [{ messages: ['x'] }, 'messages: must be a list'],
     [{ messages: [{ role: 'user', content: 'x' }], images: [] }, 'images: belong into the messages'],
     [{ messages: [{ role: 'user', content: 'x' }], tools: [] }, 'has an unknown field: tools'],
-  ])('are bad where no service can answer them: %j', async (line, fault) => {
+  ])('are invalid if no service can answer them: %j', async (line, fault) => {
     expect(await faultOf(line)).toContain(fault);
   });
 
-  it('have an id of their own each', async () => {
+  it('must have distinct ids', async () => {
     const [first, second] = await read([
       { id: 1, prompt: 'x' },
       { id: '1', prompt: 'y' },
@@ -103,7 +103,7 @@ describe('The prompts of a file', () => {
     expect(second).toMatchObject({ fault: 'id: an earlier line has the same', id: expect.stringMatching(/^2-/) });
   });
 
-  it('are passed over where they have an answer, and counted', async () => {
+  it('are skipped and counted if they have an answer', async () => {
     const prompts = promptsIn(
       linesOf(
         bytesOf([

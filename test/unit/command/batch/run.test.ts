@@ -56,7 +56,7 @@ function runOf(desk: Desk, options: Partial<RunOptions> = {}): BatchRun {
 }
 
 describe('A run of a batch', () => {
-  it('asks as many at once as it may, and each once', async () => {
+  it('sends as many prompts at once as allowed, and each once', async () => {
     const desk = new Desk();
     const run = runOf(desk);
     const whole = run.run(numbered(10), never, never);
@@ -67,7 +67,7 @@ describe('A run of a batch', () => {
     expect(run.tally).toMatchObject({ answered: 10, failed: 0 });
   });
 
-  it('writes answers as they come, or in the order of their lines', async () => {
+  it('writes answers as they arrive, or in the order of their lines', async () => {
     for (const [isOrdered, written] of [
       [false, [2, 1]],
       [true, []],
@@ -84,7 +84,7 @@ describe('A run of a batch', () => {
     }
   });
 
-  it('holds no more answers than its bound while one is late', async () => {
+  it('buffers no more answers than its limit while one is late', async () => {
     const desk = new Desk();
     const whole = runOf(desk, { isOrdered: true }).run(numbered(1000), never, never);
     await settled();
@@ -97,7 +97,7 @@ describe('A run of a batch', () => {
     expect(desk.written).toEqual(Array.from({ length: 1000 }, (_, id) => id));
   });
 
-  it('takes no other prompt once it is to stop, and waits for those that are asked', async () => {
+  it('starts no further prompt once it is stopped, and waits for the sent ones', async () => {
     const desk = new Desk();
     const stopping = new AbortController();
     const whole = runOf(desk).run(numbered(10), stopping.signal, never);
@@ -108,7 +108,7 @@ describe('A run of a batch', () => {
     expect(desk.written).toEqual([0, 1, 2]);
   });
 
-  it('ends at once where it is cut, and writes nothing of what was asked', async () => {
+  it('ends at once if it is aborted, and writes no pending answer', async () => {
     const desk = new Desk();
     const cutting = new AbortController();
     const whole = runOf(desk).run(numbered(10), never, cutting.signal);
@@ -118,7 +118,7 @@ describe('A run of a batch', () => {
     expect(desk.written).toEqual([]);
   });
 
-  it('asks no other once as many have failed as may', async () => {
+  it('starts no further prompt once the maximum number has failed', async () => {
     const desk = new Desk();
     const run = runOf(desk, { maxFailures: 2 });
     const whole = run.run(numbered(10), never, never);
@@ -131,7 +131,7 @@ describe('A run of a batch', () => {
     expect(run.tally).toMatchObject({ failed: 2, answered: 2 });
   });
 
-  it('ends for all where one finds what concerns all', async () => {
+  it('ends completely if one prompt has a fatal error', async () => {
     const desk = new Desk();
     const whole = runOf(desk, { isOrdered: true }).run(numbered(1000), never, never);
     await settled();

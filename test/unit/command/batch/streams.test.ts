@@ -12,8 +12,8 @@ const text = (content: string) => ({ ...head, choices: [{ index: 0, delta: { con
 const end = (reason: string) => ({ ...head, choices: [{ index: 0, delta: {}, finish_reason: reason }] });
 const usage = { ...head, choices: [], usage: { prompt_tokens: 1, completion_tokens: 2 } };
 
-describe('An answer of the API of OpenAI', () => {
-  it('is put together from its stream', async () => {
+describe('An answer of the OpenAI API', () => {
+  it('is assembled from its stream', async () => {
     const events = eventsOf(text('{"a"'), text(':1}'), end('stop'), usage, '[DONE]');
     expect(await completionIn(events, true)).toEqual({
       response: '{"a":1}',
@@ -24,7 +24,7 @@ describe('An answer of the API of OpenAI', () => {
     });
   });
 
-  it('is none where the stream fails, is cut or holds a refusal', async () => {
+  it('is an error if the stream fails, is cut off or contains a refusal', async () => {
     const error = { message: 'slow', type: 'server_error', code: 'timeout', param: null };
     await expect(completionIn(eventsOf(text('a'), { error }), false)).rejects.toThrow('timeout: slow');
     await expect(completionIn(eventsOf(text('a')), false)).rejects.toThrow('cut off');
@@ -39,7 +39,7 @@ describe('An answer of the API of OpenAI', () => {
     ['insufficient_quota', { error: 'cli_error', reason: 'quota' }],
     ['model_not_found', { error: 'cli_error', reason: 'model_unknown' }],
     ['some other', { error: 'cli_error', reason: 'other' }],
-  ])('fails with the error that the service means by %s', (code, meant) => {
+  ])('fails with the native error that corresponds to %s', (code, meant) => {
     const body = { error: { message: 'm', type: 't', code, param: null } };
     expect(completionError(body, 7)).toEqual({ ...meant, message: 'm', request_id: '', retry_after_seconds: 7 });
     expect(completionError({ error: 'not_found', message: 'm' })).toBeNull();

@@ -18,11 +18,11 @@ describe('The progress of a batch', () => {
     expect(progressLine({ ...base, failed: 3, rerun: 2 }, paint)).toContain(' · 3 failed · 2 asked again · ');
   });
 
-  it('has no bar and no time left where nobody knows how many there are', () => {
+  it('has no bar and no remaining time if the total is unknown', () => {
     expect(progressLine({ ...base, total: null, rate: null }, paint)).toBe('2,500 done');
   });
 
-  it('says why nothing is sent, and lets that steer no terminal', () => {
+  it('shows why nothing is sent, without control characters', () => {
     expect(progressLine({ ...base, heldBecause: 'rate_limited\u001b[2J' }, paint)).toMatch(
       /waiting: rate_limited\\x1b/,
     );

@@ -5,8 +5,8 @@ import { shellWords } from '../../../../src/shared/config/clis.js';
 
 const widths = [40, 60, 72, 80, 100];
 
-describe('the help', () => {
-  it.each(widths)('fits into %s columns, and breaks no word', (columns) => {
+describe('The help', () => {
+  it.each(widths)('fits into %s columns, and splits no word', (columns) => {
     const pages = [programHelp(commands, columns), ...commands.map((command) => commandHelp(command, columns))];
     const wide = programHelp(commands, 400).split(/\s+/);
     for (const line of pages.flatMap((page) => page.split('\n'))) {
@@ -24,7 +24,7 @@ describe('the help', () => {
     }
   });
 
-  it('breaks an example so that a shell takes it as one line', () => {
+  it('wraps an example so that a shell reads it as one line', () => {
     const [ask] = commands.filter(({ name }) => name === 'ask');
     if (ask === undefined) throw new Error('there is no ask');
     const narrow = commandHelp(ask, 40).split('Examples:')[1] ?? '';
@@ -36,7 +36,7 @@ describe('the help', () => {
     expect(exitMeanings.map(([code]) => code)).toEqual(Object.values(exitCodes).toSorted((a, b) => a - b));
   });
 
-  it('has each flag once under a letter', () => {
+  it('uses each flag letter once per command', () => {
     for (const { flags } of commands) {
       const letters = Object.values(flags).flatMap(({ short }) => short ?? []);
       expect(new Set(['h', ...letters]).size).toBe(letters.length + 1);

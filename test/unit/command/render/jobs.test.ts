@@ -8,8 +8,8 @@ function ago(seconds: number): string {
   return new Date(now - seconds * 1000).toISOString();
 }
 
-describe('the list of jobs', () => {
-  it('shows those that run with client, operation, model and age, and who waits', () => {
+describe('The list of jobs', () => {
+  it('shows running jobs with client, operation, model and age, and the waiting clients', () => {
     const one = { job: 7, id: '7-f3Kx82Qa', client: 'user ada', operation: 'ask' as const };
     const job = { ...one, model: 'opus', started_at: ago(12) };
     const slots = {
@@ -31,12 +31,12 @@ describe('the list of jobs', () => {
     ]);
   });
 
-  it('says so where there are none, and nothing of what an older service does not tell', () => {
+  it('shows zero if there are none, and omits data that an older service does not send', () => {
     const none = { slots: { max: 1, running: [] }, queue: { max: 0, waiting: 0, clients: [] } };
     expect(renderJobs(none, now, paint)).toEqual(['running  0 of 1 slot', 'waiting  0 of 0']);
   });
 
-  it('keeps one job in one line, whatever the server calls its client', () => {
+  it('shows each job on one line, even with a hostile client name', () => {
     const job = {
       job: 7,
       client: 'user a\n  8    key admin',
@@ -73,8 +73,8 @@ const ended = {
   ended_at: ago(50),
 };
 
-describe('the jobs of the caller', () => {
-  it('are a line each, with the place of those that wait', () => {
+describe('The jobs of the caller', () => {
+  it('are one line each, with the position of waiting jobs', () => {
     expect(renderListedJobs('yours', [waits, ended], true, now, paint)).toEqual([
       'yours  2 or more, 1 of them open',
       '  id   operation         status           age         asked',
@@ -83,7 +83,7 @@ describe('the jobs of the caller', () => {
     ]);
   });
 
-  it('are told apart: those of an open request, and those in the background', () => {
+  it('are distinguished: open requests and background jobs', () => {
     const open = { ...waits, job_id: '7-f3Kx82Qa', background: false };
     expect(renderListedJobs('yours', [open, { ...waits, background: true }], false, now, paint).slice(2)).toEqual([
       '  7-f3Kx82Qa  ask              queued, place 3  1 min 10 s  Sum up',
@@ -91,7 +91,7 @@ describe('the jobs of the caller', () => {
     ]);
   });
 
-  it('of all have their clients, and say which ones an administrator has ended', () => {
+  it('of all clients have their client, and show which ones an administrator cancelled', () => {
     const status = 'cancelled' as const;
     const all = [{ ...ended, client: 'key bob', status, cancelled_by: 'administrator' as const }];
     expect(renderListedJobs('all', all, false, now, paint)).toEqual([
@@ -101,11 +101,11 @@ describe('the jobs of the caller', () => {
     ]);
   });
 
-  it('are not spoken of where there are none', () => {
+  it('are omitted if there are none', () => {
     expect(renderListedJobs('yours', [], false, now, paint)).toEqual([]);
   });
 
-  it('keep to their lines, whatever the server calls them', () => {
+  it('stay on their lines, even with hostile text', () => {
     const hostile = { ...waits, job_id: 'a\n  x  \u001b[2J', title: '\u001b[2J\n' };
     const lines = renderListedJobs('yours', [hostile], false, now, paint);
     expect(lines.join('\n').split('\n')).toHaveLength(3);
@@ -113,7 +113,7 @@ describe('the jobs of the caller', () => {
   });
 });
 
-it('one background job is shown with its times', () => {
+it('A single background job is shown with its times', () => {
   const request_id = 'r';
   expect(renderShownJob({ ...ended, request_id }, now, paint)).toEqual([
     'id         def',

@@ -10,19 +10,19 @@ function line(breaker: Partial<BreakerBody>, isColoured = false): string {
   return accountLine({ ...closed, ...breaker }, now, paintFor(isColoured));
 }
 
-describe('the line about the account', () => {
-  it('is empty where nothing is known and nothing held back', () => {
+describe('The account line', () => {
+  it('is empty if nothing is known and nothing is blocked', () => {
     expect(line({})).toBe('');
   });
 
-  it('says for how long jobs are held back, and why', () => {
+  it('shows for how long jobs are blocked, and why', () => {
     expect(line({ state: 'open', reason: 'auth', since: inTenMinutes, until: inTenMinutes })).toBe(
       'jobs held back for 10 min: auth',
     );
     expect(line({ state: 'half_open', reason: 'quota' })).toBe('quota: the next job decides');
   });
 
-  it('names the models that are held back alone, control characters as their codes', () => {
+  it('lists only the blocked models, with escaped control characters', () => {
     const models = [
       { model: 'opus\u001b', state: 'open', reason: 'quota', until: inTenMinutes } as const,
       { model: '', state: 'half_open', reason: 'quota' } as const,
@@ -31,7 +31,7 @@ describe('the line about the account', () => {
     expect(line({ models })).toBe(shown);
   });
 
-  it('shows how much of each window is used, and stresses the ones that are closing', () => {
+  it('shows the usage of each window, and highlights nearly used-up ones', () => {
     const windows = [
       { name: 'five_hour', status: 'warning', utilization: 0.924, resets_at: inTenMinutes } as const,
       { name: 'seven_day', status: 'allowed', utilization: 0.4, resets_at: null } as const,

@@ -12,7 +12,7 @@ const report: SetupReport = {
   ],
 };
 
-it('The set-up says which model is the default, and which names stand for others', () => {
+it('The set-up shows the default model, and the model aliases', () => {
   const line = renderSetupReport(report, paintFor(false)).find((each) => each.startsWith('models'));
   expect(line).toMatch(/^models +eliza \(default\), echo, gpt-4o \(stands for echo\)$/);
 });

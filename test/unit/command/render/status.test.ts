@@ -75,7 +75,7 @@ const snapshot: ServiceSnapshot = {
   change: null,
 };
 
-describe('the output of status', () => {
+describe('The output of status', () => {
   it('has one line for each kind of state', () => {
     expect(renderStatus(snapshot, paint)).toEqual([
       'prompt-relay 0.1.0  ok  http://127.0.0.1:5051, up 3 h 12 min',
@@ -90,7 +90,7 @@ describe('the output of status', () => {
     ]);
   });
 
-  it('shows how long each job has held its slot, longest first', () => {
+  it('shows how long each job has used its slot, longest first', () => {
     const { observability } = snapshot.health;
     const runtime = { ...observability.model_runtime, active_ages_ms: [61_000, 1500, ...Array(9).fill(40)] };
     const health = { ...snapshot.health, observability: { ...observability, model_runtime: runtime } };
@@ -98,7 +98,7 @@ describe('the output of status', () => {
     expect(ages).toMatch(/^job ages {3}1 min.* {2}1\.5 s {2}40 ms( {2}40 ms){5} and 3 more$/);
   });
 
-  it('shows what is known of the account, where anything is', () => {
+  it('shows the account if anything is known', () => {
     const { observability } = snapshot.health;
     const breaker = { state: 'half_open', reason: 'auth', models: [], windows: [] } as const;
     const runtime = { ...observability.model_runtime, breaker: { ...breaker, models: [], windows: [] } };
@@ -106,7 +106,7 @@ describe('the output of status', () => {
     expect(renderStatus({ ...snapshot, health }, paint)[3]).toBe('account    auth: the next job decides');
   });
 
-  it('says until when a drain may last', () => {
+  it('shows the end time of a drain', () => {
     const health = { ...snapshot.health, status: 'draining', drain_ends_at: '2026-01-31T12:00:42.000Z' } as const;
     expect(renderStatus({ ...snapshot, health }, paint)[1]).toBe(
       'drain      until 2026-01-31 12:00:42 UTC at the latest, in 30 s: jobs finish, new ones are refused',
@@ -124,7 +124,7 @@ describe('the output of status', () => {
     expect(labels(shown.split('\n'))).toEqual(labels(renderStatus({ ...snapshot, health, change }, paint)));
   });
 
-  it('names the program, and says nothing of it where the service does not tell', () => {
+  it('shows the command line, and omits it if the service does not send it', () => {
     expect(renderStatus(snapshot, paint)).toContain("command    /opt/claude -p 'a b'");
     expect(renderStatus({ ...snapshot, command: null }, paint).join()).not.toContain('command');
   });
@@ -153,7 +153,7 @@ describe('the output of status', () => {
     );
   });
 
-  it('shows why the model CLI is not ready, control characters as their codes', () => {
+  it('shows why the model CLI is not ready, with escaped control characters', () => {
     const found = check({ status: 'not_ready', error: 'not \u001b[2Jlogged in' });
     const health = { ...snapshot.health, status: 'degraded' as const, readiness: { model_cli: found } };
     const [head, line] = renderStatus({ ...snapshot, health }, paint);
@@ -161,7 +161,7 @@ describe('the output of status', () => {
     expect(line).toContain('claude 2.1.328: not ready: not \\x1b[2Jlogged in (checked');
   });
 
-  it('says first why the service is degraded, and for how long no job is started', () => {
+  it('shows first why the service is degraded, and how long no job starts', () => {
     const reasons = [
       { part: 'cli' as const, name: 'codex', message: 'the model CLI codex is not ready: \u001b[2Jno' },
       { part: 'quota' as const, name: 'claude', message: 'no quota', until: '2026-01-31T12:05:12.000Z' },
@@ -203,7 +203,7 @@ describe('the output of status', () => {
   });
 });
 
-describe('the elements of status', () => {
+describe('The elements of status', () => {
   it('show the last forty checks, the newest at the right', () => {
     const checks = [...Array.from({ length: 60 }, () => check()), check({ status: 'not_ready' })];
     expect(readinessStrip(checks, paint)).toBe(`${'▪'.repeat(39)}✗  60 of 61 checks ready`);
@@ -230,8 +230,8 @@ describe('the elements of status', () => {
   });
 });
 
-describe('What keeps a status from being shown', () => {
-  it('is shown line by line, and cannot steer the terminal', () => {
+describe('An error that prevents the status', () => {
+  it('is shown line by line, without control characters', () => {
     const hostile = 'unauthorized: \u001b]0;title\u0007\u009b2J\nSet the key';
     expect(failureLines(hostile, paint)).toEqual(['unauthorized: ]0;title2J', 'Set the key']);
     expect(failureLines('a\nb', coloured)).toEqual([coloured.red('a'), coloured.red('b')]);

@@ -13,8 +13,8 @@ function filesWith(contents: Readonly<Record<string, Buffer | string>>): NamedFi
   return { read, readRegular: read, create: async () => {} };
 }
 
-describe('the images of a question', () => {
-  it('are told by their content, whatever their names', async () => {
+describe('The images of a question', () => {
+  it('are identified by their content, whatever their names', async () => {
     const files = filesWith({ 'a.jpg': png, b: jpeg });
     expect(await readImages(['a.jpg', 'b'], files)).toEqual([
       { media_type: 'image/png', data: png.toString('base64') },
@@ -27,27 +27,27 @@ describe('the images of a question', () => {
     ['text.png', '--image: text.png is no PNG, JPEG, GIF or WebP'],
     ['empty.png', '--image: empty.png is no PNG, JPEG, GIF or WebP'],
     ['gone.png', '--image: gone.png: there is no such file or folder'],
-  ])('are refused before anything is sent: %s', async (path, message) => {
+  ])('are rejected before anything is sent: %s', async (path, message) => {
     const files = filesWith({ 'text.png': 'hello', 'empty.png': '' });
     await expect(readImages([path], files)).rejects.toMatchObject({ exitCode: 64, message });
   });
 });
 
-describe('the schema of an answer', () => {
-  it('is JSON itself, or a file', async () => {
+describe('The schema of an answer', () => {
+  it('is inline JSON, or a file', async () => {
     const files = filesWith({ 'answer.json': '{"type":"object"}' });
     for (const given of [' {"type":"object"}', 'answer.json'])
       expect(await readSchema(given, files)).toEqual({ type: 'object' });
     expect(await readSchema(undefined, files)).toBeUndefined();
   });
 
-  it.each(['{', 'not.json', 'gone.json'])('is refused where it can not be read: %s', async (given) => {
+  it.each(['{', 'not.json', 'gone.json'])('is rejected if it cannot be read: %s', async (given) => {
     const files = filesWith({ 'not.json': 'type: object' });
     await expect(readSchema(given, files)).rejects.toMatchObject({ exitCode: 64, message: /^--schema: / });
   });
 });
 
-it('knows the efforts', () => {
+it('The efforts are known', () => {
   expect([readEffort(undefined), readEffort('high')]).toEqual([undefined, 'high']);
   expect(() => readEffort('huge')).toThrow('--effort: must be low, medium or high');
 });

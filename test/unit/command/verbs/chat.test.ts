@@ -2,7 +2,7 @@ import type { Client } from '../../../../src/command/base/client.js';
 import type { CommandArguments, CommandContext } from '../../../../src/command/base/command.js';
 import { ChatConversation, readLine } from '../../../../src/command/verbs/chat.js';
 
-describe('a line of a chat', () => {
+describe('A line of a chat', () => {
   it.each([
     ['hello', { type: 'message', text: 'hello' }],
     ['  two  words ', { type: 'message', text: '  two  words ' }],
@@ -17,7 +17,7 @@ describe('a line of a chat', () => {
     ['/sav', { type: 'unknown', word: '/sav' }],
     ['/etc/passwd is a file', { type: 'unknown', word: '/etc/passwd' }],
     ['/', { type: 'unknown', word: '/' }],
-  ])('is understood: %j', (line, meant) => {
+  ])('is parsed: %j', (line, meant) => {
     expect(readLine(line)).toEqual(meant);
   });
 });
@@ -27,8 +27,8 @@ function hintFor(id: string | undefined): string {
   return new ChatConversation({} as Client, args as CommandArguments, {} as CommandContext).resumeHint;
 }
 
-describe('The hint how to go on with a conversation', () => {
-  it('can be pasted into a shell, whatever the server calls the conversation', () => {
+describe('The hint how to continue a conversation', () => {
+  it('can be pasted into a shell, even with a hostile conversation id', () => {
     expect(hintFor('V1StGXR8_Z5jdHi6B-myT')).toBe(
       'To continue: prompt-relay chat --conversation V1StGXR8_Z5jdHi6B-myT',
     );

@@ -24,7 +24,7 @@ async function offered(words: readonly string[], folder = '/'): Promise<string[]
   return stdout.split('\n').filter((word) => word !== '');
 }
 
-describe('the completion of bash', () => {
+describe('The completion of bash', () => {
   it('offers every command, and the flags of each', async () => {
     expect(await offered(['prompt-relay', ''])).toEqual([...all, 'help']);
     for (const { name, flags } of commands) {
@@ -53,15 +53,15 @@ describe('the completion of bash', () => {
     expect(await offered(['prompt-relay', ...words])).toEqual(completed);
   });
 
-  it('offers files where a flag names one, with spaces in them too', async () => {
+  it('offers files if a flag takes one, including names with spaces', async () => {
     await using folder = await temporaryFolder();
     await writeFile(join(folder.path, 'my chart.png'), '');
     expect(await offered(['prompt-relay', 'ask', '-i', 'my'], folder.path)).toEqual(['my chart.png']);
   });
 });
 
-describeWith('/usr/bin/zsh')('the completion of zsh', () => {
-  it('is a function that zsh accepts, and that names every flag', async () => {
+describeWith('/usr/bin/zsh')('The completion of zsh', () => {
+  it('is a function that zsh accepts, and that contains every flag', async () => {
     await using folder = await temporaryFolder();
     const file = join(folder.path, '_prompt-relay');
     const lines = zshCompletion(commands);
@@ -84,7 +84,7 @@ describeWith('/usr/bin/zsh')('the completion of zsh', () => {
   });
 });
 
-describeWith('/usr/bin/fish')('the completion of fish', () => {
+describeWith('/usr/bin/fish')('The completion of fish', () => {
   it.each([
     ['prompt-relay sta', ['status']],
     ['prompt-relay ask --eff', ['--effort']],
