@@ -14,7 +14,7 @@ describe('A long text', () => {
     ['one line', 'x'.repeat(100_000)],
     ['one line of characters with two units', `x${'🚀'.repeat(50_000)}`],
     ['a line feed at the edge', `${'x'.repeat(20_000)}\n${'y'.repeat(20_000)}`],
-  ])('is cut into pieces that are the whole of it together: %s', async (_what, text) => {
+  ])('is split into pieces that add up to it: %s', async (_what, text) => {
     const pieces = (await part()).piecesOfText(text);
     expect(pieces.join('')).toBe(text);
     for (const piece of pieces) {
@@ -23,7 +23,7 @@ describe('A long text', () => {
     }
   });
 
-  it('is cut behind lines where it has any', async () => {
+  it('is split at the ends of lines if it has any', async () => {
     const pieces = (await part()).piecesOfText('a line of some words\n'.repeat(5000));
     for (const piece of pieces) expect(piece).toMatch(/\n$/);
   });

@@ -23,7 +23,7 @@ describe('The axis of a chart', () => {
     [99, [0, 50, 100]],
     [1000, [0, 500, 1000]],
     [61_234, [0, 50_000, 100_000]],
-  ])('that counts to %d has the ticks %j', async (max, ticks) => {
+  ])('for counts up to %d has the ticks %j', async (max, ticks) => {
     expect((await parts).countTicks(max)).toEqual(ticks);
   });
 
@@ -36,12 +36,12 @@ describe('The axis of a chart', () => {
     [600_000, ['0', '5 min', '10 min']],
     [5_000_000, ['0', '1 h', '2 h']],
     [90_000_000, ['0', '24 h', '48 h']],
-  ])('of times up to %d ms has the ticks %j', async (max, texts) => {
+  ])('for times up to %d ms has the ticks %j', async (max, texts) => {
     const { durationTicks, durationTickText } = await parts;
     expect(durationTicks(max).map(durationTickText)).toEqual(texts);
   });
 
-  it('is high enough for every value, and not more than three times as high', async () => {
+  it('is high enough for every value, and at most three times as high', async () => {
     const { countTicks, durationTicks } = await parts;
     for (let value = 2; value < 1e8; value = Math.ceil(value * 1.07)) {
       for (const top of [countTicks(value).at(-1) ?? 0, value < 10 ? value : (durationTicks(value).at(-1) ?? 0)]) {
@@ -52,14 +52,14 @@ describe('The axis of a chart', () => {
   });
 });
 
-describe('What the pointer is at', () => {
-  it('is a place of the drawing, also at its edges and beside them', async () => {
+describe('The column at the pointer', () => {
+  it('is always a column of the drawing, also at its edges and outside', async () => {
     const { placeAt } = await parts;
     expect([-0.1, 0, 0.009, 0.011, 0.999, 1, 1.2].map((part) => placeAt(part, 100))).toEqual([0, 0, 0, 1, 99, 99, 99]);
   });
 });
 
-describe('The names at an axis', () => {
+describe('The labels at an axis', () => {
   it.each([
     [[0, 1, 2, 3, 4, 5, 6], 0.4, [0, 1, 2, 3, 4, 5, 6]],
     [[0, 1, 2, 3, 4, 5, 6], 1.5, [0, 2, 4, 6]],

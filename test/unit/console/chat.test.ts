@@ -87,7 +87,7 @@ const shownBy = (chat: Chat) => chat.view.value.turns.map(({ asked, state }) => 
 const kindOf = (chat: Chat) => chat.view.value.turns.at(-1)?.state.value.kind;
 
 describe('A chat', () => {
-  it('sends a message again when the queue was full, as often and as late as the service says', async () => {
+  it('retries a message when the queue was full, as often and as late as the service says', async () => {
     const { chat, clock, asked } = await begin([full, full]);
     const answered = chat.ask(message('Hi'));
     for (const tries of [1, 2]) {
@@ -101,7 +101,7 @@ describe('A chat', () => {
     expect([kindOf(chat), asked.length]).toEqual(['done', 3]);
   });
 
-  it('sends nothing more once the reader has had enough of waiting', async () => {
+  it('sends nothing more once the reader stops waiting', async () => {
     const { chat, clock, asked } = await begin([full]);
     const answered = chat.ask(message('Hi'));
     await clock.advance(0);
@@ -111,13 +111,13 @@ describe('A chat', () => {
     expect([kindOf(chat), asked.length]).toEqual(['stopped', 1]);
   });
 
-  it('does not send again what was refused for another reason', async () => {
+  it('does not retry a message that was refused for another reason', async () => {
     const { chat } = await begin([{ ...full, error: 'rate_limited' }]);
     await chat.ask(message('Hi'));
     expect(kindOf(chat)).toBe('failed');
   });
 
-  it('goes on with an answer while another conversation is open, and shows it again there', async () => {
+  it('continues an answer while another conversation is open, and shows it again on return', async () => {
     const { chat, release } = await begin();
     await chat.ask(message('one'));
     const answered = chat.ask(message('slow'));
@@ -131,7 +131,7 @@ describe('A chat', () => {
     expect([shownBy(chat), chat.isBusy.value]).toEqual([['one done', 'slow done'], false]);
   });
 
-  it('has the answer from the service if it has come meanwhile, that of a first message too', async () => {
+  it('loads an answer that finished meanwhile from the service, including that of a first message', async () => {
     const { chat, release } = await begin();
     const answered = chat.ask(message('slow'));
     await settled();
@@ -143,7 +143,7 @@ describe('A chat', () => {
     expect(shownBy(chat)).toEqual(['slow done']);
   });
 
-  it('finds a conversation without an ID by its name, also once it has one', async () => {
+  it('finds a conversation without an id by its local name, also once it has an id', async () => {
     const { chat, release } = await begin();
     const answered = chat.ask(message('slow'));
     await settled();
@@ -158,7 +158,7 @@ describe('A chat', () => {
     expect([shownBy(chat), chat.view.value.conversationId]).toEqual([['slow done'], 'a']);
   });
 
-  it('can stop an answer to which the reader has come back', async () => {
+  it('can stop an answer after the reader has returned to it', async () => {
     const { chat } = await begin();
     await chat.ask(message('one'));
     const answered = chat.ask(message('slow'));
@@ -170,7 +170,7 @@ describe('A chat', () => {
     expect([shownBy(chat), chat.isBusy.value]).toEqual([['one done', 'slow stopped'], false]);
   });
 
-  it('lets four answers go on beside the page, and asks nothing more until one has ended', async () => {
+  it('allows four simultaneous answers, and sends nothing more until one has ended', async () => {
     const { chat, release, asked } = await begin();
     const answers = [];
     for (const number of [1, 2, 3, 4]) {
@@ -186,7 +186,7 @@ describe('A chat', () => {
     expect(shownBy(chat)).toEqual(['a fifth failed', 'a sixth done']);
   });
 
-  it('asks instead of a turn in a copy of what came before it', async () => {
+  it('replaces a turn in a fork of the messages before it', async () => {
     const { chat, asked } = await begin();
     await chat.ask(message('one'));
     await chat.ask(message('two'));
@@ -198,7 +198,7 @@ describe('A chat', () => {
     expect(chat.view.value.turns.map((turn) => turn.asked.text)).toEqual(['one', 'other']);
   });
 
-  it('asks instead of the first turn in a new conversation', async () => {
+  it('replaces the first turn in a new conversation', async () => {
     const { chat, asked } = await begin();
     await chat.ask({ ...message('one'), system: 'Be brief.' });
     await chat.askInstead(chat.view.value.turns[0] as Turn, message('other'));

@@ -19,7 +19,7 @@ describe('The heading of a day in a list', () => {
     [new Date(2026, 10, 20, 0), 'Previous 7 days'],
     [new Date(2026, 10, 19, 23), 'Previous 30 days'],
     [new Date(2026, 8, 30), 'September 2026'],
-  ])('of %s is %s on 27 November 2026', async (time, group) => {
+  ])('for %s is %s on 27 November 2026', async (time, group) => {
     const { dayGroupText } = await parts();
     expect(dayGroupText(time.getTime(), new Date(2026, 10, 27, 12).getTime())).toBe(group);
   });
@@ -31,7 +31,7 @@ describe('The thoughts before an answer', () => {
     ['<think>Well', { thoughts: 'Well', answer: '' }],
     ['\n<think>\nWell\n</think>\n\nYes.', { thoughts: 'Well', answer: 'Yes.' }],
     ['<thinking></thinking>Yes.', { thoughts: '', answer: 'Yes.' }],
-  ])('are split from it: %j', async (text, split) => {
+  ])('are separated from it: %j', async (text, split) => {
     expect((await parts()).splitThoughts(text)).toEqual(split);
   });
 });

@@ -17,8 +17,8 @@ async function read(draft: object, target: object = {}) {
   return readDraft({ ...emptyDraft, text: 'Hello', ...draft }, { model: undefined, isReading: false, ...target });
 }
 
-describe('A draft', () => {
-  it('is a message, with its schema as a value', async () => {
+describe('The draft of a message', () => {
+  it('becomes a message, with its schema as a value', async () => {
     expect(await read({ schemaText: '{"type":"object"}', effort: 'low', images: [image] })).toEqual({
       kind: 'message',
       message: { text: 'Hello', images: [image], system: '', model: null, effort: 'low', schema: { type: 'object' } },
@@ -37,14 +37,14 @@ describe('A draft', () => {
       'images',
       /^The model Jay takes no images/,
     ],
-  ])('cannot be sent, and says why: %j to %j', async (draft, target, field, message) => {
+  ])('cannot be sent, and gives the reason: %j to %j', async (draft, target, field, message) => {
     expect(await read(draft, target)).toEqual({
       kind: 'fault',
       fault: { field, message: expect.stringMatching(message) },
     });
   });
 
-  it('leaves out an effort that the model does not take, and nothing where that is not known', async () => {
+  it('omits an effort that the model does not support, and nothing if that is unknown', async () => {
     const efforts = [];
     for (const capabilities of [undefined, { images: true, effort: true }, { images: true, effort: false }]) {
       const { message } = await read({ effort: 'high', images: [image] }, { model: model(capabilities) });

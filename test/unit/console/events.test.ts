@@ -32,7 +32,7 @@ function bodyOf(chunks: readonly Uint8Array[], onCancel = () => {}): ReadableStr
 }
 
 describe('Server-sent events', () => {
-  it('are read as they are, wherever the text is cut', async () => {
+  it('are parsed correctly however the text is split', async () => {
     const { EventParser } = await parts;
     for (let size = 1; size <= text.length; size++) {
       const parser = new EventParser();
@@ -42,7 +42,7 @@ describe('Server-sent events', () => {
     }
   });
 
-  it('are read from bytes that are cut within a character', async () => {
+  it('are parsed from bytes that are split within a character', async () => {
     const { readEvents } = await parts;
     const bytes = new TextEncoder().encode(text);
     const found: StreamEvent[] = [];
@@ -50,7 +50,7 @@ describe('Server-sent events', () => {
     expect(found).toEqual(events);
   });
 
-  it('cancel their response when the reader has enough', async () => {
+  it('cancel their response when the reader stops', async () => {
     const { readEvents } = await parts;
     let isCancelled = false;
     const endless = new ReadableStream<Uint8Array>({

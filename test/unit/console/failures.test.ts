@@ -2,7 +2,7 @@ import { consolePart } from '../../support/console-parts.js';
 
 const part = consolePart<{ withoutVariables(sentence: string): string }>('base/failures.mjs');
 
-describe('A message to somebody who sets nothing', () => {
+describe('An error message for readers who cannot configure the service', () => {
   it.each([
     ['All slots are taken (MODEL_API_MAX_CONCURRENT, MODEL_API_MAX_QUEUE).', 'All slots are taken.'],
     [

@@ -13,7 +13,7 @@ interface Part {
 const part = consolePart<Part>('ui/highlight.mjs');
 const hostile = `"</span><img src=x onerror=alert(1)>" & 'a' <b> &amp; <span class="x">`;
 
-describe('Code in colours', () => {
+describe('Highlighted code', () => {
   it.each([
     ['python', 'def f(x): return x  # a comment', ['hljs-keyword', 'def']],
     ['ts', 'const a: number = 1;', ['hljs-keyword', 'const']],
@@ -21,7 +21,7 @@ describe('Code in colours', () => {
     ['sh', 'echo "$HOME"', ['hljs-built_in', 'echo']],
     ['c++', 'int main() { return 0; }', ['hljs-type', 'int']],
     ['html', '<p class="a">text</p>', ['hljs-name', 'p']],
-  ])('knows %s', async (language, code, [kind, text]) => {
+  ])('supports %s', async (language, code, [kind, text]) => {
     const { highlight } = await part;
     expect(await highlight(code, language)).toContainEqual({ kind, text });
   });
@@ -42,21 +42,21 @@ describe('Code in colours', () => {
     'diff',
     'php',
     'ruby',
-  ])('is the same text as before: %s', async (language) => {
+  ])('has unchanged text: %s', async (language) => {
     const { highlight } = await part;
     const pieces = await highlight(`${hostile}\n${hostile}`, language);
     expect(pieces?.map(({ text }) => text).join('')).toBe(`${hostile}\n${hostile}`);
     for (const { kind } of pieces ?? []) expect(kind ?? 'hljs-plain').toMatch(/^(hljs|language)-[\w -]+$/);
   });
 
-  it('stays plain in a language that nobody knows, and if it is very long', async () => {
+  it('stays plain in an unknown language, and if it is very long', async () => {
     const { highlight } = await part;
     for (const language of ['', 'klingon', '__proto__', 'constructor'])
       expect(await highlight('a', language)).toBeNull();
     expect(await highlight('a'.repeat(30_001), 'js')).toBeNull();
   });
 
-  it('takes nothing from the library but names of colours and text', async () => {
+  it('uses only colour names and text from the library', async () => {
     const { piecesOf } = await part;
     const value = '<span class="hljs-a">x<span class="hljs-b">&lt;</span></span>&copy;<img src="x">';
     expect(piecesOf(value)).toEqual([

@@ -6,8 +6,8 @@ interface WordsPart {
   answerOf(result: object): object;
 }
 
-describe('What is said of a background job', () => {
-  it('is how long it waited and ran, as far as it has come', async () => {
+describe('The text about a background job', () => {
+  it('shows how long it waited and ran so far', async () => {
     const { timesText } = await consolePart<WordsPart>('jobs/followed-job.mjs');
     const at = (second: number) => new Date(second * 1000).toISOString();
     const times = { created_at: at(0), started_at: null, ended_at: null };
@@ -17,13 +17,13 @@ describe('What is said of a background job', () => {
     expect(timesText({ ...times, ended_at: at(2) })).toBe('waited 2.0 s');
   });
 
-  it('is what was asked, else its id', async () => {
+  it('shows its title, or otherwise its id', async () => {
     const { titleOf } = await consolePart<WordsPart>('jobs/followed-job.mjs');
     expect(titleOf({ job_id: 'j1', title: 'Sum up' })).toBe('Sum up');
     for (const title of [undefined, '', '  ']) expect(titleOf({ job_id: 'j1', title })).toBe('Job j1');
   });
 
-  it('is its answer, in whichever form that is told', async () => {
+  it('shows its answer, in any format', async () => {
     const { answerOf } = await consolePart<WordsPart>('jobs/followed-job.mjs');
     const none = { value: undefined, conversationId: null };
     expect(answerOf({ response: 'Hello', conversation_id: 'c' })).toEqual({

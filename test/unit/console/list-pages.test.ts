@@ -61,7 +61,7 @@ describe.each([conversations, jobs])('The list of $name', (kind) => {
     [morePath]: pageOf(kind, null, 2, 1),
   };
 
-  it('grows page by page, names each once, and drops what is forgotten', async () => {
+  it('grows page by page, shows each entry once, and drops deleted ones', async () => {
     const pages = await pagesOf(kind, answering(answers));
     expect(pages.view.value).toEqual({ items: null, next: null, state: 'reading' });
     await pages.readFirst();
@@ -74,7 +74,7 @@ describe.each([conversations, jobs])('The list of $name', (kind) => {
     expect(idsOf(pages, kind)).toEqual(['3', '1']);
   });
 
-  it('keeps what it has where the next page can not be read, and can be asked again', async () => {
+  it('preserves its entries if the next page cannot be read, and can be retried', async () => {
     const faulty = { ...answers, [morePath]: new Error('gone') as unknown };
     const pages = await pagesOf(kind, answering(faulty));
     await pages.readFirst();
@@ -86,7 +86,7 @@ describe.each([conversations, jobs])('The list of $name', (kind) => {
     expect(idsOf(pages, kind)).toEqual(['3', '2', '1']);
   });
 
-  it('can be asked again for its beginning too, when all of it was read', async () => {
+  it('can also be reloaded from its start after all of it was read', async () => {
     const faulty = { [firstPath]: pageOf(kind, null, 2, 1) as unknown };
     const pages = await pagesOf(kind, answering(faulty));
     await pages.readFirst();
@@ -98,7 +98,7 @@ describe.each([conversations, jobs])('The list of $name', (kind) => {
     expect([idsOf(pages, kind), pages.view.value.state]).toEqual([['3', '2'], 'ready']);
   });
 
-  it('shows only the last of two answers that overtake each other', async () => {
+  it('shows only the later of two overlapping answers', async () => {
     const waiting: ((answer: object) => void)[] = [];
     const pages = await pagesOf(kind, { json: () => new Promise((resolve) => waiting.push(resolve)) });
     const both = [pages.readFirst(), pages.readFirst()];
@@ -109,7 +109,7 @@ describe.each([conversations, jobs])('The list of $name', (kind) => {
   });
 });
 
-describe('A list whose beginning is read again', () => {
+describe('A list whose start is read again', () => {
   const grown = async (kind: Kind) => {
     const answers = {
       [`${kind.path}?limit=30`]: pageOf(kind, '7', 4, 3),
@@ -123,7 +123,7 @@ describe('A list whose beginning is read again', () => {
     return [idsOf(pages, kind), pages.view.value.next];
   };
 
-  it.each([conversations, jobs])('keeps the $name that were read after it', async (kind) => {
+  it.each([conversations, jobs])('preserves the $name that were read after it', async (kind) => {
     expect(await grown(kind)).toEqual([['5', '4', '3', '2'], null]);
   });
 });

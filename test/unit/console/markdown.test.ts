@@ -105,7 +105,7 @@ describe('Markdown in an answer', () => {
     expect(await markdown(text)).toEqual(expected);
   });
 
-  it('can be a table, with its columns at their side', async () => {
+  it('can be a table, with aligned columns', async () => {
     const nodes = await markdown('|a|b|\n|-:|-|\n|1|*2*|');
     const tags = elementsOf(nodes).map(({ tag, attributes }) => [tag, attributes.class].filter(Boolean).join('.'));
     expect(tags).toEqual([
@@ -125,20 +125,20 @@ describe('Markdown in an answer', () => {
   });
 
   it.each(['http://a.example/', 'https://a.example/?a=1&b=2', 'mailto:ada@a.example'])(
-    'links to %s, and tells nobody where from',
+    'links to %s without a referrer',
     async (href) => {
       const link = { href, target: '_blank', rel: 'noopener noreferrer' };
       expect(await markdown(`[a](${href})`)).toEqual([['p', {}, ['a', link, 'a']]]);
     },
   );
 
-  it('never loads an image: it is a link', async () => {
+  it('never loads an image, but shows a link to it', async () => {
     const link = { href: 'https://a.example/x.png', target: '_blank', rel: 'noopener noreferrer' };
     expect(await markdown('![a cat](https://a.example/x.png)')).toEqual([['p', {}, ['a', link, 'Image: a cat']]]);
   });
 });
 
-describe('An attack by Markdown', () => {
+describe('An attack with Markdown', () => {
   const attacks = [
     '<script>alert(1)</script>',
     '<img src=x onerror=alert(1)>',
@@ -200,7 +200,7 @@ describe('An attack by Markdown', () => {
     'language',
   ];
 
-  it.each(attacks)('is text, or a link that may be: %s', async (attack) => {
+  it.each(attacks)('becomes text, or a safe link: %s', async (attack) => {
     for (const { tag, attributes } of elementsOf(await markdown(attack))) {
       expect(tags.split(' ')).toContain(tag);
       for (const [name, value] of Object.entries(attributes)) {
@@ -216,18 +216,18 @@ describe('An attack by Markdown', () => {
     ['lists', Array.from({ length: 300 }, (_, depth) => `${'  '.repeat(depth)}- a`).join('\n')],
     ['brackets', '['.repeat(5000)],
     ['emphasis', '*a '.repeat(3000)],
-  ])('of deep nesting or endless search is over soon: %s', async (_, text) => {
+  ])('with deep nesting or endless search ends quickly: %s', async (_, text) => {
     const started = performance.now();
     expect(textOf(await markdown(text)).length).toBeGreaterThan(0);
     expect(performance.now() - started).toBeLessThan(3000);
   });
 });
 
-describe('Markdown that grows', () => {
+describe('Growing Markdown', () => {
   const text =
     '# A\n\ntext *a*\n\n- one\n- two\n\n  more\n\n```js\ncode\n\ncode\n```\n\n|a|b|\n|-|-|\n|1|2|\n\nThe **end**.\n';
 
-  it('is what the whole is, wherever it is cut', async () => {
+  it('has the same result as the whole text, however it is split', async () => {
     const [{ MarkdownReader }] = await parts;
     const whole = new MarkdownReader().whole(text).map(({ raw }) => raw);
     const reader = new MarkdownReader();
@@ -236,7 +236,7 @@ describe('Markdown that grows', () => {
     expect(blocks.map(({ raw }) => raw)).toEqual(whole);
   });
 
-  it('is read from its last block on, so that a long answer stays fast', async () => {
+  it('is parsed from its last block on, so that a long answer stays fast', async () => {
     const [{ MarkdownReader }] = await parts;
     const reader = new MarkdownReader();
     const first = reader.growing(text)[0];
@@ -251,7 +251,7 @@ describe('Markdown that grows', () => {
   });
 });
 
-describe('Markdown that would take for ever', () => {
+describe('Markdown that is slow to parse', () => {
   const hostile: Readonly<Record<string, string>> = {
     'an address that never ends': `${'a.'.repeat(50_000)}@`,
     'emphasis in words': '_a'.repeat(50_000),
@@ -263,7 +263,7 @@ describe('Markdown that would take for ever', () => {
     'pieces as long as may be': `${'_a'.repeat(2900)}\n\n`.repeat(10),
   };
 
-  it.each(Object.keys(hostile))('is drawn soon, and all of it: %s', async (name) => {
+  it.each(Object.keys(hostile))('is rendered quickly and completely: %s', async (name) => {
     const text = hostile[name] as string;
     const { MarkdownReader } = (await parts)[0];
     const before = performance.now();

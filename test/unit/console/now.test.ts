@@ -3,7 +3,7 @@ import { consolePart } from '../../support/console-parts.js';
 const start = Date.parse('2026-03-01T12:00:00.000Z');
 const at = (seconds: number) => new Date(start + 1000 * seconds).toISOString();
 
-describe('Ages', () => {
+describe('The age function', () => {
   const times = consolePart<{ ageText(ms: number): string }>('base/format.mjs');
 
   it.each([
@@ -12,25 +12,25 @@ describe('Ages', () => {
     [59_999, '59 s'],
     [60_000, '1 min'],
     [65_900, '1 min 5 s'],
-  ])('tell %d ms as %s', async (ms, text) => {
+  ])('formats %d ms as %s', async (ms, text) => {
     expect((await times).ageText(ms)).toBe(text);
   });
 });
 
-describe('The clock of the server', () => {
+describe('The server clock', () => {
   interface ServerTimeOf {
     readonly ServerTime: new () => { aheadMs(told: object, nowMs: number): number };
   }
   const parts = consolePart<ServerTimeOf>('now/status-follower.mjs');
   const running = (seconds: number) => ({ slots: { max: 1, running: [{ started_at: at(seconds) }] } });
 
-  it('is the same where no time speaks against it', async () => {
+  it('has no difference by default', async () => {
     const { ServerTime } = await parts;
     expect(new ServerTime().aheadMs({ last_hour: [{ at: at(-40) }] }, start)).toBe(0);
     expect(new ServerTime().aheadMs({}, start)).toBe(0);
   });
 
-  it('is ahead as far as a time lies in the future, from then on', async () => {
+  it('is ahead if a time is in the future, from then on', async () => {
     const { ServerTime } = await parts;
     const time = new ServerTime();
     expect(time.aheadMs(running(300), start)).toBe(300_000);
@@ -38,7 +38,7 @@ describe('The clock of the server', () => {
     expect(time.aheadMs(running(322), start + 20_000)).toBe(302_000);
   });
 
-  it('is behind where the minute that runs has begun too long ago', async () => {
+  it('is behind if the current minute started too long ago', async () => {
     const { ServerTime } = await parts;
     expect(new ServerTime().aheadMs({ last_hour: [{ at: at(-330) }], ...running(-300) }, start)).toBe(-300_000);
   });
@@ -74,7 +74,7 @@ describe('The last hour', () => {
     expect(hourFigures([])).toMatchObject({ requests: 0, maxP95: 0 });
   });
 
-  it('begins before the service did', async () => {
+  it('starts before the service did', async () => {
     const { minutesBefore } = await parts;
     const missing = minutesBefore(Array.from({ length: 58 }, (_, index) => minute({ at: at(60 * index) })));
     expect(missing).toEqual([start - 120_000, start - 60_000]);
@@ -83,7 +83,7 @@ describe('The last hour', () => {
   });
 });
 
-describe('How the service is', () => {
+describe('The state of the service', () => {
   interface Reasons {
     standingOf(status: object): readonly [tone: string, label: string];
     reasonText(reason: object, nowMs: number): string;
@@ -99,12 +99,12 @@ describe('How the service is', () => {
     ['ok', { refused_last_5_minutes: 1, full_since: at(-20) }, ['warn', 'Queue full']],
     ['degraded', { full_since: at(-20) }, ['bad', 'Degraded']],
     ['draining', { full_since: at(-20) }, ['warn', 'Draining']],
-  ])('is one word where it is %s, and the queue is %j', async (status, queue, standing) => {
+  ])('is one word if the status is %s, and the queue is %j', async (status, queue, standing) => {
     const { standingOf } = await parts;
     expect(standingOf({ service: { status }, queue: { ...well, ...queue } })).toEqual(standing);
   });
 
-  it('has its reasons in sentences, with the time at which jobs are started again', async () => {
+  it('lists its reasons in sentences, with the time at which jobs start again', async () => {
     const { reasonText } = await parts;
     expect(reasonText({ message: 'the model CLI codex is not ready: no' }, start)).toBe(
       'The model CLI codex is not ready: no.',
@@ -114,7 +114,7 @@ describe('How the service is', () => {
     );
   });
 
-  it('has since when the queue is full, and how many were refused', async () => {
+  it('shows since when the queue is full, and how many jobs were refused', async () => {
     const { pressureTexts } = await parts;
     expect(pressureTexts(well, start)).toEqual([]);
     const texts = pressureTexts({ full_since: at(-34), refused_last_5_minutes: 1200 }, start);
@@ -128,8 +128,8 @@ describe('How the service is', () => {
   });
 });
 
-describe('The last checks of several CLIs', () => {
-  it('are one for each, by name', async () => {
+describe('The latest checks of several CLIs', () => {
+  it('are one per CLI, by name', async () => {
     const { lastOfEach } = await consolePart<{ lastOfEach(checks: readonly object[]): object[] }>('now/readiness.mjs');
     const check = (cli: string, status: string) => ({ cli, status });
     const checks = [check('b', 'ready'), check('a', 'ready'), check('b', 'not_ready')];

@@ -1,6 +1,6 @@
 import { consolePart } from '../../support/console-parts.js';
 
-describe('A place in the console', () => {
+describe('An address in the console', () => {
   interface Router {
     placeOf(hash: string): { page: string; params: Record<string, string> };
     hrefOf(page: string, params?: Record<string, string>): string;
@@ -17,11 +17,11 @@ describe('A place in the console', () => {
     ['#/ask?conversation=a%20b&x=%3F', 'ask', { conversation: 'a b', x: '?' }],
     ['#/ask?conversation=a?b', 'ask', { conversation: 'a' }],
     ['#/%', '%', {}],
-  ])('is read from "%s"', async (hash, page, params) => {
+  ])('is parsed from "%s"', async (hash, page, params) => {
     expect((await router).placeOf(hash)).toEqual({ page, params });
   });
 
-  it('is written so that it can be read', async () => {
+  it('is written in the format that is parsed', async () => {
     const { hrefOf, placeOf } = await router;
     expect(hrefOf('now')).toBe('#/now');
     const params = { conversation: 'a/b?c=d&e#f%', note: 'ü 🙂' };
@@ -29,7 +29,7 @@ describe('A place in the console', () => {
   });
 });
 
-describe('Figures', () => {
+describe('Formatted figures', () => {
   interface Format {
     durationText(ms: number): string;
     costText(dollars: number): string;
@@ -50,11 +50,11 @@ describe('Figures', () => {
     [3_600_000, '1 h'],
     [7_500_000, '2 h 5 min'],
     [93_600_000, '1 d 2 h'],
-  ])('tell %d ms as %s', async (ms, text) => {
+  ])('show %d ms as %s', async (ms, text) => {
     expect((await format).durationText(ms)).toBe(text);
   });
 
-  it('are short, and have the places that are worth reading', async () => {
+  it('are short, with the significant digits', async () => {
     const { costText, bytesText, plural } = await format;
     expect([0, 0.0042, 1.5, 1234].map(costText)).toEqual(['$0.00', '$0.0042', '$1.50', '$1,234.00']);
     expect([12, 1500, 99_900, 15_500_000].map(bytesText)).toEqual(['12 B', '1.5 KB', '100 KB', '16 MB']);
@@ -82,7 +82,7 @@ describe('A pasted schema', () => {
     ['{"type":"string"}', 'fault'],
     ['{}', 'fault'],
     [`{"type":"object","description":"${'x'.repeat(70_000)}"}`, 'fault'],
-  ])('is taken as the API takes it: %.40s', async (text, kind) => {
+  ])('is accepted in the formats of the API: %.40s', async (text, kind) => {
     expect((await schema).readSchema(text)).toMatchObject({ kind });
   });
 });
@@ -102,11 +102,11 @@ describe('An image', () => {
     ['524946461a00000057415645', null],
     ['3c7376672078', null],
     ['', null],
-  ])('is what its bytes say: %s', async (hex, type) => {
+  ])('is identified by its bytes: %s', async (hex, type) => {
     expect((await images).mediaTypeOf(new Uint8Array(Buffer.from(hex, 'hex')))).toBe(type);
   });
 
-  it('goes with a message as long as there are not too many, or too large ones', async () => {
+  it('may be sent with a message unless there are too many, or too large ones', async () => {
     const { tooMany } = await images;
     expect(tooMany(Array(100).fill({ data: 'x' }))).toBeNull();
     expect(tooMany(Array(101).fill({ data: 'x' }))).toContain('100 images');

@@ -80,7 +80,7 @@ const schema = {
 describe.each(Object.entries(programs))('The snippet for %s', (language, [program, file]) => {
   const itRuns = language === 'curl' || isThere(program) ? it : it.skip;
 
-  itRuns('sends the request, whatever is in it, and the key from the environment alone', async () => {
+  itRuns('sends any request unchanged, with the key from the environment only', async () => {
     await using recorder = new Recorder();
     await using folder = await temporaryFolder();
     const url = await recorder.open();
@@ -105,7 +105,7 @@ describe.each(Object.entries(programs))('The snippet for %s', (language, [progra
     expect((await run('ls', ['-A'], { cwd: folder.path })).stdout.trim()).toBe(file);
   });
 
-  it('names no key where none is needed', async () => {
+  it('names no key if none is required', async () => {
     const { snippetOf } = await parts;
     const snippet = snippetOf(language, { url: 'http://127.0.0.1/chat', body: { message: 'Hello' }, needsKey: false });
     expect(snippet).not.toMatch(/API.KEY/i);
@@ -123,10 +123,10 @@ def answer(options, fields):
     return Fields(choices=[Fields(message=Fields(content="Hello"))])
 `;
 
-describe('The snippet for the SDK of OpenAI', () => {
+describe('The snippet for the OpenAI SDK', () => {
   const itRuns = isThere('python3') ? it : it.skip;
 
-  itRuns('sends the message with all that goes with it, whatever is in it', async () => {
+  itRuns('sends any message unchanged with all of its fields', async () => {
     await using folder = await temporaryFolder();
     const { snippetOf } = await parts;
     const message = texts.join('\n');
@@ -158,7 +158,7 @@ describe('The snippet for the SDK of OpenAI', () => {
     });
   });
 
-  it('names no key where none is needed, and the default model', async () => {
+  it('names no key if none is required, and the default model', async () => {
     const { snippetOf } = await parts;
     const request = { url: 'http://127.0.0.1/chat', body: { message: 'Hello' }, needsKey: false };
     expect(snippetOf('OpenAI SDK', request)).not.toContain('MODEL_API_KEY');

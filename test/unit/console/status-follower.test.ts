@@ -114,8 +114,8 @@ async function following() {
   return { follower, feeds, clock, link, stop, tell, end, ...failures };
 }
 
-describe('The status that is followed', () => {
-  it('begins with a snapshot and takes over whole sections that change', async () => {
+describe('The status follower', () => {
+  it('starts with a snapshot and replaces whole sections that change', async () => {
     const { follower, tell, stop } = await following();
     expect(follower.view.value).toEqual({ kind: 'opening' });
     await tell('snapshot', { service: { status: 'ok' }, workers: [1, 2] });
@@ -124,7 +124,7 @@ describe('The status that is followed', () => {
     stop();
   });
 
-  it('is old once the stream has ended, and live again with the next snapshot', async () => {
+  it('is stale once the stream has ended, and live again with the next snapshot', async () => {
     const { follower, feeds, clock, tell, end, stop } = await following();
     await tell('snapshot', { workers: [1] });
     await end();
@@ -138,7 +138,7 @@ describe('The status that is followed', () => {
     stop();
   });
 
-  it('is asked for after longer and longer waits while the server is gone, and at once when it is back', async () => {
+  it('reconnects after longer and longer waits while the server is gone, and at once when it is back', async () => {
     const { feeds, clock, link, end, stop, ServerGone } = await following();
     const waits: number[] = [];
     for (let attempt = 0; attempt < 6; attempt++) {
@@ -157,7 +157,7 @@ describe('The status that is followed', () => {
     stop();
   });
 
-  it('is asked for anew where nothing comes for longer than a minute and a half', async () => {
+  it('reconnects if nothing arrives for more than a minute and a half', async () => {
     const { follower, feeds, clock, tell, stop } = await following();
     await tell('snapshot', {});
     await clock.pass(60_000);
@@ -170,7 +170,7 @@ describe('The status that is followed', () => {
     stop();
   });
 
-  it.each([401, 403, 404])('is given up where the answer is %d', async (status) => {
+  it.each([401, 403, 404])('gives up if the answer is %d', async (status) => {
     const { follower, feeds, clock, end, ApiError } = await following();
     await end(new ApiError(status, null));
     expect(follower.view.value.kind).toBe('refused');
@@ -178,7 +178,7 @@ describe('The status that is followed', () => {
     expect(feeds).toHaveLength(1);
   });
 
-  it('is not given up where the service is busy, and nothing is asked after the end', async () => {
+  it('does not give up if the service is busy, and requests nothing after it was stopped', async () => {
     const { follower, feeds, clock, tell, end, stop, ApiError } = await following();
     await end(new ApiError(429, null));
     expect(follower.view.value.kind).toBe('refused');

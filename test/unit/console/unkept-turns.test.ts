@@ -67,7 +67,7 @@ async function tab(room?: number) {
 }
 
 describe('After a reload', () => {
-  it('a question stands where it stood, with the part of its answer that had come', async () => {
+  it('a question is in its position, with the received part of its answer', async () => {
     const { rememberTurns, memory, turn, reloaded } = await tab();
     const [one, two] = [turn('one', done, '1'), turn('two', done, '2')];
     rememberTurns(memory, 'a', [one, turn('left', stopped, 'le'), two, turn('open', running, 'op')]);
@@ -79,19 +79,19 @@ describe('After a reload', () => {
     ]);
   });
 
-  it('a first question is there, though it has no conversation yet', async () => {
+  it('a first question is shown, though it has no conversation yet', async () => {
     const { rememberTurns, memory, turn, reloaded } = await tab();
     rememberTurns(memory, null, [turn('first', running, 'an')]);
     expect(reloaded(null, [])).toEqual([['first', 'unfinished', 'an']]);
   });
 
-  it('nothing of another conversation is shown', async () => {
+  it('no turn of another conversation is shown', async () => {
     const { rememberTurns, memory, turn, reloaded } = await tab();
     rememberTurns(memory, 'a', [turn('left', stopped)]);
     expect([reloaded('b', []), reloaded(null, [])]).toEqual([[], []]);
   });
 
-  it('a turn that the service has kept after all is there once; one that was stopped, and asked again, twice', async () => {
+  it('a turn that the service did store is shown once, and a stopped one that was sent again twice', async () => {
     const { rememberTurns, memory, turn, reloaded } = await tab();
     const kept = turn('one', done, '1');
     rememberTurns(memory, 'a', [turn('one', running, 'o')]);
@@ -103,15 +103,15 @@ describe('After a reload', () => {
     ]);
   });
 
-  it('all of it is shown where the conversation can not be read back', async () => {
+  it('only unsaved turns are shown if the conversation cannot be read', async () => {
     const { rememberTurns, memory, turn, reloaded } = await tab();
     rememberTurns(memory, 'a', [turn('one', done, '1'), turn('left', stopped, 'le')]);
     expect(reloaded('a', [])).toEqual([['left', 'unfinished', 'le']]);
   });
 });
 
-describe('A tab', () => {
-  it('remembers nothing once every turn is kept', async () => {
+describe('The memory of a tab', () => {
+  it('is empty once every turn is stored', async () => {
     const { rememberTurns, memory, turn, storage } = await tab();
     rememberTurns(memory, 'a', [turn('left', stopped)]);
     expect(storage.items.size).toBe(1);
@@ -119,7 +119,7 @@ describe('A tab', () => {
     expect(storage.items.size).toBe(0);
   });
 
-  it('leaves out images where there is no room for them, and all where there is none for the text', async () => {
+  it('omits images if there is not enough space for them, and everything if there is none for the text', async () => {
     const image = { name: 'a.png', mediaType: 'image/png', data: 'A'.repeat(5000) };
     const small = await tab(1000);
     small.rememberTurns(small.memory, 'a', [small.turn('left', stopped, 'le', [image])]);
@@ -129,13 +129,13 @@ describe('A tab', () => {
     expect(full.reloaded('a', [])).toEqual([]);
   });
 
-  it('is not kept from working by what it can not read', async () => {
+  it('ignores unreadable data', async () => {
     const { storage, reloaded } = await tab();
     storage.setItem('prompt-relay-turns-1', '{"conversationId":');
     expect(reloaded('a', [])).toEqual([]);
   });
 
-  it('forgets with its key, and remembers nothing more', async () => {
+  it('is deleted with its key, and stores nothing afterwards', async () => {
     const { rememberTurns, memory, turn, storage } = await tab();
     rememberTurns(memory, 'a', [turn('left', stopped)]);
     memory.forget();
@@ -143,7 +143,7 @@ describe('A tab', () => {
     expect([storage.items.size, memory.recall('turns-1')]).toEqual([0, null]);
   });
 
-  it('has model and tokens of an answer from the service, where they are stored', async () => {
+  it('has model and tokens of an answer from the service, if they are stored', async () => {
     const usage = { input_tokens: 1, output_tokens: 2 };
     const messages = [
       { role: 'user', content: 'one' },
@@ -158,7 +158,7 @@ describe('A tab', () => {
     ]);
   });
 
-  it('the last twenty conversations are known, and no other', async () => {
+  it('contains the last twenty conversations only', async () => {
     const { rememberTurns, memory, turn, reloaded } = await tab();
     for (let number = 1; number <= 21; number++) rememberTurns(memory, `${number}`, [turn('left', stopped)]);
     expect([reloaded('1', []), reloaded('2', [])]).toEqual([[], [['left', 'unfinished', '']]]);

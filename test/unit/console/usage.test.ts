@@ -16,7 +16,7 @@ const row = (day: string, client: string, values: object = {}) => ({
 });
 
 describe('Usage', () => {
-  it('is added up: jobs of every outcome, failed ones without those that were cancelled, cost where it is told', async () => {
+  it('is summed up: jobs of every outcome, failed ones without cancelled ones, cost if it is known', async () => {
     const { sumOf } = await parts;
     const rows = [
       row('2026-03-01', 'a', { jobs: { ok: 3, cancelled: 1, timeout: 2, cli_error: 1 }, refused: 4 }),
@@ -29,7 +29,7 @@ describe('Usage', () => {
     expect(sumOf([])).toMatchObject({ jobs: 0, cost: null });
   });
 
-  it('is told by client: a key and a user of the same name are two', async () => {
+  it('is grouped by client: a key and a user of the same name are two', async () => {
     const { byClient } = await parts;
     const rows = [row('2026-03-01', 'a'), row('2026-03-01', 'a', { kind: 'user' }), row('2026-03-02', 'a')];
     expect(byClient(rows)).toMatchObject([
@@ -38,7 +38,7 @@ describe('Usage', () => {
     ]);
   });
 
-  it('is told by day, also of days without any, up to today in UTC', async () => {
+  it('is grouped by day, including days without any, up to today in UTC', async () => {
     const { byDay, lastDays } = await parts;
     const days = lastDays(Date.parse('2026-03-02T23:30:00-01:00'), 3);
     expect(days).toEqual(['2026-03-01', '2026-03-02', '2026-03-03']);
@@ -60,7 +60,7 @@ describe('The texts of the set-up', () => {
   }
   const texts = consolePart<Texts>('setup/page.mjs');
 
-  it('say who is let in', async () => {
+  it('show which clients are allowed', async () => {
     const { accessText } = await texts;
     expect(accessText({ keys: [], needs_key: false })).toBe('none: requests need no key');
     expect(accessText({ keys: [], needs_key: true })).toContain('every request is refused');
@@ -68,7 +68,7 @@ describe('The texts of the set-up', () => {
     expect(accessText({ keys: ['a', 'b'], needs_key: true })).toBe('2 keys, one of them required');
   });
 
-  it('show how Claude Code finds the service as a tool, without any key', async () => {
+  it('show how Claude Code uses the service as a tool, without any key', async () => {
     const { mcpCommand } = await texts;
     expect(mcpCommand('http://a:5051/mcp', false)).toBe('claude mcp add --transport http relay http://a:5051/mcp');
     expect(mcpCommand('http://a/mcp', true)).toMatch(
@@ -76,19 +76,19 @@ describe('The texts of the set-up', () => {
     );
   });
 
-  it('show how programs that speak to Ollama find the service', async () => {
+  it('show how Ollama clients use the service', async () => {
     const { ollamaVariable } = await texts;
     expect(ollamaVariable('http://a:11434/')).toBe('export OLLAMA_HOST=http://a:11434');
     expect(ollamaVariable('https://a/relay')).toBe('export OLLAMA_HOST=https://a/relay');
   });
 
-  it('say how processes are held together', async () => {
+  it('show how processes are contained', async () => {
     const { terminationText } = await texts;
     expect(terminationText({ means: 'cgroup', no_cgroup: null })).toBe('a cgroup for each job');
     expect(terminationText({ means: 'process-group', no_cgroup: 'no right' })).toContain('no cgroups: no right');
   });
 
-  it('show a command as it would be typed, in the browser and at a terminal', async () => {
+  it('show a command as typed, in the browser and in a terminal', async () => {
     const shell = await consolePart<typeof atTerminal>('base/format.mjs');
     for (const { shellWord } of [shell, atTerminal])
       expect(['a-b', '{model}', "it's", 'a b', ''].map(shellWord)).toEqual([
