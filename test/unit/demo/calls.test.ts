@@ -12,7 +12,7 @@ function wanted(text: string, must?: boolean | string) {
 }
 
 describe('The demo model', () => {
-  it('calls the tools that a text names at the beginning of a line', () => {
+  it('calls the tools that a text names at the start of a line', () => {
     expect(wanted('call note {"name": "A}da", "deep": {"a": 1}} and\ncall look')).toEqual([
       ['note', { name: 'A}da', deep: { a: 1 } }],
       ['look', {}],
@@ -20,18 +20,18 @@ describe('The demo model', () => {
     expect(wanted('call look {"a": ')).toEqual([['look', {}]]);
   });
 
-  it('calls no tool that there is not, and none that the text only speaks of', () => {
+  it('calls no unknown tool, and none in the middle of a sentence', () => {
     expect(wanted('call other {}\nplease call note')).toEqual([]);
     expect(callsIn({ type: 'user', text: 'call note' })).toEqual([]);
   });
 
-  it('calls one in any case where it must', () => {
+  it('always calls a tool if a call is required', () => {
     expect(wanted('Ada', true)).toEqual([['note', { name: 'Ada' }]]);
     expect(wanted('Ada', 'look')).toEqual([['look', {}]]);
     expect(callsIn({ type: 'user', text: 'Ada', must: true })).toEqual([]);
   });
 
-  it('thinks what a text says at the beginning of a line', () => {
+  it('thinks the text after "think" at the start of a line', () => {
     expect(thoughtsIn({ text: 'think I am asked\nHello\nthink I answer\nI think so' })).toEqual([
       'I am asked',
       'I answer',
@@ -39,12 +39,12 @@ describe('The demo model', () => {
     expect(thoughtsIn({ text: 'Hello' })).toEqual([]);
   });
 
-  it('gives each call an id of its own', () => {
+  it('gives each call a distinct id', () => {
     const ids = callsIn({ type: 'user', text: 'call look\ncall look', tools }).map(({ id }) => id);
     expect(new Set(ids).size).toBe(2);
   });
 
-  it('repeats what tools have returned', () => {
+  it('repeats the results of tools', () => {
     const results = [
       { id: '1', text: 'sun', is_error: false },
       { id: '2', text: 'gone', is_error: true },

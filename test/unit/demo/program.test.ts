@@ -53,13 +53,13 @@ function deltas(outputs: readonly Output[]): readonly string[] {
 const user = (text: string): Input => ({ type: 'user', text });
 const replay = (role: 'user' | 'assistant', text: string): Input => ({ type: 'replay', role, text });
 
-describe('the demo model as a program', () => {
-  it('says its version, and nothing when it is told nothing', async () => {
+describe('The demo model as a program', () => {
+  it('prints its version, and nothing without input', async () => {
     expect(await run(['--version'], '')).toEqual({ code: 0, stdout: 'prompt-relay-demo 1.0.0\n' });
     expect(await run([], '')).toEqual({ code: 0, stdout: '' });
   });
 
-  it('lists its two models, eliza being the default', async () => {
+  it('lists its two models, with eliza as the default', async () => {
     const about = { name: expect.any(String), description: expect.stringContaining('demo') };
     const models = [
       { id: 'eliza', default: true, ...about },
@@ -68,14 +68,14 @@ describe('the demo model as a program', () => {
     expect(await tell([{ type: 'models' }])).toEqual([{ type: 'models', models }]);
   });
 
-  it('answers every turn with a model that it does not have by model_unknown', async () => {
+  it('answers every turn with model_unknown for an unknown model', async () => {
     const outputs = await tell([user('hello'), user('hello?')], '--model', 'gpt-9');
     const failure = { type: 'error', reason: 'model_unknown', message: expect.stringContaining('eliza, echo') };
     expect(outputs).toEqual([failure, failure]);
   });
 
   it.each(['nonsense', '', 'null', '[]', '{"type":1}', '{"type":"user"}', '{"type":"replay","role":"x","text":""}'])(
-    'complains about the line %j and answers the next one',
+    'reports an error for the line %j and answers the next one',
     async (line) => {
       const outputs = decode((await run(['--model', 'echo'], `${line}\n${encode([user('ok')])}`)).stdout);
       expect(outputs.map(({ type }) => type)).toEqual(['error', 'delta', 'end']);
@@ -87,7 +87,7 @@ describe('the demo model as a program', () => {
     expect(decode((await run([], '{"type":"user","text":"hi"}')).stdout).at(-1)).toMatchObject({ type: 'end' });
   });
 
-  it('answers turn after turn while its stdin stays open', async () => {
+  it('answers turn after turn while its stdin is open', async () => {
     const child = start();
     child.stdout.setEncoding('utf8');
     for (const prompt of ['My name is Ada.', 'What is my name?']) {
@@ -98,25 +98,25 @@ describe('the demo model as a program', () => {
     }
   });
 
-  it('streams one word a delta', async () => {
+  it('streams one word per delta', async () => {
     const words = deltas(await tell([user('hello')]));
     expect(words.length).toBeGreaterThan(5);
     for (const word of words) expect(word).toMatch(/^\S+\s?$/);
   });
 
-  it('counts the words of the turn alone', async () => {
+  it('counts only the words of the turn', async () => {
     const outputs = await tell([replay('user', 'not counted'), user(' one  two\nthree ')], '--model', 'echo');
     expect(outputs.at(-1)).toEqual({ type: 'end', model: 'echo', usage: { input_tokens: 3, output_tokens: 3 } });
   });
 
-  it('ends quietly when nobody reads its answer any more', async () => {
+  it('exits silently when the reader closes its output', async () => {
     const child = start('--model', 'echo');
     child.stdout.destroy();
     child.stdin.write(encode([user('a word '.repeat(100_000))]));
     expect(await once(child, 'exit')).toEqual([0, null]);
   });
 
-  it('waits for a reader that is slow', async () => {
+  it('waits for a slow reader', async () => {
     const child = start('--model', 'echo');
     const text = 'a word '.repeat(500_000);
     child.stdin.end(encode([user(text)]));
@@ -126,7 +126,7 @@ describe('the demo model as a program', () => {
   });
 });
 
-describe('the model echo', () => {
+describe('The model echo', () => {
   const texts: Record<string, string> = {
     'an empty text': '',
     'white space': ' \n\t \r\n ',
@@ -139,7 +139,7 @@ describe('the model echo', () => {
   };
 
   it.each(Object.keys(texts))(
-    'returns %s as it is, in deltas of at most 16 KiB that split no surrogate pair',
+    'returns %s unchanged, in deltas of at most 16 KiB that split no surrogate pair',
     async (name) => {
       const pieces = deltas(await tell([user(texts[name] ?? '')], '--model', 'echo'));
       expect(pieces.join('') === texts[name]).toBe(true);
@@ -161,20 +161,20 @@ async function lastAnswer(...prompts: readonly string[]): Promise<string | undef
   return (await answers(prompts)).at(-1);
 }
 
-describe('the model eliza', () => {
+describe('The model eliza', () => {
   const introduction = 'I am Eliza, a demo: a small program with a few fixed rules, not a language model. ';
 
-  it('says in its first answer, and in no later one, that it is a demo', async () => {
+  it('introduces itself as a demo in its first answer only', async () => {
     const [first, second] = await answers(['I like tea.', 'I like tea.']);
     expect([first, second]).toEqual([`${introduction}Why do you like tea?`, 'Why do you like tea?']);
   });
 
   it.each(['Who are you?', 'what is your name', 'Are you a human?', 'are you ChatGPT?'])(
-    'says so once more when asked: %s',
+    'introduces itself again when asked: %s',
     async (question) => expect(await lastAnswer('Hello!', question)).toContain(introduction),
   );
 
-  it('does not take every question about itself for one about what it is', async () => {
+  it('does not treat every question about itself as one about what it is', async () => {
     expect(await lastAnswer('Hello!', 'Are you hungry?')).not.toContain('I am Eliza');
   });
 
@@ -182,7 +182,7 @@ describe('the model eliza', () => {
     ['You are a helpful assistant. Your name is Max.', /^I am Max, a demo: /],
     ['You are Bob.', /^I am Bob, a demo: /],
     ['You are a helpful assistant.', /^I am Eliza, a demo: /],
-  ])('takes the name that the system text gives it, and still says that it is a demo: %s', async (text, expected) => {
+  ])('uses the name from the system text, and still introduces itself as a demo: %s', async (text, expected) => {
     expect((await answers(['Hello!'], [{ type: 'system', text }]))[0]).toMatch(expected);
   });
 
@@ -193,7 +193,7 @@ describe('the model eliza', () => {
     ['My dog is called Rex and I feel tired.', 'I will remember that your dog is Rex. Why do you feel tired?'],
     ['I am sad because you are mean to me', 'What makes you think that I am mean to you?'],
     ['I think my dog knows me', 'Are you sure that your dog knows you?'],
-  ])('answers "%s" as the documents and the rules say', async (prompt, reply) => {
+  ])('answers "%s" as the documentation and the rules define', async (prompt, reply) => {
     expect(await lastAnswer(prompt)).toBe(introduction + reply);
   });
 
@@ -209,15 +209,15 @@ describe('the model eliza', () => {
     ['Remember that my name is Ada.', 'Do you remember my name?', 'Your name is Ada.'],
     ['My code is $1 $& $$.', 'Do you know what my code is?', 'Your code is $1 $& $$.'],
     ['My __proto__ is odd.', 'What is my __proto__?', 'Your __proto__ is odd.'],
-  ])('was told "%s" and is asked "%s"', async (told, question, answer) => {
+  ])('remembers "%s" when asked "%s"', async (told, question, answer) => {
     expect(await lastAnswer(told, 'Well.', question)).toBe(answer);
   });
 
-  it('believes the newest that it was told', async () => {
+  it('believes the latest statement', async () => {
     expect(await lastAnswer('My name is Ada.', 'My name is Grace.', 'What is my name?')).toBe('Your name is Grace.');
   });
 
-  it('does not make up what it was not told', async () => {
+  it('does not invent facts', async () => {
     const questions = ['What is my name?', 'What is my constructor?', 'Do you remember anything?'];
     expect((await answers(['Hello!', ...questions])).slice(1)).toEqual([
       'You have not told me your name yet.',
@@ -226,7 +226,7 @@ describe('the model eliza', () => {
     ]);
   });
 
-  it('goes on from a replay exactly as from the turns themselves', async () => {
+  it('continues after a replay exactly as after the original turns', async () => {
     const prompts = 'My name is Ada.|My cat is Tom|I feel tired|well|so it goes|What is my cat?|hm'.split('|');
     const system: Input = { type: 'system', text: 'You are Bob.' };
     const live = await answers(prompts, [system]);
@@ -238,7 +238,7 @@ describe('the model eliza', () => {
     }
   });
 
-  it('has something well-formed to say to any text', async () => {
+  it('has a well-formed answer to any text', async () => {
     const words = "my|name|is|I|am|what|1|+|(|?|. |\n|🦄|__proto__|$1|'|é| |\0|\u001b|remember".split('|');
     const prompts = Array.from({ length: 3000 }, (_, seed) => {
       const prompt = Array.from({ length: seed % 60 }, (_, at) => words[(seed * (at + 7) * (at + 3)) % words.length]);
@@ -264,7 +264,7 @@ describe('the model eliza', () => {
     '\n',
     '🦄',
     'you are ',
-  ])('is not held up by a megabyte of %j', async (part) => {
+  ])('handles a megabyte of %j quickly', async (part) => {
     const text = part.repeat(1_000_000 / part.length);
     const from = performance.now();
     const [first] = await answers([text], [{ type: 'system', text }]);

@@ -3,7 +3,7 @@ import { check } from '../../../src/primary/threads/schema-thread.js';
 
 const address = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] };
 
-describe('the value that the demo makes up', () => {
+describe('The sample value of the demo', () => {
   it.each<[string, object, unknown]>([
     [
       'an object',
@@ -29,13 +29,13 @@ describe('the value that the demo makes up', () => {
       { city: 'said', zip: 0 },
     ],
     ['a definition', { $ref: '#/$defs/a~1b', $defs: { 'a/b': address } }, { city: 'said' }],
-  ])('fits the schema of %s', (_, schema, value) => {
+  ])('matches the schema of %s', (_, schema, value) => {
     expect(sampleOf(schema, 'said')).toEqual(value);
     const text = JSON.stringify(value);
     expect(check({ schema: JSON.stringify(schema), text })).toEqual({ kind: 'fits', value: text });
   });
 
-  it('has an end where the schema refers to itself', () => {
+  it('is finite if the schema refers to itself', () => {
     const tree = { type: 'object', properties: { child: { $ref: '#' } } };
     expect(JSON.stringify(sampleOf(tree, 'said')).length).toBeLessThan(200);
     const loop = { $ref: '#' };
@@ -43,7 +43,7 @@ describe('the value that the demo makes up', () => {
   });
 
   it.each([null, 5, true, [], 'x', { $ref: '#/none' }, { $ref: 'http://127.0.0.1:1/' }, { type: 'odd' }])(
-    'is something for any schema: %j',
+    'exists for any schema: %j',
     (schema) => {
       expect(() => JSON.stringify(sampleOf(schema, 'said'))).not.toThrow();
     },
