@@ -6,14 +6,14 @@ import { root } from '../../support/sources.js';
 
 const path = join('docs', 'examples', 'jay-adapter.cjs');
 
-describe('The example of an adapter', () => {
+describe('The example adapter', () => {
   it('is shorter than 120 lines, and imports nothing', async () => {
     const text = await readFile(join(root, path), 'utf8');
     expect(text.split('\n').length).toBeLessThan(120);
     expect(text).not.toMatch(/\brequire\(|^import /m);
   });
 
-  it('fits the types that the package publishes', async () => {
+  it('matches the types that the package publishes', async () => {
     const flags = '--ignoreConfig --noEmit --allowJs --checkJs --strict --module nodenext --target es2023 --types node';
     const tsc = join(root, 'node_modules', '.bin', 'tsc');
     const { stdout } = await promisify(execFile)(tsc, [...flags.split(' '), path], { cwd: root });

@@ -6,20 +6,20 @@ import { root } from '../../support/sources.js';
 const page = '# Results\n\n## Speed and cost\n\n### one\n\nold\n\n### two\n\nkept\n\n## Faults\n\n### one\n\nby hand\n';
 
 describe('The page of results', () => {
-  it('gets a new section in the place of the old one, and leaves the others', () => {
+  it('gets a new section in place of the old one, and the others are unchanged', () => {
     expect(sectionIn(page, 'one', 'new\n')).toBe(page.replace('old', 'new'));
     expect(sectionIn(page, 'two', 'new\n')).toBe(page.replace('kept', 'new'));
   });
 
-  it('gets a section that is not there yet at the end of its part', () => {
+  it('gets a new section at the end of its part', () => {
     expect(sectionIn(page, 'three', 'new\n')).toBe(page.replace('## Faults', '### three\n\nnew\n\n## Faults'));
   });
 
-  it('is refused without its part', () => {
+  it('is rejected without its part', () => {
     expect(() => sectionIn('# Results\n', 'one', 'new\n')).toThrow('Speed and cost');
   });
 
-  it('stays as it is when its own sections are written again', () => {
+  it('is unchanged when its current sections are written again', () => {
     const text = readFileSync(join(root, 'bench', 'RESULTS.md'), 'utf8');
     const [, throughput = ''] = /^### throughput\n\n([\s\S]*?)\n(?=##)/m.exec(text) ?? [];
     expect(throughput).toContain('bare spawns');

@@ -45,7 +45,7 @@ describe('.ci/run', () => {
     ['apt-get install', 'programs'],
     ['run.js all', 'suites'],
     ['npm run lint', 'lint'],
-  ])('does so too where one of them fails, and ends there: %s', async (failing, expected) => {
+  ])('also prints the durations if a step fails, and ends there: %s', async (failing, expected) => {
     const { code, steps } = await runWithout(failing);
     expect(code).not.toBe(0);
     expect(namesOf(steps)).toEqual(all.slice(0, all.indexOf(expected) + 1));

@@ -55,15 +55,15 @@ beforeEach(async () => {
 });
 afterEach(() => folder[Symbol.asyncDispose]());
 
-(process.getuid?.() === 0 ? describe : describe.skip)('The scripts of the package for Debian', () => {
-  it('remove the state and the account of the service at a purge', async () => {
+(process.getuid?.() === 0 ? describe : describe.skip)('The scripts of the Debian package', () => {
+  it('remove the state and the account of the service on purge', async () => {
     await makePrograms('prompt-relay:x:998:998::STATE:/usr/sbin/nologin');
     await run('postrm', ['purge']);
     expect([await exists(state), await exists(join(etc, 'prompt-relay'))]).toEqual([false, false]);
     expect(await calls()).toContain('userdel prompt-relay');
   });
 
-  it('end a purge if the state is a mount point, which is empty then', async () => {
+  it('finish a purge if the state is a mount point, which is emptied', async () => {
     await makePrograms('prompt-relay:x:998:998::STATE:/usr/sbin/nologin');
     const disk = join(folder.path, 'disk');
     await mkdir(disk);
@@ -77,14 +77,14 @@ afterEach(() => folder[Symbol.asyncDispose]());
   it.each([
     ['with another home', 'prompt-relay:x:1000:1000::/home/prompt-relay:/bin/bash', false],
     ['with the state as its home', 'prompt-relay:x:1000:1000::STATE:/bin/bash', true],
-  ])('leave the account of a person %s at a purge', async (_, account, leavesState) => {
+  ])('leave the account of a person %s on purge', async (_, account, leavesState) => {
     await makePrograms(account);
     await run('postrm', ['purge']);
     expect(await exists(state)).toBe(leavesState);
     expect(await calls()).not.toContain('userdel');
   });
 
-  it('make a key at the first installation alone, and say whose account the service uses', async () => {
+  it('create a key at the first installation only, and report which account the service uses', async () => {
     await makePrograms('prompt-relay:x:1000:1000::/home/prompt-relay:/bin/bash');
     const key = join(etc, 'prompt-relay', 'api_key');
     const keyAfter = async (...args: readonly string[]) => {

@@ -32,31 +32,31 @@ describe('A licence', () => {
     'UNLICENSED',
     'mit',
     '',
-  ])('%p is not', (expression) => expect(isAccepted(expression)).toBe(false));
+  ])('%p is not accepted', (expression) => expect(isAccepted(expression)).toBe(false));
 });
 
 describe('The licence check', () => {
-  it('finds nothing where the package names one of the list', async () => {
+  it('finds no fault if the package has an allowed licence', async () => {
     expect(await faultsOf({}, { license: 'MIT' })).toEqual([]);
   });
 
-  it('believes the package, not the lockfile', async () => {
+  it('uses the package, not the lockfile', async () => {
     expect(await faultsOf({}, { license: 'GPL-3.0' })).toEqual([
       'node_modules/one has the licence GPL-3.0, which is not on the list',
     ]);
   });
 
-  it('finds one without a licence', async () => {
+  it('finds a package without a licence', async () => {
     expect(await faultsOf({}, {})).toEqual(['node_modules/one names no licence']);
   });
 
-  it('finds one that is not installed, unless it is for another platform', async () => {
+  it('finds a package that is not installed, unless it is for another platform', async () => {
     expect(await faultsOf({}, null)).toEqual(['node_modules/one is not installed: run npm ci']);
     expect(await faultsOf({ optional: true }, null)).toEqual([]);
     expect(await faultsOf({ optional: true, license: 'GPL-3.0' }, null)).toHaveLength(1);
   });
 
-  it('leaves out what is for development only', async () => {
+  it('ignores development packages', async () => {
     expect(await faultsOf({ dev: true }, { license: 'GPL-3.0' })).toEqual([]);
   });
 });

@@ -4,14 +4,14 @@ import { commands } from '../../../src/command/command-line.js';
 import { manualText } from '../../../tools/manual-text.js';
 import { root } from '../../support/sources.js';
 
-describe('the manual', () => {
+describe('The manual', () => {
   const committed = readFileSync(join(root, 'man', 'prompt-relay.1'), 'utf8');
 
-  it('is what the table of commands gives: npm run manual', () => {
+  it('matches the table of commands: npm run manual', () => {
     expect(committed).toBe(manualText(commands));
   });
 
-  it('has every command and every flag, and no line that roff would take for a request of its own', () => {
+  it('has every command and every flag, and no line that roff would read as a request', () => {
     for (const { name, flags } of commands) {
       expect(committed).toContain(`.SS prompt\\-relay ${name}`);
       for (const flag of Object.keys(flags)) expect(committed).toContain(`\\-\\-${flag.replaceAll('-', '\\-')}`);
@@ -21,7 +21,7 @@ describe('the manual', () => {
     expect(committed).toMatch(/^[\n\x20-\x7e]+$/);
   });
 
-  it('goes with the package', () => {
+  it('is part of the package', () => {
     expect(JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')).man).toBe('man/prompt-relay.1');
   });
 });

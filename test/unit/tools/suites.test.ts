@@ -17,13 +17,13 @@ function suitesOf(test: string): string[] {
 }
 
 describe('The table of suites', () => {
-  it('has each test file in a suite that runs without being asked for', () => {
+  it('has each test file in a suite that is not on demand', () => {
     expect(tests.length).toBeGreaterThan(300);
     const forgotten = tests.filter((test) => suitesOf(test).every((name) => suites[name]?.isOnDemand));
     expect(forgotten).toEqual([]);
   });
 
-  it('names nothing that is not there', () => {
+  it('names only existing files', () => {
     for (const [name, { files, variants = [] }] of ofJest)
       for (const pattern of [...files, ...variants.flatMap((variant) => variant.files ?? [])])
         expect([name, pattern, tests.some((test) => new RegExp(`^(${pattern})$`).test(test))]).toContain(true);
@@ -40,7 +40,7 @@ describe('The table of suites', () => {
     expect(named.filter((script) => script !== 'test:all' && !(script.slice(5) in suites))).toEqual([]);
   });
 
-  it('makes the configuration of Jest for a suite and for a part of it', () => {
+  it('generates the configuration of Jest for a suite and for a part of it', () => {
     expect(jestConfig('faults')).toMatchObject({ testTimeout: 120_000, maxWorkers: 3 });
     expect(jestConfig('store')).toMatchObject({ testRegex: '/dist/test/(programs/store/.*)\\.test\\.js$' });
     expect(jestConfig('store', 'Node 22.23.3')).toMatchObject({
@@ -54,8 +54,8 @@ function outcomeOf(name: string, secondTries: readonly string[] = []): Outcome {
   return { name, isGreen: true, ms: 1000, secondTries };
 }
 
-describe('Suites beside each other', () => {
-  it('start in order, each as soon as there are processors for it', async () => {
+describe('Parallel suites', () => {
+  it('start in order, each as soon as enough processors are free', async () => {
     const seen: string[] = [];
     const ends = new Map<string, () => void>();
     const runOne = async (name: string) => {
@@ -85,7 +85,7 @@ describe('Suites beside each other', () => {
     expect((await ended).map(({ name }) => name)).toEqual(['whole', 'second', 'half', 'other']);
   });
 
-  it('run one by one where the machine has fewer processors than one of them takes', async () => {
+  it('run one by one if the machine has fewer processors than one of them needs', async () => {
     const table = [
       ['a', { processors: 2 }],
       ['b', { processors: 2 }],
@@ -96,7 +96,7 @@ describe('Suites beside each other', () => {
 });
 
 describe('The report of the runner', () => {
-  it('has the time of each suite, what has failed, and each second try with its number', () => {
+  it('has the time of each suite, the failures, and each second try with its number', () => {
     const text = report([
       { name: 'faults', isGreen: false, ms: 725_400, secondTries: ['a test', 'another'] },
       outcomeOf('proxy'),
@@ -112,7 +112,7 @@ describe('The report of the runner', () => {
 });
 
 describe('The runner', () => {
-  it.each([[[]], [['unknown']]])('lists the suites where none of them is named: %j', (args) => {
+  it.each([[[]], [['unknown']]])('lists the suites if no known one is named: %j', (args) => {
     const { status, stderr } = spawnSync(process.execPath, [join(root, 'dist', 'test', 'run.js'), ...args], {
       encoding: 'utf8',
     });
@@ -120,7 +120,7 @@ describe('The runner', () => {
     expect(stderr).toContain(`Suites: ${rows.map(([name]) => name).join(', ')}`);
   });
 
-  it('names the packages of programs that are not on the path, each once', () => {
+  it('lists the packages of missing programs, each once', () => {
     const args = [join(root, 'dist', 'test', 'run.js'), 'missing'];
     const { stdout } = spawnSync(process.execPath, args, { env: { PATH: '/nowhere' }, encoding: 'utf8' });
     const lines = stdout.trim().split('\n');
