@@ -20,7 +20,7 @@ beforeAll(async () => {
 });
 afterAll(() => folder[Symbol.asyncDispose]());
 
-describeContract('An adapter in a file', (model, { env, ...options }) => {
+describeContract('an adapter in a file', (model, { env, ...options }) => {
   const absent = model === 'missing' ? { MODEL_API_CLI_COMMAND: '/nonexistent/jay' } : {};
   return startJay(moods[model], { env: { ...twoWorkers, ...absent, ...env }, ...options });
 });

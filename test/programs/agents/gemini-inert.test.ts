@@ -46,7 +46,7 @@ describe('Text that gemini could interpret', () => {
 });
 
 describe('Files on the host', () => {
-  it('are not read, whatever a prompt names and whatever files exist', async () => {
+  it('are not read, even if a prompt names them', async () => {
     await using folder = await temporaryFolder();
     const secret = join(folder.path, 'secret.txt');
     const image = join(folder.path, 'image.png');

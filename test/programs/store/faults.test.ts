@@ -65,7 +65,7 @@ async function digestOf(path: string): Promise<string> {
 }
 
 asRoot('A service that finds a full disk at its start', () => {
-  it('says so, and takes nothing of what is there', async () => {
+  it('reports it, and does not change the stored data', async () => {
     await using disk = await mountTinyDisk(1024 * 1024);
     const { env, path } = storeIn(disk);
     await disk.fill();
@@ -133,7 +133,7 @@ describe('A service whose file is broken', () => {
 });
 
 asRoot('A disk that hangs', () => {
-  it('fails the turn after ten seconds, which does not come back: neither when the disk answers, nor after a restart', async () => {
+  it('fails the turn after ten seconds, and the turn is not stored later: neither when the disk answers, nor after a restart', async () => {
     await using disk = await mountFreezableDisk();
     const { env, path } = storeIn(disk);
     let id: string;
@@ -174,7 +174,7 @@ asRoot('A disk that hangs', () => {
     sql.close();
   });
 
-  it('does not keep the service from its end: the kernel alone holds the process until the disk is back', async () => {
+  it('does not prevent the shutdown: only the kernel delays the exit until the disk is back', async () => {
     await using disk = await mountFreezableDisk();
     const { env } = storeIn(disk);
     const service = await startListener(env);

@@ -176,7 +176,7 @@ describeInLab()('Under a real systemd, the service', () => {
       expect(await cgroupsOfService()).toContain('service');
     });
 
-    it('has ended all processes of a program when its slot is free, even those that hide', async () => {
+    it('has ended all processes of a program when its slot is free, even those without its environment', async () => {
       const settings = {
         MODEL_API_CLI: 'command',
         MODEL_API_CLI_COMMAND: lab.program('leaves-strays.pl', 'env-i', '300.7'),

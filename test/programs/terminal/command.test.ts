@@ -275,7 +275,7 @@ describe('check', () => {
 });
 
 describe('serve', () => {
-  it.each([[['serve']], [[]]])('runs the service in its own process: %j', async (args) => {
+  it.each([[['serve']], [[]]])('runs the service in the same process: %j', async (args) => {
     const child = spawnCommand(args, { MODEL_API_CLI: 'demo', MODEL_API_PORT: '0', MODEL_API_WORKERS: '1' });
     let log = '';
     child.stdout?.on('data', (chunk) => {
@@ -310,7 +310,7 @@ describe('ask', () => {
     expect((await ask(['--json', '\u009b31mred'])).stdout).toContain('"response":"\\u009b31mred"');
   });
 
-  it('ends its job at Ctrl-C', async () => {
+  it('cancels its job at Ctrl-C', async () => {
     await using service = await startWithProgram(script('begins-and-waits.pl'));
     const child = spawnCommand(['ask', 'please wait'], envFor(service));
     await untilJobs(service, 1, 0);

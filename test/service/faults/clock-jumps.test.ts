@@ -43,7 +43,7 @@ const keyed = { 'x-api-key': key };
 (library === undefined && process.env.CI === undefined ? describe.skip : describe).each([hour, -hour])(
   'A wall clock that jumps by %i s',
   (jump) => {
-    it('ends no running job early or late, and keeps conversations', async () => {
+    it('ends no running job early or late, and removes no conversation', async () => {
       await using folder = await temporaryFolder();
       const limits = { MODEL_API_KEY: key, MODEL_API_TIMEOUT: '5', MODEL_API_CONVERSATION_TTL_SECONDS: '600' };
       const { service, set } = await startWithClock(folder.path, {

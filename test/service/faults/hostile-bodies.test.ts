@@ -215,7 +215,7 @@ describe('Slowly sent bodies', () => {
     expect((await another.answer()).status).toBe(400); // its memory came from bodies of the same client
   });
 
-  it('are left alone while there is enough memory', async () => {
+  it('are not dropped while there is enough memory', async () => {
     using drips = new DrippingBodies(service.port, filling, () => [headerOf('greedy'), `Content-Length: ${bodyBytes}`]);
     await untilFull(service, before);
     expect(await timeOf(service, 'modest', 20_000)).toBeLessThan(limitMs);

@@ -82,7 +82,7 @@ async function readAll(socket: Socket): Promise<number> {
 
 describe('Sixty clients that do not read a long stored answer', () => {
   it.each(Object.entries(kinds))(
-    'need no copy of it in memory, and get all of it: %s',
+    'receive all of it, without a copy of it in memory: %s',
     async (name, ask) => {
       const [worker] = (await service.workers()) as [number];
       const before = (await memoryOf(worker)).bytes;

@@ -39,7 +39,7 @@ async function modesOf(folder: string): Promise<number[]> {
 }
 
 describe('The system text of a client', () => {
-  it('is deleted when its primary is killed, and a running neighbour keeps its files', async () => {
+  it('is deleted when its primary is killed, and the files of a running neighbour remain', async () => {
     await using shared = await temporaryFolder();
     const neighbour = await startHolding(shared.path);
     await using _running = neighbour.service;
@@ -53,7 +53,7 @@ describe('The system text of a client', () => {
     expect(await readdir(shared.path)).toEqual([]);
   });
 
-  it('is deleted at the next start when the workers were killed too, and a running neighbour keeps its files', async () => {
+  it('is deleted at the next start when the workers were killed too, and the files of a running neighbour remain', async () => {
     await using shared = await temporaryFolder();
     const neighbour = await startHolding(shared.path);
     await using _running = neighbour.service;

@@ -3,7 +3,7 @@ import { type SubClientKey, SubClientsHouse } from '../../support/sub-clients.js
 import { until } from '../../support/until.js';
 
 describe('The sub-clients of one key', () => {
-  it('share its rate limit, whatever their names', async () => {
+  it('share its rate limit, even with different names', async () => {
     await using house = await SubClientsHouse.start(',rate=3/600');
     await house.open();
     const answers = [];

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { mainProgram } from '../../support/service.js';
 
 describe('A service started as a worker of node:cluster, as pm2 does in cluster mode', () => {
-  it('prints on stderr what to change, and exits with 78', () => {
+  it('prints the required change on stderr, and exits with 78', () => {
     const starter = `
       const cluster = require('node:cluster');
       cluster.setupPrimary({ exec: ${JSON.stringify(mainProgram)}, silent: true, execArgv: [] });

@@ -9,6 +9,6 @@ const commands: Readonly<Record<Model, Record<string, string>>> = {
   missing: { MODEL_API_CLI_COMMAND: '/nonexistent/demo' },
 };
 
-describeContract('The demo model', (model, { env, ...options }) =>
+describeContract('the demo model', (model, { env, ...options }) =>
   startService({ env: { ...twoWorkers, ...commands[model], ...env }, ...options }),
 );

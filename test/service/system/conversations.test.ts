@@ -93,7 +93,7 @@ describe('A conversation', () => {
     expect(await metric(service, 'conversations')).toBe(0);
   });
 
-  it('keeps its system text, and accepts no other', async () => {
+  it('retains its system text, and accepts no other', async () => {
     await using service = await startWithProgram('cat', twoWorkers);
     const { id } = chatOf(await service.post('/chat', { message: 'Hi', system: 'Answer in verse.' }));
     const system = /^\[(turn-\d+) system\]\nAnswer in verse\.\n\n\[\1 user\]\nHi\n/m;

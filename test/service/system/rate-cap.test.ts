@@ -84,7 +84,7 @@ describe('The rate limit', () => {
     expect(await statusFor(service, 'X-Forwarded-For: nonsense')).toBe(429);
   });
 
-  it('is checked after the API key and before the size, and only for requests that run the model', async () => {
+  it('is checked after the API key and before the size, and does not apply to other endpoints', async () => {
     await using service = await startCapped(1, { MODEL_API_KEY: 'a-secret-key' });
     for (let round = 0; round < 3; round++) expect(await statusFor(service)).toBe(401);
     expect((await answerTo(service, request('GET /ask', ['X-API-Key: a-secret-key']))).status).toBe(405);

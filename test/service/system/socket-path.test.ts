@@ -74,7 +74,7 @@ describe('A socket at the path of MODEL_API_SOCKET', () => {
     expect((await service.get('/version')).status).toBe(200);
   });
 
-  it('that still answers is left to its service', async () => {
+  it('that still answers is not replaced', async () => {
     await using folder = await temporaryFolder();
     const path = join(folder.path, 'relay.sock');
     await using first = await startService({ env: { MODEL_API_SOCKET: path } });

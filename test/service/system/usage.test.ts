@@ -59,7 +59,7 @@ describe('GET /usage with API keys', () => {
 });
 
 describe('GET /usage without API keys', () => {
-  it('shows each client only its own usage, and rejects an invalid day', async () => {
+  it('shows each client only its usage, and rejects an invalid day', async () => {
     await using service = await startService({ env: { MODEL_API_TRUST_PROXY: '127.0.0.1' } });
     const [one, other] = ['192.0.2.1', '192.0.2.2'].map((address) => ({ 'x-forwarded-for': address }));
     expect(await usageOf(service, '', one)).toEqual([]);

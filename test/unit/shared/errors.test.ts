@@ -48,7 +48,7 @@ describe('The error codes', () => {
     expect(publicCodes).not.toContain('cancelled');
   });
 
-  it('include every way in which a job can fail', () => {
+  it('include every failure of a job', () => {
     expect(errorCodes).toEqual(expect.arrayContaining(outcomes.filter((outcome) => outcome !== 'ok')));
   });
 });

@@ -168,7 +168,7 @@ describe('A call', () => {
 });
 
 describe('A stream', () => {
-  it('yields the items of its handler in order, however many', async () => {
+  it('yields all items of its handler in order', async () => {
     const { caller, faults } = connect();
     expect(await all(caller.stream('count', { to: 1000 }))).toEqual(upTo(1000));
     expect(faults).toEqual([]);

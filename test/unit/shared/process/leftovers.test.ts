@@ -180,7 +180,7 @@ describeWithCgroup()('The cgroup of a primary', () => {
     );
   });
 
-  asRoot('is left alone and not counted where it belongs to another user', async () => {
+  asRoot('is left alone and not counted if it belongs to another user', async () => {
     await using scratch = await scratchCgroup();
     await using children = new Children();
     const home = await cgroupOf(dead, scratch.cgroup);
@@ -190,7 +190,7 @@ describeWithCgroup()('The cgroup of a primary', () => {
     expect([isAlive(pid), home.isPopulated]).toEqual([true, true]);
   });
 
-  asRoot('is left alone where its processes are of an outer pid namespace', async () => {
+  asRoot('is left alone if its processes are of an outer pid namespace', async () => {
     await using scratch = await scratchCgroup();
     await using children = new Children();
     const parent = scratch.cgroup;
@@ -283,7 +283,7 @@ describe('A folder that only resembles one of a dead primary', () => {
     expect(await readFile(join(elsewhere.path, 'precious'), 'utf8')).toBe('whole');
   });
 
-  asRoot('is left alone where it belongs to another user', async () => {
+  asRoot('is left alone if it belongs to another user', async () => {
     await chown(await folderOf(dead), nobody, nobody);
     await endInFolder();
     expect(await names()).toHaveLength(1);

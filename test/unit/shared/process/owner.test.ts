@@ -112,12 +112,12 @@ describe('The owner of a process', () => {
     expect(kinds.filter((kind) => kind !== 'foreign' && kind !== 'vanished')).toEqual([]);
   });
 
-  asNobody('is somebody else where its environment is denied to us', async () => {
+  asNobody('is foreign if this user may not read its environment', async () => {
     await using children = new Children();
     expect(await kindForNobody(await children.start(marked, '/bin/sleep', '60'))).toBe('foreign');
   });
 
-  asNobody('is somebody else where it is denied to us and the main thread has ended', async () => {
+  asNobody('is foreign if this user may not read it and the main thread has ended', async () => {
     await using children = new Children();
     const pid = await children.start(marked, join(programs, 'leader-exits.pl'));
     await until(async () => (await stateOf(pid)) === 'Z', 'the main thread to end');

@@ -49,7 +49,7 @@ describe('A chain of hashes', () => {
     expect(new Set(starts).size).toBe(4);
   });
 
-  it('has a name for each client and each model', () => {
+  it('has a different name for each client and each model', () => {
     const ids = [chainId('0', 'a', null), chainId('0', 'b', null), chainId('0', 'a', 'm'), chainId('1', 'a', null)];
     expect(new Set([...ids, chainId('0', 'a', 'null')]).size).toBe(5);
   });

@@ -81,7 +81,7 @@ describe('A schema of another dialect', () => {
     expect(modernSchema(schema).losses).toEqual([loss]);
   });
 
-  it('is refused with a RangeError if it is nested too deeply', () => {
+  it('is rejected with a RangeError if it is nested too deeply', () => {
     const deep = JSON.parse(`${'{"not":'.repeat(20_000)}{}${'}'.repeat(20_000)}`);
     expect(() => modernSchema(deep)).toThrow(RangeError);
   });

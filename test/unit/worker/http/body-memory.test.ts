@@ -156,7 +156,7 @@ describe('Bodies that are being received', () => {
 });
 
 describe('While memory is short', () => {
-  it('bodies that receive less than 64 KB in a second are dropped, whatever came before', async () => {
+  it('bodies that receive less than 64 KB in a second are dropped, even after a fast start', async () => {
     const { clock, open, fates } = start();
     const dripping = fill(open, 'one');
     const fast = dripping[7] as ReceivedBody;

@@ -121,7 +121,7 @@ describe('A connection', () => {
     expect([exchanges.begun, connection.hasMore, log.entries.length]).toEqual([['/held'], false, 1]);
   });
 
-  it('is closed if its client sends more requests after that', async () => {
+  it('is closed if its client pipelines far more requests than the limit', async () => {
     await using server = await start();
     const { connection, exchanges } = server;
     connection.send(get('/held', ...Array.from({ length: 600 }, (_, n) => `/${n}`)));

@@ -24,7 +24,7 @@ function faultOf(parse: () => unknown): string {
   return 'none';
 }
 
-describe('tool_choice allowed_tools', () => {
+describe('The tool choice allowed_tools', () => {
   const ofChat = (name: string) => ({ type: 'function', function: { name } });
   const ofResponses = (name: string) => ({ type: 'function', name });
   const search = { type: 'web_search' };

@@ -70,7 +70,7 @@ describe('The text of an answer', () => {
     }
   });
 
-  it('stays in memory from the point where the disk is full', async () => {
+  it('stays in memory once the disk is full', async () => {
     await using house = await folder();
     let left = 2;
     const filling = async () => {

@@ -26,7 +26,7 @@ describe('The tools of a request', () => {
     expect([forms, dropped]).toEqual([{}, []]);
   });
 
-  it('are none where the request has none', () => {
+  it('are undefined if the request has none', () => {
     expect(parsedTools([], free)).toEqual({ offer: undefined, forms: {}, dropped: [] });
     expect(parsedTools([], { ...free, choice: 'none' }).offer).toBeUndefined();
   });

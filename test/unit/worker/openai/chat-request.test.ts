@@ -299,7 +299,7 @@ describe('With tools, a chat completion', () => {
     });
   });
 
-  it('may end with results alone, of functions and of custom tools', () => {
+  it('may end with results only, of functions and of custom tools', () => {
     const run = { id: 'c', type: 'custom', custom: { name: 'run', input: 'ls' } };
     const messages = [
       ...hi,
