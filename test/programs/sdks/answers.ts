@@ -13,14 +13,14 @@ export function describeAnswers(lab: SdkLab, face: SdkFace): void {
   const ask = (service: Service, call: string, input: SdkInput) => lab.client.ask(service, face.name, call, input);
 
   describe('with the demo model', () => {
-    it('asks', async () => {
+    it('gets an answer', async () => {
       const answer = await ask(lab.demo, 'ask', echo);
       expect(answer).toMatchObject({ text: echo.prompt, finish: face.endings.whole, model: 'echo' });
       expect(answer.usage).toEqual({ input: 4, output: 4 });
       if (face.has.includes('requestId')) expect(answer.requestId).toMatch(/^[0-9a-f-]{36}$/);
     });
 
-    it('streams, with what was used', async () => {
+    it('streams an answer, with the tokens used', async () => {
       const answer = await ask(lab.demo, 'stream', echo);
       expect(answer).toEqual(expect.objectContaining({ text: echo.prompt, finish: face.endings.whole, count: 4 }));
       expect(answer.usage).toMatchObject({ output: 4 });
@@ -48,7 +48,7 @@ export function describeAnswers(lab: SdkLab, face: SdkFace): void {
     }
 
     if (face.has.includes('helper')) {
-      it('is told which fields were ignored', async () => {
+      it('receives the names of the ignored fields', async () => {
         const input = { ...echo, extra: { temperature: 0.5, top_p: 0.9 } };
         const { seen } = await lab.client.call(lab.demo, face.name, 'ask', input);
         expect(String(seen[0]?.['x-ignored-parameters']).split(', ')).toEqual(
@@ -56,14 +56,14 @@ export function describeAnswers(lab: SdkLab, face: SdkFace): void {
         );
       });
 
-      it('streams by its helper', async () => {
+      it('streams with the helper of the SDK', async () => {
         const answer = await ask(lab.demo, 'helper', echo);
         expect(answer).toMatchObject({ text: echo.prompt, streamed: echo.prompt, finish: face.endings.whole });
         expect(answer.usage).toMatchObject({ output: 4 });
       });
     }
 
-    it('goes on with a conversation, in one process', async () => {
+    it('continues a conversation in one process', async () => {
       const said = ['My name is Ada.', 'I like maps.', 'What is my name?'];
       const { result, seen } = await lab.client.call<{ texts: string[] }>(lab.demo, face.name, 'turns', { said });
       expect(result.texts[0]).toBe(`${introduction}Nice to meet you, Ada.`);
@@ -71,80 +71,80 @@ export function describeAnswers(lab: SdkLab, face: SdkFace): void {
       expect(seen.map((answer) => answer['x-session'])).toEqual(['replay', 'live', 'live']);
     });
 
-    it('gives a system text', async () => {
+    it('sends a system text', async () => {
       const { text } = await ask(lab.demo, 'ask', { system: 'You are Bert.', prompt: 'Who are you?' });
       expect(text).toMatch(/^I am Bert, a demo/);
     });
 
-    it.each(face.structured)('gets a value of a zod schema by %s', async (call) => {
+    it.each(face.structured)('gets a value that matches a zod schema with %s', async (call) => {
       const { value } = await ask(lab.demo, call, { model: 'echo', prompt: 'Ada' });
       expect(value).toEqual({ name: 'Ada', age: 0 });
     });
 
-    it.each(['tool', 'toolStream'])('gets the call of a function that it names: %s', async (call) => {
+    it.each(['tool', 'toolStream'])('gets the call of a named function: %s', async (call) => {
       const answer = await ask(lab.demo, call, { model: 'echo', prompt: 'Ada' });
       expect(answer.tool).toEqual({ name: tool, value: { name: 'Ada', age: 0 } });
       expect(answer.finish).toBe(face.endings.tool);
     });
 
-    it('sends the result of a call, and is answered', async () => {
+    it('sends the result of a call, and gets an answer', async () => {
       const input = { model: 'echo', prompt: 'Ada', result: 'Noted.' };
       const { result, seen } = await lab.client.call<{ text: string }>(lab.demo, face.name, 'loop', input);
       expect([result.text, seen.map(({ status }) => status)]).toEqual([`The result of ${tool} is: Noted.`, [200, 200]]);
     });
 
-    it.each(['', '/', '/v1', '/v1/', '/v1/v1'])('may be given this base URL: %j', async (base) => {
+    it.each(['', '/', '/v1', '/v1/', '/v1/v1'])('accepts this base URL: %j', async (base) => {
       expect(await ask(lab.demo, 'ask', { ...echo, base })).toMatchObject({ text: echo.prompt, model: 'echo' });
       if (!face.has.includes('models')) return;
       const { result } = await lab.client.call<string[]>(lab.demo, face.name, 'models', { base });
       expect(result).toEqual(['eliza', 'echo']);
     });
 
-    it('names the default model as default', async () => {
+    it('uses the default model with the name default', async () => {
       expect((await ask(lab.demo, 'ask', { ...echo, model: 'default' })).model).toBe('eliza');
     });
 
-    it('shows an image', async () => {
+    it('sends an image', async () => {
       const { text } = await ask(lab.demo, 'ask', { prompt: 'What is it?', image: pixel });
       expect(text).toMatch(/^I was given an image \(image\/png, 70 bytes\)/);
     });
   });
 
   describe('with a command', () => {
-    it('asks', async () => {
+    it('gets an answer', async () => {
       const answer = await ask(lab.command, 'ask', { model: 'any', prompt: 'Hello' });
       expect(answer).toMatchObject({ text: 'user: Hello', finish: face.endings.whole });
       expect(answer.usage).toEqual({ input: some, output: some });
     });
 
-    it('streams', async () => {
+    it('streams an answer', async () => {
       const answer = await ask(lab.command, 'stream', { prompt: 'Hello' });
       expect(answer).toMatchObject({ text: 'user: Hello', finish: face.endings.whole });
     });
 
-    it('gives a system text, and goes on with a conversation', async () => {
+    it('sends a system text, and continues a conversation', async () => {
       const input = { said: ['One', 'Two'], system: 'Be brief.' };
       const { result } = await lab.client.call<{ texts: string[] }>(lab.command, face.name, 'turns', input);
       expect(result.texts[1]).toBe('system: Be brief.\nuser: One\nassistant: system: Be brief.\nuser: Two');
     });
 
-    it.each([...face.structured, ...face.objects])('gets a value by %s, though it has to be repaired', async (call) => {
+    it.each([...face.structured, ...face.objects])('gets a value with %s, after a repair', async (call) => {
       const { value } = await ask(lab.command, call, { prompt: 'Who is she?' });
       expect(value).toEqual({ name: 'Ada', age: 36 });
     });
 
-    it('gets the call of a function that it names', async () => {
+    it('gets the call of a named function', async () => {
       const { tool: called } = await ask(lab.command, 'tool', { prompt: 'Who is she?' });
       expect(called).toEqual({ name: tool, value: { name: 'Ada', age: 36 } });
     });
 
-    it('is told that no image can be shown', async () => {
+    it('receives an error that images are not supported', async () => {
       const { failure } = await lab.client.failure(lab.command, face.name, 'ask', { prompt: 'What?', image: pixel });
       expect(failure).toMatchObject({ status: 400 });
       expect(failure.message).toMatch(/image/);
     });
 
-    it('leaves in the middle of an answer: the program is gone within a second', async () => {
+    it('ends the program within a second when it disconnects in the middle of an answer', async () => {
       const { result } = await lab.client.call<object>(lab.command, face.name, 'abort', { prompt: 'hang' });
       await recovers(lab.command);
       expect(result).toMatchObject({ texts: ['Well'] });

@@ -30,20 +30,20 @@ export function describeClaude(lab: SdkLab, face: SdkFace): void {
       lab.api.behave = echoes;
     });
 
-    it('asks, and is told what was used', async () => {
+    it('gets an answer, with the tokens used', async () => {
       const answer = await ask('ask', { prompt: 'grüße 🚀 to all' });
       expect(answer).toMatchObject({ text: 'grüße 🚀 to all', model, finish: face.endings.whole, usage: used });
       expect(lab.api.requests.at(-1)?.body.model).toBe(model);
     });
 
-    it('streams, with what was used', async () => {
+    it('streams an answer, with the tokens used', async () => {
       const answer = await ask('stream', { prompt: 'grüße 🚀 to all' });
       expect(answer).toMatchObject({ text: 'grüße 🚀 to all', finish: face.endings.whole });
       expect(answer.count).toBeGreaterThan(1);
       expect(answer.usage?.output).toBe(used.output);
     });
 
-    it('goes on with a conversation under a system text, in one process', async () => {
+    it('continues a conversation with a system text in one process', async () => {
       const input = { model, system: 'Be brief.', said: ['One', 'Two', 'Three'] };
       const { seen } = await lab.client.call(lab.claude, face.name, 'turns', input);
       expect(seen.map((answer) => answer['x-session'])).toEqual(['replay', 'live', 'live']);
@@ -53,7 +53,7 @@ export function describeClaude(lab: SdkLab, face: SdkFace): void {
       expect(last === undefined ? [] : systemOf(last)).toContain('Be brief.');
     });
 
-    it.each([...face.structured, ...face.objects, 'tool'])('gets a value by %s', async (call) => {
+    it.each([...face.structured, ...face.objects, 'tool'])('gets a value with %s', async (call) => {
       const isCall = call === 'tool' || call === 'functionCalling';
       const calls = ({ body: { tools = [] } }: MessagesRequest) =>
         saysAndCalls('Let me see.', { name: tools[0]?.name ?? '', input: ada });
@@ -64,13 +64,13 @@ export function describeClaude(lab: SdkLab, face: SdkFace): void {
       );
     });
 
-    it('shows an image', async () => {
+    it('sends an image', async () => {
       await ask('ask', { prompt: 'What is it?', image: pixel });
       const data = pixel.slice(pixel.indexOf(',') + 1);
       expect(JSON.stringify(lab.api.requests.at(-1)?.body.messages)).toContain(data);
     });
 
-    it('leaves in the middle of an answer: the program is gone within a second', async () => {
+    it('ends the program within a second when it disconnects in the middle of an answer', async () => {
       lab.api.behave = () => saysSlowly(100, ...Array.from({ length: 100 }, (_, n) => `${n} `));
       const before = new Set(await lab.claude.jobProcesses());
       const { result } = await lab.client.call<object>(lab.claude, face.name, 'abort', { model, prompt: 'Count.' });
@@ -83,7 +83,7 @@ export function describeClaude(lab: SdkLab, face: SdkFace): void {
       ['overloaded', 'overloaded'],
       ['prompt_too_long', 'promptTooLong'],
       ['other', 'broken'],
-    ] as const)('raises its own error for what the API refuses: %s', async (reason, refusal) => {
+    ] as const)('raises the matching error if the API refuses: %s', async (reason, refusal) => {
       lab.api.behave = () => refusals[refusal];
       const { failure, seen } = await lab.client.failure(lab.claude, face.name, 'ask', { model, prompt: 'Hello' });
       const [status, type, code] = failureForms[reason][face.dialect] as readonly [number, string, string?];

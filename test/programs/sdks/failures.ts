@@ -74,7 +74,7 @@ const provocations: Readonly<Record<Failure, Provocation>> = {
 /** Tests the error that the SDK raises for each failure. */
 export function describeFailures(lab: SdkLab, face: SdkFace): void {
   it.each(Object.entries(provocations))(
-    'raises its own error: %s',
+    'raises the matching error: %s',
     async (failure, { service, isFatal, input = {}, given }) => {
       await using own = isFatal ? await startHasty() : null;
       const at = own ?? lab[service];
@@ -92,7 +92,7 @@ export function describeFailures(lab: SdkLab, face: SdkFace): void {
   it.each([
     ['begin overloaded', 'it fails: overloaded'],
     ['die', 'the model CLI exited with code 3'],
-  ])('raises an error in the middle of an answer, and does not send it again: %s', async (prompt, message) => {
+  ])('raises an error in the middle of an answer, and does not retry: %s', async (prompt, message) => {
     const input = { ...withKey(prompt), maxRetries: 2 };
     const { failure, seen } = await lab.client.failure(lab.strict, face.name, 'stream', input);
     expect(failure.message).toContain(message);
@@ -101,7 +101,7 @@ export function describeFailures(lab: SdkLab, face: SdkFace): void {
   });
 
   it.each([false, true])(
-    'raises an error before the first text of a stream, and does not send it again, with thoughts: %s',
+    'raises an error before the first text of a stream, and does not retry, with thoughts: %s',
     async (thinks) => {
       const input = { ...withKey('fail other'), thinks, maxRetries: 2 };
       const { failure, seen } = await lab.client.failure(lab.strict, face.name, 'stream', input);

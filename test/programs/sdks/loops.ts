@@ -17,7 +17,7 @@ export function describeLoops(
   face: string,
   calls: readonly string[] = ['steps', 'stepsStream'],
 ): void {
-  it.each(calls)('runs its tools until the model has its answer, in one process: %s', async (call) => {
+  it.each(calls)('runs its tools until the final answer of the model, in one process: %s', async (call) => {
     lab.api.behave = threeRounds;
     const before = lab.api.requests.length;
     const input = { model, prompt: 'Note them all.' };

@@ -11,13 +11,13 @@ export function describeRetries(lab: SdkLab, face: SdkFace): void {
     return seen.map(({ status }) => status);
   };
 
-  it('sends again what was too much, when the window has passed', async () => {
+  it('retries a rate-limited request when the window has passed', async () => {
     const input = { key: keys.brief, prompt: 'Hello' };
     await lab.client.run(lab.strict, face.name, 'ask', input);
     expect(await statuses(lab.strict, input)).toEqual([429, 200]);
   });
 
-  it('sends again what found a full queue, when there is room', async () => {
+  it('retries a request that was refused by a full queue, when there is room', async () => {
     const occupants = await occupied(lab.strict, 2, keys.all);
     const refused = nextRefusal(lab.strict);
     const answered = statuses(lab.strict, { key: keys.all });
@@ -26,7 +26,7 @@ export function describeRetries(lab: SdkLab, face: SdkFace): void {
     expect(await answered).toEqual([429, 200]);
   });
 
-  it('sends again what found a service that shuts down, when the next one runs', async () => {
+  it('retries a request that was refused by a draining service, when its successor runs', async () => {
     const port = await freePort();
     const first = await startOrdered(port);
     const occupants = await occupied(first);
@@ -42,7 +42,7 @@ export function describeRetries(lab: SdkLab, face: SdkFace): void {
   });
 
   if (face.takesHeaders) {
-    it('gets the first answer where that was lost, and the request has a key', async () => {
+    it('gets the lost first answer again, if the request has an idempotency key', async () => {
       for (const call of ['ask', 'stream']) {
         const headers = { 'Idempotency-Key': `${call} lost by ${face.name}` };
         const input = { prompt: 'Hello', headers, losesFirst: true, maxRetries: 1 };
@@ -57,7 +57,7 @@ export function describeRetries(lab: SdkLab, face: SdkFace): void {
   it.each([
     ['overloaded', overloadedStatus[face.dialect]],
     ['other', 500],
-  ])(`${advice} when the model was asked already: %s`, async (reason, status) => {
+  ])(`${advice} when the model has already run: %s`, async (reason, status) => {
     const input = { key: keys.all, prompt: `fail ${reason}`, maxRetries: 1 };
     const { seen } = await lab.client.failure(lab.strict, face.name, 'ask', input);
     expect(seen.map((answer) => answer['x-should-retry'])).toEqual(seen.map(() => 'false'));

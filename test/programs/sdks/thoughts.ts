@@ -21,7 +21,7 @@ export function describeThoughts(lab: SdkLab, face: SdkFace): void {
     return { turns: result, sessions: seen.map((answer) => answer['x-session']) };
   };
 
-  it('shows what the demo model thinks, and goes on in one process when that is sent back', async () => {
+  it('shows the thoughts of the demo model, and continues in one process when they are sent back', async () => {
     const said = ['My name is Ada.\nthink of Ada', 'What is my name?\nthink hard'];
     const { turns, sessions } = await converse(lab.demo, 'eliza', ...said);
     expect(turns).toMatchObject([{ thoughts: ['of Ada'] }, { thoughts: ['hard'] }]);
@@ -29,7 +29,7 @@ export function describeThoughts(lab: SdkLab, face: SdkFace): void {
     expect(sessions).toEqual(['replay', 'live']);
   });
 
-  it('shows what claude thinks, and goes on in one process when that is sent back', async () => {
+  it('shows the thoughts of claude, and continues in one process when they are sent back', async () => {
     lab.api.behave = () => thinking(says('Hel', 'lo'));
     try {
       const { turns, sessions } = await converse(lab.claude, 'claude-sonnet-5', 'One', 'Two');
