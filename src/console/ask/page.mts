@@ -268,14 +268,17 @@ function useFollowing(element: RefObject<HTMLElement | null>, newest: number | u
   useEffect(() => {
     if (element.current === null) return;
     let isAtEnd = true;
+    let height = 0; // of the document, at its last change of size
     const isHidden = () => element.current?.offsetParent === null; // the scroll position belongs to another page
     const follow = () => {
       if (isHidden()) return;
-      isAtEnd = innerHeight + scrollY >= document.documentElement.scrollHeight - nearPx;
+      // The document may have grown since the page was scrolled to its end.
+      isAtEnd = innerHeight + scrollY >= height - nearPx;
       setAtEnd(isAtEnd);
     };
     const growth = new ResizeObserver(() => {
       if (isAtEnd && !isHidden()) toEnd();
+      height = document.documentElement.scrollHeight;
       follow();
     });
     growth.observe(element.current);
