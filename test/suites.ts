@@ -175,7 +175,7 @@ export const suites: Readonly<Record<string, Suite>> = {
   /** The units of deploy/systemd under a real systemd, in namespaces of its own. */
   systemd: {
     files: ['programs/systemd/.*'],
-    timeLimitMs: 60_000,
+    timeLimitMs: 120_000,
     workers: 1,
     processors: 1,
     needs: ['haproxy', 'ip', 'redis-server', 'ss'],

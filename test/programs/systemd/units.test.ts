@@ -417,7 +417,7 @@ describeInLab()('Under a real systemd, the service', () => {
       const [folder, both] = ['/etc/systemd/system/prompt-relay.socket.d', 'prompt-relay.socket prompt-relay'];
       const anew = `systemctl daemon-reload; systemctl stop ${both}; systemctl start ${both}`;
       const addresses = ['', '127.0.0.1:7001', '[::1]:7002'].map((address) => `ListenStream=${address}\\n`).join('');
-      await lab.shell(`mkdir ${folder}; printf '[Socket]\\n${addresses}' >${folder}/override.conf; ${anew}`);
+      await lab.shell(`mkdir -p ${folder}; printf '[Socket]\\n${addresses}' >${folder}/override.conf; ${anew}`);
       for (const address of ['127.0.0.1:7001', '[::1]:7002']) {
         const told = await lab.run('curl', '--silent', '--globoff', `http://${address}/version`);
         expect(JSON.parse(told)).toMatchObject({ name: 'prompt-relay' });
