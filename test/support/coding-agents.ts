@@ -173,7 +173,7 @@ const documented = { url: 'http://127.0.0.1:5051', model: 'default' };
 
 /** Returns the settings that docs/sdks.md shows for this program. */
 function snippetOf(agent: CodingAgent): string {
-  const [, snippet] = new RegExp(`^${agent},.*?^\`\`\`\\w+\\n(.*?)^\`\`\``, 'ms').exec(section) ?? [];
+  const [, snippet] = new RegExp(`^(?:For )?${agent}\\b.*?^\`\`\`\\w+\\n(.*?)^\`\`\``, 'ms').exec(section) ?? [];
   if (snippet === undefined) throw new Error(`docs/sdks.md has no settings for ${agent}`);
   return snippet;
 }
