@@ -15,6 +15,7 @@ import type { Row } from './support/table.js';
 const attacks: readonly (readonly [kind: ExpandingKind | null, connections: number])[] = [
   [null, 0],
   ['reads of a stored response of 8 MB', 70],
+  ['lists of an input of 2 MB', 70],
   ['requests that continue a text of 60 MB', 2],
   ['requests that continue a text of 60 MB', 32],
   ['requests that continue a text of 8 MB', 4],

@@ -511,7 +511,7 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     id: 'listInputItems',
     summary: 'List what a response has answered',
     description:
-      'The input of a stored response, and the text that it continues, without instructions. The input of one that was begun with `background` is not stored.',
+      'The input of a stored response, and the text that it continues, without instructions. 400 if they have more than 2 MB. The input of a response with `background` is not stored.',
     requestParams: {
       ...responseId,
       query: z.object({

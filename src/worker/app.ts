@@ -151,7 +151,7 @@ function addDoorRoutes(app: Express, parts: AppParts): void {
     get: [...mayCall, getResponse(primary)],
     delete: [...mayCall, deleteResponse(primary)],
   });
-  addRoute(app, '/v1/responses/{response_id}/input_items', { get: [...mayCall, getResponseInput(primary)] });
+  addRoute(app, '/v1/responses/{response_id}/input_items', { get: [...mayCall, getResponseInput(parts)] });
   addRoute(app, '/v1/responses/{response_id}/cancel', { post: [...mayCall, cancelResponse(primary)] });
   addRoute(app, '/v1/models', { get: [getDoorModels(primary)] });
   // A name such as codex/gpt-5 is one parameter, also if its slash is not encoded.

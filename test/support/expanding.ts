@@ -36,6 +36,17 @@ async function readStored(asker: Asker): Promise<Send> {
   };
 }
 
+/** Lists the input of a stored response, which has one message of almost 2 MB. */
+async function listInput(asker: Asker): Promise<Send> {
+  const id = await stored(asker, 'eliza', 1.9 * megabyte, null);
+  return async (signal) => {
+    const more = { headers: asker.headers, ...(signal && { signal }) };
+    const answer = await fetch(`${asker.url}/v1/responses/${id}/input_items`, more);
+    const { byteLength } = await answer.arrayBuffer();
+    return byteLength > 1.9 * megabyte ? answer.status : 0;
+  };
+}
+
 /** Continues a text of up to six messages of 10 MB, or of fewer if the service refuses more. */
 async function continueLarge(asker: Asker): Promise<Send> {
   let previous = await stored(asker, 'eliza', 10 * megabyte, null);
@@ -82,6 +93,7 @@ const deepJson = () => `{"a":${'['.repeat(5000)}${']'.repeat(5000)}}`;
 /** Prepares the data for each kind of request, and returns the function that sends one. */
 export const expandingRequests = {
   'reads of a stored response of 8 MB': readStored,
+  'lists of an input of 2 MB': listInput,
   'requests that continue a text of 60 MB': continueLarge,
   'requests that continue a text of 8 MB': continueLegal,
   'requests with 10,000 references to a stored item': referToStored,

@@ -1,6 +1,6 @@
 import type { SetupReport } from '../../shared/api/setup.js';
 import type { UsageReport } from '../../shared/api/usage.js';
-import { inLine } from '../../shared/async.js';
+import { inLine, inLines, withResolvers } from '../../shared/async.js';
 import { holderOf, readClientId } from '../../shared/client.js';
 import { endOfLoopTurn } from '../../shared/clock.js';
 import type { Config } from '../../shared/config/config.js';
@@ -104,7 +104,7 @@ export interface Services {
   readonly knownModels: Pick<KnownModels, 'explain'>;
   readonly conversations: ReadableConversations;
   readonly kept: Pick<JournaledConversations, 'remove' | 'rename' | 'fork'>;
-  readonly responses: Pick<StoredResponses, 'put' | 'read' | 'head' | 'text' | 'remove'>;
+  readonly responses: Pick<StoredResponses, 'put' | 'read' | 'head' | 'input' | 'remove'>;
   readonly claims: Pick<Claims, 'hold' | 'record' | 'read'>;
   readonly turnGate: Pick<TurnGate, 'admitting'>;
   readonly rateLimit: Pick<RateLimit, 'take'>;
@@ -242,6 +242,7 @@ function responseHandlers(
   { responses, worked }: Services,
   turn: () => Promise<void>,
 ): Pick<SharedHandlers, ResponseCalls> {
+  const inputOf = inLines(); // the primary holds the input of one response for each client, however many are read
   return {
     storeResponse: async ({ client, response }) => {
       worked();
@@ -251,13 +252,20 @@ function responseHandlers(
       await turn();
       return responses.read(key, from);
     },
-    responseInput: async function* ({ isReversed, from, ...key }) {
-      await turn();
-      const said = (await responses.text(key)).slice(0, -1).map((message, index) => ({ index, message }));
-      const rest = isReversed ? said.slice(0, (from ?? said.length) + 1).toReversed() : said.slice(from ?? 0);
-      for (const item of rest) {
-        yield item;
+    responseInput: async function* ({ isReversed, from, ...key }, signal) {
+      const [begun, ended] = [withResolvers(), withResolvers()];
+      void inputOf(holderOf(key.client), async () => {
+        begun.resolve();
+        await ended.promise;
+      });
+      await begun.promise;
+      try {
+        signal.throwIfAborted();
         await turn();
+        const input = (await responses.input(key)).map((message, index) => ({ index, message }));
+        yield* isReversed ? input.slice(0, (from ?? input.length) + 1).toReversed() : input.slice(from ?? 0);
+      } finally {
+        ended.resolve();
       }
     },
     continuedText: async (key) => {

@@ -1,12 +1,13 @@
 import type { Clock } from '../../shared/clock.js';
 import { describeError, type Logger } from '../../shared/log/logger.js';
 
-/** Records in the log, within a minute. */
+/** Maximum of log records of defects in one minute. */
 const maxLogged = 10;
 const minuteMs = 60_000;
-/** The service is degraded this long after a defect of the primary. */
+/** Time for which a defect of the primary makes the service degraded. */
 const shownMs = 10 * minuteMs;
 
+/** Time of a defect. */
 interface SeenDefect {
   readonly monotonicMs: number;
   /** Milliseconds since the epoch. */
@@ -14,8 +15,8 @@ interface SeenDefect {
 }
 
 /**
- * Owns what is known of exceptions that nothing has caught. None of them ends a service that has started: all other jobs
- * continue, and the job in which it happened ends at its time limit at the latest.
+ * Counts and logs the exceptions that no code has caught. After the start, such an exception does not end the service: all
+ * other jobs continue, and the affected job ends at its time limit at the latest.
  */
 export class Defects {
   readonly #clock: Clock;
@@ -30,6 +31,7 @@ export class Defects {
     this.#log = log;
   }
 
+  /** Records an exception of the primary. */
   readonly record = (thrown: unknown): void => {
     this.#counts.primary++;
     const monotonicMs = this.#clock.monotonicMs();
@@ -41,17 +43,17 @@ export class Defects {
     if (++this.#logged <= maxLogged) this.#log.error('internal_error', { error: describeError(thrown) });
   };
 
-  /** A worker has logged one. */
+  /** Counts an exception that a worker has logged. */
   countWorker(): void {
     this.#counts.worker++;
   }
 
-  /** By the role of the process. */
+  /** Number of exceptions by the role of the process. */
   get counts(): Readonly<Record<'primary' | 'worker', number>> {
     return this.#counts;
   }
 
-  /** When the last one of the primary happened, milliseconds since the epoch; null if that is long ago. */
+  /** Time of the primary's last exception, in milliseconds since the epoch; null after ten minutes. */
   get lastAt(): number | null {
     const isRecent = this.#last !== null && this.#clock.monotonicMs() - this.#last.monotonicMs < shownMs;
     return isRecent ? (this.#last?.at ?? null) : null;

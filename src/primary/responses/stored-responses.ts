@@ -20,6 +20,9 @@ export function responseLimits(
   return { maxResponses, maxBytes, ttlMs, maxTextBytes: config.maxConversationBytes };
 }
 
+/** Largest chain whose messages are listed. Each request for them parses the whole chain. */
+const maxInputBytes = 2 * 1024 ** 2;
+
 interface TextLimit {
   /** Largest size of the messages of a chain that can be continued. */
   readonly maxTextBytes: number;
@@ -62,11 +65,26 @@ export class StoredResponses {
    * large to be continued.
    */
   async head(key: ResponseKey): Promise<ContinuedText> {
-    const json = (await this.#store.head(key, this.#expiredAt)) ?? notFound();
-    const head = json === '' ? headOf(key, await this.text(key)) : (JSON.parse(json) as ContinuedText);
+    const head = await this.#summary(key);
     const { maxBytes, maxTextBytes: maxBytesEach } = this.#limits;
     checkSize({ maxBytes, maxBytesEach }, head.bytes, 'previous_response_id');
     return head;
+  }
+
+  /**
+   * Reads the messages that this response has answered. Rejects with `validation_error` if the chain is larger than
+   * `maxInputBytes`.
+   */
+  async input(key: ResponseKey): Promise<readonly Message[]> {
+    const { bytes } = await this.#summary(key);
+    if (bytes > maxInputBytes)
+      throw invalid('response_id', 'has more than 2 MB of input and output, and cannot be listed');
+    return (await this.text(key)).slice(0, -1);
+  }
+
+  async #summary(key: ResponseKey): Promise<ContinuedText> {
+    const json = (await this.#store.head(key, this.#expiredAt)) ?? notFound();
+    return json === '' ? headOf(key, await this.text(key)) : (JSON.parse(json) as ContinuedText);
   }
 
   /** Reads all messages from the first response of the chain to this one. */

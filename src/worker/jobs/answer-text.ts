@@ -26,8 +26,12 @@ export class AnswerText implements SentBody, AsyncDisposable {
     this.#canSpill = folder !== null;
   }
 
-  async add(text: string): Promise<void> {
-    const piece = escaped(text);
+  add(text: string): Promise<void> {
+    return this.addJson(escaped(text));
+  }
+
+  /** Adds text that needs no escapes, because it is JSON. */
+  async addJson(piece: string): Promise<void> {
     this.#inMemory.push(piece);
     this.#units += piece.length;
     if (this.#units > maxInMemory && this.#canSpill) await this.#spill();

@@ -2,8 +2,10 @@ import type { Request } from 'express';
 import { limitQuery } from '../../shared/api/conversations.js';
 import { invalid } from '../../shared/errors.js';
 import type { Image, Message } from '../../shared/job.js';
-import type { Primary, Reply } from '../http/exchange.js';
-import { jsonType, untilGone, write } from '../http/responses.js';
+import type { Reply } from '../http/exchange.js';
+import { sendBody, untilGone } from '../http/responses.js';
+import { AnswerText } from '../jobs/answer-text.js';
+import type { JobParts } from '../jobs/run-job.js';
 import { textPart } from './responses-items.js';
 
 interface Item extends Readonly<Record<string, unknown>> {
@@ -13,32 +15,37 @@ interface Item extends Readonly<Record<string, unknown>> {
 const usualLimit = '20';
 
 /**
- * Sends one page of the input of a stored response, including the earlier conversation. Items are written one by one.
+ * Sends one page of the input of a stored response, including the earlier conversation. A long page is written into a file
+ * first: a slow client must not occupy memory, or the primary.
  */
-export async function sendInputItems(primary: Primary, req: Request, res: Reply, id: string): Promise<void> {
+export async function sendInputItems(
+  { primary, spill }: Pick<JobParts, 'primary' | 'spill'>,
+  req: Request,
+  res: Reply,
+  id: string,
+): Promise<void> {
   const [isReversed, limit] = [isReversedIn(req), limitIn(req)];
   const after = afterIn(req, id);
   const asked = { id, client: res.locals.client, isReversed, from: after?.index ?? null };
   using caller = untilGone(res);
   const page = { count: 0, first_id: null as string | null, last_id: null as string | null, has_more: false };
-  const begin = () =>
-    res.headersSent || res.writeHead(200, { 'Content-Type': jsonType }).write('{"object":"list","data":[');
+  await using text = new AnswerText(spill);
+  await text.addJson('{"object":"list","data":[');
   for await (const { index, message } of primary.stream('responseInput', asked, caller.signal)) {
     const items = itemsOf(message, (kind, place) => `${kind}_${id}_${index}_${place}`);
     const ordered = isReversed ? items.toReversed() : items;
     const rest = ordered.slice(index === after?.index ? ordered.findIndex((item) => item.id === after.id) + 1 : 0);
     page.has_more = page.count + rest.length > limit;
     for (const item of rest.slice(0, limit - page.count)) {
-      begin();
-      await write(res, (page.count++ === 0 ? '' : ',') + JSON.stringify(item), caller.signal);
+      await text.addJson((page.count++ === 0 ? '' : ',') + JSON.stringify(item));
       page.first_id ??= item.id;
       page.last_id = item.id;
     }
     if (page.has_more) break;
   }
-  begin();
   const { count: _, ...rest } = page;
-  res.end(`],${JSON.stringify(rest).slice(1)}`);
+  await text.addJson(`],${JSON.stringify(rest).slice(1)}`);
+  await sendBody(res, text, caller.signal);
 }
 
 function isReversedIn({ query: { order = 'desc' } }: Request): boolean {

@@ -236,12 +236,12 @@ export function getResponse(primary: Primary): AsyncHandler {
 }
 
 /** Sends the input of a response. The input of a background job is not stored. */
-export function getResponseInput(primary: Primary): AsyncHandler {
+export function getResponseInput(parts: Pick<JobParts, 'primary' | 'spill'>): AsyncHandler {
   return async (req, res) => {
     const { id } = ownId(req, res);
-    if ((await backgroundJob(primary, req, res)) !== null)
+    if ((await backgroundJob(parts.primary, req, res)) !== null)
       throw new RelayError('not_found', 'the input of a response in the background is not stored');
-    await sendInputItems(primary, req, res, id);
+    await sendInputItems(parts, req, res, id);
   };
 }
 

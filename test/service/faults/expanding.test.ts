@@ -11,11 +11,12 @@ beforeAll(async () => {
 afterAll(() => service.stop());
 
 /**
- * Kinds with the number of simultaneous requests and the allowed statuses. Clients of the first kind disconnect after
- * four answers.
+ * Kinds with the number of simultaneous requests and the allowed statuses. Clients disconnect after four
+ * answers.
  */
 const kinds: readonly (readonly [ExpandingKind, number, readonly number[]])[] = [
   ['reads of a stored response of 8 MB', 70, [200]],
+  ['lists of an input of 2 MB', 70, [200]],
   ['requests that continue a text of 60 MB', 32, [400]],
   ['requests that continue a text of 8 MB', 8, [200, 429]],
   ['requests with 10,000 references to a stored item', 4, [413]],

@@ -55,6 +55,16 @@ describe('Stored responses', () => {
     await expect(responses.head({ id: 'b', client })).rejects.toMatchObject(refused);
   });
 
+  it('list what they have answered, up to 2 MB', async () => {
+    const { responses, put } = create();
+    const limit = 2 * 1024 ** 2;
+    await put('a', null, limit);
+    await put('b', 'a', limit + 1);
+    expect(await responses.input({ id: 'a', client })).toEqual(turnOf('a').slice(0, -1));
+    const refused = { code: 'validation_error', details: [{ path: 'response_id' }] };
+    await expect(responses.input({ id: 'b', client })).rejects.toMatchObject(refused);
+  });
+
   it('can be continued if an earlier version stored them', async () => {
     const store = new MemoryResponses();
     store.head = async () => '';
