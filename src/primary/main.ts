@@ -165,7 +165,7 @@ async function main(settings: Environment, logStyle: LogStyle, own: OwnTraces): 
   const defects = new Defects(systemClock, log);
   const clock = containedClock(systemClock, defects.record);
   process.on('uncaughtException', (error) => {
-    if (pending.service?.hasStarted === true) defects.record(error);
+    if (pending.service !== null && pending.service.hasStarted) defects.record(error);
     else die(log, error, own);
   });
   process.on('unhandledRejection', defects.record); // nothing awaits the promise, so no result depends on it

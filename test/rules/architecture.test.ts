@@ -399,6 +399,16 @@ describe('Side effects', () => {
   });
 });
 
+describe('The main files', () => {
+  it('have only syntax that an old Node.js can parse, because they report its version', () => {
+    const mainFiles = ['shared/node-version', 'primary/main', 'command/main', 'worker/main'].map(
+      (name) => `src/${name}`,
+    );
+    const newerSyntax = /\?\.(?!\d)|\?\?|[|&]{2}=|#\w+\(|^\s*static \{|^await\b/;
+    expect(placesOf(newerSyntax, (source) => !mainFiles.includes(source.name))).toEqual([]);
+  });
+});
+
 describe('The code', () => {
   it.each<[string, RegExp]>([
     ['any', /(?<![\w.$])any(?=\s*[;,)>\]}|&=[]|$)/],
