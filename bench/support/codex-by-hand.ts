@@ -23,7 +23,7 @@ async function openCodex(): Promise<OpenAgent> {
   const folder = await temporaryFolder();
   const home = { ...stubKey, PATH: process.env.PATH ?? '', HOME: folder.path, CODEX_HOME: join(folder.path, '.codex') };
   await mkdir(home.CODEX_HOME);
-  const adapter = codexAdapter([program], { extraArgs: toStub(api.url), given: {} });
+  const adapter = codexAdapter([program], { extraArgs: toStub(api.url), givenVariables: {} });
   const programVersion = await adapter.learn(consultCodex(program, home));
   const { args, files } = programVersion.plan(plainLaunch(null), join(folder.path, 'models.json'));
   for (const { path, text } of files) await writeFile(path, text, { mode: 0o600 });

@@ -32,7 +32,7 @@ export class DirectClaude {
   #runs = 0;
 
   static async find(program: string, home: ClaudeHome, env: Readonly<Record<string, string>>): Promise<DirectClaude> {
-    const adapter = claudeAdapter([program], { extraArgs: [], given: env, hasToken: false });
+    const adapter = claudeAdapter([program], { extraArgs: [], givenVariables: env, hasToken: false });
     const programVersion = await adapter.learn(consultIn(home, program));
     return new DirectClaude(program, home, home.environment({ ...adapter.env, ...env }), programVersion);
   }

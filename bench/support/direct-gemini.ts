@@ -21,7 +21,7 @@ export class DirectGemini implements AsyncDisposable {
   static async make(given: Variables): Promise<DirectGemini> {
     const program = await installGemini();
     const folder = await temporaryFolder();
-    const options = { extraArgs: [], given, homeFiles: [], mayHaveTools: true };
+    const options = { extraArgs: [], givenVariables: given, homeFiles: [], mayHaveTools: true };
     const { home, env } = acpAdapter('gemini', presets.gemini, program, options);
     for (const { path, text } of home?.files ?? []) await put(join(folder.path, 'relay', path), text);
     const typed = JSON.stringify({ security: { auth: { selectedType: 'gemini-api-key' } } });

@@ -75,8 +75,13 @@ function parseArguments({ name, flags, maxPositionals }: Command, words: readonl
   const { values, positionals } = parseFlags(words, { ...flags, help: { type: 'boolean', short: 'h' } });
   const unexpected = positionals[maxPositionals];
   if (unexpected !== undefined) throw usageError(`${name}: unexpected argument ${unexpected}`);
-  const given = (flag: string) => [values[flag] ?? []].flat().filter((value) => typeof value === 'string');
-  return { positionals, value: (flag) => given(flag).at(-1), values: given, has: (flag) => values[flag] === true };
+  const valuesOf = (flag: string) => [values[flag] ?? []].flat().filter((value) => typeof value === 'string');
+  return {
+    positionals,
+    value: (flag) => valuesOf(flag).at(-1),
+    values: valuesOf,
+    has: (flag) => values[flag] === true,
+  };
 }
 
 function parseFlags(

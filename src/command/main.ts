@@ -54,8 +54,8 @@ function readText(path: string): Promise<string> {
   return readFile(path, 'utf8');
 }
 
-function keysFilePath(given: string | undefined): string {
-  const path = given === undefined ? process.env.MODEL_API_KEYS_FILE : given;
+function keysFilePath(option: string | undefined): string {
+  const path = option === undefined ? process.env.MODEL_API_KEYS_FILE : option;
   if (path) return path;
   throw new CommandError(exitCodes.usage, 'keys: name a file, or set MODEL_API_KEYS_FILE');
 }

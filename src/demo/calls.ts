@@ -22,8 +22,8 @@ export function callsIn({ text, tools: all = [], must = false }: UserLine): Demo
   const orders = [...text.matchAll(order)];
   const wanted = orders.flatMap(({ 0: head, 1: name, 2: brace, index }, at): DemoCall[] => {
     if (!tools.some((tool) => tool.name === name) || name === undefined) return [];
-    const rest = text.slice(index + head.length - 1, orders[at + 1]?.index); // ends before the next instruction
-    return [{ id: `call_${randomUUID()}`, name, input: brace === undefined ? {} : objectIn(rest) }];
+    const argumentText = text.slice(index + head.length - 1, orders[at + 1]?.index); // ends before the next instruction
+    return [{ id: `call_${randomUUID()}`, name, input: brace === undefined ? {} : objectIn(argumentText) }];
   });
   return wanted.length > 0 || must === false ? wanted : sampleCalls(tools, text);
 }
@@ -59,8 +59,8 @@ function parsed(json: string): unknown {
 
 /** Formats the results of tools as text. `names` maps the IDs of calls to the names of tools. */
 export function saidOf(results: readonly DemoResult[], names: ReadonlyMap<string, string>): string {
-  const said = results.map(({ id, text, is_error: isError }) => {
+  const sentences = results.map(({ id, text, is_error: isError }) => {
     return `The ${isError ? 'error' : 'result'} of ${names.get(id) ?? 'the tool'} is: ${text}`;
   });
-  return said.join(' ');
+  return sentences.join(' ');
 }

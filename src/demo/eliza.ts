@@ -54,11 +54,11 @@ export class Eliza {
   }
 
   answer(prompt: string): string {
-    const heard = beginningOf(prompt);
+    const input = beginningOf(prompt);
     const introduction = `I am ${this.#name}, a demo: a small program with a few fixed rules, not a language model. `;
-    const hello = greeting.test(heard) ? 'Hello. ' : '';
-    const reply = this.#reply(sentencesOf(heard.replace(greeting, '')));
-    const isIntroduced = this.#turn > 0 && !identity.test(heard);
+    const hello = greeting.test(input) ? 'Hello. ' : '';
+    const reply = this.#reply(sentencesOf(input.replace(greeting, '')));
+    const isIntroduced = this.#turn > 0 && !identity.test(input);
     this.#turn += 1;
     return `${isIntroduced ? '' : introduction}${hello}${reply}`;
   }
@@ -81,16 +81,16 @@ function beginningOf(text: string): string {
   return /^.{0,2000}/su.exec(text)?.[0] ?? '';
 }
 
-function sentencesOf(heard: string): readonly string[] {
-  const parts = heard.replaceAll('’', "'").split(borders);
+function sentencesOf(text: string): readonly string[] {
+  const parts = text.replaceAll('’', "'").split(borders);
   return parts.map((part) => part.replace(/\s+/g, ' ').trim()).filter((part) => part !== '');
 }
 
 function firstOf(rules: readonly Rule[], memory: Memory, text: string): string | null {
   for (const [pattern, reply] of rules) {
     const found = pattern.exec(text);
-    const said = found === null ? null : reply(memory, ...found.slice(1));
-    if (said !== null) return said;
+    const answer = found === null ? null : reply(memory, ...found.slice(1));
+    if (answer !== null) return answer;
   }
   return null;
 }

@@ -48,19 +48,19 @@ function unknownModel(): Output {
 
 function answer(model: string, voice: Voice, names: KnownCalls, line: UserLine): readonly Output[] {
   const { text: prompt, turn, images = [], schema, results = [] } = line;
-  const ofTurn = turn === undefined ? {} : { turn };
+  const turnField = turn === undefined ? {} : { turn };
   const calls = callsIn(line);
   for (const { id, name } of calls) names.set(id, name);
-  const heard = saidOf(results, names);
+  const resultText = saidOf(results, names);
   const spoken = prompt === '' && results.length > 0 ? '' : voice.answer(prompt);
-  const said = [heard, images.map(seen).join('') + spoken].filter((part) => part !== '').join(' ');
-  const text = schema == null ? said : JSON.stringify(sampleOf(schema, said));
+  const replyText = [resultText, images.map(seen).join('') + spoken].filter((part) => part !== '').join(' ');
+  const text = schema == null ? replyText : JSON.stringify(sampleOf(schema, replyText));
   const outputTokens = countWords(calls.length > 0 ? JSON.stringify(calls) : text);
   const usage = { input_tokens: countWords(prompt), output_tokens: outputTokens };
-  const deltas = deltasOf(text).map((text) => ({ type: 'delta' as const, text, ...ofTurn }));
-  const called = calls.map((call) => ({ type: 'call' as const, ...call, ...ofTurn }));
-  const thought = thoughtsIn(line).map((text) => ({ type: 'thought' as const, text, ...ofTurn }));
-  return [...thought, ...(calls.length > 0 ? called : deltas), { type: 'end', model, usage, ...ofTurn }];
+  const deltas = deltasOf(text).map((text) => ({ type: 'delta' as const, text, ...turnField }));
+  const called = calls.map((call) => ({ type: 'call' as const, ...call, ...turnField }));
+  const thought = thoughtsIn(line).map((text) => ({ type: 'thought' as const, text, ...turnField }));
+  return [...thought, ...(calls.length > 0 ? called : deltas), { type: 'end', model, usage, ...turnField }];
 }
 
 function seen({ media_type, data }: DemoImage): string {

@@ -98,8 +98,8 @@ export async function* linesOf(chunks: AsyncIterable<string>): AsyncGenerator<st
       parts = [next];
     }
   }
-  const rest = parts.join('');
-  if (rest !== '') yield rest;
+  const prompt = parts.join('');
+  if (prompt !== '') yield prompt;
 }
 
 /** Splits an answer into deltas: into words up to 4,096 UTF-16 units, otherwise into pieces of 4,096 code points. */

@@ -51,13 +51,13 @@ export function cached<T>(call: () => Promise<T>, maxAgeMs: number, clock: Clock
   let askedMs = 0;
   return () => {
     if (answer !== null && clock.monotonicMs() - askedMs < maxAgeMs) return answer;
-    const asked = call();
+    const reply = call();
     askedMs = clock.monotonicMs();
-    answer = asked;
-    asked.catch(() => {
-      if (answer === asked) answer = null;
+    answer = reply;
+    reply.catch(() => {
+      if (answer === reply) answer = null;
     });
-    return asked;
+    return reply;
   };
 }
 

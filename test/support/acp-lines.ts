@@ -56,7 +56,12 @@ export function learned(
   given: GivenVariables = {},
   says: object = hello,
 ): Promise<ProgramVersion> {
-  const adapter = acpAdapter('acp', preset, null, { extraArgs, given, homeFiles: [], mayHaveTools: true });
+  const adapter = acpAdapter('acp', preset, null, {
+    extraArgs,
+    givenVariables: given,
+    homeFiles: [],
+    mayHaveTools: true,
+  });
   return adapter.learn(async () => ({ code: null, stdout: result(0, says) }));
 }
 

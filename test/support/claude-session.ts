@@ -166,7 +166,7 @@ export interface KnownClaude {
 
 export async function learnClaude(program: string, credential: Variables): Promise<KnownClaude> {
   await using lodging = await makeClaudeHome();
-  const adapter = claudeAdapter([program], { extraArgs: [], given: credential, hasToken: false });
+  const adapter = claudeAdapter([program], { extraArgs: [], givenVariables: credential, hasToken: false });
   const programVersion = await adapter.learn(consultIn(lodging, program));
   return { program, programVersion, env: { ...adapter.env, ...credential } };
 }

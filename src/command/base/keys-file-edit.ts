@@ -117,8 +117,8 @@ async function write(draft: string, text: string, like: Stats | null): Promise<v
 }
 
 async function takeOver(file: FileHandle, { uid, gid, mode }: Stats): Promise<void> {
-  const own = await file.stat();
-  if (own.uid !== uid || own.gid !== gid)
+  const currentStat = await file.stat();
+  if (currentStat.uid !== uid || currentStat.gid !== gid)
     await file.chown(uid, gid).catch(() => {
       throw refused('the file belongs to another user or group: edit it as its owner or as root');
     });
@@ -162,8 +162,8 @@ export function withoutKey(text: string, name: string): string {
 export function withDigest(text: string, name: string, digest: string, oldUntil: string | undefined): string {
   return withKeyLine(text, name, (line) => {
     const [, begin, old = '', options = '', end] = /^(.*?:sha256:)([0-9a-f]{64}):?(.*?)(\s*)$/i.exec(line) ?? [];
-    const others = options.split(',').filter((option) => option !== '' && !option.startsWith('previous='));
-    const all = [...others, ...(oldUntil === undefined ? [] : [`previous=${old}/${oldUntil}`])];
+    const otherOptions = options.split(',').filter((option) => option !== '' && !option.startsWith('previous='));
+    const all = [...otherOptions, ...(oldUntil === undefined ? [] : [`previous=${old}/${oldUntil}`])];
     return [`${begin}${digest}${all.length > 0 ? ':' : ''}${all.join(',')}${end}`];
   });
 }

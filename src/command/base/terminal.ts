@@ -136,8 +136,8 @@ export class Terminal {
   /** Prompts for one line at the terminal without an echo. Throws an InterruptedError at Ctrl-C. */
   async readSecret(prompt: string): Promise<string> {
     this.showPrompt(prompt);
-    const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });
-    const lines = createInterface({ input: process.stdin, output: nowhere, terminal: true, historySize: 0 });
+    const discarded = new Writable({ write: (_chunk, _encoding, done) => done() });
+    const lines = createInterface({ input: process.stdin, output: discarded, terminal: true, historySize: 0 });
     try {
       return await new Promise<string>((resolve, reject) => {
         lines.once('line', resolve);

@@ -55,8 +55,8 @@ function readValue(text: string, start: number): { readonly value: string; reado
   unquoted.lastIndex = end;
   const characters = unquoted.exec(text)?.[1]?.match(/\\[\s\S]|[\s\S]/g) ?? [];
   const length = characters.findLastIndex((each) => each !== ' ' && each !== '\t') + 1;
-  const rest = characters.slice(0, length).map((each) => (/^\\[\n\r]/.test(each) ? '' : (each[1] ?? each)));
-  return { value: value + rest.join(''), end: unquoted.lastIndex };
+  const remainder = characters.slice(0, length).map((each) => (/^\\[\n\r]/.test(each) ? '' : (each[1] ?? each)));
+  return { value: value + remainder.join(''), end: unquoted.lastIndex };
 }
 
 function inDoubleQuotes(whole: string, character: string): string {
@@ -103,11 +103,11 @@ export async function settingsOfUnit(name: string, host: UnitHost): Promise<Fore
   if (passed.length > 0) reading.notes.push(`PassEnvironment=${passed.join(' ')}: not known here`);
   reading.check(unit);
   const [[user = ''], [group = '']] = [valuesOf('User'), valuesOf('Group')];
-  const ofUser = user === '' ? {} : await host.become(user, group);
+  const userVariables = user === '' ? {} : await host.become(user, group);
   const { files, notes } = reading;
-  const ofCredentials = files.size === 0 ? {} : { CREDENTIALS_DIRECTORY: credentialsFolder };
+  const credentialVariables = files.size === 0 ? {} : { CREDENTIALS_DIRECTORY: credentialsFolder };
   const assigned = Object.fromEntries(wordsOf('Environment').map((word) => word.split(/=([\s\S]*)/, 2)));
-  const env = Object.assign({ PATH: usualPath }, ofUser, ofCredentials, assigned, ...fromFiles) as Record<
+  const env = Object.assign({ PATH: usualPath }, userVariables, credentialVariables, assigned, ...fromFiles) as Record<
     string,
     string
   >;

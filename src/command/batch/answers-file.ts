@@ -112,24 +112,24 @@ export class AnswersFile implements AnswerSink {
 
   /** Copies the lines with answers to a new file, which then replaces the old one atomically. */
   async #forgetFailures(): Promise<void> {
-    const beside = join(dirname(this.#path), `.${basename(this.#path)}.retry`);
+    const retryPath = join(dirname(this.#path), `.${basename(this.#path)}.retry`);
     const { mode } = await this.#file.stat();
-    await rm(beside, { force: true }).catch(cannotWrite(beside)); // a killed batch may have left this file
-    const kept = await open(beside, 'wx', mode).catch(cannotWrite(beside)); // `wx` follows no symbolic link
+    await rm(retryPath, { force: true }).catch(cannotWrite(retryPath)); // a killed batch may have left this file
+    const retryFile = await open(retryPath, 'wx', mode).catch(cannotWrite(retryPath)); // `wx` follows no symbolic link
     const ids = new IdSet();
     try {
       for await (const { text } of linesOf(this.#content())) {
         const record = recordIn(text);
         if (record === null || record.isFailure) continue;
-        await kept.appendFile(`${text}\n`);
+        await retryFile.appendFile(`${text}\n`);
         ids.add(String(record.id));
       }
-      await kept.sync();
-      await rename(beside, this.#path);
+      await retryFile.sync();
+      await rename(retryPath, this.#path);
     } catch (error) {
-      cannotWrite(beside)(error as Error);
+      cannotWrite(retryPath)(error as Error);
     } finally {
-      await kept.close();
+      await retryFile.close();
     }
     await this.#file.close();
     this.#file = await open(this.#path, 'a+').catch(cannotWrite(this.#path));

@@ -56,24 +56,24 @@ const maxIdLength = 512;
 const withoutPrompt = askRequest.omit({ prompt: true, images: true, stream: true });
 
 function promptOf(line: TextLine, defaults: LineDefaults): Prompt | BadLine {
-  const own = lineId(line);
-  if (line.fault !== null) return { ...own, fault: line.fault };
+  const ownId = lineId(line);
+  if (line.fault !== null) return { ...ownId, fault: line.fault };
   const fields = parsed(line.text);
-  if (fields === null) return { ...own, fault: forms };
-  const { id = own.id, messages, prompt, images, ...others } = fields;
-  if (!isId(id)) return { ...own, fault: `id: must be a whole number, or text of 1 to ${maxIdLength} characters` };
+  if (fields === null) return { ...ownId, fault: forms };
+  const { id = ownId.id, messages, prompt, images, ...others } = fields;
+  if (!isId(id)) return { ...ownId, fault: `id: must be a whole number, or text of 1 to ${maxIdLength} characters` };
   const named = { id, line: line.number };
-  const rest = { ...defined(defaults), ...others };
+  const settings = { ...defined(defaults), ...others };
   if ((prompt === undefined) === (messages === undefined)) return { ...named, fault: 'must have prompt or messages' };
   return messages === undefined
-    ? asked(named, { prompt, ...rest }, images)
-    : conversed(named, messages, { ...rest, ...(images !== undefined && { images }) });
+    ? askPromptOf(named, { prompt, ...settings }, images)
+    : conversed(named, messages, { ...settings, ...(images !== undefined && { images }) });
 }
 
 type LineFields = Readonly<Record<string, unknown>>;
 type Named = Pick<Prompt, 'id' | 'line'>;
 
-function asked(named: Named, body: LineFields, images: unknown = []): Prompt | BadLine {
+function askPromptOf(named: Named, body: LineFields, images: unknown = []): Prompt | BadLine {
   if (!Array.isArray(images)) return { ...named, fault: 'images: must be a list' };
   const inline = images.filter((image) => typeof image !== 'string');
   const imageFiles = images.filter((image) => typeof image === 'string');
@@ -84,19 +84,19 @@ function asked(named: Named, body: LineFields, images: unknown = []): Prompt | B
 }
 
 /** Makes a prompt from messages in the format of OpenAI's API. The service checks their content. */
-function conversed(named: Named, messages: unknown, rest: LineFields): Prompt | BadLine {
-  if ('images' in rest) return { ...named, fault: 'images: belong into the messages, as image_url' };
+function conversed(named: Named, messages: unknown, settings: LineFields): Prompt | BadLine {
+  if ('images' in settings) return { ...named, fault: 'images: belong into the messages, as image_url' };
   if (!Array.isArray(messages) || messages.length === 0 || !messages.every(hasRole))
     return { ...named, fault: 'messages: must be a list of objects with role and content' };
-  const fault = faultOf(withoutPrompt.safeParse(rest));
+  const fault = faultOf(withoutPrompt.safeParse(settings));
   if (fault !== null) return { ...named, fault };
-  const { system, schema, effort, ...more } = rest;
+  const { system, schema, effort, ...more } = settings;
   const first = system === undefined ? [] : [{ role: 'system', content: system }];
   const form = schema !== undefined && {
     response_format: { type: 'json_schema', json_schema: { name: 'answer', schema } },
   };
-  const wishes = effort === undefined ? {} : { reasoning_effort: effort };
-  const body = { model: 'default', ...more, messages: [...first, ...messages], ...form, ...wishes };
+  const effortField = effort === undefined ? {} : { reasoning_effort: effort };
+  const body = { model: 'default', ...more, messages: [...first, ...messages], ...form, ...effortField };
   return { ...named, path: '/v1/chat/completions', body, imageFiles: [] };
 }
 

@@ -28,7 +28,7 @@ export class BatchRun {
   readonly #asker: Pick<Asker, 'ask' | 'rerun' | 'heldBecause'>;
   readonly #sink: Pick<AnswerSink, 'write'>;
   readonly #options: RunOptions;
-  readonly #held = new Map<number, object>();
+  readonly #heldPrompts = new Map<number, object>();
   #answered = 0;
   #failed = 0;
   /** Number of prompts taken so far, and number of the next record to write. */
@@ -99,9 +99,9 @@ export class BatchRun {
 
   async #place(number: number, record: object): Promise<void> {
     if (!this.#options.isOrdered) return this.#write(record);
-    this.#held.set(number, record);
-    for (let next = this.#held.get(this.#next); next !== undefined; next = this.#held.get(this.#next)) {
-      this.#held.delete(this.#next++);
+    this.#heldPrompts.set(number, record);
+    for (let next = this.#heldPrompts.get(this.#next); next !== undefined; next = this.#heldPrompts.get(this.#next)) {
+      this.#heldPrompts.delete(this.#next++);
       await this.#write(next);
     }
     this.#moved.resolve();

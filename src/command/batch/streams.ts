@@ -55,10 +55,11 @@ export function completionError(body: unknown, retryAfterSeconds?: number): Erro
   const { error } = Object(body);
   const { message, code } = Object(error);
   if (typeof message !== 'string') return null;
-  const own = publicCodes.find((known) => known === code);
-  const reason = own === undefined ? (cliReasons.find((known) => known === code) ?? reasonsOf[code] ?? 'other') : null;
+  const publicCode = publicCodes.find((known) => known === code);
+  const reason =
+    publicCode === undefined ? (cliReasons.find((known) => known === code) ?? reasonsOf[code] ?? 'other') : null;
   return {
-    error: own ?? 'cli_error',
+    error: publicCode ?? 'cli_error',
     message,
     request_id: '',
     ...(reason !== null && { reason }),

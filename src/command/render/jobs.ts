@@ -70,13 +70,13 @@ export function renderListedJobs(
 ): string[] {
   if (jobs.length === 0) return [];
   const open = jobs.filter(({ ended_at }) => ended_at === null).length;
-  const ofClient = (name: string | undefined) => (title === 'all' ? [nameOf(name ?? null)] : []);
+  const clientCell = (name: string | undefined) => (title === 'all' ? [nameOf(name ?? null)] : []);
   const rows = jobs.map((job) => {
-    const what = [escaped(job.job_id), ...ofClient(job.client), operationOf(job)];
+    const what = [escaped(job.job_id), ...clientCell(job.client), operationOf(job)];
     return [...what, statusOf(job), ageOf(job.created_at, now), ...(title === 'all' ? [] : [askedIn(job)])];
   });
   const [heading = '', ...lines] = alignColumns([
-    ['id', ...ofClient('client'), 'operation', 'status', 'age', ...(title === 'all' ? [] : ['asked'])],
+    ['id', ...clientCell('client'), 'operation', 'status', 'age', ...(title === 'all' ? [] : ['asked'])],
     ...rows,
   ]);
   const count = `${formatNumber(jobs.length)}${hasMore ? ' or more' : ''}, ${formatNumber(open)} of them open`;

@@ -34,10 +34,10 @@ export function renderVerdict(report: StoreReport, paint: Paint): string[] {
 }
 
 export function renderPurge({ client, removed, copies }: PurgeReport, paint: Paint): string[] {
-  const gone = countsLine(removed);
+  const removedCounts = countsLine(removed);
   const left =
     copies.length === 0 ? [] : [`may still be in ${copies.map(escaped).join(', ')}: remove these files yourself`];
-  return [`${escaped(client)}: removed ${gone === '' ? 'nothing' : gone}`, ...left.map(paint.yellow)];
+  return [`${escaped(client)}: removed ${removedCounts === '' ? 'nothing' : removedCounts}`, ...left.map(paint.yellow)];
 }
 
 function countsLine(counts: Readonly<Record<string, number>>): string {
@@ -154,14 +154,14 @@ function readiness({ ready, error, duration_ms: ms }: SetupReport['model_cli'], 
 /** Formats the test question and its answer. */
 function trialRows(trial: TrialAnswer, paint: Paint): [string, string][] {
   const { question, answer, error, model, deltas, duration_ms: ms, first_delta_ms: firstMs } = trial;
-  const took = `in ${formatDuration(ms)}${model === null ? '' : ` by ${model}`}`;
+  const duration = `in ${formatDuration(ms)}${model === null ? '' : ` by ${model}`}`;
   const came =
     firstMs === null ? '' : `; first words after ${formatDuration(firstMs)}, ${formatCount(deltas, 'piece')}`;
-  const said = answer === null ? `${paint.red('failed')}: ${error ?? ''}` : answer;
+  const answerText = answer === null ? `${paint.red('failed')}: ${error ?? ''}` : answer;
   return [
     ['asked', `${question} (this spends tokens)`],
-    ['answer', said.replace(/\s+/g, ' ')],
-    ['took', took + came],
+    ['answer', answerText.replace(/\s+/g, ' ')],
+    ['took', duration + came],
   ];
 }
 

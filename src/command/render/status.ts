@@ -85,8 +85,8 @@ const maxAges = 8;
 
 /** Formats how long each job has had its slot, longest first. */
 function agesLine(ages: readonly number[]): string {
-  const rest = ages.length > maxAges ? ` and ${ages.length - maxAges} more` : '';
-  return ages.slice(0, maxAges).map(formatDuration).join('  ') + rest;
+  const moreAges = ages.length > maxAges ? ` and ${ages.length - maxAges} more` : '';
+  return ages.slice(0, maxAges).map(formatDuration).join('  ') + moreAges;
 }
 
 function ratio(used: number, limit: number): string {

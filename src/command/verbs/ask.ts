@@ -120,17 +120,17 @@ async function insertStdin(positionals: readonly string[], terminal: Terminal): 
   return parts.filter((part) => part !== '').join('\n\n');
 }
 
-export function readEffort(given: string | undefined): Effort | undefined {
-  if (given === undefined) return undefined;
-  const known = efforts.find((effort) => effort === given);
+export function readEffort(value: string | undefined): Effort | undefined {
+  if (value === undefined) return undefined;
+  const known = efforts.find((effort) => effort === value);
   if (known !== undefined) return known;
   throw usageError(`--effort: must be ${efforts.slice(0, -1).join(', ')} or ${efforts.at(-1)}`);
 }
 
 /** Parses a schema. Text that begins with a brace is JSON, any other text is the path of a file. */
-export async function readSchema(given: string | undefined, files: NamedFiles): Promise<unknown> {
-  if (given === undefined) return undefined;
-  const text = given.trimStart().startsWith('{') ? given : String(await readNamed('--schema', given, files.read));
+export async function readSchema(value: string | undefined, files: NamedFiles): Promise<unknown> {
+  if (value === undefined) return undefined;
+  const text = value.trimStart().startsWith('{') ? value : String(await readNamed('--schema', value, files.read));
   try {
     return JSON.parse(text);
   } catch (error) {

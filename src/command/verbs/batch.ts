@@ -111,7 +111,7 @@ class Display {
   /** Numbers of ended prompts at the last ticks, oldest first. */
   readonly #samples: number[] = [];
   #ticks = 0;
-  #said: string | null = null;
+  #reportedReason: string | null = null;
   #stopTicks = () => {};
 
   constructor(job: KnownJob, terminal: Terminal, clock: Clock, now: () => Omit<BatchProgress, 'rate'>) {
@@ -166,8 +166,8 @@ class Display {
     this.#samples.push(answered + failed);
     if (this.#samples.length > rateTicks + 1) this.#samples.shift();
     if (this.#isLine) this.#terminal.showProgress(progressLine(this.#progress(), this.#terminal.messagePaint));
-    else if (heldBecause !== this.#said || (++this.#ticks % rateTicks === 0 && this.#ticks > 0)) {
-      this.#said = heldBecause;
+    else if (heldBecause !== this.#reportedReason || (++this.#ticks % rateTicks === 0 && this.#ticks > 0)) {
+      this.#reportedReason = heldBecause;
       this.#terminal.message(progressLine(this.#progress(), this.#terminal.messagePaint));
     }
   }

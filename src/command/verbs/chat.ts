@@ -80,17 +80,17 @@ async function defaultModel(client: Client): Promise<string> {
  * Reads and processes lines until the end. After a failed turn, the chat continues at a terminal, and ends if the input
  * is a file or a pipe.
  */
-async function converse(input: ChatInput, conversation: ChatConversation, terminal: Terminal): Promise<number> {
+async function converse(chatInput: ChatInput, conversation: ChatConversation, terminal: Terminal): Promise<number> {
   for (;;) {
-    const line = await input.nextLine();
+    const line = await chatInput.nextLine();
     if (line === null && terminal.isStdinTty) terminal.message('');
     if (line === null) return exitCodes.ok;
-    const meant = readLine(line);
-    if (meant.type === 'leave') return exitCodes.ok;
+    const input = readLine(line);
+    if (input.type === 'leave') return exitCodes.ok;
     const code =
-      meant.type === 'message'
-        ? await input.runTurn((signal) => conversation.send(meant.text, signal))
-        : await conversation.obey(meant);
+      input.type === 'message'
+        ? await chatInput.runTurn((signal) => conversation.send(input.text, signal))
+        : await conversation.obey(input);
     if (code !== exitCodes.ok && !terminal.isStdinTty) return code;
   }
 }

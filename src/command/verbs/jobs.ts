@@ -57,10 +57,10 @@ async function list(args: CommandArguments, context: CommandContext): Promise<nu
   const client = await clientFor(args, context);
   const now = await client.getState('/status', jobsBody);
   const isOfAll = args.has('all');
-  const own = isOfAll ? await client.getState('/jobs?all=true', jobList) : await client.getOptional('/jobs', jobList);
-  const background = own?.jobs ?? [];
+  const page = isOfAll ? await client.getState('/jobs?all=true', jobList) : await client.getOptional('/jobs', jobList);
+  const background = page?.jobs ?? [];
   const nowMs = context.clock.now();
-  const hasMore = own !== null && own.next_cursor !== null;
+  const hasMore = page !== null && page.next_cursor !== null;
   return show(args, context.terminal, { ...now, background }, (paint) => [
     ...renderJobs(now, nowMs, paint),
     ...renderListedJobs(isOfAll ? 'all' : 'yours', background, hasMore, nowMs, paint),

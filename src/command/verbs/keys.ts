@@ -167,10 +167,10 @@ function showFaults(faults: readonly string[], terminal: Terminal): number {
 
 /** Returns the options of the flags as one part of a line, in an array; an empty array if no flag is set. */
 function optionsOf(args: CommandArguments): string[] {
-  const given = Object.entries(optionFlags).flatMap(([name, { type }]) => {
+  const givenFlags = Object.entries(optionFlags).flatMap(([name, { type }]) => {
     if (type === 'boolean') return args.has(name) ? [name] : [];
     const value = args.value(name);
     return value === undefined ? [] : [`${name}=${value}`];
   });
-  return given.length === 0 ? [] : [given.join(',')];
+  return givenFlags.length === 0 ? [] : [givenFlags.join(',')];
 }

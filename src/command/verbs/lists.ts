@@ -35,9 +35,9 @@ export const version: Command = {
       ? await client.getState('/version', versionBody)
       : await client.getOptional('/version', versionBody);
     const { version, commit } = readProduct();
-    const own = { version, commit, node: process.version };
+    const commandVersion = { version, commit, node: process.version };
     const service = found && { url: client.url, ...found };
-    return show(args, context.terminal, { ...own, service }, () => [
+    return show(args, context.terminal, { ...commandVersion, service }, () => [
       `prompt-relay ${version}`,
       ...(service === null ? [] : [escaped(`service ${service.version} at ${service.url}, ${clisIn(service)}`)]),
     ]);

@@ -51,14 +51,14 @@ const variableOfFlag = {
 
 /** Converts flags to the variables that they override. Throws a CommandError. */
 function settingsFrom(args: CommandArguments): Environment {
-  const given = Object.entries(variableOfFlag).flatMap(([flag, name]) => {
+  const givenSettings = Object.entries(variableOfFlag).flatMap(([flag, name]) => {
     const value = args.value(flag);
     if (value === undefined) return [];
     const parsed = variables[name][1].safeParse(value);
     if (parsed.success) return [[name, value] as const];
     throw new CommandError(exitCodes.usage, `--${flag}: ${parsed.error.issues[0]?.message}`);
   });
-  return Object.fromEntries(given);
+  return Object.fromEntries(givenSettings);
 }
 
 const settingNotes = ['All other settings are MODEL_API_* variables. A flag wins over its variable.'] as const;

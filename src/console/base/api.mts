@@ -10,7 +10,7 @@ export interface StreamEvent {
 
 /** Parses server-sent events, and buffers the text of an incomplete one. The fields `id` and `retry` are ignored. */
 export class EventParser {
-  #rest = '';
+  #incompleteLine = '';
   #event = '';
   #data: string[] = [];
   #isAtStart = true;
@@ -19,9 +19,9 @@ export class EventParser {
   push(text: string): StreamEvent[] {
     const isFirst = this.#isAtStart && text !== '';
     if (isFirst) this.#isAtStart = false;
-    this.#rest += isFirst && text.startsWith('\uFEFF') ? text.slice(1) : text;
-    const lines = this.#rest.split(/\r\n|\n|\r(?!$)/); // a CR at the end may be half of a CRLF
-    this.#rest = lines.pop() ?? '';
+    this.#incompleteLine += isFirst && text.startsWith('\uFEFF') ? text.slice(1) : text;
+    const lines = this.#incompleteLine.split(/\r\n|\n|\r(?!$)/); // a CR at the end may be half of a CRLF
+    this.#incompleteLine = lines.pop() ?? '';
     return lines.flatMap((line) => this.#take(line) ?? []);
   }
 

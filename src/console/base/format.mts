@@ -16,9 +16,9 @@ export function durationText(ms: number): string {
 type Unit = readonly [seconds: number, name: string];
 
 function pairText(seconds: number, [large, largeName]: Unit, [small, smallName]: Unit): string {
-  const rest = Math.floor((seconds % large) / small);
+  const remainder = Math.floor((seconds % large) / small);
   const begin = `${Math.floor(seconds / large)} ${largeName}`;
-  return rest === 0 ? begin : `${begin} ${rest} ${smallName}`;
+  return remainder === 0 ? begin : `${begin} ${remainder} ${smallName}`;
 }
 
 export function countText(count: number): string {

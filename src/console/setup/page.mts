@@ -114,9 +114,9 @@ function ModelCliSection({ cli, name }: ModelCliProps) {
 }
 
 function Models({ models }: { readonly models: SetupReport['models'] }) {
-  const usual = models.find((model) => model.default);
+  const defaultModel = models.find((model) => model.default);
   return html`<${Section} title="Models">
-    <${Fact} name="Default" page="clis#names-of-models">${usual?.id ?? 'not known'}<//>
+    <${Fact} name="Default" page="clis#names-of-models">${defaultModel?.id ?? 'not known'}<//>
     <${Fact} name="Available models" page="clis#names-of-models">${models.length === 0 ? 'none known' : listOf(models.map(({ id }) => id))}<//>
   <//>`;
 }

@@ -44,7 +44,7 @@ export class ListPages<Page extends Paged, Item> {
   readonly #api: Pick<Api, 'json'>;
   #rounds = 0;
   /** Cursor of the last request; null for the first page. */
-  #asked: string | null = null;
+  #requestedCursor: string | null = null;
   #search = '';
 
   constructor(api: Pick<Api, 'json'>, listing: Listing<Page, Item>) {
@@ -75,7 +75,7 @@ export class ListPages<Page extends Paged, Item> {
 
   /** Repeats the request that failed. */
   async readAgain(): Promise<void> {
-    await this.#read(this.#asked);
+    await this.#read(this.#requestedCursor);
   }
 
   /** Replaces an item by a newer version. */
@@ -93,7 +93,7 @@ export class ListPages<Page extends Paged, Item> {
   /** Reads a page. Ignores the response if another request has started since. */
   async #read(cursor: string | null): Promise<void> {
     const round = ++this.#rounds;
-    this.#asked = cursor;
+    this.#requestedCursor = cursor;
     if (this.view.value.items === null || cursor !== null) this.view.set({ ...this.view.value, state: 'reading' });
     const { path, query: fixed, asksForKey = true } = this.listing;
     const query = new URLSearchParams({
@@ -119,11 +119,11 @@ export class ListPages<Page extends Paged, Item> {
     const page = itemsOf(answer);
     const { next_cursor: next } = answer;
     const named = new Set(page.map(idOf));
-    const others = (known ?? []).filter((item) => !named.has(idOf(item)));
-    if (!isFirst) return { items: [...others, ...page], next, state: 'ready' };
+    const otherItems = (known ?? []).filter((item) => !named.has(idOf(item)));
+    if (!isFirst) return { items: [...otherItems, ...page], next, state: 'ready' };
     const last = page.at(-1);
     const isAfter = (item: Item) => last !== undefined && orderOf(item) <= orderOf(last);
-    const after = next === null ? [] : others.filter(isAfter);
+    const after = next === null ? [] : otherItems.filter(isAfter);
     return { items: [...page, ...after], next: after.length === 0 ? next : before, state: 'ready' };
   }
 }

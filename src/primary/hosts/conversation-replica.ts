@@ -37,7 +37,7 @@ export class ConversationReplica implements TurnGate {
     this.#store = store;
     this.#locks = new TurnLocks(store, clock);
     copies.turnGate = this;
-    store.observe({ gone: (id) => copies.drop(id), reset: () => copies.dropIdle() });
+    store.observe({ conversationRemoved: (id) => copies.drop(id), reset: () => copies.dropIdle() });
   }
 
   async snapshot(id: string, client: string): Promise<TitledConversation> {

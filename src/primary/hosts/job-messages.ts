@@ -96,11 +96,11 @@ export class JobMessages {
 
   #receive(message: string): void {
     const [what, id = '', ...words] = message.split(' ');
-    const rest = words.join(' ');
+    const jobText = words.join(' ');
     if (what === 'added') this.#listener?.added();
-    if (what === 'cancel') this.#listener?.cancelled(id, rest || null);
-    if (what === cancelCaller) this.#cancel(callerOrder.safeParse(parsed(rest)).data);
-    if (what === callerCancelled) this.#ended(id, callerJob.safeParse(parsed(rest)).data);
+    if (what === 'cancel') this.#listener?.cancelled(id, jobText || null);
+    if (what === cancelCaller) this.#cancel(callerOrder.safeParse(parsed(jobText)).data);
+    if (what === callerCancelled) this.#ended(id, callerJob.safeParse(parsed(jobText)).data);
   }
 
   #cancel(order: CallerOrder | undefined): void {

@@ -49,7 +49,7 @@ export class JobTexts {
   /** Reads text from UTF-16 unit `from`; empty at the end. */
   async read(id: string, from: number): Promise<string> {
     const [first, last] = [from * bytesPerUnit, (from + pieceLength) * bytesPerUnit - 1];
-    const { rest } = await this.#redis.run('job', 'jobs.readText', { id, first, last });
+    const { remaining: rest } = await this.#redis.run('job', 'jobs.readText', { id, first, last });
     const text = (rest[0] as Buffer).toString('utf16le');
     return text.length === pieceLength ? withoutHalf(text) : text;
   }
@@ -69,7 +69,7 @@ export class JobTexts {
 
   async #store(id: string, text: OpenText, isAnswer: boolean): Promise<void> {
     for (let piece = text.log.read(text.stored); piece !== ''; piece = text.log.read(text.stored)) {
-      const { verdict, rest } = await this.#redis.run('job', 'jobs.write', {
+      const { verdict, remaining: rest } = await this.#redis.run('job', 'jobs.write', {
         ...{ id, run: this.#run, from: text.stored * bytesPerUnit, piece: Buffer.from(piece, 'utf16le') },
         isAnswer: isAnswer ? 1 : 0,
       });

@@ -46,7 +46,7 @@ export class RedisAnswers implements IdempotencyStore {
     const hash = hashOf(key);
     const token = randomUUID();
     const args = { hash, digest, token, holdMs, pieceBytes: recordedPieceBytes };
-    const { verdict, rest } = await this.#redis.runWithin(limitMs, 'answers.take', args);
+    const { verdict, remaining: rest } = await this.#redis.runWithin(limitMs, 'answers.take', args);
     const known = String(rest[0]);
     if (verdict === 'held') return { type: 'held', digest: known };
     if (verdict === 'answered') return { type: 'answered', digest: known, answer: answerOf(rest.slice(1)) };
@@ -56,7 +56,7 @@ export class RedisAnswers implements IdempotencyStore {
 
   async read(key: ClientKey, digest: string, from: number): Promise<string> {
     const args = { hash: hashOf(key), digest, from, pieceBytes: recordedPieceBytes };
-    const { rest } = await this.#redis.runWithin(limitMs, 'answers.read', args);
+    const { remaining: rest } = await this.#redis.runWithin(limitMs, 'answers.read', args);
     return pieceOf(rest[0] as Buffer);
   }
 

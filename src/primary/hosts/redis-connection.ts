@@ -216,7 +216,7 @@ export class RedisConnection {
     if (!Array.isArray(reply)) throw new Error('the answer is none of Redis');
     const [verdict, now, ...rest] = reply as readonly unknown[];
     this.#time.is(Number(now));
-    return { verdict: String(verdict), rest };
+    return { verdict: String(verdict), remaining: rest };
   }
 
   #connected(): void {

@@ -72,7 +72,7 @@ interface OpenCommit {
 
 export interface SharedObserver {
   /** Called when a turn was not stored because its conversation does not exist any more. */
-  gone(id: string): void;
+  conversationRemoved(id: string): void;
   /** Called when Redis may have lost conversations. */
   reset(): void;
 }
@@ -113,7 +113,7 @@ export class RedisConversations implements ConversationJournal {
       if (error instanceof Unanswered) this.#toWithdraw.push({ change, name });
       throw error;
     });
-    if (reply.verdict === 'gone') this.#observer?.gone(change.id);
+    if (reply.verdict === 'gone') this.#observer?.conversationRemoved(change.id);
     if (reply.verdict === 'stale') throw staleTurn();
   }
 
@@ -135,7 +135,7 @@ export class RedisConversations implements ConversationJournal {
    */
   async enter(id: string, client: string, wantsLock: boolean): Promise<SharedState | null> {
     const args = { id, client, wantsLock: wantsLock ? 1 : 0, lockTicks: lockMs * ticksPerMs };
-    const { verdict, rest } = await this.#redis.run('enter', 'conversations.enter', args);
+    const { verdict, remaining: rest } = await this.#redis.run('enter', 'conversations.enter', args);
     if (verdict !== 'ok') return null;
     const [messageCount, token] = rest.map(Number);
     return { messageCount: messageCount ?? 0, token: token || null };
@@ -199,7 +199,7 @@ export class RedisConversations implements ConversationJournal {
   async #read(client: string, from: number | null, count: number): Promise<ListedInRedis[]> {
     const { ttlMs } = this.#limits;
     const args = { client, before: from === null ? '+inf' : `(${from}`, limit: count + 1, ttlMs };
-    const { rest } = await this.#redis.run('read', 'conversations.list', args);
+    const { remaining: rest } = await this.#redis.run('read', 'conversations.list', args);
     return (rest[0] as Buffer[][]).map((row) => listedConversation(row, ttlMs));
   }
 
@@ -221,7 +221,7 @@ export class RedisConversations implements ConversationJournal {
   async fork(origin: string, client: string, messageCount: number | null): Promise<TitledConversation> {
     const [id, now] = [newId(), this.#clock.now()];
     const args = { id, client, origin, messages: messageCount ?? '', at: now, ...this.#limits };
-    const { verdict, rest } = await this.#redis.run('commit', 'conversations.fork', args);
+    const { verdict, remaining: rest } = await this.#redis.run('commit', 'conversations.fork', args);
     if (verdict === 'gone') notFound();
     const [count = 0, tokensUsed = 0] = rest.slice(0, 2).map(Number);
     if (verdict === 'range') checkForkPoint(messageCount ?? count, count);
@@ -375,12 +375,12 @@ export class RedisResponses implements ResponseStore {
 
   async read({ id, client }: ResponseKey, from: number): Promise<BodyPiece | null> {
     const args = { id, client, from, pieceBytes: responsePieceBytes };
-    const { verdict, rest } = await this.#redis.run('response', 'responses.read', args);
+    const { verdict, remaining: rest } = await this.#redis.run('response', 'responses.read', args);
     return verdict === 'ok' ? { text: pieceOf(rest[0] as Buffer), bytes: Number(rest[1]) } : null;
   }
 
   async head({ id, client }: ResponseKey): Promise<string | null> {
-    const { verdict, rest } = await this.#redis.run('response', 'responses.head', {
+    const { verdict, remaining: rest } = await this.#redis.run('response', 'responses.head', {
       id,
       client,
       holder: holderOf(client),
@@ -390,7 +390,7 @@ export class RedisResponses implements ResponseStore {
 
   async text({ id, client }: ResponseKey): Promise<readonly Message[] | null> {
     const args = { id, client, holder: holderOf(client) };
-    const { verdict, rest } = await this.#redis.run('response', 'responses.chain', args);
+    const { verdict, remaining: rest } = await this.#redis.run('response', 'responses.chain', args);
     if (verdict !== 'ok') return null;
     const ids = (rest[0] as Buffer[]).map(String).toReversed();
     const pieces: unknown[] = [];
@@ -408,7 +408,7 @@ export class RedisResponses implements ResponseStore {
 
   async expire(): Promise<void> {
     for (let count = maxExpired; count === maxExpired; ) {
-      count = Number((await this.#change('expire', { ttlMs: this.#ttlMs })).rest[2]);
+      count = Number((await this.#change('expire', { ttlMs: this.#ttlMs })).remaining[2]);
     }
   }
 
@@ -418,7 +418,7 @@ export class RedisResponses implements ResponseStore {
 
   async #change(name: string, args: ScriptArguments) {
     const reply = await this.#redis.run('response', `responses.${name}`, args);
-    const [count, bytes] = reply.rest.map(Number);
+    const [count, bytes] = reply.remaining.map(Number);
     this.#counts = { count: count ?? 0, bytes: bytes ?? 0 };
     return reply;
   }

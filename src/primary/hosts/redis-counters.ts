@@ -74,7 +74,7 @@ export class RedisWindows implements WindowCounter {
 
   async add(name: string, points: number, windowMs: number): Promise<CountedWindow> {
     const args = { name, points, windowMs };
-    const { rest } = await this.#redis.runWithin(windowLimitMs, 'counters.countInWindow', args);
+    const { remaining: rest } = await this.#redis.runWithin(windowLimitMs, 'counters.countInWindow', args);
     const [count = 0, leftMs = 0] = rest.map(Number);
     return { count, leftMs };
   }

@@ -21,12 +21,12 @@ export class Unanswered extends RelayError {
 }
 
 /** Error replies about the state of Redis; all others are about one command. */
-const ofAllCommands =
+const generalPermission =
   /(^|: )(OOM|READONLY|LOADING|MISCONF|NOAUTH|WRONGPASS|MASTERDOWN|NOREPLICAS|BUSY|CLUSTERDOWN|MOVED)\b/;
 
 /** Whether the next command would fail too. */
 export function isOfAllCommands(error: unknown): boolean {
-  return !isAnswer(error) || ofAllCommands.test(error.message);
+  return !isAnswer(error) || generalPermission.test(error.message);
 }
 
 /** Converts an error. After an error reply, the command was not done; otherwise the outcome is unknown. */
@@ -46,8 +46,8 @@ export function reasonWithRight(error: unknown, prefix: string): string {
   const reason = reasonOf(error);
   const [isMissing, , where] = missingRight.exec(reason) ?? [];
   if (isMissing === undefined) return reason;
-  const ofKeys = where === '' ? '+@all -@dangerous' : `~${prefix}:*`;
-  return `NOPERM: its user needs ${where === 'channel' ? `&${prefix}:*` : ofKeys} (${reason})`;
+  const missingPermission = where === '' ? '+@all -@dangerous' : `~${prefix}:*`;
+  return `NOPERM: its user needs ${where === 'channel' ? `&${prefix}:*` : missingPermission} (${reason})`;
 }
 
 /** Whether the error is an error reply of Redis, so that the command was not done. */

@@ -131,7 +131,7 @@ export class RedisJobs implements JobStore {
       ...{ maxJobsOfHolder: ofHolder.count, maxBytesOfHolder: ofHolder.bytes },
       ...{ maxJobsOfName: ofName.count, maxBytesOfName: ofName.bytes },
     };
-    const { verdict, rest } = await this.#script('accept', args).catch((error) => {
+    const { verdict, remaining: rest } = await this.#script('accept', args).catch((error) => {
       if (error instanceof Unanswered) this.#toRemove.push(id);
       throw error;
     });
@@ -179,7 +179,7 @@ export class RedisJobs implements JobStore {
 
   async list({ client, status, before, limit }: JobListOrder): Promise<JobPage> {
     const args = { client: client ?? '', before: before === null ? '+inf' : `(${before}`, status: status ?? '', limit };
-    const { rest } = await this.#script('list', args);
+    const { remaining: rest } = await this.#script('list', args);
     const [next, rows] = rest as [Buffer, (Buffer | null)[][]];
     const jobs = rows.map(([id, ...fields]) => recordOf(String(id), fields));
     return { jobs, next: next.length === 0 ? null : Number(next) };
@@ -190,7 +190,7 @@ export class RedisJobs implements JobStore {
   }
 
   async expire(before: number): Promise<void> {
-    for (let count = 100; count === 100; ) count = Number((await this.#script('expire', { before })).rest[0]);
+    for (let count = 100; count === 100; ) count = Number((await this.#script('expire', { before })).remaining[0]);
   }
 
   /** Yields nothing: a host takes a job when it has a free slot. */
@@ -229,7 +229,7 @@ export class RedisJobs implements JobStore {
 
   /** Returns the current position of a job in the queue, from 1. */
   async position(id: string): Promise<number> {
-    const { rest } = await this.#script('position', { id, queueKey: this.#queue.keyPrefix });
+    const { remaining: rest } = await this.#script('position', { id, queueKey: this.#queue.keyPrefix });
     return Number(rest[0]);
   }
 
@@ -241,7 +241,7 @@ export class RedisJobs implements JobStore {
   /** Cancels a job. `by` is the administrator who cancels it; null for the client of the job. */
   async cancel(id: string, { endedAt, end }: EndedJob, by: string | null = null): Promise<Cancelling> {
     const args = { id, by: by ?? '', at: endedAt, jobEnd: JSON.stringify(end), ttlMs: this.#limits.ttlMs };
-    const { verdict, rest } = await this.#script('cancel', args);
+    const { verdict, remaining: rest } = await this.#script('cancel', args);
     if (verdict !== 'ok') return { was: verdict === 'running' ? 'running' : 'gone' };
     return { was: 'queued', request: JSON.parse(String(rest[0])) };
   }
@@ -253,8 +253,8 @@ export class RedisJobs implements JobStore {
 
   /** Renews the sign of life of this host, and ends the jobs of dead hosts. Called every two seconds. */
   async renew(at: number): Promise<void> {
-    const ofLost = { lostEnd: JSON.stringify(lostEnd(0, 0)), ttlMs: this.#limits.ttlMs };
-    const { rest } = await this.#script('renewHost', { run: this.#run, leaseTicks, at, ...ofLost });
+    const lostJobFields = { lostEnd: JSON.stringify(lostEnd(0, 0)), ttlMs: this.#limits.ttlMs };
+    const { remaining: rest } = await this.#script('renewHost', { run: this.#run, leaseTicks, at, ...lostJobFields });
     for (const other of [this.#queue, this.#messages]) other.reconnect();
     const [oldest, count] = rest as [Buffer[], number];
     this.#waiting = waitingSeen(oldest, count);
@@ -269,7 +269,7 @@ export class RedisJobs implements JobStore {
   async #addOrphans(): Promise<void> {
     for (let cursor = ''; cursor !== '0'; ) {
       const args = { cursor: cursor || '0', queueKey: this.#queue.keyPrefix };
-      const { rest } = await this.#script('orphans', args);
+      const { remaining: rest } = await this.#script('orphans', args);
       const [next, found] = rest as [Buffer, Buffer[]];
       const ids = found.filter((_, index) => index % 2 === 0);
       const jobs = ids.map((id, index) => ({ id: String(id), priority: Number(found[2 * index + 1]) }));

@@ -18,7 +18,7 @@ export type ScriptName = `${ScriptFile}.${string}`;
 /** The reply of a script, without its time. */
 export interface ScriptReply {
   readonly verdict: string;
-  readonly rest: readonly unknown[];
+  readonly remaining: readonly unknown[];
 }
 
 /** A connection to Redis. Commands are not resent, and fail at once without a connection. */

@@ -37,7 +37,7 @@ export class RedisUpkeep implements StoreUpkeep {
       const counts: Record<string, number> = { conversations: await this.#purgeList(client) };
       for (let cursor: string | null = '0'; cursor !== null; ) {
         const args = { client, cursor, count, things: usedThings.join(' ') };
-        const { rest } = await this.#redis.run('upkeep', 'upkeep.purgePage', args);
+        const { remaining: rest } = await this.#redis.run('upkeep', 'upkeep.purgePage', args);
         addTo(counts, rest[1]);
         cursor = nextCursor(rest[0]);
       }
@@ -54,7 +54,11 @@ export class RedisUpkeep implements StoreUpkeep {
   async #purgeList(client: string): Promise<number> {
     let removed = 0;
     for (let last = '', left = 1; left > 0; ) {
-      const { rest } = await this.#redis.run('upkeep', 'upkeep.purgeList', { client, last, count: listCount });
+      const { remaining: rest } = await this.#redis.run('upkeep', 'upkeep.purgeList', {
+        client,
+        last,
+        count: listCount,
+      });
       removed += Number(rest[0]);
       left = Number(rest[1]);
       last = String(rest[2]);
@@ -98,7 +102,7 @@ class RedisCheck {
 
   async #checkKeys(): Promise<void> {
     for (let cursor: string | null = '0'; cursor !== null; ) {
-      const { rest } = await this.#redis.run('upkeep', 'upkeep.checkPage', { cursor, count });
+      const { remaining: rest } = await this.#redis.run('upkeep', 'upkeep.checkPage', { cursor, count });
       const [next, counts, faults, lists] = rest as [unknown, unknown, readonly unknown[], readonly unknown[]];
       addTo(this.#rows, counts);
       for (const sentence of faults) this.#fault(String(sentence));
@@ -113,7 +117,7 @@ class RedisCheck {
     let missing = 0;
     for (let cursor: string | null = '0'; cursor !== null; ) {
       const args = { list, target, ttlMs: ttlMs ?? '', cursor, count };
-      const { rest } = await this.#redis.run('upkeep', 'upkeep.checkList', args);
+      const { remaining: rest } = await this.#redis.run('upkeep', 'upkeep.checkList', args);
       missing += Number(rest[1]);
       if (name !== null) addTo(this.#expired, [name, rest[2]]);
       cursor = nextCursor(rest[0]);

@@ -34,9 +34,9 @@ export const modelEntry = z
   .meta({ id: 'Model' });
 export type ModelEntry = z.infer<typeof modelEntry>;
 
-const ofList = { count: z.int().nonnegative(), models: z.array(modelEntry) };
+const listFields = { count: z.int().nonnegative(), models: z.array(modelEntry) };
 
-export const modelList = z.object(ofList);
+export const modelList = z.object(listFields);
 export type ModelList = z.infer<typeof modelList>;
 
 /** Model in the form of the OpenAI API. */
@@ -52,7 +52,7 @@ export type OpenAiModel = z.infer<typeof openAiModel>;
 
 export const modelsBody = z
   .strictObject({
-    ...ofList,
+    ...listFields,
     object: z.literal('list'),
     data: z.array(openAiModel).meta({ description: 'The same, as `GET /v1/models` has it.' }),
   })

@@ -4,7 +4,7 @@ import { storeKinds } from './health.js';
 const count = z.int().nonnegative();
 const names = z.array(z.string()).readonly();
 
-const ofModelCli = {
+const modelCliFields = {
   adapter: z.string(),
   command: names,
   version: z.string().nullable(),
@@ -12,7 +12,7 @@ const ofModelCli = {
   duration_ms: count,
   error: z.string().nullable(),
 };
-const modelCliSetup = z.strictObject(ofModelCli).readonly();
+const modelCliSetup = z.strictObject(modelCliFields).readonly();
 
 const namedModel = z.strictObject({ id: z.string(), default: z.boolean(), alias_of: z.string().optional() }).readonly();
 
@@ -39,7 +39,7 @@ export const setupReport = z
     execution_timeout_ms: count,
     model_cli: modelCliSetup.meta({ description: 'The model CLI, as the last readiness check found it.' }),
     model_clis: z
-      .array(z.strictObject({ cli: z.string(), ...ofModelCli }).readonly())
+      .array(z.strictObject({ cli: z.string(), ...modelCliFields }).readonly())
       .readonly()
       .meta({ description: 'If there are several, all of them; `model_cli` is the first.' })
       .optional(),

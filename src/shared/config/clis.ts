@@ -85,9 +85,9 @@ export function cliList<Kind extends string>(kinds: readonly Kind[]) {
 
 /** Parses one entry. Returns a sentence about the fault if it is invalid. */
 function listedCli<Kind extends string>(part: string, kinds: readonly Kind[]): ListedCli<Kind> | string {
-  const [, given, named = '', words] = /^(?:([^=:/]*)=)?([^:]*)(?::([\s\S]*))?$/.exec(part) ?? [];
+  const [, prefix, named = '', words] = /^(?:([^=:/]*)=)?([^:]*)(?::([\s\S]*))?$/.exec(part) ?? [];
   const kind = isAdapterFile(named) ? named : kinds.find((known) => known === named);
-  const name = given ?? named.replace(/^.*\/|\.[cm]?js$/g, '');
+  const name = prefix ?? named.replace(/^.*\/|\.[cm]?js$/g, '');
   if (kind === undefined) return `must be CLIs such as ${form}; ${part} is none of ${kinds.join(', ')}`;
   if (!namePattern.test(name)) return `must give names of small letters, digits, - and _, as in ${form}`;
   try {

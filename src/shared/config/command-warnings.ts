@@ -11,7 +11,7 @@ type SeenVariables = Readonly<Record<string, string | undefined>>;
 interface BufferedProgram {
   readonly program: RegExp;
   /** Whether the arguments or variables make the program flush its output at once. */
-  readonly isFlushing: (words: readonly string[], given: SeenVariables) => boolean;
+  readonly isFlushing: (words: readonly string[], variables: SeenVariables) => boolean;
   readonly cure: string;
 }
 
@@ -43,8 +43,8 @@ function isDecisive(word: string): boolean {
  * Returns a sentence with a remedy for each program of a command line that buffers its output to a pipe until it exits.
  * `given` are the environment variables of the program.
  */
-export function bufferedPrograms(words: readonly string[], given: SeenVariables): string[] {
-  const seen = { ...given };
+export function bufferedPrograms(words: readonly string[], variables: SeenVariables): string[] {
+  const seen = { ...variables };
   let isFlushed = false;
   for (const [index, word] of words.entries()) {
     const [, variable, value] = /^([A-Za-z_]\w*)=(.*)$/s.exec(word) ?? [];
@@ -58,20 +58,20 @@ export function bufferedPrograms(words: readonly string[], given: SeenVariables)
   return [];
 }
 
-function warningsOf(name: string, words: readonly string[], given: SeenVariables, isFlushed: boolean): string[] {
-  if (shells.test(name)) return inScript(words, given);
+function warningsOf(name: string, words: readonly string[], variables: SeenVariables, isFlushed: boolean): string[] {
+  if (shells.test(name)) return inScript(words, variables);
   const found = known.find(({ program }) => program.test(name));
   const isByLibrary = found !== known[0]; // Python has its own buffers
-  if (found === undefined || (isFlushed && isByLibrary) || found.isFlushing(words, given)) return [];
+  if (found === undefined || (isFlushed && isByLibrary) || found.isFlushing(words, variables)) return [];
   return [`${name} keeps what it writes to a pipe until it ends, so no answer would stream: ${found.cure}`];
 }
 
 /** Checks a script such as `sh -c 'model | sed s/a/b/'`, without full knowledge of shell syntax. */
-function inScript(words: readonly string[], given: SeenVariables): string[] {
+function inScript(words: readonly string[], variables: SeenVariables): string[] {
   const at = words.findIndex((word) => /^-[a-z]*c$/.test(word));
   const script = at < 0 ? '' : (words[at + 1] ?? '');
   const parts = script.split(/\|\|?|&&?|;|\n/);
-  return [...new Set(parts.flatMap((part) => bufferedPrograms(part.trim().split(/\s+/), given)))];
+  return [...new Set(parts.flatMap((part) => bufferedPrograms(part.trim().split(/\s+/), variables)))];
 }
 
 /** Syntax outside of quotes that a shell would interpret. */
@@ -87,11 +87,11 @@ type CommandVariables = Readonly<Record<string, string | undefined>>;
  */
 export function commandWarnings(env: CommandVariables, values: Values): string[] {
   const { MODEL_API_CLI_COMMAND: command, MODEL_API_CLIS: clis, MODEL_API_CLI_ARGS: extraArgs } = values;
-  const given = Object.fromEntries(values.MODEL_API_CLI_ENV.map((name) => [name, env[name]]));
+  const givenVariables = Object.fromEntries(values.MODEL_API_CLI_ENV.map((name) => [name, env[name]]));
   const commands = [command, ...clis.map((cli) => cli.command)].filter((each) => each !== null);
   if (commands.length === 0) return [];
   const name = clis.length > 0 ? 'MODEL_API_CLIS' : 'MODEL_API_CLI_COMMAND';
-  const buffered = commands.flatMap((each) => bufferedPrograms([...each, ...extraArgs], given));
+  const buffered = commands.flatMap((each) => bufferedPrograms([...each, ...extraArgs], givenVariables));
   return [
     ...unshelled(name, env[name] ?? ''),
     ...unshelled('MODEL_API_CLI_ARGS', env.MODEL_API_CLI_ARGS ?? ''),

@@ -151,10 +151,10 @@ function commandContradictions(values: Parsed): string[] {
   const { takesModel, ownName } = commandModel(command, extraArgs, model);
   const namesNone = model === null && allowed?.length === 0;
   if (takesModel && namesNone) return ['MODEL_API_DEFAULT_MODEL: must be set when the command holds {model}'];
-  const others = takesModel ? [] : (allowed ?? []).filter((name) => name !== ownName);
-  if (others.length === 0) return [];
+  const otherNames = takesModel ? [] : (allowed ?? []).filter((name) => name !== ownName);
+  if (otherNames.length === 0) return [];
   const cause = `the command holds no {model}, so only ${ownName} can answer`;
-  return [`MODEL_API_ALLOWED_MODELS: must not name ${others.join(', ')}: ${cause}`];
+  return [`MODEL_API_ALLOWED_MODELS: must not name ${otherNames.join(', ')}: ${cause}`];
 }
 
 /** Returns the accepted host names; null accepts every name. */

@@ -22,8 +22,8 @@ export interface KeysFileContent {
  * Parses keys, one per line: `name:sha256:<hex>`, then optionally a colon and options separated by commas. Blank lines
  * and lines that begin with `#` are ignored. `others` are keys from other sources: names and keys must be unique.
  */
-export function readKeysFile(text: string, others: readonly ApiKey[] = []): KeysFileContent {
-  const reading = keysFileReader(text, others);
+export function readKeysFile(text: string, otherKeys: readonly ApiKey[] = []): KeysFileContent {
+  const reading = keysFileReader(text, otherKeys);
   for (;;) {
     const { done, value } = reading.next();
     if (done) return value;
@@ -36,10 +36,10 @@ const sliceLines = 250;
 /** Parses keys like `readKeysFile`, and awaits `pause` after each slice of lines. */
 export async function readKeysFileInSlices(
   text: string,
-  others: readonly ApiKey[],
+  otherKeys: readonly ApiKey[],
   pause: () => Promise<void>,
 ): Promise<KeysFileContent> {
-  const reading = keysFileReader(text, others);
+  const reading = keysFileReader(text, otherKeys);
   for (let lines = 1; ; lines++) {
     const { done, value } = reading.next();
     if (done) return value;

@@ -37,12 +37,12 @@ const headerName = /^[\w!#$%&'*+.^`|~-]+$/;
 const ownHeaders = 'connection content-length content-type expect host keep-alive transfer-encoding upgrade'.split(' ');
 
 /** Schema of pairs such as `a=1,b=2`, with percent-encoding for special characters. */
-function pairs(said: string, isPair: (name: string, value: string) => boolean) {
+function pairs(message: string, isPair: (name: string, value: string) => boolean) {
   return z.string().transform((text, context): Readonly<Record<string, string>> => {
     const found = text.split(',').filter((part) => part.trim() !== '');
     const read = found.map(pairOf);
     if (read.every((pair) => pair !== null && isPair(...pair))) return Object.fromEntries(read as [string, string][]);
-    context.addIssue(said);
+    context.addIssue(message);
     return z.NEVER;
   });
 }
@@ -124,6 +124,6 @@ function tracesUrl(endpoint: string): string {
 }
 
 function samplerOf({ OTEL_TRACES_SAMPLER: name, OTEL_TRACES_SAMPLER_ARG: ratio }: OtlpValues): Sampler {
-  const ofOthers = name.endsWith('always_on') ? 1 : name.endsWith('always_off') ? 0 : ratio;
-  return { isParentBased: name.startsWith('parentbased_'), ratio: ofOthers };
+  const rootRatio = name.endsWith('always_on') ? 1 : name.endsWith('always_off') ? 0 : ratio;
+  return { isParentBased: name.startsWith('parentbased_'), ratio: rootRatio };
 }

@@ -38,25 +38,26 @@ export interface LoadedKeys {
 }
 
 /** Reads all keys. Faults and warnings never contain a key. */
-export async function loadKeys(given: KeyVariables, files: KeyFiles): Promise<LoadedKeys> {
-  const source = sourceOf(given);
-  const hasOthers = given.keysFile !== null;
+export async function loadKeys(variables: KeyVariables, files: KeyFiles): Promise<LoadedKeys> {
+  const source = sourceOf(variables);
+  const hasOthers = variables.keysFile !== null;
   const {
     keys: apiKeys,
     faults,
     warnings,
     tooShort,
   } = source === null ? nothing : await loadFrom(source, files, hasOthers);
-  const named = given.keysFile === null ? nothing : await loadNamed(given.keysFile, apiKeys, files);
-  const isUseless = given.keysFile !== null && named.faults.length === 0 && named.keys.length + apiKeys.length === 0;
+  const named = variables.keysFile === null ? nothing : await loadNamed(variables.keysFile, apiKeys, files);
+  const isUseless =
+    variables.keysFile !== null && named.faults.length === 0 && named.keys.length + apiKeys.length === 0;
   return {
     apiKeys,
     namedKeys: named.keys,
-    needsKey: apiKeys.length > 0 || given.keysFile !== null,
+    needsKey: apiKeys.length > 0 || variables.keysFile !== null,
     faults: [...faults, ...named.faults],
     tooShort,
     warnings: [
-      ...(given.key === null || given.keyFile === null ? [] : [unread]),
+      ...(variables.key === null || variables.keyFile === null ? [] : [unread]),
       ...warnings,
       ...named.warnings,
       ...(isUseless ? ['MODEL_API_KEYS_FILE: holds no key, so every request that needs one is refused'] : []),
@@ -112,10 +113,10 @@ async function readOptional(path: string, isOptional: boolean, read: ReadFile): 
   });
 }
 
-async function loadNamed(path: string, others: readonly ApiKey[], files: KeyFiles): Promise<Loaded> {
+async function loadNamed(path: string, otherKeys: readonly ApiKey[], files: KeyFiles): Promise<Loaded> {
   const name = 'MODEL_API_KEYS_FILE';
   try {
-    const { keys, faults } = readKeysFile(await files.read(path), others);
+    const { keys, faults } = readKeysFile(await files.read(path), otherKeys);
     const warnings = await openOnes(name, path, files);
     return { ...nothing, keys, faults: faults.map((fault) => `${name}: ${fault}`), warnings };
   } catch (error) {

@@ -23,12 +23,12 @@ export const cgroupSetting = z
   .regex(/^(auto|off|\/.*)$/, 'must be auto, off or the absolute path of a cgroup');
 
 export function integer(min: number, max: number) {
-  const said = `must be a whole number from ${min} to ${max}`;
+  const message = `must be a whole number from ${min} to ${max}`;
   return z
     .string()
-    .regex(/^\d{1,15}$/, said)
+    .regex(/^\d{1,15}$/, message)
     .transform(Number)
-    .pipe(z.number().min(min, said).max(max, said));
+    .pipe(z.number().min(min, message).max(max, message));
 }
 
 /** Schema of megabytes, which become bytes. */
@@ -42,12 +42,12 @@ export const flag = z
 
 /** Schema of seconds, optionally with a fraction, which become milliseconds. */
 export function seconds(min: number, max: number) {
-  const said = `must be a number of seconds from ${min} to ${max}, such as 30 or 0.5`;
+  const message = `must be a number of seconds from ${min} to ${max}, such as 30 or 0.5`;
   return z
     .string()
-    .regex(/^\d{1,12}(\.\d{1,3})?$/, said)
+    .regex(/^\d{1,12}(\.\d{1,3})?$/, message)
     .transform(Number)
-    .pipe(z.number().min(min, said).max(max, said))
+    .pipe(z.number().min(min, message).max(max, message))
     .transform((value) => Math.round(value * 1000));
 }
 
@@ -55,15 +55,15 @@ const byteUnits = { '': 1, b: 1, kb: 1024, mb: 1024 ** 2 } as const;
 
 /** Schema of a size such as `1mb`, `512kb` or `4096`, which becomes bytes. */
 export function size(min: number, max: number) {
-  const said = `must be a size from ${min} to ${max} bytes, such as 512kb or 1mb`;
+  const message = `must be a size from ${min} to ${max} bytes, such as 512kb or 1mb`;
   return z
     .string()
-    .regex(/^\d{1,10}(b|kb|mb)?$/i, said)
+    .regex(/^\d{1,10}(b|kb|mb)?$/i, message)
     .transform((value) => {
       const unit = value.replace(/\d/g, '').toLowerCase() as keyof typeof byteUnits;
       return Number.parseInt(value, 10) * byteUnits[unit];
     })
-    .pipe(z.number().min(min, said).max(max, said));
+    .pipe(z.number().min(min, message).max(max, message));
 }
 
 export const list = z.string().transform((value) =>
@@ -230,7 +230,7 @@ export interface RedisPlace {
   readonly prefix: string;
 }
 
-const said =
+const message =
   'must be memory, sqlite:/absolute/path.db or redis://[user:password@]host[:port][/database][?prefix=name] ' +
   '(rediss:// with TLS)';
 const usualPort = 6379;
@@ -240,7 +240,7 @@ const usualPrefix = 'prompt-relay';
 export const storePlace = z.string().transform((value, context) => {
   const place = placeOf(value);
   if (place !== null) return place;
-  context.addIssue(said); // without the value, which may contain a password
+  context.addIssue(message); // without the value, which may contain a password
   return z.NEVER;
 });
 export type StorePlace = z.output<typeof storePlace>;

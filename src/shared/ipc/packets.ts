@@ -194,8 +194,8 @@ function unitsOf(value: unknown): number {
 /** Returns the packets of a long message: its long texts in pieces, then the message without these texts. */
 function packetsOf(message: PeerMessage): Sent[][] {
   const texts: { readonly path: TextPath; readonly text: string }[] = [];
-  const rest = withoutLongTexts(message, (path, text) => texts.push({ path, text })) as PeerMessage;
-  const units = unitsOf(rest);
+  const shortened = withoutLongTexts(message, (path, text) => texts.push({ path, text })) as PeerMessage;
+  const units = unitsOf(shortened);
   if (units > maxUnits) throw new Error(`a message of ${units} characters is too large for the channel`);
   const isCall = message.kind === 'call';
   const packets: Sent[][] = [];
@@ -210,7 +210,7 @@ function packetsOf(message: PeerMessage): Sent[][] {
       at += piece.length;
     }
   }
-  packets.push([{ ...rest, texts: texts.map(({ path }) => path) } as PeerMessage]);
+  packets.push([{ ...shortened, texts: texts.map(({ path }) => path) } as PeerMessage]);
   return packets;
 }
 

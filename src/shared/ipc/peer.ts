@@ -296,11 +296,11 @@ export function channelToWorker(worker: Worker): Channel {
  * `exit` but never `disconnect`.
  */
 function onceGone(worker: Worker, listener: () => void): void {
-  const gone = () => {
-    worker.off('disconnect', gone).off('exit', gone);
+  const onDisconnect = () => {
+    worker.off('disconnect', onDisconnect).off('exit', onDisconnect);
     listener();
   };
-  worker.once('disconnect', gone).once('exit', gone);
+  worker.once('disconnect', onDisconnect).once('exit', onDisconnect);
 }
 
 /** Returns the worker's end of the cluster channel. The worker decides how to react when it closes. */

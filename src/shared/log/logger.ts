@@ -236,9 +236,9 @@ export class LogOutput implements LogDestination {
       return;
     }
     if (error !== null) this.#onLost();
-    const rest = piece.subarray(error === null ? bytes : piece.length);
-    this.#waitingBytes -= piece.length - rest.length;
-    this.#pieces.splice(0, 1, ...(rest.length > 0 ? [rest] : []));
+    const unwritten = piece.subarray(error === null ? bytes : piece.length);
+    this.#waitingBytes -= piece.length - unwritten.length;
+    this.#pieces.splice(0, 1, ...(unwritten.length > 0 ? [unwritten] : []));
     this.#writeFirst();
   }
 

@@ -159,11 +159,11 @@ function textOf(record: ReadRecord, paint: Paint): string {
   return record.level === 'warn' ? paint.yellow(text) : text;
 }
 
-const ofEveryRecord = ['time', 'level', 'role', 'pid', 'event'];
+const commonFields = ['time', 'level', 'role', 'pid', 'event'];
 
 /** Formats the name and the fields of an event without a sentence. */
 function listed(record: ReadRecord): string {
-  const fields = Object.entries(record).filter(([name, value]) => !ofEveryRecord.includes(name) && value !== null);
+  const fields = Object.entries(record).filter(([name, value]) => !commonFields.includes(name) && value !== null);
   const texts = fields.map(([name, value]) => `${name} ${value}`);
   const name = record.event.replaceAll('_', ' ');
   return texts.length === 0 ? name : `${name}: ${texts.join(', ')}`;

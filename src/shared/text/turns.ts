@@ -50,17 +50,17 @@ function merged(messages: readonly Message[]): Message {
  * Returns a function that gives each call of a message a distinct id, because a model or a server may repeat one. `others`:
  * the ids of all calls of the message, if they are known; the new ids then do not depend on the order of the calls.
  */
-export function distinctIds(others: readonly string[] = []): (id: string) => string {
-  const reserved = new Set(others);
-  const given = new Set<string>();
+export function distinctIds(otherIds: readonly string[] = []): (id: string) => string {
+  const reserved = new Set(otherIds);
+  const usedIds = new Set<string>();
   const counts = new Map<string, number>();
   return (id) => {
-    let own = id;
+    let uniqueId = id;
     let count = counts.get(id) ?? 1;
-    while (given.has(own) || (own !== id && reserved.has(own))) own = `${id}_${++count}`;
+    while (usedIds.has(uniqueId) || (uniqueId !== id && reserved.has(uniqueId))) uniqueId = `${id}_${++count}`;
     counts.set(id, count);
-    given.add(own);
-    return own;
+    usedIds.add(uniqueId);
+    return uniqueId;
   };
 }
 

@@ -22,9 +22,9 @@ export function postAsk(parts: JobParts): AsyncHandler {
   return async (req, res) => {
     const body = await readBody(req, res, parts.bodies, askRequest);
     const { prompt: text, system, model, effort } = body;
-    const beside = { images: leadingImages(body.images), schema: requestedSchema(body.schema), effort };
+    const options = { images: leadingImages(body.images), schema: requestedSchema(body.schema), effort };
     const stream = wantsStream(req, body.stream);
-    const job = { operation: 'ask', text, system, model, ...beside, isEffortNeeded: true, stream } as const;
+    const job = { operation: 'ask', text, system, model, ...options, isEffortNeeded: true, stream } as const;
     await answer(parts, req, res, job);
   };
 }
@@ -33,10 +33,10 @@ export function postChat(parts: JobParts): AsyncHandler {
   return async (req, res) => {
     const body = await readBody(req, res, parts.bodies, chatRequest);
     const { message: text, conversation_id: conversationId, system, model, effort } = body;
-    const beside = { images: leadingImages(body.images), schema: requestedSchema(body.schema), effort };
+    const options = { images: leadingImages(body.images), schema: requestedSchema(body.schema), effort };
     const stream = wantsStream(req, body.stream);
-    const said = { operation: 'chat', conversationId, text, system, model, ...beside } as const;
-    await answer(parts, req, res, { ...said, isEffortNeeded: true, stream });
+    const request = { operation: 'chat', conversationId, text, system, model, ...options } as const;
+    await answer(parts, req, res, { ...request, isEffortNeeded: true, stream });
   };
 }
 

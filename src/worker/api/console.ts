@@ -60,7 +60,7 @@ const compress = promisify(gzip);
 const forGood = 'public, max-age=31536000, immutable';
 const hashLength = 16;
 /** Matches the hash of any version: a page that was opened before an update has an older one. */
-const ofEdition = new RegExp(`^/[0-9a-f]{${hashLength}}(?=/)`);
+const editionPrefix = new RegExp(`^/[0-9a-f]{${hashLength}}(?=/)`);
 
 interface ConsoleFile {
   readonly type: string;
@@ -103,7 +103,7 @@ export function consoleFiles(): AsyncHandler {
  */
 function fileAt({ page, files }: Edition, path: string): ConsoleFile | undefined {
   if (path === '/' || path === '/index.html') return page;
-  return ofEdition.test(path) ? files.get(path.replace(ofEdition, '')) : undefined;
+  return editionPrefix.test(path) ? files.get(path.replace(editionPrefix, '')) : undefined;
 }
 
 /** Redirects to a relative URL, which is also correct behind a proxy that adds a path prefix. */
@@ -113,14 +113,14 @@ export const redirectToConsole: Handler = (_req, res) => {
 
 async function readEdition(): Promise<Edition> {
   const found = await readdir(folder, { recursive: true, withFileTypes: true });
-  const own = found
+  const ownAssets = found
     .filter((entry) => entry.isFile() && extname(entry.name) in types)
     .map((entry) => join(entry.parentPath, entry.name))
     .map((file) => [`/${relative(folder, file)}`, file] as const);
-  const ofPackages = Object.keys(packages).map(
+  const packageAssets = Object.keys(packages).map(
     (name) => [packagePath(name), packageFile(name), endings[name]] as const,
   );
-  const read = [...own, ...ofPackages].map(
+  const read = [...ownAssets, ...packageAssets].map(
     async ([path, file, end]) => [path, await readOne(path, file, end)] as const,
   );
   const { [pagePath]: page, ...files } = Object.fromEntries(await Promise.all(read));

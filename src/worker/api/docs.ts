@@ -46,7 +46,7 @@ const files = [
 /**
  * Headers of conditional requests, which are removed: no response may be stored, so a client has nothing to compare.
  */
-const ofCopies = ['if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since'];
+const conditionalHeaders = ['if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since'];
 
 /** Hides Swagger's brand and its choice of a server, and increases the contrast of its colours. */
 const customCss = `
@@ -70,7 +70,7 @@ export function docsPages(): Router {
     swaggerOptions: { tryItOutEnabled: true, validatorUrl: null, defaultModelsExpandDepth: 0 },
   });
   const secure: Handler = (req, res, next) => {
-    for (const name of ofCopies) delete req.headers[name];
+    for (const name of conditionalHeaders) delete req.headers[name];
     res.set('Content-Security-Policy', contentSecurityPolicy);
     next();
   };

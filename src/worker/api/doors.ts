@@ -25,12 +25,12 @@ const absentHere = new Set(
   ).split(' '),
 );
 /** Paths of `absentHere` that Anthropic's API has. */
-const ofAnthropic = new Set(['batches', 'complete', 'files', 'skills']);
+const anthropicOnly = new Set(['batches', 'complete', 'files', 'skills']);
 
 /** Whether only OpenAI's API has this path. A gateway may add Anthropic's version header to all requests. */
 export function isOnlyOpenAi(path: string): boolean {
   const [, , name = ''] = path.split('/', 3);
-  return name === 'chat' || name === 'responses' || (absentHere.has(name) && !ofAnthropic.has(name));
+  return name === 'chat' || name === 'responses' || (absentHere.has(name) && !anthropicOnly.has(name));
 }
 
 const target = /^([a-z][a-z0-9+.-]*:\/\/[^/?#]*)?([^?#]*)(.*)$/is;
@@ -51,8 +51,8 @@ export function findDoor(): Handler {
  */
 function doorPath(path: string, isAnthropic: boolean): string | null {
   const named = trimmed(path);
-  const ofOllama = ollamaPath(named);
-  if (ofOllama !== null) return ofOllama;
+  const ollamaResource = ollamaPath(named);
+  if (ollamaResource !== null) return ollamaResource;
   const below = withoutV1(withoutV1(withoutV1(named))); // twice in the base URL, and once from Anthropic's SDK
   if (below !== named) return below === '' ? '/v1' : `/v1/${below}`;
   const [first = ''] = below.split('/', 1);

@@ -132,9 +132,9 @@ class NumberedStream extends OwnStream {
   }
 
   override delta(text: string): string {
-    const rest = text.slice(Math.max(0, this.#after - 1 - this.#length));
+    const unread = text.slice(Math.max(0, this.#after - 1 - this.#length));
     this.#length += text.length;
-    return rest === '' ? '' : this.#numbered(this.#length + 1, () => super.delta(rest));
+    return unread === '' ? '' : this.#numbered(this.#length + 1, () => super.delta(unread));
   }
 
   override end(answer: CompletedAnswer): string {

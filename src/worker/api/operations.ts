@@ -38,8 +38,8 @@ function sendHealth(res: Reply, { text, isUsable }: AnswerOf<PrimaryCalls, 'heal
 
 export function getHistory(primary: Primary, seesPids: SeesPids): AsyncHandler {
   return async (req, res) => {
-    const asked = { since: sinceOf(req.query.since), withPids: seesPids(req) };
-    sendJson(res, await primary.call('history', asked));
+    const query = { since: sinceOf(req.query.since), withPids: seesPids(req) };
+    sendJson(res, await primary.call('history', query));
   };
 }
 

@@ -139,9 +139,9 @@ export class MarkdownTranscript implements TranscriptWriter {
 
   /** Quotes a text. In Markdown, a single carriage return is a line break too. */
   #quoted(text: string): string {
-    const rest = this.#endsWithReturn && text.startsWith('\n') ? text.slice(1) : text;
+    const remainder = this.#endsWithReturn && text.startsWith('\n') ? text.slice(1) : text;
     this.#endsWithReturn = text.endsWith('\r');
-    return rest.replace(/\r\n?|\n/g, '\n> ').replace(controlCharacters, '\ufffd');
+    return remainder.replace(/\r\n?|\n/g, '\n> ').replace(controlCharacters, '\ufffd');
   }
 }
 

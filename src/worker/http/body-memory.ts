@@ -91,25 +91,25 @@ export class BodyMemory {
 
   /** Admits a body above 64 KiB if the rest of it fits; otherwise pauses it. */
   #place(body: ReceivedBody, mayRead = this.#hasRoomFor(body)): void {
-    if (body.bytes <= freeBytes || body.rest === 0) return;
+    if (body.bytes <= freeBytes || body.remainingBytes === 0) return;
     if (mayRead) return this.#admit(body);
     this.#waiting.add(body);
     body.wait(true);
   }
 
-  #hasRoomFor({ rest }: ReceivedBody): boolean {
+  #hasRoomFor({ remainingBytes: rest }: ReceivedBody): boolean {
     return this.#admitted.size === 0 || rest <= maxBytes - this.#bytes - this.#promised;
   }
 
   #admit(body: ReceivedBody): void {
     this.#waiting.delete(body);
     this.#admitted.add(body);
-    this.#promised += body.rest;
+    this.#promised += body.remainingBytes;
     body.wait(false);
   }
 
   #dismiss(body: ReceivedBody): void {
-    if (this.#admitted.delete(body)) this.#promised -= body.rest;
+    if (this.#admitted.delete(body)) this.#promised -= body.remainingBytes;
   }
 
   /** Resumes the waiting bodies that fit, or all if memory is sufficient again. */
@@ -165,7 +165,7 @@ export class BodyMemory {
 }
 
 /** Returns the bytes that the client would have with the whole of this body. */
-function claimOf({ owner, rest }: ReceivedBody): number {
+function claimOf({ owner, remainingBytes: rest }: ReceivedBody): number {
   return owner.bytes + rest;
 }
 
@@ -239,7 +239,7 @@ export class ReceivedBody {
   }
 
   /** Bytes that may still arrive. */
-  get rest(): number {
+  get remainingBytes(): number {
     return Math.max(0, this.length - this.#bytes);
   }
 

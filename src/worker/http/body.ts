@@ -98,10 +98,10 @@ function readBytes(req: Request, res: Reply, memory: BodyMemory): Promise<Buffer
     if (fault === null) body.add(piece);
     else reject(invalid('body', fault));
   };
-  const gone = () => req.readableEnded || reject(cancelled('the client has gone'));
-  req.on('data', onData).on('data', (piece: Buffer) => reading.took(piece));
+  const onClose = () => req.readableEnded || reject(cancelled('the client has gone'));
+  req.on('data', onData).on('data', (piece: Buffer) => reading.countPiece(piece));
   req.once('end', () => resolve(body.whole()));
-  req.once('error', gone).once('close', gone);
+  req.once('error', onClose).once('close', onClose);
   return promise.finally(() => {
     req.off('data', onData);
     memory.close(body);
@@ -296,9 +296,9 @@ export class PacedReading {
   }
 
   /** Counts a received piece; must be called for each. */
-  took({ length }: Buffer): void {
+  countPiece({ length }: Buffer): void {
     if (length < smallPieceBytes) this.#pieces++;
-    if (this.#pieces >= maxPieces && !this.#isResting) this.#rest();
+    if (this.#pieces >= maxPieces && !this.#isResting) this.#pauseInProportion();
   }
 
   pause(): void {
@@ -320,7 +320,7 @@ export class PacedReading {
    * Pauses reading in proportion to the pieces read so far. A random factor up to 2 spreads bodies that began together
    * over several turns of the event loop.
    */
-  #rest(): void {
+  #pauseInProportion(): void {
     this.#isResting = true;
     this.#req.socket.pause();
     if (!this.#isCounted) this.#pace.begin();
@@ -355,7 +355,7 @@ export class PacedReading {
 function dropBody(req: IncomingMessage, pace: ReadingPace): void {
   if (req.complete || req.listenerCount('data') > 0) return;
   const reading = new PacedReading(req, pace);
-  req.on('data', (piece: Buffer) => reading.took(piece));
+  req.on('data', (piece: Buffer) => reading.countPiece(piece));
   req.read(0); // marks the body as read, so that Node does not drop it itself
 }
 

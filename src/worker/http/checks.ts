@@ -50,9 +50,11 @@ export function hostGuard(settings: Pick<WorkerSettings, 'allowedHosts' | 'allow
 
 /** Allows every well-formed requested header: SDKs and apps send custom ones, and newer versions add more. */
 function headersFor(req: Request): string {
-  const asked = (req.get('access-control-request-headers') ?? '').split(',').map((name) => name.trim());
-  const others = asked.filter((name) => headerName.test(name) && !usualHeaders.has(name.toLowerCase()));
-  return [allowed, ...new Set(others)].join(', ');
+  const requestedHeaders = (req.get('access-control-request-headers') ?? '').split(',').map((name) => name.trim());
+  const otherHeaders = requestedHeaders.filter(
+    (name) => headerName.test(name) && !usualHeaders.has(name.toLowerCase()),
+  );
+  return [allowed, ...new Set(otherHeaders)].join(', ');
 }
 
 const headerName = /^[\w!#$%&'*+.^`|~-]+$/;

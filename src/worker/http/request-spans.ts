@@ -72,7 +72,7 @@ export class RequestSpans {
     const { route, requestId, job } = exchange;
     const { path, statusCode, durationMs } = ended;
     const method = methodLabel(req.method);
-    const said = method === 'other' ? 'HTTP' : method;
+    const methodName = method === 'other' ? 'HTTP' : method;
     const { traceId, spanId, state, parentId, startMs } = trace;
     this.#waiting.push({
       traceId,
@@ -80,7 +80,7 @@ export class RequestSpans {
       state,
       parentId,
       isParentRemote: true,
-      name: route === 'other' ? said : `${said} ${route}`,
+      name: route === 'other' ? methodName : `${methodName} ${route}`,
       kind: 'server',
       startMs,
       endMs: startMs + durationMs,

@@ -171,18 +171,18 @@ export const workerLeaves = cancelled('the worker ends');
 export function untilGone(res: Reply, closing?: AbortSignal): Disposable & { readonly signal: AbortSignal } {
   const controller = new AbortController();
   const { socket } = res;
-  const gone = () => {
+  const onClose = () => {
     if (!res.writableFinished) controller.abort(cancelled('the client has gone'));
   };
   const leave = () => controller.abort(workerLeaves);
-  if (res.destroyed || socket?.destroyed || socket?.readableEnded) gone();
-  res.once('close', gone);
-  socket?.once('end', gone);
+  if (res.destroyed || socket?.destroyed || socket?.readableEnded) onClose();
+  res.once('close', onClose);
+  socket?.once('end', onClose);
   closing?.addEventListener('abort', leave, { once: true });
   if (closing?.aborted) leave();
   const stop = () => {
-    res.off('close', gone);
-    socket?.off('end', gone);
+    res.off('close', onClose);
+    socket?.off('end', onClose);
     closing?.removeEventListener('abort', leave);
   };
   return { signal: controller.signal, [Symbol.dispose]: stop };

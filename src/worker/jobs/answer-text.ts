@@ -160,13 +160,13 @@ function rewritten(text: SentBody, begin: () => (piece: string) => string): Sent
     async *pieces() {
       const write = begin();
       const decoder = new StringDecoder('utf8');
-      let rest = '';
+      let openSequence = '';
       for await (const piece of text.pieces()) {
-        const all = rest + (typeof piece === 'string' ? piece : decoder.write(piece));
-        rest = openEscape.exec(all)?.[1] ?? '';
-        yield write(unescaped(all.slice(0, all.length - rest.length)));
+        const all = openSequence + (typeof piece === 'string' ? piece : decoder.write(piece));
+        openSequence = openEscape.exec(all)?.[1] ?? '';
+        yield write(unescaped(all.slice(0, all.length - openSequence.length)));
       }
-      yield write(unescaped(rest));
+      yield write(unescaped(openSequence));
     },
   };
 }

@@ -9,13 +9,16 @@ export type SentPiece = { readonly instruction: string } | { readonly message: M
  * ones become reminders inside the conversation: Claude Code sends one with each round, and a changed system text would
  * prevent the reuse of the CLI process. `isBegun`: whether the request continues an earlier answer.
  */
-export function instructed(said: readonly SentPiece[], isBegun = false): { instructions: string[]; spoken: Message[] } {
-  const answer = said.findIndex((each) => 'message' in each && each.message.role === 'assistant');
+export function instructed(
+  pieces: readonly SentPiece[],
+  isBegun = false,
+): { instructions: string[]; spoken: Message[] } {
+  const answer = pieces.findIndex((each) => 'message' in each && each.message.role === 'assistant');
   const start = isBegun ? 0 : answer;
   const instructions: string[] = [];
   const spoken: Message[] = [];
   const reminders: string[] = [];
-  for (const [index, each] of said.entries()) {
+  for (const [index, each] of pieces.entries()) {
     if ('message' in each) {
       remind(spoken, reminders.splice(0));
       spoken.push(each.message);

@@ -70,11 +70,11 @@ export async function requestOf(job: RequestedJob, primary: Primary, res: Reply)
     ...(thinking && { thinking }),
     ...(earlier && { earlier }),
   };
-  const said = { role: 'user', text, images, ...(results && { results }) } as const;
+  const userTurn = { role: 'user', text, images, ...(results && { results }) } as const;
   const start = startOf({ system, schema, offer, earlier });
-  const chain = history === undefined ? null : chainOf(history, said, start);
-  const asked = { operation, conversationId, text, images, system, model, schema, effort, isEffortNeeded, stop };
-  return { ...asked, ...more, history: history ?? [], chain, requestId, client, isStreamed };
+  const chain = history === undefined ? null : chainOf(history, userTurn, start);
+  const request = { operation, conversationId, text, images, system, model, schema, effort, isEffortNeeded, stop };
+  return { ...request, ...more, history: history ?? [], chain, requestId, client, isStreamed };
 }
 
 /** Returns the start of the hash chain, before the history of the request. */
@@ -111,9 +111,9 @@ async function answerSchema({ value, path }: RequestedSchema, primary: Primary, 
   return schema;
 }
 
-function chainOf(history: readonly Message[], asked: Message, start: string): JobRequest['chain'] {
+function chainOf(history: readonly Message[], question: Message, start: string): JobRequest['chain'] {
   const before = history.reduce(chained, start);
-  return { before, asked: chained(before, asked) };
+  return { before, asked: chained(before, question) };
 }
 
 /** Whether the client sends `Prefer: respond-async` (RFC 7240, by which an empty value counts as no value). */
@@ -212,10 +212,10 @@ export function fieldsOf({ shape }: { readonly shape: SentFields }, ...others: r
 
 /** Returns the fields of a body that the service ignores, except null and undefined ones. */
 export function ignoredFields(body: SentFields, known: ReadonlySet<string>): string[] {
-  const others = Object.entries(body).filter(
+  const unknownFields = Object.entries(body).filter(
     ([name, value]) => !known.has(name) && value !== undefined && value !== null,
   );
-  return others.slice(0, maxIgnored).map(([name]) => (fieldName.test(name) ? name : '(odd name)'));
+  return unknownFields.slice(0, maxIgnored).map(([name]) => (fieldName.test(name) ? name : '(odd name)'));
 }
 
 /** Returns the ignored fields of several parts as `name.field`, each once. Empty lists are skipped. */

@@ -369,9 +369,9 @@ class AnswerWriter {
   #setIgnored(refused: readonly OptionalWish[] = []): void {
     const { ignored, effortField, wishFields } = this.#parsed;
     const { ignoresEffort = false, ignores = [] } = this.#admission ?? {};
-    const ofWishes = [...new Set([...ignores, ...refused])].flatMap((wish) => wishFields[wish] ?? []);
-    const ofEffort = ignoresEffort && effortField !== null ? [effortField] : [];
-    setIgnored(this.#res, [...ignored, ...ofEffort, ...ofWishes]);
+    const ignoredOptions = [...new Set([...ignores, ...refused])].flatMap((wish) => wishFields[wish] ?? []);
+    const ignoredEffort = ignoresEffort && effortField !== null ? [effortField] : [];
+    setIgnored(this.#res, [...ignored, ...ignoredEffort, ...ignoredOptions]);
   }
 
   /**

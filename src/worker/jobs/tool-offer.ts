@@ -57,9 +57,9 @@ const textInput = { type: 'object', properties: { input: { type: 'string' } }, r
 
 /** Checks and translates the tools of a request. Throws `validation_error` that names the field. */
 export function parsedTools(sent: readonly SentTool[], { choice, path, isParallel, allowed }: ToolWish): ParsedTools {
-  const own = sent.filter(({ kind }) => kind !== 'provider');
+  const clientTools = sent.filter(({ kind }) => kind !== 'provider');
   const dropped = [...new Set(sent.filter(({ kind }) => kind === 'provider').map(({ type }) => typeForHeader(type)))];
-  if (own.length === 0) {
+  if (clientTools.length === 0) {
     if (dropped.length > 0 && choice !== 'none')
       throw invalid(
         'tools',
@@ -68,13 +68,17 @@ export function parsedTools(sent: readonly SentTool[], { choice, path, isParalle
     if (choice !== 'auto' && choice !== 'none') throw invalid(path, 'needs tools');
     return { offer: undefined, forms: {}, dropped };
   }
-  checkSize(own);
-  const tools = own.map(checkedTool);
-  checkNames(tools, own);
+  checkSize(clientTools);
+  const tools = clientTools.map(checkedTool);
+  checkNames(tools, clientTools);
   if (typeof choice !== 'string' && !tools.some(({ name }) => name === choice.name))
     throw invalid(path, 'must name one of the tools');
   const offer = { tools, choice, isParallel };
-  return { offer: allowed === undefined ? offer : narrowed(offer, allowed, path), forms: formsOf(own), dropped };
+  return {
+    offer: allowed === undefined ? offer : narrowed(offer, allowed, path),
+    forms: formsOf(clientTools),
+    dropped,
+  };
 }
 
 /**
@@ -214,9 +218,9 @@ export const maxTokens = z.int('must be a whole number').min(1, 'must be at leas
 
 /** Returns undefined if the request sets nothing. */
 export function samplingOf(
-  wishes: { readonly [wish in keyof Sampling]?: number | null | undefined },
+  settings: { readonly [wish in keyof Sampling]?: number | null | undefined },
 ): Sampling | undefined {
-  const sent = Object.entries(wishes).filter(([, value]) => value != null);
+  const sent = Object.entries(settings).filter(([, value]) => value != null);
   return sent.length === 0 ? undefined : (Object.fromEntries(sent) as Sampling);
 }
 

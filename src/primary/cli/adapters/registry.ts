@@ -63,8 +63,8 @@ export async function chooseAdapters(
   const faults = [...modelFaults(config, names), ...aliasFaults(config, names), ...budgets];
   if (faults.length > 0) throw new ConfigFault(faults);
   const shared = await sharedLoginWarnings(names.clis, env);
-  const others = [...(await hostWarnings(clis)), ...idleAliases(config, names), ...shared];
-  return { names, warnings: [...warnings, ...others] };
+  const otherWarnings = [...(await hostWarnings(clis)), ...idleAliases(config, names), ...shared];
+  return { names, warnings: [...warnings, ...otherWarnings] };
 }
 
 /** Returns warnings about settings of the host that apply to jobs. */
@@ -140,10 +140,10 @@ async function adapterOfFile(
   env: Environment,
   load: LoadModule,
 ): Promise<Adapter> {
-  const given = launchEnv(env, config.cliEnv, { variable: null, value: null });
+  const givenVariables = launchEnv(env, config.cliEnv, { variable: null, value: null });
   const { fileAdapter } = loadPart<typeof import('./file/adapter.js')>('./file/adapter.js');
   const { adapterKit } = loadPart<typeof import('./file/kit.js')>('./file/kit.js');
-  const options = { command, extraArgs: config.cliArgs, env: given, kit: adapterKit };
+  const options = { command, extraArgs: config.cliArgs, env: givenVariables, kit: adapterKit };
   try {
     return fileAdapter(await load(path), options);
   } catch (error) {
@@ -177,16 +177,16 @@ function loadPart<Part>(path: string): Part {
  */
 export async function createAdapter({ kind, command }: CliChoice, config: Config, env: Environment): Promise<Adapter> {
   const extraArgs = config.cliArgs;
-  const given = launchEnv(env, config.cliEnv, { variable: null, value: null });
+  const givenVariables = launchEnv(env, config.cliEnv, { variable: null, value: null });
   switch (kind) {
     case 'claude': {
       const { claudeAdapter } = loadPart<typeof import('./claude/adapter.js')>('./claude/adapter.js');
       const hasToken = config.oauthToken !== null;
-      return claudeAdapter(command ?? ['claude'], { extraArgs, given, hasToken, hostFault: managedFault });
+      return claudeAdapter(command ?? ['claude'], { extraArgs, givenVariables, hasToken, hostFault: managedFault });
     }
     case 'codex': {
       const { codexAdapter } = loadPart<typeof import('./codex/adapter.js')>('./codex/adapter.js');
-      return codexAdapter(command ?? ['codex'], { extraArgs, given });
+      return codexAdapter(command ?? ['codex'], { extraArgs, givenVariables });
     }
     case 'command': {
       const { commandAdapter } = loadPart<typeof import('./command/adapter.js')>('./command/adapter.js');
@@ -204,8 +204,13 @@ export async function createAdapter({ kind, command }: CliChoice, config: Config
       const { acpAdapter } = loadPart<typeof import('./acp/adapter.js')>('./acp/adapter.js');
       const { presetOf } = loadPart<typeof import('./acp/presets.js')>('./acp/presets.js');
       const providers = kind === 'opencode' ? await namedProviders(config, env) : new Set<string>();
-      const ofAgent = { extraArgs, given, homeFiles: config.cliHomeFiles, mayHaveTools: config.tools === 'on' };
-      return acpAdapter(kind, presetOf(kind, providers), command, ofAgent);
+      const agentSettings = {
+        extraArgs,
+        givenVariables,
+        homeFiles: config.cliHomeFiles,
+        mayHaveTools: config.tools === 'on',
+      };
+      return acpAdapter(kind, presetOf(kind, providers), command, agentSettings);
     }
   }
 }
@@ -230,9 +235,9 @@ const ownKey = 'OPENCODE_API_KEY';
  */
 export async function namedProviders(config: Config, env: Environment): Promise<ReadonlySet<string>> {
   const { defaultModel, allowedModels, modelAliases, apiKeys, namedKeys, clis, cliEnv } = config;
-  const ofKeys = [...apiKeys, ...namedKeys].flatMap(({ models }) => models ?? []);
+  const keyModels = [...apiKeys, ...namedKeys].flatMap(({ models }) => models ?? []);
   const targets = modelAliases.map(({ target }) => target);
-  const models = [...(defaultModel === null ? [] : [defaultModel]), ...allowedModels, ...targets, ...ofKeys];
+  const models = [...(defaultModel === null ? [] : [defaultModel]), ...allowedModels, ...targets, ...keyModels];
   const names = clis.map(({ name }) => name);
   const hasKey = cliEnv.includes(ownKey) && Boolean(env[ownKey]);
   const loggedIn = env.HOME === undefined ? [] : await providersIn(join(env.HOME, logins));
@@ -246,8 +251,8 @@ export async function namedProviders(config: Config, env: Environment): Promise<
 /** Returns the provider in a model's name. With several CLIs, a CLI's name may precede it. */
 function providerOf(model: string, clis: readonly string[]): string[] {
   const parts = model.split('/');
-  const own = clis.includes(parts[0] ?? '') ? parts.slice(1) : parts;
-  return own.length > 1 ? own.slice(0, 1) : [];
+  const modelParts = clis.includes(parts[0] ?? '') ? parts.slice(1) : parts;
+  return modelParts.length > 1 ? modelParts.slice(0, 1) : [];
 }
 
 async function providersIn(path: string): Promise<string[]> {
@@ -280,7 +285,7 @@ export async function importAdapterModule(
   const uid = process.geteuid?.() ?? 0;
   const facts = await stat(file);
   if (!facts.isFile()) throw new Error('is no file');
-  if (!isOurs(facts, uid)) throw new Error('must belong to root or to the user of the service: chown it');
+  if (!isTrustedOwner(facts, uid)) throw new Error('must belong to root or to the user of the service: chown it');
   if ((facts.mode & writableByOthers) !== 0) throw new Error('can be written by other users: chmod go-w it');
   for (const folder of foldersAbove(file)) {
     const isSafe = isSafeFolder(await stat(folder), uid);
@@ -311,13 +316,13 @@ function importFile(path: string): Promise<unknown> {
   return import(pathToFileURL(path).href);
 }
 
-function isOurs({ uid }: FileFacts, own: number): boolean {
-  return uid === 0 || uid === own;
+function isTrustedOwner({ uid }: FileFacts, serviceUid: number): boolean {
+  return uid === 0 || uid === serviceUid;
 }
 
 /** Whether other users cannot replace a file in the folder. In a sticky folder, only its owner can. */
-function isSafeFolder(facts: FileFacts, own: number): boolean {
-  return isOurs(facts, own) && ((facts.mode & writableByOthers) === 0 || (facts.mode & sticky) !== 0);
+function isSafeFolder(facts: FileFacts, serviceUid: number): boolean {
+  return isTrustedOwner(facts, serviceUid) && ((facts.mode & writableByOthers) === 0 || (facts.mode & sticky) !== 0);
 }
 
 function foldersAbove(path: string): string[] {

@@ -46,14 +46,14 @@ function scripts.purgeList()
   local fault = checkConversationLists(client)
   if fault then return fault end
   if last == '' then last = exact(now) end
-  local gone = 0
+  local removed = 0
   for _, id in ipairs(redis.call('ZRANGEBYSCORE', listOf(client), '-inf', last, 'LIMIT', 0, args.count)) do
-    gone = gone + redis.call('EXISTS', metaOf(id))
+    removed = removed + redis.call('EXISTS', metaOf(id))
     dropConversation(id, client)
   end
   local left = redis.call('ZCOUNT', listOf(client), '-inf', last)
   if redis.call('ZCARD', listOf(client)) == 0 then redis.call('ZREM', clients, client) end
-  return {'ok', now, gone, left, last}
+  return {'ok', now, removed, left, last}
 end
 
 local purges = {}
@@ -75,9 +75,9 @@ function purges.response(key)
   count('responses')
 end
 function purges.usage(key)
-  local gone = 0
-  for thing in string.gmatch(args.things, '%S+') do gone = gone + redis.call('HDEL', key, thing .. ' ' .. args.client) end
-  if gone > 0 then count('usage') end
+  local removed = 0
+  for thing in string.gmatch(args.things, '%S+') do removed = removed + redis.call('HDEL', key, thing .. ' ' .. args.client) end
+  if removed > 0 then count('usage') end
 end
 function purges.rate(key, name)
   if string.sub(name, -#args.client - 1) == ':' .. args.client then count('rate_windows', redis.call('UNLINK', key)) end

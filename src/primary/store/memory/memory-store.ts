@@ -114,9 +114,9 @@ export class MemoryAnswers implements IdempotencyStore {
 
   /** Removes the answers of a client. Returns their number. */
   removeOf(client: string): number {
-    const own = this.#shares.removeOf(client);
-    for (const entry of own) this.#drop(entry);
-    return own.length;
+    const removed = this.#shares.removeOf(client);
+    for (const entry of removed) this.#drop(entry);
+    return removed.length;
   }
 
   release(): void {}
@@ -276,16 +276,16 @@ export class MemoryResponses implements ResponseStore {
   }
 
   async remove(key: ResponseKey): Promise<boolean> {
-    const gone = this.#index.remove(key);
-    this.#drop(gone ?? []);
-    return gone !== null;
+    const removed = this.#index.remove(key);
+    this.#drop(removed ?? []);
+    return removed !== null;
   }
 
   /** Removes the responses of a client. Returns their number. */
   removeOf(client: string): number {
-    const own = this.#index.removeOf(client);
-    this.#drop(own);
-    return own.length;
+    const removed = this.#index.removeOf(client);
+    this.#drop(removed);
+    return removed.length;
   }
 
   async expire(after: number): Promise<void> {

@@ -56,11 +56,11 @@ export class AnswerTable {
       `INSERT OR REPLACE INTO idempotency (client, name, digest, created_at, answer, body) VALUES (?, ?, ?, ?, ?, ?)`,
       ...[client, key, digest, at, JSON.stringify(head), body],
     );
-    const gone = this.#known().add({ client, key, bodyBytes: body.length, recordedAt: at });
-    for (const each of gone) {
+    const evicted = this.#known().add({ client, key, bodyBytes: body.length, recordedAt: at });
+    for (const each of evicted) {
       this.#sql.run('DELETE FROM idempotency WHERE client = ? AND name = ?', each.client, each.key);
     }
-    return gone.length > 0;
+    return evicted.length > 0;
   }
 
   /** Removes expired answers. Returns whether there were any. */

@@ -25,7 +25,7 @@ const probeBytes = 64 * 1024;
 /** Delay until removed text is erased from the files too. */
 const tidyMs = 1000;
 /** Error messages of SQLite and of `OutcomeUnknown` that report a disk problem. */
-const ofDisk = /^(disk I\/O error|the disk has not answered)/;
+const diskFailure = /^(disk I\/O error|the disk has not answered)/;
 /** Limit for closing. The service exits after it, even if the disk does not answer. */
 const closeLimitMs = 5000;
 
@@ -128,7 +128,7 @@ export class SqliteClient {
   /** Runs a call of a start step. Rejects with a StoreFault. */
   read<R>(call: TableCall<R>): Promise<R> {
     return this.#askLong('restore', call, (reason) => {
-      const Fault = ofDisk.test(reason) ? PassingFault : StoreFault;
+      const Fault = diskFailure.test(reason) ? PassingFault : StoreFault;
       return new Fault(`the stored data cannot be read: ${reason}`);
     });
   }

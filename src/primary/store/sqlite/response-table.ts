@@ -73,9 +73,9 @@ export class ResponseTable {
   }
 
   remove(key: ResponseKey): ResponseChange<boolean> {
-    const gone = this.#known.remove(key);
-    if (gone?.length === 0) this.#sql.run('UPDATE responses SET body = NULL WHERE id = ?', key.id);
-    const change = this.#changed(gone !== null, gone ?? []);
+    const removed = this.#known.remove(key);
+    if (removed?.length === 0) this.#sql.run('UPDATE responses SET body = NULL WHERE id = ?', key.id);
+    const change = this.#changed(removed !== null, removed ?? []);
     return { ...change, hasRemoved: change.result };
   }
 
@@ -83,9 +83,9 @@ export class ResponseTable {
     return this.#changed(null, this.#known.expire(after));
   }
 
-  #changed<R>(result: R, gone: readonly string[]): ResponseChange<R> {
-    for (const id of gone) this.#sql.run('DELETE FROM responses WHERE id = ?', id);
-    return { result, hasRemoved: gone.length > 0, counts: this.#known.counts };
+  #changed<R>(result: R, removedIds: readonly string[]): ResponseChange<R> {
+    for (const id of removedIds) this.#sql.run('DELETE FROM responses WHERE id = ?', id);
+    return { result, hasRemoved: removedIds.length > 0, counts: this.#known.counts };
   }
 
   get #known(): ResponseIndex {

@@ -105,8 +105,10 @@ export class WholeFile {
   /** Removes the rows of a client from every table with a column `client`; triggers remove dependent rows. */
   purge(client: string): Counts {
     this.#onPurge();
-    const own = this.#tables().filter((table) => this.#names(`PRAGMA table_info(${table})`).includes('client'));
-    const removed = own.map((table) => {
+    const clientTables = this.#tables().filter((table) =>
+      this.#names(`PRAGMA table_info(${table})`).includes('client'),
+    );
+    const removed = clientTables.map((table) => {
       return [table, Number(this.#sql.prepare(`DELETE FROM ${table} WHERE client = ?`).run(client).changes)] as const;
     });
     return Object.fromEntries(removed);

@@ -77,7 +77,7 @@ describe('Bodies that are being received', () => {
     const piece = Buffer.alloc(64 * 1024);
     const count = 20;
     for (let opened = 0; opened < count; opened++) open('one');
-    const readOnes = () => bodies.filter((body, index) => fates()[index] === 'read' && body.rest > 0);
+    const readOnes = () => bodies.filter((body, index) => fates()[index] === 'read' && body.remainingBytes > 0);
     for (let some = readOnes(); some.length > 0; some = readOnes()) for (const body of some) body.add(piece);
     expect(held()).toBeGreaterThan(fullAfter);
     expect(held()).toBeLessThanOrEqual(bound + count / 16);
@@ -215,7 +215,7 @@ describe('While memory is short', () => {
     for (let round = 0; round < 20; round++) {
       open('other', 1);
       for (const [index, body] of bodies.entries()) {
-        if (fates()[index] === 'read' && body.rest > 1024 ** 2) body.add(bytes(1));
+        if (fates()[index] === 'read' && body.remainingBytes > 1024 ** 2) body.add(bytes(1));
       }
       await clock.advance(250);
     }

@@ -19,7 +19,7 @@ import { AcpSession, imageBlock } from './session.js';
 export interface AcpOptions {
   readonly extraArgs: readonly string[];
   /** Environment variables that the program inherits from the service. */
-  readonly given: GivenVariables;
+  readonly givenVariables: GivenVariables;
   /** Further files below HOME to link into the private HOME. */
   readonly homeFiles: readonly string[];
   /** Whether requests may offer tools. If not, agents get no callback. */
@@ -44,14 +44,19 @@ export function acpAdapter(
     home: homeOf(preset, options),
     models: null,
     ...(preset.modelForm !== undefined && { modelForm: preset.modelForm }),
-    learn: (consult) => learn(consult, args, tools, { given: options.given, mode: preset.mode ?? null }),
+    learn: (consult) =>
+      learn(consult, args, tools, { givenVariables: options.givenVariables, mode: preset.mode ?? null }),
   };
 }
 
-function homeOf({ folders, files, credentials }: AcpPreset, { given, homeFiles }: AcpOptions): PrivateHome {
-  const written = Object.entries(files(given)).map(([path, text]) => ({ path, text }));
-  const linked = given.HOME === undefined ? [] : [...credentials, ...homeFiles];
-  return { variables: folders, files: written, links: linked.map((path) => ({ path, to: `${given.HOME}/${path}` })) };
+function homeOf({ folders, files, credentials }: AcpPreset, { givenVariables, homeFiles }: AcpOptions): PrivateHome {
+  const written = Object.entries(files(givenVariables)).map(([path, text]) => ({ path, text }));
+  const linked = givenVariables.HOME === undefined ? [] : [...credentials, ...homeFiles];
+  return {
+    variables: folders,
+    files: written,
+    links: linked.map((path) => ({ path, to: `${givenVariables.HOME}/${path}` })),
+  };
 }
 
 async function learn(

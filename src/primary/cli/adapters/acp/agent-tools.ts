@@ -41,7 +41,7 @@ export class AgentTools {
   /** Calls that the client has not received yet. */
   #waiting: AgentCall[] = [];
   /** Call that the client has received and not answered. */
-  #held: AgentCall | null = null;
+  #openCall: AgentCall | null = null;
 
   constructor(ownArguments: readonly string[]) {
     this.#ownArguments = ownArguments;
@@ -57,7 +57,7 @@ export class AgentTools {
     this.#tools = new Map(tools.map((tool, index) => [nameForAgent(tool.name, index), tool]));
     this.#isListed = false;
     this.#waiting = [];
-    this.#held = null;
+    this.#openCall = null;
     return serverAt(callback);
   }
 
@@ -75,18 +75,18 @@ export class AgentTools {
 
   /** Returns the next call for the client, which then waits for its result; null if no call waits. */
   next(): ToolCall | null {
-    this.#held = this.#waiting.shift() ?? null;
-    if (this.#held === null) return null;
-    const { id, name, input } = this.#held;
+    this.#openCall = this.#waiting.shift() ?? null;
+    if (this.#openCall === null) return null;
+    const { id, name, input } = this.#openCall;
     return { id, name, input };
   }
 
   /** Sends the agent the result of the client's call. */
   answer(results: readonly ToolResult[]): void {
-    const result = results.find(({ id }) => id === this.#held?.id);
-    if (this.#held === null || result === undefined) return;
-    this.#held.answer(bodyOf(rpcResult(this.#held.rpcId, callResult(result))));
-    this.#held = null;
+    const result = results.find(({ id }) => id === this.#openCall?.id);
+    if (this.#openCall === null || result === undefined) return;
+    this.#openCall.answer(bodyOf(rpcResult(this.#openCall.rpcId, callResult(result))));
+    this.#openCall = null;
   }
 
   #called({ id, answer }: CallbackRequest, { id: rpcId, params }: RpcRequest, isAsked: boolean): DecoderEvent[] {
@@ -101,11 +101,11 @@ export class AgentTools {
     return [{ type: 'request-refused', request: 'tool' }];
   }
 
-  #inputOf({ schema }: Tool, given: Readonly<Record<string, unknown>>): object {
+  #inputOf({ schema }: Tool, values: Readonly<Record<string, unknown>>): object {
     const { properties } = JSON.parse(schema) as { readonly properties?: unknown };
     const isAdded = (key: string) =>
       this.#ownArguments.includes(key) && !(isObject(properties) && Object.hasOwn(properties, key));
-    return Object.fromEntries(Object.entries(given).filter(([key]) => !isAdded(key)));
+    return Object.fromEntries(Object.entries(values).filter(([key]) => !isAdded(key)));
   }
 
   /**
@@ -115,7 +115,7 @@ export class AgentTools {
   #noticed({ method, params }: Extract<RpcMessage, { readonly type: 'notification' }>): DecoderEvent[] {
     const { data } = cancelling.safeParse(params);
     if (method !== 'notifications/cancelled' || data === undefined) return [];
-    const calls = this.#held === null ? this.#waiting : [this.#held, ...this.#waiting];
+    const calls = this.#openCall === null ? this.#waiting : [this.#openCall, ...this.#waiting];
     return calls.some(({ rpcId }) => rpcId === data.requestId) ? [{ type: 'stray' }] : [];
   }
 

@@ -18,7 +18,7 @@ import {
 import type { GivenVariables } from './presets.js';
 
 /** Returns why no session was opened. `asked`: the turn whose model is in the agent's arguments; else null. */
-export type OpeningFailure = (asked: Turn | null) => TurnFailed;
+export type OpeningFailure = (turn: Turn | null) => TurnFailed;
 
 export type OpeningStep =
   | StdinReply
@@ -34,7 +34,7 @@ export interface OpeningSettings {
   /** Absolute path. */
   readonly workingDirectory: string;
   /** Environment variables that the program inherits from the service. */
-  readonly given: GivenVariables;
+  readonly givenVariables: GivenVariables;
   /** Session mode to choose if the agent offers it; null for the strictest one. */
   readonly mode: string | null;
 }
@@ -49,7 +49,7 @@ export class AcpOpening {
 
   constructor(settings: OpeningSettings) {
     this.#settings = settings;
-    this.login = new AcpLogin(settings.given);
+    this.login = new AcpLogin(settings.givenVariables);
   }
 
   get lastId(): number {
@@ -144,13 +144,13 @@ const maxLength = 300;
 
 /** Owns the login of one agent, which uses variables in its environment, and is tried only once. */
 export class AcpLogin {
-  readonly #given: GivenVariables;
+  readonly #givenVariables: GivenVariables;
   #methods: readonly AuthMethod[] = [];
   #isUsed = false;
 
   /** `given`: environment variables that the program inherits from the service. */
-  constructor(given: GivenVariables) {
-    this.#given = given;
+  constructor(variables: GivenVariables) {
+    this.#givenVariables = variables;
   }
 
   /** Stores the methods that the agent offers. */
@@ -181,7 +181,7 @@ export class AcpLogin {
     return (
       type === 'env_var' &&
       vars.length > 0 &&
-      vars.every(({ name, optional }) => optional === true || this.#given[name])
+      vars.every(({ name, optional }) => optional === true || this.#givenVariables[name])
     );
   }
 }
@@ -222,8 +222,8 @@ export type AcpStep = 'opening' | 'choosing' | 'asked';
  * Returns the failure for an error. `asked` is null if the agent has received no data of a client. `ways` lists login
  * methods, added if the login is missing.
  */
-export function failedBy({ code, message, data }: RpcError, step: AcpStep, asked: Turn | null, ways = ''): TurnFailed {
-  const isOfModel = step !== 'asked' && asked !== null && asked.model !== null;
+export function failedBy({ code, message, data }: RpcError, step: AcpStep, turn: Turn | null, ways = ''): TurnFailed {
+  const isOfModel = step !== 'asked' && turn !== null && turn.model !== null;
   const failed = failedTurn(table, {
     codes: [
       ['code', code],
@@ -231,9 +231,9 @@ export function failedBy({ code, message, data }: RpcError, step: AcpStep, asked
       ['status', statusOf(data)],
     ],
     words: wordsOf(message, data),
-    asked,
+    turn: turn,
     uncoded: isOfModel ? 'model_unknown' : undefined,
-    isOfRequest: isOfRequest(code, step, asked?.model ?? null),
+    isOfRequest: isOfRequest(code, step, turn?.model ?? null),
     quota: quotaOfModel,
   });
   return failed.reason === 'auth' ? { ...failed, message: failed.message + ways } : failed;
@@ -254,10 +254,10 @@ export function errorOf(failed: TurnFailed): RelayError {
 
 /** Returns the words of an error. Some agents report `Internal error` and put the cause into the data. */
 function wordsOf(message: string, data: unknown): string {
-  const beside = /^(internal error|invalid params)\.?$/i.test(message.trim())
+  const detail = /^(internal error|invalid params)\.?$/i.test(message.trim())
     ? detailed.safeParse(data).data
     : undefined;
-  return wordsOfApi(beside ?? message);
+  return wordsOfApi(detail ?? message);
 }
 
 const details = z.object({ details: z.string() }).transform((data) => data.details);

@@ -14,7 +14,7 @@ export interface AcpPreset {
   /** Folders to create in the private HOME, by the variable that names each. */
   readonly folders: PrivateHome['variables'];
   /** Files to write into the private HOME, by path. */
-  readonly files: (given: GivenVariables) => Readonly<Record<string, string>>;
+  readonly files: (variables: GivenVariables) => Readonly<Record<string, string>>;
   /** Session mode to choose, if the strictest one would change the answers rather than protect the host. */
   readonly mode?: string;
   /** Files with the agent's login below the operator's HOME, to link into the private HOME. */
@@ -49,14 +49,14 @@ const systemText = 'Answer the messages of the user.';
  * Returns the login type that Gemini CLI requires. With Google's login but no stored tokens, the CLI would request the
  * login on stdin.
  */
-function geminiLogin(given: GivenVariables): string {
-  if (given.GOOGLE_GENAI_USE_GCA === 'true') return 'oauth-personal';
-  return given.GOOGLE_GENAI_USE_VERTEXAI === 'true' ? 'vertex-ai' : 'gemini-api-key';
+function geminiLogin(variables: GivenVariables): string {
+  if (variables.GOOGLE_GENAI_USE_GCA === 'true') return 'oauth-personal';
+  return variables.GOOGLE_GENAI_USE_VERTEXAI === 'true' ? 'vertex-ai' : 'gemini-api-key';
 }
 
-function geminiSettings(given: GivenVariables) {
+function geminiSettings(variables: GivenVariables) {
   return {
-    security: { auth: { selectedType: geminiLogin(given) }, folderTrust: { enabled: true } },
+    security: { auth: { selectedType: geminiLogin(variables) }, folderTrust: { enabled: true } },
     // Tools of MCP servers only, which include the client's. An empty list would allow all tools.
     tools: { core: ['mcp_*'], useRipgrep: false },
     mcp: { allowed: [serverName] },
@@ -83,11 +83,11 @@ const qwenTools = [
   ...['cron_create', 'cron_list', 'cron_delete', 'send_message', 'task_stop', 'monitor', 'lsp'],
 ];
 
-function qwenSettings(given: GivenVariables) {
-  const { context, hooksConfig, skills, privacy, telemetry } = geminiSettings(given);
+function qwenSettings(variables: GivenVariables) {
+  const { context, hooksConfig, skills, privacy, telemetry } = geminiSettings(variables);
   return {
     security: {
-      auth: { selectedType: given.OPENAI_API_KEY ? 'openai' : 'qwen-oauth' },
+      auth: { selectedType: variables.OPENAI_API_KEY ? 'openai' : 'qwen-oauth' },
       folderTrust: { enabled: true },
     },
     tools: { core: ['none'], exclude: qwenTools, useRipgrep: false },

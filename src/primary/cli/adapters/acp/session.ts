@@ -213,16 +213,16 @@ export class AcpSession implements TurnWriter, Decoder<DecoderEvent> {
     return turn.endRound(call);
   }
 
-  #answered(answer: RpcAnswer, asked: AwaitedState, state: OpenState): DecoderEvent {
-    if (answer.type === 'error') return this.#refused(answer.error, asked, state.opening.login);
-    const { input } = asked;
-    if (asked.name === 'login') return this.#next(input, state);
-    if (asked.name === 'choosing') {
+  #answered(answer: RpcAnswer, awaited: AwaitedState, state: OpenState): DecoderEvent {
+    if (answer.type === 'error') return this.#refused(answer.error, awaited, state.opening.login);
+    const { input } = awaited;
+    if (awaited.name === 'login') return this.#next(input, state);
+    if (awaited.name === 'choosing') {
       this.#model = input.model;
       return this.#prompt(input, state.session);
     }
-    const end = asked.turn.end(answer.result);
-    this.#spentUsd = asked.turn.spentUsd;
+    const end = awaited.turn.end(answer.result);
+    this.#spentUsd = awaited.turn.spentUsd;
     this.#turn = noTurn;
     return end;
   }

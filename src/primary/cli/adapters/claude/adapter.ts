@@ -44,7 +44,7 @@ const environment = {
 export interface ClaudeOptions {
   readonly extraArgs: readonly string[];
   /** Environment variables that the program inherits from the service. */
-  readonly given: Readonly<Record<string, string>>;
+  readonly givenVariables: Readonly<Record<string, string>>;
   /** Whether the program gets the token of a login. */
   readonly hasToken: boolean;
   /** Returns why settings of the host prevent all jobs; null if they do not. */
@@ -58,7 +58,7 @@ const tokenVariable = 'CLAUDE_CODE_OAUTH_TOKEN';
 
 /** Adapter for Claude Code in stream-json, with many turns per process. Measured on 2.1.197, 2.1.328 and 2.1.330. */
 export function claudeAdapter(command: readonly [string, ...string[]], options: ClaudeOptions): Adapter {
-  const login = loginOf(options.given, options.hasToken);
+  const login = loginOf(options.givenVariables, options.hasToken);
   return {
     name: 'claude',
     provider: 'anthropic',
@@ -95,7 +95,7 @@ async function learn(consult: Consult, options: ClaudeOptions): Promise<ProgramV
 }
 
 /** Whether an API key is the only credential, so that `--bare`, which ignores tokens, can be used. */
-function usesApiKey({ given, hasToken }: ClaudeOptions): boolean {
+function usesApiKey({ givenVariables: given, hasToken }: ClaudeOptions): boolean {
   return !hasToken && !given[tokenVariable] && Boolean(given.ANTHROPIC_API_KEY);
 }
 

@@ -34,7 +34,7 @@ interface ClaudeAnswer {
   /** Sum of the deltas, except those after a broken message. */
   readonly streamed: GrowingText;
   /** Sum of the whole messages, which is the answer. The line `result` repeats only the last block. */
-  readonly said: GrowingText;
+  readonly wholeText: GrowingText;
   model: string | null;
   /** Error code of the CLI. */
   error: string | null;
@@ -51,7 +51,7 @@ interface ClaudeAnswer {
   /** Message that streams, or the last one. */
   message: StreamedMessage;
   /**
-   * Whether a message has ended without its `message_delta`. `said` then has the part that the CLI has kept, and
+   * Whether a message has ended without its `message_delta`. `wholeText` then has the part that the CLI has kept, and
    * nothing more is streamed.
    */
   isBroken: boolean;
@@ -80,7 +80,7 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
   #usedSoFar: Usage | null = null;
   /** Last report of the rate limits. The CLI reports only changes, so it may stem from an earlier turn. */
   #limits: RateLimits | null = null;
-  readonly #writer: Pick<ClaudeWriter, 'asked' | 'answered' | 'tools'>;
+  readonly #writer: Pick<ClaudeWriter, 'currentTurn' | 'answered' | 'tools'>;
   readonly #hasOwnTools: boolean;
   /**
    * State of a turn of the CLI that spans several turns of the client: `waiting` for the results of calls, or `going`
@@ -92,7 +92,7 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
    * `writer` belongs to the same process. `hasOwnTools`: whether the CLI may run native tools that the operator has
    * enabled.
    */
-  constructor(writer: Pick<ClaudeWriter, 'asked' | 'answered' | 'tools'>, hasOwnTools = false) {
+  constructor(writer: Pick<ClaudeWriter, 'currentTurn' | 'answered' | 'tools'>, hasOwnTools = false) {
     this.#writer = writer;
     this.#hasOwnTools = hasOwnTools;
   }
@@ -134,7 +134,7 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
   #controlled({ response }: Extract<ClaudeLine, { type: 'control_response' }>): readonly DecoderEvent[] {
     // A version that does not know how to show thoughts reports an error, and answers anyway.
     if (response.subtype !== 'error' || response.request_id === thoughtSettings) return [];
-    return [rejected(response, this.#writer.asked)];
+    return [rejected(response, this.#writer.currentTurn)];
   }
 
   /** Fails the turn if the CLI has dropped a tool that it cannot use, because the model would answer without it. */
@@ -147,8 +147,8 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
   /** Handles a retry of the CLI, which repeats a message that has begun. */
   #retries(line: ApiRetry): readonly DecoderEvent[] {
     this.#answer.isBroken ||= this.#answer.hasBegun && this.#answer.message.stop === null;
-    const waits = waiting(line, this.#limits, this.#writer.asked);
-    return waits === null || this.#writer.asked === null ? [] : [waits];
+    const waits = waiting(line, this.#limits, this.#writer.currentTurn);
+    return waits === null || this.#writer.currentTurn === null ? [] : [waits];
   }
 
   #limited(limits: RateLimits): readonly DecoderEvent[] {
@@ -209,7 +209,7 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
    * native tools.
    */
   #isOfClient(name: string): boolean {
-    if (this.#writer.asked?.offer === undefined || name === ownTool) return false;
+    if (this.#writer.currentTurn?.offer === undefined || name === ownTool) return false;
     return this.#writer.tools.offers(nameForClient(name)) || !this.#hasOwnTools;
   }
 
@@ -253,11 +253,11 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
 
   /** Ends the client's turn after a message with calls. The CLI keeps its turn open until it gets the results. */
   #messageEnded(): readonly TurnEvent[] {
-    const { message, used, model, isBroken, said } = this.#answer;
+    const { message, used, model, isBroken, wholeText } = this.#answer;
     if (message.stop === null) return this.#messageBroken();
     const ended = endOf(message);
     if (ended === null) return [];
-    const text = isBroken ? said.toString() : null;
+    const text = isBroken ? wholeText.toString() : null;
     const end: TurnEnd = { type: 'turn-end', text, model, usage: usageOf(used, null), ...ended.details };
     this.#endTurn();
     if (!ended.isLive || !this.#isHeld(end.calls ?? [])) return [...outOfTurn, end];
@@ -297,35 +297,35 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
     const isNamed = line.user_message_uuid != null;
     const isSuspect = this.#habit.streams && this.#answer.streaming !== 'own' && !isNamed;
     if (isSuspect && line.message.model !== synthetic) this.#answer.unstreamed.push(line);
-    else this.#said(line);
+    else this.#recordMessage(line);
     return [];
   }
 
-  #said({ message, error }: AssistantLine): void {
+  #recordMessage({ message, error }: AssistantLine): void {
     this.#answer.error = error ?? null;
     if (message.model === synthetic) return;
     this.#answer.hasBegun = true;
     this.#answer.model = message.model;
     for (const { type, text } of message.content) {
-      if (type === 'text') this.#answer.said.add(text ?? '');
-      else this.#answer.said.pass(type);
+      if (type === 'text') this.#answer.wholeText.add(text ?? '');
+      else this.#answer.wholeText.pass(type);
     }
   }
 
   #ended(line: ResultLine): readonly TurnEvent[] {
     const costUsd = this.#spend(line.total_cost_usd ?? null);
     if (line.num_turns === 0 && !line.is_error && line.result === '') return [{ type: 'input-taken' }];
-    for (const message of this.#answer.unstreamed.splice(0)) this.#said(message);
+    for (const message of this.#answer.unstreamed.splice(0)) this.#recordMessage(message);
     const answer = this.#answer;
     if (this.#isSecondResult(line)) return outOfTurn;
     this.#habit.speaks ||= answer.model !== null;
     this.#habit.streams ||= answer.streaming === 'own';
     this.#answer = emptyAnswer();
-    const { asked } = this.#writer;
+    const { currentTurn: turn } = this.#writer;
     this.#writer.answered();
     // Usage that counts if the turn fails.
     this.#usedSoFar = usageOf(answer.used === noTokens ? line.usage : answer.used, costUsd || null);
-    if (line.is_error || line.num_turns === 0) return [failed(line, answer.error, this.#limits, asked)];
+    if (line.is_error || line.num_turns === 0) return [failed(line, answer.error, this.#limits, turn)];
     const { model, used } = answer;
     const { stop } = answer.message;
     // The CLI reports all rounds of a loop together, so a round uses its own messages.
@@ -350,7 +350,7 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
 }
 
 function emptyAnswer(): ClaudeAnswer {
-  const texts = { streamed: new GrowingText(), said: new GrowingText() };
+  const texts = { streamed: new GrowingText(), wholeText: new GrowingText() };
   const message = { used: noTokens, message: new StreamedMessage(), isBroken: false, thought: null };
   return { ...texts, ...message, model: null, error: null, hasBegun: false, streaming: 'nothing', unstreamed: [] };
 }
@@ -359,9 +359,12 @@ function emptyAnswer(): ClaudeAnswer {
  * Returns the answer if it differs from the streamed text; else null. With a schema, the value alone is the answer,
  * without text before it.
  */
-function correction({ streamed, said }: ClaudeAnswer, { result, structured_output: value }: ResultLine): string | null {
+function correction(
+  { streamed, wholeText }: ClaudeAnswer,
+  { result, structured_output: value }: ResultLine,
+): string | null {
   if (value != null) return valueText(value);
-  const whole = said.toString() || result;
+  const whole = wholeText.toString() || result;
   return whole === '' || whole === streamed.toString() ? null : whole;
 }
 

@@ -51,7 +51,7 @@ export function failed(
   line: ResultLine,
   error: string | null,
   limits: RateLimits | null,
-  asked: Turn | null,
+  turn: Turn | null,
 ): TurnFailed {
   const { stop_reason, subtype, terminal_reason, api_error_status: status } = line;
   const codes = [...Object.entries({ stop_reason, subtype, terminal_reason, error }), ['status', status] as const];
@@ -59,10 +59,10 @@ export function failed(
   return failedTurn(table, {
     codes,
     words: refusesRequest({ codes }) ? wordsOfApi(words.replace(/^API Error: \d{3} /, '')) : words,
-    asked,
+    turn: turn,
     // The CLI reports each 403 as a failed authentication, even if it concerns a model or the content of a prompt.
     isOfRequest: error === 'authentication_failed' && status != null && status !== 401,
-    quota: quotaOf(line, error, limits, asked),
+    quota: quotaOf(line, error, limits, turn),
   });
 }
 
@@ -72,7 +72,7 @@ const waitReasons: ReadonlySet<CliReason> = new Set(['quota', 'overloaded']);
  * Returns the event for a wait because the API is overloaded or limited; null for any other cause, such as a lost
  * connection.
  */
-export function waiting(line: ApiRetry, limits: RateLimits | null, asked: Turn | null): Waiting | null {
+export function waiting(line: ApiRetry, limits: RateLimits | null, turn: Turn | null): Waiting | null {
   const { retry_delay_ms: ms, error, error_status: status } = line;
   const words = `the API has no room, and the next try would be in ${Math.ceil(ms / 1000)} s`;
   const codes = [
@@ -80,7 +80,7 @@ export function waiting(line: ApiRetry, limits: RateLimits | null, asked: Turn |
     ['status', status],
   ] as const;
   const quota = limits !== null && isRefusing(limits) ? refusalOf(limits) : quotaOfModel;
-  const failure = failedTurn(table, { codes, words, asked, isOfRequest: false, quota });
+  const failure = failedTurn(table, { codes, words, turn: turn, isOfRequest: false, quota });
   return waitReasons.has(failure.reason) ? { type: 'waiting', ms, failure } : null;
 }
 
@@ -88,9 +88,9 @@ export function waiting(line: ApiRetry, limits: RateLimits | null, asked: Turn |
 const namedParts = /^[a-z ]{1,40}$/;
 
 /** Returns the failure for rejected settings: the model would answer without them. */
-export function rejected({ request_id: id, error }: ControlResponse, asked: Turn | null): TurnFailed {
+export function rejected({ request_id: id, error }: ControlResponse, turn: Turn | null): TurnFailed {
   const what = id !== null && id !== undefined && namedParts.test(id) ? id : 'details';
-  const isOfModel = what === modelSettings && asked !== null && asked.model !== null;
+  const isOfModel = what === modelSettings && turn !== null && turn.model !== null;
   const message = sentence(`the model CLI does not take the ${what} of this request`, error ?? '');
   return turnFailed(isOfModel ? 'model_unknown' : 'other', message);
 }
@@ -103,8 +103,8 @@ const isOutOfCredit = (line: ResultLine, error: string | null) =>
  * applies to one model, or an account without credit. If the job names a model, perhaps only that model is not paid
  * for.
  */
-function quotaOf(line: ResultLine, error: string | null, limits: RateLimits | null, asked: Turn | null): QuotaRefusal {
-  const isOfModel = asked !== null && asked.model !== null;
+function quotaOf(line: ResultLine, error: string | null, limits: RateLimits | null, turn: Turn | null): QuotaRefusal {
+  const isOfModel = turn !== null && turn.model !== null;
   if (isOutOfCredit(line, error)) return { scope: isOfModel ? 'model' : 'account', resetsAt: null };
   return limits !== null && isRefusing(limits) ? refusalOf(limits) : quotaOfModel;
 }
@@ -127,14 +127,18 @@ export function isRefusing({ status, isUsingOverage }: RateLimits): boolean {
   return status === 'rejected' && isUsingOverage !== true;
 }
 
-const ofOneModel: ReadonlySet<string> = new Set(['seven_day_opus', 'seven_day_sonnet', 'seven_day_overage_included']);
+const oneModelLimits: ReadonlySet<string> = new Set([
+  'seven_day_opus',
+  'seven_day_sonnet',
+  'seven_day_overage_included',
+]);
 
 /**
  * Returns the scope of a refusal. A refusal without a window comes from a limit per minute, which the API counts for
  * each model.
  */
 export function refusalOf({ rateLimitType, resetsAt }: RateLimits) {
-  const isOfModel = rateLimitType == null || ofOneModel.has(rateLimitType);
+  const isOfModel = rateLimitType == null || oneModelLimits.has(rateLimitType);
   return { scope: isOfModel ? 'model' : 'account', resetsAt: epochMs(resetsAt) } as const;
 }
 

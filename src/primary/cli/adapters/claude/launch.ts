@@ -80,7 +80,7 @@ export const effortFlag = '--effort';
 
 /** Returns arguments for a start that cannot reach the API, whatever its credential. */
 export function offline({ args }: ClaudeProfile): readonly string[] {
-  const settings = JSON.stringify({ permissions: bars, env: nowhere });
+  const settings = JSON.stringify({ permissions: bars, env: unusedServices });
   return args.map((arg, index) => (args[index - 1] === '--settings' ? settings : arg));
 }
 
@@ -88,7 +88,7 @@ export function offline({ args }: ClaudeProfile): readonly string[] {
  * Environment that makes the API unreachable: nothing listens on port 1. The invalid token keeps the CLI from renewing
  * its login in files.
  */
-const nowhere = {
+const unusedServices = {
   ANTHROPIC_BASE_URL: 'http://127.0.0.1:1',
   ANTHROPIC_API_KEY: '',
   ANTHROPIC_AUTH_TOKEN: '',

@@ -10,7 +10,7 @@ const count = z.int().nonnegative().catch(0);
  * Field that is null in lines of the main thread. A subagent's lines have the id of a tool call; they do not belong to
  * the answer.
  */
-const ofMainThread = { parent_tool_use_id: z.null().optional() };
+const mainThreadField = { parent_tool_use_id: z.null().optional() };
 
 /** Piece of a block: text, a thought, or the input of a tool. */
 const blockDelta = z.object({
@@ -56,12 +56,12 @@ const messageDelta = z.object({
 const messageStop = z.object({ type: z.literal('message_stop') });
 
 /** Id of the user line that a line answers, if the version names it. */
-const ofTurn = { user_message_uuid: detail };
+const turnField = { user_message_uuid: detail };
 
 const streamEvent = z.object({
   type: z.literal('stream_event'),
-  ...ofMainThread,
-  ...ofTurn,
+  ...mainThreadField,
+  ...turnField,
   event: z.discriminatedUnion('type', [blockStart, blockDelta, blockStop, messageStart, messageDelta, messageStop]),
 });
 
@@ -69,15 +69,15 @@ const contentBlock = z.object({ type: z.string(), text: z.string().optional() })
 
 const assistant = z.object({
   type: z.literal('assistant'),
-  ...ofMainThread,
-  ...ofTurn,
+  ...mainThreadField,
+  ...turnField,
   error: detail,
   message: z.object({ model: z.string(), content: z.array(contentBlock) }),
 });
 
 const result = z.object({
   type: z.literal('result'),
-  ...ofTurn,
+  ...turnField,
   is_error: z.boolean().catch(true),
   num_turns: z.number().catch(1),
   result: z.string().catch(''),
@@ -129,7 +129,7 @@ const controlResponse = z.object({
 /** Start of a turn, with the tools that the model can call. */
 const init = z.object({
   type: z.literal('system'),
-  ...ofTurn,
+  ...turnField,
   subtype: z.literal('init'),
   tools: z.array(z.string()).catch([]),
   mcp_servers: z.array(z.object({ name: z.string(), status: z.string() })).catch([]),
@@ -164,11 +164,11 @@ export type RateLimits = z.infer<typeof rateLimitEvent>['rate_limit_info'];
  * Matches lines of other types, which are not parsed: a `user` line holds whole tool results. If `type` is not the
  * first field, the parser decides.
  */
-const ofOtherType =
+const otherType =
   /^\{"type":"(?!system","subtype":"(?:init|api_retry)"|stream_event"|assistant"|result"|rate_limit_event"|control_response"|control_request")/;
 
 /** Parses a line; returns null if it is irrelevant to an answer or invalid. */
 export function parseLine(text: string): ClaudeLine | null {
-  if (!text.startsWith('{') || ofOtherType.test(text)) return null;
+  if (!text.startsWith('{') || otherType.test(text)) return null;
   return line.safeParse(jsonOf(text)).data ?? null;
 }

@@ -30,10 +30,10 @@ const owner = z.object({ pid: z.number().int().positive(), lockBirthtimeMs: z.nu
  * Returns the login that `/login` stores; undefined if the CLI gets a credential from its environment. Measured on
  * 2.1.197 to 2.1.330.
  */
-export function loginOf(given: Readonly<Record<string, string>>, hasToken: boolean): FileLogin | undefined {
-  const { HOME: home, CLAUDE_CONFIG_DIR: named } = given;
+export function loginOf(variables: Readonly<Record<string, string>>, hasToken: boolean): FileLogin | undefined {
+  const { HOME: home, CLAUDE_CONFIG_DIR: named } = variables;
   const folder = named || (home && `${home}/.claude`);
-  if (!folder || hasToken || otherCredentials.some((name) => given[name])) return undefined;
+  if (!folder || hasToken || otherCredentials.some((name) => variables[name])) return undefined;
   return {
     path: `${folder}/.credentials.json`,
     read: readLogin,

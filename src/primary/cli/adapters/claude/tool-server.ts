@@ -25,8 +25,8 @@ function reportedName(name: string): string {
 }
 
 export function nameForClient(name: string): string {
-  const own = name.endsWith(suffix) ? name.slice(0, -suffix.length) : name;
-  return reservedNames.has(own) ? own : name;
+  const ownName = name.endsWith(suffix) ? name.slice(0, -suffix.length) : name;
+  return reservedNames.has(ownName) ? ownName : name;
 }
 
 const rpcId = z.union([z.string(), z.number()]);
@@ -137,14 +137,14 @@ export class ToolServer {
 function toolForCli({ name, description, schema }: Tool): object {
   const inputSchema: Readonly<Record<string, unknown>> = JSON.parse(schema);
   const end = cutAt(description, maxDescriptionLength);
-  const rest = description.slice(end);
-  const inSchema = [rest, inputSchema.description]
+  const remainder = description.slice(end);
+  const inSchema = [remainder, inputSchema.description]
     .filter((text) => typeof text === 'string' && text !== '')
     .join('\n\n');
   return {
     name: nameForCli(name),
     description: description.slice(0, end),
-    inputSchema: rest === '' ? inputSchema : { ...inputSchema, description: inSchema },
+    inputSchema: remainder === '' ? inputSchema : { ...inputSchema, description: inSchema },
     annotations: { readOnlyHint: true },
     _meta: { 'anthropic/maxResultSizeChars': maxResultLength, 'anthropic/alwaysLoad': true },
   };

@@ -40,7 +40,7 @@ export class ClaudeWriter implements TurnWriter {
   readonly tools = new ToolServer();
   readonly #settable: ReadonlySet<SettablePart>;
   #sent: SentSettings = { model: null, effort: null, extraBody: '{}', maxTokens: '', showsThoughts: false };
-  #asked: Turn | null = null;
+  #currentTurn: Turn | null = null;
 
   /** `settable`: parts that this version takes over stdin. */
   constructor(settable: ReadonlySet<SettablePart>) {
@@ -48,13 +48,13 @@ export class ClaudeWriter implements TurnWriter {
   }
 
   /** Turn without an end; null between turns. */
-  get asked(): Turn | null {
-    return this.#asked;
+  get currentTurn(): Turn | null {
+    return this.#currentTurn;
   }
 
   /** Clears the turn at its end, so that an idle process holds no images. */
   answered(): void {
-    this.#asked = null;
+    this.#currentTurn = null;
   }
 
   /**
@@ -62,7 +62,7 @@ export class ClaudeWriter implements TurnWriter {
    * lines, so after each user line of the history, the next piece waits until the CLI has accepted it.
    */
   write(turn: Turn, number: number): TurnInput {
-    this.#asked = turn;
+    this.#currentTurn = turn;
     if (this.tools.calls.isWaiting)
       return { text: this.#settings(turn) + this.tools.calls.answer(turn.results ?? []), stdin: 'keep-open' };
     const parts: string[] = [];

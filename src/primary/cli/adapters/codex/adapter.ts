@@ -17,7 +17,7 @@ import { CodexThread, openingLines } from './thread.js';
 export interface CodexOptions {
   readonly extraArgs: readonly string[];
   /** Environment variables that the program inherits from the service. */
-  readonly given: Readonly<Record<string, string>>;
+  readonly givenVariables: Readonly<Record<string, string>>;
 }
 
 /** Adapter for Codex as an app server, with one thread of many turns per process. Measured on 0.160.1 and 0.169.0. */
@@ -28,7 +28,7 @@ export function codexAdapter(command: readonly [string, ...string[]], options: C
     command,
     credentialVariable: null,
     env: {},
-    home: homeFor(options.given),
+    home: homeFor(options.givenVariables),
     models: null,
     learn: (consult) => learn(consult, options.extraArgs),
   };
@@ -38,15 +38,15 @@ export function codexAdapter(command: readonly [string, ...string[]], options: C
  * Returns a private home that contains only the login of the service user: no instructions, skills, MCP servers or
  * history.
  */
-function homeFor(given: Readonly<Record<string, string>>): PrivateHome {
+function homeFor(env: Readonly<Record<string, string>>): PrivateHome {
   const variables = { HOME: '.', CODEX_HOME: '.codex' };
   const path = '.codex/auth.json';
-  const key = given.OPENAI_API_KEY || given.CODEX_API_KEY;
+  const key = env.OPENAI_API_KEY || env.CODEX_API_KEY;
   // As an app server, the program reads a key only from this file.
   if (key) return { variables, files: [{ path, text: JSON.stringify({ OPENAI_API_KEY: key }) }], links: [] };
-  const own = given.CODEX_HOME || `${given.HOME ?? ''}/.codex`;
+  const defaultHome = env.CODEX_HOME || `${env.HOME ?? ''}/.codex`;
   // Through the link, a renewed login is written to the original file.
-  return { variables, files: [], links: [{ path, to: `${own}/auth.json` }] };
+  return { variables, files: [], links: [{ path, to: `${defaultHome}/auth.json` }] };
 }
 
 async function learn(consult: Consult, extraArgs: readonly string[]): Promise<ProgramVersion> {

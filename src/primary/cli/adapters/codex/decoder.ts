@@ -107,7 +107,8 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
   }
 
   #rejected(id: RpcId | null, words: string): TurnFailed {
-    const isOfModel = id === requestIds.thread && this.#thread.asked !== null && this.#thread.asked.model !== null;
+    const isOfModel =
+      id === requestIds.thread && this.#thread.currentTurn !== null && this.#thread.currentTurn.model !== null;
     return rejected(isOfModel ? 'model_unknown' : 'other', namesOfRequests.get(id) ?? 'request', words);
   }
 
@@ -211,7 +212,7 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
     const isCall = request.method === 'item/tool/call' && data?.turnId === this.#turnId;
     if (!isCall || !tools.offers(tools.nameOf(data.tool))) return refused(request);
     const isTold = this.#isRaw || tools.calls.has(data.callId); // the call may be reported a moment later
-    const events = isTold ? nothing : this.#untold(data);
+    const events = isTold ? nothing : this.#startUnannouncedCall(data);
     const text = tools.calls.requested(data.callId, request.id);
     return text === '' ? events : [...events, { type: 'reply', text }];
   }
@@ -220,7 +221,7 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
    * Handles a call in a version that does not show the API responses: the message ends with its first call, and further
    * calls are replayed.
    */
-  #untold({ callId, tool, arguments: input }: z.infer<typeof callRequest>): readonly DecoderEvent[] {
+  #startUnannouncedCall({ callId, tool, arguments: input }: z.infer<typeof callRequest>): readonly DecoderEvent[] {
     if (this.#isHeld) return outOfTurn;
     return [...this.#called(callId, tool, JSON.stringify(input)), ...this.#messageEnded(null)];
   }
@@ -243,7 +244,7 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
   #troubled({ error, willRetry }: Notified<'error'>): readonly DecoderEvent[] {
     const early = earlyEnd(error);
     if (early !== null) return this.#endedEarly(early);
-    const failure = willRetry ? finalError(error, this.#limits, this.#thread.asked) : null;
+    const failure = willRetry ? finalError(error, this.#limits, this.#thread.currentTurn) : null;
     return failure === null ? nothing : [failure];
   }
 
@@ -263,9 +264,9 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
     const text = this.#answer.correction(this.#thread.asksForValue);
     const [model, usage] = [this.#model, this.usedSoFar];
     this.#reset();
-    const { asked } = this.#thread;
+    const { currentTurn } = this.#thread;
     this.#thread.answered();
-    if (turn.status !== 'completed') return [failed(turn.error ?? null, this.#limits, asked)];
+    if (turn.status !== 'completed') return [failed(turn.error ?? null, this.#limits, currentTurn)];
     return isEmpty ? emptyAnswer : [{ type: 'turn-end', text, model, usage }];
   }
 }
@@ -320,7 +321,7 @@ function usageOf(total: CodexTokens | null, before: CodexTokens | null): Usage {
 /** Owns the text of one answer, with a blank line between its messages. */
 export class CodexAnswer {
   #streamed = '';
-  readonly #said: string[] = [];
+  readonly #messages: string[] = [];
   #streaming: string | null = null;
 
   /** Adds a piece of a message. Returns the text by which the whole has grown. */
@@ -335,18 +336,18 @@ export class CodexAnswer {
 
   /** Adds a whole message. A message whose stream broke is never completed, and does not belong to the answer. */
   complete(text: string): void {
-    if (text !== '') this.#said.push(text);
+    if (text !== '') this.#messages.push(text);
   }
 
   get isEmpty(): boolean {
-    return this.#streamed === '' && this.#said.length === 0;
+    return this.#streamed === '' && this.#messages.length === 0;
   }
 
   /**
    * Returns the answer if it differs from the streamed text; else null. A value for a schema is only the last message.
    */
   correction(isValue: boolean): string | null {
-    const whole = isValue ? (this.#said.at(-1) ?? '') : this.#said.join('\n\n');
+    const whole = isValue ? (this.#messages.at(-1) ?? '') : this.#messages.join('\n\n');
     return whole === '' || whole === this.#streamed ? null : whole;
   }
 }

@@ -45,17 +45,17 @@ const isFinal = (status: number) => isKnownStatus(status) || status >= 500;
 const passing = /stream|connection|timed? ?out|rate limit/i;
 
 /** Error of a WebSocket. It says nothing about the API: the program continues without one. */
-const ofWebSocket = /url: wss?:/;
+const webSocketAddress = /url: wss?:/;
 
 /**
  * Returns the failure if a retry that the program announces is useless: its retries take minutes, longer than a job
  * may. Returns null if a retry may succeed.
  */
-export function finalError(error: CodexError, limits: CodexLimits | null, asked: Turn | null): TurnFailed | null {
+export function finalError(error: CodexError, limits: CodexLimits | null, turn: Turn | null): TurnFailed | null {
   const status = statusOf(error.codexErrorInfo);
   const words = error.additionalDetails ?? '';
   const mayPass = status === null ? passing.test(words) : !isFinal(status) || isOfWebSocket(status, words);
-  return mayPass ? null : failed(error, limits, asked);
+  return mayPass ? null : failed(error, limits, turn);
 }
 
 /**
@@ -71,11 +71,11 @@ export function earlyEnd(error: CodexError | null | undefined): Pick<TurnEnd, 'i
 }
 
 function isOfWebSocket(status: number, words: string): boolean {
-  return status !== 401 && ofWebSocket.test(words);
+  return status !== 401 && webSocketAddress.test(words);
 }
 
 /** Returns the failure of a turn. `limits` is the last report of the account, and `asked` the turn. */
-export function failed(error: CodexError | null, limits: CodexLimits | null, asked: Turn | null): TurnFailed {
+export function failed(error: CodexError | null, limits: CodexLimits | null, turn: Turn | null): TurnFailed {
   const { message = '', additionalDetails: details = null, codexErrorInfo: info = null } = error ?? {};
   return failedTurn(table, {
     codes: [
@@ -84,9 +84,9 @@ export function failed(error: CodexError | null, limits: CodexLimits | null, ask
     ],
     words: withoutAddress(wordsOfApi(details ?? message)),
     hidden: `${message} ${details ?? ''}`,
-    asked,
+    turn: turn,
     isOfRequest: false,
-    quota: quotaOf(info, limits, asked),
+    quota: quotaOf(info, limits, turn),
   });
 }
 
@@ -104,9 +104,9 @@ function statusOf(info: CodexError['codexErrorInfo']): number | null {
  * Returns the exhausted quota. A limit per minute applies to one model. `usageLimitExceeded` means a subscription or an
  * account without credit; if no window is used up and the job names a model, the limit may apply to that model only.
  */
-function quotaOf(info: CodexError['codexErrorInfo'], limits: CodexLimits | null, asked: Turn | null): QuotaRefusal {
+function quotaOf(info: CodexError['codexErrorInfo'], limits: CodexLimits | null, turn: Turn | null): QuotaRefusal {
   const resetsAt = limits === null ? null : closedUntil(limits);
-  const mayBeOfModel = resetsAt === null && asked !== null && asked.model !== null;
+  const mayBeOfModel = resetsAt === null && turn !== null && turn.model !== null;
   const isOfAccount = info === 'usageLimitExceeded' && !mayBeOfModel;
   return isOfAccount ? { scope: 'account', resetsAt } : quotaOfModel;
 }

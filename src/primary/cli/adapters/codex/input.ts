@@ -18,8 +18,8 @@ export function itemsOf(message: Message): readonly unknown[] {
   const { role, calls = [], results = [] } = message;
   const content = contentParts(message, role === 'assistant' ? 'output_text' : 'input_text');
   const isSilent = content.length === 0 && calls.length + results.length > 0;
-  const said = isSilent ? [] : [{ type: 'message', role, content }];
-  return [...results.map(resultItem), ...said, ...calls.map(callItem)];
+  const items = isSilent ? [] : [{ type: 'message', role, content }];
+  return [...results.map(resultItem), ...items, ...calls.map(callItem)];
 }
 
 /**
@@ -33,8 +33,8 @@ export function nameForCodex(name: string): string {
 }
 
 export function nameForClient(name: string): string {
-  const own = name.charAt(0).toLowerCase() + name.slice(1);
-  return reserved.test(own) ? own : name;
+  const builtInName = name.charAt(0).toLowerCase() + name.slice(1);
+  return reserved.test(builtInName) ? builtInName : name;
 }
 
 function callItem({ id, name, input }: ToolCall): unknown {
@@ -109,8 +109,8 @@ export class DynamicTools {
 function toolForCodex({ name, description, schema }: Tool): object {
   const inputSchema: unknown = JSON.parse(schema);
   const isPassedOn = schema.length <= maxSchemaLength && isKnown(inputSchema);
-  const told = isPassedOn ? description : `${description}\n\nJSON Schema of the arguments: ${schema}`.trim();
-  return { type: 'function', name: nameForCodex(name), description: told, inputSchema };
+  const fullDescription = isPassedOn ? description : `${description}\n\nJSON Schema of the arguments: ${schema}`.trim();
+  return { type: 'function', name: nameForCodex(name), description: fullDescription, inputSchema };
 }
 
 const maxSchemaLength = 2000;

@@ -8,7 +8,7 @@ const detail = z.string().nullish().catch(null);
 const count = z.int().nonnegative().nullish().catch(null);
 const number = z.number().nullish().catch(null);
 
-const ofTurn = { threadId: z.string(), turnId: z.string() };
+const turnFields = { threadId: z.string(), turnId: z.string() };
 
 /** Error name, alone or with the HTTP status of the API. */
 const errorInfo = z.union([z.string(), z.record(z.string(), z.object({ httpStatusCode: number }).catch({}))]).nullish();
@@ -57,17 +57,17 @@ function notification<Method extends string, Params extends z.ZodType>(method: M
 
 const notifications = z.discriminatedUnion('method', [
   notification('turn/started', z.object({ threadId: z.string(), turn: z.object({ id: z.string() }) })),
-  notification('item/agentMessage/delta', z.object({ ...ofTurn, itemId: z.string(), delta: z.string() })),
-  notification('item/reasoning/textDelta', z.object({ ...ofTurn, ...thoughtDelta, contentIndex: index })),
-  notification('item/reasoning/summaryTextDelta', z.object({ ...ofTurn, ...thoughtDelta, summaryIndex: index })),
-  notification('item/started', z.object({ ...ofTurn, item })),
-  notification('item/completed', z.object({ ...ofTurn, item })),
-  notification('rawResponseItem/completed', z.object({ ...ofTurn, item: rawItem })),
-  notification('rawResponse/completed', z.object({ ...ofTurn, usage: tokens.nullish().catch(null) })),
-  notification('thread/tokenUsage/updated', z.object({ ...ofTurn, tokenUsage: z.object({ total: tokens }) })),
-  notification('model/rerouted', z.object({ ...ofTurn, toModel: z.string() })),
+  notification('item/agentMessage/delta', z.object({ ...turnFields, itemId: z.string(), delta: z.string() })),
+  notification('item/reasoning/textDelta', z.object({ ...turnFields, ...thoughtDelta, contentIndex: index })),
+  notification('item/reasoning/summaryTextDelta', z.object({ ...turnFields, ...thoughtDelta, summaryIndex: index })),
+  notification('item/started', z.object({ ...turnFields, item })),
+  notification('item/completed', z.object({ ...turnFields, item })),
+  notification('rawResponseItem/completed', z.object({ ...turnFields, item: rawItem })),
+  notification('rawResponse/completed', z.object({ ...turnFields, usage: tokens.nullish().catch(null) })),
+  notification('thread/tokenUsage/updated', z.object({ ...turnFields, tokenUsage: z.object({ total: tokens }) })),
+  notification('model/rerouted', z.object({ ...turnFields, toModel: z.string() })),
   notification('account/rateLimits/updated', z.object({ rateLimits })),
-  notification('error', z.object({ ...ofTurn, error: turnError, willRetry: z.boolean().catch(false) })),
+  notification('error', z.object({ ...turnFields, error: turnError, willRetry: z.boolean().catch(false) })),
   notification(
     'turn/completed',
     z.object({
@@ -105,7 +105,7 @@ export function parseMessage(line: string): CodexMessage | null {
 }
 
 /** Parameters of the program's request for the result of a call. */
-export const callRequest = z.object({ ...ofTurn, callId: z.string(), tool: z.string(), arguments: z.unknown() });
+export const callRequest = z.object({ ...turnFields, callId: z.string(), tool: z.string(), arguments: z.unknown() });
 
 /** Query about the program itself, outside of turns. */
 export interface CodexQuery {

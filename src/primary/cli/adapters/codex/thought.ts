@@ -25,7 +25,7 @@ export class CodexThought {
     this.#kind = null;
     this.#part = 0;
     const text = (summary.length > 0 ? summary : content).join('\n\n');
-    const rest = isStreamed || text === '' ? [] : [{ type: 'thought-delta', text } as const];
-    return [...rest, { type: 'thought-end' }];
+    const unstreamed = isStreamed || text === '' ? [] : [{ type: 'thought-delta', text } as const];
+    return [...unstreamed, { type: 'thought-end' }];
   }
 }

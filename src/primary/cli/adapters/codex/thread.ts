@@ -51,7 +51,7 @@ export class CodexThread implements TurnWriter {
   readonly tools = new DynamicTools();
   readonly #defaultEfforts: DefaultEfforts;
   #state: ThreadState = { name: 'none' };
-  #asked: Turn | null = null;
+  #currentTurn: Turn | null = null;
 
   constructor(defaultEfforts: DefaultEfforts) {
     this.#defaultEfforts = defaultEfforts;
@@ -67,13 +67,13 @@ export class CodexThread implements TurnWriter {
   }
 
   /** Turn without an end; null between turns. */
-  get asked(): Turn | null {
-    return this.#asked;
+  get currentTurn(): Turn | null {
+    return this.#currentTurn;
   }
 
   /** Clears the turn at its end, so that an idle process holds no images. */
   answered(): void {
-    this.#asked = null;
+    this.#currentTurn = null;
   }
 
   /** Whether the last turn requests a value for a schema. */
@@ -82,7 +82,7 @@ export class CodexThread implements TurnWriter {
   }
 
   write(turn: Turn): TurnInput {
-    this.#asked = turn;
+    this.#currentTurn = turn;
     if (this.tools.calls.isWaiting) return { text: this.#resultLines(turn), stdin: 'keep-open' };
     if (this.#state.name === 'open') return { text: this.#next(turn, this.#state), stdin: 'keep-open' };
     if (this.#state.name !== 'none') throw cliError('other', 'the model CLI has no thread for this conversation');

@@ -78,9 +78,9 @@ function plainText(answer: Pick<PrintedText, 'add'>): Decoder {
 }
 
 function empty({ stderr }: Exit): TurnEvent {
-  const said = stderr.trim();
+  const errorText = stderr.trim();
   const message = 'the model CLI ended well, and wrote no answer';
-  return { type: 'turn-failed', reason: 'empty_answer', message, ...(said !== '' && { stderr: said }) };
+  return { type: 'turn-failed', reason: 'empty_answer', message, ...(errorText !== '' && { stderr: errorText }) };
 }
 
 /** Forms of system text, history and question on stdin, for a program without roles. */
@@ -92,8 +92,8 @@ const templates = {
   /** One JSON object per line, the last with the question. */
   jsonl: ({ system, history, text }) => {
     const instruction = system === null ? [] : [{ role: 'system', content: system }];
-    const said = history.map((message) => ({ role: message.role, content: message.text }));
-    const lines = [...instruction, ...said, { role: 'user', content: text }];
+    const messages = history.map((message) => ({ role: message.role, content: message.text }));
+    const lines = [...instruction, ...messages, { role: 'user', content: text }];
     return lines.map((line) => `${JSON.stringify(line)}\n`).join('');
   },
 } as const satisfies Record<string, (turn: Turn) => string>;

@@ -50,7 +50,7 @@ export interface FailureReport {
   /** Longer error text, which is only matched with the patterns; `words` if absent. */
   readonly hidden?: string | undefined;
   /** Turn that failed; null if the program has received no data of a client. */
-  readonly asked: Turn | null;
+  readonly turn: Turn | null;
   /** Reason if no code gives one, regardless of the words. */
   readonly uncoded?: CliReason | undefined;
   /** Whether a refusal of the account may be caused by a name in the request. */
@@ -63,10 +63,10 @@ export const quotaOfModel: QuotaRefusal = { scope: 'model', resetsAt: null };
 
 /** Returns the failure of a turn. Only a code can blame the account: words never block the jobs of other clients. */
 export function failedTurn(table: FailureTable, report: FailureReport): TurnFailed {
-  const { words, hidden = words, asked, uncoded, isOfRequest, quota } = report;
+  const { words, hidden = words, turn, uncoded, isOfRequest, quota } = report;
   const [, , coded, refuses] = rowOf(table, report) ?? [];
   const otherwise = refusesRequest(report) ? 'request_refused' : 'other';
-  const reason = coded ?? uncoded ?? reasonInWords(hidden, table.words, asked) ?? otherwise;
+  const reason = coded ?? uncoded ?? reasonInWords(hidden, table.words, turn) ?? otherwise;
   const start = reason === 'request_refused' ? "the model's API refuses the request" : 'the model CLI reports';
   const failed = turnFailed(reason, sentence(start, words));
   if (coded === 'quota') return { ...failed, quota };
@@ -96,8 +96,8 @@ const maxSearched = 2000;
 /** Returns a sentence with the first line of the words, without addresses, folders and control characters. */
 export function sentence(start: string, words: string): string {
   const [firstLine = ''] = words.trim().split('\n');
-  const said = withoutFolders(withoutAddresses(printable(firstLine.slice(0, maxSearched)))).slice(0, maxSaid);
-  return said === '' ? start : `${start}: ${said}`;
+  const message = withoutFolders(withoutAddresses(printable(firstLine.slice(0, maxSearched)))).slice(0, maxSaid);
+  return message === '' ? start : `${start}: ${message}`;
 }
 
 const publicHosts =
@@ -152,12 +152,12 @@ const gap = ' … ';
 
 /**
  * Returns the reason that an error text gives. Strings of the request are removed first, because errors often repeat
- * the name of the model or a part of the prompt. `asked` is null if the program has received no data of a client.
+ * the name of the model or a part of the prompt. `turn` is null if the program has received no data of a client.
  */
-function reasonInWords(words: string, rows: readonly WordRow[], asked: Turn | null): CliReason | undefined {
-  const own = asked === null ? [] : stringsOf(asked);
-  const left = cutOut(words.slice(0, maxWords), own);
-  const isOwn = ownPhrases(own);
+function reasonInWords(words: string, rows: readonly WordRow[], turn: Turn | null): CliReason | undefined {
+  const requestTexts = turn === null ? [] : stringsOf(turn);
+  const left = cutOut(words.slice(0, maxWords), requestTexts);
+  const isOwn = ownPhrases(requestTexts);
   const fits = ([sign, reason]: WordRow) => {
     const phrases = left.match(new RegExp(sign, `${sign.flags}g`)) ?? [];
     return phrases.some((phrase) => !heldFor.has(reason) || !isOwn(phrase));
@@ -172,8 +172,8 @@ function stringsOf({ model, system, schema, text, history, heard = [] }: Turn): 
 }
 
 /** Removes whole strings of the request, such as the name of the model, regardless of case. */
-function cutOut(words: string, own: readonly string[]): string {
-  const trimmed = own.slice(0, maxCuts).map((text) => text.trim());
+function cutOut(words: string, requestTexts: readonly string[]): string {
+  const trimmed = requestTexts.slice(0, maxCuts).map((text) => text.trim());
   const cut = trimmed.filter(({ length }) => length >= minCut && length <= maxCut);
   const longestFirst = cut.sort((a, b) => b.length - a.length);
   return longestFirst.reduce((left, text) => left.replace(new RegExp(escaped(text), 'giu'), gap), words);
@@ -184,12 +184,12 @@ function escaped(text: string): string {
 }
 
 /** Returns a test whether a phrase occurs in the request in any spelling: `API_KEY` matches `api key`. */
-function ownPhrases(own: readonly string[]): (phrase: string) => boolean {
-  const length = own.reduce((sum, text) => sum + text.length, 0);
+function ownPhrases(requestTexts: readonly string[]): (phrase: string) => boolean {
+  const length = requestTexts.reduce((sum, text) => sum + text.length, 0);
   let lettersOfAll: string | null = null;
   return (phrase) => {
     if (length > maxOwn) return true;
-    lettersOfAll ??= own.map(lettersOf).join('\n');
+    lettersOfAll ??= requestTexts.map(lettersOf).join('\n');
     return lettersOfAll.includes(lettersOf(phrase));
   };
 }

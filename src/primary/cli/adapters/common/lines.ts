@@ -64,7 +64,7 @@ export class LineSplitter {
   }
 
   /** Returns and clears the text after the last newline. */
-  rest(): string {
+  incompleteLine(): string {
     return this.#take();
   }
 

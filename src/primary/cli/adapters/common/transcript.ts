@@ -15,8 +15,8 @@ export function promptPieces(turn: Turn): readonly PromptPiece[] {
   const { system, history } = turn;
   if (system === null && history.length === 0) return piecesOf(turn);
   const instruction = system === null ? [] : [{ role: 'system', text: system } as const];
-  const asked = { role: 'user', text: turn.text, images: turn.images, results: turn.results } as const;
-  return transcript([...instruction, ...[...history, asked].flatMap(partsOf)]);
+  const question = { role: 'user', text: turn.text, images: turn.images, results: turn.results } as const;
+  return transcript([...instruction, ...[...history, question].flatMap(partsOf)]);
 }
 
 /** Splits a message: calls and results become messages of the transcript. */

@@ -4,7 +4,7 @@ import { type Consult, type PrivateHome, plainLaunch } from '../../../../../../s
 import { acpAgents } from '../../../../../../src/shared/config/variables.js';
 import { bare, hello, learned, lineOf, result } from '../../../../../support/acp-lines.js';
 
-const options = { extraArgs: [], given: { HOME: '/home/relay' }, homeFiles: [], mayHaveTools: true };
+const options = { extraArgs: [], givenVariables: { HOME: '/home/relay' }, homeFiles: [], mayHaveTools: true };
 
 /** Creates an agent that answers its requests with these lines, in order. */
 function answering(...lines: readonly string[]): { consult: Consult; asked: string[] } {
@@ -121,7 +121,7 @@ describe('The ACP adapter', () => {
   });
 
   it('logs in with the first method whose variables are set, and then retries', async () => {
-    const adapter = acpAdapter('acp', bare, null, { ...options, given: { OPENAI_API_KEY: 'k' } });
+    const adapter = acpAdapter('acp', bare, null, { ...options, givenVariables: { OPENAI_API_KEY: 'k' } });
     const named = {
       ...hello,
       authMethods: [{ id: 'browser', name: 'Browser' }, { ...openAi, id: 'no', vars: [{ name: 'NO' }] }, openAi],
@@ -219,7 +219,7 @@ describe('The private HOME of an agent', () => {
   };
 
   function homeOf(given: Readonly<Record<string, string>>, homeFiles: readonly string[] = []): PrivateHome | undefined {
-    return acpAdapter('acp', preset, null, { ...options, given, homeFiles }).home;
+    return acpAdapter('acp', preset, null, { ...options, givenVariables: given, homeFiles }).home;
   }
 
   it('contains the files of its preset, and the login of the operator', () => {

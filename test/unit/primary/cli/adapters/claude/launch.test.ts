@@ -14,7 +14,7 @@ const flags = [
   ...['--include-partial-messages', '--no-session-persistence'],
 ];
 
-const login: ClaudeOptions = { extraArgs: [], given: {}, hasToken: true };
+const login: ClaudeOptions = { extraArgs: [], givenVariables: {}, hasToken: true };
 
 /** Learns the version of a program. `trial`: output of its trial run. */
 function programVersion(help: readonly string[] = flags, options = login, trial = ''): Promise<ProgramVersion> {
@@ -126,7 +126,7 @@ describe('A claude that takes all settings over stdin', () => {
   it('is tested without access to the API and without credentials', async () => {
     const trials: Parameters<Consult>[] = [];
     const { given } = { given: { ANTHROPIC_API_KEY: 'sk-secret' } };
-    await claudeAdapter(['claude'], { ...login, given }).learn(async (args, input) => {
+    await claudeAdapter(['claude'], { ...login, givenVariables: given }).learn(async (args, input) => {
       if (input !== undefined) trials.push([args, input]);
       return { code: 0, stdout: args[0] === '--help' ? flags.join(' ') : '' };
     });
@@ -195,15 +195,15 @@ describe('The flag --bare', () => {
   }
 
   it('is used only with an API key', async () => {
-    expect(await isBare({ given: key })).toBe(true);
-    expect(await isBare({ given: {} })).toBe(false);
-    expect(await isBare({ given: { ANTHROPIC_API_KEY: '' } })).toBe(false);
-    expect(await isBare({ given: key, hasToken: true })).toBe(false);
-    expect(await isBare({ given: { ...key, CLAUDE_CODE_OAUTH_TOKEN: 'token' } })).toBe(false);
+    expect(await isBare({ givenVariables: key })).toBe(true);
+    expect(await isBare({ givenVariables: {} })).toBe(false);
+    expect(await isBare({ givenVariables: { ANTHROPIC_API_KEY: '' } })).toBe(false);
+    expect(await isBare({ givenVariables: key, hasToken: true })).toBe(false);
+    expect(await isBare({ givenVariables: { ...key, CLAUDE_CODE_OAUTH_TOKEN: 'token' } })).toBe(false);
   });
 
   it('is not used for a version that does not support it', async () => {
-    expect(await isBare({ given: key }, flags)).toBe(false);
+    expect(await isBare({ givenVariables: key }, flags)).toBe(false);
   });
 });
 

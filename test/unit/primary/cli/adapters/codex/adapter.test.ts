@@ -90,7 +90,7 @@ function remaining(args: readonly string[]): readonly string[] {
 }
 
 function learn(codex: ConsultedCodex, extraArgs: readonly string[] = []) {
-  return codexAdapter(['codex'], { extraArgs, given: {} }).learn(codex.consult);
+  return codexAdapter(['codex'], { extraArgs, givenVariables: {} }).learn(codex.consult);
 }
 
 describe('The codex adapter', () => {
@@ -153,7 +153,7 @@ describe('The codex adapter', () => {
 
   it('rejects a version that lacks a required command', async () => {
     const consult: Consult = async (args) => ({ code: args[0] === 'debug' ? 2 : 0, stdout: '0.50.0' });
-    const adapter = codexAdapter(['codex'], { extraArgs: [], given: {} });
+    const adapter = codexAdapter(['codex'], { extraArgs: [], givenVariables: {} });
     await expect(adapter.learn(consult)).rejects.toThrow(/not be used safely: it does not answer debug models/);
     const mute: Consult = async () => ({ code: 1, stdout: '' });
     await expect(adapter.learn(mute)).rejects.toThrow('does not answer --version');
@@ -181,7 +181,8 @@ describe('The codex adapter', () => {
 });
 
 describe('The home of codex', () => {
-  const homeOf = (given: Readonly<Record<string, string>>) => codexAdapter(['codex'], { extraArgs: [], given }).home;
+  const homeOf = (given: Readonly<Record<string, string>>) =>
+    codexAdapter(['codex'], { extraArgs: [], givenVariables: given }).home;
 
   it('contains only the login of the service', () => {
     const links = (to: string) => ({ files: [], links: [{ path: '.codex/auth.json', to }] });

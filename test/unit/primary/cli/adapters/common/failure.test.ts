@@ -22,7 +22,7 @@ const table: FailureTable = {
 
 function failed(report: Partial<FailureReport>): TurnFailed {
   const quota = { scope: 'account', resetsAt: 1 } as const;
-  return failedTurn(table, { codes: [], words: '', asked: null, isOfRequest: false, quota, ...report });
+  return failedTurn(table, { codes: [], words: '', turn: null, isOfRequest: false, quota, ...report });
 }
 
 describe('The words of a failure', () => {
@@ -86,7 +86,7 @@ describe('The codes of a failure', () => {
 });
 
 describe('The words of a failure without a code', () => {
-  const reasonOf = (words: string, asked: FailureReport['asked'] = null) => failed({ words, asked }).reason;
+  const reasonOf = (words: string, asked: FailureReport['turn'] = null) => failed({ words, turn: asked }).reason;
 
   it('determine the reason by the first matching row', () => {
     expect(reasonOf('a rate limit of this API key')).toBe('quota');

@@ -3,7 +3,7 @@ import { crashed, LineTooLong } from '../../../../../../src/primary/cli/contract
 
 function linesOf(chunks: readonly string[], maxLength = 100): string[] {
   const splitter = new LineSplitter(maxLength);
-  return [...chunks.flatMap((chunk) => [...splitter.split(chunk)]), splitter.rest()];
+  return [...chunks.flatMap((chunk) => [...splitter.split(chunk)]), splitter.incompleteLine()];
 }
 
 describe('A stream of text', () => {
@@ -23,8 +23,8 @@ describe('A stream of text', () => {
     const splitter = new LineSplitter(100);
     expect([...splitter.split('a')]).toEqual([]);
     expect([...splitter.split('b\nc')]).toEqual(['ab']);
-    expect(splitter.rest()).toBe('c');
-    expect(splitter.rest()).toBe('');
+    expect(splitter.incompleteLine()).toBe('c');
+    expect(splitter.incompleteLine()).toBe('');
   });
 
   it('rejects a line that is too long, in one piece or in many', () => {
