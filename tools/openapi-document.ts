@@ -78,7 +78,7 @@ const prefer = z
   .meta({ description: '`respond-async`: the response is a 202 at once, and the job runs in the background.' });
 const idempotencyKey = z.string().meta({
   description:
-    'A name of 1 to 255 printable ASCII characters for this request, bare or as a quoted string. Sent again by the same client within 24 hours, the request runs no model: it gets the first answer.',
+    'A name of 1 to 255 printable ASCII characters for this request, bare or as a quoted string. If the same client sends the request again within 24 hours, it receives the first answer, and no model runs.',
 });
 const once = { header: z.object({ 'Idempotency-Key': idempotencyKey.optional() }) };
 const preferring = { header: once.header.extend({ Prefer: prefer.optional() }) };
@@ -86,7 +86,9 @@ const idempotencyHeaders = {
   'Idempotency-Replayed': z
     .literal('true')
     .optional()
-    .meta({ description: 'This is the answer that the first request with this `Idempotency-Key` got.' }),
+    .meta({
+      description: 'Present if this is the stored answer to an earlier request with the same `Idempotency-Key`.',
+    }),
   'Idempotency-Recorded': z.literal('false').optional().meta({
     description:
       'The answer to a request with an `Idempotency-Key` was not recorded. In a stream, a comment before the last event says so.',
@@ -105,11 +107,11 @@ function json(schema: z.ZodType, example: object) {
 
 /** Sections of the document. */
 const tags = [
-  { name: 'The model', description: 'Ask the model; conversations and jobs.' },
-  { name: 'The service', description: 'Its state, its figures, and what its operator does.' },
+  { name: 'The model', description: 'Prompts, conversations and jobs.' },
+  { name: 'The service', description: 'State, figures and operation of the service.' },
   { name: 'For SDKs', description: 'The APIs of OpenAI and Anthropic, and the Model Context Protocol.' },
   { name: 'For Ollama’s clients', description: 'The API of Ollama.' },
-  { name: 'This document', description: 'This document, as text and as a page.' },
+  { name: 'This document', description: 'This document as text and as a page.' },
 ];
 
 /** Section of the document for each route. */
@@ -185,7 +187,7 @@ const rpcError = z
         .optional()
         .meta({
           description:
-            'Of a refusal: its code, as in the errors of the other endpoints. Of an unknown version: those that are known.',
+            'For a refusal: the error code of the other endpoints. For an unknown version: the supported versions.',
         }),
     }),
   })
@@ -195,7 +197,7 @@ const rpcError = z
 const operations: Readonly<Record<EndpointName, Operation>> = {
   'POST /ask': {
     id: 'ask',
-    summary: 'Ask the model one prompt',
+    summary: 'Send one prompt to the model',
     description:
       'One prompt and one answer; the service stores neither. The answer is JSON, or a stream of server-sent events if `stream` is true or the request accepts `text/event-stream`.',
     requestParams: preferring,
@@ -206,8 +208,9 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
   },
   'POST /chat': {
     id: 'chat',
-    summary: 'Begin a conversation, or continue one',
-    description: 'Conversations belong to the client that began them: an API key, else a local user, else an address.',
+    summary: 'Start or continue a conversation',
+    description:
+      'A conversation belongs to the client that started it: an API key, otherwise a local user, otherwise an address.',
     requestParams: preferring,
     requestBody: json(chatRequest, { message: 'Hello, my name is Ada' }),
     security: keyNeededIfConfigured,
@@ -217,7 +220,7 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
   'GET /chat/{conversation_id}': {
     id: 'getConversation',
     summary: 'Get a conversation',
-    description: 'Without its messages.',
+    description: 'The response has no messages.',
     requestParams: conversationId,
     security: keyNeededIfConfigured,
     ok: conversationBody,
@@ -237,7 +240,7 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
   'DELETE /chat/{conversation_id}': {
     id: 'deleteConversation',
     summary: 'Delete a conversation',
-    description: 'A turn that runs still gets its answer.',
+    description: 'A running turn still receives its answer.',
     requestParams: conversationId,
     security: keyNeededIfConfigured,
     ok: deletedBody,
@@ -246,7 +249,8 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
   'GET /chat': {
     id: 'listConversations',
     summary: 'List your conversations',
-    description: 'Your own conversations. One that gets a new turn while you read the pages moves to the top.',
+    description:
+      'The conversations of the caller. A conversation with a new turn moves to the top while you read the pages.',
     requestParams: {
       query: z.object({ limit: limitQuery.optional(), cursor: cursorQuery.optional(), search: searchQuery.optional() }),
     },
@@ -258,7 +262,7 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     id: 'listMessages',
     summary: 'Get the messages of a conversation',
     description:
-      'The turns that have ended. If the conversation is removed while a long answer is sent, the answer is cut off. Markdown quotes each message under its role; it names images with their size and leaves their content out, and shows control characters as U+FFFD.',
+      'The messages of all ended turns. If the conversation is removed while a long answer is sent, the answer is cut off. Markdown quotes each message under its role; it names images with their size and leaves their content out, and shows control characters as U+FFFD.',
     requestParams: {
       ...conversationId,
       query: z.object({ format: formatQuery.optional(), download: downloadQuery.optional() }),
@@ -270,9 +274,9 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
   },
   'POST /chat/{conversation_id}/fork': {
     id: 'forkConversation',
-    summary: 'Begin a conversation with a copy of another one',
+    summary: 'Start a conversation as a copy of another one',
     description:
-      'Afterwards both conversations can continue. No model is asked, so it works while the service drains. If there are too many conversations, an idle one is removed.',
+      'Both conversations can then continue. No model runs, so the request works during a drain. If there are too many conversations, an idle one is removed.',
     requestParams: conversationId,
     requestBody: json(forkRequest, { from: 2 }),
     security: keyNeededIfConfigured,
@@ -284,7 +288,7 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     id: 'listJobs',
     summary: 'List your jobs',
     description:
-      'Your jobs that wait or run, then your background jobs, which were sent with `Prefer: respond-async`; with `all`, those of all clients. Without prompts and answers. If several hosts share a store, jobs that are not in the background are listed by their own host alone.',
+      'The waiting and running jobs of the caller, then the background jobs (`Prefer: respond-async`) of the caller; with `all`, the jobs of all clients. The list has no prompts and answers. If several hosts share a store, jobs that are not in the background are listed by their own host alone.',
     requestParams: {
       query: z.object({
         status: statusQuery.optional(),
@@ -301,7 +305,7 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     id: 'getJob',
     summary: 'Get a job',
     description:
-      'A background job has its answer if it has succeeded. The service deletes it `MODEL_API_JOB_TTL_SECONDS` after its end.',
+      'The response for a background job that has succeeded contains its answer. The service deletes the job `MODEL_API_JOB_TTL_SECONDS` after its end.',
     requestParams: jobId,
     security: keyNeededIfConfigured,
     ok: jobBody,
@@ -311,7 +315,7 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     id: 'deleteJob',
     summary: 'Cancel a job, or delete a background job',
     description:
-      'Cancels a background job that waits or runs; you can still read it. Deletes one that has ended. Cancels any other job too, by its id in `GET /jobs`; its request gets 403 `forbidden`. A key with the scope `admin` ends the jobs of all clients, and deletes only its own.',
+      'Cancels a waiting or running background job, which remains readable. Deletes an ended background job. Also cancels any other job, by its id in `GET /jobs`; the request of that job receives 403 `forbidden`. A key with the scope `admin` ends the jobs of all clients, and deletes only its own.',
     requestParams: { ...jobId, query: z.object({ keep_ended: keepEndedQuery.optional() }) },
     security: keyNeededIfConfigured,
     ok: deletedJob,
@@ -321,7 +325,7 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     id: 'followJob',
     summary: 'Follow a background job',
     description:
-      'The events of a streamed request, from the beginning, and `cancelled`. Each but `queued` has an `id`, which grows and marks a place in the answer; send it as `Last-Event-ID`, and the stream continues after that event.',
+      'The events of a streamed request from the beginning, and `cancelled`. Each event except `queued` has an increasing `id`; a request with this `Last-Event-ID` continues the stream after that event.',
     requestParams: { ...jobId, header: z.object({ 'Last-Event-ID': lastEventId.optional() }) },
     security: keyNeededIfConfigured,
     ok: 'text/event-stream',
@@ -331,7 +335,7 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     id: 'getHealth',
     summary: 'Liveness and readiness',
     description:
-      'From memory: it starts no process, and answers within milliseconds under any load. The status is 200 while the service takes jobs, also if `status` is `degraded`.',
+      'The answer comes from memory within milliseconds under any load, and no process is started. The status is 200 while the service accepts jobs, even if `status` is `degraded`.',
     ok: healthBody,
     okText: 'The service takes jobs.',
   },
@@ -347,16 +351,16 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     id: 'recheckHealth',
     summary: 'Check the model CLI now',
     description:
-      'Calls at the same time share one check. If a job was refused because of the login, the check clears that state. If no job is started at the moment, the next one is started as a test. Without a configured API key this is refused.',
+      'Simultaneous requests share one check. The check clears the state `login refused`. If jobs are blocked, the next job is started as a trial. The request is refused if no API key is configured.',
     security: keyNeeded,
     ok: healthBody,
     okText: 'The health after the check.',
   },
   'GET /usage': {
     id: 'getUsage',
-    summary: 'What each client has used, by day',
+    summary: 'Usage of each client, by day',
     description:
-      'For an API key with the scope `admin`, of all clients; else of the client that asks. Kept in memory, for 90 days or 10,000 rows.',
+      'Usage of all clients for an API key with the scope `admin`, otherwise of the caller. The service keeps 90 days and at most 10,000 rows in memory.',
     requestParams: {
       query: z.object({
         since: dayQuery.meta({ description: 'The first day, in UTC.' }).optional(),
@@ -369,18 +373,18 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
   },
   'GET /status': {
     id: 'getStatus',
-    summary: 'What the service does',
+    summary: 'Current state of the service',
     description:
-      'Slots and queue, background jobs, workers, processes of the model CLI, the last readiness checks, and the last hour by minute. Names of clients and process ids of workers are shown to API keys with the scope `admin`, and to all if no key is configured. It never has the text of a prompt or an answer.',
+      'Slots and queue, background jobs, workers, processes of the model CLI, the last readiness checks, and the last hour by minute. Names of clients and process ids of workers are only visible to API keys with the scope `admin`, or to all callers if no key is configured. It never has the text of a prompt or an answer.',
     security: keyNeededIfConfigured,
     ok: statusBody,
     okText: 'The status.',
   },
   'GET /status/stream': {
     id: 'followStatus',
-    summary: 'The same, as a stream of changes',
+    summary: 'Current state of the service as a stream of changes',
     description:
-      'Server-sent events: `snapshot` with the whole status; then `change` (`StatusChange`), at most twice a second, with the sections that have changed. A viewer that is slow is sent a snapshot again. The stream ends when the API key is no longer valid and when the worker that serves it is replaced: connect again then.',
+      'Server-sent events: `snapshot` with the whole status; then `change` (`StatusChange`), at most twice a second, with the sections that have changed. A slow viewer receives a new snapshot. The stream ends when the API key is no longer valid and when the worker that serves it is replaced: connect again then.',
     security: keyNeededIfConfigured,
     ok: 'text/event-stream',
     okText: 'The stream. `last_hour` comes at most every five seconds.',
@@ -407,7 +411,7 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     id: 'backUpStore',
     summary: 'Copy the file of the store',
     description:
-      'The copy is written beside the store and never replaces a file. Turns of conversations wait until it is complete.',
+      'The copy is written to the folder of the store and never replaces a file. Turns of conversations wait until it is complete.',
     requestBody: json(backupRequest, { name: 'backup.db' }),
     security: keyNeeded,
     ok: storeBackup,
@@ -416,7 +420,8 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
   'POST /store/verify': {
     id: 'verifyStore',
     summary: 'Check the store',
-    description: 'Checks for damage, for files that others can read, and for expired records that are not yet deleted.',
+    description:
+      'Checks for damage, for files that other users can read, and for expired records that are not yet deleted.',
     requestBody: json(verifyRequest, {}),
     security: keyNeeded,
     ok: storeReport,
@@ -426,7 +431,7 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     id: 'purgeClient',
     summary: 'Delete all data of a client',
     description:
-      'Its conversations, background jobs, stored answers and usage are deleted from memory and from the store. Running requests still get their answers.',
+      'Its conversations, background jobs, stored answers and usage are deleted from memory and from the store. Running requests still receive their answers.',
     requestBody: json(purgeRequest, { client: 'key alice' }),
     security: keyNeeded,
     ok: purgeReport,
@@ -434,30 +439,32 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
   },
   'GET /version': {
     id: 'getVersion',
-    summary: 'What is running',
-    description: 'The version of the service, of Node.js and of the model CLI.',
+    summary: 'Versions of the service, of Node.js and of the model CLI',
+    description: 'The model CLI is null until the first readiness check.',
     ok: versionBody,
     okText: 'Versions.',
   },
   'GET /models': {
     id: 'listModels',
-    summary: 'The models a request may name',
+    summary: 'The models that a request may name',
     description:
-      'With the aliases. `object` and `data` are the same as in `GET /v1/models`, for clients with a base URL without /v1. With an `anthropic-version`, the response is that of `GET /v1/models`.',
+      'The list contains aliases. `object` and `data` are the same as in `GET /v1/models`, for clients with a base URL without /v1. With an `anthropic-version`, the response is that of `GET /v1/models`.',
     ok: modelsBody,
     okText: 'The models.',
   },
   'GET /v1/models': {
     id: 'listSdkModels',
     summary: 'The models, for SDKs of OpenAI and Anthropic',
-    description: 'In the form of Anthropic if the request has an `anthropic-version`, else in that of OpenAI.',
+    description:
+      'The response has the form of Anthropic if the request has an `anthropic-version`, otherwise in the form of OpenAI.',
     ok: z.looseObject({ data: z.array(z.looseObject({ id: z.string() })) }),
     okText: 'The models.',
   },
   'GET /v1/models/{id}': {
     id: 'getSdkModel',
     summary: 'One model, for SDKs of OpenAI and Anthropic',
-    description: 'In the form of Anthropic if the request has an `anthropic-version`, else in that of OpenAI.',
+    description:
+      'The response has the form of Anthropic if the request has an `anthropic-version`, otherwise in the form of OpenAI.',
     requestParams: {
       path: z.object({ id: z.string().meta({ description: 'Id of the model; a slash in it may be encoded or not.' }) }),
     },
@@ -466,9 +473,9 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
   },
   'POST /v1/chat/completions': {
     id: 'createChatCompletion',
-    summary: 'Chat completions, as the OpenAI API has them',
+    summary: 'Chat completions in the form of the OpenAI API',
     description:
-      'The client sends the whole conversation each time. Fields that mean nothing here are named in the header `X-Ignored-Parameters`.',
+      'The client sends the whole conversation each time. The header `X-Ignored-Parameters` names the fields that have no effect.',
     requestParams: once,
     requestBody: json(chatCompletionRequest, {
       model: 'default',
@@ -480,9 +487,9 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
   },
   'POST /v1/responses': {
     id: 'createResponse',
-    summary: 'Responses, as the OpenAI API has them',
+    summary: 'Responses in the form of the OpenAI API',
     description:
-      '`previous_response_id` continues a stored response; else send the whole conversation as `input`. With `background`, the response is a 202 at once; GET the result later.',
+      '`previous_response_id` continues a stored response; otherwise send the whole conversation as `input`. With `background`, the response is a 202 at once; GET the result later.',
     requestParams: preferring,
     requestBody: json(responsesRequest, { model: 'default', input: 'Hello, my name is Ada' }),
     security: keyNeededIfConfigured,
@@ -491,7 +498,7 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
   },
   'GET /v1/responses/{response_id}': {
     id: 'getResponse',
-    summary: 'Get a response that was begun with `background`',
+    summary: 'Get a response that was started with `background`',
     description: 'Its status is `queued`, `in_progress`, `completed`, `incomplete`, `failed` or `cancelled`.',
     requestParams: responseId,
     security: keyNeededIfConfigured,
@@ -501,7 +508,7 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
   'DELETE /v1/responses/{response_id}': {
     id: 'deleteResponse',
     summary: 'Delete a response',
-    description: 'One that waits or runs is cancelled first.',
+    description: 'A waiting or running response is cancelled first.',
     requestParams: responseId,
     security: keyNeededIfConfigured,
     ok: z.looseObject({ id: z.string(), deleted: z.literal(true) }),
@@ -509,18 +516,15 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
   },
   'GET /v1/responses/{response_id}/input_items': {
     id: 'listInputItems',
-    summary: 'List what a response has answered',
+    summary: 'List the input items of a response',
     description:
-      'The input of a stored response, and the text that it continues, without instructions. 400 if they have more than 2 MB. The input of a response with `background` is not stored.',
+      'The input of a stored response and of the responses before it, without instructions. 400 if they have more than 2 MB. The input of a response with `background` is not stored.',
     requestParams: {
       ...responseId,
       query: z.object({
-        limit: limitQuery.optional().meta({ description: 'How many at most: 1 to 100, without it 20.' }),
-        order: z
-          .enum(['asc', 'desc'])
-          .optional()
-          .meta({ description: 'Without it `desc`: the last item comes first.' }),
-        after: z.string().optional().meta({ description: 'The id of the last item of the page before.' }),
+        limit: limitQuery.optional().meta({ description: 'Maximum number: 1 to 100. Default: 20.' }),
+        order: z.enum(['asc', 'desc']).optional().meta({ description: 'Default: `desc`, the last item first.' }),
+        after: z.string().optional().meta({ description: 'The id of the last item of the previous page.' }),
       }),
     },
     security: keyNeededIfConfigured,
@@ -534,7 +538,7 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
   'POST /v1/responses/{response_id}/cancel': {
     id: 'cancelResponse',
     summary: 'Cancel a response',
-    description: 'One that has ended stays as it is.',
+    description: 'A response that has ended does not change.',
     requestParams: responseId,
     security: keyNeededIfConfigured,
     ok: keptResponse,
@@ -542,9 +546,9 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
   },
   'POST /v1/messages': {
     id: 'createMessage',
-    summary: 'Messages, as the Anthropic API has them',
+    summary: 'Messages in the form of the Anthropic API',
     description:
-      'The client sends the whole conversation each time. Fields that mean nothing here are named in the header `X-Ignored-Parameters`.',
+      'The client sends the whole conversation each time. The header `X-Ignored-Parameters` names the fields that have no effect.',
     requestParams: once,
     requestBody: json(messagesRequest, messageExample),
     security: keyNeededIfConfigured,
@@ -555,7 +559,7 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     id: 'countTokens',
     summary: 'The number of input tokens of a message',
     description:
-      'An estimate by the o200k tokenizer: of the system text, the messages, and the schema that the answer must fit. An image counts as 1,600.',
+      'The o200k tokenizer estimates the tokens of the system text, the messages, and the schema of the answer. An image counts as 1,600 tokens.',
     requestBody: json(messagesRequest, messageExample),
     security: keyNeededIfConfigured,
     ok: z.looseObject({ input_tokens: z.int().nonnegative() }),
@@ -575,33 +579,33 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
       rpcError,
     ]),
     okText:
-      'The result. Of a call of `ask` with a `progressToken` that accepts `text/event-stream`: events with `notifications/progress`, then the result.',
+      'The result. A call of `ask` with a `progressToken` that accepts `text/event-stream` gets events with `notifications/progress`, then the result.',
   },
   'GET /api/tags': {
     id: 'listOllamaModels',
-    summary: 'The models, as the Ollama API has them',
-    description: 'There are no files: digest and size are computed from the name, and the date is unknown.',
+    summary: 'The models in the form of the Ollama API',
+    description: 'The models have no files: digest and size are computed from the name, and the date is a placeholder.',
     ok: ollamaList,
     okText: 'The models.',
   },
   'GET /api/ps': {
     id: 'listRunningOllamaModels',
-    summary: 'The models that are loaded, as the Ollama API has them',
-    description: 'All models: this service loads and unloads none.',
+    summary: 'The loaded models in the form of the Ollama API',
+    description: 'The response has all models, because this service does not load and unload models.',
     ok: ollamaList,
     okText: 'The models.',
   },
   'GET /api/version': {
     id: 'getOllamaVersion',
-    summary: 'The release of Ollama whose API this is',
-    description: 'Clients of Ollama ask for it before they use newer calls.',
+    summary: 'The supported version of the Ollama API',
+    description: 'Clients of Ollama request it before they use newer endpoints.',
     ok: z.object({ version: z.string() }),
     okText: 'The version.',
   },
   'POST /api/show': {
     id: 'showOllamaModel',
-    summary: 'One model, as the Ollama API has it',
-    description: 'JSON, with any Content-Type.',
+    summary: 'One model in the form of the Ollama API',
+    description: 'The body is JSON with any Content-Type.',
     requestBody: json(showRequest, { model: 'default' }),
     security: keyNeededIfConfigured,
     ok: z.looseObject({ capabilities: z.array(z.string()) }),
@@ -610,8 +614,8 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
   },
   'POST /api/chat': {
     id: 'chatAsOllama',
-    summary: 'A chat, as the Ollama API has it',
-    description: 'JSON, with any Content-Type. Streamed unless `stream` is false.',
+    summary: 'A chat in the form of the Ollama API',
+    description: 'The body is JSON with any Content-Type. The answer is streamed unless `stream` is false.',
     requestParams: once,
     requestBody: json(ollamaChatRequest, {
       model: 'default',
@@ -623,8 +627,8 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
   },
   'POST /api/generate': {
     id: 'generateAsOllama',
-    summary: 'An answer to a prompt, as the Ollama API has it',
-    description: 'JSON, with any Content-Type. Streamed unless `stream` is false.',
+    summary: 'An answer to a prompt in the form of the Ollama API',
+    description: 'The body is JSON with any Content-Type. The answer is streamed unless `stream` is false.',
     requestParams: once,
     requestBody: json(ollamaGenerateRequest, { model: 'default', prompt: 'Hello, my name is Ada' }),
     security: keyNeededIfConfigured,
@@ -634,13 +638,13 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
   'GET /openapi.yaml': {
     id: 'getOpenApi',
     summary: 'This document',
-    description: 'It is made from the schemas that check requests.',
+    description: 'The document is generated from the schemas that check requests.',
     ok: 'application/yaml',
     okText: 'OpenAPI 3.1.',
   },
   'GET /docs': {
     id: 'getDocs',
-    summary: 'This document as a page to try it out',
+    summary: 'This document as an interactive page',
     description: 'The page loads nothing from other hosts.',
     ok: 'text/html',
     okText: 'Swagger UI.',
@@ -649,7 +653,7 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     id: 'getConsole',
     summary: 'The web console',
     description:
-      'GET / and this lead to /console/. 404 with `MODEL_API_CONSOLE=off`. The files of the page have addresses that change with their content, so browsers can store them.',
+      'This path and `GET /` redirect to /console/. 404 with `MODEL_API_CONSOLE=off`. The files of the page have addresses that change with their content, so browsers can store them.',
     ok: 'text/html',
     okText: 'A page that uses this API.',
   },
@@ -770,19 +774,19 @@ function unforeseen(route: RoutePath) {
 const eventStream = z.string().meta({
   description:
     'Server-sent events, each `data` one JSON object: `queued` {position}, again whenever it changes; `started` ' +
-    '{queue_ms}; `delta` {text} …; then `done` with the very body of the plain response, or `error` with the very error body.',
+    '{queue_ms}; `delta` {text} …; then `done` with the body of the plain response, or `error` with the error body.',
 });
 
 const mcpStream = z.string().meta({ description: 'Server-sent events, each `data` one JSON-RPC message.' });
 
 const doorStream = z.string().meta({
   description:
-    'Server-sent events, as that API has them. Places in the queue, and what keeps proxies awake, are comments.',
+    'Server-sent events in the form of that API. Comments contain places in the queue, and keep the connection open through proxies.',
 });
 
 const lines = z.string().meta({
   description:
-    'A line of JSON for each piece; the last one has `done: true`, or is an `error`. Blanks before a line keep proxies awake.',
+    'A line of JSON for each piece; the last line has `done: true`, or is an `error`. Spaces before a line keep the connection open through proxies.',
 });
 
 /** Whether a request runs a model, so that an Idempotency-Key prevents a second run. */
@@ -808,16 +812,16 @@ function okResponse(operation: Operation, { route }: Endpoint) {
 /** Schema in OpenAI's format, with the additional fields of this service. */
 const acceptedThroughDoor = z.looseObject({
   ...acceptedBody.shape,
-  created_at: z.int().meta({ description: 'Seconds since the epoch, as in every response.' }),
+  created_at: z.int().meta({ description: 'Seconds since the epoch.' }),
 });
 
 function otherResponses({ route, others = [] }: Endpoint): ZodOpenApiResponsesObject {
   if (route === '/mcp') return { '202': { description: 'A notification, which has no answer.' } };
-  if (route === '/console/') return { '302': { description: 'To the page, at /console/.' } };
+  if (route === '/console/') return { '302': { description: 'Redirect to /console/.' } };
   const known: ZodOpenApiResponsesObject = {
     '202': {
       description:
-        'The job was accepted because of `Prefer: respond-async` (or `background` in /v1/responses). `Location` is its address.',
+        'The job was accepted because of `Prefer: respond-async` (or `background` in /v1/responses). `Location` is the address of the job.',
       headers: z.object({
         Location: z.string(),
         'Preference-Applied': z.literal('respond-async'),

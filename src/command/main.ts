@@ -47,7 +47,7 @@ async function main(): Promise<number | null> {
 async function readRegular(path: string): Promise<Buffer> {
   await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
   if ((await file.stat()).isFile()) return await file.readFile();
-  throw Object.assign(new Error(`${path}: it is no regular file`), { code: 'EINVAL' });
+  throw Object.assign(new Error(`${path}: it is not a regular file`), { code: 'EINVAL' });
 }
 
 function readText(path: string): Promise<string> {

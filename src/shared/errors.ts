@@ -145,13 +145,13 @@ export function shuttingDown(retryAfterSeconds = restartSeconds): RelayError {
 const storeSeconds = 5;
 
 export function storeUnavailable(): RelayError {
-  return new RelayError('store_unavailable', 'the store that keeps conversations takes nothing at the moment', {
+  return new RelayError('store_unavailable', 'the conversation store is unavailable', {
     retryAfterSeconds: storeSeconds,
   });
 }
 
 export function idempotencyMismatch(): RelayError {
-  const message = 'this Idempotency-Key was sent with another request before: each request needs a key of its own';
+  const message = 'this Idempotency-Key was already used for a different request: send a new key with each request';
   return new RelayError('idempotency_mismatch', message);
 }
 
@@ -166,7 +166,7 @@ export function cancelled(message: string, cancelledBy?: string): RelayError {
 }
 
 /** Message for a call whose caller has died. For a job, this is its worker, which can no longer log the request. */
-export const callerDied = 'the caller has gone';
+export const callerDied = 'the client has disconnected';
 
 export function isCancelled(thrown: unknown): boolean {
   return thrown instanceof RelayError && thrown.code === 'cancelled';

@@ -198,6 +198,6 @@ async function exit(log: Logger, code: number): Promise<void> {
 }
 
 main().catch((error: unknown) => {
-  process.stderr.write(`a worker can't start: ${describeError(error)}\n`);
+  process.stderr.write(`a worker cannot start: ${describeError(error)}\n`);
   process.exit(workerExits.broken);
 });

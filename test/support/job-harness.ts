@@ -32,7 +32,7 @@ export type Usage = ReturnType<JobCli['usage']>;
 
 export const usage = { inputTokens: 3, outputTokens: 2, costUsd: null, cacheReadTokens: null, cacheWriteTokens: null };
 export const turnEnd: TurnEnd = { type: 'turn-end', text: null, model: 'eliza', usage };
-export const gone = cancelled('the client has gone');
+export const gone = cancelled('the client has disconnected');
 export const shutdown = new RelayError('shutting_down', 'the service ends', { retryAfterSeconds: 5 });
 export const forever = new Promise<never>(() => {});
 

@@ -77,7 +77,7 @@ export const lossySchemas: typeof oddSchemas = [
   { title: 'enum has no values', schema: objectOf({ a: { enum: [] } }), value: { a: 1 } },
   { title: 'points to nothing', schema: objectOf({ a: { $ref: '#/components/schemas/A' } }), value: { a: 1 } },
   {
-    title: 'is no regular expression',
+    title: 'is not a regular expression',
     schema: objectOf({ a: { type: 'string', pattern: '(?i)abc' } }),
     value: { a: 'ABC' },
   },

@@ -7,7 +7,7 @@ export async function until<T>(probe: () => T | Promise<T>, what: string, within
   for (;;) {
     const value = await probe();
     if (value) return value as NonNullable<T>;
-    if (performance.now() > deadline) throw new Error(`waited ${withinMs} ms in vain for ${what}`);
+    if (performance.now() > deadline) throw new Error(`waited ${withinMs} ms without success for ${what}`);
     await new Promise((resolve) => setTimeout(resolve, stepMs));
   }
 }

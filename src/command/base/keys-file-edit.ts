@@ -83,7 +83,7 @@ async function readBefore(path: string, mayMake: boolean): Promise<Before> {
   if (file === null) return { text: '', stats: null };
   try {
     const stats = await file.stat();
-    if (!stats.isFile()) throw refused(`${path} is no regular file`);
+    if (!stats.isFile()) throw refused(`${path} is not a regular file`);
     if (stats.nlink > 1) throw refused(`${path} has a second name (a hard link), which would keep the old keys`);
     return { text: await file.readFile('utf8'), stats };
   } finally {
@@ -147,7 +147,7 @@ export function withLines(text: string, lines: readonly string[]): string {
 /** Throws a CommandError if a key has this name already. */
 export function withNewKey(text: string, name: string, line: string): string {
   if (!readKeysFile(text).keys.some((key) => key.name === name)) return withLines(text, [line]);
-  throw refused(`the file has a key of ${name} already: "prompt-relay keys rotate ${name}" gives it a new value`);
+  throw refused(`the file already has a key of ${name}: "prompt-relay keys rotate ${name}" changes its value`);
 }
 
 /** Throws a CommandError if no key has this name. */
@@ -181,7 +181,7 @@ function withKeyLine(text: string, name: string, change: (line: string) => reado
  */
 export function importedLines(text: string, options: readonly string[]): string[] {
   if (!/^\uFEFF?[^\s:#]+:sha256:/m.test(text)) return hashedLines(text, options);
-  if (options.length > 0) throw new Error('the lines of a keys file have options of their own');
+  if (options.length > 0) throw new Error('lines of a keys file already contain their options');
   const [fault] = readKeysFile(text).faults;
   if (fault !== undefined) throw new Error(fault);
   const lines = text.replace(/^\uFEFF/, '').split('\n');

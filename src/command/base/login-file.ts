@@ -78,13 +78,13 @@ export class LoginFile {
   async #readFrom(file: FileHandle): Promise<Login> {
     const stats = await file.stat();
     const { uid, mode, size } = stats;
-    if (!stats.isFile()) throw this.#refused('it is no regular file');
+    if (!stats.isFile()) throw this.#refused('it is not a regular file');
     if (uid !== process.geteuid?.()) throw this.#refused('it belongs to another user');
     if ((mode & othersMayReadOrWrite) !== 0) throw this.#refused('other users may read or write it');
     if (size > maxBytes) throw this.#refused('it is too large');
     const { url, key } = Object(parseJson(await file.readFile('utf8')));
     if (typeof url === 'string' && (typeof key === 'string' || key === null)) return { url, key };
-    throw this.#refused('it holds no login');
+    throw this.#refused('it contains no login');
   }
 
   async #makeFolder(folder: string): Promise<void> {

@@ -35,7 +35,7 @@ export function readEnvFile(text: string): Pick<ForeignSettings, 'env' | 'notes'
     pattern.lastIndex = end;
     const name = key.trim();
     if (value !== null && /^[A-Za-z_]\w*$/.test(name)) env[name] = value;
-    else notes.push(`line ${line}: systemd ignores it, because it is no NAME=value`);
+    else notes.push(`line ${line}: systemd ignores it, because it is not NAME=value`);
   }
   return { env, notes };
 }
@@ -100,7 +100,8 @@ export async function settingsOfUnit(name: string, host: UnitHost): Promise<Fore
   for (const [id, path] of credentialsIn(await host.systemctl('cat', '--', unit), reading.notes))
     await reading.credential(id, path);
   const passed = wordsOf('PassEnvironment');
-  if (passed.length > 0) reading.notes.push(`PassEnvironment=${passed.join(' ')}: not known here`);
+  if (passed.length > 0)
+    reading.notes.push(`PassEnvironment=${passed.join(' ')}: this command does not know the values`);
   reading.check(unit);
   const [[user = ''], [group = '']] = [valuesOf('User'), valuesOf('Group')];
   const userVariables = user === '' ? {} : await host.become(user, group);

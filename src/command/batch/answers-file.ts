@@ -44,7 +44,7 @@ export class AnswersFile implements AnswerSink {
     const file = await open(name, 'a+', 0o600).catch(cannotWrite(name));
     if (!(await file.stat()).isFile()) {
       await file.close();
-      throw new CommandError(exitCodes.usage, `batch: ${name} is no regular file: leave out -o and redirect stdout`);
+      throw new CommandError(exitCodes.usage, `batch: ${name} is not a regular file: leave out -o and redirect stdout`);
     }
     const path = await realpath(name);
     const answers = new AnswersFile(path, file, await lockOf(path, name));
@@ -187,7 +187,10 @@ async function lockOf(path: string, name: string): Promise<Disposable> {
 }
 
 function foreign(line: string): CommandError {
-  return new CommandError(exitCodes.usage, `batch: ${line} is no answer of a batch: name another file with --output`);
+  return new CommandError(
+    exitCodes.usage,
+    `batch: ${line} is not an answer of a batch: choose another file with --output`,
+  );
 }
 
 function cannotWrite(path: string): (error: NodeJS.ErrnoException) => never {

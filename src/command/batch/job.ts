@@ -17,18 +17,18 @@ export const batchFlags = {
     short: 'o',
     placeholder: '<file>',
     values: 'file',
-    description: 'file for the answers; a prompt with an answer there is not asked again; default: stdout',
+    description: 'file for the answers; prompts that already have an answer in it are skipped; default: stdout',
   },
   concurrency: {
     type: 'string',
     short: 'c',
     placeholder: '<n>',
-    description: 'prompts at once; default: twice the slots',
+    description: 'number of prompts sent at once; default: twice the slots',
   },
-  'max-failures': { type: 'string', placeholder: '<n>', description: 'ask no more once so many have failed' },
-  'retry-failed': { type: 'boolean', description: 'ask those again whose line in the output is an error' },
-  ordered: { type: 'boolean', description: 'write answers in the order of the prompts, not as they come' },
-  unordered: { type: 'boolean', description: 'write answers as they come; the default' },
+  'max-failures': { type: 'string', placeholder: '<n>', description: 'stop after this number of failures' },
+  'retry-failed': { type: 'boolean', description: 'retry the prompts whose line in the output is an error' },
+  ordered: { type: 'boolean', description: 'write answers in the order of the prompts' },
+  unordered: { type: 'boolean', description: 'write answers in the order in which they arrive (the default)' },
   ...modelFlag,
   system: { type: 'string', short: 's', placeholder: '<text>', description: 'instructions for lines without any' },
   schema: {
@@ -68,7 +68,7 @@ export function usualConcurrency({ max_concurrent: slots, max_queue: places }: R
 export async function jobFrom(args: CommandArguments, terminal: Terminal, schema: unknown): Promise<BatchJob> {
   const [input] = args.positionals;
   if (input === undefined) throw usageError('batch', 'name the file with the prompts, or - for stdin');
-  if (args.has('ordered') && args.has('unordered')) throw usageError('batch', 'say --ordered or --unordered, not both');
+  if (args.has('ordered') && args.has('unordered')) throw usageError('batch', 'use --ordered or --unordered, not both');
   const output = args.value('output') ?? '-';
   const concurrency = numberOf(args, 'concurrency');
   const maxFailures = numberOf(args, 'max-failures') ?? Number.POSITIVE_INFINITY;
@@ -103,7 +103,7 @@ function numberOf(args: CommandArguments, flag: string): number | null {
 
 async function refuseSameFile(input: string, output: string): Promise<void> {
   const [from, to] = await Promise.all([input, output].map((path) => realpath(path).catch(() => null)));
-  if (from !== null && from === to) throw usageError('batch', 'the answers cannot go into the file of the prompts');
+  if (from !== null && from === to) throw usageError('batch', 'the output must not be the file of the prompts');
 }
 
 const maxNamed = 10;

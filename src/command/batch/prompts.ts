@@ -39,7 +39,7 @@ export async function* promptsIn(
     if (line.fault === null && line.text.trim() === '') continue;
     const prompt = promptOf(line, defaults);
     if (ids.add(String(prompt.id))) yield prompt;
-    else yield { ...lineId(line), fault: 'id: an earlier line has the same' };
+    else yield { ...lineId(line), fault: 'id: an earlier line has the same id' };
   }
 }
 
@@ -85,7 +85,7 @@ function askPromptOf(named: Named, body: LineFields, images: unknown = []): Prom
 
 /** Makes a prompt from messages in the format of OpenAI's API. The service checks their content. */
 function conversed(named: Named, messages: unknown, settings: LineFields): Prompt | BadLine {
-  if ('images' in settings) return { ...named, fault: 'images: belong into the messages, as image_url' };
+  if ('images' in settings) return { ...named, fault: 'images: must be in the messages, as image_url' };
   if (!Array.isArray(messages) || messages.length === 0 || !messages.every(hasRole))
     return { ...named, fault: 'messages: must be a list of objects with role and content' };
   const fault = faultOf(withoutPrompt.safeParse(settings));

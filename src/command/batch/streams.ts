@@ -106,7 +106,7 @@ function chunkIn(data: string): Chunk {
   try {
     return Object(JSON.parse(data)) as Chunk;
   } catch {
-    throw new CommandError(exitCodes.protocol, "the response is no stream of OpenAI's API");
+    throw new CommandError(exitCodes.protocol, "the response is not a stream of OpenAI's API");
   }
 }
 

@@ -10,10 +10,10 @@ export const environmentNote =
 
 export const exitMeanings: readonly (readonly [code: number, meaning: string])[] = [
   [0, 'success; for status, the service is ok'],
-  [1, 'the model failed; for status, the service is not ok; for store verify, there is a fault'],
+  [1, 'the model failed; for status, the service is degraded; for store verify, the store has a fault'],
   [64, 'invalid flags or arguments'],
   [65, 'the service refused the request as invalid'],
-  [69, 'no service answers, no model CLI, or the port is taken'],
+  [69, 'no service answers, there is no model CLI, or the port is in use'],
   [70, 'internal error'],
   [74, 'the output cannot be written'],
   [75, 'try again later'],
@@ -21,11 +21,11 @@ export const exitMeanings: readonly (readonly [code: number, meaning: string])[]
   [77, 'the API key is missing or wrong, or the host is not allowed'],
   [78, 'the configuration has faults'],
   [130, 'interrupted with Ctrl-C'],
-  [141, 'the reader of the output has closed it'],
+  [141, 'the reader closed the output'],
 ];
 
 export const programFlags: readonly (readonly [label: string, text: string])[] = [
-  ['-h, --help', 'show this help; after a command, its own'],
+  ['-h, --help', 'show this list help; after a command, its own'],
   ['-v, --version', 'show the version'],
 ];
 

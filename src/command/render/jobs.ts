@@ -79,7 +79,7 @@ export function renderListedJobs(
     ['id', ...clientCell('client'), 'operation', 'status', 'age', ...(title === 'all' ? [] : ['asked'])],
     ...rows,
   ]);
-  const count = `${formatNumber(jobs.length)}${hasMore ? ' or more' : ''}, ${formatNumber(open)} of them open`;
+  const count = `${formatNumber(jobs.length)}${hasMore ? ' or more' : ''}, ${formatNumber(open)} open`;
   return [`${paint.bold(title)}  ${count}`, ...[paint.dim(heading), ...lines].map((line) => `  ${line}`)];
 }
 

@@ -48,7 +48,7 @@ function circuitText(
 ): string {
   if (state === 'closed') return '';
   if (state === 'half_open') return paint.yellow(`${reason}: the next job decides`);
-  return paint.red(`jobs held back${until === undefined ? '' : ` for ${untilText(until, now)}`}: ${reason}`);
+  return paint.red(`jobs blocked${until === undefined ? '' : ` for ${untilText(until, now)}`}: ${reason}`);
 }
 
 function windowText(

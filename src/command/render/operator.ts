@@ -36,7 +36,9 @@ export function renderVerdict(report: StoreReport, paint: Paint): string[] {
 export function renderPurge({ client, removed, copies }: PurgeReport, paint: Paint): string[] {
   const removedCounts = countsLine(removed);
   const left =
-    copies.length === 0 ? [] : [`may still be in ${copies.map(escaped).join(', ')}: remove these files yourself`];
+    copies.length === 0
+      ? []
+      : [`may still contain data: ${copies.map(escaped).join(', ')}: remove these files yourself`];
   return [`${escaped(client)}: removed ${removedCounts === '' ? 'nothing' : removedCounts}`, ...left.map(paint.yellow)];
 }
 
@@ -170,6 +172,6 @@ function storeOf({ kind, place }: SetupReport['store']): string {
 }
 
 function terminationOf({ means, no_cgroup: reason }: SetupReport['termination']): string {
-  if (means === 'cgroup') return 'each in a cgroup of its own';
-  return `each in a process group of its own${reason === null ? '' : `; no cgroups: ${reason}`}`;
+  if (means === 'cgroup') return 'each in a separate cgroup';
+  return `each in a separate process group${reason === null ? '' : `; cgroups are unavailable: ${reason}`}`;
 }

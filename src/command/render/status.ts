@@ -109,7 +109,7 @@ function processLine(counts: Observability['cli_processes'], paint: Paint): stri
   if (total === 0) return paint.dim('none');
   const { busy, live, tools, standby, stopping } = counts;
   const waiting = tools === 0 ? '' : `${tools} waiting for tools, `;
-  return `${busy} busy, ${live} kept for conversations, ${waiting}${standby} on standby, ${stopping} stopping`;
+  return `${busy} busy, ${live} reserved for conversations, ${waiting}${standby} on standby, ${stopping} stopping`;
 }
 
 function workerLabel({ pid, state, restarts }: Observability['workers'][number], paint: Paint): string {

@@ -141,7 +141,7 @@ class AnswerPrinter {
   }
 
   onStarted(): void {
-    this.#waiting.show('the model is at work', true);
+    this.#waiting.show('the model is working', true);
   }
 
   async onDelta(text: string): Promise<void> {

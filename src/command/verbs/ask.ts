@@ -27,7 +27,7 @@ export const ask: Command = {
       type: 'string',
       placeholder: '<level>',
       values: efforts,
-      description: `how hard the model is to think: ${efforts.join(', ')}`,
+      description: `reasoning effort of the model: ${efforts.join(', ')}`,
     },
     schema: {
       type: 'string',
@@ -41,12 +41,12 @@ export const ask: Command = {
       multiple: true,
       placeholder: '<file>',
       values: 'file',
-      description: 'PNG, JPEG, GIF or WebP for the model to look at; may be repeated',
+      description: 'PNG, JPEG, GIF or WebP file for the model; may be repeated',
     },
     background: {
       type: 'boolean',
       short: 'b',
-      description: 'do not wait: print the id of the job, for "prompt-relay jobs"',
+      description: 'run the prompt in the background: print the id of the job for "prompt-relay jobs"',
     },
     ...jsonFlag,
     ...addressFlags,
@@ -145,7 +145,7 @@ export async function readImages(paths: readonly string[], files: NamedFiles): P
     paths.map(async (path) => {
       const data = (await readNamed('--image', path, files.readRegular)).toString('base64');
       const type = imageTypes.find((candidate: Image['mediaType']) => imageFault(candidate, data) === null);
-      if (type === undefined) throw usageError(`--image: ${path} is no PNG, JPEG, GIF or WebP`);
+      if (type === undefined) throw usageError(`--image: ${path} is not a PNG, JPEG, GIF or WebP file`);
       return { media_type: type, data };
     }),
   );

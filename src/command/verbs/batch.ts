@@ -18,13 +18,13 @@ import { readImages, readSchema } from './ask.js';
 export const batch: Command = {
   name: 'batch',
   synopsis: '<prompts.jsonl | ->',
-  summary: 'ask the prompts of a file, one a line, and write the answers to another',
+  summary: 'send the prompts of a file, one per line, and write the answers to another file',
   flags: batchFlags,
   maxPositionals: 1,
   notes: [
-    'A line is an object with prompt, or with messages as in the API of OpenAI; beside it id, system, model, schema, effort, and for a prompt images: paths, or objects as in POST /ask. The lines of a file are all checked before the first one is asked.',
-    'An answer is a line with id, line, response, structured, model, usage and request_id; a failure one with id, line and error. A line without an id gets one of its number and its text.',
-    'After Ctrl-C, a kill or a restart of the service, the same command goes on. While the service is away or refuses, the command waits. The exit code is 0 if every prompt has its answer, and 1 if one has failed, in this run or before.',
+    'A line is an object with prompt, or with messages as in the API of OpenAI; optionally with id, system, model, schema and effort, and for a prompt with images: paths, or objects as in POST /ask. All lines of a file are checked before the first prompt is sent.',
+    'An answer is a line with id, line, response, structured, model, usage and request_id; a failure one with id, line and error. A line without an id gets one from its number and text.',
+    'After Ctrl-C, a kill or a restart of the service, the same command continues. While the service is unreachable or refuses requests, the command waits. The exit code is 0 if every prompt has its answer, and 1 if one has failed, in this run or before.',
   ],
   examples: [
     'prompt-relay batch prompts.jsonl -o answers.jsonl',
@@ -60,7 +60,7 @@ async function runBatch(job: KnownJob, client: Client, context: CommandContext):
   const [stopping, cutting] = [new AbortController(), new AbortController()];
   using _ = terminal.onInterrupt(() => {
     if (stopping.signal.aborted || run.tally.heldBecause !== null) cutting.abort(new InterruptedError());
-    else display.say('Stopping: waiting for the prompts that are being asked. Ctrl-C again to cancel them.');
+    else display.say('Stopping after the prompts that were sent. Press Ctrl-C again to cancel them.');
     stopping.abort();
   });
   display.start(answers);
@@ -151,9 +151,9 @@ class Display {
     for (const line of summaryLines(progress, this.#clock.monotonicMs() - this.#beganMs)) this.say(line);
     const { commandLine, output } = this.#job;
     if (run.hasGivenUp) this.say('Stopped: as many prompts have failed as --max-failures allows.');
-    if ((isInterrupted || run.hasGivenUp) && output !== null) this.#hint('To go on', commandLine);
+    if ((isInterrupted || run.hasGivenUp) && output !== null) this.#hint('To continue', commandLine);
     if (run.tally.failed > 0 && output !== null)
-      this.#hint('To ask the failed ones again', `${commandLine} --retry-failed`);
+      this.#hint('To retry the failed prompts', `${commandLine} --retry-failed`);
   }
 
   #hint(what: string, command: string): void {

@@ -21,8 +21,8 @@ import { printJob } from './answer.js';
 
 /** Commands that a user can type in a chat. */
 const chatWords = [
-  { word: '/help', argument: '', meaning: 'show this' },
-  { word: '/model', argument: '[id]', meaning: 'name the model, or choose another for what follows' },
+  { word: '/help', argument: '', meaning: 'show this list' },
+  { word: '/model', argument: '[id]', meaning: 'show the model, or choose another for the next messages' },
   { word: '/new', argument: '', meaning: 'start a new conversation' },
   { word: '/history', argument: '', meaning: 'show the conversation so far' },
   { word: '/save', argument: '<file>', meaning: 'write the conversation to a new file, as Markdown' },
@@ -34,7 +34,7 @@ type ChatWord = (typeof chatWords)[number]['word'];
 export const chat: Command = {
   name: 'chat',
   synopsis: '',
-  summary: 'have a conversation in the terminal',
+  summary: 'chat with a model in the terminal',
   flags: {
     ...modelFlag,
     system: {
@@ -48,8 +48,8 @@ export const chat: Command = {
   },
   maxPositionals: 0,
   notes: [
-    `Ctrl-C cancels an answer, Ctrl-D leaves. Words of the chat: ${chatWords.map(({ word }) => word).join(', ')}.`,
-    'A message that begins with a slash is sent with a second one before it. Messages can also come from a file or a pipe, one a line.',
+    `Ctrl-C cancels an answer, Ctrl-D leaves. Commands of the chat: ${chatWords.map(({ word }) => word).join(', ')}.`,
+    'To send a message that begins with a slash, type a second slash before it. Messages can also come from a file or a pipe, one per line.',
   ],
   examples: ['prompt-relay chat', "prompt-relay chat -m opus --system 'Answer in one sentence.'"],
   run: async (args, context) => {
@@ -63,7 +63,7 @@ export const chat: Command = {
   },
 };
 
-const keysHelp = 'Ctrl-C cancels an answer, /help shows what else there is, Ctrl-D leaves.';
+const keysHelp = 'Ctrl-C cancels an answer, /help shows all commands, Ctrl-D leaves.';
 
 async function greet(conversation: ChatConversation, terminal: Terminal): Promise<void> {
   const model = conversation.model ?? (await defaultModel(conversation.client));
@@ -312,7 +312,7 @@ export class ChatConversation {
     if (path === '') throw new CommandError(exitCodes.usage, '/save: name a file, such as /save talk.md');
     const text = await this.client.getText(`${this.#messagesPath()}?format=markdown`);
     await this.#context.files.create(path, text).catch((error: NodeJS.ErrnoException) => {
-      const cause = error.code === 'EEXIST' ? `${path} is there already: name a new file` : fileFault(path, error);
+      const cause = error.code === 'EEXIST' ? `${path} already exists: name a new file` : fileFault(path, error);
       throw new CommandError(exitCodes.output, `/save: ${cause}`);
     });
     this.#say(`Saved as ${path}.`);
@@ -348,5 +348,5 @@ export class ChatConversation {
 }
 
 function unknownWord(word: string): string {
-  return `There is no ${word}: /help shows what there is. To send a message that begins with a slash, type a second one before it.`;
+  return `${word} is not a command: /help shows all commands. To send a message that begins with a slash, type a second slash before it.`;
 }

@@ -166,7 +166,8 @@ export const completion: Command = {
   ],
   run: async ({ positionals: [shell = ''] }, { terminal, commands }) => {
     const script = Object.entries(scripts).find(([name]) => name === shell)?.[1];
-    if (script === undefined) throw new CommandError(exitCodes.usage, 'completion: say bash, zsh or fish');
+    if (script === undefined)
+      throw new CommandError(exitCodes.usage, 'completion: the argument must be bash, zsh or fish');
     await terminal.writeLines(script(commands));
     return exitCodes.ok;
   },

@@ -24,19 +24,22 @@ const jobsBody = statusBody
 export const jobs: Command = {
   name: 'jobs',
   synopsis: '[show | follow | cancel] [id]',
-  summary: 'show the jobs that run now, the queue, and your own jobs',
+  summary: 'show running jobs, the queue, and your own jobs',
   flags: {
-    all: { type: 'boolean', description: 'the jobs of all clients with their ids; needs a key with the scope admin' },
+    all: {
+      type: 'boolean',
+      description: 'list the jobs of all clients with their ids; needs a key with the scope admin',
+    },
     ...jsonFlag,
     ...addressFlags,
   },
   maxPositionals: 2,
   words: ['show', 'follow', 'cancel'],
   notes: [
-    'Your own jobs are listed with their ids: those that wait or run, then background jobs. With --all they are those of all clients.',
-    'With "show" and an id, it shows that job, and the answer of a background job; with "follow" it waits for the answer of a background job and prints it, as "ask" does; with "cancel" it ends a job that waits or runs, and forgets a background job that has ended.',
-    'With API keys, only one with the scope admin shows the jobs of other clients with their names and ids.',
-    '"prompt-relay cancel" ends several jobs, and forgets none.',
+    'The list shows your own jobs with their ids: waiting and running jobs, then background jobs. With --all, it shows the jobs of all clients.',
+    '"show" with an id prints that job, and the answer of a background job. "follow" waits for the answer of a background job and prints it, as "ask" does. "cancel" ends a waiting or running job, and deletes the record of an ended background job.',
+    "If the service has API keys, only a key with the scope admin can see the names and ids of other clients' jobs.",
+    '"prompt-relay cancel" ends several jobs, and deletes no record.',
   ],
   examples: [
     'prompt-relay jobs',
@@ -47,7 +50,7 @@ export const jobs: Command = {
     const [action, id, ...rest] = args.positionals;
     if (action === undefined) return list(args, context);
     const act = Object.hasOwn(actions, action) ? actions[action] : undefined;
-    if (act === undefined || rest.length > 0) throw usageError('jobs', 'say show, follow or cancel');
+    if (act === undefined || rest.length > 0) throw usageError('jobs', 'the action must be show, follow or cancel');
     if (id === undefined || id === '') throw usageError('jobs', `${action}: name the job`);
     return act(await clientFor(args, context), `/jobs/${encodeURIComponent(id)}`, args, context);
   },
@@ -100,11 +103,11 @@ const actions: Readonly<Record<string, JobAction>> = {
 export const cancel: Command = {
   name: 'cancel',
   synopsis: '<id> ...',
-  summary: 'end jobs that wait or run',
+  summary: 'end waiting or running jobs',
   flags: { ...jsonFlag, ...addressFlags },
   maxPositionals: Number.POSITIVE_INFINITY,
   notes: [
-    'The ids are those of "prompt-relay jobs". You can end your own jobs, in the background or not, while they wait or run; a key with the scope admin can end those of all clients, which "prompt-relay jobs --all" lists. A background job that has ended stays as it is.',
+    '"prompt-relay jobs" shows the ids. You can end your own waiting and running jobs, in the background or not; a key with the scope admin can end the jobs of all clients, which "prompt-relay jobs --all" lists. An ended background job does not change.',
     'If several ids are given, all of them are tried; the exit code is that of the first failure.',
   ],
   examples: ['prompt-relay cancel 17-f3Kx82Qa', 'prompt-relay cancel jUCv4aHbxv0GAEvJ2iQNwFcL 18-f3Kx82Qa'],

@@ -16,11 +16,11 @@ const optionFlags = {
   rate: { type: 'string', placeholder: '<n/seconds>', description: 'requests in a window, such as 60/60' },
   concurrent: { type: 'string', placeholder: '<n>', description: 'jobs at once' },
   queue: { type: 'string', placeholder: '<n>', description: 'jobs waiting' },
-  weight: { type: 'string', placeholder: '<n>', description: 'turns in each round of the queue, such as 2' },
-  models: { type: 'string', placeholder: '<a+b>', description: 'the only models that it may name' },
+  weight: { type: 'string', placeholder: '<n>', description: 'jobs per round of the queue, such as 2' },
+  models: { type: 'string', placeholder: '<a+b>', description: 'models that its requests may name' },
   tokens: { type: 'string', placeholder: '<n/day>', description: 'tokens on a day, such as 1000000/day' },
   cost: { type: 'string', placeholder: '<n/day>', description: 'US dollars on a day, such as 5/day' },
-  subclients: { type: 'boolean', description: 'its holder may name clients of its own' },
+  subclients: { type: 'boolean', description: 'the key holder may name sub-clients' },
   expires: { type: 'string', placeholder: '<day>', description: 'refused from this day on (UTC), such as 2027-01-31' },
 } as const satisfies Record<string, Flag>;
 
@@ -32,14 +32,14 @@ const rotateFlags = {
 export const keys: Command = {
   name: 'keys',
   synopsis: 'add <name> | revoke <name> | rotate <name> | import <from> | list | check | new <name> [file]',
-  summary: 'make API keys, and edit, list or check a keys file',
+  summary: 'create API keys, and edit, list or check a keys file',
   flags: { ...optionFlags, ...rotateFlags, ...jsonFlag },
   maxPositionals: 3,
   words: ['add', 'revoke', 'rotate', 'import', 'list', 'check', 'new'],
   notes: [
-    'The file comes last; without it, it is that of MODEL_API_KEYS_FILE. A running service reads a changed file within a second.',
-    '"add" adds a key with the options of the flags. "revoke" removes the key. "rotate" gives it a new value: its options and its client stay, and the old value ends at once, or with --old-until on that day. "import" adds the lines of another keys file, or hashes keys in clear text, one "key" or "name key" a line; "-" is stdin. "new" prints a key and its line, and needs no file.',
-    'An edit replaces the file in one step; its owner, mode and comments stay. A file with a fault is not changed. A new key goes to stdout, this once, and everything else to stderr.',
+    'The last argument is the file; default: MODEL_API_KEYS_FILE. A running service reads a changed file within a second.',
+    '"add" adds a key with the options of the flags. "revoke" removes a key. "rotate" replaces the value of a key, which keeps its options and its client; the old value becomes invalid at once, or with --old-until on that day. "import" adds the lines of another keys file, or hashes keys in clear text, one "key" or "name key" per line; "-" is stdin. "new" prints a key and its line, and needs no file.',
+    'An edit replaces the file atomically and preserves its owner, mode and comments. A file with a fault is not changed. A new key is printed once, to stdout; all other output goes to stderr.',
   ],
   examples: [
     'prompt-relay keys add ada --rate 60/60 /etc/prompt-relay/keys',
@@ -50,11 +50,12 @@ export const keys: Command = {
   run: (args, context) => {
     const [action = '', ...rest] = args.positionals;
     const act = Object.hasOwn(actions, action) ? actions[action] : undefined;
-    if (act === undefined) throw usageError('keys', 'say add, revoke, rotate, import, list, check or new');
+    if (act === undefined)
+      throw usageError('keys', 'the action must be add, revoke, rotate, import, list, check or new');
     const unexpected = rest[editors.includes(action) ? 2 : 1];
     if (unexpected !== undefined) throw usageError('keys', `${action}: unexpected argument ${unexpected}`);
     if (args.value('old-until') !== undefined && action !== 'rotate')
-      throw usageError('keys', `${action}: --old-until is for rotate`);
+      throw usageError('keys', `${action}: --old-until is only for rotate`);
     return act(rest[0], args, context);
   },
 };
@@ -68,7 +69,7 @@ const actions: Readonly<Record<string, Action>> = {
     const { key, line } = newKey('new', name, args);
     if (args.has('json')) await terminal.writeJson({ name, key, line });
     else await terminal.writeLines([key, line]);
-    terminal.message('The first line is the key: it is shown this once. The second is for the keys file.');
+    terminal.message('The first line is the key, which is shown only now. The second line is for the keys file.');
     return exitCodes.ok;
   },
   add: async (name, args, context) => {
@@ -80,7 +81,7 @@ const actions: Readonly<Record<string, Action>> = {
     if (name === undefined) throw usageError('keys', 'revoke: name the holder of the key');
     const path = await edit(args, context, (text) => withoutKey(text, name));
     if (args.has('json')) await context.terminal.writeJson({ name, revoked: true });
-    context.terminal.sentences(`The key of ${name} is no longer in ${path}. ${noRestart}`);
+    context.terminal.sentences(`The key of ${name} was removed from ${path}. ${noRestart}`);
     return exitCodes.ok;
   },
   rotate: async (name, args, context) => {
@@ -91,7 +92,7 @@ const actions: Readonly<Record<string, Action>> = {
     if (until !== undefined && Date.parse(until) <= context.clock.now())
       throw usageError('keys', `rotate: --old-until ${until} is over`);
     const path = await edit(args, context, (text) => withDigest(text, name, digestOf(key), until));
-    const old = until === undefined ? 'The old key does not work any more.' : `The old key works until ${until} (UTC).`;
+    const old = until === undefined ? 'The old key no longer works.' : `The old key works until ${until} (UTC).`;
     return showKey(name, key, `The new key of ${name} is in ${path}. ${old}`, args, context.terminal);
   },
   import: async (from, args, context) => {

@@ -10,7 +10,7 @@ import { CommandError, exitCodes } from '../base/errors.js';
 export const models: Command = {
   name: 'models',
   synopsis: '',
-  summary: 'list the models that requests can name; a star marks the default',
+  summary: 'list the models that requests can name; * marks the default',
   flags: { ...jsonFlag, ...addressFlags },
   maxPositionals: 0,
   examples: ['prompt-relay models', 'prompt-relay models --url relay.example.org:5051'],
@@ -24,7 +24,7 @@ export const models: Command = {
 export const version: Command = {
   name: 'version',
   synopsis: '',
-  summary: 'show the version, and that of the service if it answers',
+  summary: 'show the version of this command and of the service, if the service answers',
   flags: { ...jsonFlag, ...addressFlags },
   maxPositionals: 0,
   examples: ['prompt-relay version', 'prompt-relay version --url relay.example.org --json'],
@@ -75,7 +75,7 @@ function abilitiesOf(capabilities: ModelEntry['capabilities']): string {
 export const usage: Command = {
   name: 'usage',
   synopsis: '',
-  summary: 'show what each client has used, by day',
+  summary: 'show the usage of each client, by day',
   flags: {
     since: { type: 'string', placeholder: '<day>', description: 'first day in UTC, such as 2026-01-31; default: all' },
     until: { type: 'string', placeholder: '<day>', description: 'last day in UTC; default: today' },

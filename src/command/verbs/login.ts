@@ -15,8 +15,8 @@ export const login: Command = {
   flags: {},
   maxPositionals: 1,
   notes: [
-    'It asks for the key at the terminal, or reads it from stdin. It stores what the service accepts in prompt-relay/login.json in $XDG_CONFIG_HOME or ~/.config, which only you can read. Without a URL, it is the service that the other commands use.',
-    'Flags and the variables MODEL_API_URL, MODEL_API_KEY and MODEL_API_KEY_FILE win over the login.',
+    'The command reads the key from the terminal or from stdin. If the service accepts it, the command stores it in prompt-relay/login.json in $XDG_CONFIG_HOME or ~/.config, which only you can read. Without a URL, it uses the same service as the other commands.',
+    'Flags and the variables MODEL_API_URL, MODEL_API_KEY and MODEL_API_KEY_FILE have priority over the login.',
   ],
   examples: ['prompt-relay login https://relay.example.org', 'prompt-relay login relay:5051 < key.txt'],
   run: async (args, context) => {
@@ -51,7 +51,7 @@ export const logout: Command = {
 export const whoami: Command = {
   name: 'whoami',
   synopsis: '',
-  summary: 'show which service answers, and as whom it knows you',
+  summary: 'show which service answers, and how it identifies you',
   flags: { ...jsonFlag, ...addressFlags },
   maxPositionals: 0,
   examples: ['prompt-relay whoami', 'prompt-relay whoami --url relay.example.org:5051'],
@@ -77,7 +77,10 @@ const whoPath = '/usage?since=9999-12-31';
 async function callerAt(client: Client): Promise<UsageCaller> {
   const { caller } = await client.getState(whoPath, usageReport);
   if (caller !== undefined) return caller;
-  throw new CommandError(exitCodes.protocol, `the service at ${client.url} is older and does not say who you are`);
+  throw new CommandError(
+    exitCodes.protocol,
+    `the service at ${client.url} has an older version that does not report who you are`,
+  );
 }
 
 /** Returns kind and name of a client. The service has sent them, so control characters are escaped. */

@@ -29,7 +29,7 @@ const settingFlags = {
 } as const satisfies Record<string, Flag>;
 
 const askFlag = {
-  ask: { type: 'boolean', description: 'have the model answer one question, too, which spends tokens' },
+  ask: { type: 'boolean', description: 'also ask the model one question, which uses tokens' },
 } as const satisfies Record<string, Flag>;
 
 const sourceFlags = {
@@ -61,7 +61,7 @@ function settingsFrom(args: CommandArguments): Environment {
   return Object.fromEntries(givenSettings);
 }
 
-const settingNotes = ['All other settings are MODEL_API_* variables. A flag wins over its variable.'] as const;
+const settingNotes = ['All other settings are MODEL_API_* variables. A flag has priority over its variable.'] as const;
 
 /** Command that runs the service in this process. The service handles signals, writes the log and ends the process. */
 export const serve: Command = {
@@ -72,7 +72,7 @@ export const serve: Command = {
   maxPositionals: 0,
   notes: [
     ...settingNotes,
-    'Ctrl-C ends it when the jobs that run are finished; a second one cuts them. It also ends when its terminal is closed, or when the npx that has started it goes.',
+    'Ctrl-C ends the service after its running jobs; a second Ctrl-C ends them at once. The service also ends when its terminal is closed, or when the npx that started it ends.',
   ],
   examples: [
     'prompt-relay serve',
@@ -96,7 +96,7 @@ export const check: Command = {
   maxPositionals: 1,
   notes: [
     ...settingNotes,
-    'With --unit, it takes Environment=, EnvironmentFile= and LoadCredential= from systemd, and tests the model CLI as the user of the unit. That mostly needs root.',
+    'With --unit, the command reads Environment=, EnvironmentFile= and LoadCredential= from systemd, and tests the model CLI as the user of the unit, which usually needs root.',
   ],
   examples: [
     'prompt-relay check',
@@ -130,7 +130,7 @@ function showWarning(warning: string, terminal: Terminal): void {
 async function otherSettings(args: CommandArguments): Promise<ForeignSettings | null> {
   const [paths, [unit]] = [args.values('env-file'), args.positionals];
   if (unit !== undefined && !args.has('unit')) throw usageError('check', `unexpected argument ${unit}`);
-  if (args.has('unit') && paths.length > 0) throw usageError('check', 'give --unit or --env-file');
+  if (args.has('unit') && paths.length > 0) throw usageError('check', 'use --unit or --env-file');
   if (args.has('unit')) return settingsOfUnit(unit ?? 'prompt-relay', systemHost);
   if (paths.length === 0) return null;
   const files = await Promise.all(paths.map(readSettings));

@@ -75,7 +75,7 @@ export const status: Command = {
   synopsis: '',
   summary: 'show slots, queue, workers, model CLI, checks and totals',
   flags: {
-    watch: { type: 'boolean', short: 'w', description: 'refresh the view until Ctrl-C, with rates' },
+    watch: { type: 'boolean', short: 'w', description: 'refresh the view with rates until Ctrl-C' },
     interval: {
       type: 'string',
       short: 'n',
@@ -86,7 +86,7 @@ export const status: Command = {
     ...addressFlags,
   },
   maxPositionals: 0,
-  notes: ['It exits with 1 if the service is not ok.'],
+  notes: ['The exit code is 1 if the service is degraded.'],
   examples: [
     'prompt-relay status',
     'prompt-relay status -w',
@@ -110,7 +110,7 @@ export const recheck: Command = {
   summary: 'make the service check its model CLI now',
   flags: { ...jsonFlag, ...addressFlags },
   maxPositionals: 0,
-  notes: ['It always needs an API key, even if the service asks for none otherwise.'],
+  notes: ['This command always needs an API key, even if other requests need none.'],
   examples: ['prompt-relay recheck'],
   run: async (args, context) => {
     const { terminal, clock } = context;

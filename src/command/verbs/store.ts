@@ -40,8 +40,8 @@ export const store: Command = {
   maxPositionals: 2,
   words: ['backup', 'verify', 'purge'],
   notes: [
-    'If no service has the file open, the command works on the file itself; run it as the owner of the file. Otherwise, or if no file is named, it asks the running service, which needs a key with the scope admin. A running service writes the backup beside its store.',
-    'verify exits with 1 if it finds a fault. For a store in Redis, ask a running service, on any of its hosts. Redis makes its own backups.',
+    'If no service has the file open, the command opens the file itself; run it as the owner of the file. Otherwise, or without a file, it calls the running service, which needs a key with the scope admin. A running service writes the backup to the folder of its store.',
+    'The exit code of verify is 1 if it finds a fault. A store in Redis needs a running service, on any host. Redis creates its own backups.',
   ],
   examples: [
     'prompt-relay store backup backup-1.db',
@@ -51,7 +51,7 @@ export const store: Command = {
   run: async (args, context) => {
     const [action = '', subject] = args.positionals;
     const act = Object.hasOwn(actions, action) ? actions[action] : undefined;
-    if (act === undefined) throw usageError('store', 'say backup, verify or purge');
+    if (act === undefined) throw usageError('store', 'the action must be backup, verify or purge');
     try {
       return await act(subject, args, context);
     } catch (error) {
@@ -65,7 +65,7 @@ export const store: Command = {
 };
 
 const redisBackup =
-  'backup: Redis makes its own backups: copy its appendonlydir, or the dump.rdb of BGSAVE, as its documentation says';
+  'backup: Redis creates its own backups: copy its appendonlydir, or the dump.rdb of BGSAVE, as its documentation says';
 
 type StoreAction = (subject: string | undefined, args: CommandArguments, context: CommandContext) => Promise<number>;
 
@@ -147,7 +147,7 @@ async function verifyFile(
 async function serviceWith({ isRedis }: NamedStore, args: CommandArguments, context: CommandContext) {
   const client = await clientFor(args, context);
   if (!isRedis || (await client.getState('/setup', setupReport)).store.kind === 'redis') return client;
-  throw new CommandError(exitCodes.unavailable, `store: the service at ${client.url} keeps nothing in Redis`);
+  throw new CommandError(exitCodes.unavailable, `store: the service at ${client.url} does not use Redis`);
 }
 
 async function verifyByService(
@@ -171,7 +171,10 @@ async function backupByService(file: string, args: CommandArguments, context: Co
     const { store: place } = await client.getState('/setup', setupReport);
     const folder = dirname(place.place ?? '/');
     if (place.kind === 'sqlite' && dirname(resolve(file)) !== folder) {
-      throw usageError('store', `backup: a service that runs writes beside its store alone: name a file in ${folder}`);
+      throw usageError(
+        'store',
+        `backup: a running service only writes to the folder of its store: name a file in ${folder}`,
+      );
     }
   }
   return client.postToStore('/store/backup', { name: basename(file) }, storeBackup);

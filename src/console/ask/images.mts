@@ -57,7 +57,7 @@ async function readImage(file: File): Promise<AttachedImage | string> {
   try {
     const begin = new Uint8Array(await file.slice(0, longestSignatureBytes).arrayBuffer());
     const mediaType = mediaTypeOf(begin);
-    if (mediaType === null) return `${file.name} is no PNG, JPEG, GIF or WebP image.`;
+    if (mediaType === null) return `${file.name} is not a PNG, JPEG, GIF or WebP file image.`;
     return { name: file.name, mediaType, data: await base64Of(file) };
   } catch {
     return `${file.name} cannot be read.`;

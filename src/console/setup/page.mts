@@ -145,7 +145,7 @@ function storeText({ kind, place }: SetupReport['store']): string {
 
 export function terminationText({ means, no_cgroup: reason }: SetupReport['termination']): string {
   if (means === 'cgroup') return 'a cgroup for each job';
-  return `one group of processes for each job${reason === null ? '' : `; no cgroups: ${reason}`}`;
+  return `one group of processes for each job${reason === null ? '' : `; cgroups are unavailable: ${reason}`}`;
 }
 
 /** Returns the command that adds this service's MCP server to Claude Code, as a tool. */

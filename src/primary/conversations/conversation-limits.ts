@@ -37,7 +37,7 @@ export function checkSize(
 
 /** Throws `validation_error` unless the number of messages is the end of a turn. */
 export function checkForkPoint(count: number, messageCount: number): void {
-  if (count % 2 !== 0) throw invalid('from', 'must be even: the messages of whole turns go over');
+  if (count % 2 !== 0) throw invalid('from', 'must be even, because only whole turns are copied');
   if (count > messageCount) throw invalid('from', `must be at most ${messageCount}, the messages of the conversation`);
 }
 

@@ -248,6 +248,6 @@ class RenewedLock implements TurnLock {
 }
 
 function lostLock(): RelayError {
-  const message = 'this host lost its turn lock, and the conversation may have gone on elsewhere';
+  const message = 'this host lost its turn lock, and the conversation may have continued on another host';
   return new RelayError('store_unavailable', message, { retryAfterSeconds: 1 });
 }

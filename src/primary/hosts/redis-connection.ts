@@ -189,8 +189,11 @@ export class RedisConnection {
         : ['client-query-buffer-limit', commandBytes];
     const bytes = sizes.reduce((sum, size) => sum + size, 0);
     if (bytes <= max) return;
-    this.#warn(`${name} of Redis allows ${max} bytes, and ${bytes} were to be stored at once`);
-    throw new RelayError('store_unavailable', `this is too large for the store, which takes ${max} bytes at once`);
+    this.#warn(`${name} of Redis allows ${max} bytes, and one command has ${bytes}`);
+    throw new RelayError(
+      'store_unavailable',
+      `this is too large for the store, which accepts ${max} bytes in one command`,
+    );
   }
 
   /**
@@ -213,7 +216,7 @@ export class RedisConnection {
   ): Promise<ScriptReply> {
     const notAfter = this.#time.after(limitMs);
     const reply = await link.script(name, notAfter, args);
-    if (!Array.isArray(reply)) throw new Error('the answer is none of Redis');
+    if (!Array.isArray(reply)) throw new Error('the answer does not come from Redis');
     const [verdict, now, ...rest] = reply as readonly unknown[];
     this.#time.is(Number(now));
     return { verdict: String(verdict), remaining: rest };
@@ -322,8 +325,8 @@ async function shortcomingsOf(ask: AskRedis): Promise<string[]> {
   try {
     const [appendonly, policy] = await Promise.all([settingOf(ask, 'appendonly'), settingOf(ask, 'maxmemory-policy')]);
     return [
-      ...(appendonly === 'no' ? ['appendonly is no: Redis forgets everything when it is restarted'] : []),
-      ...(policy !== 'noeviction' ? [`maxmemory-policy is ${policy}, not noeviction: Redis may forget anything`] : []),
+      ...(appendonly === 'no' ? ['appendonly is no: Redis loses all data when it is restarted'] : []),
+      ...(policy !== 'noeviction' ? [`maxmemory-policy is ${policy}, not noeviction: Redis may evict any data`] : []),
     ];
   } catch (error) {
     return [`appendonly and maxmemory-policy cannot be checked: ${reasonOf(error)}`];

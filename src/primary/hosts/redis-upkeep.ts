@@ -24,7 +24,7 @@ export class RedisUpkeep implements StoreUpkeep {
   }
 
   async backup(): Promise<StoreBackup> {
-    throw invalid('MODEL_API_STORE', 'Redis makes its own backups');
+    throw invalid('MODEL_API_STORE', 'Redis creates its own backups');
   }
 
   verify(): Promise<StoreReport> {

@@ -83,7 +83,7 @@ async function checkCurrent({ upkeep, close }: OfflineStore, path: string): Prom
   const { version } = await upkeep.verify({ conversations: 0, jobs: 0, idempotency: 0, responses: 0 });
   if (version === migrations.length) return;
   await close();
-  throw new StoreFault(`${path} is of an older version: start the service with it once, then purge`);
+  throw new StoreFault(`${path} has an older version: start the service with it once, then purge`);
 }
 
 /** Converts a StoreFault to a ConfigFault; returns any other error unchanged. */

@@ -65,7 +65,7 @@ function compiled(schema: Readonly<Record<string, unknown>>): ValidateFunction {
 /** Describes an error. The text contains nothing of the schema except the place of the fault. */
 function faultOf(error: unknown): string {
   if (error instanceof MissingRefError) return 'a $ref of it points to nothing in it';
-  if (error instanceof SyntaxError) return 'a pattern of it is no regular expression';
+  if (error instanceof SyntaxError) return 'a pattern of it is not a regular expression';
   return shortened((error as Error).message);
 }
 

@@ -29,7 +29,7 @@ function isBase64(data: string): boolean {
 export function imageFault(mediaType: ImageType, data: string): string | null {
   if (!isBase64(data)) return 'must be base64';
   const begin = Buffer.from(data.slice(0, beginLength), 'base64').toString('hex');
-  return signatures[mediaType].test(begin) ? null : `is not what ${mediaType} begins with`;
+  return signatures[mediaType].test(begin) ? null : `is not a file of the type ${mediaType}`;
 }
 
 export const imageType = z.enum(imageTypes, `must be one of ${imageTypes.join(', ')}`);
@@ -50,8 +50,8 @@ export const maxImages = 100;
 /** Images before the text. */
 export const requestImages = z
   .array(requestImage, 'must be a list')
-  .max(maxImages, `must be ${maxImages} at most`)
-  .meta({ description: 'Images for the model, before the text. 400 if the model CLI takes none.' });
+  .max(maxImages, `must be at most ${maxImages} images`)
+  .meta({ description: 'Images for the model, before the text. 400 if the model CLI does not accept images.' });
 
 /** Converts images for a job, which places them before its text. */
 export function leadingImages(images: z.infer<typeof requestImages> = []): Image[] {
@@ -72,7 +72,7 @@ export const model = modelName.meta({
 });
 
 export const streamFlag = z.boolean('must be true or false').meta({
-  description: 'Whether the answer comes as server-sent events. Default: the Accept header decides.',
+  description: 'Whether the answer is sent as server-sent events. Default: the Accept header decides.',
 });
 
 export const maxSchemaBytes = 64 * 1024;
@@ -84,13 +84,13 @@ export const answerSchema = z.record(z.string(), z.unknown(), 'must be a JSON Sc
 });
 
 export const effort = z.enum(efforts, `must be one of ${efforts.join(', ')}`).meta({
-  description: 'How hard the model thinks. 400 if the model CLI has no such option.',
+  description: 'Reasoning effort of the model. 400 if the model CLI has no such option.',
 });
 
 /** Returns the schema as JSON for a job. `path`: its path in the request. Throws `validation_error`. */
 export function schemaText(schema: Readonly<Record<string, unknown>>, path: string): string {
   const text = jsonOf(schema, path);
-  if (Buffer.byteLength(text) > maxSchemaBytes) throw invalid(path, `must be ${maxSchemaBytes} bytes of JSON at most`);
+  if (Buffer.byteLength(text) > maxSchemaBytes) throw invalid(path, `must be at most ${maxSchemaBytes} bytes of JSON`);
   if (!isOfObjects(schema)) throw invalid(path, 'must have an object at its root: "type": "object"');
   return text;
 }
@@ -111,7 +111,7 @@ function isOfObjects({ type, $ref: reference, properties }: Readonly<Record<stri
 export const askRequest = z
   .strictObject({
     prompt: modelText.meta({ description: 'The prompt.', examples: ['Hello, my name is Ada'] }),
-    system: modelText.optional().meta({ description: 'Instructions that stand before the prompt.' }),
+    system: modelText.optional().meta({ description: 'Instructions before the prompt.' }),
     model: model.optional(),
     schema: answerSchema.optional(),
     images: requestImages.optional(),
@@ -127,7 +127,7 @@ export const usageBody = z
     output_tokens: z.int().nonnegative().nullable(),
     cost_usd: z.number().nonnegative().optional(),
   })
-  .meta({ id: 'Usage', description: 'As the model CLI reports it; null if it reports nothing.' });
+  .meta({ id: 'Usage', description: 'The value that the model CLI reports; null if it reports none.' });
 
 type UsageBody = z.infer<typeof usageBody>;
 
@@ -142,7 +142,7 @@ export const structuredValue = z
   .meta({ description: 'With `schema`: the answer as a JSON value that fits it.' });
 
 export const incomplete = z.literal(true).meta({
-  description: 'The model stopped before the end of its answer, at a limit of its output.',
+  description: 'The model reached an output limit before the end of its answer.',
 });
 
 export const askResult = z

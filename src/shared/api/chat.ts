@@ -30,7 +30,7 @@ export const chatRequest = z
   })
   .refine((body) => body.conversation_id === undefined || body.system === undefined, {
     path: ['system'],
-    message: 'is only for a new conversation: leave out conversation_id, or system',
+    message: 'is only accepted for a new conversation: leave out conversation_id, or system',
     when: () => true,
   })
   .meta({ id: 'ChatRequest' });
@@ -42,7 +42,7 @@ const count = z.int().nonnegative();
 const time = z.iso.datetime({ precision: 3 });
 const tokensUsed = count.meta({
   description:
-    "An estimate: the tokens of the conversation's whole text by the o200k tokenizer, which need not be the model's.",
+    "Estimated number of tokens of the conversation's whole text, counted by the o200k tokenizer, which may differ from the model's.",
 });
 
 export const chatResult = z
@@ -73,7 +73,7 @@ export const conversationBody = z
     status: z.literal('active'),
     title: z.string().nullable().meta({
       description:
-        'The title that the client gave it, else the first 80 characters of its first message, in one line. Null if clients may not read conversations back.',
+        'The title that the client has set, otherwise the first 80 characters of its first message, in one line. Null if clients may not read stored conversations.',
     }),
     message_count: count,
     tokens_used: tokensUsed,

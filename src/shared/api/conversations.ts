@@ -9,14 +9,14 @@ const listedConversation = conversationBody
   .extend({
     title: z.string().meta({
       description:
-        'The title that the client gave it, else the first 80 characters of the first message, in one line: a space for each line break or other control character.',
+        'The title that the client has set, otherwise the first 80 characters of the first message, in one line: a space replaces each line break and other control character.',
     }),
   })
   .meta({ id: 'ListedConversation' });
 
 export const conversationList = z
   .strictObject({
-    conversations: z.array(listedConversation).meta({ description: 'The most recently active one first.' }),
+    conversations: z.array(listedConversation).meta({ description: 'The most recently active conversation first.' }),
     next_cursor: z
       .string()
       .nullable()
@@ -30,7 +30,10 @@ const spokenMessage = z.strictObject({
   role: z.enum(['user', 'assistant']),
   content: z.string(),
   images: z.array(z.strictObject({ media_type: z.enum(imageTypes), data: z.string() })).optional(),
-  model: z.string().optional().meta({ description: 'For an answer: the model that gave it. Left out if unknown.' }),
+  model: z
+    .string()
+    .optional()
+    .meta({ description: 'The model that gave the answer. Missing if unknown, and for messages of the user.' }),
   usage: usageBody.optional(),
 });
 
@@ -52,12 +55,12 @@ export const titleRequest = z
     title: z
       .string('must be a string, or null')
       .trim()
-      .min(1, 'must not be empty: null brings back the first words of the conversation')
+      .min(1, 'must not be empty: send null to restore the automatic title')
       .refine((title) => [...title].length <= maxTitleLength, `must have at most ${maxTitleLength} characters`)
       .refine((title) => !controlCharacter.test(title), 'must be one line, without control characters')
       .nullable()
       .meta({
-        description: `At most ${maxTitleLength} characters, without the space around them. Null: the first words of the conversation again.`,
+        description: `At most ${maxTitleLength} characters, without leading and trailing spaces. Null restores the automatic title.`,
       }),
   })
   .meta({ id: 'TitleRequest' });
@@ -67,10 +70,10 @@ export const forkRequest = z
     from: z
       .int('must be a whole number')
       .min(2, 'must be at least 2')
-      .multipleOf(2, 'must be even: the messages of whole turns go over')
+      .multipleOf(2, 'must be even, because only whole turns are copied')
       .optional()
       .meta({
-        description: 'How many messages to copy: an even number, because a turn has two. Default: all.',
+        description: 'Number of messages to copy; even, because a turn has two. Default: all.',
       }),
   })
   .meta({ id: 'ForkRequest' });
@@ -81,11 +84,11 @@ export const usualPage = 50;
 export const limitQuery = z
   .string()
   .regex(/^([1-9]\d?|100)$/, `must be a whole number from 1 to ${maxPage}`)
-  .meta({ description: `How many at most: 1 to ${maxPage}, without it ${usualPage}.` });
+  .meta({ description: `Maximum number: 1 to ${maxPage}. Default: ${usualPage}.` });
 export const cursorQuery = z
   .string()
-  .regex(/^\d{1,15}$/, 'must be the next_cursor of a page')
-  .meta({ description: 'The `next_cursor` of the page before.' });
+  .regex(/^\d{1,15}$/, 'must be the next_cursor of an earlier page')
+  .meta({ description: 'The `next_cursor` of the previous page.' });
 export const searchQuery = z
   .string()
   .trim()
@@ -93,11 +96,11 @@ export const searchQuery = z
   .max(maxTitleLength, `must have at most ${maxTitleLength} characters`)
   .meta({
     description:
-      'Only conversations whose title contains this, in capitals or not. A page may have fewer than `limit` then, even none, although others follow.',
+      'Only conversations whose title contains this text, regardless of case. A page may then have fewer than `limit` entries, or none, although more pages follow.',
   });
 export const formatQuery = z
   .enum(['json', 'markdown'], 'must be json or markdown')
-  .meta({ description: 'Default: what `Accept` prefers, else JSON.' });
+  .meta({ description: 'Default: the type that `Accept` prefers, otherwise JSON.' });
 export const downloadQuery = z
   .enum(['true', 'false'], 'must be true or false')
-  .meta({ description: 'Whether a browser saves it as a file.' });
+  .meta({ description: 'Whether a browser saves the response as a file.' });

@@ -8,14 +8,14 @@ export const errorBody = z
     request_id: z.string(),
     reason: z.enum(errorReasons).optional().meta({
       description:
-        'Why the model CLI failed, with `cli_error`; `conversation_unknown` for a conversation that cannot be used; `budget` with `rate_limited` for a key whose budget is used up.',
+        'The reason of a `cli_error`; `conversation_unknown` for a conversation that cannot be used; `budget` with `rate_limited` for a key whose budget is used up.',
     }),
     retry_after_seconds: z.int().positive().optional(),
     details: z
       .array(z.strictObject({ path: z.string(), message: z.string() }))
       .optional()
       .meta({
-        description: 'What is wrong with the request, with `validation_error` alone.',
+        description: 'The faults of the request; only with `validation_error`.',
       }),
   })
   .meta({ id: 'Error' });

@@ -17,7 +17,7 @@ export const readinessBody = z
     checked_at: time.nullable(),
     duration_ms: count,
     trigger: z.enum(readinessTriggers),
-    cli: z.string().meta({ description: 'The name of the CLI: its kind, if there is only one.' }).optional(),
+    cli: z.string().meta({ description: 'The name of the CLI; its kind if only one is configured.' }).optional(),
     adapter: z.string(),
     version: z.string().nullable(),
     error: z.string().optional(),
@@ -27,7 +27,7 @@ export type ReadinessBody = z.infer<typeof readinessBody>;
 
 const circuit = {
   state: z.enum(breakerStates).meta({
-    description: '`open`: no job is started; `half_open`: one job is started as a test.',
+    description: '`open`: no job is started; `half_open`: one trial job is started.',
   }),
   reason: z.enum(breakerReasons).optional(),
   since: time.optional(),
@@ -40,7 +40,7 @@ export const breakerBody = z
     ...circuit,
     models: z
       .array(z.strictObject({ model: z.string(), ...circuit }))
-      .meta({ description: 'Models whose jobs alone are blocked; an empty name stands for jobs that name none.' }),
+      .meta({ description: 'Models whose jobs are blocked; an empty name stands for jobs without a model.' }),
     windows: z
       .array(
         z.strictObject({
@@ -50,7 +50,7 @@ export const breakerBody = z
           resets_at: time.nullable(),
         }),
       )
-      .meta({ description: "Windows of the account's quota, as the model CLI last reported them." }),
+      .meta({ description: 'Quota windows of the account that the model CLI last reported.' }),
   })
   .meta({ id: 'Breaker' });
 export type BreakerBody = z.infer<typeof breakerBody>;
@@ -66,9 +66,9 @@ export const reasonBody = z
     }),
     name: z.string().meta({
       description:
-        'Of the CLI, or the kind of the store; `primary` for `service`; for `quota` and `overloaded` the CLI whose account holds all its jobs back, or the model whose jobs it holds back.',
+        'Name of the CLI, or the kind of the store; `primary` for `service`; for `quota` and `overloaded` the CLI or the model whose jobs are blocked.',
     }),
-    message: z.string().meta({ description: 'One sentence with all of this.' }),
+    message: z.string().meta({ description: 'One sentence for people.' }),
     until: time.optional().meta({ description: 'No job is started before this time.' }),
   })
   .meta({ id: 'Reason' });
@@ -77,11 +77,11 @@ export type ReasonBody = z.infer<typeof reasonBody>;
 /** Figures that show whether the service is overloaded. */
 export const pressureShape = {
   queue_full_since: time.nullable().meta({
-    description: 'Since when the queue is full; null unless that has lasted for 10 s.',
+    description: 'The time since which the queue is full; null unless it has been full for 10 s.',
   }),
   refused_last_5_minutes: count.meta({
     description:
-      'Requests refused in this minute and the four before it: because of the queue, the bounds or the rate cap of a client, or a drain.',
+      'Requests refused in this minute and the four before it, because of the queue, the limits of a client or a drain.',
   }),
 };
 
@@ -124,16 +124,16 @@ export type StoreKind = (typeof storeKinds)[number];
 const storeBody = z
   .strictObject({
     kind: z.enum(storeKinds),
-    up: z.boolean().meta({ description: 'Whether it can be written, as far as is known.' }),
+    up: z.boolean().meta({ description: 'Whether the last write succeeded.' }),
   })
-  .meta({ description: 'Where conversations are stored.' });
+  .meta({ description: 'Kind of the store of conversations.' });
 
 export const healthBody = z
   .strictObject({
     status: z.enum(['ok', 'degraded', 'draining']),
     reasons: z
       .array(reasonBody)
-      .meta({ description: 'Why the service is degraded. Empty while it is `ok`.' })
+      .meta({ description: 'Reasons why the service is degraded. Empty if it is `ok`.' })
       .optional(),
     drain_ends_at: time
       .optional()
@@ -143,7 +143,7 @@ export const healthBody = z
       model_cli: readinessBody,
       model_clis: z
         .array(readinessBody)
-        .meta({ description: 'If there are several, all of them; `model_cli` is the first.' })
+        .meta({ description: 'All model CLIs if several are configured; `model_cli` is the first.' })
         .optional(),
     }),
     store: storeBody.optional(),

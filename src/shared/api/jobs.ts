@@ -8,9 +8,9 @@ import { errorBody } from './error.js';
 /** Jobs in the API: jobs with an open request, and background jobs, which continue without a request. */
 
 const time = z.iso.datetime({ precision: 3 });
-const jobId = z
-  .string()
-  .meta({ description: 'As in `GET /jobs`; of a background job also in the `Location` of the 202.' });
+const jobId = z.string().meta({
+  description: 'The ID that `GET /jobs` lists; the `Location` of the 202 also contains that of a background job.',
+});
 
 export const acceptedBody = z
   .strictObject({
@@ -28,20 +28,21 @@ const listedJob = z
     job_id: jobId,
     background: z.boolean().optional().meta({
       description:
-        'Whether it is a background job. If not, its request is open and gets the answer: the job is listed until it ends.',
+        'Whether this is a background job. Otherwise its request is open and receives the answer, and the job is listed until it ends.',
     }),
     title: z.string().optional().meta({
       description:
-        'The first 80 characters of what was asked, in one line: a space for each line break or other control character. Missing in a list of all clients, and if the job was accepted before there were titles.',
+        'The first 80 characters of the prompt, in one line: a space replaces each line break and other control character. Missing in a list of all clients, and for jobs from a version without titles.',
     }),
     operation: z.enum(operations),
     status: z.enum(jobStatuses),
     position: z.int().positive().nullable().meta({
-      description: 'While it is queued: how many slots must become free before it starts, as things are now.',
+      description:
+        'For a queued job: the number of slots that must become free before it starts, if nothing else changes.',
     }),
     reason: z.enum(waitReasons).nullable().optional().meta({
       description:
-        'While it is queued: why. All slots are taken, or callers go first (`slot`); its client (`client`), or its model CLI (`cli`), has as many jobs running as it may; another turn on its conversation comes first (`conversation`); the account of its model CLI holds jobs back (`account`).',
+        'For a queued job: the reason. All slots are taken, or waiting callers have priority (`slot`); its client (`client`), or its model CLI (`cli`), runs its maximum number of jobs; an earlier turn of its conversation is not finished (`conversation`); the account of its model CLI is blocked (`account`).',
     }),
     created_at: time,
     started_at: time.nullable(),
@@ -49,8 +50,8 @@ const listedJob = z
     cancelled_by: z
       .literal('administrator')
       .optional()
-      .meta({ description: 'Present if an administrator has ended it, not its client.' }),
-    client: z.string().optional().meta({ description: 'In a list of all clients: whose it is, such as `key ada`.' }),
+      .meta({ description: 'Present if an administrator, not its client, has ended the job.' }),
+    client: z.string().optional().meta({ description: 'In a list of all clients: the client, such as `key ada`.' }),
   })
   .meta({ id: 'ListedJob' });
 
@@ -62,9 +63,10 @@ export type JobResult = z.infer<typeof jobResult>;
 export const jobBody = listedJob
   .extend({
     result: jobResult.optional().meta({
-      description: 'If it has succeeded: the body of the response to the same request without `Prefer: respond-async`.',
+      description:
+        'For a job that has succeeded: the body of the response to the same request without `Prefer: respond-async`.',
     }),
-    error: errorBody.optional().meta({ description: 'If it has failed: the body of the error.' }),
+    error: errorBody.optional().meta({ description: 'For a job that has failed: the body of the error.' }),
     request_id: z.string(),
   })
   .meta({ id: 'Job' });
@@ -73,7 +75,7 @@ export type JobBody = z.infer<typeof jobBody>;
 export const jobList = z
   .strictObject({
     jobs: z.array(listedJob).meta({
-      description: 'First the jobs whose requests are open, then the background jobs, each the newest one first.',
+      description: 'First the jobs whose requests are open, then the background jobs, the newest first in both groups.',
     }),
     next_cursor: z
       .string()
@@ -88,8 +90,13 @@ export const deletedJob = z
   .strictObject({
     success: z.literal(true),
     job_id: jobId,
-    status: z.enum(jobStatuses).nullable().meta({ description: 'Its status now; null if it was deleted.' }),
-    deleted: z.boolean().meta({ description: 'Whether it is forgotten: it had ended before.' }),
+    status: z
+      .enum(jobStatuses)
+      .nullable()
+      .meta({ description: 'The status after the request; null if the job was deleted.' }),
+    deleted: z
+      .boolean()
+      .meta({ description: 'Whether the record of the job was deleted, because the job had already ended.' }),
     request_id: z.string(),
   })
   .meta({ id: 'DeletedJob' });
@@ -97,16 +104,16 @@ export type DeletedJob = z.infer<typeof deletedJob>;
 
 export const jobCursorQuery = z
   .string()
-  .regex(/^-?\d{1,15}$/, 'must be the next_cursor of a page')
-  .meta({ description: 'The `next_cursor` of the page before.' });
+  .regex(/^-?\d{1,15}$/, 'must be the next_cursor of an earlier page')
+  .meta({ description: 'The `next_cursor` of the previous page.' });
 export const statusQuery = z
   .enum(jobStatuses, `must be one of ${jobStatuses.join(', ')}`)
   .meta({ description: 'Only jobs with this status.' });
 const switchQuery = z.enum(['true', 'false'], 'must be true or false');
 export const allQuery = switchQuery.meta({
-  description: 'Those of all clients; needs an API key with the scope `admin`.',
+  description: 'The jobs of all clients; needs an API key with the scope `admin`.',
 });
-export const keepEndedQuery = switchQuery.meta({ description: 'One that has ended is not forgotten.' });
+export const keepEndedQuery = switchQuery.meta({ description: 'The record of an ended job is not deleted.' });
 export const lastEventId = z
   .string()
   .regex(/^\d{1,15}$/, 'must be the id of an event')

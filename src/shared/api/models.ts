@@ -4,22 +4,24 @@ const modelCapabilities = z
   .strictObject({
     tools: z.enum(['native', 'emulated']).optional().meta({
       description:
-        'A request may have `tools`. `native`: the model CLI calls them itself; `emulated`: the service has the model call one at a time, by a JSON Schema. Left out if tools are switched off.',
+        'A request may have `tools`. `native`: the model CLI calls them itself; `emulated`: the service lets the model call one at a time, by a JSON Schema. Missing if tools are switched off.',
     }),
-    parallel_tools: z.boolean().optional().meta({ description: 'It may call several tools at once.' }),
+    parallel_tools: z.boolean().optional().meta({ description: 'The model may call several tools at once.' }),
     schema: z
       .boolean()
       .optional()
-      .meta({ description: 'It enforces JSON Schemas itself; otherwise the schema is in the prompt.' }),
+      .meta({ description: 'The model CLI enforces JSON Schemas itself; otherwise the prompt contains the schema.' }),
     sampling: z
       .boolean()
       .optional()
-      .meta({ description: 'It takes `temperature`, `top_p` and the maximum of tokens.' }),
+      .meta({ description: 'A request may have `temperature`, `top_p` and a maximum number of tokens.' }),
     images: z.boolean().meta({ description: 'A message may have images.' }),
     effort: z.boolean().meta({ description: 'A request may have an `effort`.' }),
     thinking: z.boolean().optional().meta({ description: 'The service passes on the thoughts of the model.' }),
   })
-  .meta({ description: 'What a request for it may have besides text. Left out until the model CLI is known.' });
+  .meta({
+    description: 'Features that a request for this model may use besides text. Missing until the model CLI is known.',
+  });
 export type ModelCapabilities = z.infer<typeof modelCapabilities>;
 
 export const modelEntry = z
@@ -54,7 +56,7 @@ export const modelsBody = z
   .strictObject({
     ...listFields,
     object: z.literal('list'),
-    data: z.array(openAiModel).meta({ description: 'The same, as `GET /v1/models` has it.' }),
+    data: z.array(openAiModel).meta({ description: 'The same information in the form of `GET /v1/models`.' }),
   })
   .meta({ id: 'Models' });
 export type ModelsBody = z.infer<typeof modelsBody>;

@@ -6,8 +6,7 @@ const count = z.int().nonnegative();
 const time = z.iso.datetime({ precision: 3 });
 
 const clientName = z.string().nullable().meta({
-  description:
-    'Name of the API key or local user, or the address; null for those who may not see the clients of others.',
+  description: 'Name of the API key or local user, or the address; null for callers who may not see other clients.',
 });
 
 const slotsBody = z.strictObject({
@@ -15,21 +14,21 @@ const slotsBody = z.strictObject({
   running: z
     .array(
       z.strictObject({
-        job: z.int().positive().meta({ description: 'Counts up with each job since the start.' }),
+        job: z.int().positive().meta({ description: 'Number of the job, counted from the start of the service.' }),
         id: z.string().nullable().optional().meta({
           description:
-            'By which `DELETE /jobs/{job_id}` ends it, also if it is no background job; null for those who may not see the clients of others.',
+            'ID for `DELETE /jobs/{job_id}`, which also ends jobs that are not background jobs; null for callers who may not see other clients.',
         }),
         client: clientName,
         operation: z.enum(operations),
         model: z
           .string()
           .nullable()
-          .meta({ description: 'The model of the request, after its alias is resolved; null if it names none.' }),
+          .meta({ description: 'The model of the request, with its alias resolved; null if the request names none.' }),
         started_at: time,
       }),
     )
-    .meta({ description: 'The longest running one first.' }),
+    .meta({ description: 'The longest running job first.' }),
 });
 
 const queueBody = z.strictObject({
@@ -45,7 +44,7 @@ const queueBody = z.strictObject({
         oldest_since: time,
         reason: z.enum(waitReasons).optional().meta({
           description:
-            'Why the oldest one waits: all slots are taken (`slot`); its client (`client`), or its model CLI (`cli`), has as many jobs running as it may; or another turn on its conversation comes first (`conversation`).',
+            'Reason why the oldest job waits: all slots are taken (`slot`); its client (`client`), or its model CLI (`cli`), runs its maximum number of jobs; or an earlier turn of its conversation is not finished (`conversation`).',
         }),
       }),
     )
@@ -55,27 +54,30 @@ const queueBody = z.strictObject({
 const backgroundBody = z.strictObject({
   max: count.meta({ description: 'The maximum number of waiting jobs.' }),
   waiting: count.meta({
-    description: 'With a shared store, of all hosts, and up to two seconds old.',
+    description: 'With a shared store, the sum of all hosts, up to two seconds old.',
   }),
-  running: count.meta({ description: 'On this host. Each has a slot and is one of the running jobs.' }),
+  running: count.meta({
+    description: 'Background jobs that run on this host. Each has a slot and is one of the running jobs.',
+  }),
 });
 
 /** One minute of the last hour. */
 const minuteBody = z.strictObject({
-  at: time.meta({ description: 'When it began.' }),
+  at: time.meta({ description: 'Start time.' }),
   requests: count.meta({
-    description: 'Answers sent, without the files of the console; workers report them up to ten seconds later.',
+    description:
+      'Answers that were sent, without the files of the console; workers report them up to ten seconds later.',
   }),
   errors: count.meta({ description: 'Answers with a status of 500 or more.' }),
   jobs: count.meta({ description: 'Jobs that have ended.' }),
-  failed_jobs: count.meta({ description: 'How many of them ended with another outcome than `ok` and `cancelled`.' }),
+  failed_jobs: count.meta({ description: 'Those of them that ended with another outcome than `ok` and `cancelled`.' }),
   refused: count.meta({
-    description: 'Requests refused: because of the queue, the bounds or the rate cap of a client, or a drain.',
+    description: 'Requests refused because of the queue, the limits of a client or a drain.',
   }),
   job_ms: z
     .strictObject({ p50: count, p95: count })
     .nullable()
-    .meta({ description: 'From arrival to end; null if no job has ended. Exact within 2 %.' }),
+    .meta({ description: 'Time from arrival to end; null if no job has ended. Exact within 2 %.' }),
 });
 
 const totalsBody = z
@@ -85,12 +87,14 @@ const totalsBody = z
         'Answered requests, without those about the service itself (health, metrics, version, status, set-up) and the files of the console.',
     }),
     jobs: count.meta({ description: 'Jobs that have ended.' }),
-    failed_jobs: count.meta({ description: 'How many of them ended with another outcome than `ok` and `cancelled`.' }),
+    failed_jobs: count.meta({
+      description: 'Those of them that ended with another outcome than `ok` and `cancelled`.',
+    }),
     cancelled_jobs: count,
-    refused: count.meta({ description: 'Jobs refused before they were admitted, and requests beyond a rate cap.' }),
-    output_tokens: count.meta({ description: 'Of answered jobs, as the CLI reports them.' }),
+    refused: count.meta({ description: 'Jobs refused before they were admitted, and requests beyond a rate limit.' }),
+    output_tokens: count.meta({ description: 'Tokens of answered jobs that the CLI reports.' }),
     first_deltas: count.meta({ description: 'Jobs whose time from slot to first text was measured.' }),
-    first_delta_seconds: z.number().nonnegative().meta({ description: 'The sum of these times.' }),
+    first_delta_seconds: z.number().nonnegative().meta({ description: 'Sum of these times in seconds.' }),
   })
   .meta({
     description:
@@ -104,7 +108,7 @@ export const statusBody = z
       status: z.enum(['ok', 'degraded', 'draining']),
       reasons: z.array(reasonBody).meta({ description: 'The same as in GET /health.' }),
       may_recheck: z.boolean().meta({
-        description: 'Whether you may call POST /health/recheck, which needs the scope `admin`.',
+        description: 'Whether the caller may call POST /health/recheck, which needs the scope `admin`.',
       }),
       version: z.string(),
       started_at: time,
@@ -122,7 +126,7 @@ export const statusBody = z
     totals: totalsBody,
     last_hour: z.array(minuteBody).meta({
       description:
-        'The last 60 minutes at most, from the start of the service on; oldest first, and the minute that runs is the last.',
+        'At most the last 60 minutes since the start of the service, oldest first; the last entry is the current minute.',
     }),
   })
   .meta({ id: 'Status' });

@@ -6,12 +6,12 @@ const count = z.int().nonnegative();
 /** Name of a file next to the store. Paths are not allowed. */
 export const backupName = z
   .string()
-  .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/, 'must be 1 to 128 letters, digits and . _ -, and no path');
+  .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/, 'must be a file name of 1 to 128 letters, digits and . _ -, not a path');
 
 export const backupRequest = z
   .strictObject({
     name: backupName.meta({
-      description: 'The name of the file, which must not exist yet. It is written beside the store.',
+      description: 'Name of the new file in the folder of the store.',
     }),
   })
   .meta({ id: 'BackupRequest' });
@@ -20,7 +20,7 @@ export const storeBackup = z
   .strictObject({
     path: z.string(),
     bytes: count,
-    duration_ms: count.meta({ description: 'How long turns of conversations waited.' }),
+    duration_ms: count.meta({ description: 'Time that turns of conversations waited, in milliseconds.' }),
   })
   .meta({ id: 'StoreBackup' });
 export type StoreBackup = z.infer<typeof storeBackup>;
@@ -34,14 +34,14 @@ export const storeReport = z
   .strictObject({
     kind: z.enum(storeKinds),
     path: z.string().nullable(),
-    version: z.int().nullable().meta({ description: 'Of the file; null for memory and Redis.' }),
-    bytes: count.meta({ description: 'Of the file; 0 for memory and Redis.' }),
+    version: z.int().nullable().meta({ description: 'Path of the file; null for memory and Redis.' }),
+    bytes: count.meta({ description: 'Size of the file; 0 for memory and Redis.' }),
     faults: z.array(z.string()).meta({
-      description: 'The faults: damage, files that others can read, settings of Redis. Empty if there are none.',
+      description: 'Faults: damage, files that other users can read, settings of Redis. Empty if there are none.',
     }),
-    rows: countsByTable.meta({ description: 'How many records it has, by table.' }),
+    rows: countsByTable.meta({ description: 'Number of records, by table.' }),
     expired: countsByTable.meta({
-      description: 'Expired records that are not yet deleted. The service deletes them by itself.',
+      description: 'Expired records that are not yet deleted. The service deletes them automatically.',
     }),
     copies: z.array(z.string()).meta({ description: 'Copies of older states in other files.' }),
   })
@@ -53,7 +53,7 @@ export const purgeRequest = z
     client: z
       .string()
       .regex(/^(key|user|address) \S{1,256}$/, 'must be the kind and the name of a client, such as key alice')
-      .meta({ description: 'Kind and name as GET /usage shows them.' }),
+      .meta({ description: 'Kind and name of the client, in the form that GET /usage shows.' }),
   })
   .meta({ id: 'PurgeRequest' });
 

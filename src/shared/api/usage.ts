@@ -17,9 +17,9 @@ const usageRow = z
     refused: count.meta({ description: 'Jobs that were not admitted: 429 and 503.' }),
     tokens: z
       .strictObject({ input: count, output: count })
-      .meta({ description: 'Of all jobs, whatever their outcome. Estimated if the model CLI reports none.' }),
+      .meta({ description: 'Tokens of all jobs, with any outcome. Estimated if the model CLI reports none.' }),
     cost_usd: z.number().nonnegative().nullable().meta({ description: 'null if the model CLI reports no cost.' }),
-    model_seconds: z.number().nonnegative().meta({ description: 'The time that the jobs had a slot.' }),
+    model_seconds: z.number().nonnegative().meta({ description: 'Time that the jobs occupied a slot.' }),
   })
   .meta({ id: 'UsageRow' });
 export type UsageRow = z.infer<typeof usageRow>;
@@ -30,7 +30,7 @@ const budgetUse = z
   .strictObject({
     client: z.string().meta({ description: 'Name of the API key. Its sub-clients are counted with it.' }),
     resets_at: z.iso.datetime({ precision: 3 }).meta({ description: 'The end of the day in UTC.' }),
-    tokens: amount.nullable().meta({ description: 'In and out, of this day; null without such a budget.' }),
+    tokens: amount.nullable().meta({ description: 'Input and output tokens of this day; null without such a budget.' }),
     cost_usd: amount.nullable(),
   })
   .meta({ id: 'BudgetUse' });
@@ -51,14 +51,12 @@ export type UsageCaller = z.infer<typeof usageCaller>;
 
 export const usageReport = z
   .strictObject({
-    caller: usageCaller
-      .optional()
-      .meta({ description: 'You, as the service sees you. Missing in versions before 0.2.' }),
+    caller: usageCaller.optional().meta({ description: 'The identity of the caller. Missing in versions before 0.2.' }),
     usage: z.array(usageRow),
     budgets: z
       .array(budgetUse)
       .optional()
-      .meta({ description: 'For today. With the scope `admin`, of all keys; otherwise of your own key.' }),
+      .meta({ description: "Budgets of today. With the scope `admin`, of all keys; otherwise of the caller's key." }),
   })
   .meta({ id: 'UsageReport' });
 export type UsageReport = z.infer<typeof usageReport>;

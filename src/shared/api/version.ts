@@ -9,10 +9,10 @@ export const versionBody = z
     model_cli: z.strictObject({ adapter: z.string(), version: z.string().nullable() }),
     model_clis: z
       .array(z.strictObject({ cli: z.string(), adapter: z.string(), version: z.string().nullable() }))
-      .meta({ description: 'If there are several, all of them; `model_cli` is the first.' })
+      .meta({ description: 'All model CLIs if several are configured; `model_cli` is the first.' })
       .optional(),
     termination: z.enum(['cgroup', 'process-group']).meta({
-      description: 'How the service finds and ends the processes of the model CLI.',
+      description: 'Method by which the service finds and ends the processes of the model CLI.',
     }),
     uptime_seconds: z.number().nonnegative(),
   })

@@ -38,7 +38,7 @@ export function portFaults(values: Partial<Pick<Values, (typeof portNames)[numbe
     const port = values[name];
     const other = portNames.slice(0, index).find((each) => values[each] === port);
     if (typeof port !== 'number' || port === 0 || other === undefined) return [];
-    return [`${name}: ${port} is ${other}: it needs a port of its own`];
+    return [`${name}: ${port} is ${other}: it needs a different port`];
   });
 }
 
@@ -52,12 +52,12 @@ export function frontWarnings({
   const warnings: string[] = [];
   if (trusted.length === 0) {
     warnings.push(
-      'MODEL_API_AGENT_PORT without MODEL_API_TRUST_PROXY: behind a front all clients count as one address',
+      'MODEL_API_AGENT_PORT without MODEL_API_TRUST_PROXY: behind a proxy, all clients count as one address',
     );
   }
   if (store?.kind !== 'redis') {
     warnings.push(
-      'MODEL_API_AGENT_PORT without a store in Redis: other hosts know nothing of the conversations of this one',
+      'MODEL_API_AGENT_PORT without a store in Redis: other hosts do not know the conversations of this host',
     );
   }
   return warnings;

@@ -99,7 +99,7 @@ export function readApiKey(text: string): ApiKey {
 
 /** Throws if the text cannot be a key, with a message that never contains it. The service checks the length. */
 export function checkKey(text: string): void {
-  if (!isKey(text)) throw new Error('the key may hold printable ASCII only, and no spaces');
+  if (!isKey(text)) throw new Error('the key must consist of printable ASCII characters without spaces');
 }
 
 /**
@@ -109,7 +109,7 @@ export function checkKey(text: string): void {
  */
 export function readApiKeys(text: string): ApiKey[] {
   const lines = linesOf(text);
-  if (lines.length === 0) throw new Error('holds no key');
+  if (lines.length === 0) throw new Error('contains no key');
   const keys = lines.map(({ name, key }) => keyOfEveryScope(name, key));
   const names = keys.map((key) => key.name);
   const twice = firstTwice(names);
@@ -117,7 +117,7 @@ export function readApiKeys(text: string): ApiKey[] {
   const namesByDigest = new Map<string, string>();
   for (const { name, digest } of keys) {
     const first = namesByDigest.get(digest);
-    if (first !== undefined) throw new Error(`${first} and ${name} have the same key: each needs its own`);
+    if (first !== undefined) throw new Error(`${first} and ${name} have the same key: each name needs a different key`);
     namesByDigest.set(digest, name);
   }
   return keys;
@@ -154,10 +154,10 @@ function readLine(line: string, number: number): KeyLine[] {
   const words = line.split(/\s+/);
   if (words.length > 2) throw new Error(`line ${number} has ${words.length} words: expected "key" or "name key"`);
   const key = words.at(-1) ?? '';
-  if (!isKey(key)) throw new Error(`the key on line ${number} may hold printable ASCII only`);
+  if (!isKey(key)) throw new Error(`the key on line ${number} must consist of printable ASCII characters`);
   const name = words.length === 2 ? (words[0] ?? '') : 'default';
   if (name.includes('/'))
-    throw new Error(`the name on line ${number} may hold no /: what follows one is a user of the key`);
+    throw new Error(`the name on line ${number} must not contain /, which separates a key from its users`);
   return [{ name, key }];
 }
 

@@ -78,7 +78,7 @@ export function cliList<Kind extends string>(kinds: readonly Kind[]) {
       }
     }
     if (listed.length === 0 && value.trim() !== '') context.addIssue(`must be CLIs such as ${form}`);
-    if (listed.length > maxClis) context.addIssue(`must name ${maxClis} CLIs at most`);
+    if (listed.length > maxClis) context.addIssue(`must name at most ${maxClis} CLIs`);
     return listed;
   });
 }
@@ -88,7 +88,7 @@ function listedCli<Kind extends string>(part: string, kinds: readonly Kind[]): L
   const [, prefix, named = '', words] = /^(?:([^=:/]*)=)?([^:]*)(?::([\s\S]*))?$/.exec(part) ?? [];
   const kind = isAdapterFile(named) ? named : kinds.find((known) => known === named);
   const name = prefix ?? named.replace(/^.*\/|\.[cm]?js$/g, '');
-  if (kind === undefined) return `must be CLIs such as ${form}; ${part} is none of ${kinds.join(', ')}`;
+  if (kind === undefined) return `must be CLIs such as ${form}; ${part} is not one of ${kinds.join(', ')}`;
   if (!namePattern.test(name)) return `must give names of small letters, digits, - and _, as in ${form}`;
   try {
     const [program, ...args] = words === undefined ? [] : shellWords(words);
@@ -137,7 +137,7 @@ export function clisFaults(values: Partial<Values>): string[] {
   if (clis === undefined || limits === undefined) return [];
   const names = clis.map(({ name }) => name);
   const unknown = Object.keys(limits).filter((name) => !names.includes(name));
-  const faults = unknown.map((name) => `MODEL_API_CLI_LIMITS: ${name} is none of MODEL_API_CLIS`);
+  const faults = unknown.map((name) => `MODEL_API_CLI_LIMITS: ${name} is not in MODEL_API_CLIS`);
   if (clis.length === 0) return faults;
   return [...faults, ...besides(values), ...clis.flatMap(commandFaults), ...defaultFaults(values)];
 }
@@ -151,7 +151,9 @@ function besides(values: Partial<Values>): string[] {
     ['MODEL_API_CLI_ARGS', args !== undefined && args.length > 0],
   ] as const;
   const wrong = stand.filter(([, isSet]) => isSet);
-  return wrong.map(([name]) => `${name}: must not be set beside MODEL_API_CLIS: name kinds and commands there`);
+  return wrong.map(
+    ([name]) => `${name}: must not be set together with MODEL_API_CLIS, which contains the kinds and commands`,
+  );
 }
 
 type NamedEntry = Values['MODEL_API_CLIS'][number];
@@ -172,6 +174,6 @@ function defaultFaults(values: Partial<Values>): string[] {
   if (allowed.length > 0) return []; // the first allowed model is the default
   if (first?.kind !== 'command' || first.command === null || model !== null) return [];
   return commandModel(first.command, [], null).takesModel
-    ? [`MODEL_API_DEFAULT_MODEL: must be set when the command of the first CLI, ${first.name}, holds {model}`]
+    ? [`MODEL_API_DEFAULT_MODEL: must be set when the command of the first CLI, ${first.name}, contains {model}`]
     : [];
 }

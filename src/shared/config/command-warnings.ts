@@ -63,7 +63,7 @@ function warningsOf(name: string, words: readonly string[], variables: SeenVaria
   const found = known.find(({ program }) => program.test(name));
   const isByLibrary = found !== known[0]; // Python has its own buffers
   if (found === undefined || (isFlushed && isByLibrary) || found.isFlushing(words, variables)) return [];
-  return [`${name} keeps what it writes to a pipe until it ends, so no answer would stream: ${found.cure}`];
+  return [`${name} buffers its output to a pipe until it ends, so answers would not be streamed: ${found.cure}`];
 }
 
 /** Checks a script such as `sh -c 'model | sed s/a/b/'`, without full knowledge of shell syntax. */
@@ -107,14 +107,14 @@ export function unshelled(name: string, line: string): string[] {
   const [, variable] = assignment.exec(bare) ?? [];
   const signs = [...new Set(bare.match(shellSigns) ?? [])];
   return [
-    ...(variable === undefined ? [] : [`${name}: ${variable}=… in front names a program: put env before it`]),
+    ...(variable === undefined ? [] : [`${name}: ${variable}=… in front is run as a program: put env before it`]),
     ...(signs.length === 0 ? [] : [`${name}: ${signs.join(' ')} ${meansNothing(signs.length)}`]),
   ];
 }
 
 function meansNothing(count: number): string {
   const verb = count === 1 ? 'means' : 'mean';
-  return `${verb} nothing without a shell: quote what the program is to see, or name a shell, as in sh -c '…'`;
+  return `${verb} nothing without a shell: quote the argument, or call a shell, as in sh -c '…'`;
 }
 
 /** Replaces quoted text by placeholders, except syntax that a shell would interpret within double quotes. */

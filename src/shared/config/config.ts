@@ -137,7 +137,7 @@ function contradictions(values: Parsed, keys: LoadedKeys | null): string[] {
   const { MODEL_API_DEFAULT_MODEL: model, MODEL_API_ALLOWED_MODELS: allowed } = values;
   const hasOneSpelling = values.MODEL_API_CLIS?.length === 0;
   if (hasOneSpelling && model && allowed && allowed.length > 0 && !allowed.includes(model)) {
-    faults.push(`MODEL_API_DEFAULT_MODEL: ${model} is not among MODEL_API_ALLOWED_MODELS`);
+    faults.push(`MODEL_API_DEFAULT_MODEL: ${model} is not in MODEL_API_ALLOWED_MODELS`);
   }
   return faults;
 }
@@ -150,10 +150,10 @@ function commandContradictions(values: Parsed): string[] {
   if (command === undefined || extraArgs === undefined || model === undefined) return [];
   const { takesModel, ownName } = commandModel(command, extraArgs, model);
   const namesNone = model === null && allowed?.length === 0;
-  if (takesModel && namesNone) return ['MODEL_API_DEFAULT_MODEL: must be set when the command holds {model}'];
+  if (takesModel && namesNone) return ['MODEL_API_DEFAULT_MODEL: must be set when the command contains {model}'];
   const otherNames = takesModel ? [] : (allowed ?? []).filter((name) => name !== ownName);
   if (otherNames.length === 0) return [];
-  const cause = `the command holds no {model}, so only ${ownName} can answer`;
+  const cause = `the command does not contain {model}, so only ${ownName} can answer`;
   return [`MODEL_API_ALLOWED_MODELS: must not name ${otherNames.join(', ')}: ${cause}`];
 }
 
@@ -168,7 +168,7 @@ function allowedHosts(values: Values): readonly string[] | null {
 function originWarnings({ MODEL_API_ALLOWED_ORIGINS: origins }: Values): string[] {
   if (!origins.includes(noOrigin)) return [];
   return [
-    'MODEL_API_ALLOWED_ORIGINS: null lets in pages of any site: each can show itself in a frame without an origin',
+    'MODEL_API_ALLOWED_ORIGINS: null allows pages of any site, because any page can use a frame without an origin',
   ];
 }
 

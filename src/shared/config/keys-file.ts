@@ -80,10 +80,11 @@ class TakenKeys {
   /** Adds a key. Throws if another key has its name or its digest. */
   take(key: ApiKey): void {
     const { name, digest } = key;
-    if (this.#names.has(name)) throw new Error(`the name ${name} is taken by another key`);
+    if (this.#names.has(name)) throw new Error(`another key already has the name ${name}`);
     if (key.previous?.digest === digest) throw new Error(`${name} has the same key before and after its rotation`);
     const twins = digestsOf(key).flatMap((each) => this.#namesByDigest.get(each) ?? []);
-    if (twins[0] !== undefined) throw new Error(`${name} has the same key as ${twins[0]}: each needs its own`);
+    if (twins[0] !== undefined)
+      throw new Error(`${name} has the same key as ${twins[0]}: each name needs a different key`);
     this.#add(key);
   }
 

@@ -16,7 +16,7 @@ export interface SpanExport {
 }
 
 const saidEndpoint =
-  'must be an http:// or https:// URL without a user, such as http://localhost:4318 (OTLP over gRPC is not spoken)';
+  'must be an http:// or https:// URL without a user, such as http://localhost:4318 (OTLP over gRPC is not supported)';
 
 function isEndpoint(value: string): boolean {
   if (!/^https?:\/\//i.test(value) || !URL.canParse(value)) return false;
@@ -30,7 +30,7 @@ export const otlpEndpoint = z
   .refine((value) => value === '' || isEndpoint(value), saidEndpoint)
   .transform((value) => (value === '' ? null : value));
 
-export const otlpProtocol = z.enum(['', 'http/json'], 'must be http/json: no other form of OTLP is spoken');
+export const otlpProtocol = z.enum(['', 'http/json'], 'must be http/json: no other form of OTLP is supported');
 
 const headerName = /^[\w!#$%&'*+.^`|~-]+$/;
 /** Headers that the exporter sets itself, or that belong to the connection. */
@@ -69,7 +69,7 @@ export const resourceAttributes = pairs(
   (name) => name !== '',
 );
 
-export const serviceName = z.string().regex(/^[^\p{Cc}]{0,255}$/u, 'must be a name of 255 characters at most');
+export const serviceName = z.string().regex(/^[^\p{Cc}]{0,255}$/u, 'must be a name of at most 255 characters');
 
 const samplerNames = [
   'parentbased_always_on',

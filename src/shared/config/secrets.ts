@@ -60,7 +60,7 @@ export async function loadKeys(variables: KeyVariables, files: KeyFiles): Promis
       ...(variables.key === null || variables.keyFile === null ? [] : [unread]),
       ...warnings,
       ...named.warnings,
-      ...(isUseless ? ['MODEL_API_KEYS_FILE: holds no key, so every request that needs one is refused'] : []),
+      ...(isUseless ? ['MODEL_API_KEYS_FILE: contains no key, so every request that needs one is refused'] : []),
     ],
   };
 }
@@ -125,7 +125,7 @@ async function loadNamed(path: string, otherKeys: readonly ApiKey[], files: KeyF
 }
 
 function shortOnes({ name }: KeySource, keys: readonly string[]): Pick<Loaded, 'tooShort' | 'warnings'> {
-  const advice = `${name}: a key of fewer than 24 characters may be guessed: "prompt-relay keys new" makes a good one`;
+  const advice = `${name}: a key of fewer than 24 characters may be guessed: "prompt-relay keys new" generates a secure one`;
   return {
     tooShort: keys.some(isTooShort) ? [`${name}: a key must have at least ${minKeyLength} characters`] : [],
     warnings: keys.some(isShort) ? [advice] : [],
@@ -157,7 +157,7 @@ async function openOnes(name: string, path: string, { modeOf }: KeyFiles): Promi
   return [`${name}: every user of this machine can read ${path}: chmod o-r it`];
 }
 
-const tokenFault = 'must hold one token and nothing else: no quotes, blanks or line breaks';
+const tokenFault = 'must contain only one token, without quotes, spaces or line breaks';
 
 /**
  * Whether a text can be a token. Quotes around a token belong to the syntax of a shell or of another program's file, so

@@ -15,7 +15,7 @@ const maxSocketPathBytes = 107;
 
 export const socketPath = text.refine(
   (path) => Buffer.byteLength(path) <= maxSocketPathBytes,
-  `must be a path of ${maxSocketPathBytes} bytes at most`,
+  `must be a path of at most ${maxSocketPathBytes} bytes`,
 );
 
 export const cgroupSetting = z
@@ -123,7 +123,7 @@ function isOrigin(value: string): boolean {
 
 export const origins = list.refine(
   (items) => items.every(isOrigin),
-  'must be origins as browsers send them, such as https://app.example.org or app://obsidian.md: in small letters, without a path and without the usual port; or null',
+  'must be origins as browsers send them, such as https://app.example.org or app://obsidian.md: in small letters, without a path and without the default port; or null',
 );
 
 function isCidr(value: string): boolean {
@@ -140,7 +140,7 @@ export const words = z.string().transform((value, context) => {
   try {
     return shellWords(value);
   } catch (error) {
-    context.addIssue(`can't be split into words: ${(error as Error).message}`);
+    context.addIssue(`cannot be split into words: ${(error as Error).message}`);
     return z.NEVER;
   }
 });
@@ -213,7 +213,7 @@ export const modelAliases = z.string().transform((value, context): readonly Mode
 function faultOf(name: string, target: string, before: readonly ModelAlias[]): string | null {
   const isName = name === anyOther || modelNamePattern.test(name);
   if (!isName || !modelNamePattern.test(target)) return form;
-  if (name === defaultModelName) return 'must not map default: MODEL_API_DEFAULT_MODEL says what that is';
+  if (name === defaultModelName) return 'must not map default: set MODEL_API_DEFAULT_MODEL';
   return before.some((alias) => alias.name === name) ? `must not map ${name} twice` : null;
 }
 

@@ -7,7 +7,7 @@ import { nonBlockingSetter } from '../node-internals/connections.js';
 
 /** All values of `event` and their meanings. docs/monitoring.md has the same table. */
 export const logEvents = {
-  config_warning: 'a variable or a tool of the host looks wrong; the service starts anyway',
+  config_warning: 'a variable or a tool of the host is suspect; the service starts anyway',
   config_invalid: 'a fault in the configuration; the service does not start (exit 78)',
   service_start: 'the primary has started: version, adapter, workers',
   service_ready: 'the first worker listens: address, ports',
@@ -15,11 +15,11 @@ export const logEvents = {
   store_down: 'the store fails: error. Logged once, until store_back',
   store_warning: 'the store works, but something is wrong: error. Logged once a minute at most',
   store_back: 'the store works again',
-  client_purged: 'an operator removed everything of a client: client',
+  client_purged: 'an operator removed all data of a client: client',
   job_ended_by_admin: 'an administrator ended a job of another client: by, job id, client, request id, outcome',
   keys_loaded: 'a changed keys file is in force: number of keys',
   keys_rejected: 'the keys file has faults or cannot be read; the old keys stay',
-  cli_request_refused: 'the service refused a model CLI files, a terminal, a permission or a tool',
+  cli_request_refused: 'the service denied a model CLI access to files, a terminal, a permission or a tool',
   cli_text_ignored: 'the service ignores the greeting of a model CLI; logged once for each',
   tools_ignored: 'the service ignores tools of a provider: client, path. Logged once an hour',
   wrong_keys: 'a client sent too many wrong API keys; further ones get 429 for these seconds',

@@ -30,43 +30,45 @@ export const logSentences: Readonly<Partial<Record<LogEvent, LogSentence>>> = {
   config_invalid: ({ error }) => `Fault: ${error}`,
   service_start: ({ version, adapter, workers }) =>
     `prompt-relay ${version} starts: ${adapter}, ${counted(workers, 'worker')}`,
-  store_opened: ({ store, conversations }) => `Store ${store}: ${counted(conversations, 'conversation')} taken over.`,
-  store_down: ({ error }) => `The store takes nothing any more, conversations fail: ${error}`,
-  store_warning: ({ error }) => `Warning: the store: ${error}`,
-  store_back: () => 'The store is back.',
-  keys_loaded: ({ keys }) => `The keys file has changed: ${counted(keys, 'key')} in force.`,
-  keys_rejected: ({ error }) => `The keys file has a fault, the keys stay as they were: ${error}`,
-  cli_text_ignored: ({ cli }) => `${cli} says something before it is asked: that is in no answer.`,
-  cli_request_refused: ({ cli, request }) => `${cli} asked for what it is not given: ${request}.`,
-  tools_ignored: ({ client, path }) => `${client} sends tools of a provider, which are left out (${path}).`,
-  wrong_keys: ({ client, seconds }) => `Too many wrong API keys from ${client}: refused for ${seconds} s.`,
+  store_opened: ({ store, conversations }) => `Store ${store}: ${counted(conversations, 'conversation')} loaded.`,
+  store_down: ({ error }) => `The store fails, so conversations fail: ${error}`,
+  store_warning: ({ error }) => `Store warning: ${error}`,
+  store_back: () => 'The store works again.',
+  keys_loaded: ({ keys }) => `The changed keys file is in use: ${counted(keys, 'key')}.`,
+  keys_rejected: ({ error }) => `The keys file has a fault, so the old keys stay in use: ${error}`,
+  cli_text_ignored: ({ cli }) => `${cli} writes text before its first turn; no answer contains this text.`,
+  cli_request_refused: ({ cli, request }) => `${cli} requested something that the service denies: ${request}.`,
+  tools_ignored: ({ client, path }) => `${client} sends tools of a provider, which the service ignores (${path}).`,
+  wrong_keys: ({ client, seconds }) =>
+    `Too many wrong API keys from ${client}: further ones are refused for ${seconds} s.`,
   reload_start: () => 'Reload: the workers are being replaced.',
   reload_complete: () => 'Reload: all workers have been replaced.',
   readiness_checked: ({ cli, status, error, check_ms: ms }) => {
     const name = cli === undefined ? 'The model CLI' : `The model CLI ${cli}`;
     return status === 'ready' ? `${name} is ready (checked in ${ms} ms).` : `${name} is not ready: ${error}`;
   },
-  orphans_reaped: ({ processes }) => `Ended ${counted(processes, 'process', 'processes')} of a service that had died.`,
-  worker_gone: ({ worker, code, signal }) => `Worker ${worker} is gone (${signal ?? `code ${code}`}).`,
-  workers_unavailable: ({ reason }) => `The service gives up: ${reason}`,
+  orphans_reaped: ({ processes }) =>
+    `Ended ${counted(processes, 'process', 'processes')} of an earlier service that died.`,
+  worker_gone: ({ worker, code, signal }) => `Worker ${worker} exited (${signal ?? `code ${code}`}).`,
+  workers_unavailable: ({ reason }) => `The service exits: ${reason}`,
   listen_failed: ({ error }) => String(error),
   breaker_open: ({ reason, model, until }) =>
     `Jobs${model ? ` for ${model}` : ''} are blocked (${reason})${until ? ` until ${until}` : ''}.`,
-  breaker_closed: ({ model }) => `Jobs${model ? ` for ${model}` : ''} are let through again.`,
+  breaker_closed: ({ model }) => `Jobs${model ? ` for ${model}` : ''} start again.`,
   api_busy: ({ reason, until }) =>
     `The API of the model refuses requests (${reason}) until ${until}: jobs wait or fail.`,
   quota_warning: (fields) => `A window of the account's quota is nearly used up: ${listOf(fields)}`,
   cli_failed: ({ request_id: id, code, reason, stderr }) =>
-    `A job failed: ${code}${reason ? ` (${reason})` : ''}, request ${id}${stderr ? `. It wrote: ${stderr}` : ''}`,
+    `A job failed: ${code}${reason ? ` (${reason})` : ''}, request ${id}${stderr ? `. Its error output: ${stderr}` : ''}`,
   shutdown_start: ({ signal, running, queued }) =>
     Number(running) + Number(queued) === 0
       ? `The service shuts down (${signal}).`
-      : `The service shuts down (${signal}): ${running} running and ${queued} waiting jobs are finished first; once more cuts them.`,
+      : `The service shuts down (${signal}): ${running} running and ${queued} waiting jobs are finished first; a second signal cuts them off.`,
   shutdown_complete: () => 'All work is finished.',
   shutdown_timeout: ({ running, queued }) =>
     Number(running) + Number(queued) === 0
-      ? 'Answers were cut: their clients did not take all of them in time.'
-      : `Work was cut: ${running} running and ${queued} waiting jobs.`,
+      ? 'Answers were cut off, because their clients did not read them in time.'
+      : `Jobs were cut off: ${running} running and ${queued} waiting jobs.`,
   internal_error: ({ error, request_id: id }) => `A defect, please report it: ${error}${id ? ` (request ${id})` : ''}`,
 };
 

@@ -28,7 +28,7 @@ export function issueWords(issue: Issue): string {
     case 'invalid_value':
       return `must be ${(values as readonly unknown[]).length === 1 ? '' : 'one of '}${(values as readonly unknown[]).join(', ')}`;
     case 'too_big':
-      return `must be ${issue.maximum}${unit} at most`;
+      return `must be at most ${issue.maximum}${unit}`;
     case 'too_small':
       if (origin === 'string' && issue.minimum === 1) return 'must not be empty';
       return `must be at least ${issue.minimum}${unit}`;
@@ -37,7 +37,7 @@ export function issueWords(issue: Issue): string {
     case 'unrecognized_keys':
       return 'has unknown fields';
     default:
-      return 'has a form that is not known here';
+      return 'has an unknown form';
   }
 }
 
@@ -48,6 +48,6 @@ function kindOf(expected: unknown): string {
 function unionWords(branches: readonly (readonly Issue[])[] = []): string {
   const first = branches.map(([issue]) => issue);
   const isOfType = first.every((issue) => issue?.code === 'invalid_type' && (issue.path as unknown[])?.length === 0);
-  if (!isOfType || first.length === 0) return 'has a form that is not known here';
+  if (!isOfType || first.length === 0) return 'has an unknown form';
   return `must be ${[...new Set(first.map((issue) => kindOf(issue?.expected)))].join(' or ')}`;
 }

@@ -44,7 +44,7 @@ function translate(schema: unknown, to: Translation): unknown {
   if (Array.isArray(schema)) return schema.map((part) => translate(part, to));
   if (typeof schema === 'boolean') return schema;
   if (isObject(schema)) return translateObject(schema, to);
-  to.losses.push(`${shortened(JSON.stringify(schema))} is no schema`);
+  to.losses.push(`${shortened(JSON.stringify(schema))} is not a schema`);
   return {};
 }
 
@@ -87,7 +87,7 @@ function translateKeyword(keyword: string, value: unknown, to: Translation, lose
   if (keyword === '$ref') return translateReference(value, to, lose);
   if (schemaKeywords.has(keyword)) return translate(value, to);
   if (!namedKeywords.has(keyword)) return value;
-  if (!isObject(value)) return lose(keyword, value, `${keyword} is no object`);
+  if (!isObject(value)) return lose(keyword, value, `${keyword} is not an object`);
   const named: Record<string, unknown> = {};
   for (const [name, part] of Object.entries(value)) {
     const key = keyword === 'patternProperties' ? translatePattern(name, lose) : name;
@@ -110,7 +110,7 @@ function translateType(value: unknown, lose: Lose): unknown {
 function translateRequired(value: unknown, lose: Lose): unknown {
   if (typeof value === 'boolean') return undefined;
   if (Array.isArray(value) && value.every(isString)) return [...new Set(value)];
-  return lose('required', value, 'required is no list of names');
+  return lose('required', value, 'required is not a list of names');
 }
 
 function translateEnum(value: unknown, lose: Lose): unknown {
@@ -121,7 +121,7 @@ function translateEnum(value: unknown, lose: Lose): unknown {
 function translatePattern(value: unknown, lose: Lose): string | undefined {
   if (!isString(value)) return undefined;
   const pattern = [value, fromPython(value)].find(isPattern);
-  if (pattern === undefined) lose('pattern', value, `pattern ${quoted(value)} is no regular expression`);
+  if (pattern === undefined) lose('pattern', value, `pattern ${quoted(value)} is not a regular expression`);
   return pattern;
 }
 

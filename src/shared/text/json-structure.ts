@@ -64,8 +64,8 @@ export class JsonStructure {
     for (let at = 0; at < bytes.length; at++) {
       if (this.#isInString) at = this.#endOfString(bytes, at);
       else this.#count(bytes[at] as number);
-      if (this.#values > maxValues) return `must hold ${maxValues} values at most`;
-      if (this.#depth > maxDepth) return `must be nested ${maxDepth} levels deep at most`;
+      if (this.#values > maxValues) return `must contain at most ${maxValues} values`;
+      if (this.#depth > maxDepth) return `must be nested at most ${maxDepth} levels deep`;
     }
     return null;
   }

@@ -39,7 +39,7 @@ export function authenticateOperator(authority: Authority, scope: Scope): AsyncH
   const check = authenticate(authority, scope);
   return async (req, res, next) => {
     if (authority.keys.isNeeded) return check(req, res, next);
-    throw unauthorized('this needs an API key, and none is configured: set MODEL_API_KEY');
+    throw unauthorized('this request needs an API key, and none is configured: set MODEL_API_KEY');
   };
 }
 
@@ -162,9 +162,7 @@ export class LocalUsers {
     const { localUsers, allowedUsers } = this.#settings;
     const user = await this.#userOf(req);
     if (allowedUsers.length > 0 && !isAmong(allowedUsers, user)) {
-      throw forbidden(
-        `${user === null ? 'this caller' : `the user ${user.name}`} is not among MODEL_API_ALLOWED_USERS`,
-      );
+      throw forbidden(`${user === null ? 'this caller' : `the user ${user.name}`} is not in MODEL_API_ALLOWED_USERS`);
     }
     if (user === null && localUsers === 'require') throw forbidden(unnamed);
     return clientOf(user, req);
@@ -228,7 +226,7 @@ function clientOf(user: LocalUser | null, req: Request): string {
 }
 
 const unnamed =
-  'this caller cannot be named: MODEL_API_LOCAL_USERS is require, so calls must come from a user of this machine';
+  'this caller cannot be identified: MODEL_API_LOCAL_USERS is require, so requests must come from a user of this machine';
 
 function forbidden(message: string): RelayError {
   return new RelayError('forbidden', message);

@@ -92,6 +92,6 @@ export class WrongKeys {
 }
 
 function blocked(retryAfterSeconds: number): RelayError {
-  const message = 'too many wrong API keys came from here: a right one is still accepted';
+  const message = 'too many wrong API keys came from this address: a valid key is still accepted';
   return new RelayError('rate_limited', message, { retryAfterSeconds });
 }

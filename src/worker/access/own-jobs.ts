@@ -61,7 +61,10 @@ export class OwnJobs {
 export function refuseOwnJobs(ownJobs: Pick<OwnJobs, 'isOf'>): AsyncHandler {
   return async ({ socket }, _res, next) => {
     if (await ownJobs.isOf(socket))
-      throw new RelayError('forbidden', 'this call comes from a job of this service, which would ask itself');
+      throw new RelayError(
+        'forbidden',
+        'this request comes from a job of this service, which must not call the service itself',
+      );
     next();
   };
 }

@@ -33,7 +33,7 @@ import {
 export function readBackGuard({ readBack }: Pick<WorkerSettings, 'readBack'>): Handler {
   return (_req, _res, next) => {
     if (readBack) return next();
-    throw new RelayError('forbidden', 'conversations cannot be read back here: MODEL_API_READ_BACK is false');
+    throw new RelayError('forbidden', 'stored conversations cannot be read: MODEL_API_READ_BACK is false');
   };
 }
 

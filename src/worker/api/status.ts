@@ -12,7 +12,7 @@ const maxViewers = 200;
 /** Interval of access checks: a stream may outlast its key by this time. */
 const betweenChecksMs = 5000;
 const retryAfterSeconds = 10;
-const tooMany = `${maxViewers} streams of the status are open already: end one, or read GET /status from time to time`;
+const tooMany = `${maxViewers} status streams are already open: close one, or poll GET /status`;
 
 /** Access of one viewer. `isAllowed` is checked repeatedly. */
 export interface View {

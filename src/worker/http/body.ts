@@ -98,7 +98,7 @@ function readBytes(req: Request, res: Reply, memory: BodyMemory): Promise<Buffer
     if (fault === null) body.add(piece);
     else reject(invalid('body', fault));
   };
-  const onClose = () => req.readableEnded || reject(cancelled('the client has gone'));
+  const onClose = () => req.readableEnded || reject(cancelled('the client has disconnected'));
   req.on('data', onData).on('data', (piece: Buffer) => reading.countPiece(piece));
   req.once('end', () => resolve(body.whole()));
   req.once('error', onClose).once('close', onClose);
@@ -110,7 +110,7 @@ function readBytes(req: Request, res: Reply, memory: BodyMemory): Promise<Buffer
 }
 
 function overShare(): RelayError {
-  const message = 'this client sends more at once than its share of the memory for bodies, and others wait for it';
+  const message = "this client's open requests exceed its share of the memory for bodies, and other clients wait";
   return new RelayError('concurrency_limited', message, { retryAfterSeconds: 1 });
 }
 
@@ -207,7 +207,7 @@ const maxNameLength = 64;
 const toolFields = new Set(['tools', 'tool_choice', 'functions', 'function_call']);
 
 function unknownField(name: string): string {
-  if (toolFields.has(name)) return `is taken by ${toolRoutes.map((route) => `POST ${route}`).join(', ')} alone`;
+  if (toolFields.has(name)) return `is only accepted by ${toolRoutes.map((route) => `POST ${route}`).join(', ')}`;
   return name === 'messages' ? legacyPayload : 'unknown field';
 }
 

@@ -14,7 +14,7 @@ export const versionGuard: Handler = ({ httpVersion, headers }, res, next) => {
   const isChunked = headers['transfer-encoding'] !== undefined;
   if (httpVersion === '1.1' || (httpVersion === '1.0' && !isChunked)) return next();
   res.set('Connection', 'close');
-  const message = `HTTP/${httpVersion}${httpVersion === '1.0' ? ' with a transfer coding' : ''} is not spoken here: use HTTP/1.1`;
+  const message = `HTTP/${httpVersion}${httpVersion === '1.0' ? ' with a transfer coding' : ''} is not supported: use HTTP/1.1`;
   throw new RelayError('validation_error', message, { details: [] });
 };
 
@@ -28,14 +28,17 @@ export function hostGuard(settings: Pick<WorkerSettings, 'allowedHosts' | 'allow
   return (req, res, next) => {
     const authority = authorityOf(req);
     if (settings.allowedHosts !== null && !settings.allowedHosts.includes(hostName(authority))) {
-      throw new RelayError('forbidden', 'this Host is not allowed: MODEL_API_ALLOWED_HOSTS names those that are');
+      throw new RelayError('forbidden', 'this Host is not allowed: add it to MODEL_API_ALLOWED_HOSTS');
     }
     const origin = req.headers.origin;
     if (origin === undefined && isForeign(req))
-      throw new RelayError('forbidden', 'requests of other sites need an Origin that MODEL_API_ALLOWED_ORIGINS names');
+      throw new RelayError(
+        'forbidden',
+        'requests from other sites need an Origin that is in MODEL_API_ALLOWED_ORIGINS',
+      );
     if (origin === undefined || isSameOrigin(origin, authority)) return next();
     if (!origins.has(origin))
-      throw new RelayError('forbidden', 'this Origin is not allowed: MODEL_API_ALLOWED_ORIGINS names those that are');
+      throw new RelayError('forbidden', 'this Origin is not allowed: add it to MODEL_API_ALLOWED_ORIGINS');
     res.set({ 'Access-Control-Allow-Origin': origin, Vary: 'Origin', 'Access-Control-Expose-Headers': exposed });
     if (!isPreflight(req)) return next();
     res.set({

@@ -219,7 +219,7 @@ const help = {
   requests: 'Requests answered, by method, route template and status code.',
   durations:
     'Time from the request head to the end of the response, of responses that an endpoint gave, streams of the status excluded.',
-  aborted: 'Requests whose client went away.',
+  aborted: 'Requests whose client disconnected before the answer.',
 };
 
 /** Owns the counts of this worker's HTTP exchanges. The primary sums the figures of all workers. */

@@ -24,7 +24,7 @@ export const refusals = {
   tooManyRequests: {
     status: httpStatusOf.concurrency_limited,
     code: 'concurrency_limited',
-    message: 'too many requests wait on this connection: send them again on a new one',
+    message: 'too many requests wait on this connection: send them again on a new connection',
   },
   tooManyConnections: {
     status: httpStatusOf.concurrency_limited,
@@ -44,7 +44,7 @@ export function refusalOf(error: NodeJS.ErrnoException): HttpRefusal {
 
 /** Returns the refusal of a CONNECT request. `target` is an authority, not a path. */
 export function tunnelRefusal(target: string): HttpRefusal {
-  const message = 'this service opens no tunnels';
+  const message = 'this service does not open tunnels';
   return {
     status: httpStatusOf.method_not_allowed,
     code: 'method_not_allowed',

@@ -142,7 +142,7 @@ export function answerError(log: Logger) {
     if (isOurFault) log.error('internal_error', { request_id: res.locals.requestId, error: describeError(thrown) });
     if (res.writableEnded) return; // already answered: the last event of a stream, or a refusal by the server
     if (isCancelled(thrown) || res.headersSent || res.destroyed) return void res.destroy();
-    sendError(res, isBadPath(thrown) ? invalid('path', 'holds a bad percent escape') : toRelayError(thrown));
+    sendError(res, isBadPath(thrown) ? invalid('path', 'contains an invalid percent escape') : toRelayError(thrown));
   };
 }
 
@@ -172,7 +172,7 @@ export function untilGone(res: Reply, closing?: AbortSignal): Disposable & { rea
   const controller = new AbortController();
   const { socket } = res;
   const onClose = () => {
-    if (!res.writableFinished) controller.abort(cancelled('the client has gone'));
+    if (!res.writableFinished) controller.abort(cancelled('the client has disconnected'));
   };
   const leave = () => controller.abort(workerLeaves);
   if (res.destroyed || socket?.destroyed || socket?.readableEnded) onClose();

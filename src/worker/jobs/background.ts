@@ -54,7 +54,7 @@ export async function leaveJob(
 /** Returns the form of a background job's answer. Throws `not_found` if the job is not a background job. */
 export function formOf({ form }: JobView): JobForm {
   if (form !== null) return form;
-  throw new RelayError('not_found', 'this is no background job: the request that has sent it gets its answer');
+  throw new RelayError('not_found', 'this is not a background job: the request that sent it receives its answer');
 }
 
 /** Returns the entry of GET /jobs for one job. */

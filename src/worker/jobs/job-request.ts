@@ -99,7 +99,7 @@ async function checkTools({ tools }: ToolOffer, primary: Primary, client: string
   if (strict.length === 0) return;
   const { wrong } = await primary.call('toolFault', { schemas: strict.map(({ schema }) => schema), client });
   if (wrong !== null)
-    throw invalid('tools', `the schema of ${strict[wrong.index]?.name} is no JSON Schema: ${wrong.fault}`);
+    throw invalid('tools', `the schema of ${strict[wrong.index]?.name} is not a JSON Schema: ${wrong.fault}`);
 }
 
 async function answerSchema({ value, path }: RequestedSchema, primary: Primary, client: string): Promise<string> {
@@ -152,9 +152,9 @@ export interface FailureWords {
 export function inWordsOf({ imageField, schemaWish }: FailureWords, thrown: unknown): unknown {
   if (!(thrown instanceof RelayError)) return thrown;
   if (imageField !== null && isOfImages(thrown))
-    return invalid(imageField, 'the model CLI of this service takes no images');
+    return invalid(imageField, 'the model CLI of this service does not accept images');
   if (schemaWish === null || thrown.reason !== 'schema_mismatch') return thrown;
-  const wish = `json_object alone says nothing of the object: ask for JSON with its fields in the prompt, or send a schema as ${schemaWish}`;
+  const wish = `json_object does not describe the object: name its fields in the prompt, or send a schema as ${schemaWish}`;
   return fromWire({ ...toWire(thrown), message: `${thrown.message}. ${wish}` });
 }
 

@@ -37,8 +37,8 @@ const maxStopLength = 500;
 export const stopSequence = z
   .string(noString)
   .refine((value) => wellFormed(value) === value, 'must not contain NUL or a lone surrogate')
-  .max(maxStopLength, `must be ${maxStopLength} characters at most`);
-export const stopSequences = z.array(stopSequence, 'must be a list').max(maxStops, `must be ${maxStops} at most`);
+  .max(maxStopLength, `must be at most ${maxStopLength} characters`);
+export const stopSequences = z.array(stopSequence, 'must be a list').max(maxStops, `must be at most ${maxStops} texts`);
 
 export const askedModel = modelName.meta({
   description: 'The model to ask, as GET /v1/models lists it, or `default`.',
@@ -98,11 +98,14 @@ export function lastOfUser(
   openCalls: readonly ToolCall[] = [],
 ): { asked: Message; history: Message[] } {
   const last = messages.at(-1);
-  if (last === undefined) throw invalid(field, 'must hold a message of the user');
+  if (last === undefined) throw invalid(field, 'must contain a message of the user');
   if (last.role !== 'user')
-    throw invalid(field, 'must end with a message of the user: an answer can not be begun for the model');
+    throw invalid(
+      field,
+      'must end with a message of the user: the service cannot continue an answer that the client began',
+    );
   if (last.text.trim() === '' && last.images === undefined && last.results === undefined)
-    throw invalid(field, 'must end with a message that is not blank');
+    throw invalid(field, 'must end with a message that has text');
   const open: Message[] = openCalls.length === 0 ? [] : [{ role: 'assistant', text: '', calls: openCalls }];
   checkCalls(inTurns([...open, ...messages]), field);
   const turns = withDistinctIds(inTurns(messages));

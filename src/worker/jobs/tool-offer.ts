@@ -63,7 +63,7 @@ export function parsedTools(sent: readonly SentTool[], { choice, path, isParalle
     if (dropped.length > 0 && choice !== 'none')
       throw invalid(
         'tools',
-        `must have a tool of the client: ${dropped.join(', ')} would be run by the provider's servers`,
+        `must have a tool of the client: ${dropped.join(', ')} can only run on the provider's servers`,
       );
     if (choice !== 'auto' && choice !== 'none') throw invalid(path, 'needs tools');
     return { offer: undefined, forms: {}, dropped };
@@ -87,7 +87,7 @@ export function parsedTools(sent: readonly SentTool[], { choice, path, isParalle
  */
 function narrowed(offer: ToolOffer, allowed: readonly string[], path: string): ToolOffer {
   const unknown = allowed.find((allowedName) => !offer.tools.some(({ name }) => name === allowedName));
-  if (unknown !== undefined) throw invalid(path, 'must allow tools of this request alone');
+  if (unknown !== undefined) throw invalid(path, 'must allow only tools of this request');
   const tools = offer.tools.filter(({ name }) => allowed.includes(name));
   if (tools.length > 0) return { ...offer, tools };
   if (offer.choice === 'required') throw invalid(path, 'must allow a tool of the client');
@@ -134,16 +134,16 @@ export function checkedSchema(schema: Readonly<Record<string, unknown>>, path: s
  * for large ones.
  */
 function checkSize(sent: readonly SentTool[]): void {
-  if (sent.length > maxTools) throw invalid('tools', `must be ${maxTools} at most`);
+  if (sent.length > maxTools) throw invalid('tools', `must be at most ${maxTools} tools`);
   const texts = sent.map(({ name, description, schema }) => [name, description, schema]);
   if (Buffer.byteLength(JSON.stringify(texts)) > maxToolBytes)
-    throw invalid('tools', `must be ${maxToolBytes} bytes at most, all together`);
+    throw invalid('tools', `must be at most ${maxToolBytes} bytes in total`);
 }
 
 function checkNames(tools: readonly Tool[], sent: readonly SentTool[]): void {
   const names = tools.map(({ name }) => name);
   const twice = names.findIndex((name, index) => names.indexOf(name) < index);
-  if (twice >= 0) throw invalid(`${sent[twice]?.path}.name`, 'must not be that of another tool');
+  if (twice >= 0) throw invalid(`${sent[twice]?.path}.name`, 'must not be the name of another tool');
 }
 
 /** Returns the one name by which the model knows a tool, with its namespace as a prefix. */
@@ -238,15 +238,15 @@ export function checkCalls(messages: readonly Message[], field: string): void {
     checkIds(results, 'result', field);
     const [called, answered] = [countsOf(calls), countsOf(results)];
     const missing = calls.filter(({ id }) => (answered.get(id) ?? 0) < (called.get(id) ?? 0));
-    if (missing.length > 0) throw invalid(field, `must have a result for each call: none for ${listed(missing)}`);
+    if (missing.length > 0) throw invalid(field, `must have a result for each call; missing for ${listed(missing)}`);
     const unknown = results.filter(({ id }) => !called.has(id));
-    if (unknown.length > 0) throw invalid(field, `must have a call for each result: none for ${listed(unknown)}`);
+    if (unknown.length > 0) throw invalid(field, `must have a call for each result; missing for ${listed(unknown)}`);
     const twice = results.find(({ id }) => (answered.get(id) ?? 0) > (called.get(id) ?? 0));
-    if (twice !== undefined) throw invalid(field, `must have one result alone with the id ${twice.id}`);
+    if (twice !== undefined) throw invalid(field, `must have only one result with the id ${twice.id}`);
     if (results.some(({ text }) => text.length > maxResultLength)) throw invalid(field, 'must have shorter results');
   }
   const [{ results = [] } = {}] = messages;
-  if (results.length > 0) throw invalid(field, `must have a call for each result: none for ${listed(results)}`);
+  if (results.length > 0) throw invalid(field, `must have a call for each result; missing for ${listed(results)}`);
 }
 
 function checkIds(parts: readonly { readonly id: string }[], what: string, field: string): void {

@@ -7,7 +7,7 @@ import { modelEntry } from '../../shared/api/models.js';
 
 export const askArguments = z.strictObject({
   prompt: modelText.meta({ description: 'The prompt. The model sees no files and no conversation.' }),
-  system: modelText.optional().meta({ description: 'Instructions that stand before the prompt.' }),
+  system: modelText.optional().meta({ description: 'Instructions before the prompt.' }),
   model: model.optional().meta({ description: 'A model that the tool `models` lists; without it the default one.' }),
   schema: answerSchema.optional(),
   background: z.boolean('must be true or false').optional().meta({

@@ -123,7 +123,7 @@ describe('The service with the real claude', () => {
     expect(await askedFor('claude-of-the-test')).toBe('claude-of-the-test');
     if (unusual !== undefined) expect(await askedFor(unusual)).toBeDefined();
     const warnings = service.logs.filter(({ event }) => event === 'config_warning').map(({ warning }) => warning);
-    expect(warnings).toEqual(['MODEL_API_MODEL_ALIASES: haiku is a model itself, so it stands for no other']);
+    expect(warnings).toEqual(['MODEL_API_MODEL_ALIASES: haiku is the name of a model, so it cannot be an alias']);
   });
 
   it.each([

@@ -71,7 +71,7 @@ asRoot('A service that finds a full disk at its start', () => {
     await disk.fill();
     const first = await startListener(env);
     expect(await first.log('store_down')).toMatchObject({
-      error: `${join(disk.path, 'state')} cannot be made (ENOSPC)`,
+      error: `${join(disk.path, 'state')} cannot be created (ENOSPC)`,
     });
     await disk.empty();
     await first.log('store_back');
@@ -81,7 +81,7 @@ asRoot('A service that finds a full disk at its start', () => {
     await disk.fill();
     await using again = await startListener(env);
     const { error } = await again.log('store_down');
-    expect(error).toContain(`${path} cannot be opened: no file can be made beside it`);
+    expect(error).toContain(`${path} cannot be opened: no file can be created in its folder`);
     expect(await digestOf(path)).toBe(before);
     await disk.empty();
     await again.log('store_back');

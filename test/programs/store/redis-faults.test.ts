@@ -419,8 +419,8 @@ describe('The settings of Redis', () => {
     using host = await hostAt(server.url);
     await until(() => host.told.length === 2, 'two warnings');
     expect(host.told).toEqual([
-      'warned: appendonly is no: Redis forgets everything when it is restarted',
-      'warned: maxmemory-policy is allkeys-lru, not noeviction: Redis may forget anything',
+      'warned: appendonly is no: Redis loses all data when it is restarted',
+      'warned: maxmemory-policy is allkeys-lru, not noeviction: Redis may evict any data',
     ]);
     await server.ask('CONFIG', 'SET', 'maxmemory-policy', 'noeviction');
     await server.ask('CONFIG', 'SET', 'appendonly', 'yes');

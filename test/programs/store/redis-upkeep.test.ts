@@ -197,7 +197,7 @@ describe('A check of a store in Redis', () => {
     const { faults, expired } = await held.upkeep.verify();
     expect(expired).toMatchObject({ conversations: 1 });
     expect(faults.toSorted()).toEqual([
-      'appendonly is no: Redis forgets everything when it is restarted',
+      'appendonly is no: Redis loses all data when it is restarted',
       'conversation key-alice3 is missing in a list',
       'prompt-relay:all has 1 entries that point to nothing',
       'prompt-relay:answers has 1 entries that point to nothing',
@@ -210,7 +210,7 @@ describe('A check of a store in Redis', () => {
     await expect(held.upkeep.purge('key bob')).rejects.toMatchObject({ code: 'store_unavailable' });
     await held.upkeep.purge('key alice');
     expect(await dumpOf(redis)).not.toMatch(/alice[234]/);
-    await expect(held.upkeep.backup()).rejects.toThrow('Redis makes its own backups');
+    await expect(held.upkeep.backup()).rejects.toThrow('Redis creates its own backups');
   });
 
   it('fails with a message if Redis is down', async () => {

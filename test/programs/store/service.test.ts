@@ -170,7 +170,7 @@ describe('A service whose store cannot be opened', () => {
     sql.exec('PRAGMA user_version = 99');
     sql.close();
     expect(await faultOf(env)).toContain(
-      `${path} is of a newer prompt-relay (version 99, this one knows ${migrations.length})`,
+      `${path} belongs to a newer prompt-relay (version 99, this one knows ${migrations.length})`,
     );
   });
 });

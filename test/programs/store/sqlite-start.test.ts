@@ -66,7 +66,7 @@ describe('A service that cannot open its file yet', () => {
     await using folder = await temporaryFolder();
     const { env, path } = storeAt(join(folder.path, 'mount', 'state', 'store.db'));
     await using service = await startListener(env);
-    expect(await service.log('store_down')).toMatchObject({ error: `${dirname(path)} cannot be made (ENOENT)` });
+    expect(await service.log('store_down')).toMatchObject({ error: `${dirname(path)} cannot be created (ENOENT)` });
     await mkdir(dirname(path), { recursive: true, mode: 0o700 });
     await writeFile(path, '', { mode: 0o644 });
     await service.log('store_down', ({ error }) => error === `others can read ${path}: chmod 600`);

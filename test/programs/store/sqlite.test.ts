@@ -149,8 +149,8 @@ describe('The files of SQLite', () => {
     const copied = await openAt(copy, before);
     expect(await new KeptRun(copied.conversations).restore()).toBe(1);
     await copied.close();
-    const fault = `is of a newer prompt-relay (version ${migrations.length}, this one knows 1)`;
-    await expect(openAt(path, before)).rejects.toThrow(`${fault}; ${copy} is what it was before`);
+    const fault = `belongs to a newer prompt-relay (version ${migrations.length}, this one knows 1)`;
+    await expect(openAt(path, before)).rejects.toThrow(`${fault}; ${copy} is the copy from before the update`);
     await rm(copy);
     await expect(openAt(path, before)).rejects.toThrow(new RegExp(`${fault.replace(/[()]/g, '\\$&')}$`));
   });

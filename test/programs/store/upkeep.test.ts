@@ -104,12 +104,12 @@ describe('A backup', () => {
 
   it('is rejected for Redis, which makes its backups itself, and for a store in memory', async () => {
     const redis = await storeCommand(['backup', 'b'], { MODEL_API_STORE: 'redis://127.0.0.1' });
-    expect([redis.code, redis.stderr]).toEqual([64, expect.stringContaining('Redis makes its own backups')]);
+    expect([redis.code, redis.stderr]).toEqual([64, expect.stringContaining('Redis creates its own backups')]);
     await using service = await startWithKey({});
     const memory = await storeCommand(['backup', 'b'], {}, service);
     expect([memory.code, memory.stderr]).toEqual([65, expect.stringContaining('the store is in memory')]);
     const other = await storeCommand(['purge', '--client', 'key a'], { MODEL_API_STORE: 'redis://127.0.0.1' }, service);
-    expect([other.code, other.stderr]).toEqual([69, expect.stringContaining('keeps nothing in Redis')]);
+    expect([other.code, other.stderr]).toEqual([69, expect.stringContaining('does not use Redis')]);
     const unnamed = await storeCommand(['purge'], {});
     expect([unnamed.code, unnamed.stderr]).toEqual([64, expect.stringContaining('name the client with --client')]);
   });
@@ -147,7 +147,7 @@ describe('A check of the store', () => {
     const old = await storeCommand(['verify'], env);
     expect([old.code, old.stdout]).toEqual([
       1,
-      expect.stringContaining('1 rows of turns belong to none of conversations'),
+      expect.stringContaining('1 rows of turns have no row in conversations'),
     ]);
     expect(old.stdout).toMatch(/expired +1 conversations/);
     const whole = await readFile(path);

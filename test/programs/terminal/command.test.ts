@@ -95,7 +95,7 @@ describe('The command without a service', () => {
     [['ask', 'x', '--effort', 'huge'], '--effort: must be low, medium or high'],
     [['ask', 'x', '--schema', '{'], '--schema'],
     [['ask', 'x', '--image', '/etc/hostname'], '--image'],
-    [['completion', 'csh'], 'completion: say bash, zsh or fish'],
+    [['completion', 'csh'], 'completion: the argument must be bash, zsh or fish'],
     [['usage', '--since', '2026-02-30'], '--since'],
     [['usage', '--until', 'today'], '--until'],
   ])('rejects %j with exit code 64 and a message', async (args, message) => {
@@ -109,7 +109,7 @@ describe('The command without a service', () => {
     await using folder = await temporaryFolder();
     const [pipe, prompts] = [join(folder.path, 'pipe'), join(folder.path, 'prompts.jsonl')];
     execFileSync('mkfifo', [pipe]);
-    const message = `--image: ${pipe}: it is no regular file`;
+    const message = `--image: ${pipe}: it is not a regular file`;
     expect(await runCommand(['ask', 'x', '--image', pipe])).toMatchObject({
       code: usage,
       stderr: `prompt-relay: ${message}\n`,
@@ -117,7 +117,7 @@ describe('The command without a service', () => {
     await writeFile(prompts, `${JSON.stringify({ prompt: 'x', images: [pipe] })}\n`);
     await using service = await startService();
     const { code, stdout } = await runCommand(['batch', prompts], { env: envFor(service) });
-    expect({ code, stdout }).toEqual({ code: 1, stdout: expect.stringContaining('it is no regular file') });
+    expect({ code, stdout }).toEqual({ code: 1, stdout: expect.stringContaining('it is not a regular file') });
   });
 
   it.each([
@@ -175,7 +175,7 @@ describe('An invalid API key', () => {
   it.each(['ask', 'status'])('is not shown: %s', async (name) => {
     const env = { MODEL_API_KEY: 'my-secret\nother-secret', MODEL_API_PORT: '5' };
     const { code, stdout, stderr } = await runCommand([name], { env, input: 'hello' });
-    const message = 'prompt-relay: MODEL_API_KEY: the key may hold printable ASCII only, and no spaces\n';
+    const message = 'prompt-relay: MODEL_API_KEY: the key must consist of printable ASCII characters without spaces\n';
     expect({ code, stdout, stderr }).toEqual({ code: config, stdout: '', stderr: message });
   });
 });
@@ -250,7 +250,7 @@ describe('check', () => {
     expect(sound.code).toBe(0);
     expect(sound.stdout).toMatch(/^address +http:\/\/127.0.0.1:5051$/m);
     expect(sound.stdout).toMatch(/^workers +3$/m);
-    expect(sound.stderr).toBe(`warning  ${path}: line 3: systemd ignores it, because it is no NAME=value\n`);
+    expect(sound.stderr).toBe(`warning  ${path}: line 3: systemd ignores it, because it is not NAME=value\n`);
     const other = join(folder.path, 'other');
     await writeFile(other, 'MODEL_API_WORKERS=many\n');
     const faulty = await runCommand(['check', '--env-file', path, '--env-file', other, '--json'], { env });
@@ -533,7 +533,7 @@ describe('Flags and addresses', () => {
     const nothing = await runCommand(['chat', '-m', 'echo'], { env, input });
     expect(nothing).toMatchObject({ code: usage, stderr: 'The conversation has no messages yet.\n' });
     const saved = await runCommand(['chat', '-m', 'echo'], { env, input: `hello there\n${input}${input}` });
-    expect(saved).toMatchObject({ code: 74, stderr: expect.stringContaining('is there already: name a new file') });
+    expect(saved).toMatchObject({ code: 74, stderr: expect.stringContaining('already exists: name a new file') });
     expect(await readFile(path, 'utf8')).toContain('hello there');
   });
 
@@ -543,7 +543,7 @@ describe('Flags and addresses', () => {
     const sent = await runCommand(['chat', '-m', 'echo'], { env, input: '//etc is a folder\n' });
     expect(sent).toMatchObject({ code: 0, stdout: '/etc is a folder\n' });
     const mistyped = await runCommand(['chat', '-m', 'echo'], { env, input: '/hepl\nhello\n' });
-    expect(mistyped).toEqual({ code: usage, stdout: '', stderr: expect.stringContaining('There is no /hepl') });
+    expect(mistyped).toEqual({ code: usage, stdout: '', stderr: expect.stringContaining('/hepl is not a command') });
   });
 });
 
@@ -592,7 +592,7 @@ describe('The command with background jobs', () => {
     const waits = (await runCommand(['ask', '-b', 'waits'], { env: alice })).stdout.trim();
     const all = await runCommand(['jobs', '--all'], { env: operator });
     expect(all.stdout).toMatch(
-      new RegExp(`^all  2, 2 of them open\n[^]*\n +${waits} +key alice +ask, background +queued`, 'm'),
+      new RegExp(`^all  2, 2 open\n[^]*\n +${waits} +key alice +ask, background +queued`, 'm'),
     );
     expect((await runCommand(['jobs', '--all'], { env: alice })).code).toBe(77);
     expect(await runCommand(['cancel', 'unknown', id, waits], { env: operator })).toEqual({

@@ -171,7 +171,7 @@ describeWith('/usr/bin/tmux').each(widths)('A terminal of %s columns', (columns)
     await screen.shows('you>');
     await says('/help', 'begins with a slash');
     await says('Hello', '\nHello\nyou>');
-    await says('/hepl', 'There is no /hepl');
+    await says('/hepl', '/hepl is not a command');
     await says('/model', 'The service lists');
     await says('/model eliza', 'Model: eliza.');
     await says('/history', 'model>');

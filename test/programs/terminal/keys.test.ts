@@ -12,7 +12,7 @@ describe('keys new', () => {
   it('prints a key, and its line for the keys file', async () => {
     const { code, stdout, stderr } = await runCommand(['keys', 'new', 'ada']);
     const [key = '', line] = stdout.split('\n');
-    expect([code, stderr]).toEqual([0, expect.stringContaining('it is shown this once')]);
+    expect([code, stderr]).toEqual([0, expect.stringContaining('which is shown only now')]);
     expect(key).toMatch(/^pr_[A-Za-z0-9_-]{32}$/);
     expect(line).toBe(`ada:sha256:${digestOf(key)}`);
   });
@@ -43,9 +43,9 @@ describe('keys new', () => {
     [['import'], 'name the file to import'],
     [['rotate', 'ada', 'x', '--old-until', '2020-01-31'], '--old-until 2020-01-31 is over'],
     [['new', 'ada', 'x'], 'unexpected argument x'],
-    [['add', 'ada', 'x', '--old-until', '2027-01-31'], '--old-until is for rotate'],
-    [[], 'say add, revoke, rotate, import, list, check or new'],
-    [['make', 'ada'], 'say add, revoke, rotate, import, list, check or new'],
+    [['add', 'ada', 'x', '--old-until', '2027-01-31'], '--old-until is only for rotate'],
+    [[], 'the action must be add, revoke, rotate, import, list, check or new'],
+    [['make', 'ada'], 'the action must be add, revoke, rotate, import, list, check or new'],
   ])('is rejected: keys %j', async (words, message) => {
     const { code, stdout, stderr } = await runCommand(['keys', ...words]);
     expect([code, stdout]).toEqual([64, '']);
@@ -113,7 +113,7 @@ describe('keys add, revoke and rotate', () => {
       expect(await readFile(path, 'utf8')).toBe(`${started}\n${line}`);
       const rotated = await runCommand(['keys', 'rotate', 'ada', path, '--json']);
       const { name, key } = JSON.parse(rotated.stdout) as Record<string, string>;
-      expect([name, rotated.stderr.includes('does not work any more')]).toEqual(['ada', true]);
+      expect([name, rotated.stderr.includes('no longer works')]).toEqual(['ada', true]);
       const now = started.replace(digestOf('ada'), digestOf(key ?? ''));
       expect(await readFile(path, 'utf8')).toBe(`${now}\n${line}`);
       expect(await runCommand(['keys', 'revoke', 'bob', path])).toMatchObject({ code: 0, stdout: '' });
@@ -180,8 +180,8 @@ describe('keys add, revoke and rotate', () => {
         expect([code, stdout, stderr]).toEqual([78, '', expect.stringContaining(reason)]);
         expect(await readFile(path, 'utf8')).toBe(before);
       };
-      await fails(['add', 'ada', path], 'has a key of ada already: "prompt-relay keys rotate ada" gives');
-      expect((await runCommand(['keys', 'add', 'zoe', folder])).stderr).toContain('is no regular file');
+      await fails(['add', 'ada', path], 'already has a key of ada: "prompt-relay keys rotate ada" changes');
+      expect((await runCommand(['keys', 'add', 'zoe', folder])).stderr).toContain('is not a regular file');
       await link(path, join(folder, 'second'));
       await fails(['add', 'zoe', path], 'has a second name');
       await writeFile(path, `${started}\nnonsense\n`);
@@ -229,7 +229,7 @@ describe('keys import', () => {
       expect(text + result.stderr).not.toMatch(/secret/);
       for (const [bad, reason] of [
         ['zoe2 short', 'fewer than 8 characters'],
-        ['', 'holds no key'],
+        ['', 'contains no key'],
         ['one two three-secret', 'words'],
       ] as const) {
         const refused = await runCommand(['keys', 'import', '-', path], { input: bad });

@@ -60,7 +60,7 @@ describe('A login', () => {
   it.each([
     ['not-the-key-of-this-service', 77, 'the API key is not valid'],
     ['', 77, 'an API key is needed'],
-    ['two words', 64, 'login: the key may hold'],
+    ['two words', 64, 'login: the key must consist'],
   ])('is not stored if the key is %j', async (input, code, message) => {
     await using place = await start();
     const refused = await runCommand(['login', place.url], { env: place.env, input });

@@ -151,7 +151,7 @@ describe('What an adapter gives its program', () => {
 describe('An adapter file', () => {
   it.each<[string, string, number, string]>([
     ['can be written by others', 'exports.createAdapter = 1', 0o666, 'can be written by other users: chmod go-w it'],
-    ['does not parse', 'exports.createAdapter = {', 0o644, "can't be loaded: "],
+    ['does not parse', 'exports.createAdapter = {', 0o644, 'cannot be loaded: '],
     ['exports nothing', '', 0o644, 'must export a function createAdapter'],
     ['makes no adapter', 'exports.createAdapter = () => ({})', 0o644, 'must return an adapter: name: '],
   ])('prevents the start, with the reason, if it %s', async (_, text, mode, fault) => {
@@ -172,7 +172,7 @@ describe('An adapter file', () => {
     await writeFile(path, `export const createAdapter = () => (${made});\n`, { mode: 0o644 });
     await using service = await startService({ env: { MODEL_API_CLI: path } });
     const { status, body } = await service.post('/ask', { prompt: 'Hello' });
-    expect([status, body.error, body.message]).toEqual([500, 'cli_error', 'the adapter owl has failed']);
+    expect([status, body.error, body.message]).toEqual([500, 'cli_error', 'the adapter owl failed']);
     expect(await service.log('cli_failed')).toMatchObject({
       reason: 'other',
       stderr: expect.stringContaining('owl.mjs'),
@@ -194,7 +194,7 @@ describe('An adapter file', () => {
     const second = service.post('/ask', { prompt: '0\n', model: 'bad' });
     await untilJobs(service, 1, 1);
     expect((await first).body.response).toBe('done\n');
-    expect((await second).body).toMatchObject({ error: 'cli_error', message: 'the adapter picky has failed' });
+    expect((await second).body).toMatchObject({ error: 'cli_error', message: 'the adapter picky failed' });
     expect((await service.post('/ask', { prompt: '0\n' })).status).toBe(200);
   });
 });

@@ -64,7 +64,7 @@ async function clientsIn(service: Service, count: number): Promise<unknown[]> {
     const [allowed] = await sendAs(ada, service, [ask]);
     expect(allowed?.status).toBe(200);
     const [asked, looked, health] = await sendAs(bob, service, [ask, { path: '/chat/x' }, { path: '/health' }]);
-    const message = 'the user uid-64002 is not among MODEL_API_ALLOWED_USERS';
+    const message = 'the user uid-64002 is not in MODEL_API_ALLOWED_USERS';
     for (const refused of [asked, looked])
       expect(refused).toMatchObject({ status: 403, body: { error: 'forbidden', message } });
     expect(health?.status).toBe(200);

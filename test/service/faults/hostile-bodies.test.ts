@@ -26,9 +26,9 @@ function filledWith(begin: string, unit: string): Buffer {
 }
 
 const fields = Buffer.from(`{${Array.from({ length: 1_300_000 }, (_, index) => `"${index}":0`).join(',')}}`);
-const tooMany = 'body: must hold 50000 values at most';
+const tooMany = 'body: must contain at most 50000 values';
 const brackets = [
-  ['levels', filledWith('', '['), 'body: must be nested 200 levels deep at most'],
+  ['levels', filledWith('', '['), 'body: must be nested at most 200 levels deep'],
   ['empty lists', filledWith('[', '[],'), tooMany],
   ['fields', fields, tooMany],
 ] as const;

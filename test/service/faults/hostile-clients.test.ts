@@ -52,7 +52,7 @@ describe('A web page on another site', () => {
       expect([host, status, body]).toEqual([
         host,
         403,
-        failure('forbidden', 'this Host is not allowed: MODEL_API_ALLOWED_HOSTS names those that are'),
+        failure('forbidden', 'this Host is not allowed: add it to MODEL_API_ALLOWED_HOSTS'),
       ]);
     }
   });
@@ -69,7 +69,7 @@ describe('A web page on another site', () => {
         expect([origin, status, body]).toEqual([
           origin,
           403,
-          failure('forbidden', 'this Origin is not allowed: MODEL_API_ALLOWED_ORIGINS names those that are'),
+          failure('forbidden', 'this Origin is not allowed: add it to MODEL_API_ALLOWED_ORIGINS'),
         ]);
       }
     }

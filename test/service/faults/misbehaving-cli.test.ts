@@ -41,7 +41,7 @@ const tooLong = failed(
   'signal',
 );
 const half = 'half of an ans';
-const nothing = failed('empty_answer', 'the model CLI ended well, and wrote no answer', 'ok');
+const nothing = failed('empty_answer', 'the model CLI exited with 0 without an answer', 'ok');
 
 const exits: Case[] = [
   ['exit:0', nothing],

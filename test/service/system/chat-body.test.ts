@@ -13,11 +13,11 @@ afterAll(async () => {
 });
 
 const legacy = 'a list of messages is not accepted: send message, and conversation_id to continue';
-const onlyNew = 'is only for a new conversation: leave out conversation_id, or system';
+const onlyNew = 'is only accepted for a new conversation: leave out conversation_id, or system';
 const noSuch = { ...invalid('conversation_id', 'no such conversation'), reason: 'conversation_unknown' };
 const noText = invalid('conversation_id', 'must be a string');
 const missing = failure('not_found', 'no such conversation');
-const badEscape = invalid('path', 'holds a bad percent escape');
+const badEscape = invalid('path', 'contains an invalid percent escape');
 
 /** Returns a body with several faults. The message contains the first one. */
 function all(head: string, ...details: [path: string, message: string][]) {

@@ -58,8 +58,8 @@ describe('A service that cannot start', () => {
       78,
       [
         said('big, which gpt-5', 'must be one of eliza, echo'),
-        said('b, which a', 'is an alias too: name its model'),
-        said('a, which b', 'is an alias too: name its model'),
+        said('b, which a', 'is an alias, too: use its model instead'),
+        said('a, which b', 'is an alias, too: use its model instead'),
       ],
     ]);
   });

@@ -17,7 +17,7 @@ const noObject = invalid('body', 'must be a JSON object');
 const badCharset = invalid('Content-Type', 'the charset must be utf-8');
 const badType = invalid('Content-Type', 'must be application/json');
 const encoded = invalid('Content-Encoding', 'must not be sent');
-const tooDeep = invalid('body', 'must be nested 200 levels deep at most');
+const tooDeep = invalid('body', 'must be nested at most 200 levels deep');
 const badModel = invalid('model', 'must be a model name: letters, digits and . _ : / @ [ ] -');
 
 describe.each([

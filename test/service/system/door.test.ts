@@ -3,8 +3,8 @@ import { exchange, jsonPost, request } from '../../support/raw-http.js';
 import { type Service, startService } from '../../support/service.js';
 
 const app = 'https://app.example.org';
-const badHost = failure('forbidden', 'this Host is not allowed: MODEL_API_ALLOWED_HOSTS names those that are');
-const badOrigin = failure('forbidden', 'this Origin is not allowed: MODEL_API_ALLOWED_ORIGINS names those that are');
+const badHost = failure('forbidden', 'this Host is not allowed: add it to MODEL_API_ALLOWED_HOSTS');
+const badOrigin = failure('forbidden', 'this Origin is not allowed: add it to MODEL_API_ALLOWED_ORIGINS');
 const oneHost = invalid('Host', 'exactly one Host header is needed');
 const notFound = failure('not_found', 'no such path');
 

@@ -57,7 +57,7 @@ describe('An image for a model CLI without image support', () => {
     [messages, { messages: said([text, { type: 'image', source }]), max_tokens: 9 }, 'messages.2.content.1', undefined],
   ])('is rejected with the path of the field in the request: %s', async (path, body, field, param) => {
     const { status, body: refusal } = await post(path, body);
-    const message = `${field}: the model CLI of this service takes no images`;
+    const message = `${field}: the model CLI of this service does not accept images`;
     expect([status, refusal.error]).toMatchObject([400, { type: 'invalid_request_error', message }]);
     expect((refusal.error as { param?: string }).param).toBe(param);
   });
@@ -176,9 +176,9 @@ describe('The schema of an answer', () => {
       500,
       { code: 'schema_mismatch', message: expect.stringMatching(wish) },
     ]);
-    expect((failure.error as { message: string }).message).toMatch(/json_object alone says nothing of the object/);
+    expect((failure.error as { message: string }).message).toMatch(/json_object does not describe the object/);
     const streamed = await post(path, { ...body, stream: true });
-    expect(streamed.text).toMatch(/"message":"the answer of the model [^\n]*json_object alone says nothing/);
+    expect(streamed.text).toMatch(/"message":"the answer of the model [^\n]*json_object does not describe/);
   });
 
   it('can come from a legacy function, and the answer is a legacy function call', async () => {
@@ -233,7 +233,7 @@ describe('Provider-hosted tools', () => {
 
   it('are rejected if the request has no other tools', async () => {
     const { status, text } = await post(completions, { messages: [hi], tools: [{ type: 'web_search' }] });
-    expect([status, text]).toEqual([400, expect.stringContaining('web_search would be run by')]);
+    expect([status, text]).toEqual([400, expect.stringContaining('web_search can only run on')]);
   });
 
   it('are logged once for each client', async () => {

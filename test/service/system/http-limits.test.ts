@@ -121,9 +121,7 @@ describe('Invalid HTTP', () => {
       const head = jsonPost(path, body, ['Transfer-Encoding: chunked']).toString();
       connection.send(head.replace('HTTP/1.1', `HTTP/${version}`));
       const answer = await connection.answer();
-      const told = JSON.parse(
-        JSON.stringify(answer.body).replace('HTTP/2.0 is not spoken here: use HTTP/1.1', sentence),
-      );
+      const told = JSON.parse(JSON.stringify(answer.body).replace('HTTP/2.0 is not supported: use HTTP/1.1', sentence));
       expect([answer.status, answer.headers.connection, told]).toMatchObject([400, 'close', expected]);
       await connection.closed();
     }

@@ -147,7 +147,7 @@ describe('A model alias', () => {
 
   it('that is also the name of a model causes a warning at the start', async () => {
     const { warning } = await service.log('config_warning');
-    expect(warning).toBe('MODEL_API_MODEL_ALIASES: echo is a model itself, so it stands for no other');
+    expect(warning).toBe('MODEL_API_MODEL_ALIASES: echo is the name of a model, so it cannot be an alias');
   });
 });
 

@@ -85,7 +85,9 @@ describe('The texts of the set-up', () => {
   it('show how processes are contained', async () => {
     const { terminationText } = await texts;
     expect(terminationText({ means: 'cgroup', no_cgroup: null })).toBe('a cgroup for each job');
-    expect(terminationText({ means: 'process-group', no_cgroup: 'no right' })).toContain('no cgroups: no right');
+    expect(terminationText({ means: 'process-group', no_cgroup: 'no right' })).toContain(
+      'cgroups are unavailable: no right',
+    );
   });
 
   it('show a command as typed, in the browser and in a terminal', async () => {

@@ -105,7 +105,7 @@ describe('An error sent to another process', () => {
     cliError('quota', 'used up'),
     invalid('prompt', 'must be sent'),
     shuttingDown(),
-    cancelled('the client has gone'),
+    cancelled('the client has disconnected'),
     new RelayError('cli_error', 'all at once', {
       reason: 'auth',
       details: [{ path: 'a', message: 'b' }],

@@ -56,7 +56,7 @@ interface SettingsFile {
 
 async function faultIn(folder: string, files: readonly SettingsFile[]): Promise<string | null> {
   if (files.some(({ settings }) => settings === null))
-    return 'the managed settings of this host are not valid JSON, so the model CLI runs no job';
+    return 'the managed settings of this host are not valid JSON, so the model CLI cannot run jobs';
   return access(join(folder, serversFile)).then(
     () => `the managed MCP servers of this host (${serversFile}) keep the model CLI from running a job without tools`,
     () => null,

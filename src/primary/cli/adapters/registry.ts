@@ -93,7 +93,7 @@ function modelFaults(config: Config, names: ModelNames): string[] {
   const { allowedModels } = config;
   const [{ name: first, adapter }] = names.clis;
   if (fallback === null && adapter.needsModel === true)
-    return [`MODEL_API_DEFAULT_MODEL: must be set, because ${first} has no model of its own`];
+    return [`MODEL_API_DEFAULT_MODEL: must be set, because ${first} has no default model`];
   const faultOf = (variable: string, name: string) => {
     const wrong = fault?.(names.given(name)) ?? null;
     return wrong === null ? [] : [`${variable}: ${name} ${wrong}`];
@@ -110,7 +110,7 @@ function modelFaults(config: Config, names: ModelNames): string[] {
 function aliasFaults({ modelAliases }: Config, names: ModelNames): string[] {
   return modelAliases.flatMap(({ name, target }) => {
     const isAlias = modelAliases.some((other) => other.name === target) && !names.isModel(target);
-    const wrong = isAlias ? 'is an alias too: name its model' : whyNot(target, names);
+    const wrong = isAlias ? 'is an alias, too: use its model instead' : whyNot(target, names);
     return wrong === null ? [] : [`MODEL_API_MODEL_ALIASES: ${target}, which ${name} stands for, ${wrong}`];
   });
 }
@@ -127,7 +127,7 @@ function whyNot(target: string, names: ModelNames): string | null {
 
 function idleAliases({ modelAliases }: Config, names: ModelNames): string[] {
   const idle = modelAliases.filter(({ name }) => names.isModel(name));
-  return idle.map(({ name }) => `MODEL_API_MODEL_ALIASES: ${name} is a model itself, so it stands for no other`);
+  return idle.map(({ name }) => `MODEL_API_MODEL_ALIASES: ${name} is the name of a model, so it cannot be an alias`);
 }
 
 function isFileChoice(choice: CliChoice | FileChoice): choice is FileChoice {
@@ -220,7 +220,7 @@ function warningsOf(kind: AdapterKind | AdapterFile, { cliCommand }: Config): st
   const [program = 'claude'] = cliCommand ?? [];
   const isNamedOtherwise = !basename(program).includes('claude');
   return isNamedOtherwise
-    ? [`${basename(program)} is taken for claude: for any other program set MODEL_API_CLI=command.`]
+    ? [`${basename(program)} is run as claude: for another program, set MODEL_API_CLI=command.`]
     : [];
 }
 
@@ -284,7 +284,7 @@ export async function importAdapterModule(
   const file = await realpath(path);
   const uid = process.geteuid?.() ?? 0;
   const facts = await stat(file);
-  if (!facts.isFile()) throw new Error('is no file');
+  if (!facts.isFile()) throw new Error('is not a file');
   if (!isTrustedOwner(facts, uid)) throw new Error('must belong to root or to the user of the service: chown it');
   if ((facts.mode & writableByOthers) !== 0) throw new Error('can be written by other users: chmod go-w it');
   for (const folder of foldersAbove(file)) {
@@ -292,7 +292,7 @@ export async function importAdapterModule(
     if (!isSafe) throw new Error(`can be replaced by other users, who can write to ${folder}`);
   }
   return importModule(file).catch((error: unknown) => {
-    throw new Error(`can't be loaded: ${error instanceof Error ? error.message : String(error)}`);
+    throw new Error(`cannot be loaded: ${error instanceof Error ? error.message : String(error)}`);
   });
 }
 
@@ -306,7 +306,7 @@ const loadLimitMs = 10_000;
 export function adapterLoader(clock: Clock, load: (path: string) => Promise<unknown> = importAdapterModule) {
   return (path: string): Promise<unknown> =>
     new Promise((resolve, reject) => {
-      const late = new Error(`can't be loaded: it takes longer than ${loadLimitMs} ms`);
+      const late = new Error(`cannot be loaded: it takes longer than ${loadLimitMs} ms`);
       const stopTimer = clock.after(loadLimitMs, () => reject(late));
       load(path).then(resolve, reject).finally(stopTimer);
     });

@@ -172,7 +172,7 @@ export class SqliteClient {
 
   async #askSettled<R>(call: TableCall<R>): Promise<R> {
     if (this.#toSettle.length === 0) return this.#askInTime(call);
-    throw new Error('it is not known yet what the disk has done of what it was asked before');
+    throw new Error('an earlier write to the disk has not finished yet');
   }
 
   #askLong<R>(operation: StoreOperation, call: TableCall<R>, faultOf: (reason: string) => Error): Promise<R> {

@@ -18,7 +18,7 @@ export async function prepareFile(path: string): Promise<void> {
   await open(path, 'wx', fileMode).then(
     (file) => file.close(),
     (error: NodeJS.ErrnoException) => {
-      if (error.code !== 'EEXIST') throw cannot('be made', path, error);
+      if (error.code !== 'EEXIST') throw cannot('be created', path, error);
     },
   );
   for (const each of [path, `${path}-wal`]) await checkFile(each);
@@ -26,7 +26,7 @@ export async function prepareFile(path: string): Promise<void> {
 
 async function prepareFolder(folder: string): Promise<void> {
   await mkdir(folder, folderMode).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EEXIST') throw cannot('be made', folder, error);
+    if (error.code !== 'EEXIST') throw cannot('be created', folder, error);
   });
   await checkFolder(folder);
 }

@@ -115,8 +115,8 @@ function newer(path: string, version: number, known: number): StoreFault {
   const older = Array.from({ length: known }, (_, index) => copyOf(path, known - index)).find((copy) =>
     existsSync(copy),
   );
-  const way = older === undefined ? '' : `; ${older} is what it was before`;
-  return new StoreFault(`${path} is of a newer prompt-relay (version ${version}, this one knows ${known})${way}`);
+  const way = older === undefined ? '' : `; ${older} is the copy from before the update`;
+  return new StoreFault(`${path} belongs to a newer prompt-relay (version ${version}, this one knows ${known})${way}`);
 }
 
 function copyOf(path: string, version: number): string {
@@ -151,7 +151,7 @@ function numberOf(sql: SqlConnection, query: string, column: string): number {
 async function copyTo(sql: SqlConnection, path: string): Promise<void> {
   await makeEmptyFile(path).catch((error: NodeJS.ErrnoException) => {
     const Fault = error.code === 'EEXIST' ? StoreFault : PassingFault;
-    throw new Fault(`${path} cannot be made (${error.code}): the copy before a change of version goes there`);
+    throw new Fault(`${path} cannot be created (${error.code}): it is the copy before a change of the version`);
   });
   sql.prepare('VACUUM INTO ?').run(path);
 }

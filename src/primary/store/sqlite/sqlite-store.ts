@@ -282,7 +282,7 @@ class SqliteAnswers implements IdempotencyStore {
 
   /** Stores an answer. With an unknown outcome the answer may remain, because the client got the same one. */
   async keep(key: ClientKey, answer: AnswerOfKey, at: number): Promise<void> {
-    if (!this.#client.isUp) throw new Error('the store takes nothing');
+    if (!this.#client.isUp) throw new Error('the store is unavailable');
     if (await this.#client.ask('answer', call('answers', 'add', key, answer, at))) this.#client.tidySoon();
   }
 

@@ -77,7 +77,7 @@ export class SqliteUpkeep implements StoreUpkeep {
 function asRefusal(error: unknown, path: string): unknown {
   const { code } = error as NodeJS.ErrnoException;
   if (error instanceof RelayError || code === undefined) return error;
-  if (code === 'EEXIST') return invalid('name', `there is a file ${path} already`);
+  if (code === 'EEXIST') return invalid('name', `the file ${path} already exists`);
   return new RelayError('store_unavailable', `${path} cannot be written (${code})`, { retryAfterSeconds: 5 });
 }
 

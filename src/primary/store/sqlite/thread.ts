@@ -47,7 +47,7 @@ function openingOf(error: unknown, path: string): SqliteOpening {
 
 function sentenceOf(path: string, code: number | null, message: string): string {
   if (code === sqliteCodes.notADatabase) return `${path} is not a database`;
-  const reason = 'no file can be made beside it; is the disk full, or the folder read-only?';
+  const reason = 'no file can be created in its folder; is the disk full, or the folder read-only?';
   return `${path} cannot be opened: ${code === sqliteCodes.cannotOpen ? reason : message}`;
 }
 

@@ -82,7 +82,7 @@ export class WholeFile {
     return owners.flatMap(([table, column, owner, key]) => {
       if (!known.includes(table) || !known.includes(owner)) return [];
       const count = this.#count(`${table} WHERE ${column} NOT IN (SELECT ${key} FROM ${owner})`);
-      return count === 0 ? [] : [`${count} rows of ${table} belong to none of ${owner}`];
+      return count === 0 ? [] : [`${count} rows of ${table} have no row in ${owner}`];
     });
   }
 

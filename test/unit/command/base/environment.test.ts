@@ -71,7 +71,7 @@ describe('The address of the service', () => {
     ['--key', { key: 'my-sécret' }, {}, 64],
     ['--key', { key: '' }, {}, 64],
   ])('rejects a key that does not fit into a header, without showing it (%s)', async (source, flags, env, exitCode) => {
-    const message = `${source}: the key may hold printable ASCII only, and no spaces`;
+    const message = `${source}: the key must consist of printable ASCII characters without spaces`;
     await expect(addressFrom(flags, env, noFile)).rejects.toMatchObject({ exitCode, message });
   });
 

@@ -62,18 +62,18 @@ describe('The stored login', () => {
       await using place = await home();
       await place.file.write(login);
       await writeFile(place.path, text);
-      await expect(place.file.read()).rejects.toThrow(/it holds no login|it is too large/);
+      await expect(place.file.read()).rejects.toThrow(/it contains no login|it is too large/);
     },
   );
 
   it('is rejected at once if it is a pipe or a folder', async () => {
     await using place = await home();
     await mkdir(place.path, { recursive: true });
-    await expect(place.file.read()).rejects.toThrow('it is no regular file');
+    await expect(place.file.read()).rejects.toThrow('it is not a regular file');
     await using other = await home();
     await mkdir(other.folder);
     execFileSync('mkfifo', ['-m', '600', other.path]);
-    await expect(other.file.read()).rejects.toThrow('it is no regular file');
+    await expect(other.file.read()).rejects.toThrow('it is not a regular file');
   });
 
   it('is not written to a folder that is a link or that others may write to', async () => {

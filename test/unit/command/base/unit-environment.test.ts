@@ -27,7 +27,7 @@ describe('An EnvironmentFile', () => {
   });
 
   it.each(['export A=1', 'nonsense', '=1', '1A=2', 'A B=3', 'Ä=1'])('has lines that systemd ignores: %s', (line) => {
-    const note = 'line 2: systemd ignores it, because it is no NAME=value';
+    const note = 'line 2: systemd ignores it, because it is not NAME=value';
     expect(readEnvFile(`X=1\n${line}\nY=2`)).toEqual({ env: { X: '1', Y: '2' }, notes: [note] });
   });
 
@@ -95,7 +95,7 @@ describe('The settings of a unit', () => {
       STAYS: '1',
     });
     expect([...files]).toEqual([['/run/credentials/checked-unit/api_key', 'ada secret']]);
-    expect(notes).toEqual(['/etc/one: line 2: systemd ignores it, because it is no NAME=value']);
+    expect(notes).toEqual(['/etc/one: line 2: systemd ignores it, because it is not NAME=value']);
     expect(calls.map((words) => words.at(-1))).toEqual(['relay.service', 'relay.service', '']);
     expect(calls.at(-1)).toEqual(['become', 'relay', '']);
   });
@@ -144,7 +144,7 @@ describe('The settings of a unit', () => {
       'SetCredential=api_key: not read, because only systemd can do so',
       'LoadCredentialEncrypted=oauth_token: not read, because only systemd can do so',
       'LoadCredential=plain: not read, because only systemd can do so',
-      'PassEnvironment=LANG: not known here',
+      'PassEnvironment=LANG: this command does not know the values',
     ]);
   });
 

@@ -74,7 +74,7 @@ describe('The answers file of a batch', () => {
     '\u0000\u0001',
   ])('is rejected and unchanged if it is another file: %j', (text) =>
     withFile(text, async (path) => {
-      await expect(open(path)).rejects.toThrow(/line \d of .*answers.jsonl is no answer of a batch/);
+      await expect(open(path)).rejects.toThrow(/line \d of .*answers.jsonl is not an answer of a batch/);
       expect(await readFile(path, 'utf8')).toBe(text);
     }),
   );
@@ -109,8 +109,8 @@ describe('The answers file of a batch', () => {
   it('must be a regular file: anything else is rejected at once', () =>
     withFile(null, async (path) => {
       execFileSync('mkfifo', [path]);
-      await expect(open(path)).rejects.toThrow('is no regular file');
-      await expect(open('/dev/null')).rejects.toThrow('is no regular file');
+      await expect(open(path)).rejects.toThrow('is not a regular file');
+      await expect(open('/dev/null')).rejects.toThrow('is not a regular file');
     }));
 
   it('is written by one batch at a time', () =>

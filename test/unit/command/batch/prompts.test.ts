@@ -88,7 +88,7 @@ describe('The prompts in a file', () => {
     [{ prompt: 'x', id: 1.5 }, 'id: must be'],
     [{ messages: [] }, 'messages: must be a list'],
     [{ messages: ['x'] }, 'messages: must be a list'],
-    [{ messages: [{ role: 'user', content: 'x' }], images: [] }, 'images: belong into the messages'],
+    [{ messages: [{ role: 'user', content: 'x' }], images: [] }, 'images: must be in the messages'],
     [{ messages: [{ role: 'user', content: 'x' }], tools: [] }, 'has an unknown field: tools'],
   ])('are invalid if no service can answer them: %j', async (line, fault) => {
     expect(await faultOf(line)).toContain(fault);
@@ -100,7 +100,7 @@ describe('The prompts in a file', () => {
       { id: '1', prompt: 'y' },
     ]);
     expect(first).toMatchObject({ id: 1, body: { prompt: 'x' } });
-    expect(second).toMatchObject({ fault: 'id: an earlier line has the same', id: expect.stringMatching(/^2-/) });
+    expect(second).toMatchObject({ fault: 'id: an earlier line has the same id', id: expect.stringMatching(/^2-/) });
   });
 
   it('are skipped and counted if they have an answer', async () => {

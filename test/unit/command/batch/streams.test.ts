@@ -29,7 +29,7 @@ describe('An answer of the OpenAI API', () => {
     await expect(completionIn(eventsOf(text('a'), { error }), false)).rejects.toThrow('timeout: slow');
     await expect(completionIn(eventsOf(text('a')), false)).rejects.toThrow('cut off');
     await expect(completionIn(eventsOf(text('no'), end('content_filter'), '[DONE]'), false)).rejects.toThrow('refused');
-    await expect(completionIn(eventsOf('<html>'), false)).rejects.toThrow('no stream');
+    await expect(completionIn(eventsOf('<html>'), false)).rejects.toThrow('not a stream');
   });
 
   it.each([

@@ -76,7 +76,7 @@ const ended = {
 describe('The jobs of the caller', () => {
   it('are one line each, with the position of waiting jobs', () => {
     expect(renderListedJobs('yours', [waits, ended], true, now, paint)).toEqual([
-      'yours  2 or more, 1 of them open',
+      'yours  2 or more, 1 open',
       '  id   operation         status           age         asked',
       '  abc  ask, background   queued, place 3  1 min 10 s  Sum up',
       '  def  chat, background  succeeded        1 min 40 s  Sum up all that we have said on this da…',
@@ -95,7 +95,7 @@ describe('The jobs of the caller', () => {
     const status = 'cancelled' as const;
     const all = [{ ...ended, client: 'key bob', status, cancelled_by: 'administrator' as const }];
     expect(renderListedJobs('all', all, false, now, paint)).toEqual([
-      'all  1, 0 of them open',
+      'all  1, 0 open',
       '  id   client   operation         status                         age',
       '  def  key bob  chat, background  cancelled by an administrator  1 min 40 s',
     ]);

@@ -17,7 +17,7 @@ describe('The account line', () => {
 
   it('shows for how long jobs are blocked, and why', () => {
     expect(line({ state: 'open', reason: 'auth', since: inTenMinutes, until: inTenMinutes })).toBe(
-      'jobs held back for 10 min: auth',
+      'jobs blocked for 10 min: auth',
     );
     expect(line({ state: 'half_open', reason: 'quota' })).toBe('quota: the next job decides');
   });
@@ -27,7 +27,7 @@ describe('The account line', () => {
       { model: 'opus\u001b', state: 'open', reason: 'quota', until: inTenMinutes } as const,
       { model: '', state: 'half_open', reason: 'quota' } as const,
     ];
-    const shown = 'opus\\x1b: jobs held back for 10 min: quota   jobs without a model: quota: the next job decides';
+    const shown = 'opus\\x1b: jobs blocked for 10 min: quota   jobs without a model: quota: the next job decides';
     expect(line({ models })).toBe(shown);
   });
 

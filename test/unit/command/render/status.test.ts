@@ -84,7 +84,7 @@ describe('The output of status', () => {
       'checks     ✗▪  1 of 2 checks ready',
       'slots      4 of 4     ████',
       'queue      17 of 100  ███░░░░░░░░░░░░░░░░░',
-      'processes  4 busy, 2 kept for conversations, 1 on standby, 0 stopping',
+      'processes  4 busy, 2 reserved for conversations, 1 on standby, 0 stopping',
       'workers    ● 4711   ○ – starting, 3 restarts',
       'total      1,234 requests · 45 jobs · 0 failed · 2 cancelled · 0 refused · 900 output tokens',
     ]);

@@ -24,8 +24,8 @@ describe('The images of a question', () => {
   });
 
   it.each([
-    ['text.png', '--image: text.png is no PNG, JPEG, GIF or WebP'],
-    ['empty.png', '--image: empty.png is no PNG, JPEG, GIF or WebP'],
+    ['text.png', '--image: text.png is not a PNG, JPEG, GIF or WebP file'],
+    ['empty.png', '--image: empty.png is not a PNG, JPEG, GIF or WebP file'],
     ['gone.png', '--image: gone.png: there is no such file or folder'],
   ])('are rejected before anything is sent: %s', async (path, message) => {
     const files = filesWith({ 'text.png': 'hello', 'empty.png': '' });

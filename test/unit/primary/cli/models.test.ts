@@ -26,7 +26,7 @@ async function idsOf(choice: Partial<ModelChoice>, models?: readonly ModelEntry[
   return entries.map((model) => (model.default ? `${model.id}*` : model.id));
 }
 
-describe('The models a request may name', () => {
+describe('The models that a request may name', () => {
   it.each<[string, Partial<ModelChoice>, readonly string[]]>([
     ['what the CLI lists', {}, ['default*', 'opus', 'haiku']],
     ['a default that it lists', { fallback: 'opus' }, ['default', 'opus*', 'haiku']],

@@ -101,7 +101,7 @@ describe('A fork', () => {
   });
 
   it.each([
-    [3, 'from: must be even: the messages of whole turns go over'],
+    [3, 'from: must be even, because only whole turns are copied'],
     [8, 'from: must be at most 6, the messages of the conversation'],
   ])('must begin at the end of a turn of its origin, not after %d messages', (messageCount, message) => {
     const harness = new StoreHarness();

@@ -70,7 +70,7 @@ describe('A schema', () => {
     [
       'has a pattern that is none',
       { type: 'object', properties: { a: { pattern: '(' } } },
-      'a pattern of it is no regular expression',
+      'a pattern of it is not a regular expression',
     ],
     [
       'is of a draft that is not known',
@@ -121,8 +121,8 @@ describe('An answer', () => {
     ['7', 'the value must be object'],
     ['{}', "the value must have required property 'age'"],
     ['{"age":"7"}', '/age must be integer'], // types are not coerced
-    [`{"age":7,"deep":${'['.repeat(5000)}${']'.repeat(5000)}}`, 'the answer must be nested 1000 levels deep at most'],
-    [`{"age":7,"many":[${'[],'.repeat(500_000)}0]}`, 'the answer must hold 500000 values at most'],
+    [`{"age":7,"deep":${'['.repeat(5000)}${']'.repeat(5000)}}`, 'the answer must be nested at most 1000 levels deep'],
+    [`{"age":7,"many":[${'[],'.repeat(500_000)}0]}`, 'the answer must contain at most 500000 values'],
   ])('that does not match has an error message: %.30j', async (text, fault) => {
     expect(await checker.read(ofPerson, text, 'key a')).toEqual({ kind: 'bad-value', fault });
   });

@@ -32,9 +32,14 @@ describe('An image', () => {
 
   it.each([
     ['an older GIF', 'image/gif', Buffer.from('GIF87a'), null],
-    ['a text', 'image/png', Buffer.from('PNG? Not at all.'), 'is not what image/png begins with'],
-    ['less than a file begins with', 'image/png', Buffer.from([0x89, 0x50, 0x4e]), 'is not what image/png begins with'],
-    ['another RIFF file', 'image/webp', Buffer.from('RIFF1234WAVEfmt '), 'is not what image/webp begins with'],
+    ['a text', 'image/png', Buffer.from('PNG? Not at all.'), 'is not a file of the type image/png'],
+    [
+      'less than a file begins with',
+      'image/png',
+      Buffer.from([0x89, 0x50, 0x4e]),
+      'is not a file of the type image/png',
+    ],
+    ['another RIFF file', 'image/webp', Buffer.from('RIFF1234WAVEfmt '), 'is not a file of the type image/webp'],
   ] as const)('that is %s: %s', (_, type, bytes, fault) => {
     expect(imageFault(type, bytes.toString('base64'))).toBe(fault);
   });
@@ -71,14 +76,14 @@ describe('The images of a request', () => {
 
   it.each<[string, unknown, string]>([
     ['no list', png, 'must be a list'],
-    ['too many', Array.from({ length: maxImages + 1 }, () => png), `must be ${maxImages} at most`],
+    ['too many', Array.from({ length: maxImages + 1 }, () => png), `must be at most ${maxImages} images`],
     [
       'an unknown type',
       [{ ...png, media_type: 'image/svg+xml' }],
       'must be one of image/png, image/jpeg, image/gif, image/webp',
     ],
     ['no data', [{ media_type: 'image/png' }], 'must be a string'],
-    ['a text', [{ ...png, data: 'aGVsbG8=' }], 'is not what image/png begins with'],
+    ['a text', [{ ...png, data: 'aGVsbG8=' }], 'is not a file of the type image/png'],
     ['an unknown type and broken data', [{ media_type: 5, data: '?' }], 'must be one of'],
     ['null', [null], ''],
   ])('are rejected if they are %s', (_, images, message) => {
@@ -104,7 +109,7 @@ describe('The schema in a job', () => {
     ['of another type', { type: 'array' }, 'must have an object at its root: "type": "object"'],
     ['of several types', { type: ['object', 'null'] }, 'must have an object at its root: "type": "object"'],
     ['of anything', {}, 'must have an object at its root: "type": "object"'],
-    ['too large', { type: 'object', title: 'ä'.repeat(maxSchemaBytes / 2) }, 'must be 65536 bytes of JSON at most'],
+    ['too large', { type: 'object', title: 'ä'.repeat(maxSchemaBytes / 2) }, 'must be at most 65536 bytes of JSON'],
   ])('is rejected if it is %s', (_, schema, message) => {
     const fault = new RelayError('validation_error', `response_format.schema: ${message}`);
     expect(() => schemaText(schema, 'response_format.schema')).toThrow(fault);

@@ -16,7 +16,7 @@ describe('A chat request', () => {
     const { error } = chatRequest.safeParse({ message: '', conversation_id: 'c-1', system: 'Be brief.' });
     expect(error?.issues.map(({ path, message: text }) => `${path.join('.')}: ${text}`)).toEqual([
       'message: must not be empty',
-      'system: is only for a new conversation: leave out conversation_id, or system',
+      'system: is only accepted for a new conversation: leave out conversation_id, or system',
     ]);
   });
 

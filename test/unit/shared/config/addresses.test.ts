@@ -16,16 +16,16 @@ const memory = { kind: 'memory' } as const;
 describe('The ports', () => {
   it('must differ', () => {
     expect(portFaults({ ...agent, MODEL_API_PORT: 5052 })).toEqual([
-      'MODEL_API_AGENT_PORT: 5052 is MODEL_API_PORT: it needs a port of its own',
+      'MODEL_API_AGENT_PORT: 5052 is MODEL_API_PORT: it needs a different port',
     ]);
     for (const fine of [agent, { MODEL_API_AGENT_PORT: 0, MODEL_API_PORT: 0 }, { MODEL_API_PORT: 5051 }, {}]) {
       expect(portFaults(fine)).toEqual([]);
     }
     expect(portFaults({ ...agent, MODEL_API_OLLAMA_PORT: 5051 })).toEqual([
-      'MODEL_API_OLLAMA_PORT: 5051 is MODEL_API_PORT: it needs a port of its own',
+      'MODEL_API_OLLAMA_PORT: 5051 is MODEL_API_PORT: it needs a different port',
     ]);
     expect(portFaults({ ...agent, MODEL_API_OLLAMA_PORT: 5052 })).toEqual([
-      'MODEL_API_OLLAMA_PORT: 5052 is MODEL_API_AGENT_PORT: it needs a port of its own',
+      'MODEL_API_OLLAMA_PORT: 5052 is MODEL_API_AGENT_PORT: it needs a different port',
     ]);
   });
 });

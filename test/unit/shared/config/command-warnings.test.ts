@@ -3,7 +3,7 @@ import { bufferedPrograms, unshelled } from '../../../../src/shared/config/comma
 import { loadConfig } from '../../../../src/shared/config/config.js';
 
 function curesOf(line: string): string[] {
-  return bufferedPrograms(shellWords(line), {}).map((warning) => warning.replace(/ keeps .* stream:/, ':'));
+  return bufferedPrograms(shellWords(line), {}).map((warning) => warning.replace(/ buffers .* streamed:/, ':'));
 }
 
 const ofPython = 'add -u, or set PYTHONUNBUFFERED=1 and name it in MODEL_API_CLI_ENV';
@@ -68,7 +68,7 @@ describe('A command line with shell syntax', () => {
     ['llm {a,b}', '{a,b}'],
   ])('causes a warning: %s', (line, signs) => {
     const verb = signs.includes(' ') ? 'mean' : 'means';
-    const how = "quote what the program is to see, or name a shell, as in sh -c '…'";
+    const how = "quote the argument, or call a shell, as in sh -c '…'";
     expect(unshelled(name, line)).toEqual([`${name}: ${signs} ${verb} nothing without a shell: ${how}`]);
   });
 
@@ -85,7 +85,7 @@ describe('A command line with shell syntax', () => {
 
   it('sets no variable, and the warning does not show its value', () => {
     expect(unshelled(name, ' API_KEY=secret llm')).toEqual([
-      `${name}: API_KEY=… in front names a program: put env before it`,
+      `${name}: API_KEY=… in front is run as a program: put env before it`,
     ]);
   });
 
@@ -98,7 +98,7 @@ describe('A command line with shell syntax', () => {
     expect(await warningsOf({ MODEL_API_CLI_ARGS: '> out' })).toEqual([]);
     expect(await warningsOf({ MODEL_API_CLIS: 'demo,local=command:sed s/a/b/ > out' })).toEqual([
       expect.stringContaining('MODEL_API_CLIS: > means nothing'),
-      expect.stringContaining('MODEL_API_CLIS: sed keeps what it writes'),
+      expect.stringContaining('MODEL_API_CLIS: sed buffers its output'),
     ]);
   });
 });
@@ -107,7 +107,7 @@ describe('A command line whose program buffers its output', () => {
   it('causes a warning with the remedy, unless that is applied', async () => {
     const command = { MODEL_API_CLI: 'command', MODEL_API_CLI_COMMAND: 'python3', MODEL_API_CLI_ARGS: 'model.py' };
     const cure = 'add -u, or set PYTHONUNBUFFERED=1 and name it in MODEL_API_CLI_ENV';
-    const warning = `${name}: python3 keeps what it writes to a pipe until it ends, so no answer would stream: ${cure}`;
+    const warning = `${name}: python3 buffers its output to a pipe until it ends, so answers would not be streamed: ${cure}`;
     expect(await warningsOf(command)).toEqual([warning]);
     expect(await warningsOf({ ...command, PYTHONUNBUFFERED: '1' })).toEqual([warning]);
     expect(await warningsOf({ ...command, PYTHONUNBUFFERED: '1', MODEL_API_CLI_ENV: 'PYTHONUNBUFFERED' })).toEqual([]);

@@ -749,7 +749,7 @@ describe('The configuration', () => {
 describe('An allowed origin', () => {
   it('of null causes a warning, because pages of any site can have it', async () => {
     const { warnings } = await load({ MODEL_API_ALLOWED_ORIGINS: 'app://obsidian.md,null' });
-    expect(warnings).toEqual([expect.stringMatching(/^MODEL_API_ALLOWED_ORIGINS: null lets in pages of any site/)]);
+    expect(warnings).toEqual([expect.stringMatching(/^MODEL_API_ALLOWED_ORIGINS: null allows pages of any site/)]);
     expect((await load({ MODEL_API_ALLOWED_ORIGINS: 'app://obsidian.md' })).warnings).toEqual([]);
   });
 });
@@ -843,18 +843,18 @@ describe('The API keys', () => {
   it('must be distinct, and the fault shows only their names', async () => {
     const shared = { MODEL_API_KEY_FILE: '/shared' };
     expect(await faultsOf(shared, files)).toEqual([
-      'MODEL_API_KEY_FILE: a and c have the same key: each needs its own',
+      'MODEL_API_KEY_FILE: a and c have the same key: each name needs a different key',
     ]);
   });
 
   it('have no name that looks like a sub-client of another key', async () => {
     const content = { '/slash': 'app its-own-key\napp/ada another-key\n' };
     expect(await faultsOf({ MODEL_API_KEY_FILE: '/slash' }, content)).toEqual([
-      'MODEL_API_KEY_FILE: the name on line 2 may hold no /: what follows one is a user of the key',
+      'MODEL_API_KEY_FILE: the name on line 2 must not contain /, which separates a key from its users',
     ]);
   });
 
-  const short = 'a key of fewer than 24 characters may be guessed: "prompt-relay keys new" makes a good one';
+  const short = 'a key of fewer than 24 characters may be guessed: "prompt-relay keys new" generates a secure one';
 
   it.each([
     ['in production', { NODE_ENV: 'production' }],
@@ -919,7 +919,7 @@ describe('The API keys', () => {
   it('may be missing in a keys file, which then refuses all clients', async () => {
     const { needsKey, warnings } = await load({ MODEL_API_KEYS_FILE: '/empty' }, files);
     expect(needsKey).toBe(true);
-    expect(warnings).toEqual(['MODEL_API_KEYS_FILE: holds no key, so every request that needs one is refused']);
+    expect(warnings).toEqual(['MODEL_API_KEYS_FILE: contains no key, so every request that needs one is refused']);
   });
 
   it('have one name and one digest each, across all sources', async () => {
@@ -929,8 +929,8 @@ describe('The API keys', () => {
       { '/k': `default:sha256:${'ab'.repeat(32)}\nada:sha256:${digest}\n` },
     );
     expect(faults).toEqual([
-      'MODEL_API_KEYS_FILE: line 1: the name default is taken by another key',
-      'MODEL_API_KEYS_FILE: line 2: ada has the same key as default: each needs its own',
+      'MODEL_API_KEYS_FILE: line 1: another key already has the name default',
+      'MODEL_API_KEYS_FILE: line 2: ada has the same key as default: each name needs a different key',
     ]);
   });
 
@@ -944,7 +944,7 @@ describe('The API keys', () => {
     await expect(loaded).rejects.toMatchObject({
       faults: ['$CREDENTIALS_DIRECTORY/api_key: /run/credentials/relay/api_key: permission denied'],
     });
-    expect(await faultsOf(unit, { [credential]: '\n' })).toEqual(['$CREDENTIALS_DIRECTORY/api_key: holds no key']);
+    expect(await faultsOf(unit, { [credential]: '\n' })).toEqual(['$CREDENTIALS_DIRECTORY/api_key: contains no key']);
     const named = { ...unit, MODEL_API_KEYS_FILE: '/named' };
     const line = `ada:sha256:${'ab'.repeat(32)}\n`;
     const { apiKeys, namedKeys, needsKey } = await load(named, { [credential]: '\n', '/named': line });

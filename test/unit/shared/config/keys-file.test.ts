@@ -136,8 +136,8 @@ describe('A keys file', () => {
     );
     expect(faults.map((fault) => Number(/^line (\d+): /.exec(fault)?.[1]))).toEqual([2, 4, 5, 6, 7]);
     expect(faults.slice(3)).toEqual([
-      'line 6: the name ada is taken by another key',
-      'line 7: eve has the same key as ada: each needs its own',
+      'line 6: another key already has the name ada',
+      'line 7: eve has the same key as ada: each name needs a different key',
     ]);
     expect(faults.join()).not.toMatch(/pr_|[0-9a-f]{32}/);
   });

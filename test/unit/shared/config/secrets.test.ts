@@ -36,7 +36,7 @@ describe('The token of the model CLI', () => {
     'is a fault if the variable contains more than a token: %j',
     async (variable) => {
       const { faults } = await load(variable, null);
-      expect(faults).toEqual([expect.stringMatching(/^MODEL_CODE_OAUTH_TOKEN: must hold one token and nothing else/)]);
+      expect(faults).toEqual([expect.stringMatching(/^MODEL_CODE_OAUTH_TOKEN: must contain only one token/)]);
       expect(faults.join()).not.toContain('t0k');
     },
   );

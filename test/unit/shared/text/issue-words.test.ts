@@ -12,14 +12,14 @@ describe('The default message for an invalid value', () => {
     [z.boolean(), 'yes', 'must be true or false'],
     [z.enum(['a', 'b']), 'c', 'must be one of a, b'],
     [z.literal('a'), 'c', 'must be a'],
-    [z.string().max(3), 'abcd', 'must be 3 characters at most'],
+    [z.string().max(3), 'abcd', 'must be at most 3 characters'],
     [z.string().min(1), '', 'must not be empty'],
     [z.string().min(2), 'a', 'must be at least 2 characters'],
-    [z.number().max(3), 4, 'must be 3 at most'],
+    [z.number().max(3), 4, 'must be at most 3'],
     [z.array(z.string()).min(1), [], 'must be at least 1'],
     [z.union([z.string(), z.array(z.string())]), 5, 'must be a string or a list'],
-    [z.union([z.literal('a'), z.looseObject({ type: z.string() })]), {}, 'has a form that is not known here'],
-    [z.string().regex(/a/), 'b', 'has a form that is not known here'],
+    [z.union([z.literal('a'), z.looseObject({ type: z.string() })]), {}, 'has an unknown form'],
+    [z.string().regex(/a/), 'b', 'has an unknown form'],
     [z.string('must be a name'), 5, 'must be a name'],
   ])('names the expected form: %#', (schema, value, words) => {
     expect(schema.safeParse(value, { error: issueWords }).error?.issues[0]?.message).toBe(words);

@@ -73,10 +73,10 @@ describe('A schema of another dialect', () => {
 
   it.each<[Schema, string]>([
     [{ type: 'objekt' }, 'type "objekt" is unknown'],
-    [{ properties: 5 }, 'properties is no object'],
-    [{ properties: { a: null } }, 'null is no schema'],
-    [{ required: 5 }, 'required is no list of names'],
-    [{ required: ['a', 5] }, 'required is no list of names'],
+    [{ properties: 5 }, 'properties is not an object'],
+    [{ properties: { a: null } }, 'null is not a schema'],
+    [{ required: 5 }, 'required is not a list of names'],
+    [{ required: ['a', 5] }, 'required is not a list of names'],
   ])('reports keywords that are invalid in every dialect: %j', (schema, loss) => {
     expect(modernSchema(schema).losses).toEqual([loss]);
   });

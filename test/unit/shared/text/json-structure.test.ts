@@ -26,8 +26,8 @@ function valuesIn(value: unknown): number {
   return inside.reduce((sum: number, each) => sum + valuesIn(each), inside.length);
 }
 
-const tooMany = 'must hold 50000 values at most';
-const tooDeep = 'must be nested 200 levels deep at most';
+const tooMany = 'must contain at most 50000 values';
+const tooDeep = 'must be nested at most 200 levels deep';
 const strange = ['', '\\', '"', '\\"', '[{,}]', '\\\\', 'é', '😀', '\u2028', '[', ',,,,', '\\u005b'];
 
 describe('The structure of a JSON text', () => {

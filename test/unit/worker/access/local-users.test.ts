@@ -111,7 +111,7 @@ describe('A caller without a key', () => {
     else {
       await expect(admitted).rejects.toMatchObject({
         code: 'forbidden',
-        message: expect.stringMatching(/is not among MODEL_API_ALLOWED_USERS$/),
+        message: expect.stringMatching(/is not in MODEL_API_ALLOWED_USERS$/),
       });
     }
   });

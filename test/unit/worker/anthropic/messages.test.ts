@@ -434,7 +434,7 @@ describe('A failure', () => {
       { ...hello, tools: [{ type: 'web_search_20250305', name: 'web_search' }] },
       400,
       'invalid_request_error',
-      "tools: must have a tool of the client: web_search_20250305 would be run by the provider's servers",
+      "tools: must have a tool of the client: web_search_20250305 can only run on the provider's servers",
     ],
   ])('is reported for %s, for a count as for a message', async (_what, body, status, type, text) => {
     await using door = await open();

@@ -163,7 +163,7 @@ describe('The messages of a conversation', () => {
 
 it.each([
   [true, 200, undefined],
-  [false, 403, 'conversations cannot be read back here: MODEL_API_READ_BACK is false'],
+  [false, 403, 'stored conversations cannot be read: MODEL_API_READ_BACK is false'],
 ])('Conversations can be read only if that is enabled (%p)', async (readBack, status, message) => {
   await using server = await serveWith([readBackGuard({ readBack }), passed]);
   const answer = await server.get();

@@ -118,7 +118,7 @@ describe('A job with an open request', () => {
 
   it('has no events for other readers: only its request receives them', async () => {
     await using server = await serve(primary).events();
-    const message = expect.stringContaining('the request that has sent it');
+    const message = expect.stringContaining('the request that sent it');
     expect((await server.get()).body).toMatchObject({ error: 'not_found', message });
   });
 });

@@ -83,7 +83,7 @@ describe('A body', () => {
     await using server = await serveWith([all]);
     const ofLength = (length: number) => JSON.stringify({ list: Array.from({ length }, () => ({})) });
     expect((await server.send(jsonPost('/', ofLength(49_999)))).status).toBe(200);
-    const tooMany = { status: 400, body: { message: 'body: must hold 50000 values at most' } };
+    const tooMany = { status: 400, body: { message: 'body: must contain at most 50000 values' } };
     expect(await server.send(jsonPost('/', ofLength(50_000)))).toMatchObject(tooMany);
     const bad = JSON.stringify({ list: Array.from({ length: 400_000 }, () => 5) });
     expect(await server.send(jsonPost('/', bad))).toMatchObject(tooMany);

@@ -22,7 +22,7 @@ describe('The Host guard', () => {
       await using server = await open();
       expect(await server.get(`Host: ${host}`)).toMatchObject({
         status: 403,
-        body: { error: 'forbidden', message: 'this Host is not allowed: MODEL_API_ALLOWED_HOSTS names those that are' },
+        body: { error: 'forbidden', message: 'this Host is not allowed: add it to MODEL_API_ALLOWED_HOSTS' },
       });
     },
   );
@@ -75,7 +75,7 @@ describe('The Origin guard', () => {
         const answer = await server.send(bytes);
         expect(answer).toMatchObject({
           status: 403,
-          body: { message: 'this Origin is not allowed: MODEL_API_ALLOWED_ORIGINS names those that are' },
+          body: { message: 'this Origin is not allowed: add it to MODEL_API_ALLOWED_ORIGINS' },
         });
         expect(corsOf(answer)).toEqual([]);
       }
@@ -157,7 +157,7 @@ describe('The cross-site guard', () => {
     status: 403,
     body: {
       error: 'forbidden',
-      message: 'requests of other sites need an Origin that MODEL_API_ALLOWED_ORIGINS names',
+      message: 'requests from other sites need an Origin that is in MODEL_API_ALLOWED_ORIGINS',
     },
   };
 

@@ -32,12 +32,15 @@ describe('An error thrown by a handler', () => {
 
   it('is a 400 if a path has an invalid percent escape', async () => {
     await using server = await serveWith([throwing(new URIError('secret'))]);
-    expect(await server.get()).toMatchObject({ status: 400, body: { message: 'path: holds a bad percent escape' } });
+    expect(await server.get()).toMatchObject({
+      status: 400,
+      body: { message: 'path: contains an invalid percent escape' },
+    });
     expect(server.log.events).not.toContain('internal_error');
   });
 
   it.each<[string, Handler]>([
-    ['the client has gone', throwing(cancelled('the client has gone'))],
+    ['the client has disconnected', throwing(cancelled('the client has disconnected'))],
     ['the response has begun', throwing(new RelayError('timeout', 'late'), (_req, res) => void res.write('half'))],
   ])('closes the connection if %s', async (_, handler) => {
     await using server = await serveWith([handler]);

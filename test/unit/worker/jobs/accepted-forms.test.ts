@@ -46,7 +46,7 @@ describe('The tool choice allowed_tools', () => {
     }
     expect(choose[door]('auto', []).offer).toMatchObject({ choice: 'none' });
     expect(faultOf(() => choose[door]('required', []))).toBe('tool_choice: must allow a tool of the client');
-    expect(faultOf(() => choose[door]('auto', ['x']))).toBe('tool_choice: must allow tools of this request alone');
+    expect(faultOf(() => choose[door]('auto', ['x']))).toBe('tool_choice: must allow only tools of this request');
   });
 });
 

@@ -7,7 +7,7 @@ const plain = { imageField: null, schemaWish: null };
 describe('A failure of a request to an SDK endpoint', () => {
   it('names the field of the image in the request', () => {
     const refusal = invalid('images', 'the model CLI of this service takes none');
-    const said = 'the model CLI of this service takes no images';
+    const said = 'the model CLI of this service does not accept images';
     expect(inWordsOf(words, refusal)).toEqual(invalid('messages.2.content.1', said));
     expect(inWordsOf(plain, refusal)).toBe(refusal);
   });
@@ -18,7 +18,7 @@ describe('A failure of a request to an SDK endpoint', () => {
       code: 'cli_error',
       reason: 'schema_mismatch',
       stderr: 'x',
-      message: expect.stringMatching(/^the answer does not fit\. json_object alone .* FORMAT$/),
+      message: expect.stringMatching(/^the answer does not fit\. json_object does not .* FORMAT$/),
     });
     expect(inWordsOf(plain, failure)).toBe(failure);
   });

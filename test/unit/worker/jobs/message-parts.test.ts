@@ -68,7 +68,7 @@ describe('A conversation', () => {
     ['ends with a blank message', [user('a'), model('b'), user(' \n')]],
     ['ends with an empty message after another', [user('a'), user('')]],
   ])('is rejected if it %s', (_, messages) => {
-    expect(faultOf(() => lastOfUser(messages, 'input'))).toMatch(/^input: must (hold|end with) a message/);
+    expect(faultOf(() => lastOfUser(messages, 'input'))).toMatch(/^input: must (contain|end with) a message/);
   });
 });
 
@@ -80,7 +80,7 @@ describe('An image', () => {
   });
 
   it.each([
-    ['of another type', `data:image/jpeg;base64,${png}`, 'here: is not what image/jpeg begins with'],
+    ['of another type', `data:image/jpeg;base64,${png}`, 'here: is not a file of the type image/jpeg'],
     ['of no type of ours', `data:image/tiff;base64,${png}`, 'here: must be one of image/png'],
     ['of text', `data:text/plain;base64,${png}`, 'here: must be one of image/png'],
     ['that is not base64', 'data:image/png;base64,?', 'here: must be base64'],

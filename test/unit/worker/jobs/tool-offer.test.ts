@@ -37,7 +37,7 @@ describe('The tools of a request', () => {
       offer: { tools: [{ name: 'a' }] },
       dropped: ['web_search'],
     });
-    expect(() => parsedTools([search], free)).toThrow('web_search would be run by');
+    expect(() => parsedTools([search], free)).toThrow('web_search can only run on');
     expect(parsedTools([search], { ...free, choice: 'none' }).offer).toBeUndefined();
   });
 
@@ -59,11 +59,21 @@ describe('The tools of a request', () => {
     ['has no name', [sent(null)], 'auto', 'tools.null.name: must be sent'],
     ['has an odd name', [sent('a b')], 'auto', 'must be 1 to 128 letters'],
     ['has a long name', [sent('a'.repeat(129))], 'auto', 'must be 1 to 128 letters'],
-    ['has the name of another', [sent('a'), sent('a')], 'auto', 'must not be that of another tool'],
+    ['has the name of another', [sent('a'), sent('a')], 'auto', 'must not be the name of another tool'],
     ['takes no object', [sent('a', { schema: { type: 'string' } })], 'auto', 'must have the schema of an object'],
-    ['is one of too many', Array.from({ length: 129 }, (_, at) => sent(`t${at}`)), 'auto', 'must be 128 at most'],
-    ['has a large schema', [sent('a', { schema: { enum: ['x'.repeat(262_144)] } })], 'auto', 'bytes at most'],
-    ['is too large', [sent('a', { description: 'x'.repeat(262_144) })], 'auto', 'bytes at most'],
+    ['is one of too many', Array.from({ length: 129 }, (_, at) => sent(`t${at}`)), 'auto', 'must be at most 128'],
+    [
+      'has a large schema',
+      [sent('a', { schema: { enum: ['x'.repeat(262_144)] } })],
+      'auto',
+      'must be at most 262144 bytes in total',
+    ],
+    [
+      'is too large',
+      [sent('a', { description: 'x'.repeat(262_144) })],
+      'auto',
+      'must be at most 262144 bytes in total',
+    ],
     ['is required of none', [], 'required', 'needs tools'],
     ['is named and not offered', [sent('a')], { name: 'b' }, 'must name one of the tools'],
   ])('are rejected if one %s', (_, tools, choice, message) => {
@@ -102,13 +112,17 @@ describe('The calls in a history', () => {
   });
 
   it.each<[string, readonly Message[], string]>([
-    ['a result is missing', [hi, calls('1', '2'), results('1')], 'none for 2'],
-    ['all results are missing', [hi, calls('1'), hi], 'none for 1'],
-    ['a result has no call', [hi, calls('1'), results('1', '3')], 'none for 3'],
-    ['results have no calls at all', [results('4')], 'none for 4'],
-    ['a result comes twice', [hi, calls('1'), results('1', '1')], 'one result alone with the id 1'],
-    ['two calls with one id have one result', [hi, calls('1', '1'), results('1')], 'none for 1'],
-    ['many results have no call', [hi, calls('1'), results('1', ...'abcdefgh')], 'none for a, b, c, d, e and others'],
+    ['a result is missing', [hi, calls('1', '2'), results('1')], 'missing for 2'],
+    ['all results are missing', [hi, calls('1'), hi], 'missing for 1'],
+    ['a result has no call', [hi, calls('1'), results('1', '3')], 'missing for 3'],
+    ['results have no calls at all', [results('4')], 'missing for 4'],
+    ['a result comes twice', [hi, calls('1'), results('1', '1')], 'only one result with the id 1'],
+    ['two calls with one id have one result', [hi, calls('1', '1'), results('1')], 'missing for 1'],
+    [
+      'many results have no call',
+      [hi, calls('1'), results('1', ...'abcdefgh')],
+      'missing for a, b, c, d, e and others',
+    ],
     ['an id is empty', [hi, calls(''), results('')], 'an id of 1 to 256 characters'],
   ])('are rejected if %s', (_, messages, message) => {
     expect(() => checkCalls(messages, 'messages')).toThrow(message);

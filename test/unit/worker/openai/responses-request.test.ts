@@ -60,7 +60,7 @@ describe('A response asks for', () => {
     const results = { type: 'function_call_output', call_id: 'a', output: 'Rain' };
     const withTools = parsedAfter({ input: [results], tools: [weather] }, earlier);
     expect(withTools).toMatchObject({ job: { history: [], earlier, text: '', results: [{ id: 'a', text: 'Rain' }] } });
-    expect(() => parsedAfter({ input: 'So?', tools: [weather] }, earlier)).toThrow('none for a');
+    expect(() => parsedAfter({ input: 'So?', tools: [weather] }, earlier)).toThrow('missing for a');
     expect(parsedAfter({ input: 'So?' }, earlier).job).toMatchObject({ history: [], earlier, text: 'So?' });
   });
 
@@ -246,8 +246,8 @@ describe('A response is rejected, with the field named,', () => {
       'must be 1 to 128 letters, digits, _ and -',
     ],
     [{ input: 5 }, 'input', 'must be text, or a list of items'],
-    [{ input: '' }, 'input', 'must end with a message that is not blank'],
-    [items(), 'input', 'must hold a message of the user'],
+    [{ input: '' }, 'input', 'must end with a message that has text'],
+    [items(), 'input', 'must contain a message of the user'],
     [items(hi, { role: 'assistant', content: 'So' }), 'input', 'must end with a message of the user'],
     [items({ role: 'bot', content: 'x' }), 'input[0].role', 'must be system, developer, user or assistant'],
     [items({ content: 'x' }), 'input[0].role', 'must be system, developer, user or assistant'],
@@ -280,7 +280,7 @@ describe('A response is rejected, with the field named,', () => {
     ],
     [{ reasoning: { effort: 5 } }, 'reasoning.effort', 'must be a string'],
     [{ tools: [{ type: 'function' }] }, 'tools[0].name', 'must be sent'],
-    [{ tools: [{ type: 'web_search' }], tool_choice: 'required' }, 'tools', 'web_search would be run by'],
+    [{ tools: [{ type: 'web_search' }], tool_choice: 'required' }, 'tools', 'web_search can only run on'],
     [
       { tools: [weather], tool_choice: { type: 'web_search' } },
       'tool_choice',

@@ -117,7 +117,7 @@ export async function askAgent(query: AgentQuery): Promise<Initialized> {
   const { agent, failure } = await openedBy(query, 'agent');
   if (agent !== null) return agent;
   if (failure !== null) throw errorOf(failure(null));
-  throw cliError('other', 'the model CLI does not answer initialize: it may speak no ACP');
+  throw cliError('other', 'the model CLI does not answer initialize: it may not support ACP');
 }
 
 /**
@@ -127,7 +127,7 @@ export async function askAgent(query: AgentQuery): Promise<Initialized> {
 export async function checkAgent(query: AgentQuery): Promise<string | null> {
   const { session, failure } = await openedBy(query, 'session');
   if (session !== null) return hasNoModel(session) ? `${notLoggedIn}: it offers no model` : null;
-  if (failure === null) throw cliError('other', 'the model CLI opens no session');
+  if (failure === null) throw cliError('other', 'the model CLI does not open a session');
   const failed = failure(null);
   if (failed.reason !== 'auth') throw errorOf(failed);
   return failed.message.replace(/^the model CLI reports/, notLoggedIn);

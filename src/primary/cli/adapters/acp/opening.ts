@@ -94,7 +94,7 @@ export class AcpOpening {
 
   #initialized(result: unknown): OpeningStep {
     const { data } = initialized.safeParse(result);
-    if (data === undefined) return closed(turnFailed('other', 'the model CLI says nothing of its protocol'));
+    if (data === undefined) return closed(turnFailed('other', 'the model CLI does not report its protocol version'));
     if (data.protocolVersion !== protocolVersion) return closed(otherVersion(data.protocolVersion));
     this.#agent = data;
     this.login.offered(data.authMethods);
@@ -107,7 +107,7 @@ export class AcpOpening {
 
   #made(result: unknown): OpeningStep {
     const { data: session } = sessionMade.safeParse(result);
-    if (session === undefined) return closed(turnFailed('other', 'the model CLI opened no session'));
+    if (session === undefined) return closed(turnFailed('other', 'the model CLI did not open a session'));
     const request = modeRequest(session, this.#settings.mode);
     if (request === null) return { type: 'open', session };
     return this.#ask({ name: 'mode', session, request }, request.method, request.params);
@@ -123,7 +123,7 @@ export class AcpOpening {
   /** Fails if the agent rejects a mode that it offers, because this mode may be the only barrier to its tools. */
   #modeRefused({ session, request }: Extract<Awaited, { readonly name: 'mode' }>): OpeningStep {
     if (request.isCurrent) return { type: 'open', session };
-    return closed(turnFailed('other', `the model CLI does not take its own mode ${request.mode}`));
+    return closed(turnFailed('other', `the model CLI refuses its mode ${request.mode}`));
   }
 
   #ask(awaited: Awaited, method: string, params: AcpRequest['params']): OpeningStep {

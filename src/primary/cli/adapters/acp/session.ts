@@ -257,7 +257,7 @@ export class AcpSession implements TurnWriter, Decoder<DecoderEvent> {
 
 const notListed = turnFailed(
   'other',
-  'the model CLI has not asked for the tools of this request: if it uses a proxy, NO_PROXY must name 127.0.0.1',
+  'the model CLI has not requested the tools of this request: if it uses a proxy, NO_PROXY must name 127.0.0.1',
 );
 
 function reply(text: string): StdinReply {

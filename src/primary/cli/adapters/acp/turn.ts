@@ -76,7 +76,7 @@ export class AcpTurn {
   /** Returns the end of the turn. `result`: the answer to the prompt. */
   end(result: unknown): TurnEvent {
     const ended = promptEnded.safeParse(result).data;
-    if (ended === undefined) return turnFailed('other', 'the model CLI ended its turn in a way that is not known');
+    if (ended === undefined) return turnFailed('other', 'the model CLI ended its turn with an unknown stop reason');
     const failed = stoppedBy(ended.stopReason, this.#hasText);
     if (failed !== null) return failed;
     const model = ended._meta?.quota?.model_usage?.[0]?.model ?? this.#model;
@@ -95,8 +95,8 @@ export function stoppedBy(stopReason: string, hasText: boolean): TurnFailed | nu
   if (stopReason === 'max_tokens')
     return hasText ? null : turnFailed('prompt_too_long', 'the prompt is too long for the model');
   if (stopReason === 'max_turn_requests')
-    return turnFailed('other', 'the model CLI asked its model too often in one turn');
-  if (stopReason === 'cancelled') return turnFailed('other', 'the model CLI gave up the turn');
+    return turnFailed('other', 'the model CLI called its model too often in one turn');
+  if (stopReason === 'cancelled') return turnFailed('other', 'the model CLI aborted the turn');
   return hasText ? null : turnFailed('empty_answer', 'the model CLI ended its turn without an answer');
 }
 

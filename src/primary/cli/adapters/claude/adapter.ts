@@ -120,7 +120,7 @@ async function check(consult: Consult, { hostFault }: ClaudeOptions): Promise<st
   if (fault !== null) throw cliError('other', fault);
   const { stdout } = await consult(['auth', 'status']);
   const { data } = authStatus.safeParse(jsonOf(stdout));
-  if (data === undefined) return 'the model CLI does not say whether it is logged in';
+  if (data === undefined) return 'the model CLI does not report whether it is logged in';
   return data.loggedIn
     ? null
     : 'the model CLI is not logged in: log in as the service user, or set MODEL_CODE_OAUTH_TOKEN';

@@ -141,7 +141,9 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
   #checkTools(line: InitLine): readonly TurnEvent[] {
     const names = this.#writer.tools.missingFrom(line);
     if (names.length === 0) return [];
-    return [turnFailed('request_refused', `the model CLI does not take these tools: ${names.slice(0, 5).join(', ')}`)];
+    return [
+      turnFailed('request_refused', `the model CLI does not accept these tools: ${names.slice(0, 5).join(', ')}`),
+    ];
   }
 
   /** Handles a retry of the CLI, which repeats a message that has begun. */
@@ -273,7 +275,7 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
     this.#answer.isBroken = true;
     if (!this.#answer.message.hasClientCall) return [];
     this.#endTurn();
-    return [...outOfTurn, turnFailed('answer_broken', "the connection to the model's API was lost within a call")];
+    return [...outOfTurn, turnFailed('answer_broken', "the connection to the model's API was lost during a tool call")];
   }
 
   /**

@@ -74,7 +74,7 @@ const waitReasons: ReadonlySet<CliReason> = new Set(['quota', 'overloaded']);
  */
 export function waiting(line: ApiRetry, limits: RateLimits | null, turn: Turn | null): Waiting | null {
   const { retry_delay_ms: ms, error, error_status: status } = line;
-  const words = `the API has no room, and the next try would be in ${Math.ceil(ms / 1000)} s`;
+  const words = `the API of the model failed, and the next retry would be in ${Math.ceil(ms / 1000)} s`;
   const codes = [
     ['error', error],
     ['status', status],
@@ -91,7 +91,7 @@ const namedParts = /^[a-z ]{1,40}$/;
 export function rejected({ request_id: id, error }: ControlResponse, turn: Turn | null): TurnFailed {
   const what = id !== null && id !== undefined && namedParts.test(id) ? id : 'details';
   const isOfModel = what === modelSettings && turn !== null && turn.model !== null;
-  const message = sentence(`the model CLI does not take the ${what} of this request`, error ?? '');
+  const message = sentence(`the model CLI does not accept the ${what} of this request`, error ?? '');
   return turnFailed(isOfModel ? 'model_unknown' : 'other', message);
 }
 

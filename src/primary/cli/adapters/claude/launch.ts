@@ -46,7 +46,8 @@ export interface ClaudeProfile {
 export function profileFor(help: string, usesApiKey: boolean): ClaudeProfile {
   const known = new Set(help.match(/--[a-z][a-z-]*/g));
   const missing = needed.flatMap(([flag]) => (known.has(flag) ? [] : [flag]));
-  if (missing.length > 0) throw cliError('other', `the model CLI is too old: it does not know ${missing.join(', ')}`);
+  if (missing.length > 0)
+    throw cliError('other', `the model CLI is too old: it does not support ${missing.join(', ')}`);
   const options = usesApiKey ? [...wanted, forApiKeys] : wanted;
   return { args: [...needed, ...options.filter(([flag]) => known.has(flag))].flat(), known };
 }

@@ -89,7 +89,7 @@ async function versionOf(consult: Consult): Promise<string | null> {
 /** Returns why no credential exists; null if one does. Only a turn shows whether the API accepts it. */
 function faultOf(answer: unknown): string | null {
   const { data } = accountState.safeParse(answer);
-  if (data === undefined) return 'the model CLI does not say whether it is logged in';
+  if (data === undefined) return 'the model CLI does not report whether it is logged in';
   return data.account != null || !data.requiresOpenaiAuth
     ? null
     : 'the model CLI is not logged in: run `codex login` as the service user, or allow OPENAI_API_KEY in MODEL_API_CLI_ENV';

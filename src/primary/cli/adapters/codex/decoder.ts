@@ -117,7 +117,7 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
     this.#tokens = null;
     const text = this.#thread.started(result);
     if (text !== null) return [{ type: 'reply', text }];
-    return [turnFailed('other', 'the model CLI cannot be kept away from the files of the host')];
+    return [turnFailed('other', 'the model CLI cannot be isolated from the files of the host')];
   }
 
   #notified({ method, params }: CodexNotification): readonly DecoderEvent[] {
@@ -272,7 +272,7 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
 }
 
 /** Failure of a turn without text. The cause may be a refusal, whose text the program hides. */
-const emptyAnswer: readonly TurnEvent[] = [turnFailed('empty_answer', 'the model has said nothing')];
+const emptyAnswer: readonly TurnEvent[] = [turnFailed('empty_answer', 'the model gave no answer')];
 
 const namesOfRequests: ReadonlyMap<RpcId | null, string> = new Map([
   [requestIds.initialize, 'greeting of the relay'],
@@ -285,7 +285,7 @@ function forbiddenItem(type: string): readonly DecoderEvent[] {
   if (harmlessItems.has(type)) return nothing;
   if (type === 'contextCompaction')
     return [turnFailed('prompt_too_long', 'the conversation no longer fits into the context of the model')];
-  const failed = turnFailed('other', 'the model CLI began to do more than to answer');
+  const failed = turnFailed('other', 'the model CLI began an action that the service does not allow');
   return [{ type: 'request-refused', request: 'tool' }, failed];
 }
 

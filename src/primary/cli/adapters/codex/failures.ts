@@ -92,7 +92,7 @@ export function failed(error: CodexError | null, limits: CodexLimits | null, tur
 
 /** Returns the failure for a request that the program has rejected. */
 export function rejected(reason: CliReason, what: string, words: string): TurnFailed {
-  return turnFailed(reason, sentence(`the model CLI does not take the ${what}`, withoutAddress(words)));
+  return turnFailed(reason, sentence(`the model CLI does not accept the ${what}`, withoutAddress(words)));
 }
 
 function statusOf(info: CodexError['codexErrorInfo']): number | null {

@@ -101,7 +101,7 @@ async function print(consult: Consult, args: readonly string[], catalog?: CodexC
 }
 
 function unusable(why: string) {
-  return cliError('other', `this version of codex can not be used safely: it ${why}`);
+  return cliError('other', `this version of codex cannot be used safely: it ${why}`);
 }
 
 /**

@@ -79,7 +79,7 @@ function plainText(answer: Pick<PrintedText, 'add'>): Decoder {
 
 function empty({ stderr }: Exit): TurnEvent {
   const errorText = stderr.trim();
-  const message = 'the model CLI ended well, and wrote no answer';
+  const message = 'the model CLI exited with 0 without an answer';
   return { type: 'turn-failed', reason: 'empty_answer', message, ...(errorText !== '' && { stderr: errorText }) };
 }
 

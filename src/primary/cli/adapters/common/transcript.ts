@@ -69,7 +69,7 @@ function transcript(messages: readonly TranscriptMessage[]): readonly PromptPiec
 }
 
 const answer = 'Answer the last message as the assistant, with the answer alone.';
-const goOn = 'The last results have come. Go on as the assistant, with what comes next alone.';
+const goOn = 'The last results have come. Continue as the assistant, with the next message alone.';
 
 /** Splits the text at the positions of its images. Pieces of text may be empty. */
 export function piecesOf({ text, images = [] }: MessageContent): readonly PromptPiece[] {

@@ -150,7 +150,7 @@ function orFailed<T>(name: string, call: () => T): T {
   } catch (error) {
     if (error instanceof RelayError || error instanceof LineTooLong) throw error;
     const stderr = error instanceof Error ? (error.stack ?? error.message) : String(error);
-    throw cliError('other', `the adapter ${name} has failed`, { stderr });
+    throw cliError('other', `the adapter ${name} failed`, { stderr });
   }
 }
 
@@ -167,7 +167,7 @@ async function settled(name: string, shape: z.ZodType, ask: () => unknown): Prom
  * it.
  */
 export function failureOf(name: string, error: unknown): RelayError {
-  return error instanceof RelayError ? error : cliError('other', `the adapter ${name} has failed: ${wordsOf(error)}`);
+  return error instanceof RelayError ? error : cliError('other', `the adapter ${name} failed: ${wordsOf(error)}`);
 }
 
 /** Returns the message of a thrown value, which may be of any type. */
@@ -192,7 +192,7 @@ export function guardedConsult(consult: Consult): Consult {
 function events(from: unknown): readonly DecoderEvent[] {
   const list = from as Iterable<DecoderEvent> | null | undefined;
   if (typeof list?.[Symbol.iterator] !== 'function')
-    throw new TypeError('it yields what it must not: must be a list of events, or a generator that is not async');
+    throw new TypeError('it yields an invalid value: must be a list of events, or a generator that is not async');
   return Array.from(list, (event) => checked(eventShape, event));
 }
 
@@ -203,14 +203,14 @@ function events(from: unknown): readonly DecoderEvent[] {
 function atOnce<T>(value: T): T {
   if (!(value instanceof Promise)) return value;
   value.catch(() => {});
-  throw new TypeError('it must answer at once, and not with a promise');
+  throw new TypeError('it must return its value, not a promise');
 }
 
 function checked<T>(shape: z.ZodType, value: T): T {
   const { error } = shape.safeParse(atOnce(value));
   if (error === undefined) return value;
   const [issue] = error.issues;
-  throw new TypeError(`it yields what it must not: ${[...(issue?.path ?? []), issue?.message].join(': ')}`);
+  throw new TypeError(`it yields an invalid value: ${[...(issue?.path ?? []), issue?.message].join(': ')}`);
 }
 
 type FileAdapter = ReturnType<CreateAdapter>;

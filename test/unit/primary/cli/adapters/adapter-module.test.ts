@@ -53,19 +53,19 @@ describe('A file with an adapter', () => {
     expect(await imported(join(folder.path, 'nowhere.cjs'))).toMatch(/^ENOENT/);
     const other = join(folder.path, 'folder.cjs');
     await mkdir(other);
-    expect(await imported(other)).toBe('is no file');
+    expect(await imported(other)).toBe('is not a file');
     const broken = importAdapterModule(path, () => Promise.reject(new SyntaxError('Unexpected token')));
-    await expect(broken).rejects.toThrow("can't be loaded: Unexpected token");
+    await expect(broken).rejects.toThrow('cannot be loaded: Unexpected token');
   });
 
   it('is loaded within a time limit', async () => {
     const clock = new FakeClock();
     const never = adapterLoader(clock, () => new Promise(() => {}))(path).catch((error: Error) => error.message);
     await clock.advance(10_000);
-    expect(await never).toBe("can't be loaded: it takes longer than 10000 ms");
+    expect(await never).toBe('cannot be loaded: it takes longer than 10000 ms');
     expect(await adapterLoader(clock, async (file) => file)(path)).toBe(path);
-    const broken = adapterLoader(clock, () => Promise.reject(new Error('is no file')))(path);
-    await expect(broken).rejects.toThrow('is no file');
+    const broken = adapterLoader(clock, () => Promise.reject(new Error('is not a file')))(path);
+    await expect(broken).rejects.toThrow('is not a file');
     expect(clock.pending).toBe(0);
   });
 });

@@ -54,7 +54,7 @@ describe('The default model CLI', () => {
 
   it.each([
     ['it is the demo', {}, 'no claude on PATH: the demo model answers'],
-    ['it is named otherwise', { MODEL_API_CLI_COMMAND: '/opt/ollama run' }, 'ollama is taken for claude'],
+    ['it is named otherwise', { MODEL_API_CLI_COMMAND: '/opt/ollama run' }, 'ollama is run as claude'],
   ])('has a warning if %s', async (_, env, warning) => {
     const { warnings } = await chooseAdapters(await configOf(env), nowhere);
     expect(warnings).toEqual([expect.stringContaining(warning)]);
@@ -184,8 +184,8 @@ describe('A model CLI whose adapter is in a file', () => {
     const config = await configOf(single);
     const faults = ['MODEL_API_CLI: /etc/jay.cjs: must export a function createAdapter'];
     await expect(chooseAdapters(config, nowhere, async () => ({}))).rejects.toMatchObject({ faults });
-    const refused = chooseAdapters(config, nowhere, () => Promise.reject(new Error('is no file')));
-    await expect(refused).rejects.toMatchObject({ faults: ['MODEL_API_CLI: /etc/jay.cjs: is no file'] });
+    const refused = chooseAdapters(config, nowhere, () => Promise.reject(new Error('is not a file')));
+    await expect(refused).rejects.toMatchObject({ faults: ['MODEL_API_CLI: /etc/jay.cjs: is not a file'] });
   });
 
   it('needs a configured model if it has no default', async () => {
@@ -193,7 +193,7 @@ describe('A model CLI whose adapter is in a file', () => {
       const { createAdapter: made } = await example();
       return { createAdapter: (given: object) => ({ ...made(given), needsModel: true }) };
     };
-    const faults = ['MODEL_API_DEFAULT_MODEL: must be set, because jay has no model of its own'];
+    const faults = ['MODEL_API_DEFAULT_MODEL: must be set, because jay has no default model'];
     await expect(chooseAdapters(await configOf(single), nowhere, needy)).rejects.toMatchObject({ faults });
     for (const named of [{ MODEL_API_DEFAULT_MODEL: 'jay-small' }, { MODEL_API_ALLOWED_MODELS: 'jay-small' }]) {
       const {
@@ -245,9 +245,9 @@ describe('Aliases', () => {
   it.each<[string, Variables, string]>([
     ['a=gpt', demo, 'gpt, which a stands for, must be one of eliza, echo'],
     ['*=gpt', demo, 'gpt, which * stands for, must be one of eliza, echo'],
-    ['a=b,b=echo', demo, 'b, which a stands for, is an alias too: name its model'],
-    ['*=a,a=echo', demo, 'a, which * stands for, is an alias too: name its model'],
-    ['a=a', claude, 'a, which a stands for, is an alias too: name its model'],
+    ['a=b,b=echo', demo, 'b, which a stands for, is an alias, too: use its model instead'],
+    ['*=a,a=echo', demo, 'a, which * stands for, is an alias, too: use its model instead'],
+    ['a=a', claude, 'a, which a stands for, is an alias, too: use its model instead'],
     ['a=opus', { ...claude, MODEL_API_ALLOWED_MODELS: 'haiku' }, 'opus, which a stands for, must be one of haiku'],
     ['a=x', { MODEL_API_CLI: 'command', MODEL_API_CLI_COMMAND: 'llm' }, 'x, which a stands for, must be one of llm'],
     ['a=main/gpt', two, 'main/gpt, which a stands for, must be one of main/eliza, main/echo'],
@@ -272,7 +272,7 @@ describe('Aliases', () => {
   it('with the name of a model are never used, which causes a warning', async () => {
     const warningsFor = async (aliases: string, env: Variables) =>
       (await chooseAdapters(await configOf({ MODEL_API_MODEL_ALIASES: aliases, ...env }), nowhere)).warnings;
-    const idle = (name: string) => `MODEL_API_MODEL_ALIASES: ${name} is a model itself, so it stands for no other`;
+    const idle = (name: string) => `MODEL_API_MODEL_ALIASES: ${name} is the name of a model, so it cannot be an alias`;
     expect(await warningsFor('echo=eliza,a=echo', demo)).toEqual([idle('echo')]);
     expect(await warningsFor('opus=haiku,claude-3=opus,gpt-4=opus', claude)).toEqual([idle('opus'), idle('claude-3')]);
     expect(await warningsFor('local=echo,main/echo=eliza', two)).toEqual([idle('local'), idle('main/echo')]);

@@ -18,7 +18,7 @@ import {
 describe('The end of a process', () => {
   it.each([
     [new RelayError('timeout', 'too slow'), 'timeout'],
-    [cancelled('the client has gone'), 'cancelled'],
+    [cancelled('the client has disconnected'), 'cancelled'],
     [shuttingDown(), 'shutting_down'],
     [cliError('quota', 'nothing is left'), 'done'],
   ])('has a cause derived from the reason of the abort: %s', (reason, expected) => {

@@ -50,7 +50,7 @@ describe('A process for a job', () => {
 
   it('is not started if the caller has disconnected', async () => {
     const house = new PoolHouse();
-    const gone = cancelled('the client has gone');
+    const gone = cancelled('the client has disconnected');
     await expect(house.acquire(undefined, 0, usual, AbortSignal.abort(gone))).rejects.toBe(gone);
     await settled();
     expect([house.pool.counts(), house.pool.processes]).toEqual([none, []]);

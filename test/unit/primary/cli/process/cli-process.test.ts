@@ -31,7 +31,7 @@ import { settled } from '../../../../support/settled.js';
 
 const never = new AbortController().signal;
 const turnEnd: TurnEvent = { type: 'turn-end', text: null, model: null, usage: unknownUsage };
-const gone = cancelled('the client has gone');
+const gone = cancelled('the client has disconnected');
 
 /** Starts a process. Records its text and its states. */
 async function start(options: ScriptedOptions = {}) {

@@ -11,7 +11,7 @@ import { LogBook } from '../../../../support/log-book.js';
 import { silentObserver } from '../../../../support/scripted-cli.js';
 import { clock, temporaryInstance } from '../../../../support/trees.js';
 
-const gone = cancelled('the client has gone');
+const gone = cancelled('the client has disconnected');
 
 /** Order for a program that reads its system text from a file. */
 const catOrder = {

@@ -229,7 +229,7 @@ describe('A turn whose program exits', () => {
 describe('A turn that is cut short', () => {
   it('ends for the first reason, whatever follows', async () => {
     const { turn, sink, clock } = begin({ limits: { firstOutputMs: 100 } });
-    const reason = new Error('the client has gone');
+    const reason = new Error('the client has disconnected');
     turn.fail(reason);
     turn.fail(new Error('too late'));
     turn.read(says('+late\nend\n'));

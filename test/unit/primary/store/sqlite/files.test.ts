@@ -41,7 +41,7 @@ describe('The file of a store', () => {
     for (const name of ['a', 'b']) {
       await expect(prepareFile(join(folder.path, name))).rejects.toThrow('is not a file');
     }
-    await expect(prepareFile('/proc/store.db')).rejects.toThrow('/proc/store.db cannot be made (ENOENT)');
+    await expect(prepareFile('/proc/store.db')).rejects.toThrow('/proc/store.db cannot be created (ENOENT)');
   });
 
   it('is refused if its folder is a broken or circular link', async () => {

@@ -108,7 +108,7 @@ describe('The ACP adapter', () => {
   it('cannot run jobs if the agent exits earlier', async () => {
     const { check } = await learned();
     const ending = check(answering(result(0, hello)).consult);
-    await expect(ending).rejects.toMatchObject({ message: 'the model CLI opens no session', reason: 'other' });
+    await expect(ending).rejects.toMatchObject({ message: 'the model CLI does not open a session', reason: 'other' });
   });
 
   it('cannot run jobs if the agent offers no model', async () => {
@@ -158,7 +158,7 @@ describe('The ACP adapter', () => {
   it('cannot run jobs if the reply of the agent is not a session', async () => {
     const { check } = await learned();
     const opening = check(answering(result(0, hello), result(1, {})).consult);
-    await expect(opening).rejects.toMatchObject({ message: 'the model CLI opened no session' });
+    await expect(opening).rejects.toMatchObject({ message: 'the model CLI did not open a session' });
   });
 
   it.each<[string, string, string, string]>([

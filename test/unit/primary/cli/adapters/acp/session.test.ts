@@ -226,7 +226,7 @@ describe('The mode of a session', () => {
   it('makes the turn fail if the agent rejects it, unless it is already active', () => {
     const failing = () => agent.says(lineOf({ id: agent.last?.id, error: { code: -32601, message: 'no' } }));
     agent.opens(modesOf('yolo', 'yolo', 'plan'));
-    const message = 'the model CLI does not take its own mode plan';
+    const message = 'the model CLI refuses its mode plan';
     expect(failing()).toEqual([{ type: 'turn-failed', reason: 'other', message }]);
     agent = new PlayedAgent(programVersion);
     agent.opens(modesOf('yolo', 'yolo'));
@@ -289,7 +289,7 @@ describe('An agent that requires a login', () => {
 describe('A session that cannot be opened', () => {
   it.each([
     ['by the version', () => agent.says(result(0, { ...hello, protocolVersion: 2 })), 'other', /speaks version 2/],
-    ['by the answer', () => agent.says(result(0, 'hi')), 'other', /says nothing of its protocol/],
+    ['by the answer', () => agent.says(result(0, 'hi')), 'other', /does not report its protocol/],
     [
       'at once',
       () => agent.says(lineOf({ id: 0, error: { code: -32603, message: 'Internal error' } })),
@@ -303,7 +303,7 @@ describe('A session that cannot be opened', () => {
       'auth',
       /Authentication required/,
     ],
-    ['without an id', () => agent.says(result(0, hello), result(1, {})), 'other', /opened no session/],
+    ['without an id', () => agent.says(result(0, hello), result(1, {})), 'other', /did not open a session/],
   ])('fails every turn: %s', (_, opening, reason, message) => {
     const failure = { type: 'turn-failed', reason, message: expect.stringMatching(message) };
     expect(opening()).toEqual([expect.objectContaining(failure)]);

@@ -389,14 +389,14 @@ describe('The reply of claude to a control request', () => {
 
   it('fails the turn if the request was rejected, before any answer', () => {
     const [first] = read(text(response({ subtype: 'error', error: 'Unsupported\ncontrol' })), turn);
-    const message = 'the model CLI does not take the model and effort of this request: Unsupported';
+    const message = 'the model CLI does not accept the model and effort of this request: Unsupported';
     expect(first).toEqual({ type: 'turn-failed', reason: 'other', message });
   });
 
   it('is not repeated in the message if its id is unknown', () => {
     const odd = { subtype: 'error', request_id: `\u001b[2J\n${'x'.repeat(1000)}` };
     const line = JSON.stringify({ type: 'control_response', response: odd });
-    const message = 'the model CLI does not take the details of this request';
+    const message = 'the model CLI does not accept the details of this request';
     expect(read(`${line}\n`)[0]).toMatchObject({ type: 'turn-failed', message });
   });
 });
@@ -469,7 +469,7 @@ describe('A CLI that waits before it retries the API', () => {
     ['quota', { error_status: 429, error: 'rate_limit' }],
     ['overloaded', { error_status: 529, error: 'overloaded' }],
   ])('reports %s and the time', (reason, more) => {
-    const message = 'the model CLI reports: the API has no room, and the next try would be in 25 s';
+    const message = 'the model CLI reports: the API of the model failed, and the next retry would be in 25 s';
     expect(waits(more)).toMatchObject([{ type: 'waiting', ms: 24_460, failure: { reason, message } }]);
   });
 

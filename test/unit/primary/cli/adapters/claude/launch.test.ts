@@ -66,7 +66,7 @@ describe('The claude adapter', () => {
 
   it('rejects a program whose tools cannot be disabled', async () => {
     const inspected = programVersion(flags.filter((flag) => !flag.startsWith('--tools')));
-    await expect(inspected).rejects.toThrow('the model CLI is too old: it does not know --tools');
+    await expect(inspected).rejects.toThrow('the model CLI is too old: it does not support --tools');
     await expect(inspected).rejects.toBeInstanceOf(RelayError);
   });
 
@@ -211,8 +211,8 @@ describe('The claude adapter asks the program', () => {
   it.each([
     ['{"loggedIn":true}', null],
     ['{"loggedIn":false}', expect.stringContaining('is not logged in')],
-    ['error: unknown command', 'the model CLI does not say whether it is logged in'],
-    ['', 'the model CLI does not say whether it is logged in'],
+    ['error: unknown command', 'the model CLI does not report whether it is logged in'],
+    ['', 'the model CLI does not report whether it is logged in'],
   ])('whether it is logged in: %s', async (stdout, error) => {
     const asked: (readonly string[])[] = [];
     const { check } = await programVersion();

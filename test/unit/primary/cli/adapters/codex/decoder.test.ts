@@ -105,7 +105,11 @@ describe('A message that does not belong to the turn', () => {
     for (const type of ['commandExecution', 'fileChange', 'mcpToolCall', 'webSearch', 'a-tool-of-tomorrow']) {
       expect(eventsOf(begun(type))).toEqual([
         { type: 'request-refused', request: 'tool' },
-        { type: 'turn-failed', reason: 'other', message: expect.stringContaining('more than to answer') },
+        {
+          type: 'turn-failed',
+          reason: 'other',
+          message: expect.stringContaining('an action that the service does not allow'),
+        },
       ]);
     }
     expect(reasonOf(begun('contextCompaction'))).toBe('prompt_too_long');
@@ -162,7 +166,7 @@ describe('A thread', () => {
     const [failure] = eventsOf(answers(id, { error: { code: -32600, message: 'it\u0007 is bad\nat line 1' } }));
     expect(failure).toMatchObject({
       reason: 'other',
-      message: expect.stringMatching(/does not take the .*: it is bad$/),
+      message: expect.stringMatching(/does not accept the .*: it is bad$/),
     });
   });
 });

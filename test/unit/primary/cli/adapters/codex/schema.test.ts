@@ -20,7 +20,7 @@ describe('A schema', () => {
     ['others are allowed', { ...closed, additionalProperties: undefined }],
     ['a part is open', { ...closed, properties: { a: { type: 'object' } } }],
     ['an element is open', { ...closed, properties: { a: { type: 'array', items: { type: 'object' } } } }],
-    ['it is no object', { type: 'array', items: text }],
+    ['it is not an object', { type: 'array', items: text }],
     ['it begins with a choice', { ...closed, anyOf: [closed] }],
     ['it holds a word that the API does not take', { ...closed, properties: { a: { ...text, not: {} } } }],
     ['its parts are none', { ...closed, properties: { a: true } }],

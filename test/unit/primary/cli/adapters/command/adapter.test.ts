@@ -138,7 +138,7 @@ describe('The command adapter', () => {
       {
         type: 'turn-failed',
         reason: 'empty_answer',
-        message: 'the model CLI ended well, and wrote no answer',
+        message: 'the model CLI exited with 0 without an answer',
         stderr: 'no model',
       },
     ]);

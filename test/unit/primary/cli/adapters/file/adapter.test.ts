@@ -109,7 +109,7 @@ describe('An adapter in a file', () => {
   });
 
   it.each<[string, () => Promise<unknown>, string]>([
-    ['throws', () => Promise.reject(new Error('no such flag')), 'the adapter jay has failed: no such flag'],
+    ['throws', () => Promise.reject(new Error('no such flag')), 'the adapter jay failed: no such flag'],
     ['has no protocol', async () => ({ ...(await versionWith()), protocol: 1 }), 'protocol: must be a function'],
     ['plans nothing', async () => ({ ...(await ofExample()), plan: () => [] }), 'plan() must return a plan: '],
     [
@@ -157,8 +157,8 @@ describe('An adapter in a file', () => {
     ],
   ])('fails as a model CLI, not as the service, if it yields %s', async (_, protocol, act) => {
     const error = await failureOf({ protocol: silent(protocol) }, act);
-    expect(error).toMatchObject({ code: 'cli_error', reason: 'other', message: 'the adapter jay has failed' });
-    expect(error.stderr).toContain('it yields what it must not: ');
+    expect(error).toMatchObject({ code: 'cli_error', reason: 'other', message: 'the adapter jay failed' });
+    expect(error.stderr).toContain('it yields an invalid value: ');
   });
 
   it('has its error texts only in the log, and passes on errors of the service', async () => {
@@ -178,7 +178,7 @@ describe('An adapter in a file', () => {
       const isOurs = error instanceof RelayError || error instanceof LineTooLong;
       expect(seen === error).toBe(isOurs);
       if (!isOurs)
-        expect([seen.message, seen.stderr]).toEqual(['the adapter jay has failed', expect.stringContaining('secret')]);
+        expect([seen.message, seen.stderr]).toEqual(['the adapter jay failed', expect.stringContaining('secret')]);
     }
   });
 
@@ -186,7 +186,7 @@ describe('An adapter in a file', () => {
     const programVersion = await versionWith({ check: async () => true, listModels: async () => [{ id: 'a' }] });
     for (const asked of [programVersion.check(consult), programVersion.listModels(consult)]) {
       await expect(asked).rejects.toMatchObject({ code: 'cli_error', reason: 'other' });
-      await expect(asked).rejects.toThrow('the adapter jay has failed: it yields what it must not: ');
+      await expect(asked).rejects.toThrow('the adapter jay failed: it yields an invalid value: ');
     }
   });
 

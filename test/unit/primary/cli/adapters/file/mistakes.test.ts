@@ -24,11 +24,11 @@ describe('A faulty adapter in a file', () => {
       ({ writer }: Protocol) => writer.write({ ...plainLaunch(null), text: 'Hi', history: [] }, 1),
     ]) {
       const { stderr } = await failureOf(parts, (programVersion) => act(programVersion.protocol()));
-      expect(stderr).toContain('it must answer at once, and not with a promise');
+      expect(stderr).toContain('it must return its value, not a promise');
     }
     expect(faultOf({ createAdapter: late })).toContain('must return an adapter');
     for (const learn of [late, async () => ({ ...(await ofExample()), plan: late })]) {
-      await expect(fileAdapter(adapterWith({ learn }), options).learn(consult)).rejects.toThrow('has failed: ');
+      await expect(fileAdapter(adapterWith({ learn }), options).learn(consult)).rejects.toThrow('jay failed: ');
     }
   });
 
@@ -45,7 +45,7 @@ describe('A faulty adapter in a file', () => {
     expect((await adapter.learn(failing)).version).toBe('0.3.1');
     const promising = (ask: Consult) => ask([], '', (async () => JSON.parse('{')) as never);
     const learned = fileAdapter(adapterWith({ learn: promising }), options).learn(failing);
-    await expect(learned).rejects.toThrow('it must answer at once, and not with a promise');
+    await expect(learned).rejects.toThrow('it must return its value, not a promise');
   });
 
   it.each<[string, unknown, string]>([
@@ -58,14 +58,14 @@ describe('A faulty adapter in a file', () => {
     const learned = fileAdapter(adapterWith({ learn: async () => fail() }), options).learn(consult);
     const programVersion = await versionWith({ check: fail, listModels: async () => fail() });
     for (const asked of [learned, programVersion.check(consult), programVersion.listModels(consult)]) {
-      await expect(asked).rejects.toMatchObject({ code: 'cli_error', message: `the adapter jay has failed: ${words}` });
+      await expect(asked).rejects.toMatchObject({ code: 'cli_error', message: `the adapter jay failed: ${words}` });
     }
   });
 
   it('is also guarded in its extras', async () => {
     const schema = () => JSON.parse('{');
     const error = await failureOf({ extras: { schema, image: async () => schema() } }, (d) => d.extras.schema?.('{}'));
-    expect(error).toMatchObject({ code: 'cli_error', message: 'the adapter jay has failed' });
+    expect(error).toMatchObject({ code: 'cli_error', message: 'the adapter jay failed' });
     const { extras } = await versionWith({
       extras: {
         high: 'x',
