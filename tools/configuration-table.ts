@@ -39,7 +39,7 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
   MODEL_API_QUEUE_TIMEOUT_MS: ['longest wait for a slot'],
   MODEL_API_CLIENT_MAX_QUEUE: [
     'waiting jobs of one client',
-    'a quarter of `MODEL_API_MAX_QUEUE` while there are other clients, else all of it',
+    'a quarter of `MODEL_API_MAX_QUEUE` while other clients are active, else all of it',
   ],
   MODEL_API_CLIENT_MAX_CONCURRENT: ['running jobs of one client; 0 is no limit'],
   MODEL_API_DRAIN_TIMEOUT_SECONDS: ['time for jobs at shutdown'],

@@ -2,10 +2,10 @@ import type { ClientBounds } from '../../src/primary/access/clients.js';
 import type { Ticket } from '../../src/primary/jobs/ticket.js';
 
 export const limits = { maxActive: 3, maxWaiting: 6, maxWaitingBytes: 60, cliLimits: { small: 1 } };
-/** Places and bytes of one client's share: a quarter of the queue. */
+/** Places and bytes of one client's share: a quarter of the queue. At most as many places are reserved. */
 const ownPlaces = 2;
 export const ownBytes = 15;
-export const mayComeAgainMs = 600_000;
+export const activeMs = 600_000;
 
 const bounds: Readonly<Record<string, ClientBounds>> = {
   'client 1': { maxRunning: 1, maxQueued: null, weight: 1 },
@@ -30,12 +30,12 @@ export interface ExpectedTicket {
   readonly cli: string;
   readonly caller: AbortController;
   readonly sinceMs: number;
-  /** Values passed to `granted`, in order. */
-  readonly told: string[];
+  /** How `granted` settled: at most one entry. */
+  readonly results: string[];
   rank: Rank;
   /** Whether the ticket is not blocked by an earlier turn of its conversation. */
   isReady: boolean;
-  state: 'waiting' | 'active' | 'done' | 'gave-way';
+  state: 'waiting' | 'active' | 'done';
 }
 
 /** Waiting tickets by client; the clients are in the order of their turns. */
@@ -48,12 +48,18 @@ export class ExpectedRoom {
   readonly all: ExpectedTicket[] = [];
   #callers: Lines = [];
   #background: Lines = [];
-  readonly #seen: { readonly client: string; readonly atMs: number }[] = [];
+  /** Time of the last request, or of the end of the last wait, by client. */
+  readonly #lastActiveMs = new Map<string, number>();
+  #nowMs = 0;
   readonly refused = { full: 0, bound: 0 };
 
-  /** Records that the client requested a job. */
-  saw(client: string, atMs: number): void {
-    this.#seen.push({ client, atMs });
+  /** Must be called with the time before each step. */
+  setTime(nowMs: number): void {
+    this.#nowMs = nowMs;
+  }
+
+  recordRequest(client: string): void {
+    this.#lastActiveMs.set(client, this.#nowMs);
   }
 
   /** Waiting callers, in order of arrival. */
@@ -69,44 +75,25 @@ export class ExpectedRoom {
     return this.all.filter((entry) => entry.state === state);
   }
 
-  /**
-   * Returns the reason to refuse a job of the client that was seen last; null to admit it. A job within the share is
-   * refused only if the other clients do not exceed theirs.
-   */
-  refusalOf(client: string, bytes: number): 'full' | 'bound' | null {
+  /** Returns the reason to refuse a job; null to admit it. */
+  refusalReason(client: string, bytes: number): 'full' | 'bound' | null {
     const own = this.waitingOf(client);
     const { maxQueued } = boundsOf(client);
     if (maxQueued !== null && own.length >= maxQueued) return 'bound';
-    const isAlone = this.waiting.length === own.length && !this.#hasSeenOthersThan(client);
+    const reserving = this.#activeWithoutPlace(client);
+    const isAlone = this.waiting.length === own.length && reserving === 0;
     const isWithin = own.length < placesOf(client) && (own.length === 0 || bytesOf(own) + bytes <= ownBytes);
     if (!isAlone && !isWithin) return 'bound';
-    return isRoom(this.waiting, bytes) || isRoom(this.#withinShares(client), bytes) ? null : 'full';
+    const reserved = own.length === 0 ? 0 : Math.min(reserving, ownPlaces);
+    const reservedBytes = (reserved * limits.maxWaitingBytes) / limits.maxWaiting;
+    const hasPlace = this.waiting.length + reserved < limits.maxWaiting;
+    return hasPlace && bytesOf(this.waiting) + reservedBytes + bytes <= limits.maxWaitingBytes ? null : 'full';
   }
 
-  #hasSeenOthersThan(client: string): boolean {
-    const sinceMs = (this.#seen.at(-1)?.atMs ?? 0) - mayComeAgainMs;
-    return this.#seen.some((other) => other.client !== client && other.atMs > sinceMs);
-  }
-
-  /** Returns the waiting tickets without other clients' tickets beyond their shares. */
-  #withinShares(client: string): ExpectedTicket[] {
-    return this.waiting.filter((entry) => entry.client === client || !this.#isBorrowed(entry));
-  }
-
-  /** Whether the client would exceed its share even without its later tickets. */
-  #isBorrowed(entry: ExpectedTicket): boolean {
-    const own = this.waitingOf(entry.client);
-    return isBeyond(entry.client, own.slice(0, own.indexOf(entry) + 1));
-  }
-
-  /** Evicts the newest tickets beyond other clients' shares until there is room. */
-  makeRoom(client: string, bytes: number): void {
-    while (!isRoom(this.waiting, bytes)) {
-      const newest = this.waiting.filter((entry) => entry.client !== client && this.#isBorrowed(entry)).at(-1);
-      if (newest === undefined) throw new Error('nobody can give way');
-      this.leave(newest);
-      newest.state = 'gave-way';
-    }
+  /** Returns the number of other active clients without a waiting job. */
+  #activeWithoutPlace(client: string): number {
+    const recent = [...this.#lastActiveMs].filter(([other, ms]) => other !== client && this.#nowMs - ms < activeMs);
+    return recent.filter(([other]) => this.waitingOf(other).length === 0).length;
   }
 
   mayRun({ client, cli, isReady }: Pick<ExpectedTicket, 'client' | 'cli' | 'isReady'>): boolean {
@@ -153,14 +140,21 @@ export class ExpectedRoom {
     this.grantAll();
   }
 
+  /** Makes the client of a caller's job active from now on. */
+  #endWait({ rank, client }: ExpectedTicket): void {
+    if (rank === 'caller') this.#lastActiveMs.set(client, this.#nowMs);
+  }
+
   #grant(entry: ExpectedTicket): void {
+    this.#endWait(entry);
     entry.state = 'active';
     if (this.isAtItsLimit(entry.client)) this.#moveToEnd(entry.client);
   }
 
   leave(entry: ExpectedTicket): void {
-    if (entry.state === 'done' || entry.state === 'gave-way') return;
+    if (entry.state === 'done') return;
     const hadSlot = entry.state === 'active';
+    if (!hadSlot) this.#endWait(entry);
     if (hadSlot && this.isAtItsLimit(entry.client)) this.#moveToEnd(entry.client);
     entry.state = 'done';
     this.#callers = without(this.#callers, entry);
@@ -212,10 +206,6 @@ export class ExpectedRoom {
 function without(lines: Lines, entry: ExpectedTicket): Lines {
   const left = lines.map(({ client, members }) => ({ client, members: members.filter((other) => other !== entry) }));
   return left.filter(({ members }) => members.length > 0);
-}
-
-function isRoom(waiting: readonly ExpectedTicket[], bytes: number): boolean {
-  return waiting.length < limits.maxWaiting && bytesOf(waiting) + bytes <= limits.maxWaitingBytes;
 }
 
 export function isBeyond(client: string, waiting: readonly ExpectedTicket[]): boolean {

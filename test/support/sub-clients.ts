@@ -41,11 +41,11 @@ export class SubClientsHouse implements AsyncDisposable {
   /**
    * Sends a prompt for a user of the application. The header names the user, or the body if the name is capitalized.
    */
-  ask(key: SubClientKey, user: string | null, prompt: string): Promise<Answer> {
+  ask(key: SubClientKey, user: string | null, prompt: string, signal?: AbortSignal): Promise<Answer> {
     const isInBody = user !== null && /^[A-Z]/.test(user);
     const body = { model: 'turns', messages: [{ role: 'user', content: prompt }], ...(isInBody && { user }) };
     const headers = { ...(user !== null && !isInBody && { 'x-openwebui-user-id': user }), 'x-api-key': keys[key] };
-    return this.service.post('/v1/chat/completions', body, headers);
+    return this.service.post('/v1/chat/completions', body, headers, signal);
   }
 
   /** Sends a prompt, and resolves when this many jobs wait. */

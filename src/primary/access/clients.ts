@@ -134,7 +134,8 @@ export interface ClientBounds {
   /** Jobs that may run at once. */
   readonly maxRunning: number;
   /**
-   * Queue places that the client may use; null for a quarter of the queue while there are other clients, otherwise all.
+   * Queue places that the client may use; null for a quarter of the queue while other clients are
+   * active, otherwise all.
    */
   readonly maxQueued: number | null;
   /** Turns per round, and shares of the queue; 1 by default. */

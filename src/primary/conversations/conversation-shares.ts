@@ -7,7 +7,7 @@ export interface ShareLimits {
 }
 
 /** The conversations of one client. */
-interface OfClient {
+interface ClientConversations {
   readonly byActivity: ActivityOrder;
   /** Number of activities of this client; starts again after its last conversation is removed. */
   activities: number;
@@ -21,42 +21,42 @@ interface OfClient {
  * conversations grow, their order changes with each turn, and pages are read from the middle of the order.
  */
 export class ConversationShares {
-  readonly #share: ShareLimits;
-  readonly #byClient = new Map<string, OfClient>();
+  readonly #limits: ShareLimits;
+  readonly #byClient = new Map<string, ClientConversations>();
   /** Clients beyond their share. With shares of a quarter, there are only a few. */
-  readonly #beyond = new Set<OfClient>();
+  readonly #beyond = new Set<ClientConversations>();
 
-  constructor(share: ShareLimits) {
-    this.#share = share;
+  constructor(limits: ShareLimits) {
+    this.#limits = limits;
   }
 
   add(conversation: Conversation): void {
     const { client, bytes } = conversation;
-    const own = this.#byClient.get(client) ?? { byActivity: new ActivityOrder(), activities: 0, count: 0, bytes: 0 };
-    this.#byClient.set(client, own);
-    conversation.activity = ++own.activities;
-    own.byActivity.append(conversation);
-    this.#change(own, 1, bytes);
+    const share = this.#byClient.get(client) ?? { byActivity: new ActivityOrder(), activities: 0, count: 0, bytes: 0 };
+    this.#byClient.set(client, share);
+    conversation.activity = ++share.activities;
+    share.byActivity.append(conversation);
+    this.#change(share, 1, bytes);
   }
 
   /** Records an activity, and the bytes by which the conversation has grown. */
   grew(conversation: Conversation, bytes: number): void {
-    const own = this.#byClient.get(conversation.client);
-    if (own === undefined || conversation.activity === 0) return;
-    own.byActivity.remove(conversation);
-    conversation.activity = ++own.activities;
-    own.byActivity.append(conversation);
-    this.#change(own, 0, bytes);
+    const share = this.#byClient.get(conversation.client);
+    if (share === undefined || conversation.activity === 0) return;
+    share.byActivity.remove(conversation);
+    conversation.activity = ++share.activities;
+    share.byActivity.append(conversation);
+    this.#change(share, 0, bytes);
   }
 
   remove(conversation: Conversation): void {
     const { client, activity, bytes } = conversation;
-    const own = this.#byClient.get(client);
-    if (own === undefined || activity === 0) return;
-    own.byActivity.remove(conversation);
+    const share = this.#byClient.get(client);
+    if (share === undefined || activity === 0) return;
+    share.byActivity.remove(conversation);
     conversation.activity = 0;
-    this.#change(own, -1, -bytes);
-    if (own.count === 0) this.#byClient.delete(client);
+    this.#change(share, -1, -bytes);
+    if (share.count === 0) this.#byClient.delete(client);
   }
 
   /**
@@ -84,16 +84,16 @@ export class ConversationShares {
     return found;
   }
 
-  #change(own: OfClient, count: number, bytes: number): void {
-    own.count += count;
-    own.bytes += bytes;
-    if (this.#excess(own) > 1) this.#beyond.add(own);
-    else this.#beyond.delete(own);
+  #change(share: ClientConversations, count: number, bytes: number): void {
+    share.count += count;
+    share.bytes += bytes;
+    if (this.#excess(share) > 1) this.#beyond.add(share);
+    else this.#beyond.delete(share);
   }
 
   /** Returns the used fraction of the share, by number or bytes, whichever is larger; above 1 is beyond the share. */
-  #excess({ count, bytes }: OfClient): number {
-    return Math.max(count / this.#share.maxConversations, bytes / this.#share.maxBytes);
+  #excess({ count, bytes }: ClientConversations): number {
+    return Math.max(count / this.#limits.maxConversations, bytes / this.#limits.maxBytes);
   }
 }
 

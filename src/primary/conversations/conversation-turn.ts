@@ -111,8 +111,8 @@ export class ConversationTurn implements TurnInLine, Disposable {
     if (isRemoved) return null;
     const system = texts.length === 0 ? storedSystem : null;
     const counts = { messageCount: texts.length + 2, totalTokens: before + tokens };
-    const said = { user, assistant, images, figures };
-    return { type: 'turn', id, client, system, createdAt, ...said, token: this.lock.token, ...counts };
+    const turnTexts = { user, assistant, images, figures };
+    return { type: 'turn', id, client, system, createdAt, ...turnTexts, token: this.lock.token, ...counts };
   }
 
   commit(...[user, assistant, tokens, images = [], figures = null]: Added) {
@@ -145,22 +145,22 @@ export class TurnRecord {
   readonly #turn: ConversationTurn;
   readonly #request: JobRequest;
   readonly #resources: TurnResources;
-  readonly #asked: readonly string[];
+  readonly #questionTexts: readonly string[];
   /** Tokens of a long question; null if the question is short enough to be counted with its answer. */
-  readonly #askedTokens: Promise<number> | null;
-  readonly #said: string[] = [];
+  readonly #questionTokens: Promise<number> | null;
+  readonly #answerTexts: string[] = [];
 
   constructor(turn: ConversationTurn, request: JobRequest, resources: TurnResources) {
     this.#turn = turn;
     this.#request = request;
     this.#resources = resources;
-    this.#asked = [request.system ?? '', request.text];
-    const isLong = this.#asked.join('').length > maxShortLength;
-    this.#askedTokens = isLong ? this.#countTokens(this.#asked) : null; // counted while the model runs
+    this.#questionTexts = [request.system ?? '', request.text];
+    const isLong = this.#questionTexts.join('').length > maxShortLength;
+    this.#questionTokens = isLong ? this.#countTokens(this.#questionTexts) : null; // counted while the model runs
   }
 
   add(text: string): void {
-    this.#said.push(text);
+    this.#answerTexts.push(text);
   }
 
   /**
@@ -169,18 +169,18 @@ export class TurnRecord {
    * turn that the caller never saw.
    */
   async commit(answer: string | null, signal: AbortSignal, figures: StoredText | null = null) {
-    const whole = answer ?? this.#said.join('');
+    const whole = answer ?? this.#answerTexts.join('');
     const { text, images } = this.#request;
-    const said: Added = [text, whole, await orAborted(this.#count(whole), signal), images, figures];
-    const change = this.#turn.change(...said);
+    const added: Added = [text, whole, await orAborted(this.#count(whole), signal), images, figures];
+    const change = this.#turn.change(...added);
     if (change !== null) await this.#resources.journal.commit(change);
-    return this.#turn.commit(...said);
+    return this.#turn.commit(...added);
   }
 
-  async #count(said: string): Promise<number> {
-    if (this.#askedTokens === null) return this.#countTokens([...this.#asked, said]);
-    const [asked, answered] = await Promise.all([this.#askedTokens, this.#countTokens([said])]);
-    return asked + answered;
+  async #count(answer: string): Promise<number> {
+    if (this.#questionTokens === null) return this.#countTokens([...this.#questionTexts, answer]);
+    const [questionTokens, answerTokens] = await Promise.all([this.#questionTokens, this.#countTokens([answer])]);
+    return questionTokens + answerTokens;
   }
 
   #countTokens(texts: readonly string[]): Promise<number> {

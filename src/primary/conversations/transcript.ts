@@ -48,8 +48,11 @@ export function countToRead({ limit, search }: Wanted): number {
 /** Builds a page from conversations that were read with `countToRead`. */
 export function pageOf(read: readonly Conversation[], wanted: Wanted, ttlMs: number): ConversationPage {
   const isMore = read.length === countToRead(wanted);
-  const here = (isMore ? read.slice(0, -1) : read).map((each) => ({ ...titled(each, ttlMs), activity: each.activity }));
-  return foundPage(here, isMore ? (here.at(-1)?.activity ?? null) : null, wanted);
+  const shown = (isMore ? read.slice(0, -1) : read).map((each) => ({
+    ...titled(each, ttlMs),
+    activity: each.activity,
+  }));
+  return foundPage(shown, isMore ? (shown.at(-1)?.activity ?? null) : null, wanted);
 }
 
 type InOrder = TitledConversation & { readonly activity: number };

@@ -176,11 +176,12 @@ class Turns<M extends Member> implements Line<M> {
 
   positionOf(member: M): number {
     const name = this.#nameOf(member.client);
-    const own = this.#lines.get(name);
-    const inOwn = own?.line.positionOf(member) ?? 0;
-    if (own === undefined || inOwn === 0) return 0;
-    const round = inOwn <= own.left ? 0 : Math.ceil((inOwn - own.left) / this.#rules.weightOf(name));
-    let position = inOwn;
+    const turn = this.#lines.get(name);
+    const positionInLine = turn?.line.positionOf(member) ?? 0;
+    if (turn === undefined || positionInLine === 0) return 0;
+    const round =
+      positionInLine <= turn.left ? 0 : Math.ceil((positionInLine - turn.left) / this.#rules.weightOf(name));
+    let position = positionInLine;
     let isAfter = false;
     for (const [other, { line, left }] of this.#inOrder) {
       const rounds = isAfter ? round : round + 1;

@@ -13,180 +13,22 @@ export interface Amount {
   readonly bytes: number;
 }
 
-/** Items of one client or sub-client. */
-export interface NameShare<M> extends Amount {
-  readonly client: string;
-  readonly oldest: M;
-  /** Arrival of the oldest item, in milliseconds since the epoch. */
-  readonly oldestAt: number;
-}
-
+/** An item with the time of its arrival, in milliseconds since the epoch. */
 interface Arrived<M> {
   readonly member: M;
-  /** Rises with each arrival. */
-  readonly number: number;
-  /** Arrival, in milliseconds since the epoch. */
   readonly at: number;
 }
 
-interface HeldMembers<M> {
-  /** Items in order of arrival. */
-  readonly members: LinkedList<Arrived<M>>;
-  count: number;
-  bytes: number;
-}
-
-interface NodesOfSharer<M> {
-  readonly ofName: Node<Arrived<M>>;
-  readonly ofHolder: Node<Arrived<M>>;
-}
-
-interface Sighting {
-  readonly name: string;
-  readonly atMs: number;
-}
-
-/** Tracks the two most recent clients, to answer how long ago a client other than a given one was active. */
-class LastSeen {
-  #last: Sighting | null = null;
-  /** The latest sighting of a client other than the last one. */
-  #other: Sighting | null = null;
-
-  saw(name: string, nowMs: number): void {
-    if (this.#last !== null && this.#last.name !== name) this.#other = this.#last;
-    this.#last = { name, atMs: nowMs };
-  }
-
-  /** Returns the milliseconds since any other client was seen; infinite if none was. */
-  sinceOthersThan(name: string, nowMs: number): number {
-    const seen = this.#last?.name === name ? this.#other : this.#last;
-    return seen === null ? Number.POSITIVE_INFINITY : nowMs - seen.atMs;
-  }
-}
-
-/** Items of one key holder by sub-client. Most clients have no sub-clients. */
-export class HolderShare<M extends Sharer> implements Amount {
-  /** Items of the holder and all sub-clients. */
-  readonly #held: HeldMembers<M> = { members: new LinkedList(), count: 0, bytes: 0 };
-  readonly #byName = new Map<string, HeldMembers<M>>();
-  readonly #nodes = new Map<M, NodesOfSharer<M>>();
-  readonly #seen = new LastSeen();
-  readonly #holder: string;
-  #hasNames = false;
-
-  constructor(holder: string) {
-    this.#holder = holder;
-  }
-
-  /** Whether the holder has ever used a sub-client. */
-  get hasNames(): boolean {
-    return this.#hasNames;
-  }
-
-  get count(): number {
-    return this.#held.count;
-  }
-
-  get bytes(): number {
-    return this.#held.bytes;
-  }
-
-  /** Items of the holder and all sub-clients, in order of arrival. */
-  get members(): LinkedList<Arrived<M>> {
-    return this.#held.members;
-  }
-
-  get names(): NameShare<M>[] {
-    return [...this.#byName].flatMap(([client, { members, count, bytes }]) => {
-      const oldest = members.first;
-      return oldest === undefined ? [] : [{ client, count, bytes, oldest: oldest.member, oldestAt: oldest.at }];
-    });
-  }
-
-  get oldest(): M | undefined {
-    return this.#held.members.first?.member;
-  }
-
-  /** The oldest item of the sub-client with the most bytes. */
-  get oldestOfGreediest(): M | undefined {
-    return greediest(this.#byName.values())?.members.first?.member;
-  }
-
-  /** Iterates in order of arrival. */
-  *[Symbol.iterator](): Generator<M> {
-    for (const { member } of this.#held.members) yield member;
-  }
-
-  /** Records that a sub-client sent a request, even if the request is refused. */
-  saw(client: string, nowMs: number): void {
-    this.#seen.saw(client, nowMs);
-    this.#hasNames ||= client !== this.#holder;
-  }
-
-  amountOf(client: string): Amount {
-    return this.#byName.get(client) ?? nothing;
-  }
-
-  /** Returns whether another sub-client has items, or sent a request within `withinMs`. */
-  hasOthersThan(client: string, nowMs: number, withinMs: number): boolean {
-    return this.count > this.amountOf(client).count || this.#seen.sinceOthersThan(client, nowMs) < withinMs;
-  }
-
-  /** Adds an item. Only for `FairShare`, like `remove`. */
-  add(member: M, number: number, at: number): void {
-    const held = this.#byName.get(member.client) ?? { members: new LinkedList(), count: 0, bytes: 0 };
-    this.#byName.set(member.client, held);
-    const numbered = { member, number, at };
-    const ofName = held.members.append(numbered);
-    this.#nodes.set(member, { ofName, ofHolder: this.#held.members.append(numbered) });
-    for (const each of [held, this.#held]) change(each, 1, member.bytes);
-  }
-
-  /** Removes an item. Returns whether it was counted. */
-  remove(member: M): boolean {
-    const [nodes, held] = [this.#nodes.get(member), this.#byName.get(member.client)];
-    if (nodes === undefined || held === undefined) return false;
-    this.#nodes.delete(member);
-    held.members.remove(nodes.ofName);
-    this.#held.members.remove(nodes.ofHolder);
-    for (const each of [held, this.#held]) change(each, -1, -member.bytes);
-    if (held.count === 0) this.#byName.delete(member.client);
-    return true;
-  }
-
-  /**
-   * Yields the items to evict in order, each time the newest item of the sub-client with the most items. `mayGive` is
-   * called before each with the remaining amount of a sub-client, and excludes it by returning false. No item may be
-   * added or removed during the iteration.
-   */
-  *newest(mayGive: (client: string, left: Amount) => boolean = () => true): Generator<M> {
-    const names = [...this.#byName].map(([client, { members, count, bytes }]) => {
-      const backwards = members.backwards();
-      return { client, count, bytes, backwards, next: backwards.next() };
-    });
-    for (;;) {
-      const giving = names.filter((name) => name.next.done !== true && mayGive(name.client, name));
-      const [name] = giving.sort((a, b) => b.count - a.count || numberOf(b.next) - numberOf(a.next));
-      if (name === undefined || name.next.done === true) return;
-      const { member } = name.next.value;
-      yield member;
-      name.count--;
-      name.bytes -= member.bytes;
-      name.next = name.backwards.next();
-    }
-  }
-}
-
-/**
- * Counts the part of a shared resource that each client uses. A key holder and all its sub-clients count as one client.
- */
-export class FairShare<M extends Sharer> implements Amount {
-  /** Shares by holder. A holder that has ever used a sub-client stays, even without items. */
-  readonly #byHolder = new Map<string, HolderShare<M>>();
-  readonly #seen = new LastSeen();
-  #lastNumber = 0;
+/** Items of one client, in order of arrival. */
+export class ClientShare<M extends Sharer> implements Amount {
+  readonly client: string;
+  readonly #items = new LinkedList<Arrived<M>>();
   #count = 0;
   #bytes = 0;
+
+  constructor(client: string) {
+    this.client = client;
+  }
 
   get count(): number {
     return this.#count;
@@ -196,71 +38,116 @@ export class FairShare<M extends Sharer> implements Amount {
     return this.#bytes;
   }
 
-  get holders(): ReadonlyMap<string, HolderShare<M>> {
-    return this.#byHolder;
+  get oldest(): Arrived<M> | undefined {
+    return this.#items.first;
   }
 
-  /** Returns the share of the holder of this client; an empty one if the holder has no items. */
-  of(client: string): HolderShare<M> {
-    const holder = holderOf(client);
-    return this.#byHolder.get(holder) ?? new HolderShare<M>(holder);
+  /** Iterates in order of arrival. */
+  *[Symbol.iterator](): Generator<M> {
+    for (const { member } of this.#items) yield member;
   }
 
-  /** Records that a client sent a request, even if the request is refused. */
-  saw(client: string, nowMs: number): void {
-    const holder = holderOf(client);
-    this.#seen.saw(holder, nowMs);
-    if (client !== holder) this.#byHolder.set(holder, this.of(client));
-    this.#byHolder.get(holder)?.saw(client, nowMs);
+  /** Adds an item. Only for `FairShare`, like `remove`. */
+  append(item: Arrived<M>): Node<Arrived<M>> {
+    this.#count++;
+    this.#bytes += item.member.bytes;
+    return this.#items.append(item);
   }
 
-  /** Returns whether another holder has items, or sent a request within `withinMs`. */
-  hasOthersThan(holder: string, nowMs: number, withinMs: number): boolean {
-    return this.#count > this.of(holder).count || this.#seen.sinceOthersThan(holder, nowMs) < withinMs;
+  remove(node: Node<Arrived<M>>): void {
+    this.#count--;
+    this.#bytes -= node.value.member.bytes;
+    this.#items.remove(node);
+  }
+}
+
+/** Items of one key holder and its sub-clients. Most clients have no sub-clients. */
+class HolderShare<M extends Sharer> {
+  readonly total: ClientShare<M>;
+  readonly clients = new Map<string, ClientShare<M>>();
+
+  constructor(holder: string) {
+    this.total = new ClientShare<M>(holder);
+  }
+}
+
+interface ItemNodes<M> {
+  readonly inClient: Node<Arrived<M>>;
+  readonly inHolder: Node<Arrived<M>>;
+}
+
+/**
+ * Counts the part of a shared resource that each client uses. A key holder and all its sub-clients count as one client.
+ */
+export class FairShare<M extends Sharer> implements Amount {
+  readonly #holders = new Map<string, HolderShare<M>>();
+  readonly #nodes = new Map<M, ItemNodes<M>>();
+  #bytes = 0;
+
+  get count(): number {
+    return this.#nodes.size;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** Clients that have items; each sub-client is listed separately. */
+  get clients(): ClientShare<M>[] {
+    return [...this.#holders.values()].flatMap(({ clients }) => [...clients.values()]);
+  }
+
+  /** Returns the items of one client, without the items of its sub-clients or of its key holder. */
+  clientShare(client: string): ClientShare<M> {
+    return this.#holders.get(holderOf(client))?.clients.get(client) ?? new ClientShare<M>(client);
+  }
+
+  /** Returns what the key holder of this client uses, including all its sub-clients. */
+  holderShare(client: string): Amount {
+    return this.#holders.get(holderOf(client))?.total ?? new ClientShare<M>(client);
   }
 
   /** Adds an item. `at` is the time in milliseconds since the epoch. */
   add(member: M, at: number): void {
-    const own = this.of(member.client);
-    this.#byHolder.set(holderOf(member.client), own);
-    own.add(member, ++this.#lastNumber, at);
-    this.#count++;
-    this.#bytes += member.bytes;
+    const { client, bytes } = member;
+    const holder = this.#holders.get(holderOf(client)) ?? new HolderShare<M>(holderOf(client));
+    const share = holder.clients.get(client) ?? new ClientShare<M>(client);
+    this.#holders.set(holderOf(client), holder);
+    holder.clients.set(client, share);
+    const item = { member, at };
+    this.#nodes.set(member, { inClient: share.append(item), inHolder: holder.total.append(item) });
+    this.#bytes += bytes;
   }
 
   /** Removes an item. Returns whether it was counted. */
   remove(member: M): boolean {
-    const own = this.of(member.client);
-    if (!own.remove(member)) return false;
-    this.#count--;
-    this.#bytes -= member.bytes;
-    if (own.count === 0 && !own.hasNames) this.#byHolder.delete(holderOf(member.client));
+    const { client, bytes } = member;
+    const [nodes, holder] = [this.#nodes.get(member), this.#holders.get(holderOf(client))];
+    const share = holder?.clients.get(client);
+    if (nodes === undefined || holder === undefined || share === undefined) return false;
+    this.#nodes.delete(member);
+    share.remove(nodes.inClient);
+    holder.total.remove(nodes.inHolder);
+    this.#bytes -= bytes;
+    if (share.count === 0) holder.clients.delete(client);
+    if (holder.total.count === 0) this.#holders.delete(holderOf(client));
     return true;
   }
 
-  /** The holder with the most bytes; if several have as many, the holder of the oldest item. */
-  get greediest(): HolderShare<M> | undefined {
-    return greediest(this.#byHolder.values());
+  /**
+   * Returns the item to evict if space is needed: the oldest item of the key holder with the most bytes; with
+   * `byUser`, of its sub-client with the most bytes. No client can evict the items of a client with fewer bytes.
+   */
+  pickVictim({ byUser }: { readonly byUser: boolean }): M | undefined {
+    const holder = largest(this.#holders.values(), ({ total }) => total.bytes);
+    const share = byUser ? largest(holder?.clients.values() ?? [], ({ bytes }) => bytes) : holder?.total;
+    return share?.oldest?.member;
   }
 }
 
-export const nothing: Amount = { count: 0, bytes: 0 };
-
-function greediest<H extends Pick<HeldMembers<unknown>, 'bytes' | 'members'>>(all: Iterable<H>): H | undefined {
-  const numberOfFirst = ({ members }: H) => members.first?.number ?? Number.POSITIVE_INFINITY;
-  let most: H | undefined;
-  for (const held of all) {
-    const isMore = most === undefined || held.bytes > most.bytes;
-    if (isMore || (held.bytes === most?.bytes && numberOfFirst(held) < numberOfFirst(most))) most = held;
-  }
-  return most;
-}
-
-function change(held: { count: number; bytes: number }, count: number, bytes: number): void {
-  held.count += count;
-  held.bytes += bytes;
-}
-
-function numberOf(next: IteratorResult<{ readonly number: number }, void>): number {
-  return next.done === true ? 0 : next.value.number;
+/** Returns the first of the items with the highest size. */
+function largest<T>(items: Iterable<T>, sizeOf: (item: T) => number): T | undefined {
+  let found: T | undefined;
+  for (const item of items) if (found === undefined || sizeOf(item) > sizeOf(found)) found = item;
+  return found;
 }

@@ -27,11 +27,6 @@ export class LinkedList<T> {
     }
   }
 
-  /** Iterates from last to first. The list may not change during the iteration. */
-  *backwards(): Generator<T> {
-    for (let { previous: node } = this.#ring; node !== this.#ring; node = node.previous) yield node.value;
-  }
-
   append(value: T): Node<T> {
     return link({ value } as Node<T>, this.#ring.previous, this.#ring);
   }

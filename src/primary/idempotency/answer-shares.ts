@@ -18,8 +18,8 @@ export interface AnswerEntry extends ClientKey {
 type SharedAnswer = AnswerEntry & Sharer;
 
 /**
- * Owns the list of recorded answers, and the share of each client. The answer to evict is the oldest of the client with
- * the most bytes, so that no client can evict the answers of clients with fewer.
+ * Owns the list of recorded answers, and the share of each client. No client can evict the answers of clients with fewer
+ * bytes.
  */
 export class AnswerShares {
   readonly #maxBytes: number;
@@ -36,7 +36,7 @@ export class AnswerShares {
     const shared = { ...entry, bytes: sizeOfAnswer(entry) };
     this.#entries.set(nameOfKey(entry), shared);
     this.#shares.add(shared, entry.recordedAt);
-    return [...this.#beyond()];
+    return [...this.#evict()];
   }
 
   remove(key: ClientKey): void {
@@ -48,24 +48,24 @@ export class AnswerShares {
 
   /** Removes and returns the answers of this client. */
   removeOf(client: string): AnswerEntry[] {
-    const own = [...this.#shares.of(client)].filter((entry) => entry.client === client);
-    for (const entry of own) this.remove(entry);
-    return own;
+    const removed = [...this.#shares.clientShare(client)];
+    for (const entry of removed) this.remove(entry);
+    return removed;
   }
 
   /** Removes and returns the expired answers. */
   expire(now: number): AnswerEntry[] {
-    const expired = [...this.#shares.holders.values()].flatMap((share) => [...expiredOf(share, now)]);
+    const expired = this.#shares.clients.flatMap((share) => [...expiredOf(share, now)]);
     for (const entry of expired) this.remove(entry);
     return expired;
   }
 
-  *#beyond(): Generator<AnswerEntry> {
+  *#evict(): Generator<AnswerEntry> {
     while (this.#shares.bytes > this.#maxBytes) {
-      const oldest = this.#shares.greediest?.oldest;
-      if (oldest === undefined) return;
-      this.remove(oldest);
-      yield oldest;
+      const victim = this.#shares.pickVictim({ byUser: false });
+      if (victim === undefined) return;
+      this.remove(victim);
+      yield victim;
     }
   }
 }

@@ -22,7 +22,7 @@ export interface AdmissionResources {
   readonly clock: Clock;
 }
 
-/** Result of the checks of a request. Nothing is reserved yet. */
+/** Result of the checks of a request, which reserve nothing. */
 interface Examined extends Omit<Prepared, 'chain'> {
   readonly bytes: number;
 }
@@ -151,7 +151,8 @@ function effortOf(request: JobRequest, { cli }: Route): JobRequest['effort'] {
   if (extras === null) return request.effort;
   const what = unsupported(extras, request);
   if (what !== null) throw invalid(what, 'the model CLI of this service takes none');
-  const own = request.offer?.tools.find(({ name }) => extras.ownTools?.has(name));
-  if (own !== undefined) throw invalid('tools', `can not be named ${own.name}: MODEL_API_CLI_ARGS opens such a tool`);
+  const programTool = request.offer?.tools.find(({ name }) => extras.ownTools?.has(name));
+  if (programTool !== undefined)
+    throw invalid('tools', `can not be named ${programTool.name}: MODEL_API_CLI_ARGS opens such a tool`);
   return extras.effort === undefined ? null : request.effort;
 }

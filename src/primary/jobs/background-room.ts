@@ -42,9 +42,9 @@ export function noRoom(whose: keyof typeof refusals): RelayError {
 /** Throws `concurrency_limited` if this job does not fit beside the waiting jobs. */
 export function checkRoom<M extends Sharer>({ client, bytes }: Sharer, waiting: FairShare<M>, maxJobs: number): void {
   if (waiting.count >= maxJobs || waiting.bytes + bytes > maxWaitingBytes) throw noRoom('all');
-  const ofHolder = waiting.of(client);
-  if (!hasRoom(ofHolder, bytes, roomOfHolder(maxJobs))) throw noRoom('holder');
-  const own = ofHolder.amountOf(client);
-  const isOneOfMany = client !== holderOf(client) || own.count < ofHolder.count;
-  if (isOneOfMany && !hasRoom(own, bytes, roomOfName(maxJobs))) throw noRoom('name');
+  const keyUse = waiting.holderShare(client);
+  if (!hasRoom(keyUse, bytes, roomOfHolder(maxJobs))) throw noRoom('holder');
+  const ownUse = waiting.clientShare(client);
+  const isOneOfMany = client !== holderOf(client) || ownUse.count < keyUse.count;
+  if (isOneOfMany && !hasRoom(ownUse, bytes, roomOfName(maxJobs))) throw noRoom('name');
 }

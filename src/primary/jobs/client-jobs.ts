@@ -13,7 +13,8 @@ import { type JobsOfOtherHosts, jobCancelled, noSuchJob, type StoredJobs } from 
 
 const removedAtOnce = 100;
 /**
- * Id of a caller's job: its number, and the service that runs it. The id of a background job never begins with a digit.
+ * Id of a caller's job: the number of the job and the id of the service. The id of a background job never begins with
+ * a digit.
  */
 const callerId = /^\d+-[\w-]{8}$/;
 
@@ -40,7 +41,7 @@ export class ClientJobs {
   readonly #stored: StoredJobs;
   readonly #others: JobsOfOtherHosts;
   readonly #observer: ClientJobParts['observer'];
-  /** Makes the ids of this service differ from those of other hosts and of earlier services. */
+  /** Distinguishes the jobs of this service from the jobs of other hosts and of earlier services. */
   readonly #run = newId().slice(0, 8);
 
   constructor(jobs: BackgroundJobs, { runner, store, stored, others, observer }: ClientJobParts) {
@@ -92,8 +93,8 @@ export class ClientJobs {
     const isPastCallers = before !== null && before >= 0;
     const callers = isPastCallers ? [] : this.#callerJobs(order).slice(0, limit);
     const last = callers.length === limit ? callers.at(-1) : undefined;
-    const rest = { ...order, before: isPastCallers ? before : null, limit: limit - callers.length };
-    const { jobs, next } = last === undefined ? await this.#store.list(rest) : { jobs: [], next: -last.number };
+    const remainder = { ...order, before: isPastCallers ? before : null, limit: limit - callers.length };
+    const { jobs, next } = last === undefined ? await this.#store.list(remainder) : { jobs: [], next: -last.number };
     const background = jobs.map((record) => {
       const job = this.#jobs.get(record.id);
       return job === null ? this.#others.view(record) : this.#viewOfOpen(job);

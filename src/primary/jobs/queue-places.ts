@@ -2,14 +2,8 @@ import { holderOf } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import { RelayError } from '../../shared/errors.js';
 import { type BoundsOf, quarterOf } from '../access/clients.js';
-import {
-  type Amount,
-  FairShare,
-  type HolderShare,
-  type NameShare,
-  nothing,
-  type Sharer,
-} from '../fairness/fair-share.js';
+import { type Amount, type ClientShare, FairShare, type Sharer } from '../fairness/fair-share.js';
+import { RecentClients } from '../fairness/recent-clients.js';
 
 export interface PlaceLimits {
   /** Maximum number of jobs that wait for a slot. */
@@ -18,29 +12,34 @@ export interface PlaceLimits {
   readonly maxWaitingBytes: number;
 }
 
-/** Holder of a place in the queue. */
-export interface PlaceHolder extends Sharer {
-  /** Gives up the place to another client, at once. */
-  giveWay(reason: RelayError): void;
+/** Places that several clients divide: all places of the queue, or the places that the users of one key may have. */
+interface Division {
+  /** Places and bytes of all clients together. */
+  readonly room: Amount;
+  readonly used: Amount;
+  /** Part of `used` that the client of the new job uses. */
+  readonly ownUse: Amount;
+  /** Part of `room` that this client may use; infinite if it is the only active one. */
+  readonly share: Amount;
+  /** Number of places reserved for other clients. */
+  readonly reserved: number;
 }
 
-/** A client stays active for this time after its last job. */
-const mayComeAgainMs = 600_000;
-
-/** Tests whether the freed amount suffices. */
-type IsEnough = (freed: Amount) => boolean;
-
 /**
- * Owns the places in the queue. Each client has a share, in places and in bytes. A client may exceed its share while it
- * is the only active one. When other clients are active, it gets no more places, and its newest jobs are evicted if a
- * client within its share needs their places. A key holder and its sub-clients count as one client, and divide its
- * share by the same rules.
+ * Owns the places in the queue. While other clients are active, a client has at most its share, and a full queue
+ * refuses every job; no job loses its place. One place is reserved for each active client without a waiting job, up to
+ * a quarter of all places: no client can take the last places while other clients have none. A key holder and its
+ * sub-clients count as one client, and divide its places by the same rule.
  */
-export class QueuePlaces<W extends PlaceHolder> {
+export class QueuePlaces<W extends Sharer> {
   readonly #limits: PlaceLimits;
   readonly #boundsOf: BoundsOf;
   readonly #clock: Clock;
-  readonly #held = new FairShare<W>();
+  readonly #waiting = new FairShare<W>();
+  /** Active clients without a waiting job; a key holder and its sub-clients are one client. */
+  readonly #recentHolders: RecentClients;
+  /** Active users without a waiting job, for each key that has sub-clients. */
+  readonly #recentUsers = new Map<string, RecentClients>();
   #refusedFull = 0;
   #refusedBound = 0;
 
@@ -48,10 +47,11 @@ export class QueuePlaces<W extends PlaceHolder> {
     this.#limits = limits;
     this.#boundsOf = boundsOf;
     this.#clock = clock;
+    this.#recentHolders = this.#createRecent();
   }
 
   get taken(): number {
-    return this.#held.count;
+    return this.#waiting.count;
   }
 
   /** Jobs refused since the start, because the queue was full or because of their client's limit. */
@@ -64,119 +64,107 @@ export class QueuePlaces<W extends PlaceHolder> {
     return new Map(this.clients.map(({ client, count }) => [client, count]));
   }
 
-  /** Clients that hold places; each sub-client is listed separately. */
-  get clients(): NameShare<W>[] {
-    return [...this.#held.holders.values()].flatMap(({ names }) => names);
+  /** Clients that have places; each sub-client is listed separately. */
+  get clients(): ClientShare<W>[] {
+    return this.#waiting.clients;
   }
 
   /** Records that a client sent a request, even if the request is refused. */
-  saw(client: string): void {
-    this.#held.saw(client, this.#clock.monotonicMs());
-  }
-
-  /**
-   * Takes a place, and evicts other jobs if necessary. Throws `concurrency_limited` if the client may hold no more
-   * places, or if no place can be freed.
-   */
-  take(waiter: W): void {
-    for (const other of this.#whoGivesWay(waiter)) other.giveWay(lostPlace());
-    this.#held.add(waiter, this.#clock.now());
-  }
-
-  /** Frees a place; has no effect if the job holds none. */
-  leave(waiter: W): void {
-    this.#held.remove(waiter);
-  }
-
-  /**
-   * Returns the jobs to evict for this one; empty if there is room. Throws `concurrency_limited` if evictions cannot
-   * make room.
-   */
-  #whoGivesWay(waiter: W): readonly PlaceHolder[] {
-    const { client, bytes } = waiter;
-    const [holder, own] = [holderOf(client), this.#held.of(client)];
-    const most = this.#mostOf(holder);
-    const share = this.#shareOfName(most);
-    this.#checkName(waiter, own, share);
-    const mayGive = (name: string, left: Amount) => name !== client && isBeyond(left, share);
-    if (!isWithin(own, bytes, most)) {
-      const isEnough = (freed: Amount) => isWithin(less(own, freed), bytes, most) && this.#hasRoom(freed, bytes);
-      const yielding = collected(own.newest(mayGive), isEnough);
-      if (yielding === null) throw this.#refuseBound(this.#whyBound(client, own, most));
-      return yielding;
-    }
-    const isEnough = (freed: Amount) => this.#hasRoom(freed, bytes);
-    if (isEnough(nothing)) return [];
-    const yielding = this.#greediestBeside(holder, isEnough) ?? collected(own.newest(mayGive), isEnough);
-    if (yielding === null) throw this.#refuseFull();
-    return yielding;
-  }
-
-  /** Returns the current limit of a holder. For the only active holder, only its configured limit counts. */
-  #mostOf(holder: string): Amount {
-    const { maxQueued } = this.#boundsOf(holder);
-    const share = this.#held.hasOthersThan(holder, this.#clock.monotonicMs(), mayComeAgainMs)
-      ? this.#shareOf(holder)
-      : unlimited;
-    return { count: maxQueued ?? share.count, bytes: share.bytes };
-  }
-
-  /** Returns the guaranteed share of a holder. */
-  #shareOf(holder: string): Amount {
-    const { maxWaiting, maxWaitingBytes } = this.#limits;
-    const { maxQueued, weight } = this.#boundsOf(holder);
-    return { count: maxQueued ?? quarterOf(maxWaiting, weight), bytes: quarterOf(maxWaitingBytes, weight) };
-  }
-
-  /** Returns the share of a sub-client within its holder's limit, while other sub-clients are active. */
-  #shareOfName({ count, bytes }: Amount): Amount {
-    const { maxWaiting, maxWaitingBytes } = this.#limits;
-    return { count: quarterOf(Math.min(count, maxWaiting)), bytes: quarterOf(Math.min(bytes, maxWaitingBytes)) };
-  }
-
-  #checkName({ client, bytes }: PlaceHolder, own: HolderShare<W>, share: Amount): void {
-    const held = own.amountOf(client);
-    if (!own.hasOthersThan(client, this.#clock.monotonicMs(), mayComeAgainMs) || isWithin(held, bytes, share)) return;
-    const of = 'a quarter of what its key may have while other users of that key want some';
-    if (held.count < share.count)
-      throw this.#refuseBound(`the text of its waiting jobs may hold ${share.bytes} bytes, ${of}`);
-    throw this.#refuseBound(`it has ${held.count} jobs waiting already, ${of}`);
-  }
-
-  #whyBound(client: string, own: Amount, most: Amount): string {
+  recordRequest(client: string): void {
     const holder = holderOf(client);
-    const [it, its] = client === holder ? ['it', 'its'] : ['its key', "its key's"];
-    if (own.count < most.count)
-      return `the text of ${its} waiting jobs may hold ${most.bytes} bytes while there are others`;
-    const waiting = `${it} has ${own.count} jobs waiting already`;
-    if (this.#boundsOf(holder).maxQueued !== null) return `${waiting} (MODEL_API_CLIENT_MAX_QUEUE)`;
-    const share = this.#boundsOf(holder).weight === 1 ? 'a quarter' : 'its share';
-    return `${waiting}, ${share} of the queue (MODEL_API_MAX_QUEUE, MODEL_API_CLIENT_MAX_QUEUE) while there are others`;
+    if (client !== holder && !this.#recentUsers.has(holder)) this.#recentUsers.set(holder, this.#createRecent());
+    this.#noteActivity(client);
   }
 
-  /** Whether a job of this size fits after this amount is freed. */
-  #hasRoom(freed: Amount, bytes: number): boolean {
+  /** Takes a place. Throws `concurrency_limited` if the client may have no more places, or if the queue is full. */
+  take(waiter: W): void {
+    this.#checkPlace(waiter);
+    const { client } = waiter;
+    this.#waiting.add(waiter, this.#clock.now());
+    this.#recentHolders.remove(holderOf(client));
+    this.#recentUsers.get(holderOf(client))?.remove(client);
+  }
+
+  /** Frees the place of a job. Does nothing for a job without a place. */
+  leave(waiter: W): void {
+    if (this.#waiting.remove(waiter)) this.#noteActivity(waiter.client);
+  }
+
+  /** Remembers so many clients that all reservations are known even if each place belongs to a different client. */
+  #createRecent(): RecentClients {
+    const { maxWaiting } = this.#limits;
+    return new RecentClients(maxWaiting + quarterOf(maxWaiting) + 1, this.#clock);
+  }
+
+  /** Makes a client without waiting jobs active from now on. */
+  #noteActivity(client: string): void {
+    const holder = holderOf(client);
+    if (this.#waiting.holderShare(client).count === 0) this.#recentHolders.add(holder);
+    if (this.#waiting.clientShare(client).count === 0) this.#recentUsers.get(holder)?.add(client);
+  }
+
+  #checkPlace({ client, bytes }: Sharer): void {
     const { maxWaiting, maxWaitingBytes } = this.#limits;
-    return this.taken - freed.count < maxWaiting && this.#held.bytes - freed.bytes + bytes <= maxWaitingBytes;
+    const queue = this.#queueDivision(client);
+    const key = this.#keyDivision(client, queue);
+    if (!fits(queue.ownUse, bytes, queue.share)) throw this.#refuseBound(this.#shareMessage(client, queue));
+    if (!fits(key.ownUse, bytes, key.share)) throw this.#refuseBound(userShareMessage(key));
+    if (this.taken >= maxWaiting || this.#waiting.bytes + bytes > maxWaitingBytes)
+      throw this.#refuseFull('the queue is full');
+    if (this.#takesReserved(queue, bytes))
+      throw this.#refuseFull(`${reservedPlaces(queue, 'in the queue')} for other active clients`);
+    if (this.#takesReserved(key, bytes))
+      throw this.#refuseBound(`${reservedPlaces(key, 'of its key')} for other active users of the key`);
+  }
+
+  #queueDivision(client: string): Division {
+    const { maxWaiting, maxWaitingBytes } = this.#limits;
+    const holder = holderOf(client);
+    const { maxQueued, weight } = this.#boundsOf(holder);
+    const [used, ownUse] = [this.#waiting, this.#waiting.holderShare(client)];
+    const reserving = this.#recentHolders.countOthers(holder);
+    const isAlone = reserving === 0 && used.count === ownUse.count;
+    const share = {
+      count: maxQueued ?? (isAlone ? Infinity : quarterOf(maxWaiting, weight)),
+      bytes: isAlone ? Infinity : quarterOf(maxWaitingBytes, weight),
+    };
+    const reserved = Math.min(reserving, quarterOf(maxWaiting));
+    return { room: { count: maxWaiting, bytes: maxWaitingBytes }, used, ownUse, share, reserved };
+  }
+
+  /** Returns how the users of one key divide its share of the queue. */
+  #keyDivision(client: string, { room: whole, ownUse: used, share: keyShare }: Division): Division {
+    const room = { count: Math.min(whole.count, keyShare.count), bytes: Math.min(whole.bytes, keyShare.bytes) };
+    const ownUse = this.#waiting.clientShare(client);
+    const reserving = this.#recentUsers.get(holderOf(client))?.countOthers(client) ?? 0;
+    const isAlone = reserving === 0 && used.count === ownUse.count;
+    const share = isAlone ? unlimited : { count: quarterOf(room.count), bytes: quarterOf(room.bytes) };
+    return { room, used, ownUse, share, reserved: Math.min(reserving, quarterOf(room.count)) };
   }
 
   /**
-   * Returns the newest jobs of the holder that exceeds its share the most, as many as necessary; null if they do not
-   * suffice.
+   * Whether a job would take a place that is reserved for another client. A client without a waiting job may take any
+   * free place. With each place, the average size of a text is reserved.
    */
-  #greediestBeside(holder: string, isEnough: IsEnough): readonly PlaceHolder[] | null {
-    const beyond = [...this.#held.holders].filter(
-      ([name, own]) => name !== holder && isBeyond(own, this.#shareOf(name)),
-    );
-    const [first] = beyond.sort(([, a], [, b]) => b.count - a.count);
-    if (first === undefined) return null;
-    const [name, own] = first;
-    return collected(own.newest(), isEnough, (freed) => isBeyond(less(own, freed), this.#shareOf(name)));
+  #takesReserved({ room, used, ownUse, reserved }: Division, bytes: number): boolean {
+    if (ownUse.count === 0 || reserved === 0) return false;
+    const { maxWaiting, maxWaitingBytes } = this.#limits;
+    const reservedBytes = (reserved * maxWaitingBytes) / maxWaiting;
+    return !fits({ count: used.count + reserved, bytes: used.bytes + reservedBytes }, bytes, room);
   }
 
-  #refuseFull(): RelayError {
+  #shareMessage(client: string, { ownUse, share, room }: Division): string {
+    const holder = holderOf(client);
+    const whose = client === holder ? 'it' : 'its key';
+    if (this.#boundsOf(holder).maxQueued !== null && ownUse.count >= share.count)
+      return `${whose} has ${jobs(ownUse.count)}, and its limit is ${share.count} (MODEL_API_CLIENT_MAX_QUEUE)`;
+    const of = 'of the queue while other clients are active (MODEL_API_MAX_QUEUE, MODEL_API_CLIENT_MAX_QUEUE)';
+    return `${whose} has ${useAndShare(ownUse, share, room)} ${of}`;
+  }
+
+  #refuseFull(why: string): RelayError {
     this.#refusedFull++;
-    const message = 'all slots are taken and the queue is full (MODEL_API_MAX_CONCURRENT, MODEL_API_MAX_QUEUE)';
+    const message = `all slots are taken and ${why} (MODEL_API_MAX_CONCURRENT, MODEL_API_MAX_QUEUE)`;
     return new RelayError('concurrency_limited', message, { retryAfterSeconds: 1 });
   }
 
@@ -189,45 +177,27 @@ export class QueuePlaces<W extends PlaceHolder> {
 const unlimited: Amount = { count: Number.POSITIVE_INFINITY, bytes: Number.POSITIVE_INFINITY };
 
 /** Whether one more job of this size stays within a limit. A first job may wait, whatever its size. */
-function isWithin(held: Amount, bytes: number, most: Amount): boolean {
-  return held.count < most.count && (held.count === 0 || held.bytes + bytes <= most.bytes);
+function fits(used: Amount, bytes: number, limit: Amount): boolean {
+  return used.count < limit.count && (used.count === 0 || used.bytes + bytes <= limit.bytes);
 }
 
-function isBeyond({ count, bytes }: Amount, share: Amount): boolean {
-  return count > share.count || (count > 1 && bytes > share.bytes);
+function userShareMessage({ ownUse, share, room }: Division): string {
+  return `it has ${useAndShare(ownUse, share, room)} of its key while other users of the key are active`;
 }
 
-function less(held: Amount, freed: Amount): Amount {
-  return { count: held.count - freed.count, bytes: held.bytes - freed.bytes };
+/** Returns the part of a message that compares what a client uses with its share. */
+function useAndShare(ownUse: Amount, share: Amount, room: Amount): string {
+  return ownUse.count < share.count
+    ? `${ownUse.bytes} bytes of waiting text, and its share is ${share.bytes} of ${room.bytes} bytes`
+    : `${jobs(ownUse.count)}, and its share is ${share.count} of ${room.count} places`;
 }
 
-/**
- * Returns the first jobs that together suffice; null if all of them do not suffice, or if `mayGoOn` ends the search
- * before.
- */
-function collected(
-  waiters: Iterable<PlaceHolder>,
-  isEnough: IsEnough,
-  mayGoOn: IsEnough = () => true,
-): readonly PlaceHolder[] | null {
-  const yielding: PlaceHolder[] = [];
-  let freed = nothing;
-  for (const waiter of waiters) {
-    if (!mayGoOn(freed)) return null;
-    yielding.push(waiter);
-    freed = { count: freed.count + 1, bytes: freed.bytes + waiter.bytes };
-    if (isEnough(freed)) return yielding;
-  }
-  return null;
+function reservedPlaces({ reserved }: Division, whose: string): string {
+  return reserved === 1 ? `the last place ${whose} is reserved` : `the last ${reserved} places ${whose} are reserved`;
 }
 
-/**
- * Returns the error of an evicted job. Its code is `queue_timeout`, although no time limit has passed, because the
- * client has waited without success as well.
- */
-function lostPlace(): RelayError {
-  const why = 'it had more waiting than its own share (MODEL_API_CLIENT_MAX_QUEUE), and others came';
-  return new RelayError('queue_timeout', `this client lost a place in the queue: ${why}`);
+function jobs(count: number): string {
+  return count === 1 ? '1 waiting job' : `${count} waiting jobs`;
 }
 
 /** Minimum time for which a queue must be full before it is reported. */

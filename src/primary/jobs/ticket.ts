@@ -1,9 +1,8 @@
 import { orAborted, withResolvers } from '../../shared/async.js';
 import { type Clock, delay } from '../../shared/clock.js';
-import type { RelayError } from '../../shared/errors.js';
 import type { WaitReason } from '../../shared/job.js';
 import type { Member } from '../fairness/fair-queue.js';
-import type { PlaceHolder } from './queue-places.js';
+import type { Sharer } from '../fairness/fair-share.js';
 
 /** Properties of a job that enters the waiting room. */
 export interface Entrant extends Member {
@@ -34,7 +33,7 @@ interface TicketIssuer {
 }
 
 /** Right to a slot, or to a place in the waiting room, until it is released. */
-export class Ticket implements PlaceHolder, Member {
+export class Ticket implements Sharer, Member {
   readonly entrant: Entrant;
   /** Background properties; null for a caller's job. */
   readonly background: BackgroundEntrant | null;
@@ -69,14 +68,6 @@ export class Ticket implements PlaceHolder, Member {
     this.#state = 'granted';
     this.background?.granted();
     this.#granted.resolve();
-  }
-
-  /** Evicts the job: `granted` rejects with the reason. Only for the room. */
-  giveWay(reason: RelayError): void {
-    if (!this.isWaiting) return;
-    this.#granted.promise.catch(() => {}); // there may be no listener yet
-    this.#granted.reject(reason);
-    this.release();
   }
 
   get isWaiting(): boolean {
@@ -130,7 +121,7 @@ const leastMs = 1000;
  */
 const maxReports = 32;
 /** Maximum number of tickets checked in a slice: an unchanged ticket is cheap, but not free. */
-const maxAsked = 2000;
+const maxChecked = 2000;
 
 /**
  * Sends queue positions to the readers of waiting jobs, in passes over the whole queue that are cut into slices. A long
@@ -175,7 +166,7 @@ export class PositionReports {
   #reportSlice(pass: Positions): boolean {
     const nowMs = this.#clock.monotonicMs();
     let reports = 0;
-    for (let asked = 0; asked < maxAsked && reports < maxReports; asked++) {
+    for (let checked = 0; checked < maxChecked && reports < maxReports; checked++) {
       const next = pass.next();
       if (next.done === true) return true;
       const [ticket, position] = next.value;

@@ -3,7 +3,6 @@ import type { Clock } from '../../shared/clock.js';
 import type { WaitReason } from '../../shared/job.js';
 import { type BoundsOf, noBounds } from '../access/clients.js';
 import { FairQueue } from '../fairness/fair-queue.js';
-import type { NameShare } from '../fairness/fair-share.js';
 import { FullQueue, type PlaceLimits, QueuePlaces } from './queue-places.js';
 import { type BackgroundEntrant, type Entrant, PositionReports, type Positions, Ticket } from './ticket.js';
 
@@ -18,7 +17,11 @@ export interface RoomLimits extends PlaceLimits {
 }
 
 /** Client with waiting jobs, and the reason why the oldest one waits. */
-export interface ClientInRoom extends Pick<NameShare<Ticket>, 'client' | 'count' | 'oldestAt'> {
+export interface ClientInRoom {
+  readonly client: string;
+  readonly count: number;
+  /** Arrival of the oldest job, in milliseconds since the epoch. */
+  readonly oldestAt: number;
   readonly reason: WaitReason;
 }
 
@@ -39,8 +42,8 @@ class RunningCounts {
 
 /**
  * Owns the slots and the queue; no other part counts slots or lets a job wait. Admission is decided at once. A slot
- * goes to the next job in fair order that may run: its client and its CLI are below their limits, and no earlier turn
- * or open circuit blocks it. Callers go before background jobs. After a minute, a background job ranks as a caller: the
+ * goes to the next job in fair order whose client and CLI are below their limits, and that no earlier turn or open
+ * circuit blocks. Callers go before background jobs. After a minute, a background job ranks as a caller: the
  * oldest of each client, one at a time. A key holder and its sub-clients count as one client.
  */
 export class WaitingRoom {
@@ -93,9 +96,9 @@ export class WaitingRoom {
 
   /** Clients with waiting jobs of callers, since when each waits, and why. */
   get waitingClients(): ClientInRoom[] {
-    return this.#places.clients.map(({ client, count, oldestAt, oldest }) => {
-      return { client, count, oldestAt, reason: this.reasonOf(oldest) };
-    });
+    return this.#places.clients.flatMap(({ client, count, oldest }) =>
+      oldest === undefined ? [] : [{ client, count, oldestAt: oldest.at, reason: this.reasonOf(oldest.member) }],
+    );
   }
 
   /** Waiting background jobs. */
@@ -143,7 +146,7 @@ export class WaitingRoom {
 
   /** Grants a slot or a place in the queue, or throws `concurrency_limited`. */
   admit(entrant: Entrant): Ticket {
-    this.#places.saw(entrant.client);
+    this.#places.recordRequest(entrant.client);
     this.#grantNext(); // a limit may have been raised: waiting jobs go first
     const ticket = new Ticket(entrant, null, this);
     if (this.#mayGo(ticket) && this.hasSlotFor(entrant)) this.#grant(ticket);

@@ -59,12 +59,12 @@ export class ResponseIndex {
     const gone: string[] = [];
     const isBeyond = () => this.#entries.size > limits.maxResponses || this.#bytes > limits.maxBytes;
     while (isBeyond()) {
-      const oldest = this.#shares.greediest?.oldest;
-      if (oldest === undefined || oldest === entry) {
+      const victim = this.#shares.pickVictim({ byUser: false });
+      if (victim === undefined || victim === entry) {
         this.#drop(entry);
         return { verdict: 'full', gone };
       }
-      gone.push(...this.#dropLast(oldest));
+      gone.push(...this.#dropLast(victim));
     }
     return { verdict: 'stored', gone };
   }
@@ -87,9 +87,9 @@ export class ResponseIndex {
 
   /** Removes and returns the responses of this client. */
   removeOf(client: string): string[] {
-    const own = [...this.#shares.of(client)].filter((entry) => entry.client === client);
-    for (const entry of own) this.#drop(entry);
-    return own.map(({ id }) => id);
+    const removed = [...this.#shares.clientShare(client)];
+    for (const entry of removed) this.#drop(entry);
+    return removed.map(({ id }) => id);
   }
 
   /** Removes and returns the responses last continued at or before `after`, which always include their followers. */

@@ -3,13 +3,13 @@ import type { Entrant, Ticket } from '../../../src/primary/jobs/ticket.js';
 import { WaitingRoom } from '../../../src/primary/jobs/waiting-room.js';
 import { RelayError } from '../../../src/shared/errors.js';
 import {
+  activeMs,
   boundsOf,
   clis,
   ExpectedRoom,
   type ExpectedTicket,
   isBeyond,
   limits,
-  mayComeAgainMs,
   ownBytes,
 } from '../../support/expected-room.js';
 import { FakeClock } from '../../support/fake-clock.js';
@@ -28,7 +28,7 @@ type RoomStep =
 /** Size in bytes, mostly within the share of one client; a single job may exceed it. */
 const bytes = oneof({ weight: 6, arbitrary: nat(ownBytes) }, nat(limits.maxWaitingBytes + 1));
 
-/** A burst of jobs, so large that their client may occupy the shares of others. */
+/** A burst of jobs, which may fill the queue if its client is the only active one. */
 const flood = record({
   type: constant('flood' as const),
   client: nat(4),
@@ -48,7 +48,7 @@ const ways = array(
     record({ type: constant('cancel' as const), which: nat(9) }),
     record({
       type: constant('pass' as const),
-      ms: oneof(nat(200), constantFrom(30_000, 60_000, mayComeAgainMs / 2, mayComeAgainMs)),
+      ms: oneof(nat(200), constantFrom(30_000, 60_000, activeMs / 2, activeMs)),
     }),
   ),
   { maxLength: 30, size: 'max' },
@@ -57,8 +57,7 @@ const ways = array(
 /** A client is alone only at the start, or after a long time. */
 const steps = tuple(flood, ways).map(([first, others]) => [first, ...others]);
 
-/** Event that a ticket in this state must have reported; undefined if several are possible. */
-const tellsOf = { waiting: undefined, active: 'granted', done: undefined, 'gave-way': 'queue_timeout' };
+const gone = new Error('gone');
 
 /** Runs steps on a waiting room, and computes its expected state in plain lists. */
 class RoomPlayer implements Player<RoomStep> {
@@ -92,11 +91,12 @@ class RoomPlayer implements Player<RoomStep> {
     expect(order.map(({ ticket }) => ticket.position)).toEqual(order.map((_, index) => index + 1));
     const upcoming = order.filter(({ rank, isReady }) => rank !== 'background' && isReady);
     expect(this.#room.upcoming(order.length + 1)).toEqual(upcoming.map(({ ticket }) => ticket));
-    const wrong = this.#expected.all.filter(({ ticket, state, told }) => {
-      const isToldRight = told.length === (ticket.isWaiting ? 0 : 1) && (tellsOf[state] ?? told[0]) === told[0];
-      return ticket.isWaiting !== (state === 'waiting') || !isToldRight;
+    const wrong = this.#expected.all.filter(({ ticket, state, results }) => {
+      const isSettled = results.length === 1 && (state !== 'active' || results[0] === 'granted');
+      return ticket.isWaiting !== (state === 'waiting') || (ticket.isWaiting ? results.length > 0 : !isSettled);
     });
     expect(wrong).toEqual([]);
+    expect(this.#expected.all.filter(({ results }) => results.includes('lost'))).toEqual([]);
     for (const entry of order) expect(entry.ticket.reason).toBe(this.#reasonOf(entry));
   }
 
@@ -136,6 +136,7 @@ class RoomPlayer implements Player<RoomStep> {
 
   async #pass(ms: number): Promise<void> {
     await this.#clock.advance(ms);
+    this.#expected.setTime(this.#clock.monotonicMs());
     this.#room.check();
     this.#expected.check(this.#clock.monotonicMs());
   }
@@ -144,12 +145,11 @@ class RoomPlayer implements Player<RoomStep> {
     const visitor = this.#visitor(coming);
     const { client, bytes, cli } = visitor;
     const hasSlot = this.#expected.mayRun({ client, cli, isReady: !coming.isHeld });
-    this.#expected.saw(client, this.#clock.monotonicMs());
-    const refusal = hasSlot ? null : this.#expected.refusalOf(client, bytes);
+    this.#expected.recordRequest(client);
+    const refusal = hasSlot ? null : this.#expected.refusalReason(client, bytes);
     try {
       const ticket = this.#room.admit(visitor);
       expect(refusal).toBe(null);
-      if (!hasSlot) this.#expected.makeRoom(client, bytes);
       this.#expected.enter(this.#add(visitor, ticket, 'caller'));
     } catch (error) {
       if (!(error instanceof RelayError)) throw error;
@@ -183,12 +183,12 @@ class RoomPlayer implements Player<RoomStep> {
     const isReady = !this.#held.has(visitor);
     const entry: ExpectedTicket = {
       ...{ ticket, client, bytes, cli, rank, isReady },
-      ...{ caller: new AbortController(), sinceMs: this.#clock.monotonicMs(), told: [], state: 'waiting' },
+      ...{ caller: new AbortController(), sinceMs: this.#clock.monotonicMs(), results: [], state: 'waiting' },
     };
     this.#expected.all.push(entry);
     void ticket.granted(entry.caller.signal).then(
-      () => entry.told.push('granted'),
-      (reason) => entry.told.push(reason instanceof RelayError ? reason.code : 'gone'),
+      () => entry.results.push('granted'),
+      (reason) => entry.results.push(reason === gone ? 'gone' : 'lost'),
     );
     return entry;
   }
@@ -211,7 +211,7 @@ class RoomPlayer implements Player<RoomStep> {
 
   #cancel(entry: ExpectedTicket | undefined): void {
     if (entry === undefined) return;
-    entry.caller.abort(new Error('gone'));
+    entry.caller.abort(gone);
     if (entry.state !== 'active') this.#expected.leave(entry); // a running job is ended by its owner
   }
 }

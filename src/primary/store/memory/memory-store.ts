@@ -224,8 +224,8 @@ export class MemoryJobs implements JobStore {
   async *restore(): AsyncGenerator<AcceptedJob> {}
 
   #forgetOne(): void {
-    const oldest = this.#shares.greediest?.oldestOfGreediest;
-    if (oldest !== undefined) this.#forget(oldest);
+    const victim = this.#shares.pickVictim({ byUser: true });
+    if (victim !== undefined) this.#forget(victim);
   }
 
   #forget(job: MemoryJob): void {

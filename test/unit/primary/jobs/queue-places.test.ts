@@ -1,172 +1,92 @@
 import { type BoundsOf, noBounds, quarterOf } from '../../../../src/primary/access/clients.js';
-import { type PlaceHolder, QueuePlaces } from '../../../../src/primary/jobs/queue-places.js';
+import type { Sharer } from '../../../../src/primary/fairness/fair-share.js';
+import { QueuePlaces } from '../../../../src/primary/jobs/queue-places.js';
 import { holderOf } from '../../../../src/shared/client.js';
 import type { RelayError } from '../../../../src/shared/errors.js';
 import { FakeClock } from '../../../support/fake-clock.js';
 import { randomNumbers } from '../../../support/random.js';
 
-const mayComeAgainMs = 600_000;
-
-class Waiter implements PlaceHolder {
-  readonly client: string;
-  readonly bytes: number;
-  lost: RelayError | null = null;
-  readonly #places: QueuePlaces<Waiter>;
-
-  constructor(client: string, bytes: number, places: QueuePlaces<Waiter>) {
-    this.client = client;
-    this.bytes = bytes;
-    this.#places = places;
-  }
-
-  giveWay(reason: RelayError): void {
-    this.lost = reason;
-    this.#places.leave(this);
-  }
-}
+const activeMs = 600_000;
 
 class Harness {
   readonly clock = new FakeClock();
-  readonly places: QueuePlaces<Waiter>;
-  readonly waiters: Waiter[] = [];
+  readonly places: QueuePlaces<Sharer>;
+  readonly waiting: Sharer[] = [];
 
   constructor(maxWaiting: number, boundsOf: BoundsOf = noBounds, maxWaitingBytes = 1_000_000) {
-    this.places = new QueuePlaces<Waiter>({ maxWaiting, maxWaitingBytes }, boundsOf, this.clock);
+    this.places = new QueuePlaces<Sharer>({ maxWaiting, maxWaitingBytes }, boundsOf, this.clock);
   }
 
   /** Requests a place. Returns true, or why the request was refused. */
-  come(client: string, bytes = 1): true | string {
-    const waiter = new Waiter(client, bytes, this.places);
-    this.places.saw(client);
+  request(client: string, bytes = 1): true | string {
+    const waiter = { client, bytes };
+    this.places.recordRequest(client);
     try {
       this.places.take(waiter);
     } catch (error) {
       expect(error).toMatchObject({ code: 'concurrency_limited', retryAfterSeconds: 1 });
       return (error as RelayError).message;
     }
-    this.waiters.push(waiter);
+    this.waiting.push(waiter);
     return true;
   }
 
   /** Requests this many places. Returns how many were granted. */
-  crowd(client: string, count: number): number {
-    return Array.from({ length: count }, () => this.come(client)).filter((came) => came === true).length;
+  requestMany(client: string, count: number): number {
+    return Array.from({ length: count }, () => this.request(client)).filter((result) => result === true).length;
+  }
+
+  /** Frees the oldest place of a client. */
+  leave(client: string): void {
+    const index = this.waiting.findIndex((waiter) => waiter.client === client);
+    const [waiter] = index < 0 ? [] : this.waiting.splice(index, 1);
+    if (waiter !== undefined) this.places.leave(waiter);
   }
 
   counts(): Record<string, number> {
     return Object.fromEntries(this.places.counts);
   }
-
-  get lost(): Waiter[] {
-    return this.waiters.filter(({ lost }) => lost !== null);
-  }
 }
 
 const full = 'all slots are taken and the queue is full (MODEL_API_MAX_CONCURRENT, MODEL_API_MAX_QUEUE)';
+const variables = '(MODEL_API_MAX_QUEUE, MODEL_API_CLIENT_MAX_QUEUE)';
 
-const names = Array.from({ length: 20 }, (_, n) => `key app/${n}`);
-
-describe('The users of one key', () => {
-  it('take no place that another client needs, and together have the share of one client', () => {
-    const harness = new Harness(8);
-    expect(names.filter((name) => harness.come(name) === true)).toHaveLength(8);
-    expect(harness.come('key bob')).toBe(true);
-    expect(harness.lost.map(({ client }) => client)).toEqual(['key app/7']);
-    const others = ['a', 'b', 'c', 'd', 'e', 'f'].map((name) => harness.come(`user ${name}`));
-    expect(others.slice(0, 5)).toEqual([true, true, true, true, true]);
-    expect(others[5]).toMatch(/queue is full/);
-    expect(harness.counts()).toMatchObject({ 'key app/0': 1, 'key app/1': 1, 'key bob': 1 });
-  });
-
-  it('take no places from each other while they are alone', () => {
-    const harness = new Harness(4);
-    expect(names.filter((name) => harness.come(name) === true)).toHaveLength(4);
-    expect(harness.lost).toEqual([]);
-  });
-
-  it('lose only as many places as one text of another client needs', () => {
-    const harness = new Harness(100, noBounds, 100);
-    for (const name of names.slice(0, 10)) expect(harness.come(name, 10)).toBe(true);
-    expect(harness.come('key bob', 25)).toBe(true);
-    expect(harness.lost).toHaveLength(3);
-  });
-});
-
-describe('The users of one key among themselves', () => {
-  const boundsOf: BoundsOf = (client) => ({ maxRunning: 1, maxQueued: client === 'key app' ? 8 : null, weight: 1 });
-
-  it('share the limit of the key', () => {
-    const harness = new Harness(100, boundsOf);
-    expect(names.slice(0, 8).map((name) => harness.come(name))).toEqual(Array(8).fill(true));
-    for (const name of ['key app/new', 'key app']) {
-      expect(harness.come(name)).toMatch(/its key has 8 jobs|it has 8 jobs/);
-    }
-    expect(harness.lost).toEqual([]);
-  });
-
-  it('evict each other like clients: a single user may take all places, but is guaranteed only a quarter', () => {
-    const harness = new Harness(100, boundsOf);
-    expect(harness.crowd('key app/greedy', 10)).toBe(8);
-    expect(harness.crowd('key app/modest', 10)).toBe(2);
-    expect(harness.crowd('key app', 1)).toBe(1);
-    expect(harness.crowd('key app/greedy', 1)).toBe(0);
-    expect(harness.counts()).toEqual({ 'key app/greedy': 5, 'key app/modest': 2, 'key app': 1 });
-    expect(harness.lost.map(({ client }) => client)).toEqual(Array(3).fill('key app/greedy'));
-    expect(harness.come('key app/modest')).toBe(
-      'this client may not wait: it has 2 jobs waiting already, a quarter of what its key may have while other users of that key want some',
-    );
-  });
-
-  it('may fill the key again ten minutes after the last job of another user', async () => {
-    const harness = new Harness(100, boundsOf);
-    harness.places.saw('key app/modest');
-    expect(harness.crowd('key app/greedy', 10)).toBe(2);
-    await harness.clock.advance(mayComeAgainMs);
-    expect(harness.crowd('key app/greedy', 10)).toBe(6);
-  });
-
-  it('lose as much text as another user needs', () => {
-    const harness = new Harness(100, noBounds, 1000);
-    for (let count = 0; count < 10; count++) harness.come('key app/greedy', 100);
-    expect(harness.come('key app/modest', 250)).toBe(true);
-    expect(harness.counts()).toEqual({ 'key app/greedy': 7, 'key app/modest': 1 });
-    expect(harness.come('key app/modest', 10)).toMatch(/may hold 250 bytes, a quarter of what its key may have/);
-  });
-
-  it('do not cost other clients any place', () => {
-    const harness = new Harness(8);
-    harness.crowd('key other', 2);
-    for (const name of names) harness.come(name);
-    expect(harness.counts()).toMatchObject({ 'key other': 2 });
-    expect(harness.places.taken).toBe(4);
-    expect(harness.lost).toEqual([]);
-  });
-});
+const users = Array.from({ length: 20 }, (_, number) => `key app/${number}`);
 
 describe('A client that is alone', () => {
   it.each([1, 2, 3, 8, 100])('may take all of %d places, and not one more', (maxWaiting) => {
     const harness = new Harness(maxWaiting);
-    expect(harness.crowd('a', maxWaiting + 7)).toBe(maxWaiting);
-    expect(harness.come('a')).toBe(full);
+    expect(harness.requestMany('a', maxWaiting + 7)).toBe(maxWaiting);
+    expect(harness.request('a')).toBe(full);
     expect(harness.places.refused).toEqual({ full: 8, bound: 0 });
   });
 
-  it('is alone again ten minutes after the last job of another client', async () => {
+  it('is alone again ten minutes after the last request of another client', async () => {
     const harness = new Harness(100);
-    harness.places.saw('b');
-    expect(harness.crowd('a', 100)).toBe(25);
-    await harness.clock.advance(mayComeAgainMs);
-    expect(harness.crowd('a', 100)).toBe(75);
+    harness.places.recordRequest('b');
+    expect(harness.requestMany('a', 100)).toBe(25);
+    await harness.clock.advance(activeMs);
+    expect(harness.requestMany('a', 100)).toBe(75);
+  });
+
+  it('is alone again ten minutes after the last waiting job of another client has left', async () => {
+    const harness = new Harness(100);
+    harness.request('b');
+    await harness.clock.advance(activeMs * 2);
+    harness.leave('b');
+    expect(harness.requestMany('a', 100)).toBe(25);
+    await harness.clock.advance(activeMs);
+    expect(harness.requestMany('a', 100)).toBe(75);
   });
 });
 
 describe('A client that is not alone', () => {
-  it('gets a quarter of the places, and the error explains why', () => {
+  it('gets its share of the places, and the error names the share', () => {
     const harness = new Harness(100);
-    harness.come('b');
-    expect(harness.crowd('a', 1000)).toBe(25);
-    expect(harness.come('a')).toBe(
-      'this client may not wait: it has 25 jobs waiting already, a quarter of the queue (MODEL_API_MAX_QUEUE, MODEL_API_CLIENT_MAX_QUEUE) while there are others',
+    harness.request('b');
+    expect(harness.requestMany('a', 1000)).toBe(25);
+    expect(harness.request('a')).toBe(
+      `this client may not wait: it has 25 waiting jobs, and its share is 25 of 100 places of the queue while other clients are active ${variables}`,
     );
     expect(harness.places.refused).toEqual({ full: 0, bound: 976 });
     expect(harness.counts()).toEqual({ a: 25, b: 1 });
@@ -174,18 +94,115 @@ describe('A client that is not alone', () => {
 
   it('is not alone while another client waits, however long ago that one arrived', async () => {
     const harness = new Harness(100);
-    harness.come('b');
-    await harness.clock.advance(mayComeAgainMs * 2);
-    expect(harness.crowd('a', 100)).toBe(25);
+    harness.request('b');
+    await harness.clock.advance(activeMs * 2);
+    expect(harness.requestMany('a', 100)).toBe(25);
   });
 
-  it('gets a quarter of the bytes, or one job of any size', () => {
+  it('gets its share of the bytes, or one job of any size', () => {
     const harness = new Harness(100, noBounds, 1000);
-    harness.places.saw('b');
-    expect(harness.come('a', 600)).toBe(true);
-    expect(harness.come('a', 1)).toContain('250 bytes while there are others');
-    expect([harness.come('c', 200), harness.come('c', 50)]).toEqual([true, true]);
-    expect(harness.come('c', 1)).toContain('250 bytes');
+    harness.places.recordRequest('b');
+    expect(harness.request('a', 600)).toBe(true);
+    expect(harness.request('a', 1)).toBe(
+      `this client may not wait: it has 600 bytes of waiting text, and its share is 250 of 1000 bytes of the queue while other clients are active ${variables}`,
+    );
+    expect([harness.request('c', 200), harness.request('c', 50)]).toEqual([true, true]);
+    expect(harness.request('c', 1)).toContain('250 of 1000 bytes');
+  });
+});
+
+describe('A client that filled the queue alone', () => {
+  it('loses no job when other clients arrive, and gets no place until it is within its share', () => {
+    const harness = new Harness(8);
+    harness.requestMany('greedy', 8);
+    expect(harness.request('modest')).toBe(full);
+    for (let left = 7; left >= 2; left--) {
+      harness.leave('greedy');
+      expect(harness.request('greedy')).toContain('its share is 2 of 8 places');
+    }
+    expect(harness.counts()).toEqual({ greedy: 2 });
+    harness.leave('greedy');
+    expect(harness.request('greedy')).toBe(true);
+  });
+
+  it('leaves the next free place to the client that was refused', () => {
+    const harness = new Harness(8);
+    harness.requestMany('greedy', 8);
+    expect(harness.request('modest')).toBe(full);
+    harness.leave('greedy');
+    expect(harness.requestMany('greedy', 5)).toBe(0);
+    expect(harness.request('modest')).toBe(true);
+    expect(harness.counts()).toEqual({ greedy: 7, modest: 1 });
+  });
+
+  it('loses no bytes either', () => {
+    const harness = new Harness(100, noBounds, 1000);
+    for (let number = 0; number < 10; number++) harness.request('greedy', 100);
+    expect(harness.request('modest', 100)).toBe(full);
+    harness.leave('greedy');
+    expect(harness.request('greedy', 1)).toContain('its share is 250 of 1000 bytes');
+    expect(harness.request('modest', 100)).toBe(true);
+  });
+});
+
+describe('A reserved place', () => {
+  const four = ['a', 'b', 'c', 'd'];
+
+  it('cannot be taken by clients that have one, even within their shares', () => {
+    const harness = new Harness(8);
+    harness.places.recordRequest('late');
+    for (const client of four) harness.requestMany(client, 2);
+    expect(harness.places.taken).toBe(7);
+    expect(harness.request('d')).toBe(
+      'all slots are taken and the last place in the queue is reserved for other active clients (MODEL_API_MAX_CONCURRENT, MODEL_API_MAX_QUEUE)',
+    );
+    expect(harness.places.refused).toEqual({ full: 2, bound: 0 });
+    expect(harness.request('late')).toBe(true);
+    expect(harness.request('another')).toBe(full);
+  });
+
+  it('ends ten minutes after the last request of its client', async () => {
+    const harness = new Harness(8);
+    harness.places.recordRequest('late');
+    for (const client of four) harness.requestMany(client, 2);
+    await harness.clock.advance(activeMs);
+    expect(harness.request('d')).toBe(true);
+  });
+
+  it('includes the average size of a text', () => {
+    const harness = new Harness(10, noBounds, 1000);
+    harness.places.recordRequest('late');
+    for (const client of ['a', 'b', 'c']) expect(harness.requestMany(client, 1)).toBe(1);
+    expect([harness.request('a', 248), harness.request('b', 248), harness.request('c', 248)]).toEqual([
+      true,
+      true,
+      true,
+    ]);
+    expect([harness.request('d', 100), harness.request('d', 54)]).toEqual([true, expect.stringMatching(/reserved/)]);
+    expect(harness.request('late', 100)).toBe(true);
+  });
+
+  it('exists for a quarter of the places at most, however many clients are active', () => {
+    const harness = new Harness(8, (client) => ({ maxRunning: 1, maxQueued: client === 'a' ? 8 : null, weight: 1 }));
+    for (let number = 0; number < 1000; number++) harness.places.recordRequest(`address ${number}`);
+    expect(harness.requestMany('a', 8)).toBe(6);
+    expect(harness.request('a')).toContain('the last 2 places in the queue are reserved');
+  });
+
+  it('is any free place: a client without a waiting job takes it, whoever was refused before', () => {
+    const harness = new Harness(1);
+    expect(harness.request('a')).toBe(true);
+    expect(harness.request('b')).toBe(full);
+    harness.leave('a');
+    expect(harness.request('c')).toBe(true);
+    expect(harness.request('c')).toContain('its share is 1 of 1 places');
+  });
+});
+
+describe('A queue without places', () => {
+  it('refuses every job', () => {
+    const harness = new Harness(0);
+    for (const client of ['a', 'b', 'a', 'key app/ada', 'key app/bob']) expect(harness.request(client)).toBe(full);
   });
 });
 
@@ -194,18 +211,19 @@ describe('A configured limit of a client', () => {
 
   it('applies at any time, also to a client that is alone', () => {
     const harness = new Harness(100, boundsOf);
-    expect(harness.crowd('bound', 10)).toBe(3);
-    expect(harness.come('bound')).toBe(
-      'this client may not wait: it has 3 jobs waiting already (MODEL_API_CLIENT_MAX_QUEUE)',
+    expect(harness.requestMany('bound', 10)).toBe(3);
+    expect(harness.request('bound')).toBe(
+      'this client may not wait: it has 3 waiting jobs, and its limit is 3 (MODEL_API_CLIENT_MAX_QUEUE)',
     );
   });
 
-  it('guarantees its places: no other client can take them', () => {
-    const harness = new Harness(4, boundsOf);
-    expect(harness.crowd('bound', 3)).toBe(3);
-    expect(harness.crowd('b', 4)).toBe(1);
-    expect(harness.come('c')).toBe(full);
-    expect(harness.lost).toEqual([]);
+  it('replaces the share, but does not include reserved places', () => {
+    const harness = new Harness(3, boundsOf);
+    harness.places.recordRequest('b');
+    expect(harness.requestMany('bound', 3)).toBe(2);
+    expect(harness.request('bound')).toContain('reserved');
+    expect(harness.request('b')).toBe(true);
+    expect(harness.request('c')).toBe(full);
   });
 });
 
@@ -213,163 +231,161 @@ describe('A client with a weight', () => {
   const weights: Readonly<Record<string, number>> = { 'key half': 2, 'key heavy': 100 };
   const boundsOf: BoundsOf = (client) => ({ maxRunning: 1, maxQueued: null, weight: weights[client] ?? 1 });
 
-  it('has as many quarters of the queue, in places and in bytes, and loses what exceeds them', () => {
+  it('has as many quarters of the queue, in places and in bytes', () => {
     const harness = new Harness(8, boundsOf, 800);
-    harness.crowd('greedy', 8);
-    expect(harness.crowd('key half', 8)).toBe(4);
-    expect(harness.counts()).toEqual({ greedy: 4, 'key half': 4 });
-    expect(harness.come('key half')).toContain('its share of the queue');
-    const full = new Harness(100, boundsOf, 1000);
-    full.come('greedy', 1);
-    expect([full.come('key half', 250), full.come('key half', 250), full.come('key half', 1)]).toEqual([
+    harness.places.recordRequest('other');
+    expect(harness.requestMany('key half', 8)).toBe(4);
+    expect(harness.request('key half')).toContain('its share is 4 of 8 places');
+    const large = new Harness(100, boundsOf, 1000);
+    large.places.recordRequest('other');
+    expect([large.request('key half', 250), large.request('key half', 250), large.request('key half', 1)]).toEqual([
       true,
       true,
-      expect.stringContaining('500 bytes while there are others'),
+      expect.stringContaining('500 of 1000 bytes'),
     ]);
   });
 
   it('leaves a quarter to the others, however large its weight is', () => {
     const harness = new Harness(8, boundsOf);
-    harness.crowd('greedy', 8);
-    expect(harness.crowd('key heavy', 8)).toBe(6);
-    expect(harness.counts()).toEqual({ greedy: 2, 'key heavy': 6 });
+    harness.places.recordRequest('other');
+    expect(harness.requestMany('key heavy', 8)).toBe(6);
+    expect(harness.requestMany('other', 8)).toBe(2);
   });
 });
 
-describe('A client that arrives at a full queue', () => {
-  it('gets the newest place of the client that exceeds its share', () => {
+describe('The users of one key', () => {
+  it('may fill the queue together while the key is alone', () => {
     const harness = new Harness(8);
-    expect(harness.crowd('greedy', 8)).toBe(8);
-    expect(harness.come('modest')).toBe(true);
-    expect(harness.counts()).toEqual({ greedy: 7, modest: 1 });
-    expect(harness.waiters.map(({ lost }) => lost !== null)).toEqual([...Array(7).fill(false), true, false]);
-    expect(harness.waiters[7]?.lost).toMatchObject({
-      code: 'queue_timeout',
-      message: expect.stringContaining('MODEL_API_CLIENT_MAX_QUEUE'),
-    });
+    expect(users.filter((user) => harness.request(user) === true)).toHaveLength(8);
+    expect(harness.request('key bob')).toBe(full);
+    expect(harness.places.taken).toBe(8);
   });
 
-  it('gets its quarter and no more, and the evicted client regains no more than its share', () => {
+  it('have the share of one client together, and cannot take the place of another client', () => {
     const harness = new Harness(8);
-    harness.crowd('greedy', 8);
-    expect(harness.crowd('modest', 8)).toBe(2);
-    expect(harness.crowd('greedy', 8)).toBe(0);
-    expect(harness.counts()).toEqual({ greedy: 6, modest: 2 });
-    expect(harness.lost).toHaveLength(2);
+    harness.places.recordRequest('key other');
+    expect(users.filter((user) => harness.request(user) === true)).toHaveLength(2);
+    expect(harness.request('key app/new')).toBe(
+      `this client may not wait: its key has 2 waiting jobs, and its share is 2 of 8 places of the queue while other clients are active ${variables}`,
+    );
+    expect(harness.requestMany('key other', 3)).toBe(2);
   });
 
-  it('gets no place if all clients are within their shares', () => {
-    const harness = new Harness(4);
-    expect(['a', 'b', 'c', 'd'].map((client) => harness.come(client))).toEqual([true, true, true, true]);
-    expect(harness.come('e')).toBe(full);
-    expect(harness.lost).toEqual([]);
-  });
-
-  it('evicts as many bytes as it needs, and nothing if that would not suffice', () => {
-    const harness = new Harness(100, noBounds, 1000);
-    for (let number = 0; number < 10; number++) harness.come('greedy', 100);
-    expect(harness.come('modest', 250)).toBe(true);
-    expect(harness.lost).toHaveLength(3);
-    expect(harness.come('large', 1001)).toBe(full);
-    expect(harness.lost).toHaveLength(3);
+  it('reserve no more places from other clients than one client does', () => {
+    const harness = new Harness(8);
+    for (const user of users) harness.places.recordRequest(user);
+    for (const client of ['a', 'b', 'c', 'd']) harness.requestMany(client, 2);
+    expect(harness.places.taken).toBe(7);
   });
 });
 
-it.each([1, 2, 3])('Places: every limit and count stays correct through random events (seed %d)', async (seed) => {
+describe('The users of one key among themselves', () => {
+  const boundsOf: BoundsOf = (client) => ({ maxRunning: 1, maxQueued: client === 'key app' ? 8 : null, weight: 1 });
+
+  it('share the limit of the key', () => {
+    const harness = new Harness(100, boundsOf);
+    expect(users.slice(0, 8).map((user) => harness.request(user))).toEqual(Array(8).fill(true));
+    expect(harness.request('key app/new')).toContain('its key has 8 waiting jobs, and its limit is 8');
+    expect(harness.request('key app')).toContain('it has 8 waiting jobs, and its limit is 8');
+  });
+
+  it('have a quarter of the places of the key each while other users are active', () => {
+    const harness = new Harness(100, boundsOf);
+    harness.places.recordRequest('key app/modest');
+    expect(harness.requestMany('key app/greedy', 10)).toBe(2);
+    expect(harness.request('key app/greedy')).toBe(
+      'this client may not wait: it has 2 waiting jobs, and its share is 2 of 8 places of its key while other users of the key are active',
+    );
+    expect(harness.request('key app/modest')).toBe(true);
+  });
+
+  it('lose no job to a later user, which gets the next free place of the key', () => {
+    const harness = new Harness(100, boundsOf);
+    expect(harness.requestMany('key app/greedy', 10)).toBe(8);
+    expect(harness.request('key app/modest')).toContain('its limit is 8');
+    harness.leave('key app/greedy');
+    expect(harness.request('key app/greedy')).toContain('its share is 2 of 8 places of its key');
+    expect(harness.request('key app/modest')).toBe(true);
+    expect(harness.counts()).toEqual({ 'key app/greedy': 7, 'key app/modest': 1 });
+  });
+
+  it('leave the last places of the key to active users without a waiting job', () => {
+    const harness = new Harness(100, boundsOf);
+    for (const user of ['key app/late', 'key app/later', 'key app/last']) harness.places.recordRequest(user);
+    for (const user of ['key app/a', 'key app/b', 'key app/c']) expect(harness.requestMany(user, 2)).toBe(2);
+    expect(harness.request('key app')).toBe(true);
+    expect(harness.request('key app')).toBe(
+      'this client may not wait: the last 2 places of its key are reserved for other active users of the key',
+    );
+    expect(harness.request('key app/late')).toBe(true);
+    expect(harness.counts()).toMatchObject({ 'key app/late': 1, 'key app': 1 });
+  });
+
+  it('may fill the key again ten minutes after the last request of another user', async () => {
+    const harness = new Harness(100, boundsOf);
+    harness.places.recordRequest('key app/modest');
+    expect(harness.requestMany('key app/greedy', 10)).toBe(2);
+    await harness.clock.advance(activeMs);
+    expect(harness.requestMany('key app/greedy', 10)).toBe(6);
+  });
+
+  it('do not cost other clients any place', () => {
+    const harness = new Harness(8);
+    harness.requestMany('key other', 2);
+    for (const user of users) harness.request(user);
+    expect(harness.counts()).toMatchObject({ 'key other': 2 });
+    expect(harness.places.taken).toBe(4);
+  });
+});
+
+it.each([1, 2, 3])('Places: the rule holds whatever the clients do (seed %d)', async (seed) => {
   const random = randomNumbers(seed);
-  const maxWaiting = 5 + Math.floor(random() * 20);
-  const boundsOf: BoundsOf = (client) => ({ maxRunning: 1, maxQueued: client === 'client 0' ? 2 : null, weight: 1 });
-  const maxBytes = 20 * maxWaiting; // places run out before bytes
-  const harness = new Harness(maxWaiting, boundsOf, maxBytes);
-  const shareOf = (client: string) => boundsOf(client).maxQueued ?? quarterOf(maxWaiting);
-  const { places, clock } = harness;
-  const left = new Set<Waiter>();
-  const present = () => harness.waiters.filter((waiter) => waiter.lost === null && !left.has(waiter));
-  for (let step = 0; step < 1500; step++) {
-    const before = present();
-    if (step % 100 === 0) {
-      for (const waiter of before.splice(0)) {
-        left.add(waiter);
-        places.leave(waiter);
-      }
-      await clock.advance(mayComeAgainMs); // no other client is active afterwards
-    }
-    const isAlone = step % 100 < 50;
-    const client = isAlone ? 'client 5' : `client ${Math.floor(random() ** 2 * 6)}`;
-    const leaver = before[Math.floor(random() * before.length)];
-    if (leaver === undefined || random() < (isAlone ? 0.9 : 0.6)) {
-      const came = harness.come(client, Math.floor(random() * 20));
-      const isAnyBeyond = [...countsOf(before)].some(([other, count]) => other !== client && count > shareOf(other));
-      if (isAnyBeyond && (countsOf(before).get(client) ?? 0) < shareOf(client)) expect(came).not.toBe(full);
+  const clients = ['key a/1', 'key a/2', 'key a/3', 'key a', 'key b/1', 'key b/2', 'user c', 'user d', 'user e'];
+  const boundsOf: BoundsOf = (client) => ({ maxRunning: 1, maxQueued: client === 'key a' ? 6 : null, weight: 1 });
+  const maxWaiting = 8 + Math.floor(random() * 12);
+  const harness = new Harness(maxWaiting, boundsOf, 1000 * maxWaiting); // places run out before bytes
+  const { places, clock, waiting } = harness;
+  const lastActiveMs = new Map<string, number>();
+  const countOf = (holder: string) => waiting.filter(({ client }) => holderOf(client) === holder).length;
+  const isActive = (holder: string) => clock.monotonicMs() - (lastActiveMs.get(holder) ?? -activeMs) < activeMs;
+  const reasons = new Set<string>();
+  for (let step = 0; step < 3000; step++) {
+    if (random() < 0.01) await clock.advance(activeMs);
+    const before = [...waiting];
+    const client = clients[Math.floor(random() ** 2 * clients.length)] as string;
+    const holder = holderOf(client);
+    if (random() < 0.4) {
+      harness.leave(client);
+      if (before.length > waiting.length) lastActiveMs.set(holder, clock.monotonicMs());
     } else {
-      places.leave(leaver);
-      left.add(leaver);
+      lastActiveMs.set(holder, clock.monotonicMs());
+      const others = [...new Set(clients.map(holderOf))].filter((other) => other !== holder);
+      const reserving = others.filter((other) => isActive(other) && countOf(other) === 0).length;
+      const reserved = Math.min(reserving, quarterOf(maxWaiting));
+      const hadPlace = countOf(holder) > 0;
+      const result = harness.request(client);
+      if (result === true) {
+        reasons.add('granted');
+        const isAlone = others.every((other) => countOf(other) === 0) && reserving === 0;
+        const share = holder === 'key a' ? 6 : isAlone ? maxWaiting : quarterOf(maxWaiting);
+        expect(countOf(holder)).toBeLessThanOrEqual(share);
+        if (hadPlace) expect(waiting.length + reserved).toBeLessThanOrEqual(maxWaiting);
+      } else {
+        reasons.add(result.includes('reserved') ? 'reserved' : result.includes('full') ? 'full' : 'share');
+        if (!hadPlace) expect(waiting.length).toBe(maxWaiting); // a first job takes any free place
+      }
+      expect(waiting.slice(0, before.length)).toEqual(before); // no job loses its place
     }
-
-    const now = present();
-    const counts = countsOf(now);
-    expect(places.counts).toEqual(counts);
-    expect(places.taken).toBe(now.length);
-    expect(now.length).toBeLessThanOrEqual(maxWaiting);
-    expect(bytesOf(now)).toBeLessThanOrEqual(maxBytes);
-    expect(counts.get('client 0') ?? 0).toBeLessThanOrEqual(2);
-    for (const { client: loser } of before.filter(({ lost }) => lost !== null)) {
-      const held = before.filter((waiter) => waiter.client === loser);
-      expect(held.length > shareOf(loser) || bytesOf(held) > maxBytes / 4).toBe(true);
-      expect(loser).not.toBe(client);
-    }
+    expect(waiting.length).toBeLessThanOrEqual(maxWaiting);
+    expect(places.taken).toBe(waiting.length);
+    expect(places.counts).toEqual(countByClient(waiting));
   }
-  expect(harness.lost.length).toBeGreaterThan(0);
-  expect(new Map(places.clients.map(({ client, count }) => [client, count]))).toEqual(places.counts);
-  for (const waiter of present()) places.leave(waiter);
+  expect(reasons).toEqual(new Set(['granted', 'share', 'full', 'reserved']));
+  for (const waiter of waiting) places.leave(waiter);
   expect([places.taken, places.counts.size]).toEqual([0, 0]);
 });
 
-it.each([1, 2, 3])(
-  'Places: key limits hold and no client loses its guaranteed places, whatever the users do (seed %d)',
-  async (seed) => {
-    const random = randomNumbers(seed);
-    const clients = ['key a/1', 'key a/2', 'key a/3', 'key a', 'key b/1', 'key b/2', 'user c', 'user d'];
-    const bounds: Readonly<Record<string, number>> = { 'key a': 6 };
-    const boundsOf: BoundsOf = (client) => ({ maxRunning: 1, maxQueued: bounds[client] ?? null, weight: 1 });
-    const harness = new Harness(16, boundsOf, 16_000); // places run out before bytes
-    const { places, clock } = harness;
-    const left = new Set<Waiter>();
-    const present = () => harness.waiters.filter((waiter) => waiter.lost === null && !left.has(waiter));
-    const share = { 'key a': 6, 'key b': 4, 'user c': 4, 'user d': 4 };
-    for (let step = 0; step < 3000; step++) {
-      const before = present();
-      const leaver = before[Math.floor(random() * before.length)];
-      if (random() < 0.02) await clock.advance(mayComeAgainMs / 2);
-      if (leaver === undefined || random() < 0.6) harness.come(clients[Math.floor(random() ** 2 * 8)] as string, 1);
-      else {
-        places.leave(leaver);
-        left.add(leaver);
-      }
-      const now = present();
-      const newcomer = now.find((waiter) => !before.includes(waiter));
-      expect(places.counts).toEqual(countsOf(now));
-      expect(now.length).toBeLessThanOrEqual(16);
-      expect(now.filter(({ client }) => holderOf(client) === 'key a').length).toBeLessThanOrEqual(6);
-      for (const loser of before.filter(({ lost }) => lost !== null)) {
-        const holder = holderOf(loser.client) as keyof typeof share;
-        const isOfNewcomer = newcomer !== undefined && holder === holderOf(newcomer.client);
-        const held = before.filter(({ client }) =>
-          isOfNewcomer ? client === loser.client : holderOf(client) === holder,
-        );
-        expect(held.length).toBeGreaterThan(isOfNewcomer ? quarterOf(share[holder]) : share[holder]);
-        expect(loser.client).not.toBe(newcomer?.client);
-      }
-    }
-    expect(harness.lost.length).toBeGreaterThan(0);
-  },
-);
-
-function bytesOf(waiters: readonly Waiter[]): number {
-  return waiters.reduce((sum, { bytes }) => sum + bytes, 0);
-}
-
-function countsOf(waiters: readonly Waiter[]): Map<string, number> {
+function countByClient(waiters: readonly Sharer[]): Map<string, number> {
   const counts = new Map<string, number>();
   for (const { client } of waiters) counts.set(client, (counts.get(client) ?? 0) + 1);
   return counts;

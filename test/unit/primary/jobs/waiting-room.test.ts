@@ -495,30 +495,38 @@ describe('A client at its limit of running jobs', () => {
   });
 });
 
-describe('A place that is given to another client', () => {
-  it('is lost immediately, and its ticket rejects with the reason', async () => {
+describe('A client that fills the queue', () => {
+  it('loses no job to a later client, which gets the next free place', async () => {
     const { room, admit } = queue(1, 4);
     const running = admit('greedy');
-    const places = [admit('greedy'), admit('greedy'), admit('greedy'), admit('greedy')];
-    const lost = (places[3] as Ticket).granted(never);
-    const modest = admit('modest');
-    await expect(lost).rejects.toMatchObject({ code: 'queue_timeout' });
-    expect([room.waiting, places[3]?.isWaiting, modest.position]).toEqual([4, false, 2]);
-    expect(room.waitingByClient).toEqual(new Map(Object.entries({ greedy: 3, modest: 1 })));
-    expect(refusalOf(() => admit('greedy'))).toMatchObject({ code: 'concurrency_limited' });
-    expect([room.refused, room.refusedByBound]).toEqual([0, 1]);
+    const places = Array.from({ length: 4 }, () => admit('greedy'));
+    expect(refusalOf(() => admit('modest'))).toMatchObject({ code: 'concurrency_limited' });
+    expect(places.map(({ isWaiting }) => isWaiting)).toEqual([true, true, true, true]);
     running.release();
-    expect([room.active, room.waiting]).toEqual([1, 3]);
+    expect(refusalOf(() => admit('greedy'))).toMatchObject({ code: 'concurrency_limited' });
+    const modest = admit('modest');
+    expect(modest.position).toBe(2);
+    expect(room.waitingByClient).toEqual(new Map(Object.entries({ greedy: 3, modest: 1 })));
+    expect([room.refused, room.refusedByBound]).toEqual([1, 1]);
   });
 
-  it('may belong to a ticket that is not awaited yet, or is parked', async () => {
-    const { room, admit, park, unpark } = queue(1, 2);
-    admit('greedy');
-    const [unheard, parked] = [admit('greedy'), park('greedy', 1)];
+  it('gets no place that is reserved for a client with running jobs only', () => {
+    const bounds = { maxRunning: 1, maxQueued: 4, weight: 1 };
+    const { admit } = queue(2, 4, 1000, () => bounds);
     admit('modest');
-    unpark(parked);
-    expect([room.waiting, parked.isWaiting, unheard.isWaiting]).toEqual([2, false, true]);
-    await expect(parked.granted(never)).rejects.toMatchObject({ code: 'queue_timeout' });
+    const [, ...waiting] = Array.from({ length: 4 }, () => admit('greedy'));
+    expect(waiting.map(({ isWaiting }) => isWaiting)).toEqual([true, true, true]);
+    expect(refusalOf(() => admit('greedy'))).toMatchObject({ message: expect.stringContaining('reserved') });
+    expect(admit('modest').isWaiting).toBe(true);
+  });
+
+  it('does not fill it with background jobs, which have no places', () => {
+    const test = new TestRoom({ maxWaiting: 2 });
+    test.admit('other');
+    for (let count = 0; count < 5; count++) test.enter(`job ${count}`, 'greedy');
+    expect([test.room.waiting, test.room.waitingInBackground.length]).toEqual([0, 5]);
+    expect(test.admit('modest').isWaiting).toBe(true);
+    expect(test.admit('greedy').isWaiting).toBe(true);
   });
 });
 
