@@ -27,9 +27,9 @@ interface Division {
 
 /**
  * Owns the places in the queue. While other clients are active, a client has at most its share, and a full queue
- * refuses every job; no job loses its place. One place is reserved for each active client without a waiting job, up to
- * a quarter of all places: no client can take the last places while other clients have none. A key holder and its
- * sub-clients count as one client, and divide its places by the same rule.
+ * refuses every job; no job loses its place. Each active client without a waiting job has a reserved place, as long as
+ * at most a quarter of the places is reserved. Only a client without a waiting job can take a reserved place. A key
+ * holder and its sub-clients count as one client, and divide its places by the same rule.
  */
 export class QueuePlaces<W extends Sharer> {
   readonly #limits: PlaceLimits;
