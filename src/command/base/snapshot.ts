@@ -43,22 +43,7 @@ export function totalsChange(before: Totals | null, after: Totals, seconds: numb
   return { ...(increases as Record<keyof Totals, number>), seconds };
 }
 
-/** Counters of the last hour. */
-export type HourTotals = Pick<Totals, 'requests' | 'jobs' | 'failed' | 'refused'>;
-
-export function hourTotals(minutes: StatusBody['last_hour']): HourTotals {
-  const sum = (figureOf: (minute: StatusBody['last_hour'][number]) => number) =>
-    minutes.reduce((total, minute) => total + figureOf(minute), 0);
-  return {
-    requests: sum(({ requests }) => requests),
-    jobs: sum(({ jobs }) => jobs),
-    failed: sum(({ failed_jobs: failed }) => failed),
-    refused: sum(({ refused }) => refused ?? 0), // older services do not count refusals
-  };
-}
-
-/** Older services send only some of the fields. */
-const countedStatus = statusBody.pick({ last_hour: true, totals: true }).partial();
+const countedStatus = statusBody.pick({ totals: true });
 
 /** The state of a service at one moment. */
 export interface ServiceSnapshot {
@@ -71,10 +56,8 @@ export interface ServiceSnapshot {
   readonly health: HealthBody;
   /** Readiness checks, oldest first. */
   readonly checks: readonly ReadinessBody[];
-  /** Counters; null if this client may not read the status or the service is too old. */
+  /** Counters; null if this client may not read the status. */
   readonly totals: Totals | null;
-  /** Counters of the last hour if an older service sends no totals; otherwise null. */
-  readonly lastHour: HourTotals | null;
   /** Increases since the previous snapshot; null for the first one. */
   readonly change: TotalsChange | null;
 }
@@ -100,23 +83,21 @@ export class SnapshotReader {
       this.#client.getState('/health/history', historyBody, signal),
       this.#status(signal),
     ]);
-    const totals = status?.totals === undefined ? null : totalsOf(status.totals);
-    const lastHour = totals !== null || status?.last_hour === undefined ? null : hourTotals(status.last_hour);
+    const totals = status === null ? null : totalsOf(status.totals);
     const { started_at: startedAt } = health.observability;
     const command = await this.#commandOf(startedAt, signal);
     const change = totals && this.#changeTo(totals, startedAt);
     const takenAt = this.#clock.now();
     const { url } = this.#client;
-    return { url, takenAt, health, version, command, checks: history, totals, lastHour, change };
+    return { url, takenAt, health, version, command, checks: history, totals, change };
   }
 
   async #status(signal?: AbortSignal) {
     try {
       return await this.#client.getState('/status', countedStatus, signal);
     } catch (error) {
-      const code = error instanceof ServiceError ? error.code : null;
-      // Either the service is older, or the user set no key. An invalid key is an error of the user.
-      if (code === 'not_found' || (code === 'unauthorized' && !this.#client.hasKey)) return null;
+      const isUnauthorized = error instanceof ServiceError && error.code === 'unauthorized';
+      if (isUnauthorized && !this.#client.hasKey) return null; // an invalid key is an error of the user
       throw error;
     }
   }

@@ -10,7 +10,7 @@ type BackgroundNow = StatusBody['background_jobs'];
 
 interface JobsNow extends Pick<StatusBody, 'slots'> {
   readonly queue: Pick<StatusBody['queue'], 'max' | 'waiting' | 'clients'>;
-  readonly background_jobs?: BackgroundNow | undefined;
+  readonly background_jobs: BackgroundNow;
 }
 
 /**
@@ -39,7 +39,7 @@ export function renderJobs(
     ...table(['job', 'client', 'operation', 'model', 'for'], running, paint),
     `${paint.bold('waiting')}  ${formatNumber(queue.waiting)} of ${formatNumber(queue.max)}`,
     ...table(['client', 'jobs', 'oldest for'], waiting, paint),
-    ...(background === undefined ? [] : [`${paint.bold('background')}  ${loadText(background)}`]),
+    `${paint.bold('background')}  ${loadText(background)}`,
   ];
 }
 
@@ -83,12 +83,11 @@ export function renderListedJobs(
   return [`${paint.bold(title)}  ${count}`, ...[paint.dim(heading), ...lines].map((line) => `  ${line}`)];
 }
 
-/** Returns the operation of a job. Older services list only background jobs, without the field `background`. */
-function operationOf({ operation, background = true }: ListedJob): string {
+function operationOf({ operation, background }: ListedJob): string {
   return background ? `${operation}, background` : operation;
 }
 
-/** Returns the shortened title of a job. Older services do not send it. */
+/** Returns the shortened title of a job; empty if the job has none. */
 function askedIn({ title = '' }: ListedJob): string {
   const characters = [...title];
   return escaped(characters.length > askedLength ? `${characters.slice(0, askedLength - 1).join('')}…` : title);

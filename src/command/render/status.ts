@@ -8,7 +8,7 @@ import {
   wrappedRows,
 } from '../../shared/text/format.js';
 import { escaped, type Paint, plain } from '../../shared/text/paint.js';
-import type { HourTotals, ServiceSnapshot, Totals, TotalsChange } from '../base/snapshot.js';
+import type { ServiceSnapshot, Totals, TotalsChange } from '../base/snapshot.js';
 import { accountLine, clisOf, readinessLine, readinessStrip, untilText } from './model-cli.js';
 
 type Observability = HealthBody['observability'];
@@ -38,7 +38,6 @@ export function renderStatus(snapshot: ServiceSnapshot, paint: Paint, columns = 
     ['processes', processes === undefined ? '' : processLine(processes, paint)],
     ['workers', workers.map((worker) => workerLabel(worker, paint)).join('   ')],
     ['total', snapshot.totals === null ? '' : totalsLine(snapshot.totals, paint)],
-    ['last hour', snapshot.lastHour === null ? '' : totalsLine(snapshot.lastHour, paint)],
     ['now', snapshot.change === null ? '' : ratesLine(snapshot.change, paint)],
   ];
   const shown = rows.filter(([, text]) => text !== '');
@@ -119,7 +118,7 @@ function workerLabel({ pid, state, restarts }: Observability['workers'][number],
   return `${mark} ${pid ?? '–'}${note === '' ? '' : ` ${paint.yellow(note)}`}`;
 }
 
-function totalsLine(totals: HourTotals & Partial<Totals>, paint: Paint): string {
+function totalsLine(totals: Totals, paint: Paint): string {
   const { requests, jobs, failed, cancelled, refused, tokensOut } = totals;
   return [
     formatCount(requests, 'request'),

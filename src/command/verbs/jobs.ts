@@ -15,11 +15,7 @@ import { exitCodes, InterruptedError, ServiceError, usageError } from '../base/e
 import { renderJobs, renderListedJobs, renderShownJob } from '../render/jobs.js';
 import { collectJob, printAnswer } from './answer.js';
 
-/** Part of the status. Older services send no counts of background jobs, and fewer fields of the queue. */
-const jobsBody = statusBody
-  .pick({ slots: true, queue: true, background_jobs: true })
-  .partial({ background_jobs: true })
-  .extend({ queue: statusBody.shape.queue.partial({ full_since: true, refused_last_5_minutes: true }) });
+const jobsBody = statusBody.pick({ slots: true, queue: true, background_jobs: true });
 
 export const jobs: Command = {
   name: 'jobs',

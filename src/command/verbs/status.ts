@@ -137,8 +137,8 @@ function printerFor(args: CommandArguments, terminal: Terminal): ResultPrinter {
 
 function toJson(result: ServiceSnapshot | CommandError): object {
   if (result instanceof CommandError) return { error: result.message };
-  const { url, version, command, health, checks: history, totals, lastHour, change } = result;
-  return { url, version, command, health, history, totals, last_hour: lastHour, change };
+  const { url, version, command, health, checks: history, totals, change } = result;
+  return { url, version, command, health, history, totals, change };
 }
 
 function intervalOf(args: CommandArguments): number {

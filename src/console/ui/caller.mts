@@ -22,7 +22,7 @@ export function useCaller(isNeeded = true): UsageCaller | 'none' | null {
     if (!isNeeded || !isUp || isAsking) return;
     const abort = new AbortController();
     api.json<UsageReport>(whoPath, { asksForKey: false, signal: abort.signal }).then(
-      (report) => setCaller(report.caller ?? null),
+      (report) => setCaller(report.caller),
       (error: unknown) => {
         if (!abort.signal.aborted) setCaller(error instanceof ApiError && error.status === 401 ? 'none' : null);
       },

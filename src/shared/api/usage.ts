@@ -51,7 +51,7 @@ export type UsageCaller = z.infer<typeof usageCaller>;
 
 export const usageReport = z
   .strictObject({
-    caller: usageCaller.optional().meta({ description: 'The identity of the caller. Missing in versions before 0.2.' }),
+    caller: usageCaller.meta({ description: 'The identity of the caller.' }),
     usage: z.array(usageRow),
     budgets: z
       .array(budgetUse)

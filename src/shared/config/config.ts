@@ -15,14 +15,7 @@ import {
   type ReadFile,
 } from './secrets.js';
 import { noOrigin } from './values.js';
-import {
-  defaultConversationTtlMs,
-  removedVariables,
-  settingsOf,
-  type Values,
-  type VariableName,
-  variables,
-} from './variables.js';
+import { defaultConversationTtlMs, settingsOf, type Values, type VariableName, variables } from './variables.js';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -180,8 +173,6 @@ function unknownNames(env: Environment): string[] {
   return Object.keys(env)
     .filter((name) => name.startsWith('MODEL_API_') && !(name in variables) && name !== commandVariable)
     .map((name) => {
-      const instead = removedVariables[name];
-      if (instead !== undefined) return `${name} has no effect any more: ${instead}`;
       const close = nearest(name, known);
       return `${name} is not a variable of prompt-relay${close === null ? '' : `: did you mean ${close}?`}`;
     });

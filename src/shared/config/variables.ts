@@ -43,7 +43,7 @@ import {
 type Variable = readonly [key: string | null, schema: z.ZodType, fallback: string | null];
 
 /** Agents of the Agent Client Protocol that have a name here, and `acp` for any other agent. */
-export const acpAgents = ['acp', 'gemini', 'opencode', 'qwen', 'goose'] as const;
+export const acpAgents = ['acp', 'gemini', 'opencode', 'qwen'] as const;
 export const cliKinds = ['auto', 'claude', 'codex', 'command', 'demo', ...acpAgents] as const;
 const [, ...namedKinds] = cliKinds;
 /** Formats in which `command` writes the system text and the history for its program. */
@@ -148,11 +148,6 @@ export const variables = {
 export function defaultConversationTtlMs(isDurable: boolean): number {
   return (isDurable ? 30 : 1) * daySeconds * 1000;
 }
-
-/** Former variables, with their replacements. The service warns at its start if one is set. */
-export const removedVariables: Readonly<Record<string, string>> = {
-  MODEL_API_CLIENT_MAX_CONVERSATIONS: 'each client has a share of a quarter of MODEL_API_MAX_CONVERSATIONS',
-};
 
 type Variables = typeof variables;
 export type VariableName = keyof Variables;

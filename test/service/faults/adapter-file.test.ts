@@ -91,7 +91,7 @@ describe('What an adapter gives its program', () => {
       const writer = { write: (turn, number) => ({ text: JSON.stringify({ number, ...turn }) + '\\n', stdin: 'keep-open' }) };
       return {
         version: null, extras: { effort: (effort) => effort }, plan: () => ({ args: [], files: [] }),
-        dialogue: () => ({ writer, decoder }), check: async () => null, listModels: async () => null,
+        protocol: () => ({ writer, decoder }), check: async () => null, listModels: async () => null,
       };
     },
   });`;

@@ -1,4 +1,4 @@
-import { hourTotals, totalsChange, totalsOf } from '../../../../src/command/base/snapshot.js';
+import { totalsChange, totalsOf } from '../../../../src/command/base/snapshot.js';
 
 const counted = {
   requests: 7,
@@ -31,15 +31,5 @@ describe('The totals of a service', () => {
     const later = { ...totals, requests: 12, tokensOut: 1600 };
     expect(totalsChange(totals, later, 2)).toMatchObject({ seconds: 2, requests: 5, tokensOut: 100, jobs: 0 });
     expect(totalsChange(null, later, 2)).toMatchObject({ requests: 12 });
-  });
-});
-
-describe('The last hour of a service', () => {
-  const minute = { at: '', requests: 2, errors: 1, jobs: 3, failed_jobs: 1, refused: 4, job_ms: null };
-
-  it('is the sum of its minutes, also if an older service counts no refusals', () => {
-    expect(hourTotals([minute, minute])).toEqual({ requests: 4, jobs: 6, failed: 2, refused: 8 });
-    const { refused: _, ...older } = minute;
-    expect(hourTotals([older as typeof minute])).toMatchObject({ jobs: 3, refused: 0 });
   });
 });

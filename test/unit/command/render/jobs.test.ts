@@ -8,6 +8,8 @@ function ago(seconds: number): string {
   return new Date(now - seconds * 1000).toISOString();
 }
 
+const idle = { max: 1000, waiting: 0, running: 0 };
+
 describe('The list of jobs', () => {
   it('shows running jobs with client, operation, model and age, and the waiting clients', () => {
     const one = { job: 7, id: '7-f3Kx82Qa', client: 'user ada', operation: 'ask' as const };
@@ -31,9 +33,13 @@ describe('The list of jobs', () => {
     ]);
   });
 
-  it('shows zero if there are none, and omits data that an older service does not send', () => {
-    const none = { slots: { max: 1, running: [] }, queue: { max: 0, waiting: 0, clients: [] } };
-    expect(renderJobs(none, now, paint)).toEqual(['running  0 of 1 slot', 'waiting  0 of 0']);
+  it('shows zero if there are none', () => {
+    const none = { slots: { max: 1, running: [] }, queue: { max: 0, waiting: 0, clients: [] }, background_jobs: idle };
+    expect(renderJobs(none, now, paint)).toEqual([
+      'running  0 of 1 slot',
+      'waiting  0 of 0',
+      'background  0 of 1,000 waiting, 0 running',
+    ]);
   });
 
   it('shows each job on one line, even with a hostile client name', () => {
@@ -45,7 +51,7 @@ describe('The list of jobs', () => {
       started_at: ago(1),
     };
     const queue = { max: 100, waiting: 0, clients: [] };
-    const lines = renderJobs({ slots: { max: 4, running: [job] }, queue }, now, paint);
+    const lines = renderJobs({ slots: { max: 4, running: [job] }, queue, background_jobs: idle }, now, paint);
     expect(lines.join('\n').split('\n')).toHaveLength(lines.length);
     expect(lines.filter((line) => line.includes('key admin'))).toHaveLength(1);
   });
@@ -53,6 +59,7 @@ describe('The list of jobs', () => {
 
 const waits = {
   job_id: 'abc',
+  background: true,
   title: 'Sum up',
   operation: 'ask' as const,
   status: 'queued' as const,

@@ -71,7 +71,6 @@ const snapshot: ServiceSnapshot = {
   },
   checks: [check({ status: 'not_ready', error: 'not logged in' }), check()],
   totals,
-  lastHour: null,
   change: null,
 };
 
@@ -184,13 +183,6 @@ describe('The output of status', () => {
         'refused    1,200 in the last 5 minutes',
       ]),
     );
-  });
-
-  it('shows the last hour of an older service, which has no totals', () => {
-    const lastHour = { requests: 1300, jobs: 1234, failed: 2, refused: 1 };
-    const lines = renderStatus({ ...snapshot, totals: null, lastHour }, paint);
-    expect(lines).toContain('last hour  1,300 requests · 1,234 jobs · 2 failed · 1 refused');
-    expect(lines.filter((line) => line.startsWith('total'))).toEqual([]);
   });
 
   it('shows that no check has been made yet', () => {

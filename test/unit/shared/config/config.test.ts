@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { availableParallelism } from 'node:os';
 import { type Config, ConfigFault, type Environment, loadConfig } from '../../../../src/shared/config/config.js';
-import { removedVariables, type VariableName, variables } from '../../../../src/shared/config/variables.js';
+import { type VariableName, variables } from '../../../../src/shared/config/variables.js';
 
 const usualRedis = {
   ...{ kind: 'redis', isSecure: false, host: 'localhost', port: 6379, username: null, password: null },
@@ -976,16 +976,6 @@ describe('The allowed hosts', () => {
   it('are only the configured ones if some are configured', async () => {
     const env = { MODEL_API_HOST: '0.0.0.0', MODEL_API_KEY: goodKey, MODEL_API_ALLOWED_HOSTS: 'relay' };
     expect((await load(env)).allowedHosts).toEqual(['relay']);
-  });
-});
-
-describe('A removed variable', () => {
-  it.each(Object.entries(removedVariables))('causes a warning with its replacement: %s', async (name, instead) => {
-    const { warnings } = await load({ [name]: '1' });
-    expect(warnings).toEqual([`${name} has no effect any more: ${instead}`]);
-    expect(Object.keys(variables)).not.toContain(name);
-    const named = instead.match(/MODEL_API_\w+/g) ?? [];
-    expect(named.filter((other) => !(other in variables))).toEqual([]);
   });
 });
 

@@ -196,20 +196,6 @@ export const presets = {
     credentials: ['.qwen/oauth_creds.json'],
     modelForm: /^(?:qwen\/)?q(?:wen|wq|vq)/, // at OpenRouter, names begin with the name of the CLI
   },
-  goose: {
-    ...plain,
-    command: ['goose'],
-    args: ['acp'],
-    env: {
-      ...plain.env,
-      CONTEXT_FILE_NAMES: '[]',
-      GOOSE_DISABLE_KEYRING: on,
-      GOOSE_DISABLE_SESSION_NAMING: 'true',
-      GOOSE_MODE: 'chat', // the mode without tools
-    },
-    files: () => ({ '.config/goose/config.yaml': 'GOOSE_MODE: chat\nextensions: {}\n' }),
-    credentials: ['.config/goose/secrets.yaml'],
-  },
 } as const satisfies Readonly<Record<string, AcpPreset>>;
 
 /**

@@ -10,7 +10,7 @@ import {
   quotaWindowNames,
   requestKinds,
 } from '../../contract/adapter.js';
-import type { CreateAdapter, Dialect } from './kit.js';
+import type { CreateAdapter } from './kit.js';
 
 const text = z.string();
 const count = z.number().nonnegative().nullable();
@@ -110,9 +110,6 @@ const answers: ReadonlyMap<string, z.ZodType> = new Map<string, z.ZodType>([
   ['listModels', modelsShape],
 ]);
 
-/** Former names of members. Files that use them still work. */
-const formerNames: ReadonlyMap<string, string> = new Map([['protocol', 'dialogue']]);
-
 type Call = (...given: readonly unknown[]) => unknown;
 
 /**
@@ -124,7 +121,7 @@ export function guarded<T extends object>(name: string, target: T): T {
   const get = (_: object, key: string): unknown =>
     parts.get(key) ??
     orFailed(name, () => {
-      const member: unknown = Reflect.get(target, key) ?? Reflect.get(target, formerNames.get(key) ?? key);
+      const member: unknown = Reflect.get(target, key);
       if (key === 'usedSoFar') return checked(usage.nullish(), member); // a new object for each read
       if (typeof member === 'function')
         return guardedCall(name, key, (...given) => Reflect.apply(member, target, given));
@@ -236,15 +233,14 @@ const adapterShape = z.object({
   learn: does,
 });
 
-const versionParts = {
+const versionShape = z.object({
   version: z.string().nullable(),
   extras: z.object({ image: does.optional(), schema: does.optional(), effort: does.optional() }),
   plan: does,
   check: does,
   listModels: does,
-};
-const versionShape = z.object({ ...versionParts, protocol: does });
-const formerShape = z.object({ ...versionParts, dialogue: does });
+  protocol: does,
+});
 
 const moduleShape = z.object({
   createAdapter: z.custom<(options: unknown) => unknown>((value) => typeof value === 'function'),
@@ -281,19 +277,14 @@ async function learn(adapter: FileAdapter, consult: Consult): Promise<ProgramVer
   const { name } = adapter;
   try {
     const version = await adapter.learn(guardedConsult(consult));
-    const isFormer = hasFormerName(version);
-    checkShape(isFormer ? formerShape : versionShape, version, 'learn() must resolve with a program version');
+    checkShape(versionShape, version, 'learn() must resolve with a program version');
     checkShape(planShape, version.plan(plainLaunch(null), 'system'), 'plan() must return a plan');
-    const protocol = isFormer ? version.dialogue() : version.protocol();
-    checkShape(protocolShape, protocol, `${isFormer ? 'dialogue' : 'protocol'}() must return a protocol`);
+    const protocol = version.protocol();
+    checkShape(protocolShape, protocol, 'protocol() must return a protocol');
     return guarded(name, version) as ProgramVersion;
   } catch (error) {
     throw failureOf(name, error);
   }
-}
-
-function hasFormerName(version: ProgramVersion | Dialect): version is Dialect {
-  return (version as Partial<Dialect> | null)?.dialogue !== undefined && !('protocol' in version);
 }
 
 /** Returns the exports of a CommonJS file. Node names them only if it finds the names in the source text. */

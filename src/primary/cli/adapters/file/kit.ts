@@ -1,15 +1,4 @@
-import {
-  type Adapter,
-  type Capabilities,
-  type CommandLine,
-  type Consult,
-  crashed,
-  type LaunchOptions,
-  type OutOfTurn,
-  type ProgramVersion,
-  type Protocol,
-  unknownUsage,
-} from '../../contract/adapter.js';
+import { type Adapter, type Consult, crashed, type ProgramVersion, unknownUsage } from '../../contract/adapter.js';
 import { JsonLines, jsonOf, LineSplitter } from '../common/lines.js';
 import { promptOf } from '../common/transcript.js';
 
@@ -44,24 +33,10 @@ export interface AdapterFileOptions {
   readonly kit: AdapterKit;
 }
 
-/** @deprecated `ProgramVersion` with the former name of `protocol`. */
-export type Dialect = Omit<ProgramVersion, 'protocol'> & { dialogue(): Protocol };
-
-/** @deprecated Former name of `Protocol`. */
-export type Dialogue = Protocol;
-/** @deprecated Former name of `LaunchOptions`. */
-export type Launch = LaunchOptions;
-/** @deprecated Former name of `CommandLine`. */
-export type LaunchPlan = CommandLine;
-/** @deprecated Former name of `Capabilities`. */
-export type Extras = Capabilities;
-/** @deprecated Former name of `OutOfTurn`. */
-export type Stray = OutOfTurn;
-
 /**
  * Function that a file named in `MODEL_API_CLI` must export as `createAdapter`. Called once, at the start of the
  * service.
  */
 export type CreateAdapter = (
   options: AdapterFileOptions,
-) => Omit<Adapter, 'learn'> & { learn(consult: Consult): Promise<ProgramVersion | Dialect> };
+) => Omit<Adapter, 'learn'> & { learn(consult: Consult): Promise<ProgramVersion> };

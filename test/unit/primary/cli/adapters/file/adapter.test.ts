@@ -62,16 +62,6 @@ describe('An adapter in a file', () => {
     expect(await failureOf({ protocol: silent({ decoder: { read: wrong } }) }, act)).toBeInstanceOf(RelayError);
   });
 
-  it('may name its protocol "dialogue", as in earlier versions', async () => {
-    const { protocol, ...parts } = await ofExample();
-    const former = (more: object) => fileAdapter(adapterWith({ learn: async () => ({ ...parts, ...more }) }), options);
-    const learned = await former({ dialogue: protocol }).learn(consult);
-    expect(learned.protocol().opening?.('/work')).toBe('{"op":"hello"}\n');
-    await expect(former({ dialogue: 1 }).learn(consult)).rejects.toThrow('dialogue: must be a function');
-    await expect(former({ dialogue: () => ({}) }).learn(consult)).rejects.toThrow('dialogue() must return a protocol');
-    await expect(former({}).learn(consult)).rejects.toThrow('protocol: must be a function');
-  });
-
   it('may consist of classes and of frozen objects', async () => {
     class Reader {
       #lines = 0;
