@@ -63,7 +63,10 @@ function bodies(isTroubled: boolean): Readonly<Record<string, unknown>> {
     '/setup': setupReport,
     '/status': {
       slots: { max: 4, running: [7, 12].map((number) => ({ ...job, job: number, id: `${number}-f3Kx82Qa` })) },
-      queue: { max: 100, waiting: 3, clients: [{ client: 'key bob', waiting: 3, oldest_since: ago(1230) }] },
+      queue: {
+        ...{ max: 100, waiting: 3, full_since: null, refused_last_5_minutes: 0 },
+        clients: [{ client: 'key bob', waiting: 3, oldest_since: ago(1230), reason: 'slot' }],
+      },
       background_jobs: { max: 1000, waiting: 12, running: 1 },
       totals: {
         ...{ requests: 1300, jobs: 1234, failed_jobs: 0, cancelled_jobs: 0, refused: 0, output_tokens: 0 },
