@@ -1,17 +1,9 @@
-import { randomBytes } from 'node:crypto';
 import type { ConversationSnapshot } from '../../shared/conversation.js';
 import { bytesOfImages, type Image } from '../../shared/job.js';
 import type { Turn } from '../cli/contract/adapter.js';
 import type { Node } from '../fairness/linked-list.js';
 import type { StoredConversation, StoredTurn } from '../store/contract/conversations.js';
 import { type StoredText, textOf } from '../store/contract/stored-text.js';
-
-/** Length of a random id: 144 bits. */
-const idBytes = 18;
-
-export function newId(): string {
-  return randomBytes(idBytes).toString('base64url');
-}
 
 /** A running or waiting turn. */
 export interface TurnInLine {

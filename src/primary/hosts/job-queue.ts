@@ -1,7 +1,7 @@
 import { type Job, Queue, Worker } from 'bullmq';
 import type { Clock } from '../../shared/clock.js';
 import type { RedisPlace } from '../../shared/config/values.js';
-import { newId } from '../conversations/conversation.js';
+import { newId } from '../../shared/ids.js';
 import { connectTo, deadLinkMs } from './redis-link.js';
 
 /**

@@ -2,15 +2,16 @@ import { createHash, randomUUID } from 'node:crypto';
 import { holderOf } from '../../shared/client.js';
 import type { Clock, StopTimer } from '../../shared/clock.js';
 import { type RecordedBegin, type RecordedHead, recordedPieceBytes } from '../../shared/ipc/idempotency.js';
-import { maxAnswerBytes, sizeOfAnswer } from '../idempotency/answer-shares.js';
 import {
   type AnswerOfKey,
   answerTtlMs,
   type ClientKey,
   type IdempotencyStore,
   type KnownKey,
+  maxAnswerBytes,
   nameOfKey,
   pieceOf,
+  sizeOfAnswer,
 } from '../store/contract/answers.js';
 import type { RedisConnection } from './redis-connection.js';
 import { isAnswer } from './redis-faults.js';

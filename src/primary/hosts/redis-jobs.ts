@@ -2,8 +2,8 @@ import { withResolvers } from '../../shared/async.js';
 import type { CallerJob, CallerOrder, JobForm, JobListOrder } from '../../shared/background.js';
 import type { Clock } from '../../shared/clock.js';
 import { storeUnavailable } from '../../shared/errors.js';
+import { newId } from '../../shared/ids.js';
 import type { JobEnd, JobRequest } from '../../shared/job.js';
-import { newId } from '../conversations/conversation.js';
 import { noRoom, roomOfHolder, roomOfName } from '../jobs/background-room.js';
 import { sizeOf } from '../jobs/job.js';
 import {

@@ -1,9 +1,9 @@
 import type { CallerJob, CallerOrder, JobListOrder, JobStatus, JobView, JobViewPage } from '../../shared/background.js';
 import { cancelled } from '../../shared/errors.js';
+import { newId } from '../../shared/ids.js';
 import type { RequestOf } from '../../shared/ipc/peer.js';
 import type { PrimaryCalls } from '../../shared/ipc/protocol.js';
 import type { JobDone, JobEvent } from '../../shared/job.js';
-import { newId } from '../conversations/conversation.js';
 import { titleOf } from '../conversations/transcript.js';
 import type { JobStore } from '../store/contract/jobs.js';
 import type { BackgroundJob, BackgroundJobs, BackgroundObserver } from './background-jobs.js';

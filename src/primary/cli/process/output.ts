@@ -1,7 +1,6 @@
 import { StringDecoder } from 'node:string_decoder';
 import { type Clock, endOfLoopTurn, type StopTimer } from '../../../shared/clock.js';
-import { terminalSequences } from '../adapters/common/lines.js';
-import type { Exit } from '../contract/adapter.js';
+import { type Exit, terminalSequences } from '../contract/adapter.js';
 import type { CliObserver } from '../contract/observer.js';
 import type { Child, ExitStatus } from '../terminate/containment.js';
 import type { Redactor } from './redactor.js';

@@ -6,6 +6,12 @@ import type { RecordedAnswer, RecordedBegin } from '../../../shared/ipc/idempote
  */
 export const answerTtlMs = 24 * 3_600_000;
 
+/** Limit for all recorded answers together. */
+export const maxAnswerBytes = 64 * 1024 * 1024;
+
+/** Estimated bytes of an answer in addition to its body. */
+const overheadBytes = 1024;
+
 /** An Idempotency-Key and its client. Clients that send the same key do not share it. */
 export interface ClientKey {
   readonly client: string;
@@ -44,6 +50,11 @@ export interface IdempotencyStore {
 /** Decodes a piece of UTF-8 text, without a character that is cut off at the end. */
 export function pieceOf(bytes: Uint8Array): string {
   return new StringDecoder('utf8').write(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length));
+}
+
+/** Returns the bytes that a recorded answer counts. */
+export function sizeOfAnswer({ client, key, bodyBytes }: ClientKey & { readonly bodyBytes: number }): number {
+  return bodyBytes + client.length + key.length + overheadBytes;
 }
 
 /** Returns a map key for the client and its key. The separator is safe: no Idempotency-Key contains a line end. */

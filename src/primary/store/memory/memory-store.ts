@@ -4,13 +4,12 @@ import { type RecordedHead, recordedPieceBytes } from '../../../shared/ipc/idemp
 import { responsePieceBytes } from '../../../shared/ipc/protocol.js';
 import type { Message } from '../../../shared/job.js';
 import { FairShare, type Sharer } from '../../fairness/fair-share.js';
-import { AnswerShares, isExpired, maxAnswerBytes } from '../../idempotency/answer-shares.js';
-import { ResponseIndex } from '../../responses/response-index.js';
 import {
   type AnswerOfKey,
   type ClientKey,
   type IdempotencyStore,
   type KnownKey,
+  maxAnswerBytes,
   nameOfKey,
   pieceOf,
 } from '../contract/answers.js';
@@ -28,6 +27,8 @@ import {
 } from '../contract/responses.js';
 import type { Store, StoreUpkeep } from '../contract/store.js';
 import type { UsageStore } from '../contract/usage.js';
+import { AnswerShares, isExpired } from '../shares/answer-shares.js';
+import { ResponseIndex } from '../shares/response-index.js';
 
 /** Makes a store in memory: a restart loses everything. */
 export function memoryStore(): Store {

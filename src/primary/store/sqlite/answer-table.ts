@@ -1,6 +1,6 @@
 import { type RecordedBegin, type RecordedHead, recordedPieceBytes } from '../../../shared/ipc/idempotency.js';
-import { AnswerShares, maxAnswerBytes } from '../../idempotency/answer-shares.js';
-import { type AnswerOfKey, answerTtlMs, type ClientKey, pieceOf } from '../contract/answers.js';
+import { type AnswerOfKey, answerTtlMs, type ClientKey, maxAnswerBytes, pieceOf } from '../contract/answers.js';
+import { AnswerShares } from '../shares/answer-shares.js';
 import type { SqlRow, Statements } from './node-sqlite.js';
 
 /** A recorded answer with only the first piece of its body. */

@@ -1,6 +1,5 @@
 import { responsePieceBytes } from '../../../shared/ipc/protocol.js';
 import type { Message } from '../../../shared/job.js';
-import { type ResponseHead, ResponseIndex } from '../../responses/response-index.js';
 import { pieceOf } from '../contract/answers.js';
 import {
   type BodyPiece,
@@ -11,6 +10,7 @@ import {
   type ResponseNode,
   written,
 } from '../contract/responses.js';
+import { type ResponseHead, ResponseIndex } from '../shares/response-index.js';
 import type { SqlRow, Statements } from './node-sqlite.js';
 
 /** The result of a change of the table, and the totals after it. */

@@ -1,4 +1,4 @@
-import { crashed, type DecoderEvent, type Exit, LineTooLong } from '../../contract/adapter.js';
+import { crashed, type DecoderEvent, type Exit, LineTooLong, terminalSequences } from '../../contract/adapter.js';
 
 /** Longest line, UTF-16 units. Lines repeat whole texts and images, and the result of a tool can be large. */
 const usualMaxLength = 64 * 1024 * 1024;
@@ -90,14 +90,6 @@ export function jsonOf(line: string): unknown {
     return null;
   }
 }
-
-/**
- * Terminal sequences: CSI, strings (OSC, DCS and others), and short sequences. An unterminated OSC ends with its line,
- * because it would otherwise swallow the rest of the answer.
- */
-export const terminalSequences =
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what this finds
-  /\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\|(?=\n))|[PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-Z\\^-~])/g;
 
 /** Terminal sequence that is still incomplete. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what this finds

@@ -1,5 +1,5 @@
-import { AnswerShares } from '../../../../src/primary/idempotency/answer-shares.js';
-import { answerTtlMs } from '../../../../src/primary/store/contract/answers.js';
+import { answerTtlMs } from '../../../../../src/primary/store/contract/answers.js';
+import { AnswerShares } from '../../../../../src/primary/store/shares/answer-shares.js';
 
 function entry(client: string, key: string, bodyBytes = 0, recordedAt = 0) {
   return { client, key, bodyBytes, recordedAt };

@@ -1,11 +1,11 @@
-import { FairShare, type Sharer } from '../fairness/fair-share.js';
+import { FairShare, type Sharer } from '../../fairness/fair-share.js';
 import type {
   PutVerdict,
   ResponseCounts,
   ResponseKey,
   ResponseLimits,
   WrittenResponse,
-} from '../store/contract/responses.js';
+} from '../contract/responses.js';
 
 /** A response without its texts. */
 export interface ResponseHead extends ResponseKey, Pick<WrittenResponse, 'bytes' | 'weight'> {

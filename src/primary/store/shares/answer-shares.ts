@@ -1,11 +1,5 @@
-import { FairShare, type Sharer } from '../fairness/fair-share.js';
-import { answerTtlMs, type ClientKey, nameOfKey } from '../store/contract/answers.js';
-
-/** Limit for all recorded answers together. */
-export const maxAnswerBytes = 64 * 1024 * 1024;
-
-/** Estimated bytes of an answer in addition to its body. */
-const overheadBytes = 1024;
+import { FairShare, type Sharer } from '../../fairness/fair-share.js';
+import { answerTtlMs, type ClientKey, nameOfKey, sizeOfAnswer } from '../contract/answers.js';
 
 /** A recorded answer without its text. */
 export interface AnswerEntry extends ClientKey {
@@ -80,9 +74,4 @@ function* expiredOf(entries: Iterable<SharedAnswer>, now: number): Generator<Ans
     if (!isExpired(entry, now)) return;
     yield entry;
   }
-}
-
-/** Returns the bytes that an answer counts. */
-export function sizeOfAnswer({ client, key, bodyBytes }: Omit<AnswerEntry, 'recordedAt'>): number {
-  return bodyBytes + client.length + key.length + overheadBytes;
 }
