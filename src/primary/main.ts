@@ -33,6 +33,7 @@ import { adapterLoader, chooseAdapters } from './cli/adapters/registry.js';
 import { CallbackServer } from './cli/process/callback-server.js';
 import { searchPathOf } from './cli/process/program.js';
 import { chooseTermination } from './cli/terminate/termination.js';
+import type { StartInput } from './compose.js';
 import { Defects } from './lifecycle/defects.js';
 import { findHostTools, findNotifier, freeMemoryIn, type Host } from './lifecycle/host.js';
 import {
@@ -55,7 +56,7 @@ import {
   runtimeParent,
   tracesOf,
 } from './lifecycle/traces.js';
-import { Service, type StartInput } from './service.js';
+import { Service } from './service.js';
 import { asConfigFault, checkEngine, openStore } from './store/open.js';
 import { addressFault, mayBeHadSoon, openAddresses } from './workers/addresses.js';
 

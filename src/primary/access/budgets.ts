@@ -72,7 +72,7 @@ export class Budgets {
   }
 
   /** Returns a counter that adds to `usage` and to the budgets. */
-  beside(usage: UsageCounter): UsageCounter {
+  combineUsage(usage: UsageCounter): UsageCounter {
     return {
       refused: (client) => usage.refused(client),
       jobEnded: (request, end, charge) => {

@@ -103,7 +103,7 @@ export interface Services {
   readonly schemas: Pick<SchemaChecker, 'faultOf' | 'firstFault'>;
   readonly knownModels: Pick<KnownModels, 'explain'>;
   readonly conversations: ReadableConversations;
-  readonly kept: Pick<JournaledConversations, 'remove' | 'rename' | 'fork'>;
+  readonly journaledConversations: Pick<JournaledConversations, 'remove' | 'rename' | 'fork'>;
   readonly responses: Pick<StoredResponses, 'put' | 'read' | 'head' | 'input' | 'remove'>;
   readonly claims: Pick<Claims, 'hold' | 'record' | 'read'>;
   readonly turnGate: Pick<TurnGate, 'admitting'>;
@@ -130,7 +130,7 @@ export interface Services {
   countRequests(): Promise<void>;
   metrics(): Promise<string>;
   /** Called after each call that leaves garbage, to schedule garbage collection. */
-  worked(): void;
+  noteActivity(): void;
 }
 
 /** Returns the handlers of all calls that are the same for every worker. */
@@ -175,7 +175,7 @@ export function apiHandlers(services: Services): SharedHandlers {
     },
     record: async ({ claim, answer }) => ({ isRecorded: await services.claims.record(claim, answer) }),
     run: (request, signal) => {
-      services.worked();
+      services.noteActivity();
       const targeted = services.catalog.targeted(request);
       return later(targeted, (job) => run(services, job, signal));
     },
@@ -190,7 +190,7 @@ function statusHandlers(services: Services): Pick<SharedHandlers, StatusCalls> {
   const { status, feeds } = services;
   const feedOf = (withNames: boolean) => feeds[withNames ? 'named' : 'nameless'];
   const healthText = (withPids: boolean) => {
-    services.worked();
+    services.noteActivity();
     return { text: JSON.stringify(status.health(withPids)), isUsable: status.isUsable };
   };
   return {
@@ -203,7 +203,7 @@ function statusHandlers(services: Services): Pick<SharedHandlers, StatusCalls> {
     },
     status: async ({ withNames }) => {
       await services.countRequests();
-      services.worked();
+      services.noteActivity();
       return { text: feedOf(withNames).text };
     },
     statusFeed: ({ withNames }, signal) => feedOf(withNames).watch(signal),
@@ -219,33 +219,37 @@ type ConversationCalls =
   | 'transcript'
   | 'forkConversation';
 
-function conversationHandlers({ conversations, kept, worked }: Services): Pick<SharedHandlers, ConversationCalls> {
+function conversationHandlers({
+  conversations,
+  journaledConversations,
+  noteActivity,
+}: Services): Pick<SharedHandlers, ConversationCalls> {
   return {
     conversation: ({ id, client }) => conversations.snapshot(id, client),
-    renameConversation: ({ id, client, title }) => kept.rename(id, client, title),
-    deleteConversation: ({ id, client }) => kept.remove(id, client),
+    renameConversation: ({ id, client, title }) => journaledConversations.rename(id, client, title),
+    deleteConversation: ({ id, client }) => journaledConversations.remove(id, client),
     conversations: ({ client, before, limit, search }) => {
-      worked();
+      noteActivity();
       return conversations.list(client, before, limit, search);
     },
     transcript: (order) => {
-      worked();
+      noteActivity();
       return conversations.read(order);
     },
-    forkConversation: ({ id, client, messageCount }) => kept.fork(id, client, messageCount),
+    forkConversation: ({ id, client, messageCount }) => journaledConversations.fork(id, client, messageCount),
   };
 }
 
 type ResponseCalls = 'storeResponse' | 'responsePiece' | 'responseInput' | 'continuedText' | 'deleteResponse';
 
 function responseHandlers(
-  { responses, worked }: Services,
+  { responses, noteActivity }: Services,
   turn: () => Promise<void>,
 ): Pick<SharedHandlers, ResponseCalls> {
   const inputOf = inLines(); // the primary holds the input of one response for each client, however many are read
   return {
     storeResponse: async ({ client, response }) => {
-      worked();
+      noteActivity();
       await responses.put({ client, ...response });
     },
     responsePiece: async ({ from, ...key }) => {
@@ -289,10 +293,10 @@ async function orRefused<T>(services: Services, client: string, check: () => Pro
 type BackgroundCalls = 'accept' | 'job' | 'jobEvents' | 'jobAnswer' | 'jobs' | 'cancelJob' | 'deleteJob';
 
 function backgroundHandlers(services: Services, turn: () => Promise<void>): Pick<SharedHandlers, BackgroundCalls> {
-  const { background, clientJobs, worked } = services;
+  const { background, clientJobs, noteActivity } = services;
   return {
     accept: async ({ job: asked, form }) => {
-      worked();
+      noteActivity();
       checkPhase(services, asked);
       checkBudget(services, asked);
       const job = await services.catalog.targeted(asked);
@@ -392,7 +396,7 @@ function countRefusal({ usage, clientMetrics, lastHour }: Services, client: stri
 }
 
 async function usageText(services: Services, { client, scopes, ...period }: RequestOf<PrimaryCalls, 'usage'>) {
-  services.worked();
+  services.noteActivity();
   const isAdmin = scopes?.includes('admin') === true;
   const usage = await services.usage.report(isAdmin ? null : client, period);
   const { kind, name } = readClientId(holderOf(client));

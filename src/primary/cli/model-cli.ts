@@ -17,30 +17,10 @@ import { LaunchHistory } from './pool/standby-policy.js';
 import type { CallbackServer } from './process/callback-server.js';
 import type { ConversationState } from './process/cli-process.js';
 import { Launcher, launchEnv, type Serials } from './process/launcher.js';
-import { CliProgram } from './process/program.js';
+import { CliProgram, type KnownProgram } from './process/program.js';
 import type { Redactor } from './process/redactor.js';
 import type { ModelNames } from './route.js';
 import type { Termination } from './terminate/termination.js';
-
-/** Model CLI of the service, with its parts. Its models have the names that its adapter uses. */
-export interface ModelCli extends NamedAdapter {
-  readonly history: LaunchHistory;
-  readonly pool: ProcessPool;
-  readonly standby: StandbyKeeper;
-  readonly program: CliProgram;
-  readonly health: CliHealth;
-  /** Renews the login; null unless the login is in files and the program renews it. */
-  readonly login: LoginKeeper | null;
-  /** Returns the public name of a model; '' and null stand for the CLI's default. */
-  readonly publicName: (model: string | null) => string | null;
-  /** Returns the command line of a default request. */
-  readonly commandLine: () => readonly string[];
-  /**
-   * Returns a CLI process for a launch, and for a conversation if there is one. Rejects with `spawn_error` or the
-   * signal's reason.
-   */
-  readonly acquire: (launch: LaunchOptions, of: ConversationState | null, signal: AbortSignal) => Promise<CliLease>;
-}
 
 /** Resources of the host that all CLIs share. */
 export interface CliHost {
@@ -77,6 +57,117 @@ export interface CliContext {
   readonly clients: SeenClients;
 }
 
+/** Owns the parts of one model CLI. The models have the names that the adapter uses. */
+export class ModelCli implements NamedAdapter {
+  readonly name: string;
+  readonly adapter: Adapter;
+  /** Renews the login; null unless the login is in files and the program renews it. */
+  readonly login: LoginKeeper | null;
+  readonly history: LaunchHistory;
+  readonly pool: ProcessPool;
+  readonly program: CliProgram;
+  readonly health: CliHealth;
+  readonly standby: StandbyKeeper;
+  readonly #names: ModelNames;
+  readonly #context: CliContext;
+  /** Launch of a request that names no model. */
+  readonly #defaultLaunch: LaunchOptions;
+  readonly #launcher: Launcher;
+  /** Finds the program. Calls in one turn of the event loop share a check of the file. */
+  readonly #findProgram: () => Promise<KnownProgram>;
+
+  constructor(
+    config: Config,
+    host: CliHost,
+    named: NamedAdapter,
+    names: ModelNames,
+    serials: Serials,
+    context: CliContext,
+  ) {
+    const { name, adapter } = named;
+    const { redactor, clients, onChecked, onCircuit, awaited } = context;
+    const { clock, log, random, callbacks } = host;
+    this.name = name;
+    this.adapter = adapter;
+    this.#names = names;
+    this.#context = context;
+    const { model, circuit } = named === names.usual.cli ? names.usual : { model: null, circuit: '' };
+    this.#defaultLaunch = plainLaunch(model);
+    const quotaReported = (windows: readonly QuotaWindow[]) => this.#recordQuota(windows);
+    const observer = { ...context.observerOf(name), quotaReported };
+    const renew = (isDone: Promise<void>) => this.#renewLogin(isDone);
+    this.login = adapter.login === undefined ? null : new LoginKeeper(adapter.login, { cli: name, clock, log, renew });
+    const launcher = createLauncher(config, host, adapter, observer, serials, this.login);
+    this.#launcher = launcher;
+    const history = new LaunchHistory(model === null && adapter.needsModel ? null : this.#defaultLaunch);
+    this.history = history;
+    const onChange = () => this.#updateStandby();
+    const poolParts = { launcher, history, clock, observer, redactor, callbacks, awaited, onChange };
+    const pool = new ProcessPool(poolSettings(config), poolParts);
+    this.pool = pool;
+    this.program = new CliProgram(adapter, host.searchPath, (...query) => pool.consult(...query));
+    this.#findProgram = coalesced(() => this.program.find());
+    const { readinessIntervalMs: intervalMs, historyLimit } = config;
+    const publicName = (model: string | null) => this.publicName(model);
+    const probe = (trigger: ReadinessTrigger) => this.#probe(trigger);
+    const onSpoiled = () => void pool.flush();
+    this.health = new CliHealth(
+      { cli: name, adapter: adapter.name, intervalMs, historyLimit, usual: circuit },
+      { clock, log, random, clients, publicName, onChecked, onCircuit, probe, onSpoiled },
+    );
+    const load = new HostLoad(clock, host.freeMemory);
+    const findProgram = this.#findProgram;
+    const waitingJobs = () => context.waitingJobs(this);
+    const isReady = () => this.#isReady;
+    this.standby = new StandbyKeeper(config.standby, { pool, history, load, clock, findProgram, waitingJobs, isReady });
+  }
+
+  /** Returns the public name of a model; '' and null stand for the CLI's default. */
+  publicName(model: string | null): string | null {
+    return this.#names.publicName(this, model);
+  }
+
+  /** Returns the command line of a default request. */
+  commandLine(): readonly string[] {
+    return this.program.commandLine(this.#defaultLaunch);
+  }
+
+  /**
+   * Returns a CLI process for a launch, and for a conversation if there is one. Rejects with `spawn_error` or the
+   * signal's reason.
+   */
+  async acquire(launch: LaunchOptions, conversation: ConversationState | null, signal: AbortSignal): Promise<CliLease> {
+    const program = await orAborted(this.#findProgram(), signal);
+    if (this.login?.isDue === true) await orAborted(this.login.ready(), signal);
+    return this.pool.acquire(program, launch, conversation, signal);
+  }
+
+  /** Whether processes may be started in advance. */
+  get #isReady(): boolean {
+    return this.#context.isReady() && this.health.circuits.isClosed && this.login?.isDue !== true;
+  }
+
+  #recordQuota(windows: readonly QuotaWindow[]): void {
+    this.health.reported(windows);
+  }
+
+  #updateStandby(): void {
+    this.standby.changed();
+  }
+
+  async #renewLogin(isDone: Promise<void>): Promise<void> {
+    await this.pool.renewLogin(await this.#findProgram(), isDone);
+  }
+
+  /** Checks whether the program can run jobs. Rejects if no folder for a process can be created. */
+  async #probe(trigger: ReadinessTrigger): Promise<Verdict> {
+    const verdict = await this.program.check(trigger, async () => this.login?.fault());
+    await this.#launcher.tryPlace(this.adapter.command[0]);
+    const { error } = verdict;
+    return { ...verdict, error: error === null ? null : this.#context.redactor.redact(error) };
+  }
+}
+
 export function createModelClis(
   config: Config,
   host: CliHost,
@@ -84,7 +175,7 @@ export function createModelClis(
   context: CliContext,
 ): AtLeastOne<ModelCli> {
   const serials = { last: 0 }; // shared by all CLIs
-  const create = (named: NamedAdapter) => createModelCli(config, host, named, names, serials, context);
+  const create = (named: NamedAdapter) => new ModelCli(config, host, named, names, serials, context);
   const [first, ...others] = names.clis;
   return [create(first), ...others.map(create)];
 }
@@ -105,66 +196,10 @@ export async function closeClis(
   await termination.containments.close();
 }
 
-function createModelCli(
-  config: Config,
-  host: CliHost,
-  named: NamedAdapter,
-  names: ModelNames,
-  serials: Serials,
-  context: CliContext,
-): ModelCli {
-  const { name, adapter } = named;
-  const { redactor, clients, onChecked, onCircuit, awaited } = context;
-  const { clock, log, random, searchPath, callbacks } = host;
-  const usual = named === names.usual.cli ? names.usual : { model: null, circuit: '' };
-  const publicName = (model: string | null) => names.publicName(named, model);
-  const observer = {
-    ...context.observerOf(name),
-    quotaReported: (windows: readonly QuotaWindow[]) => health.reported(windows),
-  };
-  const history = new LaunchHistory(usual.model === null && adapter.needsModel ? null : plainLaunch(usual.model));
-  const renew = async (isDone: Promise<void>) => pool.renewLogin(await findProgram(), isDone);
-  const login = adapter.login === undefined ? null : new LoginKeeper(adapter.login, { cli: name, clock, log, renew });
-  const launcher = createLauncher(config, host, adapter, observer, serials, login);
-  const onChange = () => standby.changed();
-  const ofPool = { launcher, history, clock, observer, redactor, callbacks, awaited, onChange };
-  const pool = new ProcessPool(poolSettings(config), ofPool);
-  const program = new CliProgram(adapter, searchPath, (...asked) => pool.consult(...asked));
-  const findProgram = coalesced(() => program.find()); // calls in one turn of the event loop share a check of the file
-  const probe = async (trigger: ReadinessTrigger): Promise<Verdict> => {
-    const verdict = await program.check(trigger, async () => login?.fault());
-    await launcher.tryPlace(adapter.command[0]); // rejects if no folder can be created now
-    return { ...verdict, error: verdict.error === null ? null : redactor.redact(verdict.error) };
-  };
-  const { readinessIntervalMs: intervalMs, historyLimit } = config;
-  const health: CliHealth = new CliHealth(
-    { cli: name, adapter: adapter.name, intervalMs, historyLimit, usual: usual.circuit },
-    { clock, log, random, clients, publicName, onChecked, onCircuit, probe, onSpoiled: () => void pool.flush() },
-  );
-  const load = new HostLoad(clock, host.freeMemory);
-  const isReady = () => context.isReady() && health.circuits.isClosed && login?.isDue !== true;
-  const ofStandby = { pool, history, load, clock, findProgram, waitingJobs: () => context.waitingJobs(cli), isReady };
-  const standby: StandbyKeeper = new StandbyKeeper(config.standby, ofStandby);
-  const commandLine = () => program.commandLine(plainLaunch(usual.model));
-  const acquire: ModelCli['acquire'] = async (launch, of, signal) => {
-    const known = await orAborted(findProgram(), signal);
-    await untilUsable(login, signal);
-    return pool.acquire(known, launch, of, signal);
-  };
-  const parts = { history, pool, standby, program, health, login, publicName, commandLine, acquire };
-  const cli: ModelCli = { name, adapter, ...parts };
-  return cli;
-}
-
 function poolSettings(config: Config): PoolSettings {
   const { maxOutputBytes, killGraceMs: graceMs, firstOutputMs, stallMs } = config;
   const limits = { maxOutputBytes, graceMs, firstOutputMs, stallMs };
   return { maxSessions: config.liveSessions, idleMs: config.sessionIdleMs, limits };
-}
-
-/** Waits until a program may use the login; returns at once unless a renewal is due. */
-async function untilUsable(login: LoginKeeper | null, signal: AbortSignal): Promise<void> {
-  if (login?.isDue === true) await orAborted(login.ready(), signal);
 }
 
 function createLauncher(

@@ -303,9 +303,9 @@ export function breakerBodyOf(clis: AtLeastOne<ModelCli>): BreakerBody {
   };
 }
 
-function openedBy({ health, publicName }: ModelCli): CircuitStatus[] {
-  const opened = health.circuits.status.filter(({ state }) => state !== 'closed');
-  return opened.map((status) => ({ ...status, model: publicName(status.model) }));
+function openedBy(cli: ModelCli): CircuitStatus[] {
+  const opened = cli.health.circuits.status.filter(({ state }) => state !== 'closed');
+  return opened.map((status) => ({ ...status, model: cli.publicName(status.model) }));
 }
 
 function circuitBodyOf({ state, reason, since, until }: CircuitStatus) {

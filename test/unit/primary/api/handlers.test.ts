@@ -26,7 +26,7 @@ function createHandlers(services: object = {}) {
   const budgets = { check: () => {}, of: () => [] };
   const keyNames = () => [];
   const figures = { jobMetrics, usage, budgets, keyNames, clientMetrics, lastHour };
-  const base = { phase: () => 'ready', worked: () => {}, turnGate: oneHostGate, catalog };
+  const base = { phase: () => 'ready', noteActivity: () => {}, turnGate: oneHostGate, catalog };
   const all = { ...base, ...figures, ...services };
   return { handlers: apiHandlers(all as unknown as Services), told };
 }
@@ -224,8 +224,8 @@ describe('A conversation', () => {
     const conversations = {
       snapshot: (...call: unknown[]) => ({ snapshotOf: call }),
     };
-    const kept = { remove: async (...call: unknown[]) => calls.push(call) };
-    const { handlers } = createHandlers({ conversations, kept });
+    const journaledConversations = { remove: async (...call: unknown[]) => calls.push(call) };
+    const { handlers } = createHandlers({ conversations, journaledConversations });
     const key = { id: 'id', client: 'key alice' };
     expect(await handlers.conversation(key)).toEqual({ snapshotOf: ['id', 'key alice'] });
     await handlers.deleteConversation(key);

@@ -1,0 +1,372 @@
+import { localUrl } from '../shared/config/addresses.js';
+import type { Config } from '../shared/config/config.js';
+import type { RemovalCause } from '../shared/conversation.js';
+import type { ReadinessEntry } from '../shared/health.js';
+import type { JobRequest } from '../shared/job.js';
+import { describeError } from '../shared/log/logger.js';
+import { type Phase, serviceExits } from '../shared/phase.js';
+import { Signals } from '../shared/signals.js';
+import { Budgets } from './access/budgets.js';
+import { Clients, clientBounds } from './access/clients.js';
+import { KeyAttempts } from './access/key-attempts.js';
+import { watchKeysFile } from './access/keys-file.js';
+import { RateLimit, SharedRateLimit } from './access/rate-limit.js';
+import { KnownModels, ModelCatalog } from './cli/model-catalog.js';
+import { closeClis, createModelClis, forgetConversation, type ModelCli } from './cli/model-cli.js';
+import type { WaitingJob } from './cli/pool/standby-keeper.js';
+import { Redactor, secretsOf } from './cli/process/redactor.js';
+import { type ModelNames, ModelRouter } from './cli/route.js';
+import { conversationLimits } from './conversations/conversation-limits.js';
+import { ConversationStore } from './conversations/conversation-store.js';
+import { JournaledConversations } from './conversations/journaled-conversations.js';
+import type { CircuitStatus } from './health/circuit.js';
+import { SeenClients } from './health/evidence.js';
+import type { HealthAgent } from './hosts/health-agent.js';
+import type { Hosts } from './hosts/hosts.js';
+import { Claims } from './idempotency/claims.js';
+import { BackgroundJobs } from './jobs/background-jobs.js';
+import { ClientJobs } from './jobs/client-jobs.js';
+import { JobRunner } from './jobs/job-runner.js';
+import { spansOfJobs } from './jobs/job-spans.js';
+import { StoredJobs } from './jobs/stored-jobs.js';
+import { WaitingRoom } from './jobs/waiting-room.js';
+import { createBanner } from './lifecycle/banner.js';
+import type { Host } from './lifecycle/host.js';
+import { Supervisor } from './lifecycle/supervisor.js';
+import { addBudgetGauge } from './observe/job-metrics.js';
+import { LastHour } from './observe/last-hour.js';
+import { logCheck, observeBackground, observeCli, observeJobs } from './observe/observers.js';
+import { PrimaryMetrics, storeListener } from './observe/primary-metrics.js';
+import { Scrape } from './observe/scrape.js';
+import type { SpanExporter } from './observe/span-exporter.js';
+import { addServiceGauges } from './observe/state-metrics.js';
+import { UsageJournal } from './observe/usage-journal.js';
+import { UsageLedger } from './observe/usage-ledger.js';
+import { responseLimits, StoredResponses } from './responses/stored-responses.js';
+import type { Store } from './store/contract/store.js';
+import { SchemaChecker } from './threads/schema-checker.js';
+import { TokenCounter } from './threads/token-counter.js';
+import type { Addresses } from './workers/addresses.js';
+import { Workers, type WorkersObserver } from './workers/workers.js';
+
+const maxWaitingBytes = 64 * 1024 * 1024;
+/** Time for a worker to receive a request and send its answer, beyond the two time limits of a job. */
+const exchangeOverheadMs = 60_000;
+
+/** Inputs of the service. */
+export interface StartInput {
+  readonly config: Config;
+  readonly host: Host;
+  /** Model CLIs, and the meanings of model names. */
+  readonly names: ModelNames;
+  readonly addresses: Addresses;
+  /** Null if no load balancer checks the health of this host. */
+  readonly agent: HealthAgent | null;
+  readonly store: Store;
+  /** Null unless several hosts share the store. */
+  readonly hosts: Hosts | null;
+  /** Null if no spans are exported. */
+  readonly spans: SpanExporter | null;
+  readonly warnings: readonly string[];
+}
+
+/** Calls from a part to parts that are created after it. */
+interface PrimarySignals {
+  /** A job has entered or left the waiting room. */
+  'slots-changed': () => void;
+  'conversation-removed': (cause: RemovalCause, id: string) => void;
+  /** Another host has continued the conversation. */
+  'conversation-outdated': (id: string) => void;
+  'circuit-changed': (status: CircuitStatus) => void;
+  'worker-listening': () => void;
+  /** No worker has ever listened, and the primary has given up starting them. */
+  'workers-unavailable': (reason: string) => void;
+  /** Returns the jobs of this CLI that are next to get a slot. */
+  'list-waiting-jobs': (cli: ModelCli) => readonly WaitingJob[];
+  /** Returns the ids of conversations that waiting jobs will continue. */
+  'list-awaited-conversations': () => ReadonlySet<string>;
+  'read-phase': () => Phase;
+  'phase-changed': (phase: Phase) => void;
+}
+
+type PartSignals = Signals<PrimarySignals>;
+type Access = ReturnType<typeof createAccess>;
+type Conversations = ReturnType<typeof createConversations>;
+type Observation = ReturnType<typeof createObservation>;
+type Threads = ReturnType<typeof createThreads>;
+type Models = ReturnType<typeof createModels>;
+/** Parts created before the jobs. */
+type EarlierParts = StartInput &
+  Access &
+  Conversations &
+  Observation &
+  Threads &
+  Models & { readonly room: WaitingRoom };
+type Jobs = ReturnType<typeof createJobs>;
+type WorkerParts = ReturnType<typeof createWorkers>;
+
+/** Parts of the primary, by name. */
+export type Parts = ReturnType<typeof compose>;
+
+/**
+ * Creates the parts of the primary in stages. A part gets earlier parts in its constructor; calls to later parts are
+ * signals. No part runs before `Service.start`.
+ */
+export function compose(input: StartInput) {
+  const signals: PartSignals = new Signals<PrimarySignals>();
+  const access = createAccess(input);
+  const room = createWaitingRoom(input, access, signals);
+  const conversations = createConversations(input, signals);
+  const observation = createObservation(input, access, room, conversations);
+  const threads = createThreads(input);
+  const models = createModels(input, access, observation, signals);
+  const earlier = { ...input, ...access, room, ...conversations, ...observation, ...threads, ...models };
+  const jobs = createJobs(earlier);
+  const workers = createWorkers(earlier, signals);
+  const supervisor = createSupervisor({ ...earlier, ...jobs, ...workers }, signals);
+  const parts = { ...earlier, ...jobs, ...workers, supervisor };
+  connectParts(parts, signals);
+  addServiceGauges(parts.metrics.registry, parts);
+  addBudgetGauge(parts.metrics.registry, () => parts.budgets.of(parts.clients.names));
+  return parts;
+}
+
+/** Sets the handlers of all signals. */
+function connectParts(parts: Parts, signals: PartSignals): void {
+  const { host, store, clis, metrics, room, runner, background, puller, workers, supervisor } = parts;
+  const updateStandby = () => {
+    for (const { standby } of clis) standby.changed();
+  };
+  signals.on('slots-changed', () => {
+    updateStandby();
+    puller?.changed();
+  });
+  signals.on('conversation-removed', (cause, id) => {
+    metrics.conversations.removed(cause);
+    forgetConversation(clis, id);
+    if (cause !== 'deleted') store.conversations.forget(id); // a deletion has already removed it from the store
+  });
+  signals.on('conversation-outdated', (id) => forgetConversation(clis, id));
+  signals.on('circuit-changed', ({ state }) => {
+    if (state === 'open') runner.cutHeld();
+    else room.next(); // background jobs may start
+    updateStandby();
+  });
+  signals.on('worker-listening', () => {
+    if (supervisor.becomeReady()) reportReady(parts);
+  });
+  signals.on('workers-unavailable', (reason) => {
+    host.log.error('workers_unavailable', { reason });
+    void supervisor.fail(serviceExits.unavailable);
+  });
+  signals.on('list-waiting-jobs', (cli) => runner.next(cli));
+  signals.on('list-awaited-conversations', () => runner.awaited);
+  signals.on('read-phase', () => supervisor.phase);
+  signals.on('phase-changed', (phase) => {
+    workers.tell((peer) => peer.call('phase', { phase }));
+    host.systemd.announce(phase);
+    updateStandby();
+    if (phase === 'draining' && store.jobs.isDurable) background.stop(); // the next service runs the waiting jobs
+  });
+}
+
+/** Creates what decides which client may send a request. */
+function createAccess({ config, host, store }: StartInput) {
+  const { clock, log } = host;
+  const clients = new Clients(config);
+  const rateOf = (client: string) => clients.rateOf(client);
+  const rateLimit = store.windows === null ? new RateLimit(rateOf, clock) : new SharedRateLimit(rateOf, store.windows);
+  const keyAttempts = new KeyAttempts(clock, (client, seconds) => log.warn('wrong_keys', { client, seconds }));
+  const redactor = new Redactor(secretsOf(host.env, config), (digest) => clients.hasDigest(digest));
+  const budgets = new Budgets(clock, (holder) => clients.budgetOf(holder));
+  return { clients, rateLimit, keyAttempts, redactor, budgets };
+}
+
+function createWaitingRoom({ config, host }: StartInput, { clients }: Access, signals: PartSignals): WaitingRoom {
+  const { maxConcurrent: maxActive, maxQueue: maxWaiting, cliLimits } = config;
+  const boundsOf = clientBounds(config, (client) => clients.optionsOf(client));
+  const limits = { maxActive, maxWaiting, maxWaitingBytes, cliLimits };
+  return new WaitingRoom(limits, host.clock, boundsOf, () => signals.send('slots-changed'));
+}
+
+function createConversations({ config, host: { clock }, store, hosts }: StartInput, signals: PartSignals) {
+  const onRemoved = (cause: RemovalCause, id: string) => signals.send('conversation-removed', cause, id);
+  const conversations = new ConversationStore(conversationLimits(config), clock, onRemoved);
+  const journaledConversations = new JournaledConversations(conversations, store.conversations, clock);
+  const replica = hosts?.replicaOf(conversations, (id) => signals.send('conversation-outdated', id)) ?? null;
+  const { turnGate } = conversations;
+  const responses = new StoredResponses(store.responses, responseLimits(config), clock);
+  return { conversations, journaledConversations, replica, turnGate, responses };
+}
+
+function createObservation(
+  { config, host, names, store }: StartInput,
+  { budgets }: Access,
+  room: WaitingRoom,
+  { conversations }: Conversations,
+) {
+  const { clock, log } = host;
+  const metrics = new PrimaryMetrics(
+    room,
+    conversations,
+    names.clis.map(({ name }) => name),
+  );
+  const lastHour = new LastHour(clock);
+  const usage = new UsageLedger(clock);
+  const usageJournal = new UsageJournal(usage, store.usage, clock);
+  const usageCounter = budgets.combineUsage(usage);
+  const scrape = new Scrape(
+    metrics.registry,
+    clock,
+    () => metrics.scrapeFailed(),
+    (families) => lastHour.counted(families),
+  );
+  store.observe(storeListener(log, metrics));
+  const banner = createBanner(config, host, names.clis[0].adapter.name);
+  return { metrics, lastHour, usage, usageJournal, usageCounter, scrape, banner };
+}
+
+function createThreads({ host: { clock, log } }: StartInput) {
+  const onError = (error: unknown) => log.error('internal_error', { error: describeError(error) });
+  return { tokens: new TokenCounter(clock, onError), schemas: new SchemaChecker(clock, onError) };
+}
+
+/** Creates the model CLIs, and what chooses among them. */
+function createModels(
+  { config, host, names }: StartInput,
+  { clients, redactor }: Access,
+  { metrics, banner }: Observation,
+  signals: PartSignals,
+) {
+  const { clock, log } = host;
+  const seenClients = new SeenClients();
+  const onChecked = (entry: ReadinessEntry) => {
+    metrics.readiness.checked(entry);
+    if (entry.cli === names.clis[0].name) banner.checked(entry);
+    logCheck(entry, names.clis.length > 1, log);
+  };
+  const clis = createModelClis(config, host, names, {
+    observerOf: (cli) => observeCli(cli, metrics.cliOf(cli), log),
+    onChecked,
+    onCircuit: (status) => signals.send('circuit-changed', status),
+    waitingJobs: (cli) => signals.send('list-waiting-jobs', cli),
+    awaited: () => signals.send('list-awaited-conversations'),
+    isReady: () => signals.send('read-phase') === 'ready',
+    redactor,
+    clients: seenClients,
+  });
+  const router = new ModelRouter(names, clis, (client) => clients.optionsOf(client).models);
+  const catalog = new ModelCatalog(clis, router, config, clock);
+  const knownModels = new KnownModels({ router, catalog, clock });
+  return { clis, seenClients, router, catalog, knownModels };
+}
+
+function createJobs(parts: EarlierParts) {
+  const { config, host, store, hosts, spans } = parts;
+  const { room, conversations, responses, turnGate, clis, router, knownModels, budgets, redactor } = parts;
+  const { metrics, lastHour, usageCounter, tokens, schemas } = parts;
+  const { clock, log } = host;
+  const listeners = { clients: metrics.clients, usage: usageCounter, lastHour, log };
+  const runner = new JobRunner(
+    {
+      room,
+      clis,
+      router,
+      clients: parts.seenClients,
+      conversations,
+      journal: store.conversations,
+      responses,
+      schemas,
+      knownModels,
+      observer: observeJobs({ ...listeners, jobs: metrics.jobs }),
+      redactor,
+      clock,
+      countTokens: (texts, client) => tokens.countUrgently(texts, client),
+      checkBudget: (client) => budgets.check(client),
+      isStoreUp: () => store.isUp,
+      spansOf: spans && spansOfJobs(spans, clock),
+    },
+    config,
+  );
+  const storedJobs = new StoredJobs(store.jobs, config.jobTtlMs, clock);
+  const dismiss = (request: JobRequest, reason: Error) => void runner.dismiss(request, reason);
+  const others = hosts?.remoteJobs(dismiss) ?? storedJobs;
+  const observer = observeBackground(listeners);
+  const resources = { runner, room, turnGate, store: store.jobs, stored: storedJobs, others, clock, observer };
+  const background = new BackgroundJobs(resources, config);
+  const clientJobs = new ClientJobs(background, resources);
+  const puller = hosts?.puller(background, clientJobs) ?? null;
+  const claims = new Claims(store.answers, clock, () => runner.busySeconds);
+  return { runner, storedJobs, background, clientJobs, puller, claims };
+}
+
+function createWorkers(parts: EarlierParts, signals: PartSignals) {
+  const { config, host, names, addresses, clients, metrics, scrape } = parts;
+  const { clock, log, defects } = host;
+  const maxExchangeMs = config.queueTimeoutMs + config.executionMs + exchangeOverheadMs;
+  const settings = { size: config.workers, maxExchangeMs, fds: addresses.fds };
+  const observer: WorkersObserver = {
+    listening: (worker) => {
+      scrape.joined(worker);
+      signals.send('worker-listening');
+    },
+    unavailable: (reason) => signals.send('workers-unavailable', reason),
+    counted: (worker, families) => scrape.counted(worker, families),
+    left: (worker) => scrape.left(worker),
+    restarted: (cause) => metrics.workerRestarted(cause),
+    broke: () => defects.countWorker(),
+  };
+  const workers = new Workers(settings, observer, clock, log);
+  const sendKeys = () => workers.tell((peer) => peer.call('keys', { keys: clients.forWorkers }));
+  const keysFile = watchKeysFile(config.keysFile, clients, sendKeys, host, names.reportCosts);
+  return { workers, keysFile };
+}
+
+function createSupervisor(parts: EarlierParts & Jobs & WorkerParts, signals: PartSignals): Supervisor {
+  const { config, host, addresses, agent, store, spans, room, clis, runner, background, workers, usageJournal } = parts;
+  return new Supervisor(config.drainMs, host.clock, host.log, {
+    idle: async () => {
+      await background.idle();
+      await room.idle();
+    },
+    counts: () => {
+      // a durable store keeps them for the next service
+      const inBackground = store.jobs.isDurable ? 0 : room.waitingInBackground.length;
+      return { running: room.active, queued: room.waiting + inBackground };
+    },
+    cutAll: (reason) => {
+      background.stop();
+      runner.cutAll(reason);
+    },
+    retireWorkers: () => workers.retireAll(),
+    endProcesses: async () => {
+      for (const { health, standby } of clis) {
+        health.stop();
+        standby.stop();
+      }
+      await closeClis(clis, host);
+    },
+    stopWorkers: async (limitMs) => {
+      addresses.close(); // otherwise clients would wait for a worker that never starts
+      agent?.close();
+      const isAllSent = await workers.stop(limitMs);
+      await spans?.close();
+      await usageJournal.close();
+      await store.close();
+      return isAllSent;
+    },
+    entered: (phase) => signals.send('phase-changed', phase),
+    exit: (code) => host.exit(code),
+  });
+}
+
+/** Reports the addresses of the service. */
+function reportReady({ host, addresses, agent, banner }: Parts): void {
+  const ports = { agent_port: agent?.port, ollama_port: addresses.ollama?.port };
+  host.log.info('service_ready', { ...addresses.main, ...ports });
+  banner.serving(urlOf(addresses.main), addresses.ollama && urlOf(addresses.ollama));
+}
+
+export function urlOf({ host, port }: Addresses['main']): string {
+  return localUrl(host, port);
+}
