@@ -127,7 +127,7 @@ export function compose(input: StartInput) {
   const parts = { ...earlier, ...jobs, ...workers, supervisor };
   connectParts(parts, signals);
   addServiceGauges(parts.metrics.registry, parts);
-  addBudgetGauge(parts.metrics.registry, () => parts.budgets.of(parts.clients.names));
+  addBudgetGauge(parts.metrics.registry, () => parts.budgets.usesOf(parts.clients.keyNames));
   return parts;
 }
 
@@ -282,7 +282,7 @@ function createJobs(parts: EarlierParts) {
       redactor,
       clock,
       countTokens: (texts, client) => tokens.countUrgently(texts, client),
-      checkBudget: (client) => budgets.check(client),
+      checkBudget: (client) => budgets.checkBudget(client),
       isStoreUp: () => store.isUp,
       spansOf: spans && spansOfJobs(spans, clock),
     },
@@ -317,7 +317,7 @@ function createWorkers(parts: EarlierParts, signals: PartSignals) {
     broke: () => defects.countWorker(),
   };
   const workers = new Workers(settings, observer, clock, log);
-  const sendKeys = () => workers.tell((peer) => peer.call('keys', { keys: clients.forWorkers }));
+  const sendKeys = () => workers.tell((peer) => peer.call('keys', { keys: clients.workerKeys }));
   const keysFile = watchKeysFile(config.keysFile, clients, sendKeys, host, names.reportCosts);
   return { workers, keysFile };
 }

@@ -32,11 +32,12 @@ export class Budgets {
   readonly #clock: Pick<Clock, 'now'>;
   readonly #budgetOf: (holder: string) => Budget | null;
   #day = '';
-  /** Usage by holder: reported by the store for all hosts, and counted here since. */
-  #told: ReadonlyMap<string, Spent> = new Map();
-  #since = new Map<string, Spent>();
-  /** Usage counted here before a request to the store that is not answered yet. */
-  #asked: ReadonlyMap<string, Spent> = new Map();
+  /** Usage of all hosts by holder, as the store last reported it. */
+  #storedUsage: ReadonlyMap<string, Spent> = new Map();
+  /** Usage counted by this host since that report. */
+  #newUsage = new Map<string, Spent>();
+  /** Usage counted by this host before a report that the store has not answered yet. */
+  #pendingUsage: ReadonlyMap<string, Spent> = new Map();
   #refreshing: Promise<void> | null = null;
 
   constructor(clock: Pick<Clock, 'now'>, budgetOf: (holder: string) => Budget | null) {
@@ -45,7 +46,7 @@ export class Budgets {
   }
 
   /** Throws `rate_limited` if the budget of the client is used up. */
-  check(client: string): void {
+  checkBudget(client: string): void {
     const holder = holderOf(client);
     const budget = this.#budgetOf(holder);
     if (budget === null) return;
@@ -54,11 +55,11 @@ export class Budgets {
     const until = `until ${timestamp(endMs)}`;
     const extras = { reason: 'budget', retryAfterSeconds: retrySeconds(endMs - this.#clock.now()) } as const;
     if (budget.tokens !== null && tokens >= budget.tokens) {
-      const message = `the API key has used ${tokens} of its ${budget.tokens} tokens a day, and may ask nothing ${until}`;
+      const message = `the API key has used ${tokens} of its ${budget.tokens} tokens a day, and its requests are refused ${until}`;
       throw new RelayError('rate_limited', message, extras);
     }
     if (budget.costUsd !== null && costUsd >= budget.costUsd) {
-      const message = `the API key has used $${costUsd.toFixed(2)} of its $${budget.costUsd} a day, and may ask nothing ${until}`;
+      const message = `the API key has used $${costUsd.toFixed(2)} of its $${budget.costUsd} a day, and its requests are refused ${until}`;
       throw new RelayError('rate_limited', message, extras);
     }
   }
@@ -68,7 +69,7 @@ export class Budgets {
     const holder = holderOf(client);
     if (readClientId(holder).kind !== 'key') return; // counted without a budget too: a key may get one today
     this.#checkDay();
-    add(this.#since, holder, { tokens: inputTokens + outputTokens, costUsd: costUsd ?? 0 });
+    add(this.#newUsage, holder, { tokens: inputTokens + outputTokens, costUsd: costUsd ?? 0 });
   }
 
   /** Returns a counter that adds to `usage` and to the budgets. */
@@ -96,21 +97,21 @@ export class Budgets {
   async #refresh(journal: UsageReader): Promise<void> {
     this.#checkDay();
     const day = this.#day;
-    this.#asked = this.#since;
-    this.#since = new Map();
+    this.#pendingUsage = this.#newUsage;
+    this.#newUsage = new Map();
     try {
-      const told = spentIn(await journal.report(null, { since: day, until: day }));
-      if (this.#day === day) this.#told = told;
+      const stored = spentIn(await journal.report(null, { since: day, until: day }));
+      if (this.#day === day) this.#storedUsage = stored;
     } catch (error) {
-      for (const [holder, spent] of this.#asked) add(this.#since, holder, spent);
+      for (const [holder, spent] of this.#pendingUsage) add(this.#newUsage, holder, spent);
       throw error;
     } finally {
-      this.#asked = new Map();
+      this.#pendingUsage = new Map();
     }
   }
 
   /** Returns the use of the budgets of these keys, without keys that have no budget. */
-  of(names: readonly string[]): BudgetUse[] {
+  usesOf(names: readonly string[]): BudgetUse[] {
     return names.flatMap((name) => {
       const budget = this.#budgetOf(keyClient(name));
       if (budget === null) return [];
@@ -130,16 +131,18 @@ export class Budgets {
 
   #spentBy(holder: string): Spent {
     this.#checkDay();
-    return [this.#told, this.#asked, this.#since].map((spent) => spent.get(holder)).reduce<Spent>(sumOf, nothing);
+    return [this.#storedUsage, this.#pendingUsage, this.#newUsage]
+      .map((spent) => spent.get(holder))
+      .reduce<Spent>(sumOf, nothing);
   }
 
   #checkDay(): void {
     const day = timestamp(this.#clock.now()).slice(0, 10);
     if (day === this.#day) return;
     this.#day = day;
-    this.#told = new Map();
-    this.#asked = new Map();
-    this.#since = new Map();
+    this.#storedUsage = new Map();
+    this.#pendingUsage = new Map();
+    this.#newUsage = new Map();
   }
 }
 

@@ -37,16 +37,16 @@ export class Clients {
   }
 
   /** Keys that a change of the keys file cannot affect. */
-  get fixed(): readonly ApiKey[] {
+  get fixedKeys(): readonly ApiKey[] {
     return this.#fixed;
   }
 
   /** Names of all keys. */
-  get names(): string[] {
+  get keyNames(): string[] {
     return [...this.#byClient.values()].map(({ name }) => name);
   }
 
-  get count(): number {
+  get keyCount(): number {
     return this.#byClient.size;
   }
 
@@ -56,12 +56,12 @@ export class Clients {
   }
 
   /** Keys of the keys file. */
-  get named(): readonly ApiKey[] {
+  get namedKeys(): readonly ApiKey[] {
     return this.#named;
   }
 
   /** Replaces the keys of the keys file. */
-  replaceNamed(keys: readonly ApiKey[]): void {
+  replaceNamedKeys(keys: readonly ApiKey[]): void {
     this.#named = keys;
     this.#byClient = byClient([...this.#fixed, ...keys]);
     this.#digests = allDigests(this.#byClient);
@@ -87,7 +87,7 @@ export class Clients {
   }
 
   /** Keys in the form that workers need; null if requests need no key. */
-  get forWorkers(): WorkerKey[] | null {
+  get workerKeys(): WorkerKey[] | null {
     return this.#needsKey ? [...this.#byClient.values()].flatMap(workerKeysOf) : null;
   }
 }
@@ -98,13 +98,13 @@ const sliceKeys = 250;
 /** Compares two lists of keys in slices, and waits for `pause` between them. */
 export async function sameKeys(
   keys: readonly ApiKey[],
-  others: readonly ApiKey[],
+  otherKeys: readonly ApiKey[],
   pause: () => Promise<void>,
 ): Promise<boolean> {
-  if (keys.length !== others.length) return false;
+  if (keys.length !== otherKeys.length) return false;
   for (let at = 0; at < keys.length; at += sliceKeys) {
     if (at > 0) await pause();
-    if (!isDeepStrictEqual(keys.slice(at, at + sliceKeys), others.slice(at, at + sliceKeys))) return false;
+    if (!isDeepStrictEqual(keys.slice(at, at + sliceKeys), otherKeys.slice(at, at + sliceKeys))) return false;
   }
   return true;
 }
@@ -163,7 +163,7 @@ export function clientBounds(
   };
 }
 
-/** Largest number of quarters for one client. One quarter is always left for others. */
+/** Largest number of quarters for one client. The other clients always have one quarter. */
 const maxQuarters = 3;
 
 /** Returns the share of one client of a shared resource: a quarter per unit of weight, rounded up, at least 1. */

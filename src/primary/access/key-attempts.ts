@@ -35,7 +35,7 @@ export class KeyAttempts {
    * Counts a wrong key. Returns the seconds for which further wrong keys of this caller are refused without a check; 0
    * if the caller is not blocked.
    */
-  failed(name: string): number {
+  recordWrongKey(name: string): number {
     const now = this.#clock.monotonicMs();
     const caller = this.#callerOf(name, now);
     if (caller.blockedUntilMs <= now && ++caller.wrong > maxWrong) {

@@ -29,15 +29,15 @@ export function keysListener(clients: Clients, onChange: () => void, log: Logger
   };
   return {
     read: async (text) => {
-      const { keys, faults: own } = await readKeysFileInSlices(text, clients.fixed, endOfLoopTurn);
+      const { keys, faults: own } = await readKeysFileInSlices(text, clients.fixedKeys, endOfLoopTurn);
       const faults = reportsCost ? own : [...own, ...budgetFaults(keys)];
       if (faults.length > 0) return refuse(faults.join('; '));
-      const hasChanged = !(await sameKeys(keys, clients.named, endOfLoopTurn));
+      const hasChanged = !(await sameKeys(keys, clients.namedKeys, endOfLoopTurn));
       if (hasChanged) {
-        clients.replaceNamed(keys);
+        clients.replaceNamedKeys(keys);
         onChange();
       }
-      if (hasChanged || isBroken) log.info('keys_loaded', { keys: clients.count });
+      if (hasChanged || isBroken) log.info('keys_loaded', { keys: clients.keyCount });
       isBroken = false;
     },
     unreadable: ({ message }) => refuse(message),

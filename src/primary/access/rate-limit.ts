@@ -27,14 +27,15 @@ export class RateLimit {
     this.#clock = clock;
   }
 
-  async take(asked: string): Promise<RateVerdict> {
-    const rate = this.#rateOf(asked);
+  /** Counts a request in the window of its client. */
+  async takeRequest(client: string): Promise<RateVerdict> {
+    const rate = this.#rateOf(client);
     if (rate.maxRequests === 0) return uncapped;
-    const client = holderOf(asked);
+    const holder = holderOf(client);
     const limiter = this.#limiterOf(rate);
-    const leftMs = this.#openWindow(limiter, client, rate);
+    const leftMs = this.#openWindow(limiter, holder, rate);
     try {
-      return verdictOf(true, await limiter.consume(client), leftMs, rate);
+      return verdictOf(true, await limiter.consume(holder), leftMs, rate);
     } catch (refusal) {
       if (!(refusal instanceof LimiterResult)) throw refusal;
       return verdictOf(false, refusal, leftMs, rate);
@@ -79,7 +80,7 @@ export class SharedRateLimit {
     this.#counter = counter;
   }
 
-  async take(client: string): Promise<RateVerdict> {
+  async takeRequest(client: string): Promise<RateVerdict> {
     const rate = this.#rateOf(client);
     if (rate.maxRequests === 0) return uncapped;
     try {

@@ -9,7 +9,7 @@ export class UserConnections {
   readonly #counts = new Map<number | null, number>();
 
   /** Yields once whether the connection may stay. An allowed connection counts until the signal is aborted. */
-  async *hold(uid: number | null, signal: AbortSignal): AsyncGenerator<{ readonly isAllowed: boolean }> {
+  async *holdConnection(uid: number | null, signal: AbortSignal): AsyncGenerator<{ readonly isAllowed: boolean }> {
     const count = this.#counts.get(uid) ?? 0;
     if (count >= maxUserConnections) return yield { isAllowed: false };
     this.#counts.set(uid, count + 1);

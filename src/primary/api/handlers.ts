@@ -107,12 +107,12 @@ export interface Services {
   readonly responses: Pick<StoredResponses, 'put' | 'read' | 'head' | 'input' | 'remove'>;
   readonly claims: Pick<Claims, 'hold' | 'record' | 'read'>;
   readonly turnGate: Pick<TurnGate, 'admitting'>;
-  readonly rateLimit: Pick<RateLimit, 'take'>;
-  readonly keyAttempts: Pick<KeyAttempts, 'failed'>;
-  readonly connections: Pick<UserConnections, 'hold'>;
+  readonly rateLimit: Pick<RateLimit, 'takeRequest'>;
+  readonly keyAttempts: Pick<KeyAttempts, 'recordWrongKey'>;
+  readonly connections: Pick<UserConnections, 'holdConnection'>;
   readonly jobMetrics: Pick<JobMetrics, 'refusedDraining' | 'refusedByBudget' | 'rateLimited'>;
   readonly toolsIgnored: SharedHandlers['toolsIgnored'];
-  readonly budgets: Pick<Budgets, 'check' | 'of'>;
+  readonly budgets: Pick<Budgets, 'checkBudget' | 'usesOf'>;
   /** Returns the names of the API keys in force. */
   keyNames(): readonly string[];
   readonly usage: Pick<UsageLedger, 'refused'> & Pick<UsageJournal, 'report'>;
@@ -148,7 +148,7 @@ export function apiHandlers(services: Services): SharedHandlers {
     ...services.upkeep,
     refusedDraining: ({ client }) => refuseDraining(services, client),
     rate: async ({ client }) => {
-      const verdict = await services.rateLimit.take(client);
+      const verdict = await services.rateLimit.takeRequest(client);
       if (verdict.isAllowed) return verdict;
       jobMetrics.rateLimited();
       countRefusal(services, client);
@@ -158,8 +158,8 @@ export function apiHandlers(services: Services): SharedHandlers {
     spans: ({ texts }) => {
       for (const text of texts) services.spans?.add(text);
     },
-    connection: ({ uid }, signal) => services.connections.hold(uid, signal),
-    wrongKey: ({ caller }) => ({ blockedSeconds: services.keyAttempts.failed(caller) }),
+    connection: ({ uid }, signal) => services.connections.holdConnection(uid, signal),
+    wrongKey: ({ caller }) => ({ blockedSeconds: services.keyAttempts.recordWrongKey(caller) }),
     usage: (order) => usageText(services, order),
     schemaFault: async ({ schema, client }) => ({
       fault: await orRefused(services, client, () => services.schemas.faultOf(schema, client)),
@@ -336,7 +336,7 @@ function checkPhase(services: Services, { client }: JobRequest): void {
 /** Throws if the budget is used up. The runner checks it again when a waiting job gets its slot. */
 function checkBudget(services: Services, { client }: JobRequest): void {
   try {
-    services.budgets.check(client);
+    services.budgets.checkBudget(client);
   } catch (error) {
     services.jobMetrics.refusedByBudget();
     countRefusal(services, client);
@@ -400,7 +400,7 @@ async function usageText(services: Services, { client, scopes, ...period }: Requ
   const isAdmin = scopes?.includes('admin') === true;
   const usage = await services.usage.report(isAdmin ? null : client, period);
   const { kind, name } = readClientId(holderOf(client));
-  const budgets = services.budgets.of(isAdmin ? services.keyNames() : kind === 'key' ? [name] : []);
+  const budgets = services.budgets.usesOf(isAdmin ? services.keyNames() : kind === 'key' ? [name] : []);
   return { text: JSON.stringify({ caller: { client: name, kind, scopes }, usage, budgets } satisfies UsageReport) };
 }
 

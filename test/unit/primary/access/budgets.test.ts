@@ -25,12 +25,12 @@ describe('The budget of a key', () => {
   it('is checked before a job, so a job may use more than is left', () => {
     const { budgets } = budgetsOf({ tokens: 100 });
     budgets.jobEnded({ client: 'key ada' }, charge(99));
-    budgets.check('key ada');
+    budgets.checkBudget('key ada');
     budgets.jobEnded({ client: 'key ada' }, charge(50));
-    expect(() => budgets.check('key ada')).toThrow(
-      'the API key has used 149 of its 100 tokens a day, and may ask nothing until 2026-01-02T00:00:00.000Z',
+    expect(() => budgets.checkBudget('key ada')).toThrow(
+      'the API key has used 149 of its 100 tokens a day, and its requests are refused until 2026-01-02T00:00:00.000Z',
     );
-    expect(() => budgets.check('key bob')).not.toThrow();
+    expect(() => budgets.checkBudget('key bob')).not.toThrow();
   });
 
   it('is shared by its holder and all sub-clients', () => {
@@ -38,7 +38,7 @@ describe('The budget of a key', () => {
     budgets.jobEnded({ client: 'key ada/x' }, charge(5, 1));
     budgets.jobEnded({ client: 'key ada/y' }, charge(5, 0.5));
     for (const client of ['key ada', 'key ada/x', 'key ada/new']) {
-      expect(() => budgets.check(client)).toThrow('has used $1.50 of its $1.5 a day');
+      expect(() => budgets.checkBudget(client)).toThrow('has used $1.50 of its $1.5 a day');
     }
   });
 
@@ -47,7 +47,7 @@ describe('The budget of a key', () => {
     budgets.jobEnded({ client: 'key ada' }, charge(1));
     const refusal = () => {
       try {
-        budgets.check('key ada');
+        budgets.checkBudget('key ada');
         return null;
       } catch (error) {
         return error;
@@ -58,7 +58,7 @@ describe('The budget of a key', () => {
     expect(refusal()).toMatchObject({ retryAfterSeconds: 60 });
     await clock.advance(60_000);
     expect(refusal()).toBeNull();
-    expect(budgets.of(['ada', 'bob'])).toEqual([
+    expect(budgets.usesOf(['ada', 'bob'])).toEqual([
       { client: 'ada', resets_at: '2026-01-03T00:00:00.000Z', tokens: { max: 1, used: 0 }, cost_usd: null },
     ]);
   });
@@ -67,18 +67,18 @@ describe('The budget of a key', () => {
     const { budgets } = budgetsOf({ tokens: 100 });
     budgets.jobEnded({ client: 'key ada' }, charge(10)); // in the store before it is read
     await budgets.refresh({ report: () => [row('ada', 30), row('ada/x', 20), row('bob', 500)] });
-    expect(budgets.of(['ada'])[0]?.tokens).toEqual({ max: 100, used: 50 });
+    expect(budgets.usesOf(['ada'])[0]?.tokens).toEqual({ max: 100, used: 50 });
     budgets.jobEnded({ client: 'key ada' }, charge(5));
-    expect(budgets.of(['ada'])[0]?.tokens?.used).toBe(55);
+    expect(budgets.usesOf(['ada'])[0]?.tokens?.used).toBe(55);
   });
 
   it('includes what a key used earlier that day, before it had a budget', () => {
     const { budgets, keys } = budgetsOf({});
     budgets.jobEnded({ client: 'key bob' }, charge(10));
     keys.set('key bob', { tokens: 10, costUsd: null });
-    expect(() => budgets.check('key bob')).toThrow('has used 10 of its 10 tokens');
+    expect(() => budgets.checkBudget('key bob')).toThrow('has used 10 of its 10 tokens');
     keys.set('key bob', { tokens: 11, costUsd: null });
-    expect(() => budgets.check('key bob')).not.toThrow();
+    expect(() => budgets.checkBudget('key bob')).not.toThrow();
   });
 
   it('loses nothing while the store is queried, and sends one query at a time', async () => {
@@ -89,11 +89,11 @@ describe('The budget of a key', () => {
     budgets.jobEnded({ client: 'key ada' }, charge(60));
     const refreshes = [budgets.refresh(journal), budgets.refresh(journal)];
     budgets.jobEnded({ client: 'key ada' }, charge(40));
-    expect(() => budgets.check('key ada')).toThrow('has used 100 of its 100');
+    expect(() => budgets.checkBudget('key ada')).toThrow('has used 100 of its 100');
     resolve([row('ada', 70)]);
     await Promise.all(refreshes);
     expect(asked).toBe(1);
-    expect(budgets.of(['ada'])[0]?.tokens?.used).toBe(110);
+    expect(budgets.usesOf(['ada'])[0]?.tokens?.used).toBe(110);
   });
 
   it('ignores the usage of the previous day if the store answers after midnight', async () => {
@@ -102,16 +102,16 @@ describe('The budget of a key', () => {
     budgets.jobEnded({ client: 'key ada' }, charge(60));
     const refresh = budgets.refresh({ report: () => promise });
     await clock.advance(24 * hourMs);
-    budgets.check('key ada');
+    budgets.checkBudget('key ada');
     resolve([row('ada', 70)]);
     await refresh;
-    expect(budgets.of(['ada'])[0]?.tokens?.used).toBe(0);
+    expect(budgets.usesOf(['ada'])[0]?.tokens?.used).toBe(0);
   });
 
   it('continues to count while the store does not respond', async () => {
     const { budgets } = budgetsOf({ tokens: 100 });
     budgets.jobEnded({ client: 'key ada' }, charge(10));
     await expect(budgets.refresh({ report: () => Promise.reject(new Error('away')) })).rejects.toThrow('away');
-    expect(budgets.of(['ada'])[0]?.tokens?.used).toBe(10);
+    expect(budgets.usesOf(['ada'])[0]?.tokens?.used).toBe(10);
   });
 });

@@ -35,10 +35,10 @@ describe('The options of a client', () => {
 
   it('change with the keys file', () => {
     const clients = clientsWith([keyOf('ada', own)]);
-    clients.replaceNamed([keyOf('ada'), keyOf('bob', own)]);
+    clients.replaceNamedKeys([keyOf('ada'), keyOf('bob', own)]);
     expect(clients.optionsOf('key ada')).toMatchObject(none);
     expect(clients.optionsOf('key bob')).toMatchObject(own);
-    expect(clients.names).toEqual(['default', 'ada', 'bob']);
+    expect(clients.keyNames).toEqual(['default', 'ada', 'bob']);
   });
 });
 
@@ -64,27 +64,27 @@ describe('A sub-client of a key', () => {
 
 describe('The keys for the workers', () => {
   it('are null if requests need no key', () => {
-    expect(new Clients({ ...cap, apiKeys: [], namedKeys: [], needsKey: false }).forWorkers).toBeNull();
+    expect(new Clients({ ...cap, apiKeys: [], namedKeys: [], needsKey: false }).workerKeys).toBeNull();
   });
 
   it('are an empty list if the keys file is empty, so that no client is admitted', () => {
-    expect(new Clients({ ...cap, apiKeys: [], namedKeys: [], needsKey: true }).forWorkers).toEqual([]);
+    expect(new Clients({ ...cap, apiKeys: [], namedKeys: [], needsKey: true }).workerKeys).toEqual([]);
   });
 
   it('are the configured ones and those of the keys file', () => {
     const clients = clientsWith([keyOf('ada', own)]);
     const common = { scopes: ['ask', 'chat'], hasSubclients: false, expiresAt: null };
     const fixed = { name: 'default', digest: digestOf('default'), isCapped: false, ...common };
-    expect(clients.forWorkers).toEqual([fixed, { name: 'ada', digest: digestOf('ada'), isCapped: true, ...common }]);
-    clients.replaceNamed([]);
-    expect(clients.forWorkers).toEqual([fixed]);
-    expect(clients.count).toBe(1);
+    expect(clients.workerKeys).toEqual([fixed, { name: 'ada', digest: digestOf('ada'), isCapped: true, ...common }]);
+    clients.replaceNamedKeys([]);
+    expect(clients.workerKeys).toEqual([fixed]);
+    expect(clients.keyCount).toBe(1);
   });
 
   it('include the old value of a rotated key, until its transition or the key expires', () => {
     const previous = { digest: digestOf('old'), expiresAt: 7 };
     const clients = clientsWith([keyOf('ada', { previous }), keyOf('bob', { previous, expiresAt: 5 })]);
-    const known = clients.forWorkers?.map(({ name, digest, expiresAt }) => [name, digest, expiresAt]);
+    const known = clients.workerKeys?.map(({ name, digest, expiresAt }) => [name, digest, expiresAt]);
     expect(known?.slice(1)).toEqual([
       ['ada', digestOf('ada'), null],
       ['ada', digestOf('old'), 7],
@@ -92,6 +92,6 @@ describe('The keys for the workers', () => {
       ['bob', digestOf('old'), 5],
     ]);
     expect(clients.hasDigest(digestOf('old'))).toBe(true);
-    expect(clients.names).toEqual(['default', 'ada', 'bob']);
+    expect(clients.keyNames).toEqual(['default', 'ada', 'bob']);
   });
 });

@@ -5,7 +5,7 @@ function createBrake() {
   const clock = new FakeClock();
   const blocks: [string, number][] = [];
   const brake = new KeyAttempts(clock, (...block) => blocks.push(block));
-  const fail = (times: number, caller = 'a') => Array.from({ length: times }, () => brake.failed(caller));
+  const fail = (times: number, caller = 'a') => Array.from({ length: times }, () => brake.recordWrongKey(caller));
   return { clock, blocks, fail };
 }
 

@@ -16,7 +16,7 @@ function createListener(reportsCost = true) {
   });
   const log = new LogBook();
   const told: (string[] | undefined)[] = [];
-  const names = () => clients.forWorkers?.map(({ name }) => name);
+  const names = () => clients.workerKeys?.map(({ name }) => name);
   const listener = keysListener(clients, () => told.push(names()), log, reportsCost);
   return { listener, log, told, names };
 }

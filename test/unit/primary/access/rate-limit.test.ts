@@ -7,46 +7,47 @@ describe('A rate window', () => {
 
   it('allows a number of requests of one client, and reports its remaining time in whole seconds, rounded up', async () => {
     const limit = new RateLimit(() => rate, new FakeClock());
-    expect(await limit.take('user ada')).toEqual({ isAllowed: true, remaining: 1, resetSeconds: 60, ...cap });
-    expect(await limit.take('user ada')).toEqual({ isAllowed: true, remaining: 0, resetSeconds: 60, ...cap });
+    expect(await limit.takeRequest('user ada')).toEqual({ isAllowed: true, remaining: 1, resetSeconds: 60, ...cap });
+    expect(await limit.takeRequest('user ada')).toEqual({ isAllowed: true, remaining: 0, resetSeconds: 60, ...cap });
     for (let times = 0; times < 2; times++) {
-      expect(await limit.take('user ada')).toEqual({ isAllowed: false, remaining: 0, resetSeconds: 60, ...cap });
+      expect(await limit.takeRequest('user ada')).toEqual({ isAllowed: false, remaining: 0, resetSeconds: 60, ...cap });
     }
-    expect(await limit.take('user bob')).toMatchObject({ isAllowed: true, remaining: 1 });
+    expect(await limit.takeRequest('user bob')).toMatchObject({ isAllowed: true, remaining: 1 });
   });
 
   it('has the size and duration configured for the client', async () => {
     const own = { maxRequests: 1, windowMs: 5000 };
     const limit = new RateLimit((client) => (client === 'key ada' ? own : rate), new FakeClock());
-    expect(await limit.take('key ada')).toMatchObject({ isAllowed: true, maxRequests: 1, windowSeconds: 5 });
-    expect(await limit.take('key ada')).toMatchObject({ isAllowed: false, resetSeconds: 5 });
-    expect(await limit.take('key bob')).toMatchObject({ isAllowed: true, remaining: 1, maxRequests: 2 });
+    expect(await limit.takeRequest('key ada')).toMatchObject({ isAllowed: true, maxRequests: 1, windowSeconds: 5 });
+    expect(await limit.takeRequest('key ada')).toMatchObject({ isAllowed: false, resetSeconds: 5 });
+    expect(await limit.takeRequest('key bob')).toMatchObject({ isAllowed: true, remaining: 1, maxRequests: 2 });
   });
 
   it('is shared by the holder of a key and all its users', async () => {
     const limit = new RateLimit(() => rate, new FakeClock());
     const verdicts = [];
-    for (const client of ['key app/ada', 'key app', 'key app/bob']) verdicts.push((await limit.take(client)).isAllowed);
+    for (const client of ['key app/ada', 'key app', 'key app/bob'])
+      verdicts.push((await limit.takeRequest(client)).isAllowed);
     expect(verdicts).toEqual([true, true, false]);
-    expect(await limit.take('key bob')).toMatchObject({ isAllowed: true, remaining: 1 });
+    expect(await limit.takeRequest('key bob')).toMatchObject({ isAllowed: true, remaining: 1 });
   });
 
   it('does not exist if a client has no rate limit', async () => {
     const limit = new RateLimit(() => ({ maxRequests: 0, windowMs: 1000 }), new FakeClock());
     for (let times = 0; times < 5; times++) {
-      expect(await limit.take('key ada')).toMatchObject({ isAllowed: true, maxRequests: 0 });
+      expect(await limit.takeRequest('key ada')).toMatchObject({ isAllowed: true, maxRequests: 0 });
     }
   });
 
   it('ends with its time, and not earlier', async () => {
     const clock = new FakeClock();
     const limit = new RateLimit(() => rate, clock);
-    for (let times = 0; times < 2; times++) await limit.take('user ada');
+    for (let times = 0; times < 2; times++) await limit.takeRequest('user ada');
     await clock.advance(30_000);
-    expect(await limit.take('user ada')).toMatchObject({ isAllowed: false, resetSeconds: 30 });
+    expect(await limit.takeRequest('user ada')).toMatchObject({ isAllowed: false, resetSeconds: 30 });
     await clock.advance(29_989);
-    expect(await limit.take('user ada')).toMatchObject({ isAllowed: false, resetSeconds: 1 });
+    expect(await limit.takeRequest('user ada')).toMatchObject({ isAllowed: false, resetSeconds: 1 });
     await clock.advance(1);
-    expect(await limit.take('user ada')).toMatchObject({ isAllowed: true, remaining: 1, resetSeconds: 60 });
+    expect(await limit.takeRequest('user ada')).toMatchObject({ isAllowed: true, remaining: 1, resetSeconds: 60 });
   });
 });

@@ -27,7 +27,7 @@ describe('The rate windows that hosts share', () => {
   it('limit the requests of a client at all hosts together', async () => {
     const { hosts } = createHosts(3);
     const verdicts = [];
-    for (const host of [...hosts, ...hosts]) verdicts.push(await host.take('key alice'));
+    for (const host of [...hosts, ...hosts]) verdicts.push(await host.takeRequest('key alice'));
     expect(verdicts.map(({ isAllowed }) => isAllowed)).toEqual([true, true, true, false, false, false]);
     expect(verdicts.map(({ remaining }) => remaining)).toEqual([2, 1, 0, 0, 0, 0]);
     expect(verdicts[0]).toMatchObject({ resetSeconds: 2, maxRequests: 3, windowSeconds: 2.5 });
@@ -35,8 +35,8 @@ describe('The rate windows that hosts share', () => {
 
   it('are identified in milliseconds, by rate and client', async () => {
     const { counter, host } = createHosts(1);
-    await host.take('key alice');
-    await host.take('key bob');
+    await host.takeRequest('key alice');
+    await host.takeRequest('key bob');
     expect([...counter.counts.keys()]).toEqual(['3/2500:key alice', '3/2500:key bob']);
   });
 
@@ -44,16 +44,16 @@ describe('The rate windows that hosts share', () => {
     const { counter, hosts } = createHosts(2);
     counter.isAway = true;
     for (const host of hosts) {
-      for (let sent = 0; sent < 3; sent++) expect((await host.take('key alice')).isAllowed).toBe(true);
-      expect(await host.take('key alice')).toMatchObject({ isAllowed: false, remaining: 0 });
+      for (let sent = 0; sent < 3; sent++) expect((await host.takeRequest('key alice')).isAllowed).toBe(true);
+      expect(await host.takeRequest('key alice')).toMatchObject({ isAllowed: false, remaining: 0 });
     }
     counter.isAway = false;
-    expect((await hosts[0]?.take('key alice'))?.isAllowed).toBe(true);
+    expect((await hosts[0]?.takeRequest('key alice'))?.isAllowed).toBe(true);
   });
 
   it('do not exist for a client without a rate limit', async () => {
     const { counter, host } = createHosts(1, { maxRequests: 0, windowMs: 1000 });
-    expect((await host.take('key alice')).isAllowed).toBe(true);
+    expect((await host.takeRequest('key alice')).isAllowed).toBe(true);
     expect(counter.counts.size).toBe(0);
   });
 
@@ -61,7 +61,7 @@ describe('The rate windows that hosts share', () => {
     const { counter, hosts } = createHosts(2);
     const verdicts = [];
     for (const name of ['key app/ada', 'key app', 'key app/bob', 'key app/eve']) {
-      for (const host of hosts) verdicts.push((await host.take(name)).isAllowed);
+      for (const host of hosts) verdicts.push((await host.takeRequest(name)).isAllowed);
     }
     expect(verdicts.filter(Boolean)).toHaveLength(3);
     expect([...counter.counts.keys()]).toEqual(['3/2500:key app']);

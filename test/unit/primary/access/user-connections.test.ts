@@ -5,7 +5,7 @@ function start() {
   /** Opens a connection. Resolves with the function that closes it; null if the connection is refused. */
   const open = async (uid: number | null): Promise<(() => Promise<void>) | null> => {
     const caller = new AbortController();
-    const held = connections.hold(uid, caller.signal);
+    const held = connections.holdConnection(uid, caller.signal);
     const { value } = await held.next();
     const end = held.next();
     if (value?.isAllowed !== true) return null;

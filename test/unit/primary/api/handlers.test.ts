@@ -78,7 +78,7 @@ describe('A job that a worker requests', () => {
     const check = () => {
       throw spent;
     };
-    const { handlers, told } = createHandlers({ budgets: { check } });
+    const { handlers, told } = createHandlers({ budgets: { checkBudget: check } });
     expect(() => handlers.run(jobRequest(), signal)).toThrow(spent);
     const form = { route: '/ask', model: null, isStructured: false } as const;
     await expect(handlers.accept({ job: jobRequest(), form })).rejects.toBe(spent);
@@ -115,14 +115,14 @@ describe('A request from an address', () => {
     [false, ['rate limited', 'refused lately', 'refused address 192.0.2.1', 'refused client']],
   ])('is counted if its rate window is used up (allowed: %p)', async (isAllowed, counted) => {
     const verdict = { isAllowed, remaining: 0, resetSeconds: 9 };
-    const { handlers, told } = createHandlers({ rateLimit: { take: async () => verdict } });
+    const { handlers, told } = createHandlers({ rateLimit: { takeRequest: async () => verdict } });
     expect(await handlers.rate({ client: 'address 192.0.2.1' })).toEqual(verdict);
     expect(told).toEqual(counted);
   });
 });
 
 it('A wrong key is counted for its caller', async () => {
-  const { handlers } = createHandlers({ keyAttempts: { failed: (caller: string) => caller.length } });
+  const { handlers } = createHandlers({ keyAttempts: { recordWrongKey: (caller: string) => caller.length } });
   expect(await handlers.wrongKey({ caller: 'user ada' })).toEqual({ blockedSeconds: 8 });
 });
 
@@ -192,7 +192,7 @@ describe('The usage', () => {
       const { handlers } = createHandlers({
         usage: { report: (...call: unknown[]) => [call] },
         keyNames: () => ['ada', 'bob'],
-        budgets: { of: (names: string[]) => names },
+        budgets: { usesOf: (names: string[]) => names },
       });
       const order = { client: client ?? 'user bob', scopes, since: '2026-01-01', until: null };
       const { text } = await handlers.usage(order);
